@@ -1,0 +1,118 @@
+"""The only module that calls Numba's decorators, and the keeper of the compiled-kernel cache.
+
+Why a module of its own: typing (``mypy --strict`` needs no ignores elsewhere), one place for the flags every kernel must have (``nogil``), and
+a cache that can neither kill nor mislead the daemon:
+
+- Numba raises ``RuntimeError`` at import when ``cache=True`` finds no writable directory, even if the cache is warm. Then kernels are compiled
+  in memory instead.
+- Numba's cache looks only at the file a kernel stands in. A kernel that inlines another one from a changed file would be served stale, so
+  each module gets a directory named by the hash of its own source and of every ``hilsim`` module it imports, transitively.
+"""
+
+import ast
+import hashlib
+import importlib.util
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_KEEP_CACHE_DIRECTORIES_PER_MODULE = 3
+
+
+def _candidates() -> list[Path]:
+    """Where compiled kernels may live, best first: the operator's word, systemd's CacheDirectory=, the user's cache."""
+    places = []
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        places.append(Path(os.environ["NUMBA_CACHE_DIR"]))
+    if os.environ.get("CACHE_DIRECTORY"):
+        places.append(Path(os.environ["CACHE_DIRECTORY"].split(":")[0]))
+    base = os.environ.get("XDG_CACHE_HOME")
+    home = Path(base) if base else Path(os.path.expanduser("~")) / ".cache"
+    places.append(home / "hilsim")
+    return places
+
+
+def _is_writable(directory: Path) -> bool:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            return True
+    except OSError:
+        return False
+
+
+@cache
+def cache_directory() -> Path | None:
+    """The writable directory for compiled kernels, or None when there is none (kernels are then compiled at each start)."""
+    return next((place / "kernels" for place in _candidates() if _is_writable(place / "kernels")), None)
+
+
+@cache
+def _source_closure(module: str) -> frozenset[tuple[str, str]]:
+    """(module, source hash) of a hilsim module and of every hilsim module it imports, transitively."""
+    seen: dict[str, str] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        spec = importlib.util.find_spec(name) if name in sys.modules or name.startswith("hilsim") else None
+        if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+            continue
+        source = Path(spec.origin).read_bytes()
+        seen[name] = hashlib.sha256(source).hexdigest()
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("hilsim"):
+                waiting.append(node.module)
+                waiting.extend(f"{node.module}.{alias.name}" for alias in node.names if _is_module(f"{node.module}.{alias.name}"))
+            elif isinstance(node, ast.Import):
+                waiting.extend(alias.name for alias in node.names if alias.name.startswith("hilsim"))
+    return frozenset(seen.items())
+
+
+@cache
+def _is_module(name: str) -> bool:
+    parent, _, leaf = name.rpartition(".")
+    spec = importlib.util.find_spec(parent)
+    locations = spec.submodule_search_locations if spec else None
+    return any((Path(location) / f"{leaf}.py").is_file() for location in locations or [])
+
+
+@cache
+def _module_cache_directory(module: str) -> str | None:
+    root = cache_directory()
+    if root is None or not module.startswith("hilsim"):
+        return None
+    digest = hashlib.sha256(repr(sorted(_source_closure(module))).encode()).hexdigest()[:16]
+    place = root / f"{module}-{digest}"
+    if not place.is_dir():
+        _prune(root, module)
+    return str(place)
+
+
+def _prune(root: Path, module: str) -> None:
+    """Drop the oldest directories of a module's former sources: kernels are about 1 MB a version."""
+    former = sorted((entry for entry in root.glob(f"{module}-????????????????") if entry.is_dir()), key=lambda entry: entry.stat().st_mtime)
+    for entry in former[: -_KEEP_CACHE_DIRECTORIES_PER_MODULE or None]:
+        shutil.rmtree(entry, ignore_errors=True)
+
+
+def kernel(function: F) -> F:
+    """Compile a kernel for the CPU: ``nopython``, without the GIL, division by zero as in NumPy, cached on disk where a directory is writable.
+
+    With ``NUMBA_DISABLE_JIT=1`` the plain Python function is returned, so that coverage can see it.
+    """
+    place = _module_cache_directory(function.__module__)
+    if place is not None:
+        numba.config.CACHE_DIR = place
+    compiled: F = numba.njit(nogil=True, cache=place is not None, error_model="numpy")(function)
+    return compiled

@@ -1,0 +1,47 @@
+"""The faults an operator can mend, and how a specification states its rules.
+
+A message reads: subject "must be" rule, "got" value, where. ``HilsimError`` is caught in two places only: the command line and the daemon's top.
+``ValueError`` and ``TypeError`` from the core mean a fault in the caller's code, except inside ``config``, which turns them into ``ConfigError``.
+"""
+
+
+class HilsimError(Exception):
+    """Something an operator can mend; its text is shown as it is, without a traceback."""
+
+
+class ConfigError(HilsimError):
+    """A rig or profile that cannot be used; the text names every fault with file and key."""
+
+
+class AssetError(HilsimError):
+    """A mesh, terrain or trajectory file that is missing or broken."""
+
+
+class PacketError(HilsimError):
+    """Bytes that are not the packet they should be; the text names field and byte."""
+
+
+class CaptureError(HilsimError):
+    """A capture file that cannot be read or written."""
+
+
+class TransmitError(HilsimError):
+    """A socket, permission or schedule that the transmitter cannot have."""
+
+
+class CommandFaultError(HilsimError):
+    """A command that ran to its end and found a fault: exit code 1 without a further message."""
+
+
+def require(*rules: tuple[bool, str]) -> None:
+    """Raise one ``ValueError`` naming every rule that does not hold.
+
+    Each rule is ``(holds, message)``; messages read ``"rate_hz must be 5 to 20, got 30"``. All faults are reported at once,
+    because a person mending a rig wants to mend it in one go.
+
+    Raises:
+        ValueError: at least one rule does not hold; messages are joined by ``"; "``.
+    """
+    faults = [message for holds, message in rules if not holds]
+    if faults:
+        raise ValueError("; ".join(faults))
