@@ -36,7 +36,7 @@ def _candidates() -> list[Path]:
     if os.environ.get("CACHE_DIRECTORY"):
         places.append(Path(os.environ["CACHE_DIRECTORY"].split(":")[0]))
     base = os.environ.get("XDG_CACHE_HOME")
-    home = Path(base) if base else Path(os.path.expanduser("~")) / ".cache"
+    home = Path(base) if base else Path(os.environ.get("HOME", "/nonexistent")) / ".cache"
     places.append(home / "hilsim")
     return places
 

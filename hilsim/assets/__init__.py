@@ -1,0 +1,1 @@
+"""Mesh, terrain and trajectory files, read and checked."""

@@ -1,0 +1,1 @@
+"""PCAP in and out."""

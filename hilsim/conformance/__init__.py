@@ -1,0 +1,1 @@
+"""The bit-level checker of Velodyne streams."""

@@ -1,0 +1,1 @@
+"""Building everything from a rig and running it."""

@@ -1,0 +1,1 @@
+"""Specs, world, carrier and seed to packets; pure."""

@@ -1,0 +1,1 @@
+"""Frames, quaternions and pose tracks."""

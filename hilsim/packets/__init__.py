@@ -1,0 +1,1 @@
+"""Bytes, exactly: one file per format."""

@@ -1,0 +1,1 @@
+"""The lidar itself: head, clock, response and noise."""

@@ -1,0 +1,1 @@
+"""Rings, the sending loop, sockets and scheduling."""

@@ -1,0 +1,1 @@
+"""TOML in, frozen specifications out."""

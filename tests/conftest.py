@@ -1,0 +1,20 @@
+"""What every test may rely on."""
+
+from pathlib import Path
+
+import pytest
+
+CAPTURES = Path(__file__).resolve().parent.parent.parent / "shared" / "captures"
+
+
+@pytest.fixture
+def capture():
+    """Path of a real capture by file name; skips where the captures are not at hand (they are not part of the project)."""
+
+    def find(name: str) -> Path:
+        path = CAPTURES / name
+        if not path.is_file():
+            pytest.skip(f"real capture {name} is not beside this checkout (it is not distributed with hilsim)")
+        return path
+
+    return find
