@@ -62,7 +62,7 @@ def philox4x32(
 
 
 @kernel
-def uniform_pair(seed: int, stream: int, index: int, purpose: int) -> tuple[float, float]:
+def uniform_pair(seed: int | np.uint64, stream: int, index: int, purpose: int) -> tuple[float, float]:
     """Two independent uniform numbers in [0, 1) with 53 bits each.
 
     Args:
@@ -78,14 +78,14 @@ def uniform_pair(seed: int, stream: int, index: int, purpose: int) -> tuple[floa
 
 
 @kernel
-def uniform(seed: int, stream: int, index: int, purpose: int) -> float:
+def uniform(seed: int | np.uint64, stream: int, index: int, purpose: int) -> float:
     """One uniform number in [0, 1); see ``uniform_pair``."""
     first, _ = uniform_pair(seed, stream, index, purpose)
     return first
 
 
 @kernel
-def normal_pair(seed: int, stream: int, index: int, purpose: int) -> tuple[float, float]:
+def normal_pair(seed: int | np.uint64, stream: int, index: int, purpose: int) -> tuple[float, float]:
     """Two independent standard normal numbers (Box-Muller); see ``uniform_pair``."""
     a, b = uniform_pair(seed, stream, index, purpose)
     radius = np.sqrt(-2.0 * np.log(1.0 - a))
@@ -94,7 +94,7 @@ def normal_pair(seed: int, stream: int, index: int, purpose: int) -> tuple[float
 
 
 @kernel
-def normal(seed: int, stream: int, index: int, purpose: int) -> float:
+def normal(seed: int | np.uint64, stream: int, index: int, purpose: int) -> float:
     """One standard normal number; see ``uniform_pair``."""
     first, _ = normal_pair(seed, stream, index, purpose)
     return first

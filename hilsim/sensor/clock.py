@@ -1,0 +1,89 @@
+"""A sensor's own clock: exact integer arithmetic from firing indices to rig time and time stamps.
+
+Device time is what the oscillator counts, in nanoseconds, 0 at the sensor's first firing. Firing times are exact multiples of the model's constants in device time
+(a VLP-16 firing sequence is 55,296 ns, a packet 1,327,104 ns = 165,888/125 us), so no rounding ever accumulates; an oscillator that is off by some
+parts per billion scales device time to rig time by integer division.
+"""
+
+from typing import NamedTuple
+
+from hilsim._jit import kernel
+from hilsim.sensor.specs import ClockSetting
+
+_BILLION = 1_000_000_000
+_HOUR_US = 3_600_000_000
+
+
+class DeviceClock(NamedTuple):
+    """Kernel-side clock.
+
+    Attributes:
+        start_ns: Rig time of the sensor's first firing.
+        oscillator_ppb: Device time gains this many ns a second of true time.
+        stamp_ppb: Stamps gain this many ns a second of device time.
+        follows_pulse: Stamps follow UTC, their sub-second part set at each UTC second.
+        stamp_offset_ns: What the stamps show at the first firing (free clock).
+        utc_epoch_ns: UTC of rig time 0, in ns since 1970.
+    """
+
+    start_ns: int
+    oscillator_ppb: int
+    stamp_ppb: int
+    follows_pulse: bool
+    stamp_offset_ns: int
+    utc_epoch_ns: int
+
+
+def device_clock(setting: ClockSetting, *, start_ns: int, utc_epoch_ns: int) -> DeviceClock:
+    """Kernel-side clock of a setting; ``start_ns`` is rig time, ``utc_epoch_ns`` the UTC of rig time 0."""
+    return DeviceClock(
+        start_ns=start_ns,
+        oscillator_ppb=round(setting.oscillator_ppm * 1000),
+        stamp_ppb=round(setting.stamp_ppm * 1000),
+        follows_pulse=setting.sync == "pps",
+        stamp_offset_ns=round(setting.offset_s * _BILLION),
+        utc_epoch_ns=utc_epoch_ns,
+    )
+
+
+@kernel
+def scaled_down(duration_ns: int, gain_ppb: int) -> int:
+    """``floor(duration / (1 + gain))`` exactly, without overflow up to centuries."""
+    divisor = _BILLION + gain_ppb
+    whole = duration_ns // divisor
+    rest = duration_ns - whole * divisor
+    return whole * _BILLION + (rest * _BILLION) // divisor
+
+
+@kernel
+def scaled_up(duration_ns: int, gain_ppb: int) -> int:
+    """``floor(duration * (1 + gain))`` exactly, without overflow up to centuries."""
+    whole = duration_ns // _BILLION
+    rest = duration_ns - whole * _BILLION
+    return duration_ns + whole * gain_ppb + (rest * gain_ppb) // _BILLION
+
+
+@kernel
+def rig_from_device(clock: DeviceClock, device_ns: int) -> int:
+    """Rig time (ns) of a device time (ns)."""
+    return clock.start_ns + scaled_down(device_ns, clock.oscillator_ppb)
+
+
+@kernel
+def device_from_rig(clock: DeviceClock, rig_ns: int) -> int:
+    """Device time (ns) of a rig time (ns), within 1 ns of the inverse of ``rig_from_device``."""
+    return scaled_up(rig_ns - clock.start_ns, clock.oscillator_ppb)
+
+
+@kernel
+def stamp_us(clock: DeviceClock, device_ns: int) -> int:
+    """The time stamp of a device time: microseconds past the hour, truncated, 0..3,599,999,999.
+
+    With a pulse the sub-second part counts oscillator time since the last UTC second (VLP-16 manual page 123: it is set at every valid edge).
+    """
+    if clock.follows_pulse:
+        utc_ns = clock.utc_epoch_ns + rig_from_device(clock, device_ns)
+        second = utc_ns // _BILLION
+        since_edge_ns = scaled_up(scaled_up(utc_ns - second * _BILLION, clock.oscillator_ppb), clock.stamp_ppb)
+        return (second % 3600 * 1_000_000 + since_edge_ns // 1000) % _HOUR_US
+    return (clock.stamp_offset_ns + scaled_up(device_ns, clock.stamp_ppb)) // 1000 % _HOUR_US

@@ -1,0 +1,97 @@
+"""When position packets are sent: periodic trains side by side, which makes intervals irregular and asynchronous to the data packets.
+
+Real VLP-16s of 2014-2016 send one packet about every 10.04 ms and another about every 21.25 ms (145.8 a second together; intervals 1.3 to 10.7 ms), where the manual says one for every
+14 data packets. Packet k of a train is a pure function of k, so any stretch of time can be asked for on its own.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.draws import Purpose, uniform
+from hilsim.sensor.specs import PositionSpec
+
+_JITTER = int(Purpose.POSITION_JITTER)
+_TRAINS_PER_STREAM = 8
+
+
+class PositionStream(NamedTuple):
+    """Kernel-side position stream.
+
+    Attributes:
+        period_ns: ``int64[t]`` of each train.
+        jitter_ns: ``int64[t]`` of each train.
+        phase_ns: ``int64[t]``, device time of each train's packet 0.
+        minimum_gap_ns: Packets of later trains keep this distance from those of train 0.
+        latency_ns: From a packet's stamp to the wire.
+        seed: Of the rig.
+        stream: The sensor's number.
+    """
+
+    period_ns: npt.NDArray[np.int64]
+    jitter_ns: npt.NDArray[np.int64]
+    phase_ns: npt.NDArray[np.int64]
+    minimum_gap_ns: int
+    latency_ns: int
+    seed: np.uint64
+    stream: int
+
+
+def position_stream(spec: PositionSpec, *, seed: int, stream: int) -> PositionStream:
+    """Kernel-side stream; each train's phase is drawn from the rig's seed."""
+    period = np.array([round(train.period_us * 1000) for train in spec.trains], dtype=np.int64)
+    jitter = np.array([round(train.jitter_us * 1000) for train in spec.trains], dtype=np.int64)
+    share = [uniform(np.uint64(seed), stream * _TRAINS_PER_STREAM + train, 0, int(Purpose.DEVICE)) for train in range(len(period))]
+    return PositionStream(
+        period_ns=period,
+        jitter_ns=jitter,
+        phase_ns=jitter + (np.array(share) * period).astype(np.int64),
+        minimum_gap_ns=round(spec.minimum_gap_us * 1000),
+        latency_ns=round(spec.latency_us * 1000),
+        seed=np.uint64(seed),
+        stream=stream,
+    )
+
+
+@kernel
+def _unshifted_ns(stream: PositionStream, train: int, index: int) -> int:
+    draw = uniform(stream.seed, stream.stream * _TRAINS_PER_STREAM + train, index, _JITTER)
+    return int(stream.phase_ns[train] + index * stream.period_ns[train] + int((2.0 * draw - 1.0) * stream.jitter_ns[train]))
+
+
+@kernel
+def position_time_ns(stream: PositionStream, train: int, index: int) -> int:
+    """Device time (ns) at which a train's packet is assembled; a packet too close to one of train 0 waits for the minimum gap after it."""
+    time_ns = _unshifted_ns(stream, train, index)
+    if train == 0:
+        return time_ns
+    near = (time_ns - stream.phase_ns[0]) // stream.period_ns[0]
+    for other in range(max(near - 1, 0), near + 3):
+        first_ns = _unshifted_ns(stream, 0, other)
+        if abs(first_ns - time_ns) < stream.minimum_gap_ns:
+            return first_ns + stream.minimum_gap_ns
+    return time_ns
+
+
+@kernel
+def seek_positions(stream: PositionStream, device_ns: int, counters: npt.NDArray[np.int64]) -> None:
+    """Set ``counters`` (``int64[t]``) to each train's first packet at or after a device time."""
+    for train in range(counters.size):
+        index = max((device_ns - stream.phase_ns[train]) // stream.period_ns[train] - 2, 0)
+        while position_time_ns(stream, train, index) < device_ns:
+            index += 1
+        counters[train] = index
+
+
+@kernel
+def next_position(stream: PositionStream, counters: npt.NDArray[np.int64]) -> tuple[int, int]:
+    """Train and device time (ns) of the earliest packet not yet taken; the caller adds one to that train's counter."""
+    best = 0
+    best_ns = position_time_ns(stream, 0, counters[0])
+    for train in range(1, counters.size):
+        time_ns = position_time_ns(stream, train, counters[train])
+        if time_ns < best_ns:
+            best, best_ns = train, time_ns
+    return best, best_ns
