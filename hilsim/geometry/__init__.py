@@ -1,1 +1,1 @@
-"""Frames, quaternions and pose tracks."""
+"""Frames named once, rotations, poses and pose tracks."""

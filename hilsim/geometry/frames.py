@@ -1,0 +1,31 @@
+"""Every frame of hilsim, its axes, zero and sense, stated once.
+
+========  ==========================================================================================================================
+world     ENU: x east, y north, z up. Metres in float64, because UTM coordinates do not fit float32.
+body      FLU: x forward, y left, z up. A vehicle at zero roll, pitch and yaw looks east, level.
+sensor    Velodyne's (VLP-16 manual 63-9243, section on the sensor's coordinates): x right, y forward, z up. Azimuth is measured from +y
+          towards +x, that is clockwise seen from above; elevation from the xy plane upwards.
+========  ==========================================================================================================================
+
+A sensor with zero mounting angles looks along body +x at azimuth 0: ``BODY_FROM_SENSOR``.
+"""
+
+import math
+
+from hilsim._jit import kernel
+
+Vector = tuple[float, float, float]
+Quaternion = tuple[float, float, float, float]
+
+IDENTITY: Quaternion = (1.0, 0.0, 0.0, 0.0)
+
+_HALF = math.sqrt(0.5)
+BODY_FROM_SENSOR: Quaternion = (_HALF, 0.0, 0.0, -_HALF)
+"""Rotation of the sensor frame of a level sensor facing forward: -90 degrees about z, so that sensor +y is body +x."""
+
+
+@kernel
+def sensor_direction(azimuth_rad: float, elevation_rad: float) -> Vector:
+    """Unit vector of a firing in the sensor frame."""
+    level = math.cos(elevation_rad)
+    return level * math.sin(azimuth_rad), level * math.cos(azimuth_rad), math.sin(elevation_rad)

@@ -1,0 +1,123 @@
+"""Unit quaternions ``(w, x, y, z)`` as tuples of four floats, in kernels and in Python alike.
+
+A quaternion ``world_from_body`` turns body vectors into world vectors; ``multiply(world_from_body, body_from_sensor)`` reads right to left.
+
+Roll, pitch and yaw turn about x, y and z of an FLU body, applied z-y-x (yaw first, intrinsically): yaw is counter-clockwise seen from above,
+pitch is positive **nose down** (right-handed about the left axis), roll is positive **right side down**.
+"""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.geometry.frames import Quaternion, Vector
+
+_NEARLY_PARALLEL = 1.0 - 1e-9  # cosine of half the angle above which slerp's sine loses its digits and a straight line does not
+
+
+@kernel
+def multiply(a: Quaternion, b: Quaternion) -> Quaternion:
+    """The rotation ``b`` followed by ``a``."""
+    aw, ax, ay, az = a
+    bw, bx, by, bz = b
+    return (
+        aw * bw - ax * bx - ay * by - az * bz,
+        aw * bx + ax * bw + ay * bz - az * by,
+        aw * by - ax * bz + ay * bw + az * bx,
+        aw * bz + ax * by - ay * bx + az * bw,
+    )
+
+
+@kernel
+def conjugate(q: Quaternion) -> Quaternion:
+    """The opposite rotation."""
+    w, x, y, z = q
+    return w, -x, -y, -z
+
+
+@kernel
+def rotate(q: Quaternion, v: Vector) -> Vector:
+    """The vector ``v`` turned by ``q``."""
+    w, x, y, z = q
+    vx, vy, vz = v
+    tx = 2.0 * (y * vz - z * vy)
+    ty = 2.0 * (z * vx - x * vz)
+    tz = 2.0 * (x * vy - y * vx)
+    return vx + w * tx + y * tz - z * ty, vy + w * ty + z * tx - x * tz, vz + w * tz + x * ty - y * tx
+
+
+@kernel
+def normalise(q: Quaternion) -> Quaternion:
+    """``q`` scaled to unit length."""
+    w, x, y, z = q
+    scale = 1.0 / math.sqrt(w * w + x * x + y * y + z * z)
+    return w * scale, x * scale, y * scale, z * scale
+
+
+@kernel
+def slerp(a: Quaternion, b: Quaternion, s: float) -> Quaternion:
+    """Constant-speed rotation along the shorter way from ``a`` (``s = 0``) to ``b`` (``s = 1``)."""
+    aw, ax, ay, az = a
+    bw, bx, by, bz = b
+    cosine = aw * bw + ax * bx + ay * by + az * bz
+    sign = 1.0
+    if cosine < 0.0:
+        cosine = -cosine
+        sign = -1.0
+    from_a = 1.0 - s
+    from_b = s
+    if cosine < _NEARLY_PARALLEL:
+        angle = math.acos(cosine)
+        sine = math.sin(angle)
+        from_a = math.sin((1.0 - s) * angle) / sine
+        from_b = math.sin(s * angle) / sine
+    from_b *= sign
+    return normalise((from_a * aw + from_b * bw, from_a * ax + from_b * bx, from_a * ay + from_b * by, from_a * az + from_b * bz))
+
+
+@kernel
+def about_axis(axis: Vector, angle_rad: float) -> Quaternion:
+    """Rotation by ``angle_rad``, right-handed, about the unit vector ``axis``."""
+    x, y, z = axis
+    sine = math.sin(0.5 * angle_rad)
+    return math.cos(0.5 * angle_rad), x * sine, y * sine, z * sine
+
+
+def from_roll_pitch_yaw(roll_deg: float, pitch_deg: float, yaw_deg: float) -> Quaternion:
+    """Quaternion of roll, pitch and yaw; the module's docstring states order and signs."""
+    roll = about_axis((1.0, 0.0, 0.0), math.radians(roll_deg))
+    pitch = about_axis((0.0, 1.0, 0.0), math.radians(pitch_deg))
+    yaw = about_axis((0.0, 0.0, 1.0), math.radians(yaw_deg))
+    return multiply(yaw, multiply(pitch, roll))
+
+
+def matrix_from_quaternion(q: Quaternion) -> npt.NDArray[np.float64]:
+    """``float64[3, 3]`` with ``matrix @ v == rotate(q, v)``."""
+    columns = [rotate(q, axis) for axis in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))]
+    return np.array(columns, dtype=np.float64).T.copy()
+
+
+def quaternion_from_matrix(matrix: npt.ArrayLike) -> Quaternion:
+    """Quaternion with ``w >= 0`` of a proper rotation matrix ``[3, 3]``.
+
+    Raises:
+        ValueError: the matrix is not 3 x 3, not orthonormal within 1e-6, or a reflection.
+    """
+    m = np.asarray(matrix, dtype=np.float64)
+    if m.shape != (3, 3):
+        raise ValueError(f"rotation matrix must have shape (3, 3), got {m.shape}")
+    if not np.allclose(m @ m.T, np.eye(3), atol=1e-6) or np.linalg.det(m) < 0.0:
+        raise ValueError("rotation matrix must be orthonormal with determinant 1")
+    # The largest eigenvector of this symmetric matrix is the quaternion (Bar-Itzhack 2000); no case is singular.
+    k = np.array(
+        [
+            [m[0, 0] - m[1, 1] - m[2, 2], m[1, 0] + m[0, 1], m[2, 0] + m[0, 2], m[2, 1] - m[1, 2]],
+            [m[1, 0] + m[0, 1], m[1, 1] - m[0, 0] - m[2, 2], m[2, 1] + m[1, 2], m[0, 2] - m[2, 0]],
+            [m[2, 0] + m[0, 2], m[2, 1] + m[1, 2], m[2, 2] - m[0, 0] - m[1, 1], m[1, 0] - m[0, 1]],
+            [m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1], m[0, 0] + m[1, 1] + m[2, 2]],
+        ]
+    )
+    x, y, z, w = (float(value) for value in np.linalg.eigh(k)[1][:, 3])
+    return (w, x, y, z) if w >= 0.0 else (-w, -x, -y, -z)

@@ -1,0 +1,219 @@
+"""Pose tracks: a pose as a function of rig time, exact at every nanosecond.
+
+Position is a cubic Hermite curve through the keys, orientation a slerp between them. A key has two velocities, one arriving and one leaving,
+so that a polyline with corners is expressed exactly. Outside its keys a track stands still, or repeats with ``period_ns``; a periodic track
+closes itself by a segment from the last key to the first key one period later.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.geometry.frames import Quaternion, Vector
+from hilsim.geometry.poses import UNIT_TOLERANCE, Pose
+from hilsim.geometry.rotations import slerp
+
+_S_PER_NS = 1e-9
+
+
+class PoseTrack(NamedTuple):
+    """Keys of a pose track; build with ``fixed_track``, ``linear_track`` or ``smooth_track``.
+
+    Attributes:
+        time_ns: ``int64[k]``, rig time, strictly rising.
+        position_m: ``float64[k, 3]`` in the world.
+        arrival_mps: ``float64[k, 3]``, velocity of the segment that ends at the key.
+        departure_mps: ``float64[k, 3]``, velocity of the segment that begins at the key.
+        orientation: ``float64[k, 4]``, unit quaternions ``(w, x, y, z)``, world from body.
+        period_ns: 0: stand still outside the keys; else the track repeats.
+    """
+
+    time_ns: npt.NDArray[np.int64]
+    position_m: npt.NDArray[np.float64]
+    arrival_mps: npt.NDArray[np.float64]
+    departure_mps: npt.NDArray[np.float64]
+    orientation: npt.NDArray[np.float64]
+    period_ns: int
+
+
+@kernel
+def keyed_pose(
+    time_ns: npt.NDArray[np.int64],
+    position_m: npt.NDArray[np.float64],
+    arrival_mps: npt.NDArray[np.float64],
+    departure_mps: npt.NDArray[np.float64],
+    orientation: npt.NDArray[np.float64],
+    first: int,
+    count: int,
+    period_ns: int,
+    at_ns: int,
+) -> tuple[Vector, Quaternion]:
+    """Pose at ``at_ns`` of the track whose ``count`` keys begin at row ``first``; many tracks may share the arrays."""
+    last = first + count - 1
+    t = at_ns
+    if period_ns > 0:
+        t = time_ns[first] + (at_ns - time_ns[first]) % period_ns
+    low = first
+    if t > time_ns[first]:
+        high = last + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if time_ns[middle] <= t:
+                low = middle
+            else:
+                high = middle
+    follower = low + 1
+    span_ns = 0
+    if low < last:
+        span_ns = time_ns[follower] - time_ns[low]
+    elif period_ns > 0:
+        follower = first
+        span_ns = time_ns[first] + period_ns - time_ns[last]
+    a = (orientation[low, 0], orientation[low, 1], orientation[low, 2], orientation[low, 3])
+    if span_ns == 0 or t <= time_ns[low]:
+        return (position_m[low, 0], position_m[low, 1], position_m[low, 2]), a
+    s = (t - time_ns[low]) / span_ns
+    span_s = span_ns * _S_PER_NS
+    # Increments from the first key keep a polyline straight and world coordinates of 1e6 m exact to the last digit.
+    rise = s * s * (3.0 - 2.0 * s)
+    leave = s * (1.0 - s) * (1.0 - s) * span_s
+    arrive = s * s * (s - 1.0) * span_s
+    x = position_m[low, 0] + rise * (position_m[follower, 0] - position_m[low, 0]) + leave * departure_mps[low, 0] + arrive * arrival_mps[follower, 0]
+    y = position_m[low, 1] + rise * (position_m[follower, 1] - position_m[low, 1]) + leave * departure_mps[low, 1] + arrive * arrival_mps[follower, 1]
+    z = position_m[low, 2] + rise * (position_m[follower, 2] - position_m[low, 2]) + leave * departure_mps[low, 2] + arrive * arrival_mps[follower, 2]
+    b = (orientation[follower, 0], orientation[follower, 1], orientation[follower, 2], orientation[follower, 3])
+    return (x, y, z), slerp(a, b, s)
+
+
+@kernel
+def track_state(track: PoseTrack, time_ns: int) -> tuple[Vector, Quaternion]:
+    """Position in metres and orientation of ``track`` at rig time ``time_ns``."""
+    return keyed_pose(
+        track.time_ns,
+        track.position_m,
+        track.arrival_mps,
+        track.departure_mps,
+        track.orientation,
+        0,
+        track.time_ns.shape[0],
+        track.period_ns,
+        time_ns,
+    )
+
+
+@kernel
+def track_pose(track: PoseTrack, time_ns: int, position_m: npt.NDArray[np.float64], orientation: npt.NDArray[np.float64]) -> None:
+    """Write the pose at rig time ``time_ns`` to ``position_m`` ``float64[3]`` and ``orientation`` ``float64[4]``."""
+    (x, y, z), (qw, qx, qy, qz) = track_state(track, time_ns)
+    position_m[0] = x
+    position_m[1] = y
+    position_m[2] = z
+    orientation[0] = qw
+    orientation[1] = qx
+    orientation[2] = qy
+    orientation[3] = qz
+
+
+def fixed_track(pose: Pose) -> PoseTrack:
+    """A track that stands still."""
+    return linear_track([0], [pose.position_m], [pose.orientation])
+
+
+def linear_track(time_ns: npt.ArrayLike, position_m: npt.ArrayLike, orientation: npt.ArrayLike, period_ns: int = 0) -> PoseTrack:
+    """Straight lines at constant speed between the keys.
+
+    Args:
+        time_ns: ``int64[k]``, strictly rising.
+        position_m: ``float64[k, 3]``.
+        orientation: ``float64[k, 4]``, unit quaternions.
+        period_ns: 0, or the length of a loop. A last key exactly one period after the first must repeat the first's pose and is dropped.
+
+    Raises:
+        ValueError: keys that are not numbers, out of order or without unit length; the row is named.
+    """
+    keys = _checked(time_ns, position_m, orientation, period_ns)
+    slope = _slopes(keys.time_ns, keys.position_m, period_ns)
+    return keys._replace(arrival_mps=np.roll(slope, 1, axis=0), departure_mps=slope)
+
+
+def smooth_track(time_ns: npt.ArrayLike, position_m: npt.ArrayLike, orientation: npt.ArrayLike, period_ns: int = 0) -> PoseTrack:
+    """A curve without corners: Catmull-Rom tangents for keys at uneven times. Arguments and errors as ``linear_track``."""
+    keys = _checked(time_ns, position_m, orientation, period_ns)
+    after = _slopes(keys.time_ns, keys.position_m, period_ns)
+    before = np.roll(after, 1, axis=0)
+    span_after = _spans_s(keys.time_ns, period_ns)[:, np.newaxis]
+    span_before = np.roll(span_after, 1, axis=0)
+    tangent = (span_after * before + span_before * after) / (span_after + span_before)
+    if period_ns == 0:
+        tangent[0] = after[0]
+        tangent[-1] = before[-1]
+    return keys._replace(arrival_mps=tangent, departure_mps=tangent.copy())
+
+
+def top_speed_mps(track: PoseTrack) -> float:
+    """An upper bound of the track's speed, exact for straight lines.
+
+    The velocity of a cubic segment is a quadratic Bezier curve and stays in the convex hull of its three control velocities.
+    """
+    departure = track.departure_mps
+    arrival = np.roll(track.arrival_mps, -1, axis=0)
+    middle = 3.0 * _slopes(track.time_ns, track.position_m, track.period_ns) - departure - arrival
+    segments = slice(None) if track.period_ns > 0 else slice(0, len(track.time_ns) - 1)
+    speeds = np.linalg.norm(np.stack([departure[segments], middle[segments], arrival[segments]]), axis=-1)
+    # Positions are rounded to float64: the last digit over the shortest span is part of an honest bound.
+    return float(np.max(speeds, initial=0.0)) * (1.0 + 1e-9)
+
+
+def _spans_s(time_ns: npt.NDArray[np.int64], period_ns: int) -> npt.NDArray[np.float64]:
+    """Seconds from each key to the next; from the last to the first of the next round (1 s where there is no next round)."""
+    closing_ns = time_ns[0] + period_ns - time_ns[-1] if period_ns > 0 else 1_000_000_000
+    spans: npt.NDArray[np.float64] = np.append(np.diff(time_ns), closing_ns) * _S_PER_NS
+    return spans
+
+
+def _slopes(time_ns: npt.NDArray[np.int64], position_m: npt.NDArray[np.float64], period_ns: int) -> npt.NDArray[np.float64]:
+    """Mean velocity from each key to the next, zero after the last key of a track that does not repeat."""
+    slopes: npt.NDArray[np.float64] = (np.roll(position_m, -1, axis=0) - position_m) / _spans_s(time_ns, period_ns)[:, np.newaxis]
+    if period_ns == 0:
+        slopes[-1] = 0.0
+    return slopes
+
+
+def _checked(time_ns: npt.ArrayLike, position_m: npt.ArrayLike, orientation: npt.ArrayLike, period_ns: int) -> PoseTrack:
+    """The keys as contiguous arrays with zero velocities, quaternions of exact unit length along the shorter way."""
+    stamps = np.asarray(time_ns)
+    if stamps.ndim != 1 or len(stamps) == 0 or stamps.dtype.kind not in "iu":
+        raise ValueError(f"time_ns must be whole nanoseconds in one dimension, at least one, got {stamps.dtype} of shape {stamps.shape}")
+    times = np.ascontiguousarray(stamps, dtype=np.int64)
+    positions = np.array(position_m, dtype=np.float64, order="C", ndmin=2)
+    quaternions = np.array(orientation, dtype=np.float64, order="C", ndmin=2)
+    if positions.shape != (len(times), 3):
+        raise ValueError(f"position_m must have shape ({len(times)}, 3), got {positions.shape}")
+    if quaternions.shape != (len(times), 4):
+        raise ValueError(f"orientation must have shape ({len(times)}, 4), got {quaternions.shape}")
+    _refuse_row(~np.isfinite(positions).all(axis=1), "position_m must be finite", positions)
+    _refuse_row(~np.isfinite(quaternions).all(axis=1), "orientation must be finite", quaternions)
+    _refuse_row(np.append(False, np.diff(times) <= 0), "time_ns must be later than in the row before", times)
+    lengths = np.linalg.norm(quaternions, axis=1)
+    _refuse_row(np.abs(lengths - 1.0) > UNIT_TOLERANCE, "orientation must be a unit quaternion (w, x, y, z)", quaternions)
+    quaternions /= lengths[:, np.newaxis]
+    for row in range(1, len(times)):
+        if quaternions[row] @ quaternions[row - 1] < 0.0:
+            quaternions[row] *= -1.0
+    span_ns = int(times[-1] - times[0])
+    if period_ns < 0 or (0 < period_ns < span_ns):
+        raise ValueError(f"period_ns must be 0 or at least the keys' span of {span_ns}, got {period_ns}")
+    if period_ns == span_ns and len(times) > 1:
+        if not np.allclose(positions[-1], positions[0], rtol=0.0, atol=1e-6) or abs(quaternions[-1] @ quaternions[0]) < 1.0 - 1e-9:
+            raise ValueError(f"row {len(times) - 1}: a key one period after the first must repeat the first key's pose")
+        times, positions, quaternions = times[:-1].copy(), positions[:-1].copy(), quaternions[:-1].copy()
+    still = np.zeros_like(positions)
+    return PoseTrack(times, positions, still, still.copy(), quaternions, int(period_ns))
+
+
+def _refuse_row(bad: npt.NDArray[np.bool_] | np.bool_, rule: str, values: npt.NDArray[np.generic]) -> None:
+    rows = np.flatnonzero(bad)
+    if len(rows):
+        raise ValueError(f"row {rows[0]}: {rule}, got {values[rows[0]].tolist()}")

@@ -1,0 +1,75 @@
+"""What surfaces are made of, as far as a lidar at 903 nm can tell.
+
+Defaults are the middle of published ranges (ECOSTRESS/ASTER spectral library, vendors' paint tables) and not measurements of one surface;
+a rig that needs better gives its own numbers.
+"""
+
+from dataclasses import dataclass
+
+from hilsim.errors import require
+
+DIFFUSE_MAX = 100
+"""Highest reflectivity code of a diffuse surface, in percent; 101 to 255 are retro-reflectors (VLP-16 manual 63-9243, reflectivity)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Material:
+    """A surface.
+
+    Attributes:
+        name: What people call it.
+        reflectivity: The calibrated code of the sensor's manual: 0 to 100 percent of a white diffuse surface; 101 (retro-reflector behind
+            a translucent cover) to 255 (ideal retro-reflector).
+    """
+
+    name: str
+    reflectivity: int
+
+    def __post_init__(self) -> None:
+        require(
+            (bool(self.name), "name must not be empty"),
+            (0 <= self.reflectivity <= 255, f"reflectivity must be 0 to 255, got {self.reflectivity}"),
+        )
+
+    @property
+    def is_retro(self) -> bool:
+        """Whether light comes back the way it came, whatever the angle."""
+        return self.reflectivity > DIFFUSE_MAX
+
+
+DEFAULTS: dict[str, Material] = {
+    name: Material(name=name, reflectivity=reflectivity)
+    for name, reflectivity in {
+        "asphalt": 17,
+        "asphalt_new": 8,
+        "concrete": 35,
+        "grass": 50,
+        "leaves": 50,
+        "soil": 25,
+        "gravel": 25,
+        "snow": 85,
+        "water": 2,
+        "paint_white": 70,
+        "paint_silver": 40,
+        "paint_black": 5,
+        "brick": 45,
+        "plaster": 85,
+        "road_marking": 60,
+        "wood": 50,
+        "rubber": 4,
+        # High-intensity sheet, 250 cd/lx/m2, is about 785 times a white diffuse surface; 101 + 154 ln(785)/ln(1000), see sensor.response.
+        "retro_sign": 250,
+    }.items()
+}
+"""Materials by name; reflectivity at 905 nm. Ranges: asphalt 5-25 %, concrete 25-45, grass 40-65, soil 15-40, snow 70-95, brick 30-60."""
+
+
+def default_material(name: str) -> Material:
+    """The default material called ``name``.
+
+    Raises:
+        ValueError: there is none; the known names are listed.
+    """
+    if name not in DEFAULTS:
+        raise ValueError(f"material must be one of {', '.join(sorted(DEFAULTS))}, got {name!r}")
+    return DEFAULTS[name]

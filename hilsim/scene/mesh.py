@@ -1,0 +1,93 @@
+"""Triangle meshes as people and files give them: the input of ``scene.world.build_world``."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.scene.materials import Material
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Triangles in a frame of their own. Equal only to itself: objects that share one ``Mesh`` share its memory in the world.
+
+    Lists are taken as well and become arrays. Triangles without area are kept (they are never hit), so that row numbers stay the caller's.
+
+    Attributes:
+        vertices_m: ``float64[n, 3]``.
+        triangles: ``int32[m, 3]``, rows of ``vertices_m``; either winding, both sides are hit.
+        material: ``int32[m]``, rows of ``materials``.
+        materials: The materials used, at least one.
+    """
+
+    vertices_m: npt.NDArray[np.float64]
+    triangles: npt.NDArray[np.int32]
+    material: npt.NDArray[np.int32]
+    materials: tuple[Material, ...]
+
+    def __post_init__(self) -> None:
+        vertices = np.ascontiguousarray(self.vertices_m, dtype=np.float64)
+        triangles = _indices("triangles", self.triangles)
+        material = _indices("material", self.material)
+        if vertices.ndim != 2 or vertices.shape[1] != 3 or len(vertices) == 0:
+            raise ValueError(f"vertices_m must have shape (n, 3) with n > 0, got {vertices.shape}")
+        if triangles.ndim != 2 or triangles.shape[1] != 3 or len(triangles) == 0:
+            raise ValueError(f"triangles must have shape (m, 3) with m > 0, got {triangles.shape}")
+        if material.shape != (len(triangles),):
+            raise ValueError(f"material must have shape ({len(triangles)},), one a triangle, got {material.shape}")
+        _refuse_row("vertex", ~np.isfinite(vertices).all(axis=1), "must be finite", vertices)
+        outside = ((triangles < 0) | (triangles >= len(vertices))).any(axis=1)
+        _refuse_row("triangle", outside, f"must name vertices 0 to {len(vertices) - 1}", triangles)
+        unknown = (material < 0) | (material >= len(self.materials))
+        _refuse_row("triangle", unknown, f"must name a material 0 to {len(self.materials) - 1}", material)
+        object.__setattr__(self, "vertices_m", vertices)
+        object.__setattr__(self, "triangles", triangles.astype(np.int32))
+        object.__setattr__(self, "material", material.astype(np.int32))
+        object.__setattr__(self, "materials", tuple(self.materials))
+        if not self.areas_m2().any():
+            raise ValueError(f"mesh must have a triangle with an area, got {len(triangles)} without")
+
+    @classmethod
+    def uniform(cls, vertices_m: npt.ArrayLike, triangles: npt.ArrayLike, material: Material) -> "Mesh":
+        """A mesh of one material."""
+        faces = np.asarray(triangles)
+        return cls(np.asarray(vertices_m, dtype=np.float64), faces, np.zeros(len(faces), dtype=np.int32), (material,))
+
+    def areas_m2(self) -> npt.NDArray[np.float64]:
+        """Area of each triangle, ``float64[m]``."""
+        corners = self.vertices_m[self.triangles]
+        areas: npt.NDArray[np.float64] = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+        return areas
+
+
+def join_meshes(meshes: "tuple[Mesh, ...]") -> Mesh:
+    """One mesh with all triangles, in order; equal materials become one.
+
+    Raises:
+        ValueError: there is no mesh.
+    """
+    if not meshes:
+        raise ValueError("meshes must be at least one, got none")
+    materials = tuple(dict.fromkeys(material for mesh in meshes for material in mesh.materials))
+    row = {material: index for index, material in enumerate(materials)}
+    starts = np.cumsum([0] + [len(mesh.vertices_m) for mesh in meshes])
+    return Mesh(
+        np.concatenate([mesh.vertices_m for mesh in meshes]),
+        np.concatenate([mesh.triangles + start for mesh, start in zip(meshes, starts, strict=False)]),
+        np.concatenate([np.array([row[material] for material in mesh.materials], dtype=np.int32)[mesh.material] for mesh in meshes]),
+        materials,
+    )
+
+
+def _indices(name: str, values: npt.ArrayLike) -> npt.NDArray[np.integer]:
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be whole numbers, got {array.dtype}")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def _refuse_row(thing: str, bad: npt.NDArray[np.bool_] | np.bool_, rule: str, values: npt.NDArray[np.generic]) -> None:
+    rows = np.flatnonzero(bad)
+    if len(rows):
+        raise ValueError(f"{thing} {rows[0]} {rule}, got {values[rows[0]].tolist()}")
