@@ -1,1 +1,0 @@
-"""TOML in, frozen specifications out."""

@@ -1,0 +1,269 @@
+"""What one daemon emulates: the rig file as frozen specifications."""
+
+import math
+from dataclasses import dataclass, field
+from ipaddress import AddressValueError, IPv4Address
+from pathlib import Path
+from typing import Any, Literal
+
+from hilsim.config.parse import collect_faults, parse_table, read_toml
+from hilsim.config.profiles import find_profile
+from hilsim.emulator.plan import LidarSetting
+from hilsim.errors import ConfigError, require
+from hilsim.geometry.frames import Vector
+from hilsim.packets.ethernet import parse_mac
+from hilsim.scene.specs import SceneSpec
+from hilsim.sensor.specs import ClockSetting, GpsSetting, LidarSpec, ReturnModeName
+from hilsim.transmit.specs import TransmitSpec
+from hilsim.vehicle.wobble import WobbleSpec
+
+ZERO: Vector = (0.0, 0.0, 0.0)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        IPv4Address(text)
+    except AddressValueError:
+        return False
+    return True
+
+
+def _is_mac(text: str) -> bool:
+    try:
+        parse_mac(text)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSpec:
+    """How a sensor's datagrams reach the wire.
+
+    Attributes:
+        mode: ``udp``: ordinary sockets (TTL, do-not-fragment and checksum as the real sensor's where a socket can); ``ethernet``: whole frames with the
+            real sensor's headers bit for bit (needs CAP_NET_RAW).
+        source: The sensor's IPv4 address. ``udp`` needs it on this host (any 127.x.y.z is).
+        destination: Where packets go: unicast, multicast, or a broadcast address.
+        broadcast: Must be true for a broadcast destination: everyone on the network gets it.
+        data_port: Destination port of data packets.
+        position_port: Destination port of position packets.
+        source_ports: ``sensor``: packets leave from ports 2368 and 8308 as the real sensor's do; ``any``: from free ports, so that a receiver on this
+            very host can bind 0.0.0.0:2368 (``udp`` only).
+        interface: Name of the network interface; needed for ``ethernet``, optional for ``udp``.
+        source_mac: The sensor's MAC address in frames; by default the model's prefix and the sensor's number.
+        destination_mac: For frames to a unicast address.
+    """
+
+    mode: Literal["udp", "ethernet"] = "udp"
+    source: str = "127.0.1.201"
+    destination: str = "127.0.0.1"
+    broadcast: bool = False
+    data_port: int = 2368
+    position_port: int = 8308
+    source_ports: Literal["sensor", "any"] = "sensor"
+    interface: str = ""
+    source_mac: str = ""
+    destination_mac: str = ""
+
+    def __post_init__(self) -> None:
+        require(
+            (_is_address(self.source), f'source must be an IPv4 address, got "{self.source}"'),
+            (_is_address(self.destination), f'destination must be an IPv4 address, got "{self.destination}"'),
+            (1 <= self.data_port <= 65_535, f"data_port must be 1 to 65535, got {self.data_port}"),
+            (1 <= self.position_port <= 65_535, f"position_port must be 1 to 65535, got {self.position_port}"),
+            (self.data_port != self.position_port, f"data_port and position_port must differ, got {self.data_port} for both"),
+            (
+                self.broadcast or self.destination != "255.255.255.255",
+                "broadcast must be true for destination 255.255.255.255: every host on the network gets these packets",
+            ),
+            (self.mode == "udp" or bool(self.interface), 'interface must be given for mode "ethernet"'),
+            (not self.source_mac or _is_mac(self.source_mac), f'source_mac must be like "60:76:88:10:2f:6f", got "{self.source_mac}"'),
+            (
+                not self.destination_mac or _is_mac(self.destination_mac),
+                f'destination_mac must be like "60:76:88:10:2f:6f", got "{self.destination_mac}"',
+            ),
+            (
+                self.mode == "udp" or self.broadcast or bool(self.destination_mac),
+                'destination_mac must be given for a unicast destination in mode "ethernet"',
+            ),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensorSpec:
+    """One lidar of the rig.
+
+    Attributes:
+        name: Unique within the rig; a label of metrics.
+        profile: A shipped model (``vlp16``) or the path of a profile, relative to the rig.
+        override: Values that replace the profile's, e.g. ``{ range_noise_m = 0.0 }``.
+        mount_position_m: In the carrier's body frame (x forward, y left, z up).
+        mount_rotation_deg: Roll, pitch, yaw in the body frame.
+        rotation_rate_rpm: Mean rotation rate.
+        phase_deg: Azimuth of the head at the sensor's first firing.
+        start_delay_us: Rig time of the sensor's first firing.
+        return_mode: Which returns are reported.
+        clock: The sensor's own clock.
+        gps: The receiver on its GPS input; without it position packets carry no sentence.
+        network: How its packets reach the wire.
+    """
+
+    name: str
+    profile: str = "vlp16"
+    override: dict[str, Any] = field(default_factory=dict)
+    mount_position_m: Vector = ZERO
+    mount_rotation_deg: Vector = ZERO
+    rotation_rate_rpm: int = 600
+    phase_deg: float = 0.0
+    start_delay_us: float = 0.0
+    return_mode: ReturnModeName = "strongest"
+    clock: ClockSetting = field(default_factory=ClockSetting)
+    gps: GpsSetting | None = None
+    network: NetworkSpec = field(default_factory=NetworkSpec)
+
+    def __post_init__(self) -> None:
+        plain = self.name.replace("-", "").replace("_", "").isalnum()
+        require((plain, f'name must be letters, digits, "-" and "_", got "{self.name}"'))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CarrierSpec:
+    """What carries the sensors, and how it moves.
+
+    Attributes:
+        kind: ``fixed``, ``trajectory`` (from ``file``), or ``street`` (the built-in street's own route).
+        position_m: Of a fixed carrier in the world.
+        rotation_deg: Roll, pitch, yaw of a fixed carrier.
+        file: Trajectory file (CSV or TUM), relative to the rig.
+        loop: Repeat the trajectory for ever; its ends must meet.
+        wobble: A disturbance between carrier and sensors.
+    """
+
+    kind: Literal["fixed", "trajectory", "street"] = "fixed"
+    position_m: Vector = ZERO
+    rotation_deg: Vector = ZERO
+    file: str = ""
+    loop: bool = False
+    wobble: WobbleSpec | None = None
+
+    def __post_init__(self) -> None:
+        require(
+            (all(map(math.isfinite, self.position_m)), f"position_m must be finite, got {self.position_m}"),
+            (all(map(math.isfinite, self.rotation_deg)), f"rotation_deg must be finite, got {self.rotation_deg}"),
+            ((self.kind == "trajectory") == bool(self.file), 'file must be given for kind "trajectory" and only for it'),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricsSpec:
+    """Where Prometheus finds the metrics.
+
+    Attributes:
+        listen: ``HOST:PORT``; empty for no server.
+    """
+
+    listen: str = "127.0.0.1:9464"
+
+    def __post_init__(self) -> None:
+        host, _, port = self.listen.rpartition(":")
+        good = _is_address(host) and port.isdigit() and 0 <= int(port) <= 65_535
+        require((not self.listen or good, f'listen must be "ADDRESS:PORT" or empty, got "{self.listen}"'))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RigSpec:
+    """Everything one daemon emulates.
+
+    Attributes:
+        name: For people and logs.
+        seed: Of every random draw, 0 to 2^63 - 1.
+        lead_ms: How long before its deadline a packet is rendered; pose-to-wire latency is a little more.
+        scene: What there is to see.
+        carrier: What carries the sensors.
+        sensor: The lidars.
+        transmit: How packets are sent.
+        metrics: Where metrics are served.
+    """
+
+    name: str
+    seed: int = 0
+    lead_ms: float = 3.0
+    scene: SceneSpec = field(default_factory=SceneSpec)
+    carrier: CarrierSpec = field(default_factory=CarrierSpec)
+    sensor: tuple[SensorSpec, ...]
+    transmit: TransmitSpec = field(default_factory=TransmitSpec)
+    metrics: MetricsSpec = field(default_factory=MetricsSpec)
+
+    def __post_init__(self) -> None:
+        names = [sensor.name for sensor in self.sensor]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        require(
+            (bool(names), "sensor must have at least one entry"),
+            (not repeated, f"sensor names must differ, got {', '.join(repeated)} more than once"),
+            (0 <= self.seed < 2**63, f"seed must be 0 to 2^63 - 1, got {self.seed}"),
+            (1.0 <= self.lead_ms <= 1000.0, f"lead_ms must be 1 to 1000, got {self.lead_ms}"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rig:
+    """A rig file, checked, with its profiles.
+
+    Attributes:
+        path: The rig file.
+        spec: What it says.
+        lidars: One setting a sensor, in the rig's order.
+    """
+
+    path: Path
+    spec: RigSpec
+    lidars: tuple[LidarSetting, ...]
+
+    @property
+    def directory(self) -> Path:
+        """Files that the rig names are relative to this."""
+        return self.path.parent
+
+
+def load_rig(path: Path) -> Rig:
+    """Read and check a rig and the profiles it names.
+
+    Raises:
+        ConfigError: with every fault of the rig and its profiles, one a line.
+    """
+    spec, faults = collect_faults(RigSpec, read_toml(path))
+    if spec is None:
+        raise ConfigError("\n".join(f"{path}: {fault}" for fault in faults))
+    lidars: list[LidarSetting] = []
+    for number, sensor in enumerate(spec.sensor):
+        try:
+            lidars.append(_lidar(sensor, number, path))
+        except ConfigError as error:
+            faults.append(str(error))
+        except ValueError as error:
+            faults.extend(f"{path}: sensor[{number}].{rule}" for rule in str(error).split("; "))
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return Rig(path=path, spec=spec, lidars=tuple(lidars))
+
+
+def _lidar(sensor: SensorSpec, number: int, rig_path: Path) -> LidarSetting:
+    try:
+        profile = find_profile("sensors", sensor.profile, rig_path.parent)
+    except ConfigError as error:
+        raise ConfigError(f"{rig_path}: sensor[{number}].{error}") from error
+    where = f"{profile}" if not sensor.override else f"{profile} with {rig_path}: sensor[{number}].override"
+    return LidarSetting(
+        name=sensor.name,
+        stream=number,
+        spec=parse_table(LidarSpec, read_toml(profile) | sensor.override, where),
+        mount_position_m=sensor.mount_position_m,
+        mount_rotation_deg=sensor.mount_rotation_deg,
+        rotation_rate_rpm=sensor.rotation_rate_rpm,
+        phase_deg=sensor.phase_deg,
+        start_delay_us=sensor.start_delay_us,
+        return_mode=sensor.return_mode,
+        clock=sensor.clock,
+        gps=sensor.gps,
+    )

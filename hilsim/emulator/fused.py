@@ -1,0 +1,132 @@
+"""The whole pipeline of a lidar as one kernel: from packet indices to bytes without Python, so that a daemon thread never needs the GIL.
+
+The stages are the very kernels that ``lidar.py`` calls one by one, so the bytes are the same (tested).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.emulator.plan import LidarPlan
+from hilsim.emulator.position import encode_position
+from hilsim.emulator.stages import Rays, Returns, allocate_rays, allocate_returns, encode, fire, respond
+from hilsim.packets.ethernet import HEADER_SIZE, LinkStyle, header_template, write_headers
+from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
+from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE
+from hilsim.render.cpu import cast_rays
+from hilsim.scene.world import World
+from hilsim.vehicle.carrier import Carrier
+
+
+class Framing(NamedTuple):
+    """Kernel-side choice of what a datagram's bytes are: the payload alone, or a whole Ethernet frame.
+
+    Attributes:
+        header_size: 0 or 42.
+        template: ``uint8[42]``.
+        counting_identification: The IP identification counts datagrams from 1.
+        udp_checksum: A valid UDP checksum is written.
+    """
+
+    header_size: int
+    template: npt.NDArray[np.uint8]
+    counting_identification: bool
+    udp_checksum: bool
+
+
+class Scratch(NamedTuple):
+    """Working arrays of one lidar thread: one packet's rays and returns."""
+
+    rays: Rays
+    returns: Returns
+
+
+PAYLOAD_ONLY = Framing(header_size=0, template=np.zeros(HEADER_SIZE, np.uint8), counting_identification=False, udp_checksum=False)
+
+
+def framing(
+    style: LinkStyle, *, source_mac: str, destination_mac: str, source: str, destination: str, source_port: int, destination_port: int
+) -> Framing:
+    """Whole Ethernet frames with a sensor's own headers.
+
+    Raises:
+        ValueError: an address cannot be parsed.
+    """
+    return Framing(
+        header_size=HEADER_SIZE,
+        template=header_template(
+            style,
+            source_mac=source_mac,
+            destination_mac=destination_mac,
+            source=source,
+            destination=destination,
+            source_port=source_port,
+            destination_port=destination_port,
+        ),
+        counting_identification=style.counting_identification,
+        udp_checksum=style.udp_checksum,
+    )
+
+
+def allocate_scratch(plan: LidarPlan) -> Scratch:
+    """Working arrays for one packet of a lidar."""
+    return Scratch(rays=allocate_rays(plan, plan.sequences_per_packet), returns=allocate_returns(plan, plan.sequences_per_packet))
+
+
+@kernel
+def frame_datagram(framing: Framing, index: int, datagram: npt.NDArray[np.uint8], payload_size: int) -> int:
+    """Write headers (if any) before the payload that stands at ``datagram[header_size:]``; returns the datagram's size."""
+    if framing.header_size == 0:
+        return payload_size
+    identification = index + 1 if framing.counting_identification else 0
+    return write_headers(framing.template, identification, framing.udp_checksum, datagram, payload_size)
+
+
+@kernel
+def render_data_packet(
+    plan: LidarPlan, carrier: Carrier, world: World, framing: Framing, packet: int, scratch: Scratch, datagram: npt.NDArray[np.uint8]
+) -> int:
+    """Render and encode data packet ``packet``; returns the datagram's size in bytes.
+
+    Args:
+        plan: The lidar.
+        carrier: What carries it.
+        world: What it sees.
+        framing: Payload or whole frame.
+        packet: Index of the packet since the sensor started.
+        scratch: Working arrays, overwritten.
+        datagram: ``uint8[>= header + 1206]``, written.
+    """
+    sequences = plan.sequences_per_packet
+    first = packet * sequences
+    rays = scratch.rays
+    fire(plan, carrier, first, sequences, rays)
+    cast_rays(world, rays.origin_m, rays.direction, rays.time_ns, plan.cast_range_m, rays.range_m, rays.instance, rays.triangle)
+    respond(plan, world, first, sequences, rays, scratch.returns)
+    encode(plan, packet, scratch.returns, framing.header_size, datagram)
+    return frame_datagram(framing, packet, datagram, DATA_PACKET_SIZE)
+
+
+@kernel
+def render_position_packet(plan: LidarPlan, carrier: Carrier, framing: Framing, index: int, device_ns: int, datagram: npt.NDArray[np.uint8]) -> int:
+    """Encode the position packet assembled at ``device_ns``, the ``index``-th of its stream; returns the datagram's size in bytes."""
+    encode_position(plan, carrier, device_ns, datagram[framing.header_size :])
+    return frame_datagram(framing, index, datagram, POSITION_PACKET_SIZE)
+
+
+@kernel
+def render_data_packets(
+    plan: LidarPlan,
+    carrier: Carrier,
+    world: World,
+    framing: Framing,
+    first_packet: int,
+    scratch: Scratch,
+    size: npt.NDArray[np.int32],
+    datagrams: npt.NDArray[np.uint8],
+) -> None:
+    """Render consecutive data packets, one row of ``datagrams`` each."""
+    for row in range(size.size):
+        size[row] = render_data_packet(plan, carrier, world, framing, first_packet + row, scratch, datagrams[row])

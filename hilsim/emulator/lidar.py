@@ -1,0 +1,131 @@
+"""One emulated lidar: specs, world, carrier and seed in, datagrams out; any stretch of time, in any order, always the same bytes."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.emulator.batch import DatagramBatch, Flow
+from hilsim.emulator.fused import PAYLOAD_ONLY, Framing, allocate_scratch, frame_datagram, render_data_packets, render_position_packet
+from hilsim.emulator.plan import LidarPlan, LidarSetting, lidar_plan
+from hilsim.emulator.position import position_deadline_ns
+from hilsim.emulator.stages import Rays, Returns, allocate_rays, allocate_returns, data_deadline_ns, encode, fire, first_packet_due, respond
+from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
+from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE
+from hilsim.render.renderer import Renderer
+from hilsim.scene.world import World
+from hilsim.sensor.clock import device_from_rig, rig_from_device
+from hilsim.sensor.position_stream import next_position, seek_positions
+from hilsim.vehicle.carrier import Carrier
+
+
+@dataclass(frozen=True, kw_only=True)
+class LidarEmulator:
+    """A lidar bound to a world and a carrier.
+
+    Attributes:
+        setting: The lidar.
+        world: What it sees.
+        carrier: What carries it.
+        seed: The rig's seed.
+        utc_epoch_ns: UTC of rig time 0.
+        data_flow: Where data packets go.
+        position_flow: Where position packets go.
+        data_framing: Bytes of data datagrams: payload, or whole frames.
+        position_framing: The same for position datagrams.
+    """
+
+    setting: LidarSetting
+    world: World
+    carrier: Carrier
+    seed: int
+    utc_epoch_ns: int
+    data_flow: Flow
+    position_flow: Flow
+    data_framing: Framing = field(default=PAYLOAD_ONLY)
+    position_framing: Framing = field(default=PAYLOAD_ONLY)
+
+    @cached_property
+    def plan(self) -> LidarPlan:
+        """Kernel-side lidar."""
+        return lidar_plan(self.setting, seed=self.seed, utc_epoch_ns=self.utc_epoch_ns)
+
+    def first_data_packet(self, start_ns: int) -> int:
+        """Index of the first data packet due at or after rig time ``start_ns``."""
+        return int(first_packet_due(self.plan, start_ns))
+
+    def data_packets(self, first: int, count: int, renderer: Renderer | None = None) -> DatagramBatch:
+        """Data packets ``first`` to ``first + count - 1``.
+
+        Without a renderer the fused CPU kernel runs; with one the same stages are called around it. The bytes are the same wherever the
+        renderer's ranges are.
+        """
+        datagrams = np.zeros((count, self.data_framing.header_size + DATA_PACKET_SIZE), np.uint8)
+        size = np.zeros(count, np.int32)
+        if renderer is None:
+            scratch = allocate_scratch(self.plan)
+            render_data_packets(self.plan, self.carrier, self.world, self.data_framing, first, scratch, size, datagrams)
+        else:
+            self._render_by_stages(renderer, first, size, datagrams)
+        deadline = np.array([data_deadline_ns(self.plan, packet) for packet in range(first, first + count)], dtype=np.int64)
+        return DatagramBatch(self.data_flow, deadline, deadline - self.plan.data_latency_ns, size, datagrams)
+
+    def _render_by_stages(self, renderer: Renderer, first: int, size: npt.NDArray[np.int32], datagrams: npt.NDArray[np.uint8]) -> None:
+        _, returns = self.returns(first, size.size, renderer)
+        sequences = self.plan.sequences_per_packet
+        for row in range(size.size):
+            of_packet = slice(row * sequences, (row + 1) * sequences)
+            part = Returns(
+                np.ascontiguousarray(returns.distance[:, of_packet]),
+                np.ascontiguousarray(returns.reflectivity[:, of_packet]),
+                returns.azimuth_cdeg[of_packet],
+            )
+            encode(self.plan, first + row, part, self.data_framing.header_size, datagrams[row])
+            size[row] = frame_datagram(self.data_framing, first + row, datagrams[row], DATA_PACKET_SIZE)
+
+    def returns(self, first: int, count: int, renderer: Renderer) -> tuple[Rays, Returns]:
+        """Rays with true ranges, and what is reported, of ``count`` data packets: the ground truth beside the packets.
+
+        Rays are ``[channel, sequence]`` flattened, ``count * sequences_per_packet`` sequences.
+        """
+        sequences = count * self.plan.sequences_per_packet
+        first_sequence = first * self.plan.sequences_per_packet
+        rays = allocate_rays(self.plan, sequences)
+        returns = allocate_returns(self.plan, sequences)
+        fire(self.plan, self.carrier, first_sequence, sequences, rays)
+        renderer.cast_rays(
+            self.world, rays.origin_m, rays.direction, rays.time_ns, self.plan.cast_range_m, rays.range_m, rays.instance, rays.triangle
+        )
+        respond(self.plan, self.world, first_sequence, sequences, rays, returns)
+        return rays, returns
+
+    def data_span(self, start_ns: int, stop_ns: int, renderer: Renderer | None = None) -> DatagramBatch:
+        """Data packets due in ``[start_ns, stop_ns)`` of rig time."""
+        first = self.first_data_packet(start_ns)
+        return self.data_packets(first, self.first_data_packet(stop_ns) - first, renderer)
+
+    def position_span(self, start_ns: int, stop_ns: int) -> DatagramBatch:
+        """Position packets due in ``[start_ns, stop_ns)`` of rig time."""
+        plan = self.plan
+        counters = np.zeros(plan.position.period_ns.size, np.int64)
+        latency_ns = plan.position.latency_ns + plan.data_latency_ns
+        seek_positions(plan.position, max(int(device_from_rig(plan.clock, start_ns - latency_ns)) - 2, 0), counters)
+        rows: list[npt.NDArray[np.uint8]] = []
+        sizes: list[int] = []
+        deadlines: list[int] = []
+        stamps: list[int] = []
+        while True:
+            train, device_ns = next_position(plan.position, counters)
+            deadline_ns = int(position_deadline_ns(plan, device_ns))
+            if deadline_ns >= stop_ns:
+                break
+            if deadline_ns >= start_ns:
+                row = np.zeros(self.position_framing.header_size + POSITION_PACKET_SIZE, np.uint8)
+                sizes.append(int(render_position_packet(plan, self.carrier, self.position_framing, int(counters.sum()), device_ns, row)))
+                rows.append(row)
+                deadlines.append(deadline_ns)
+                stamps.append(int(rig_from_device(plan.clock, device_ns)))
+            counters[train] += 1
+        payload = np.array(rows, np.uint8).reshape(len(rows), self.position_framing.header_size + POSITION_PACKET_SIZE)
+        return DatagramBatch(self.position_flow, np.array(deadlines, np.int64), np.array(stamps, np.int64), np.array(sizes, np.int32), payload)

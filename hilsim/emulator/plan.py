@@ -1,0 +1,177 @@
+"""Everything one emulated lidar is, in the shape kernels take it; built once from specs, never changed while it streams."""
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.errors import require
+from hilsim.geometry.frames import Vector
+from hilsim.geometry.poses import extrinsics
+from hilsim.packets.velodyne_data import BLOCKS, RECORDS_PER_BLOCK, ReturnMode
+from hilsim.sensor.clock import DeviceClock, device_clock
+from hilsim.sensor.head import Head, head
+from hilsim.sensor.position_stream import PositionStream, position_stream
+from hilsim.sensor.response import Response, response
+from hilsim.sensor.specs import ClockSetting, GpsSetting, LidarSpec, ReturnModeName
+
+_NOISE_MARGIN_SIGMAS = 8.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LidarSetting:
+    """How one lidar of a rig is set up: its model, mounting, rotation, clock and receiver.
+
+    Attributes:
+        name: Unique within a rig.
+        stream: The sensor's number within the rig, 0..65535: the stream of its random draws.
+        spec: The model.
+        mount_position_m: Sensor's origin in the carrier's body frame (x forward, y left, z up).
+        mount_rotation_deg: Roll, pitch and yaw in the body frame.
+        rotation_rate_rpm: Mean rotation rate.
+        phase_deg: True azimuth of the head at the sensor's first firing.
+        start_delay_us: Rig time of the sensor's first firing (sensors of a fleet are not in step unless this is equal).
+        return_mode: Which returns are reported.
+        clock: The sensor's own clock.
+        gps: The receiver on its GPS input, or None.
+    """
+
+    name: str
+    stream: int
+    spec: LidarSpec
+    mount_position_m: Vector = (0.0, 0.0, 0.0)
+    mount_rotation_deg: Vector = (0.0, 0.0, 0.0)
+    rotation_rate_rpm: int = 600
+    phase_deg: float = 0.0
+    start_delay_us: float = 0.0
+    return_mode: ReturnModeName = "strongest"
+    clock: ClockSetting = field(default_factory=ClockSetting)
+    gps: GpsSetting | None = None
+
+    def __post_init__(self) -> None:
+        require(
+            (0 <= self.stream <= 65_535, f"stream must be 0 to 65535, got {self.stream}"),
+            (all(map(math.isfinite, self.mount_position_m)), f"mount_position_m must be finite, got {self.mount_position_m}"),
+            (all(map(math.isfinite, self.mount_rotation_deg)), f"mount_rotation_deg must be finite, got {self.mount_rotation_deg}"),
+            (0.0 <= self.phase_deg < 360.0, f"phase_deg must be 0 to less than 360, got {self.phase_deg}"),
+            (0.0 <= self.start_delay_us <= 1e9, f"start_delay_us must be 0 to 1000000000, got {self.start_delay_us}"),
+            (self.return_mode == "strongest", f'return_mode must be "strongest" (pencil beams have one return), got "{self.return_mode}"'),
+        )
+        self.spec.check_rate(self.rotation_rate_rpm)
+
+
+class Gps(NamedTuple):
+    """Kernel-side receiver; ``present`` false means none is connected."""
+
+    present: bool
+    valid: bool
+    latitude_deg: float
+    longitude_deg: float
+    origin_east_m: float
+    origin_north_m: float
+    sentence_delay_ns: int
+
+
+class LidarPlan(NamedTuple):
+    """Kernel-side lidar.
+
+    Attributes:
+        clock: Device clock.
+        head: Rotating head.
+        response: Limits and noise.
+        position: Position packet stream.
+        gps: Receiver.
+        sine_elevation: ``float64[c]``.
+        cosine_elevation: ``float64[c]``.
+        azimuth_offset_rad: ``float64[c]``.
+        vertical_offset_m: ``float64[c]``.
+        firing_offset_ns: ``int64[c]`` of each channel within a firing sequence.
+        sequence_ns: Device time of a firing sequence.
+        sequences_per_packet: Firing sequences of a data packet.
+        returns: Returns reported for each firing.
+        return_mode: Factory byte.
+        product: Factory byte.
+        mount_position_m: ``float64[3]``, sensor in body.
+        mount_orientation: ``float64[4]``, body from sensor.
+        data_latency_ns: From the end of the last firing sequence to the wire.
+        cast_range_m: How far rays are cast: the longest range plus a margin for noise.
+    """
+
+    clock: DeviceClock
+    head: Head
+    response: Response
+    position: PositionStream
+    gps: Gps
+    sine_elevation: npt.NDArray[np.float64]
+    cosine_elevation: npt.NDArray[np.float64]
+    azimuth_offset_rad: npt.NDArray[np.float64]
+    vertical_offset_m: npt.NDArray[np.float64]
+    firing_offset_ns: npt.NDArray[np.int64]
+    sequence_ns: int
+    sequences_per_packet: int
+    returns: int
+    return_mode: int
+    product: int
+    mount_position_m: npt.NDArray[np.float64]
+    mount_orientation: npt.NDArray[np.float64]
+    data_latency_ns: int
+    cast_range_m: float
+
+
+def _gps(setting: GpsSetting | None) -> Gps:
+    if setting is None:
+        return Gps(present=False, valid=False, latitude_deg=0.0, longitude_deg=0.0, origin_east_m=0.0, origin_north_m=0.0, sentence_delay_ns=0)
+    return Gps(
+        present=True,
+        valid=setting.valid,
+        latitude_deg=setting.latitude_deg,
+        longitude_deg=setting.longitude_deg,
+        origin_east_m=setting.origin_m[0],
+        origin_north_m=setting.origin_m[1],
+        sentence_delay_ns=round(setting.sentence_delay_ms * 1e6),
+    )
+
+
+def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int) -> LidarPlan:
+    """Kernel-side lidar of a setting.
+
+    Args:
+        setting: The lidar.
+        seed: The rig's seed, 64 bits.
+        utc_epoch_ns: UTC of rig time 0 in ns since 1970.
+    """
+    spec = setting.spec
+    mode = ReturnMode[setting.return_mode.upper()]
+    channels = len(spec.channels)
+    elevation = np.radians([channel.elevation_deg for channel in spec.channels])
+    mount = extrinsics(setting.mount_position_m, setting.mount_rotation_deg)
+    return LidarPlan(
+        clock=device_clock(setting.clock, start_ns=round(setting.start_delay_us * 1000), utc_epoch_ns=utc_epoch_ns),
+        head=head(
+            rate_rpm=setting.rotation_rate_rpm,
+            phase_deg=setting.phase_deg,
+            encoder=spec.encoder,
+            ripple=spec.ripple,
+            seed=seed,
+            stream=setting.stream,
+        ),
+        response=response(spec, seed=seed, stream=setting.stream),
+        position=position_stream(spec.position, seed=seed, stream=setting.stream),
+        gps=_gps(setting.gps),
+        sine_elevation=np.sin(elevation),
+        cosine_elevation=np.cos(elevation),
+        azimuth_offset_rad=np.radians([channel.azimuth_offset_deg for channel in spec.channels]),
+        vertical_offset_m=np.array([channel.vertical_offset_mm / 1000.0 for channel in spec.channels]),
+        firing_offset_ns=np.arange(channels, dtype=np.int64) // spec.lasers_per_firing * spec.firing_ns,
+        sequence_ns=spec.sequence_ns,
+        sequences_per_packet=BLOCKS // mode.returns * (RECORDS_PER_BLOCK // channels),
+        returns=mode.returns,
+        return_mode=int(mode),
+        product=spec.product,
+        mount_position_m=np.array(mount.position_m),
+        mount_orientation=np.array(mount.orientation),
+        data_latency_ns=round(spec.data_latency_us * 1000),
+        cast_range_m=spec.range_max_m + _NOISE_MARGIN_SIGMAS * spec.range_noise_m,
+    )

@@ -1,0 +1,183 @@
+"""The stages of a lidar's pipeline as kernels on arrays: firings → rays, ranges → returns, returns → data packet.
+
+``fused.py`` strings them together with the CPU ray caster into one kernel that needs no Python; ``lidar.py`` calls them one by one around any
+``Renderer``. Arrays are ``[channel, sequence]`` (azimuth fastest), which is the order ray casting likes best.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.emulator.plan import LidarPlan
+from hilsim.geometry.rotations import multiply, rotate
+from hilsim.packets.velodyne_data import encode_data_packet
+from hilsim.render.hits import hit_reflectivity
+from hilsim.scene.world import World
+from hilsim.sensor.clock import device_from_rig, rig_from_device, stamp_us
+from hilsim.sensor.head import head_reading_cdeg, head_turns
+from hilsim.sensor.response import distance_code
+from hilsim.vehicle.carrier import Carrier, carrier_pose
+
+
+class Rays(NamedTuple):
+    """Ray and hit arrays of ``n = channels * sequences`` firings, channel-major.
+
+    Attributes:
+        origin_m: ``float64[n, 3]`` in the world.
+        direction: ``float32[n, 3]`` in the world, unit.
+        time_ns: ``int64[n]``, rig time of each firing.
+        range_m: ``float32[n]``, ``inf`` for a miss.
+        instance: ``int32[n]``, -1 for a miss.
+        triangle: ``int32[n]``, -1 for a miss.
+    """
+
+    origin_m: npt.NDArray[np.float64]
+    direction: npt.NDArray[np.float32]
+    time_ns: npt.NDArray[np.int64]
+    range_m: npt.NDArray[np.float32]
+    instance: npt.NDArray[np.int32]
+    triangle: npt.NDArray[np.int32]
+
+
+class Returns(NamedTuple):
+    """What the sensor reports for some firing sequences.
+
+    Attributes:
+        distance: ``uint16[r, s, c]``, raw; 0 for no return.
+        reflectivity: ``uint8[r, s, c]``.
+        azimuth_cdeg: ``int64[s]``, the encoder's readings.
+    """
+
+    distance: npt.NDArray[np.uint16]
+    reflectivity: npt.NDArray[np.uint8]
+    azimuth_cdeg: npt.NDArray[np.int64]
+
+
+def allocate_rays(plan: LidarPlan, sequences: int) -> Rays:
+    """Arrays for the rays of ``sequences`` firing sequences."""
+    n = plan.firing_offset_ns.size * sequences
+    return Rays(
+        origin_m=np.zeros((n, 3)),
+        direction=np.zeros((n, 3), np.float32),
+        time_ns=np.zeros(n, np.int64),
+        range_m=np.zeros(n, np.float32),
+        instance=np.zeros(n, np.int32),
+        triangle=np.zeros(n, np.int32),
+    )
+
+
+def allocate_returns(plan: LidarPlan, sequences: int) -> Returns:
+    """Arrays for the returns of ``sequences`` firing sequences."""
+    shape = (plan.returns, sequences, plan.firing_offset_ns.size)
+    return Returns(distance=np.zeros(shape, np.uint16), reflectivity=np.zeros(shape, np.uint8), azimuth_cdeg=np.zeros(sequences, np.int64))
+
+
+@kernel
+def fire(plan: LidarPlan, carrier: Carrier, first_sequence: int, sequences: int, rays: Rays) -> None:
+    """Write the ray of every firing, from the pose and the head angle at that firing's own time.
+
+    The carrier's pose is evaluated at the start and the end of each firing sequence and interpolated linearly in between: over 55 us that is
+    exact to a * dt^2 / 8, 0.02 um at 50 m/s^2.
+
+    Args:
+        plan: The lidar.
+        carrier: What carries it.
+        first_sequence: Index of the first firing sequence.
+        sequences: How many.
+        rays: Written.
+    """
+    start_position = np.empty(3)
+    start_orientation = np.empty(4)
+    stop_position = np.empty(3)
+    stop_orientation = np.empty(4)
+    device_ns = first_sequence * plan.sequence_ns
+    stop_ns = rig_from_device(plan.clock, device_ns)
+    carrier_pose(carrier, stop_ns, stop_position, stop_orientation)
+    mount = (plan.mount_orientation[0], plan.mount_orientation[1], plan.mount_orientation[2], plan.mount_orientation[3])
+    for sequence in range(sequences):
+        start_ns = stop_ns
+        start_position[:] = stop_position
+        start_orientation[:] = stop_orientation
+        stop_ns = rig_from_device(plan.clock, device_ns + plan.sequence_ns)
+        carrier_pose(carrier, stop_ns, stop_position, stop_orientation)
+        alike = 0.0
+        for axis in range(4):
+            alike += start_orientation[axis] * stop_orientation[axis]
+        sign = 1.0 if alike >= 0.0 else -1.0
+        for channel in range(plan.firing_offset_ns.size):
+            firing_ns = device_ns + plan.firing_offset_ns[channel]
+            time_ns = rig_from_device(plan.clock, firing_ns)
+            share = (time_ns - start_ns) / (stop_ns - start_ns)
+            qw = start_orientation[0] + share * (sign * stop_orientation[0] - start_orientation[0])
+            qx = start_orientation[1] + share * (sign * stop_orientation[1] - start_orientation[1])
+            qy = start_orientation[2] + share * (sign * stop_orientation[2] - start_orientation[2])
+            qz = start_orientation[3] + share * (sign * stop_orientation[3] - start_orientation[3])
+            scale = 1.0 / math.sqrt(qw * qw + qx * qx + qy * qy + qz * qz)
+            body = (qw * scale, qx * scale, qy * scale, qz * scale)
+            azimuth = 2.0 * math.pi * head_turns(plan.head, firing_ns) + plan.azimuth_offset_rad[channel]
+            level = plan.cosine_elevation[channel]
+            in_sensor = (level * math.sin(azimuth), level * math.cos(azimuth), plan.sine_elevation[channel])
+            dx, dy, dz = rotate(multiply(body, mount), in_sensor)
+            mx, my, mz = rotate(mount, (0.0, 0.0, plan.vertical_offset_m[channel]))
+            ox, oy, oz = rotate(body, (plan.mount_position_m[0] + mx, plan.mount_position_m[1] + my, plan.mount_position_m[2] + mz))
+            at = channel * sequences + sequence
+            rays.origin_m[at, 0] = start_position[0] + share * (stop_position[0] - start_position[0]) + ox
+            rays.origin_m[at, 1] = start_position[1] + share * (stop_position[1] - start_position[1]) + oy
+            rays.origin_m[at, 2] = start_position[2] + share * (stop_position[2] - start_position[2]) + oz
+            rays.direction[at, 0] = dx
+            rays.direction[at, 1] = dy
+            rays.direction[at, 2] = dz
+            rays.time_ns[at] = time_ns
+        device_ns += plan.sequence_ns
+
+
+@kernel
+def respond(plan: LidarPlan, world: World, first_sequence: int, sequences: int, rays: Rays, returns: Returns) -> None:
+    """Turn ranges into what the sensor reports.
+
+    Args:
+        plan: The lidar.
+        world: What was hit, for its reflectivity.
+        first_sequence: Index of the first firing sequence.
+        sequences: How many.
+        rays: With ranges written by a renderer.
+        returns: Written.
+    """
+    for sequence in range(sequences):
+        index = first_sequence + sequence
+        returns.azimuth_cdeg[sequence] = head_reading_cdeg(plan.head, index * plan.sequence_ns, index)
+        for channel in range(plan.firing_offset_ns.size):
+            at = channel * sequences + sequence
+            code = distance_code(plan.response, rays.range_m[at], channel, index)
+            byte = plan.response.baseline[channel]
+            if code > 0:
+                byte = hit_reflectivity(world, rays.instance[at], rays.triangle[at])
+            for which in range(plan.returns):
+                returns.distance[which, sequence, channel] = code
+                returns.reflectivity[which, sequence, channel] = byte
+
+
+@kernel
+def encode(plan: LidarPlan, packet: int, returns: Returns, offset: int, payload: npt.NDArray[np.uint8]) -> None:
+    """Write data packet ``packet`` to ``payload[offset : offset + 1206]`` from the returns of its firing sequences."""
+    stamp = stamp_us(plan.clock, packet * plan.sequences_per_packet * plan.sequence_ns)
+    encode_data_packet(returns.azimuth_cdeg, returns.distance, returns.reflectivity, stamp, plan.return_mode, plan.product, payload[offset:])
+
+
+@kernel
+def data_deadline_ns(plan: LidarPlan, packet: int) -> int:
+    """Rig time at which data packet ``packet`` is due: the end of its last firing sequence plus the model's latency."""
+    return rig_from_device(plan.clock, (packet + 1) * plan.sequences_per_packet * plan.sequence_ns) + plan.data_latency_ns
+
+
+@kernel
+def first_packet_due(plan: LidarPlan, rig_ns: int) -> int:
+    """Index of the first data packet whose deadline is at or after ``rig_ns``."""
+    packet_ns = plan.sequences_per_packet * plan.sequence_ns
+    packet = max(device_from_rig(plan.clock, rig_ns - plan.data_latency_ns) // packet_ns - 2, 0)
+    while data_deadline_ns(plan, packet) < rig_ns:
+        packet += 1
+    return packet
