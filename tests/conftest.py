@@ -2,7 +2,12 @@
 
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# The first call of a kernel compiles it; hypothesis must not take that for a slow test.
+hypothesis.settings.register_profile("kernels", deadline=None)
+hypothesis.settings.load_profile("kernels")
 
 CAPTURES = Path(__file__).resolve().parent.parent.parent / "shared" / "captures"
 

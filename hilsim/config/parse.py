@@ -19,6 +19,7 @@ T = TypeVar("T")
 Location = tuple[int | str, ...]
 
 _PASSES = 20
+_GONE = object()
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -68,19 +69,16 @@ def collect_faults(kind: type[T], table: dict[str, Any]) -> tuple[T | None, list
         try:
             value = adapter.validate_json(json.dumps(remaining), strict=True, extra="forbid")
         except ValidationError as error:
-            known = len(removed)
             for fault in error.errors():
                 location = _in_table(fault["loc"], remaining)
                 if fault["type"] == "missing" and location in removed:
                     location = location[:-1]  # the hole was made here: give up the table around it
                 else:
-                    faults.extend(_sentences(fault, location, kind))
+                    faults.extend(sentence for sentence in _sentences(fault, location, kind) if sentence not in faults)
                     location = location[:-1] if fault["type"] == "missing" else location
                 removed.add(location)
-            if () in removed or len(removed) == known:
+            if () in removed or not _take_out(remaining, removed):
                 break
-            for location in sorted(removed, key=len, reverse=True):
-                _remove(remaining, location)
         else:
             return (value, []) if not faults else (None, faults)
     return None, faults
@@ -100,17 +98,25 @@ def _in_table(location: Iterable[int | str], table: Any) -> Location:
     return tuple(found)
 
 
-def _remove(table: Any, location: Location) -> None:
-    """Take the value at a location out; a list's item becomes None so that the others keep their places."""
+def _take_out(table: Any, locations: Iterable[Location]) -> bool:
+    """Take faulty values out of their tables; a faulty item takes its whole list with it, but only once nothing smaller is left to take.
+
+    (Items keep their numbers that way, and all of a list's items have been checked by then.) Returns whether anything was taken.
+    """
+    taken = [_remove(table, location) for location in locations if isinstance(location[-1], str)]
+    if not any(taken):
+        taken = [_remove(table, location[:-1]) for location in locations if isinstance(location[-1], int)]
+    return any(taken)
+
+
+def _remove(table: Any, location: Location) -> bool:
+    """Take the key at a location out of its table; False if it is gone already."""
     node = table
     for part in location[:-1]:
-        if node is None or (isinstance(node, dict) and part not in node):
-            return
+        if not (isinstance(node, list) and isinstance(part, int) and part < len(node)) and not (isinstance(node, dict) and part in node):
+            return False
         node = node[part]
-    if isinstance(node, dict):
-        node.pop(location[-1], None)
-    elif isinstance(node, list) and isinstance(location[-1], int) and location[-1] < len(node):
-        del node[location[-1]]
+    return isinstance(node, dict) and node.pop(location[-1], _GONE) is not _GONE
 
 
 def key_path(location: Sequence[int | str]) -> str:

@@ -1,0 +1,81 @@
+"""The device clock: exact, never accumulating, right at the hour."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hilsim.sensor.clock import device_clock, device_from_rig, rig_from_device, scaled_down, scaled_up, stamp_us
+from hilsim.sensor.specs import ClockSetting
+
+PACKET_NS = 24 * 55_296
+HOUR_NS = 3_600_000_000_000
+
+
+def free(offset_s=0.0, oscillator_ppm=0.0, stamp_ppm=0.0, start_ns=0):
+    setting = ClockSetting(sync="free", offset_s=offset_s, oscillator_ppm=oscillator_ppm, stamp_ppm=stamp_ppm)
+    return device_clock(setting, start_ns=start_ns, utc_epoch_ns=0)
+
+
+def test_a_packet_of_24_firing_sequences_lasts_165888_over_125_microseconds():
+    assert Fraction(PACKET_NS, 1000) == Fraction(165_888, 125)
+
+
+@given(st.integers(0, 3 * 10**18), st.integers(-1_000_000, 1_000_000))
+def test_scaling_is_the_exact_floor_for_a_century(duration_ns, gain_ppb):
+    assert scaled_down(duration_ns, gain_ppb) == duration_ns * 10**9 // (10**9 + gain_ppb)
+    assert scaled_up(duration_ns, gain_ppb) == duration_ns + duration_ns * gain_ppb // 10**9
+
+
+@given(st.integers(0, 10**16), st.floats(-1000, 1000), st.integers(0, 10**9))
+def test_device_and_rig_time_are_each_others_inverse_within_a_nanosecond(device_ns, ppm, start_ns):
+    clock = free(oscillator_ppm=ppm, start_ns=start_ns)
+    assert abs(device_from_rig(clock, rig_from_device(clock, device_ns)) - device_ns) <= 1
+
+
+def test_stamps_step_by_1327_or_1328_in_the_shares_of_real_units():
+    clock = free(offset_s=12.3456789)
+    steps = np.diff([stamp_us(clock, packet * PACKET_NS) for packet in range(5000)])
+    assert set(steps) == {1327, 1328}
+    assert np.mean(steps == 1328) == pytest.approx(0.104, abs=0.002)
+
+
+def test_stamps_do_not_drift_in_a_million_packets():
+    clock = free()
+    assert stamp_us(clock, 1_000_000 * PACKET_NS) == 1_000_000 * 165_888 // 125 % 3_600_000_000
+
+
+@pytest.mark.parametrize("sync", ["free", "pps"])
+def test_stamps_wrap_continuously_at_the_top_of_the_hour(sync):
+    start_ns = HOUR_NS - 500 * PACKET_NS
+    setting = ClockSetting(sync=sync, offset_s=start_ns / 1e9)
+    clock = device_clock(setting, start_ns=0, utc_epoch_ns=start_ns)
+    stamps = np.array([stamp_us(clock, packet * PACKET_NS) for packet in range(1000)])
+    assert stamps.max() < 3_600_000_000
+    assert set(np.diff(stamps) % 3_600_000_000) == {1327, 1328}
+    assert (np.diff(stamps) < 0).sum() == 1
+
+
+def test_a_fast_oscillator_fires_early_and_its_stamps_follow():
+    clock = free(oscillator_ppm=100.0)
+    assert rig_from_device(clock, 10**12) == pytest.approx(10**12 / 1.0001, abs=1)
+    assert stamp_us(clock, 10**12) == 10**9
+
+
+def test_a_steered_stamp_runs_ahead_of_the_firing_clock():
+    assert stamp_us(free(stamp_ppm=137.0), 10**12) == 1_000_137_000
+
+
+def test_the_pulse_sets_the_stamp_to_utc_every_second_despite_a_wrong_oscillator():
+    clock = device_clock(ClockSetting(sync="pps", oscillator_ppm=50.0), start_ns=0, utc_epoch_ns=7 * 10**9)
+    for second in range(1, 100):
+        device_ns = int(device_from_rig(clock, second * 10**9)) + 1
+        assert stamp_us(clock, device_ns) == (7 + second) * 1_000_000
+        assert stamp_us(clock, device_ns + 999_000_000) == pytest.approx((7 + second) * 1_000_000 + 999_000, abs=2)
+
+
+def test_a_clock_setting_names_every_broken_rule():
+    with pytest.raises(ValueError, match=r"offset_s must be 0 to .*; oscillator_ppm must be -1000 to 1000, got 5000"):
+        ClockSetting(offset_s=-1.0, oscillator_ppm=5000.0)

@@ -1,0 +1,77 @@
+"""Limits, noise and drop-outs; and when position packets are sent."""
+
+import numpy as np
+import pytest
+
+from hilsim.config.parse import parse_table, read_toml
+from hilsim.config.profiles import profiles_directory
+from hilsim.sensor.position_stream import next_position, position_stream, position_time_ns, seek_positions
+from hilsim.sensor.response import distance_code, response
+from hilsim.sensor.specs import LidarSpec
+
+
+def vlp16(**override):
+    path = profiles_directory() / "sensors" / "vlp16.toml"
+    return parse_table(LidarSpec, read_toml(path) | override, "vlp16")
+
+
+def quiet(**override):
+    return response(vlp16(range_noise_m=0.0, **override), seed=1, stream=0)
+
+
+@pytest.mark.parametrize(
+    ("range_m", "code"),
+    [(0.498, 0), (0.4989, 0), (0.4991, 250), (0.5, 250), (10.0, 5000), (10.0009, 5000), (10.0011, 5001), (130.0, 65000), (130.01, 0), (np.inf, 0)],
+)
+def test_ranges_are_rounded_to_2_mm_and_limited(range_m, code):
+    assert distance_code(quiet(), range_m, 0, 0) == code
+
+
+def test_range_noise_has_the_given_spread_and_no_bias():
+    noisy = response(vlp16(range_noise_m=0.02), seed=1, stream=0)
+    measured = np.array([distance_code(noisy, 20.0, channel, sequence) for channel in range(16) for sequence in range(1000)]) * 0.002
+    assert measured.mean() == pytest.approx(20.0, abs=4 * 0.02 / np.sqrt(measured.size))
+    assert measured.std() == pytest.approx(0.02, rel=0.03)
+
+
+def test_drop_outs_have_the_given_share():
+    dropping = quiet(drop_out_ratio=0.25)
+    lost = np.mean([distance_code(dropping, 20.0, channel, sequence) == 0 for channel in range(16) for sequence in range(1000)])
+    assert lost == pytest.approx(0.25, abs=4 * np.sqrt(0.25 * 0.75 / 16_000))
+
+
+def test_the_same_firing_always_draws_the_same_noise():
+    noisy = response(vlp16(), seed=1, stream=0)
+    assert [distance_code(noisy, 20.0, 3, 77) for _ in range(3)] == [distance_code(noisy, 20.0, 3, 77)] * 3
+
+
+def test_a_spec_names_every_broken_rule_at_once():
+    with pytest.raises(ValueError, match=r"range_min_m and range_max_m must be .*; range_noise_m must be 0 to 1, got -1"):
+        LidarSpec(**{**vars(vlp16()), "range_max_m": 200.0, "range_noise_m": -1.0})
+
+
+def test_position_intervals_are_irregular_like_a_real_units():
+    stream = position_stream(vlp16().position, seed=1, stream=0)
+    counters = np.zeros(2, np.int64)
+    times = []
+    for _ in range(3000):
+        train, time_ns = next_position(stream, counters)
+        counters[train] += 1
+        times.append(time_ns)
+    intervals_us = np.diff(times) / 1000
+    assert intervals_us.mean() == pytest.approx(6858, rel=0.01)
+    assert intervals_us.min() >= 1300
+    assert 10_000 < intervals_us.max() < 11_500
+
+
+def test_a_position_stream_can_be_entered_anywhere():
+    stream = position_stream(vlp16().position, seed=1, stream=0)
+    everything = sorted(position_time_ns(stream, train, index) for train in (0, 1) for index in range(400))
+    counters = np.zeros(2, np.int64)
+    seek_positions(stream, 1_000_000_000, counters)
+    found = []
+    for _ in range(50):
+        train, time_ns = next_position(stream, counters)
+        counters[train] += 1
+        found.append(time_ns)
+    assert found == [time_ns for time_ns in everything if time_ns >= 1_000_000_000][:50]
