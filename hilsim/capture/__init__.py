@@ -1,1 +1,1 @@
-"""PCAP in and out."""
+"""Captures in and out: PCAP and PCAPNG files and live sockets become ``CapturedDatagram``; frames become nanosecond PCAP."""

@@ -152,7 +152,7 @@ def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int) -> LidarP
         head=head(
             rate_rpm=setting.rotation_rate_rpm,
             phase_deg=setting.phase_deg,
-            encoder=spec.encoder,
+            encoder=spec.encoder_at(setting.rotation_rate_rpm),
             ripple=spec.ripple,
             seed=seed,
             stream=setting.stream,

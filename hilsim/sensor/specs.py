@@ -42,16 +42,21 @@ class ChannelSpec:
 class EncoderSpec:
     """How the head's angle is read: white noise on the angle, then the encoder's grid, then hundredths of a degree.
 
+    Real units read differently at different rates, so a model has one of these for each rate that was measured; the nearest is used.
+
     Attributes:
+        rate_rpm: Rotation rate this was measured at.
         tick_cdeg: Width of an encoder step in 0.01 deg; 0 reads without a grid.
         noise_cdeg: Standard deviation of the reading noise in 0.01 deg.
     """
 
+    rate_rpm: int
     tick_cdeg: float
     noise_cdeg: float
 
     def __post_init__(self) -> None:
         require(
+            (self.rate_rpm > 0, f"rate_rpm must be above 0, got {self.rate_rpm}"),
             (0.0 <= self.tick_cdeg <= 100.0, f"tick_cdeg must be 0 to 100, got {self.tick_cdeg}"),
             (0.0 <= self.noise_cdeg <= 100.0, f"noise_cdeg must be 0 to 100, got {self.noise_cdeg}"),
         )
@@ -135,7 +140,7 @@ class LidarSpec:
         rate_max_rpm: Fastest rotation.
         rate_step_rpm: Rates must be a multiple of this.
         data_latency_us: From the end of a packet's last firing sequence to the wire.
-        encoder: How the head's angle is read.
+        encoder: How the head's angle is read, one entry for each measured rate.
         ripple: How the rotation rate swings.
         position: The position packet stream.
     """
@@ -156,7 +161,7 @@ class LidarSpec:
     rate_max_rpm: int
     rate_step_rpm: int
     data_latency_us: float
-    encoder: EncoderSpec
+    encoder: tuple[EncoderSpec, ...]
     ripple: RippleSpec = field(default_factory=RippleSpec)
     position: PositionSpec
 
@@ -179,9 +184,14 @@ class LidarSpec:
                 0 < self.rate_min_rpm <= self.rate_max_rpm,
                 f"rate_min_rpm must be above 0 and at most rate_max_rpm, got {self.rate_min_rpm} and {self.rate_max_rpm}",
             ),
+            (len(self.encoder) > 0, "encoder must have at least one entry"),
             (self.rate_step_rpm > 0, f"rate_step_rpm must be above 0, got {self.rate_step_rpm}"),
             (0.0 <= self.data_latency_us <= 100_000.0, f"data_latency_us must be 0 to 100000, got {self.data_latency_us}"),
         )
+
+    def encoder_at(self, rate_rpm: int) -> EncoderSpec:
+        """The encoder's entry for the measured rate nearest to ``rate_rpm`` (by ratio)."""
+        return min(self.encoder, key=lambda entry: max(entry.rate_rpm / rate_rpm, rate_rpm / entry.rate_rpm))
 
     def check_rate(self, rate_rpm: int) -> None:
         """Raise ``ValueError`` unless this model can rotate at ``rate_rpm``."""

@@ -12,9 +12,9 @@ from hilsim.sensor.specs import EncoderSpec, LidarSpec, RippleSpec
 
 SEQUENCE_NS = 55_296
 STILL = RippleSpec()
-PERFECT = EncoderSpec(tick_cdeg=0.0, noise_cdeg=0.0)
+PERFECT = EncoderSpec(rate_rpm=600, tick_cdeg=0.0, noise_cdeg=0.0)
 PROFILE = parse_table(LidarSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
-VLP16, REAL = PROFILE.encoder, PROFILE.ripple
+VLP16, REAL = PROFILE.encoder_at(600), PROFILE.ripple
 
 
 def make(rate_rpm=600, phase_deg=0.0, encoder=PERFECT, ripple=STILL, seed=1):
@@ -76,3 +76,8 @@ def test_azimuth_increments_are_distributed_as_in_a_real_capture(capture, name):
 def test_two_units_swing_differently():
     one, other = make(ripple=REAL, seed=1), make(ripple=REAL, seed=2)
     assert one.per_turn_phase_rad != other.per_turn_phase_rad
+
+
+@pytest.mark.parametrize(("rate_rpm", "entry"), [(300, 0), (420, 0), (480, 1), (600, 1), (840, 1), (900, 2), (1200, 2)])
+def test_the_encoder_entry_of_the_nearest_measured_rate_is_used(rate_rpm, entry):
+    assert PROFILE.encoder_at(rate_rpm) is PROFILE.encoder[entry]
