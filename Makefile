@@ -1,0 +1,45 @@
+# make run   starts the demo: a moving street scene on 127.0.0.1:2368
+# make test  installs and passes every check; CI calls exactly this
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CONSTRAINTS := .ci/constraints.txt
+
+.PHONY: run test test-service lint docs bench clean
+
+$(VENV)/installed-run: pyproject.toml $(CONSTRAINTS)
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hilsim needs Python >= 3.11, got " + sys.version.split()[0] + "; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --editable .
+	touch $@
+
+$(VENV)/installed-test: $(VENV)/installed-run
+	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --group test
+	touch $@
+
+run: $(VENV)/installed-run
+	$(BIN)/hilsim run profiles/rigs/demo.toml
+
+lint: $(VENV)/installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell
+
+test: lint
+	$(BIN)/python -m pytest
+
+# Boots a Debian root under a real systemd (needs root and Debian's systemd-container and mmdebstrap).
+test-service: $(VENV)/installed-test
+	$(BIN)/python -m pytest -m service tests/service
+
+docs: $(VENV)/installed-run
+	$(BIN)/python -m hilsim.cli.reference
+
+bench: $(VENV)/installed-test
+	$(BIN)/python bench/bench_timing.py
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .test-service
