@@ -1,0 +1,377 @@
+"""What a rig's ``[scene]`` table says, as frozen values that own their rules.
+
+Frames: the scene's own frame is ENU (x east, y north, z up) with its zero at ``SceneSpec.origin_m`` in the world. An object's shape is put
+into the object's frame by ``position_m`` and ``rotation_deg`` (roll, pitch, yaw as in ``geometry.rotations``); without a motion that frame is
+the scene's, with one it travels along the waypoints.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hilsim.errors import require
+
+Vector = tuple[float, float, float]
+Rule = tuple[bool, str]
+
+ZERO: Vector = (0.0, 0.0, 0.0)
+TOLERANCE_M = 0.001
+FARTHEST_M = 1e8
+"""Largest coordinate: float64 still resolves 15 nm there, and UTM coordinates stay below 1e7 m."""
+LARGEST_OBJECT_ID = 2**31 - 1
+LONGEST_TRACK_S = 1e8
+CLOSED_WITHIN_M = 1e-6
+CLOSED_WITHIN_DEG = 1e-6
+MOST_MOVING_CARS = 40
+MOST_PEDESTRIANS = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaterialSpec:
+    """How a surface sends the pulse back.
+
+    Attributes:
+        reflectivity: Velodyne's calibrated scale: 0 to 100 is a diffuse surface in percent, 101 to 255 a retro-reflector (255 the ideal one).
+    """
+
+    reflectivity: int
+
+    def __post_init__(self) -> None:
+        require((0 <= self.reflectivity <= 255, f"reflectivity must be 0 to 255, got {self.reflectivity}"))
+
+
+BUILT_IN_MATERIALS: dict[str, MaterialSpec] = {
+    name: MaterialSpec(reflectivity=reflectivity)
+    for name, reflectivity in (
+        ("asphalt", 17),
+        ("brick", 45),
+        ("car_paint_black", 5),
+        ("car_paint_blue", 20),
+        ("car_paint_red", 55),
+        ("car_paint_silver", 40),
+        ("car_paint_white", 70),
+        ("clothing", 40),
+        ("concrete", 35),
+        ("glass", 8),
+        ("grass", 50),
+        ("gravel", 25),
+        ("leaves", 50),
+        ("metal", 40),
+        ("number_plate", 180),
+        ("plaster", 85),
+        ("road_marking", 60),
+        ("rubber", 4),
+        ("sandstone", 55),
+        ("sign", 250),
+        ("skin", 60),
+        ("tiles", 30),
+        ("wood", 50),
+    )
+}
+"""Materials every rig knows, reflectivity at 905 nm.
+
+The figures are hilsim's defaults for typical surfaces, not measurements of one; a rig's ``[scene.materials]`` replaces or adds to them. Glass
+stands for the weak diffuse share of a dirty pane: hilsim has no transmissive surfaces.
+"""
+
+
+def _finite(name: str, values: Iterable[float]) -> Rule:
+    given = tuple(values)
+    holds = all(math.isfinite(value) and abs(value) <= FARTHEST_M for value in given)
+    return holds, f"{name} must be finite and at most {FARTHEST_M:.0e}, got {given}"
+
+
+def _positive(name: str, value: float) -> Rule:
+    return 0.0 < value <= FARTHEST_M, f"{name} must be above 0 and at most {FARTHEST_M:.0e}, got {value}"
+
+
+def _named(name: str, value: str) -> Rule:
+    return bool(value.strip()), f"{name} must not be empty"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaypointSpec:
+    """Where an object is at a rig time, in the scene's frame."""
+
+    time_s: float
+    position_m: Vector
+    rotation_deg: Vector = ZERO
+
+    def __post_init__(self) -> None:
+        require(
+            (0.0 <= self.time_s <= LONGEST_TRACK_S, f"time_s must be 0 to {LONGEST_TRACK_S:.0e}, got {self.time_s}"),
+            _finite("position_m", self.position_m),
+            _finite("rotation_deg", self.rotation_deg),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MotionSpec:
+    """A way through the scene; between waypoints an object turns the shorter way.
+
+    Attributes:
+        waypoints: At least two, times rising.
+        loop: Repeat for ever; the last waypoint must be at the first one's pose, so that nothing jumps.
+        interpolation: ``linear``: straight lines at constant speed; ``smooth``: a curve without corners.
+    """
+
+    waypoints: tuple[WaypointSpec, ...]
+    loop: bool = False
+    interpolation: Literal["linear", "smooth"] = "linear"
+
+    def __post_init__(self) -> None:
+        times = [waypoint.time_s for waypoint in self.waypoints]
+        late = next((row for row in range(1, len(times)) if round(times[row] * 1e9) <= round(times[row - 1] * 1e9)), None)
+        require(
+            (len(times) >= 2, f"waypoints must be at least 2, got {len(times)}"),
+            (
+                late is None,
+                f"waypoint {late} must be later than the one before, got {times[late or 0]} s after {times[(late or 1) - 1 if times else 0]} s",
+            )
+            if times
+            else (True, ""),
+            *(self._loop_rules() if self.loop and len(times) >= 2 else ()),
+        )
+
+    def _loop_rules(self) -> Iterator[Rule]:
+        first, last = self.waypoints[0], self.waypoints[-1]
+        gap_m = math.dist(first.position_m, last.position_m)
+        turn_deg = max(abs(math.remainder(b - a, 360.0)) for a, b in zip(first.rotation_deg, last.rotation_deg, strict=True))
+        yield gap_m <= CLOSED_WITHIN_M, f"a loop's last waypoint must be at the first one's position_m, got {gap_m:.6g} m away"
+        yield turn_deg <= CLOSED_WITHIN_DEG, f"a loop's last waypoint must have the first one's rotation_deg, got {turn_deg:.6g} degrees off"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectSpec:
+    """What every object says of itself.
+
+    Attributes:
+        position_m: Where the shape's zero stands in the object's frame.
+        rotation_deg: Roll, pitch and yaw of the shape in the object's frame.
+        material: Name of a built-in material or of one in ``[scene.materials]``; of a mesh, the one for parts the file gives no known material.
+        label: What ground truth calls it.
+        object_id: Its number in ground truth; 0 lets hilsim number it.
+        motion: How the object's frame travels; without one it stands at the scene's zero.
+    """
+
+    position_m: Vector = ZERO
+    rotation_deg: Vector = ZERO
+    material: str = "concrete"
+    label: str = ""
+    object_id: int = 0
+    motion: MotionSpec | None = None
+
+    def __post_init__(self) -> None:
+        require(*self.rules())
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield _finite("position_m", self.position_m)
+        yield _finite("rotation_deg", self.rotation_deg)
+        yield _named("material", self.material)
+        yield 0 <= self.object_id <= LARGEST_OBJECT_ID, f"object_id must be 0 to {LARGEST_OBJECT_ID}, got {self.object_id}"
+
+    def material_names(self) -> tuple[str, ...]:
+        """Every material the object asks for."""
+        return (self.material,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeshSpec(ObjectSpec):
+    """A mesh file.
+
+    Attributes:
+        file: OBJ, PLY, STL, glTF or GLB; relative to the rig's directory.
+        scale: Metres in one unit of the file.
+        up: The file's axis that points up; ``auto``: y for glTF and GLB (their standard says so), z for the others.
+        materials: The file's material names and the rig's materials that stand for them.
+    """
+
+    file: str
+    scale: float = 1.0
+    up: Literal["auto", "z", "y"] = "auto"
+    materials: dict[str, str] = field(default_factory=dict)
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        yield _named("file", self.file)
+        yield _positive("scale", self.scale)
+
+    def material_names(self) -> tuple[str, ...]:
+        """Every material the object asks for."""
+        return (self.material, *self.materials.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class TerrainSpec(ObjectSpec):
+    """Ground from a height map: a 16-bit PNG or a GeoTIFF, north up.
+
+    The map's south-west corner lies at ``position_m``; with a GeoTIFF that states where it lies, ``georeferenced`` puts it there instead
+    (``position_m`` is then added to the map's own coordinates). Terrain does not move.
+
+    Attributes:
+        file: Relative to the rig's directory.
+        size_m: East-west and north-south extent between the outermost heights; or
+        pixel_m: distance between heights. One of the two for a PNG; a GeoTIFF's own pixel size is used when neither is given.
+        height_min_m: Height of the smallest value the format can hold (16-bit integers only), with
+        height_max_m: that of the largest; or
+        scale_m: metres a step, with
+        offset_m: the height of value 0. Without any of these a GeoTIFF's values are metres.
+        georeferenced: Use the GeoTIFF's own origin.
+    """
+
+    file: str
+    material: str = "grass"
+    size_m: tuple[float, float] | None = None
+    pixel_m: float | None = None
+    height_min_m: float | None = None
+    height_max_m: float | None = None
+    scale_m: float | None = None
+    offset_m: float | None = None
+    georeferenced: bool = False
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        yield _named("file", self.file)
+        yield self.motion is None, "terrain must not have a motion"
+        yield self.size_m is None or self.pixel_m is None, "terrain must have size_m or pixel_m, got both"
+        if self.size_m is not None:
+            yield all(0.0 < side <= FARTHEST_M for side in self.size_m), f"size_m must be above 0, got {self.size_m}"
+        if self.pixel_m is not None:
+            yield _positive("pixel_m", self.pixel_m)
+        yield from self._height_rules()
+
+    def _height_rules(self) -> Iterator[Rule]:
+        span = (self.height_min_m, self.height_max_m)
+        steps = (self.scale_m, self.offset_m)
+        yield span.count(None) != 1, "height_min_m and height_max_m must be given together"
+        yield span.count(None) == 2 or steps.count(None) == 2, "terrain must have height_min_m and height_max_m or scale_m and offset_m, got both"
+        if self.scale_m is None:
+            yield self.offset_m is None, "offset_m must come with scale_m"
+        else:
+            yield _positive("scale_m", self.scale_m)
+        yield _finite("heights", (value for value in (*span, self.offset_m) if value is not None))
+        if self.height_min_m is not None and self.height_max_m is not None:
+            yield self.height_min_m < self.height_max_m, f"height_max_m must be above height_min_m, got {self.height_max_m} and {self.height_min_m}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaneSpec(ObjectSpec):
+    """A rectangle facing up, centred on its position; both sides reflect."""
+
+    size_m: tuple[float, float]
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        yield all(0.0 < side <= FARTHEST_M for side in self.size_m), f"size_m must be above 0, got {self.size_m}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxSpec(ObjectSpec):
+    """A box centred on its position."""
+
+    size_m: Vector
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        yield all(0.0 < side <= FARTHEST_M for side in self.size_m), f"size_m must be above 0, got {self.size_m}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CylinderSpec(ObjectSpec):
+    """An upright cylinder with both caps, centred on its position; flats stay within ``tolerance_m`` of the true surface."""
+
+    radius_m: float
+    height_m: float
+    tolerance_m: float = TOLERANCE_M
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        yield _positive("radius_m", self.radius_m)
+        yield _positive("height_m", self.height_m)
+        yield _positive("tolerance_m", self.tolerance_m)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SphereSpec(ObjectSpec):
+    """A sphere centred on its position; flats stay within ``tolerance_m`` of the true surface."""
+
+    radius_m: float
+    tolerance_m: float = TOLERANCE_M
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        yield _positive("radius_m", self.radius_m)
+        yield _positive("tolerance_m", self.tolerance_m)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SceneSpec:
+    """A rig's ``[scene]`` table.
+
+    Attributes:
+        generator: ``street``: hilsim's own demo street; ``none``: only what the tables below say.
+        generator_seed: Which street.
+        generator_moving_cars: How many cars drive in it.
+        generator_pedestrians: How many people walk in it.
+        origin_m: Where the scene's zero lies in the world; may be as far as UTM coordinates are.
+        materials: Materials by name, beside and before the built-in ones.
+    """
+
+    generator: Literal["none", "street"] = "none"
+    generator_seed: int = 1
+    generator_moving_cars: int = 12
+    generator_pedestrians: int = 10
+    origin_m: Vector = ZERO
+    materials: dict[str, MaterialSpec] = field(default_factory=dict)
+    mesh: tuple[MeshSpec, ...] = ()
+    terrain: tuple[TerrainSpec, ...] = ()
+    plane: tuple[PlaneSpec, ...] = ()
+    box: tuple[BoxSpec, ...] = ()
+    cylinder: tuple[CylinderSpec, ...] = ()
+    sphere: tuple[SphereSpec, ...] = ()
+
+    def __post_init__(self) -> None:
+        known = self.material_table()
+        require(
+            (self.generator != "none" or bool(self.objects()), "a scene must have a generator or at least one object, got neither"),
+            (0 <= self.generator_seed < 2**63, f"generator_seed must be 0 to 2^63 - 1, got {self.generator_seed}"),
+            (
+                0 <= self.generator_moving_cars <= MOST_MOVING_CARS,
+                f"generator_moving_cars must be 0 to {MOST_MOVING_CARS}, got {self.generator_moving_cars}",
+            ),
+            (
+                0 <= self.generator_pedestrians <= MOST_PEDESTRIANS,
+                f"generator_pedestrians must be 0 to {MOST_PEDESTRIANS}, got {self.generator_pedestrians}",
+            ),
+            _finite("origin_m", self.origin_m),
+            (all(name.strip() for name in self.materials), "a material must have a name"),
+            *(
+                (name in known, f"{place}: material must be built in or in materials, got {name!r}")
+                for place, item in self.objects()
+                for name in item.material_names()
+            ),
+        )
+
+    def objects(self) -> list[tuple[str, ObjectSpec]]:
+        """Every object with its place in the table, as ``("box[0]", spec)``."""
+        groups: tuple[tuple[str, tuple[ObjectSpec, ...]], ...] = (
+            ("mesh", self.mesh),
+            ("terrain", self.terrain),
+            ("plane", self.plane),
+            ("box", self.box),
+            ("cylinder", self.cylinder),
+            ("sphere", self.sphere),
+        )
+        return [(f"{group}[{index}]", item) for group, items in groups for index, item in enumerate(items)]
+
+    def material_table(self) -> dict[str, MaterialSpec]:
+        """Built-in materials and the rig's own, which go before."""
+        return {**BUILT_IN_MATERIALS, **self.materials}

@@ -1,0 +1,76 @@
+"""Static triangles on a lattice, cut to size and sorted into tiles, so that float32 arithmetic near a tile's origin is exact.
+
+Vertices are moved to the nearest point of a lattice of 2**-15 m (0.03 mm). Within 512 m of a tile's origin such coordinates and their
+differences are float32 without rounding, so an edge shared by two triangles is the same edge in both, even when they lie in different tiles.
+Triangles with an edge above ``EDGE_MAX_M`` are cut: each long edge in its middle, which both neighbours do alike.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+LATTICE_PER_M = 32768.0
+TILE_M = 256.0
+EDGE_MAX_M = 256.0
+
+
+def snap(position_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Nearest lattice point."""
+    return np.rint(position_m * LATTICE_PER_M) / LATTICE_PER_M
+
+
+def cut_long_edges(corners_m: npt.NDArray[np.float64], source: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Cut triangles ``float64[m, 3, 3]`` until no edge is longer than ``EDGE_MAX_M``; ``source`` ``int64[m]`` follows them.
+
+    Whether and where an edge is cut depends on the edge alone, so neighbours stay joined without gaps.
+    """
+    done: list[tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]] = []
+    while len(corners_m):
+        following = np.roll(corners_m, -1, axis=1)
+        is_long = np.linalg.norm(following - corners_m, axis=2) > EDGE_MAX_M
+        count = is_long.sum(axis=1)
+        done.append((corners_m[count == 0], source[count == 0]))
+        middle = snap(0.5 * (corners_m + following))
+        pieces = []
+        pieces_source = []
+        for pattern in range(1, 8):
+            flags = np.array([pattern & 1, pattern & 2, pattern & 4], dtype=bool)
+            rows = np.flatnonzero((is_long == flags).all(axis=1))
+            for piece in _pieces(corners_m[rows], middle[rows], flags):
+                pieces.append(piece)
+                pieces_source.append(source[rows])
+        corners_m = np.concatenate(pieces)
+        source = np.concatenate(pieces_source)
+    return np.concatenate([corners for corners, _ in done]), np.concatenate([rows for _, rows in done])
+
+
+def _pieces(corners: npt.NDArray[np.float64], middle: npt.NDArray[np.float64], is_long: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.float64]]:
+    """The two, three or four triangles that ``corners`` ``[m, 3, 3]`` become when the flagged edges are cut; edge ``i`` goes from corner i to i + 1."""
+    a, b, c = (corners[:, i] for i in range(3))
+    ab, bc, ca = (middle[:, i] for i in range(3))
+    outline = [a, *([ab] if is_long[0] else []), b, *([bc] if is_long[1] else []), c, *([ca] if is_long[2] else [])]
+    if is_long.all():
+        return [np.stack(piece, axis=1) for piece in ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca))]
+    if is_long.sum() == 1:
+        cut = int(np.argmax(is_long))
+        outline = outline[cut + 1 :] + outline[: cut + 1]  # begin at the middle of the cut edge: a fan from there has no empty triangle
+    else:
+        whole = int(np.argmin(is_long))
+        outline = [
+            (a, b, c)[(whole + 2) % 3],
+            (ab, bc, ca)[(whole + 2) % 3],
+            (a, b, c)[whole],
+            (a, b, c)[(whole + 1) % 3],
+            (ab, bc, ca)[(whole + 1) % 3],
+        ]
+        tip, left, first, second, right = outline
+        return [np.stack(piece, axis=1) for piece in ((tip, left, right), (left, first, right), (first, second, right))]
+    return [np.stack((outline[0], outline[i], outline[i + 1]), axis=1) for i in range(1, len(outline) - 1)]
+
+
+def tile_centres(corners_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Centre of the tile of each triangle ``float64[m, 3, 3]``: a grid about the middle of everything, so that a small scene is one tile."""
+    low = corners_m.min(axis=(0, 1))
+    high = corners_m.max(axis=(0, 1))
+    base = np.rint(0.5 * (low + high))
+    centres: npt.NDArray[np.float64] = base + TILE_M * np.rint((corners_m.mean(axis=1) - base) / TILE_M)
+    return centres
