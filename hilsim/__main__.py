@@ -1,0 +1,5 @@
+"""``python -m hilsim``."""
+
+from hilsim.cli import main
+
+main()

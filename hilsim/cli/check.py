@@ -1,0 +1,47 @@
+"""``hilsim check``: is this rig sound, and what does it come to?"""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hilsim.cli.rigs import RigArgument, loaded
+from hilsim.config.rig import Rig
+
+
+@click.command()
+@click.argument("rig", type=RigArgument())
+@click.option("--json", "as_json", is_flag=True, help="Print the effective configuration as JSON.")
+def check(rig: Path, *, as_json: bool) -> None:
+    """Validate RIG with everything it names, and print the effective configuration."""
+    from hilsim.daemon.build import build_scenery, triangle_count  # noqa: PLC0415 - compiles kernels
+
+    checked = loaded(rig)
+    scenery = build_scenery(checked)
+    if as_json:
+        click.echo(json.dumps(effective(checked), indent=2))
+        return
+    click.echo("\n".join(_lines(effective(checked))))
+    for note in scenery.notes:
+        click.secho(f"note: {note}", fg="yellow", err=True)
+    click.secho(f"{rig}: sound; {len(checked.lidars)} sensor(s), {triangle_count(scenery.world):,} triangles", fg="green", err=True)
+
+
+def effective(rig: Rig) -> dict[str, Any]:
+    """The rig with every default and profile value filled in."""
+    table = dataclasses.asdict(rig.spec)
+    for entry, lidar in zip(table["sensor"], rig.lidars, strict=True):
+        entry["model"] = dataclasses.asdict(lidar.spec)
+        del entry["override"]
+    return table
+
+
+def _lines(value: Any, path: str = "") -> list[str]:
+    """One ``key = value`` line a setting; short lists stay on one line."""
+    if isinstance(value, dict) and value:
+        return [line for key, part in value.items() for line in _lines(part, f"{path}.{key}" if path else str(key))]
+    if isinstance(value, (list, tuple)) and any(isinstance(part, dict) for part in value):
+        return [line for index, part in enumerate(value) for line in _lines(part, f"{path}[{index}]")]
+    return [f"{path} = {json.dumps(value)}"]

@@ -1,0 +1,156 @@
+"""From a rig to what runs: world, carrier and emulated lidars with their flows."""
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+import numpy as np
+
+from hilsim.assets.scenes import build_scene
+from hilsim.assets.trajectories import load_trajectory
+from hilsim.config.rig import CarrierSpec, NetworkSpec, Rig, SensorSpec
+from hilsim.emulator.batch import Flow
+from hilsim.emulator.fused import PAYLOAD_ONLY, Framing, framing
+from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.plan import LidarSetting
+from hilsim.geometry.poses import mounting
+from hilsim.geometry.tracks import PoseTrack, fixed_track
+from hilsim.packets.ethernet import BROADCAST_MAC, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, LinkStyle
+from hilsim.packets.velodyne_data import DATA_PORT
+from hilsim.packets.velodyne_position import POSITION_PORT
+from hilsim.scene.street import street_carrier_track
+from hilsim.scene.world import World
+from hilsim.vehicle.carrier import Carrier, make_carrier
+
+_PLACEHOLDER_MAC = "02:00:00:00:00:01"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenery:
+    """What all sensors of a rig share.
+
+    Attributes:
+        world: What there is to see.
+        carrier: What carries the sensors.
+        notes: What a person should know of the files read (materials not named in the rig …).
+    """
+
+    world: World
+    carrier: Carrier
+    notes: tuple[str, ...] = ()
+
+
+def build_scenery(rig: Rig) -> Scenery:
+    """World and carrier of a rig.
+
+    Raises:
+        AssetError: naming every file that cannot be used.
+    """
+    world, notes = build_scene(rig.spec.scene, rig.directory)
+    return Scenery(world=world, carrier=build_carrier(rig.spec.carrier, rig), notes=tuple(notes))
+
+
+def build_carrier(spec: CarrierSpec, rig: Rig) -> Carrier:
+    """The carrier of a rig.
+
+    Raises:
+        AssetError: its trajectory file cannot be used.
+    """
+    return make_carrier(_track(spec, rig), spec.wobble, seed=rig.spec.seed)
+
+
+def _track(spec: CarrierSpec, rig: Rig) -> PoseTrack:
+    match spec.kind:
+        case "fixed":
+            return fixed_track(mounting(spec.position_m, spec.rotation_deg))
+        case "trajectory":
+            return load_trajectory(rig.directory / spec.file, loop=spec.loop)
+        case "street":
+            return street_carrier_track(rig.spec.scene)
+
+
+def data_flow(sensor: SensorSpec) -> Flow:
+    """Where a sensor's data packets go."""
+    network = sensor.network
+    return Flow(
+        name=f"{sensor.name}/data",
+        source=network.source,
+        source_port=DATA_PORT,
+        destination=network.destination,
+        destination_port=network.data_port,
+    )
+
+
+def position_flow(sensor: SensorSpec) -> Flow:
+    """Where a sensor's position packets go."""
+    network = sensor.network
+    return Flow(
+        name=f"{sensor.name}/position",
+        source=network.source,
+        source_port=POSITION_PORT,
+        destination=network.destination,
+        destination_port=network.position_port,
+    )
+
+
+def source_mac(sensor: SensorSpec, setting: LidarSetting) -> str:
+    """The sensor's MAC address: the rig's word, or the model's prefix and the sensor's number."""
+    if sensor.network.source_mac:
+        return sensor.network.source_mac
+    number = setting.stream + 1
+    return f"{setting.spec.mac_prefix}:10:{number >> 8:02x}:{number & 0xFF:02x}"
+
+
+def destination_mac(network: NetworkSpec) -> str:
+    """The MAC address frames go to: the rig's word, else broadcast, the multicast group's, or a placeholder for a unicast host."""
+    address = IPv4Address(network.destination)
+    if network.destination_mac:
+        return network.destination_mac
+    if network.broadcast:
+        return BROADCAST_MAC
+    if address.is_multicast:
+        low = int(address) & 0x7FFFFF  # RFC 1112 section 6.4: 01:00:5e and the low 23 bits
+        return f"01:00:5e:{low >> 16:02x}:{low >> 8 & 0xFF:02x}:{low & 0xFF:02x}"
+    return _PLACEHOLDER_MAC
+
+
+def flow_framing(style: LinkStyle, flow: Flow, sensor: SensorSpec, setting: LidarSetting) -> Framing:
+    """Whole frames of a flow, with the real sensor's headers."""
+    return framing(
+        style,
+        source_mac=source_mac(sensor, setting),
+        destination_mac=destination_mac(sensor.network),
+        source=flow.source,
+        destination=flow.destination,
+        source_port=flow.source_port,
+        destination_port=flow.destination_port,
+    )
+
+
+def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, frames: bool) -> LidarEmulator:
+    """The emulated lidar of ``rig.spec.sensor[number]``.
+
+    Args:
+        rig: The rig.
+        number: Which sensor.
+        scenery: Of ``build_scenery``.
+        utc_epoch_ns: UTC of rig time 0.
+        frames: Whole Ethernet frames rather than payloads.
+    """
+    sensor, setting = rig.spec.sensor[number], rig.lidars[number]
+    data, position = data_flow(sensor), position_flow(sensor)
+    return LidarEmulator(
+        setting=setting,
+        world=scenery.world,
+        carrier=scenery.carrier,
+        seed=rig.spec.seed,
+        utc_epoch_ns=utc_epoch_ns,
+        data_flow=data,
+        position_flow=position,
+        data_framing=flow_framing(VELODYNE_DATA_STYLE, data, sensor, setting) if frames else PAYLOAD_ONLY,
+        position_framing=flow_framing(VELODYNE_POSITION_STYLE, position, sensor, setting) if frames else PAYLOAD_ONLY,
+    )
+
+
+def triangle_count(world: World) -> int:
+    """Triangles of a world, repeated geometries counted once."""
+    return int(np.shape(world.corners)[0])
