@@ -1,0 +1,119 @@
+"""Turns one reading of the daemon into Prometheus families, at the moment of a scrape and not before: counting costs the packet path nothing."""
+
+import platform
+from collections.abc import Iterable, Iterator
+
+import numba
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+import hilsim
+from hilsim.telemetry import metrics as m
+from hilsim.telemetry.readings import FlowReading, HistogramReading, MetricsSource, Reading, SensorReading
+
+_LE = {metric: (*map(floatToGoString, metric.bounds_s), "+Inf") for metric in m.METRICS if metric.kind == "histogram"}
+
+Labels = tuple[str, ...]
+Row = tuple[Labels, float | None]
+HistogramRow = tuple[Labels, HistogramReading | None]
+
+
+class HilsimCollector(Collector):
+    """Every family of ``hilsim.telemetry.metrics``, read from ``source`` at each scrape."""
+
+    def __init__(self, source: MetricsSource) -> None:
+        self._source = source
+
+    def describe(self) -> Iterable[Family]:
+        """The families without samples, so that a registry need not scrape to know their names."""
+        return [_family(metric) for metric in m.METRICS]
+
+    def collect(self) -> Iterator[Family]:
+        """The families of one reading, in the order of their declaration."""
+        reading = self._source()
+        yield from _flow_families(reading.flows)
+        yield from _sensor_families(reading.sensors)
+        yield from _daemon_families(reading)
+
+
+def build_registry(source: MetricsSource, *, registry: CollectorRegistry | None = None) -> CollectorRegistry:
+    """A registry with hilsim's families and those of the process (CPU, memory, open files); a new one unless given."""
+    target = CollectorRegistry() if registry is None else registry
+    target.register(HilsimCollector(source))
+    ProcessCollector(registry=target)
+    return target
+
+
+def _flow_families(flows: tuple[FlowReading, ...]) -> Iterator[Family]:
+    keys = [(flow.sensor, flow.flow) for flow in flows]
+    yield _plain(m.SENT, zip(keys, [flow.sent_packets for flow in flows], strict=True))
+    yield _plain(m.SENT_BYTES, zip(keys, [flow.sent_bytes for flow in flows], strict=True))
+    yield _plain(m.LATE, zip(keys, [flow.late_packets for flow in flows], strict=True))
+    yield _plain(m.DROPPED, zip(keys, [flow.dropped_packets for flow in flows], strict=True))
+    yield _plain(m.SEND_ERRORS, [((*key, errno), count) for key, flow in zip(keys, flows, strict=True) for errno, count in flow.send_errors.items()])
+    yield _histogram(m.LATENESS, zip(keys, [flow.lateness for flow in flows], strict=True))
+    yield _histogram(m.INTERVAL_ERROR, zip(keys, [flow.interval_error for flow in flows], strict=True))
+    yield _histogram(m.POSE_TO_WIRE, zip(keys, [flow.pose_to_wire for flow in flows], strict=True))
+    yield _plain(m.RING_DEPTH, zip(keys, [flow.ring_depth_packets for flow in flows], strict=True))
+    yield _plain(m.RING_CAPACITY, zip(keys, [flow.ring_capacity_packets for flow in flows], strict=True))
+    yield _plain(m.LAST_PACKET_AGE, zip(keys, [flow.last_sent_age_s for flow in flows], strict=True))
+
+
+def _sensor_families(sensors: tuple[SensorReading, ...]) -> Iterator[Family]:
+    keys = [(sensor.sensor,) for sensor in sensors]
+    yield _histogram(m.RENDER, zip(keys, [sensor.render for sensor in sensors], strict=True))
+    yield _plain(m.FEEDER_LATE, zip(keys, [sensor.feeder_late_packets for sensor in sensors], strict=True))
+    yield _plain(m.FEEDER_SKIPPED, zip(keys, [sensor.feeder_skipped_packets for sensor in sensors], strict=True))
+    yield _plain(m.DEVICE_CLOCK_OFFSET, zip(keys, [sensor.device_clock_offset_s for sensor in sensors], strict=True))
+    yield _plain(m.ROTATION_RATE, zip(keys, [sensor.rotation_rate_hz for sensor in sensors], strict=True))
+    yield _info(m.SENSOR_INFO, [(sensor.sensor, sensor.model, sensor.return_mode) for sensor in sensors])
+
+
+def _daemon_families(reading: Reading) -> Iterator[Family]:
+    modes = [
+        ((thread, mode), float(mode == obtained))
+        for thread, obtained in reading.scheduling.items()
+        for mode in dict.fromkeys((*m.SCHEDULING_MODES, obtained))
+    ]
+    yield _plain(m.SCHEDULING_MODE, modes)
+    yield _plain(m.MEMORY_LOCKED, [((), float(reading.memory_locked))])
+    yield _plain(m.HEALTHY, [((), float(not reading.faults))])
+    yield _info(m.BUILD_INFO, [(hilsim.__version__, platform.python_version(), numba.__version__)])
+
+
+def _family(metric: m.Metric) -> Family:
+    kind = "gauge" if metric.kind == "state" else metric.kind
+    return Family(metric.name.removesuffix("_total").removesuffix("_info"), metric.help, kind, metric.unit)
+
+
+def _plain(metric: m.Metric, rows: Iterable[Row]) -> Family:
+    """One sample a row; rows without a value are left out."""
+    family = _family(metric)
+    for labels, value in rows:
+        if value is not None:
+            family.add_sample(metric.name, dict(zip(metric.labels, labels, strict=True)), value)
+    return family
+
+
+def _info(metric: m.Metric, rows: Iterable[Labels]) -> Family:
+    return _plain(metric, [(labels, 1.0) for labels in rows])
+
+
+def _histogram(metric: m.Metric, rows: Iterable[HistogramRow]) -> Family:
+    """Buckets, count and sum a row; rows without a histogram are left out.
+
+    ``HistogramMetricFamily.add_metric`` zips each label set anew for every bucket.
+    """
+    family = _family(metric)
+    bounds = _LE[metric]
+    for labels, histogram in rows:
+        if histogram is None:
+            continue
+        named = dict(zip(metric.labels, labels, strict=True))
+        for bound, count in zip(bounds, histogram.cumulative, strict=True):
+            family.add_sample(f"{metric.name}_bucket", {**named, "le": bound}, count)
+        family.add_sample(f"{metric.name}_count", named, histogram.cumulative[-1])
+        family.add_sample(f"{metric.name}_sum", named, histogram.sum_s)
+    return family

@@ -1,0 +1,156 @@
+"""Every metric hilsim exports, declared once: name, kind, unit, labels, bounds and meaning.
+
+Names read ``hilsim_<thing>_<unit>[_total]`` in base units; label values come from the rig alone (sensor, flow, thread), or from a set the code
+closes (mode, errno, model). ``tests/unit/telemetry/test_metrics.py`` walks this table, ``docs/reference/metrics.md`` is written from it.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hilsim.errors import require
+
+UNITS = ("seconds", "bytes", "packets", "errors", "hertz")
+"""Base units a name may end with; states (``STATE`` kind) and ``_info`` carry none."""
+
+TIMING_BOUNDS_S = (10e-6, 20e-6, 30e-6, 50e-6, 75e-6, 100e-6, 150e-6, 200e-6, 300e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3)
+"""10 us to 10 ms: a real unit's jitter is 4 to 40 us, a plain Linux scheduler's tail some milliseconds. The usual defaults start at 5 ms."""
+
+LATENCY_BOUNDS_S = (0.5e-3, 1e-3, 2e-3, 3e-3, 5e-3, 7.5e-3, 10e-3, 15e-3, 20e-3, 30e-3, 50e-3, 100e-3)
+"""0.5 to 100 ms: a VLP-16 packet alone spans 1.3 ms, and one rotation of delay is what hilsim must never have."""
+
+SCHEDULING_MODES = ("fifo", "slice", "plain")
+"""Best first: SCHED_FIFO; SCHED_OTHER with a short EEVDF slice; SCHED_OTHER as it is."""
+
+Kind = Literal["counter", "gauge", "state", "histogram", "info"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """One metric family.
+
+    Attributes:
+        name: As exported, with ``_total`` or ``_info``.
+        kind: A ``state`` is a gauge that is 0 or 1.
+        help: One sentence, no full stop.
+        labels: Label names.
+        bounds_s: Upper bounds of a histogram's buckets, in seconds, without the infinite one.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    bounds_s: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        require(
+            (self.name.startswith("hilsim_"), f"metric name must start with hilsim_, got {self.name}"),
+            (self.name.endswith("_total") == (self.kind == "counter"), f"{self.name} must end with _total if and only if it is a counter"),
+            (self.name.endswith("_info") == (self.kind == "info"), f"{self.name} must end with _info if and only if it is an info"),
+            (self.kind in ("state", "info") or self.unit != "", f"{self.name} must end with one of the units {', '.join(UNITS)}"),
+            (self.kind != "histogram" or len(self.bounds_s) > 0, f"{self.name} must have bounds"),
+            (list(self.bounds_s) == sorted(set(self.bounds_s)), f"bounds of {self.name} must rise, got {self.bounds_s}"),
+            (self.help != "" and not self.help.endswith("."), f"help of {self.name} must be a sentence without its full stop"),
+        )
+
+    @property
+    def unit(self) -> str:
+        """The unit the name ends with, empty for states and infos."""
+        last = self.name.removesuffix("_total").rpartition("_")[2]
+        return last if last in UNITS else ""
+
+
+_FLOW = ("sensor", "flow")
+
+SENT = Metric(name="hilsim_sent_packets_total", kind="counter", labels=_FLOW, help="Datagrams handed to the kernel")
+SENT_BYTES = Metric(name="hilsim_sent_bytes_total", kind="counter", labels=_FLOW, help="UDP payload of the datagrams handed to the kernel")
+LATE = Metric(
+    name="hilsim_late_packets_total", kind="counter", labels=_FLOW, help="Datagrams sent, but later than the sending loop's limit: deadlines missed"
+)
+DROPPED = Metric(
+    name="hilsim_dropped_packets_total",
+    kind="counter",
+    labels=_FLOW,
+    help="Datagrams not sent, because their deadline was past hope: no burst catches up",
+)
+SEND_ERRORS = Metric(
+    name="hilsim_send_errors_total", kind="counter", labels=(*_FLOW, "errno"), help="Datagrams the kernel refused, by the name of the errno"
+)
+LATENESS = Metric(
+    name="hilsim_lateness_seconds", kind="histogram", labels=_FLOW, bounds_s=TIMING_BOUNDS_S, help="Time a datagram was sent minus its deadline"
+)
+INTERVAL_ERROR = Metric(
+    name="hilsim_interval_error_seconds",
+    kind="histogram",
+    labels=_FLOW,
+    bounds_s=TIMING_BOUNDS_S,
+    help="Absolute difference between the interval of two datagrams and that of their deadlines",
+)
+POSE_TO_WIRE = Metric(
+    name="hilsim_pose_to_wire_seconds",
+    kind="histogram",
+    labels=_FLOW,
+    bounds_s=LATENCY_BOUNDS_S,
+    help="Time a datagram was sent minus the time of the newest pose rendered into it",
+)
+RING_DEPTH = Metric(name="hilsim_ring_depth_packets", kind="gauge", labels=_FLOW, help="Datagrams rendered ahead and waiting in the ring")
+RING_CAPACITY = Metric(name="hilsim_ring_capacity_packets", kind="gauge", labels=_FLOW, help="Datagrams the ring can hold")
+LAST_PACKET_AGE = Metric(name="hilsim_last_packet_age_seconds", kind="gauge", labels=_FLOW, help="Time since the last datagram left")
+RENDER = Metric(
+    name="hilsim_render_seconds",
+    kind="histogram",
+    labels=("sensor",),
+    bounds_s=TIMING_BOUNDS_S,
+    help="Time the feeder took to render and encode what it then pushed into the ring",
+)
+FEEDER_LATE = Metric(
+    name="hilsim_feeder_late_packets_total", kind="counter", labels=("sensor",), help="Datagrams rendered too late to meet their deadline: underruns"
+)
+FEEDER_SKIPPED = Metric(
+    name="hilsim_feeder_skipped_packets_total",
+    kind="counter",
+    labels=("sensor",),
+    help="Datagrams never rendered, because the feeder had to catch up",
+)
+DEVICE_CLOCK_OFFSET = Metric(
+    name="hilsim_device_clock_offset_seconds", kind="gauge", labels=("sensor",), help="The sensor's own clock minus the rig's time"
+)
+ROTATION_RATE = Metric(name="hilsim_rotation_rate_hertz", kind="gauge", labels=("sensor",), help="Rotations a second of the sensor's head")
+SENSOR_INFO = Metric(
+    name="hilsim_sensor_info", kind="info", labels=("sensor", "model", "return_mode"), help="What each sensor stands in for, and how it reports"
+)
+SCHEDULING_MODE = Metric(
+    name="hilsim_scheduling_mode",
+    kind="state",
+    labels=("thread", "mode"),
+    help="1 for the scheduling mode the thread actually obtained, 0 for the others",
+)
+MEMORY_LOCKED = Metric(name="hilsim_memory_locked", kind="state", help="1 when the packet path's memory cannot be paged out")
+HEALTHY = Metric(name="hilsim_healthy", kind="state", help="1 when /healthz answers 200, 0 when it names faults")
+BUILD_INFO = Metric(
+    name="hilsim_build_info", kind="info", labels=("version", "python", "numba"), help="Versions of hilsim and of what its kernels run on"
+)
+
+METRICS: tuple[Metric, ...] = (
+    SENT,
+    SENT_BYTES,
+    LATE,
+    DROPPED,
+    SEND_ERRORS,
+    LATENESS,
+    INTERVAL_ERROR,
+    POSE_TO_WIRE,
+    RING_DEPTH,
+    RING_CAPACITY,
+    LAST_PACKET_AGE,
+    RENDER,
+    FEEDER_LATE,
+    FEEDER_SKIPPED,
+    DEVICE_CLOCK_OFFSET,
+    ROTATION_RATE,
+    SENSOR_INFO,
+    SCHEDULING_MODE,
+    MEMORY_LOCKED,
+    HEALTHY,
+    BUILD_INFO,
+)

@@ -1,0 +1,103 @@
+"""What a scrape needs to know of the running daemon: plain values, made by whoever runs the threads, read by the collector.
+
+The seam that keeps the collector free of the daemon: a test hands over invented readings, the daemon those of its sending loop and feeders.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class HistogramReading(NamedTuple):
+    """A histogram at one instant.
+
+    Attributes:
+        cumulative: Number of observations at or below each bound the metric declares, then of all observations; never falling.
+        sum_s: Sum of all observations, in seconds.
+    """
+
+    cumulative: tuple[int, ...]
+    sum_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowReading:
+    """One flow of one sensor, as the sending loop counted it since start.
+
+    Attributes:
+        sensor: Name of the sensor in the rig.
+        flow: ``data`` or ``position``.
+        sent_packets: Datagrams handed to the kernel.
+        sent_bytes: Their UDP payload.
+        late_packets: Sent, but later than the loop's limit of lateness.
+        dropped_packets: Not sent, because their deadline was past hope.
+        send_errors: Refused by the kernel, by the symbolic name of the errno.
+        ring_depth_packets: Waiting in the ring now.
+        ring_capacity_packets: What the ring holds.
+        last_sent_age_s: Time since the last datagram left; None before the first.
+        lateness: Send time minus deadline; bounds ``hilsim.telemetry.metrics.LATENESS``.
+        interval_error: Spread of intervals about nominal, absolute.
+        pose_to_wire: Send time minus the time of the newest pose rendered into the datagram; None for flows without a pose.
+    """
+
+    sensor: str
+    flow: str
+    sent_packets: int
+    sent_bytes: int
+    late_packets: int
+    dropped_packets: int
+    send_errors: Mapping[str, int]
+    ring_depth_packets: int
+    ring_capacity_packets: int
+    last_sent_age_s: float | None
+    lateness: HistogramReading
+    interval_error: HistogramReading
+    pose_to_wire: HistogramReading | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensorReading:
+    """One sensor and the feeder thread that renders for it.
+
+    Attributes:
+        sensor: Name of the sensor in the rig.
+        model: Profile it was made from.
+        return_mode: ``strongest``, ``last`` or ``dual``.
+        rotation_rate_hz: Rate of its head.
+        device_clock_offset_s: Its own clock minus rig time.
+        feeder_late_packets: Rendered, but pushed into the ring after their deadline.
+        feeder_skipped_packets: Never rendered, to catch up.
+        render: Time to render and encode one chunk; None where another renderer keeps no account.
+    """
+
+    sensor: str
+    model: str
+    return_mode: str
+    rotation_rate_hz: float
+    device_clock_offset_s: float
+    feeder_late_packets: int
+    feeder_skipped_packets: int
+    render: HistogramReading | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """The daemon at one instant.
+
+    Attributes:
+        flows: Every flow of the rig.
+        sensors: Every sensor of the rig.
+        scheduling: Mode actually obtained, by thread: ``{"transmit": "fifo"}``.
+        memory_locked: Whether pages of the packet path cannot be swapped out.
+        faults: Why the daemon is not healthy, one sentence each; empty when it is.
+    """
+
+    flows: tuple[FlowReading, ...] = ()
+    sensors: tuple[SensorReading, ...] = ()
+    scheduling: Mapping[str, str] = field(default_factory=dict)
+    memory_locked: bool = False
+    faults: tuple[str, ...] = ()
+
+
+MetricsSource = Callable[[], Reading]
+"""Called once a scrape, from a worker thread: it must only read arrays and attributes, and must not wait."""

@@ -1,0 +1,37 @@
+"""The metrics reference in Markdown, written from the declarations: ``docs/reference/metrics.md`` is this text and a test keeps it so."""
+
+from hilsim.telemetry import metrics as m
+
+_HEAD = """# Metrics
+
+What `hilsim run` answers at `/metrics` (by default http://127.0.0.1:9464/metrics), in the Prometheus text format or OpenMetrics.
+This page is written from the declarations in `hilsim/telemetry/metrics.py`; do not edit it.
+
+`sensor` and `flow` are names from the rig (`flow` is `data` or `position`), `thread` is a thread of the packet path, `mode` is one of
+{modes}, and `errno` is the symbolic name of the kernel's error. Counters start at zero with the process. A state is a gauge that is 0 or 1, an info is always 1.
+
+| name | kind | labels | meaning |
+|---|---|---|---|
+"""
+
+_TAIL = """
+The usual `process_*` metrics (CPU seconds, resident memory, open files, start time) are there too.
+
+## Buckets
+"""
+
+
+def generate_metrics_reference() -> str:
+    """The whole page."""
+    rows = [f"| `{metric.name}` | {metric.kind} | {', '.join(f'`{label}`' for label in metric.labels)} | {metric.help} |\n" for metric in m.METRICS]
+    buckets = [
+        f"- `{metric.name}`: {', '.join(_milliseconds(bound) for bound in metric.bounds_s)} ms\n"
+        for metric in m.METRICS
+        if metric.kind == "histogram"
+    ]
+    modes = ", ".join(f"`{mode}`" for mode in m.SCHEDULING_MODES)
+    return _HEAD.format(modes=modes) + "".join(rows) + _TAIL + "\n" + "".join(buckets)
+
+
+def _milliseconds(bound_s: float) -> str:
+    return f"{bound_s * 1e3:g}"

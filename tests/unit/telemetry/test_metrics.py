@@ -1,0 +1,153 @@
+"""The declarations, and the families a registry makes of them."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+
+from hilsim.telemetry.collector import build_registry
+from hilsim.telemetry.metrics import METRICS, TIMING_BOUNDS_S, Metric
+from hilsim.telemetry.reference import generate_metrics_reference
+
+REFERENCE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "metrics.md"
+
+
+@pytest.fixture
+def registry(reading):
+    return build_registry(reading)
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_every_name_reads_hilsim_thing_unit(metric):
+    if metric.kind in ("state", "info"):
+        assert re.fullmatch(r"hilsim(_[a-z]+)+", metric.name)
+    else:
+        assert re.fullmatch(r"hilsim(_[a-z]+)*_(seconds|bytes|packets|errors|hertz)(_total)?", metric.name)
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_labels_come_from_the_rig_or_from_a_closed_set(metric):
+    assert set(metric.labels) <= {"sensor", "flow", "thread", "mode", "errno", "model", "return_mode", "version", "python", "numba"}
+
+
+def test_timing_is_told_apart_from_10_us_to_10_ms():
+    assert (TIMING_BOUNDS_S[0], TIMING_BOUNDS_S[-1]) == (10e-6, 10e-3)
+    assert sum(bound <= 1e-3 for bound in TIMING_BOUNDS_S) >= 10
+
+
+@pytest.mark.parametrize(
+    ("wrong", "fault"),
+    [
+        ({"name": "sent_packets_total", "kind": "counter"}, "must start with hilsim_, got sent_packets_total"),
+        ({"name": "hilsim_sent_packets", "kind": "counter"}, "hilsim_sent_packets must end with _total if and only if it is a counter"),
+        ({"name": "hilsim_lateness_ms", "kind": "gauge"}, "hilsim_lateness_ms must end with one of the units seconds, bytes"),
+        ({"name": "hilsim_lateness_seconds", "kind": "histogram"}, "hilsim_lateness_seconds must have bounds"),
+        ({"name": "hilsim_x_seconds", "kind": "histogram", "bounds_s": (2.0, 1.0)}, "bounds of hilsim_x_seconds must rise"),
+        ({"name": "hilsim_x_seconds", "kind": "gauge", "help": "Stops."}, "must be a sentence without its full stop"),
+    ],
+)
+def test_a_wrong_declaration_is_refused(wrong, fault):
+    with pytest.raises(ValueError, match=fault):
+        Metric(**({"help": "Something"} | wrong))
+
+
+def test_the_registry_exports_exactly_what_is_declared(registry):
+    exported = {family.name: family for family in registry.collect() if family.name.startswith("hilsim_")}
+    declared = {metric.name.removesuffix("_total").removesuffix("_info"): metric for metric in METRICS}
+    assert exported.keys() == declared.keys()
+    for name, metric in declared.items():
+        assert (exported[name].documentation, exported[name].unit) == (metric.help, metric.unit)
+
+
+def test_every_sample_carries_the_declared_labels(registry):
+    by_prefix = {metric.name: set(metric.labels) for metric in METRICS}
+    for family in registry.collect():
+        for sample in family.samples:
+            name = re.sub(r"_(bucket|count|sum)$", "", sample.name)
+            if name in by_prefix:
+                assert set(sample.labels) - {"le"} == by_prefix[name]
+
+
+def test_counters_and_gauges_carry_the_reading(registry):
+    data = {"sensor": "front", "flow": "data"}
+    assert registry.get_sample_value("hilsim_sent_packets_total", data) == 753
+    assert registry.get_sample_value("hilsim_sent_bytes_total", data) == 753 * 1206
+    assert registry.get_sample_value("hilsim_late_packets_total", data) == 2
+    assert registry.get_sample_value("hilsim_dropped_packets_total", data) == 1
+    assert registry.get_sample_value("hilsim_send_errors_total", data | {"errno": "ENETUNREACH"}) == 4
+    assert registry.get_sample_value("hilsim_ring_depth_packets", data) == 15
+    assert registry.get_sample_value("hilsim_ring_capacity_packets", data) == 128
+    assert registry.get_sample_value("hilsim_last_packet_age_seconds", data) == 0.0008
+    assert registry.get_sample_value("hilsim_feeder_late_packets_total", {"sensor": "front"}) == 3
+    assert registry.get_sample_value("hilsim_feeder_skipped_packets_total", {"sensor": "front"}) == 5
+    assert registry.get_sample_value("hilsim_device_clock_offset_seconds", {"sensor": "front"}) == -0.000125
+    assert registry.get_sample_value("hilsim_rotation_rate_hertz", {"sensor": "front"}) == 10
+    assert registry.get_sample_value("hilsim_sensor_info", {"sensor": "front", "model": "vlp16", "return_mode": "strongest"}) == 1
+    assert registry.get_sample_value("hilsim_memory_locked") == 1
+
+
+def test_a_histogram_carries_cumulative_buckets_count_and_sum(registry):
+    data = {"sensor": "front", "flow": "data"}
+    assert registry.get_sample_value("hilsim_lateness_seconds_bucket", data | {"le": "1e-05"}) == 1
+    assert registry.get_sample_value("hilsim_lateness_seconds_bucket", data | {"le": "5e-05"}) == 4
+    assert registry.get_sample_value("hilsim_lateness_seconds_bucket", data | {"le": "+Inf"}) == 9
+    assert registry.get_sample_value("hilsim_lateness_seconds_count", data) == 9
+    assert registry.get_sample_value("hilsim_lateness_seconds_sum", data) == 0.00025
+
+
+def test_what_has_no_value_is_left_out_rather_than_zero(registry):
+    position = {"sensor": "front", "flow": "position"}
+    assert registry.get_sample_value("hilsim_last_packet_age_seconds", position) is None
+    assert registry.get_sample_value("hilsim_pose_to_wire_seconds_count", position) is None
+    assert registry.get_sample_value("hilsim_sent_packets_total", position) == 753
+
+
+def test_the_scheduling_mode_obtained_is_the_only_one_set(registry):
+    modes = {mode: registry.get_sample_value("hilsim_scheduling_mode", {"thread": "transmit", "mode": mode}) for mode in ("fifo", "slice", "plain")}
+    assert modes == {"fifo": 1, "slice": 0, "plain": 0}
+
+
+@pytest.mark.parametrize(("faults", "healthy"), [((), 1), (("front/data: no packet for 2.0 s",), 0)])
+def test_health_is_one_only_without_faults(reading, faults, healthy):
+    assert build_registry(lambda: reading(faults=faults)).get_sample_value("hilsim_healthy") == healthy
+
+
+def test_a_registry_can_be_given_and_keeps_its_own_metrics(reading):
+    mine = CollectorRegistry()
+    assert build_registry(reading, registry=mine) is mine
+
+
+def test_a_rig_is_not_read_before_the_first_scrape():
+    def source():
+        pytest.fail("read before a scrape")
+
+    build_registry(source)
+
+
+def test_the_process_is_described_too(registry):
+    assert registry.get_sample_value("process_open_fds") > 0
+
+
+def test_output_is_valid_openmetrics(registry):
+    families = {family.name: family for family in parse_openmetrics(generate_openmetrics(registry).decode())}
+    assert families["hilsim_lateness_seconds"].unit == "seconds"
+    assert families["hilsim_build"].type == "info"
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian package prometheus)")
+def test_promtool_finds_no_fault_in_the_output(registry):
+    checked = subprocess.run(["promtool", "check", "metrics"], input=generate_latest(registry), capture_output=True, timeout=30, check=False)
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, b"")
+
+
+def test_the_reference_page_is_current():
+    text = generate_metrics_reference()
+    if os.environ.get("HILSIM_REGENERATE") == "1":
+        REFERENCE.write_text(text)
+    assert REFERENCE.read_text() == text, "docs/reference/metrics.md is stale: HILSIM_REGENERATE=1 pytest tests/unit/telemetry"
