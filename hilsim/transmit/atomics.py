@@ -1,0 +1,86 @@
+"""Loads that acquire and stores that release, on elements of ``int64`` arrays, for kernels that share memory between threads.
+
+They are needed, not decoration: LLVM hoists a plain load out of a waiting loop, so a kernel spinning on ``flag[0]`` never sees the flag change.
+On x86-64 both are plain moves. Under ``NUMBA_DISABLE_JIT=1`` plain indexing takes their place (CPython's own lock orders it), so that
+coverage can see the kernels that use them.
+"""
+
+import platform
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_WORD_SIZE = 8
+_PAUSE_INSTRUCTION = {"x86_64": "pause", "aarch64": "yield"}.get(platform.machine(), "")
+
+
+def _is_word_array(array: Any, index: Any) -> bool:
+    return isinstance(array, types.Array) and array.dtype == types.int64 and isinstance(index, types.BaseTuple) and len(index) == array.ndim
+
+
+def _element_pointer(context: Any, builder: Any, array_type: Any, array: Any, index_type: Any, index: Any) -> Any:
+    parts = cgutils.unpack_tuple(builder, index, len(index_type))
+    parts = [context.cast(builder, part, kind, types.intp) for part, kind in zip(parts, index_type.types, strict=True)]
+    return cgutils.get_item_pointer(context, builder, array_type, context.make_array(array_type)(context, builder, array), parts, wraparound=False)
+
+
+def _load_acquire(_typing: Any, array: Any, index: Any) -> Any:
+    if not _is_word_array(array, index):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _element_pointer(context, builder, signature.args[0], arguments[0], signature.args[1], arguments[1])
+        return builder.load_atomic(pointer, "acquire", _WORD_SIZE)
+
+    return types.int64(array, index), generate
+
+
+def _store_release(_typing: Any, array: Any, index: Any, value: Any) -> Any:
+    if not _is_word_array(array, index) or not isinstance(value, types.Integer):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _element_pointer(context, builder, signature.args[0], arguments[0], signature.args[1], arguments[1])
+        word = context.cast(builder, arguments[2], signature.args[2], types.int64)
+        builder.store_atomic(word, pointer, "release", _WORD_SIZE)
+        return context.get_dummy_value()
+
+    return types.void(array, index, value), generate
+
+
+def _pause(_typing: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+        if _PAUSE_INSTRUCTION:
+            builder.asm(ir.FunctionType(ir.VoidType(), []), _PAUSE_INSTRUCTION, "~{memory}", [], side_effect=True)
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+def _plain_load(array: Any, index: tuple[int, ...]) -> int:
+    return int(array[index])
+
+
+def _plain_store(array: Any, index: tuple[int, ...], value: int) -> None:
+    array[index] = value
+
+
+def _plain_pause() -> None:
+    return None
+
+
+_compiled = not numba.config.DISABLE_JIT
+
+load_acquire: Callable[[Any, tuple[int, ...]], int] = intrinsic(_load_acquire) if _compiled else _plain_load
+"""``load_acquire(array i64[…], index tuple) -> int``: what was written before the matching ``store_release`` is visible afterwards."""
+
+store_release: Callable[[Any, tuple[int, ...], int], None] = intrinsic(_store_release) if _compiled else _plain_store
+"""``store_release(array i64[…], index tuple, value)``: publishes everything written before it."""
+
+pause: Callable[[], None] = intrinsic(_pause) if _compiled else _plain_pause
+"""Tells the CPU that a loop is spinning (x86 ``pause``, arm64 ``yield``), which leaves the core's other hyper-thread its time."""

@@ -1,0 +1,155 @@
+"""Rings of datagrams between producers and the sending loop: single producer, single consumer, wait-free, without the GIL.
+
+One table holds every flow's ring, so that one kernel can merge them. ``head`` counts what the consumer took, ``tail`` what the producer put;
+both only grow, a slot is the count modulo the number of slots. Each count has a cache line of its own. Memory is page-aligned, and touched
+when it is allocated, so that no first packet waits for a page fault.
+"""
+
+import mmap
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.errors import require
+from hilsim.transmit.atomics import load_acquire, store_release
+
+COUNTS_PER_LINE = 8
+"""int64 counts in a cache line of 64 bytes."""
+
+
+class Rings(NamedTuple):
+    """F flows of S slots of C bytes.
+
+    Attributes:
+        head: ``int64[F, 8]``, column 0: datagrams taken; written by the sending loop alone.
+        tail: ``int64[F, 8]``, column 0: datagrams put; written by the flow's one producer alone.
+        deadline_ns: ``int64[F, S]``, CLOCK_MONOTONIC time each must leave at.
+        pose_ns: ``int64[F, S]``, CLOCK_MONOTONIC time of the newest pose used in each; 0 where none is known.
+        size: ``int32[F, S]``, bytes used.
+        payload: ``uint8[F, S, C]``.
+    """
+
+    head: npt.NDArray[np.int64]
+    tail: npt.NDArray[np.int64]
+    deadline_ns: npt.NDArray[np.int64]
+    pose_ns: npt.NDArray[np.int64]
+    size: npt.NDArray[np.int32]
+    payload: npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueuedDatagram:
+    """A copy of what stands in a slot: times on CLOCK_MONOTONIC, the payload's used bytes."""
+
+    deadline_ns: int
+    pose_ns: int
+    payload: bytes
+
+
+def allocate_rings(flows: int, slots: int, capacity: int) -> Rings:
+    """Empty rings for ``flows`` flows of ``slots`` datagrams of up to ``capacity`` bytes.
+
+    Raises:
+        ValueError: a count is out of range.
+    """
+    require(
+        (1 <= flows <= 4096, f"flows must be 1 to 4096, got {flows}"),
+        (2 <= slots <= 65536, f"slots must be 2 to 65536, got {slots}"),
+        (1 <= capacity <= 65535, f"capacity must be 1 to 65535 bytes, got {capacity}"),
+    )
+    words: npt.NDArray[np.int64] = _page_aligned(2 * flows * (COUNTS_PER_LINE + slots) * 8).view(np.int64)
+    counts, times = words[: 2 * flows * COUNTS_PER_LINE], words[2 * flows * COUNTS_PER_LINE :]
+    return Rings(
+        head=counts[: flows * COUNTS_PER_LINE].reshape(flows, COUNTS_PER_LINE),
+        tail=counts[flows * COUNTS_PER_LINE :].reshape(flows, COUNTS_PER_LINE),
+        deadline_ns=times[: flows * slots].reshape(flows, slots),
+        pose_ns=times[flows * slots :].reshape(flows, slots),
+        size=_page_aligned(flows * slots * 4).view(np.int32).reshape(flows, slots),
+        payload=_page_aligned(flows * slots * capacity).reshape(flows, slots, capacity),
+    )
+
+
+def _page_aligned(size_bytes: int) -> npt.NDArray[np.uint8]:
+    memory = mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    array = np.frombuffer(memory, dtype=np.uint8)
+    array[:] = 0  # a write, for each page to be there before the first packet
+    return array
+
+
+@kernel
+def push(rings: Rings, flow: int, deadline_ns: int, pose_ns: int, payload_row: npt.NDArray[np.uint8], size: int) -> bool:
+    """Put one datagram; wait-free; one producer a flow.
+
+    Args:
+        rings: Where to.
+        flow: Row of the flow.
+        deadline_ns: CLOCK_MONOTONIC time it must leave at; not before that of the flow's previous one.
+        pose_ns: CLOCK_MONOTONIC time of the newest pose used in it, 0 if none.
+        payload_row: ``uint8[>= size]``, contiguous.
+        size: Bytes used, at most the rings' capacity.
+
+    Returns:
+        False when the ring is full (or ``size`` above its capacity): nothing was put.
+    """
+    slots = rings.deadline_ns.shape[1]
+    tail = rings.tail[flow, 0]
+    if tail - load_acquire(rings.head, (flow, 0)) >= slots or size > rings.payload.shape[2]:
+        return False
+    slot = tail % slots
+    rings.deadline_ns[flow, slot] = deadline_ns
+    rings.pose_ns[flow, slot] = pose_ns
+    rings.size[flow, slot] = size
+    for i in range(size):
+        rings.payload[flow, slot, i] = payload_row[i]
+    store_release(rings.tail, (flow, 0), tail + 1)
+    return True
+
+
+@kernel
+def push_rows(
+    rings: Rings,
+    flow: int,
+    offset_ns: int,
+    deadline_ns: npt.NDArray[np.int64],
+    pose_ns: npt.NDArray[np.int64],
+    size: npt.NDArray[np.int32],
+    payload: npt.NDArray[np.uint8],
+    first: int,
+) -> int:
+    """Put the rows of a batch from row ``first`` on, each time moved by ``offset_ns``, until the ring is full; returns how many were put."""
+    count = 0
+    for row in range(first, deadline_ns.shape[0]):
+        if not push(rings, flow, deadline_ns[row] + offset_ns, pose_ns[row] + offset_ns, payload[row], size[row]):
+            break
+        count += 1
+    return count
+
+
+@kernel
+def depth(rings: Rings, flow: int) -> int:
+    """Datagrams put and not yet taken; any thread may ask."""
+    head = load_acquire(rings.head, (flow, 0))
+    return load_acquire(rings.tail, (flow, 0)) - head
+
+
+def peek(rings: Rings, flow: int) -> list[QueuedDatagram]:
+    """Copies of what waits in a flow's ring, in order; exact only while the sending loop does not take from it."""
+    slots = rings.deadline_ns.shape[1]
+    head = int(rings.head[flow, 0])
+    return [
+        QueuedDatagram(
+            deadline_ns=int(rings.deadline_ns[flow, slot]),
+            pose_ns=int(rings.pose_ns[flow, slot]),
+            payload=rings.payload[flow, slot, : rings.size[flow, slot]].tobytes(),
+        )
+        for slot in (count % slots for count in range(head, head + int(depth(rings, flow))))
+    ]
+
+
+def clear(rings: Rings, flow: int) -> None:
+    """Empty a flow's ring; only while neither its producer nor the sending loop touches it."""
+    rings.head[flow, 0] = 0
+    rings.tail[flow, 0] = 0

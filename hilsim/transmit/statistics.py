@@ -1,0 +1,135 @@
+"""What the sending loop counts: arrays with a single writer that anyone may read at any time without waiting.
+
+Every element is an aligned ``int64`` written by one thread, so a reader sees whole values; values of different arrays may be one datagram
+apart. Histograms are log-linear: 16 bins an octave, which bounds the error of a quantile by 1/16, up to 2**35 ns (34 s).
+"""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.errors import require
+
+BINS = 512
+ERRNOS = 134
+"""Linux numbers its errors 1 to 133 (include/uapi/asm-generic/errno.h); anything else is counted as 0."""
+
+_SUB_BITS = 4
+_SUB_BINS = 16
+
+
+class Counter(IntEnum):
+    """Columns of ``LoopStatistics.counters``."""
+
+    PACKETS = 0
+    """Datagrams the kernel accepted."""
+    BYTES = 1
+    """Their bytes, as handed to the kernel (UDP payload, or the whole frame)."""
+    LATE = 2
+    """Datagrams whose deadline was missed by more than the late limit, sent or not."""
+    DROPPED = 3
+    """Of these, the ones that were not sent (policy "skip")."""
+    UNDERRUN = 4
+    """Datagrams that came into an empty ring after their deadline had passed: their producer was too slow."""
+    EARLY = 5
+    """Datagrams sent before their deadline; always 0, counted to show it."""
+    SEND_ERROR = 6
+    """Datagrams the kernel refused; ``send_errors`` says why."""
+    LATENESS_SUM_NS = 7
+    INTERVAL_ERROR_SUM_NS = 8
+    POSE_LATENCY_SUM_NS = 9
+    LATENESS_MAX_NS = 10
+    LAST_SEND_NS = 11
+    """CLOCK_MONOTONIC time of the last accepted datagram; 0 before the first."""
+    LAST_DEADLINE_NS = 12
+    """Its deadline."""
+
+
+class LoopStatistics(NamedTuple):
+    """F flows.
+
+    Attributes:
+        counters: ``int64[F, 16]``, columns by ``Counter``.
+        send_errors: ``int64[F, 134]``, by errno.
+        lateness: ``int64[F, 512]``, histogram of the time the kernel had taken the datagram minus its deadline, ns.
+        interval_error: ``int64[F, 512]``, histogram of |difference of consecutive send times minus difference of their deadlines|, ns.
+        pose_latency: ``int64[F, 512]``, histogram of the send time minus the time of the newest pose in the datagram, ns.
+        passes: ``int64[8]``, column 0: turns of the loop; it grows at least each millisecond while the loop runs.
+        pass_ns: ``int64[8]``, column 0: CLOCK_MONOTONIC time of the last turn.
+    """
+
+    counters: npt.NDArray[np.int64]
+    send_errors: npt.NDArray[np.int64]
+    lateness: npt.NDArray[np.int64]
+    interval_error: npt.NDArray[np.int64]
+    pose_latency: npt.NDArray[np.int64]
+    passes: npt.NDArray[np.int64]
+    pass_ns: npt.NDArray[np.int64]
+
+
+def allocate_statistics(flows: int) -> LoopStatistics:
+    """All zero, for ``flows`` flows."""
+    return LoopStatistics(
+        counters=np.zeros((flows, 16), np.int64),
+        send_errors=np.zeros((flows, ERRNOS), np.int64),
+        lateness=np.zeros((flows, BINS), np.int64),
+        interval_error=np.zeros((flows, BINS), np.int64),
+        pose_latency=np.zeros((flows, BINS), np.int64),
+        passes=np.zeros(8, np.int64),
+        pass_ns=np.zeros(8, np.int64),
+    )
+
+
+def clear_flow(statistics: LoopStatistics, flow: int) -> None:
+    """Zero one flow's row; only while the sending loop does not serve the flow."""
+    for array in (statistics.counters, statistics.send_errors, statistics.lateness, statistics.interval_error, statistics.pose_latency):
+        array[flow] = 0
+
+
+@kernel
+def bin_index(value_ns: int) -> int:
+    """The bin of a duration: 0 to 15 ns exactly, then 16 bins an octave; below 0 the first, above 2**35 ns the last."""
+    if value_ns < _SUB_BINS:
+        return max(value_ns, 0)
+    shift = 0
+    rest = value_ns
+    for step in (32, 16, 8, 4, 2, 1):  # position of the highest bit above the four that are kept
+        if rest >> (step + _SUB_BITS) != 0:
+            rest >>= step
+            shift += step
+    if rest >= 2 * _SUB_BINS:  # values from 2**37 on shift to more than five bits
+        return BINS - 1
+    return min((shift + 1) * _SUB_BINS + (rest & (_SUB_BINS - 1)), BINS - 1)
+
+
+def bin_upper_bounds_ns() -> npt.NDArray[np.int64]:
+    """``int64[512]``: the largest duration each bin counts; the last bin also counts everything above."""
+    index = np.arange(BINS, dtype=np.int64)
+    shift = np.maximum(index // _SUB_BINS - 1, 0)
+    mantissa = np.where(index < _SUB_BINS, index, _SUB_BINS + index % _SUB_BINS)
+    return np.asarray(((mantissa + 1) << shift) - 1, dtype=np.int64)
+
+
+def quantile_ns(histogram: npt.NDArray[np.int64], quantile: float) -> int | None:
+    """An upper bound, at most 1/16 too high, of a quantile (0 to 1) of a histogram ``int64[512]``; None when it is empty."""
+    require((0.0 <= quantile <= 1.0, f"quantile must be 0 to 1, got {quantile}"))
+    cumulative = np.cumsum(histogram)
+    total = int(cumulative[-1])
+    if total == 0:
+        return None
+    rank = max(int(np.ceil(quantile * total)), 1)
+    return int(bin_upper_bounds_ns()[int(np.searchsorted(cumulative, rank))])
+
+
+def cumulative_counts(histogram: npt.NDArray[np.int64], bounds_ns: Sequence[int]) -> list[int]:
+    """How many durations were surely at most each bound: Prometheus buckets (``le``) from a histogram ``int64[512]``.
+
+    A bin that a bound cuts counts as above it, so the figures never flatter. The total (``le="+Inf"``) is the histogram's sum, from the same copy.
+    """
+    cumulative = np.concatenate(([0], np.cumsum(histogram)))
+    wholly_below = np.searchsorted(bin_upper_bounds_ns()[:-1], np.asarray(bounds_ns, dtype=np.int64), side="right")
+    return [int(count) for count in cumulative[wholly_below]]
