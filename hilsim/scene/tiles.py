@@ -2,15 +2,17 @@
 
 Vertices are moved to the nearest point of a lattice of 2**-15 m (0.03 mm). Within 512 m of a tile's origin such coordinates and their
 differences are float32 without rounding, so an edge shared by two triangles is the same edge in both, even when they lie in different tiles.
-Triangles with an edge above ``EDGE_MAX_M`` are cut: each long edge in its middle, which both neighbours do alike.
+A scene that fits into this range is one tile. In a larger one triangles with an edge above ``EDGE_MAX_M`` are cut: each long edge in its
+middle, which both neighbours do alike.
 """
 
 import numpy as np
 import numpy.typing as npt
 
 LATTICE_PER_M = 32768.0
-TILE_M = 256.0
+TILE_M = 512.0
 EDGE_MAX_M = 256.0
+EXACT_M = 511.0  # below 512 by more than the rounding of a tile's centre to whole metres
 
 
 def snap(position_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -67,10 +69,19 @@ def _pieces(corners: npt.NDArray[np.float64], middle: npt.NDArray[np.float64], i
     return [np.stack((outline[0], outline[i], outline[i + 1]), axis=1) for i in range(1, len(outline) - 1)]
 
 
+def grid_centre(corners_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Middle of everything, in whole metres: where the grid of tiles has a centre."""
+    middle: npt.NDArray[np.float64] = np.rint(0.5 * (corners_m.min(axis=(0, 1)) + corners_m.max(axis=(0, 1))))
+    return middle
+
+
+def fits_one_tile(corners_m: npt.NDArray[np.float64]) -> bool:
+    """Whether all triangles ``float64[m, 3, 3]`` are exact about ``grid_centre``."""
+    return bool(np.abs(corners_m - grid_centre(corners_m)).max() <= EXACT_M)
+
+
 def tile_centres(corners_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Centre of the tile of each triangle ``float64[m, 3, 3]``: a grid about the middle of everything, so that a small scene is one tile."""
-    low = corners_m.min(axis=(0, 1))
-    high = corners_m.max(axis=(0, 1))
-    base = np.rint(0.5 * (low + high))
+    """Centre of the tile of each triangle ``float64[m, 3, 3]``."""
+    base = grid_centre(corners_m)
     centres: npt.NDArray[np.float64] = base + TILE_M * np.rint((corners_m.mean(axis=1) - base) / TILE_M)
     return centres

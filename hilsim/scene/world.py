@@ -17,7 +17,7 @@ from hilsim.geometry.tracks import PoseTrack, top_speed_mps
 from hilsim.scene.bvh import Tree, build_tree, empty_nodes
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
-from hilsim.scene.tiles import cut_long_edges, snap, tile_centres
+from hilsim.scene.tiles import cut_long_edges, fits_one_tile, grid_centre, snap, tile_centres
 
 # Boxes of tiles are tested in float32 relative to the tree's origin; the margin covers the rounding of a ray's origin there.
 _TILE_MARGIN_M = 0.001
@@ -208,8 +208,12 @@ def _add_tiles(parts: _Parts, objects: Sequence[SceneObject]) -> npt.NDArray[np.
     owner = np.concatenate([np.full(len(mesh.triangles), number, dtype=np.int64) for number, mesh, _ in still])
     source = np.concatenate([np.arange(len(mesh.triangles)) for _, mesh, _ in still])
     material = np.concatenate([parts.material_rows(mesh) for _, mesh, _ in still])
-    corners_m, row = cut_long_edges(corners_m, np.arange(len(corners_m)))
-    centre_m, tile = np.unique(tile_centres(corners_m), axis=0, return_inverse=True)
+    row = np.arange(len(corners_m))
+    if fits_one_tile(corners_m):
+        centre_m, tile = grid_centre(corners_m)[np.newaxis], np.zeros(len(row), dtype=np.int64)
+    else:
+        corners_m, row = cut_long_edges(corners_m, row)
+        centre_m, tile = np.unique(tile_centres(corners_m), axis=0, return_inverse=True)
     by_tile = np.argsort(tile.reshape(-1), kind="stable")
     ends = np.cumsum(np.bincount(tile.reshape(-1), minlength=len(centre_m)))
     for number, rows in enumerate(np.split(by_tile, ends[:-1])):

@@ -1,0 +1,267 @@
+"""Rays against the whole world, and which movers can matter to a batch of rays. The same source for the CPU and for CUDA."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.geometry.rotations import conjugate, rotate
+from hilsim.geometry.tracks import keyed_pose
+from hilsim.render.intersect import INFINITY, Single, box_entry, plane_distance, reciprocal
+from hilsim.render.traverse import closest_triangle
+from hilsim.scene.bvh import STACK_SIZE
+from hilsim.scene.tiles import LATTICE_PER_M
+from hilsim.scene.world import World
+
+_AGREEMENT_M = 0.1  # a triangle seen edge-on has no useful plane; then float32's answer stands
+
+RAY_STACK_SIZE = 2 * STACK_SIZE
+"""``int32`` entries one ray needs: the tile tree's and one geometry's."""
+
+
+@kernel
+def bound_movers(
+    world: World,
+    origin_m: npt.NDArray[np.float64],
+    time_ns: npt.NDArray[np.int64],
+    begin: int,
+    end: int,
+    max_range_m: float,
+    spheres: npt.NDArray[np.float64],
+    movers: npt.NDArray[np.int32],
+) -> int:
+    """Movers that rays ``begin`` to ``end`` could hit, each in a sphere that holds it at all the rays' times; returns how many.
+
+    Args:
+        world: Where the movers are.
+        origin_m: ``float64[n, 3]``.
+        time_ns: ``int64[n]``.
+        begin: First ray.
+        end: One beyond the last ray, above ``begin``.
+        max_range_m: How far the rays go.
+        spheres: ``float64[k, 4]`` out: centre and squared radius.
+        movers: ``int32[k]`` out: rising numbers of movers.
+    """
+    first_ns = time_ns[begin]
+    last_ns = time_ns[begin]
+    low_x = high_x = origin_m[begin, 0]
+    low_y = high_y = origin_m[begin, 1]
+    low_z = high_z = origin_m[begin, 2]
+    for ray in range(begin + 1, end):
+        first_ns = min(first_ns, time_ns[ray])
+        last_ns = max(last_ns, time_ns[ray])
+        low_x = min(low_x, origin_m[ray, 0])
+        high_x = max(high_x, origin_m[ray, 0])
+        low_y = min(low_y, origin_m[ray, 1])
+        high_y = max(high_y, origin_m[ray, 1])
+        low_z = min(low_z, origin_m[ray, 2])
+        high_z = max(high_z, origin_m[ray, 2])
+    middle_ns = first_ns + (last_ns - first_ns) // 2
+    half_s = (last_ns - middle_ns + 1) * 1e-9
+    count = 0
+    for mover in range(world.key_first.shape[0]):
+        (x, y, z), _ = keyed_pose(
+            world.key_time_ns,
+            world.key_position_m,
+            world.key_arrival_mps,
+            world.key_departure_mps,
+            world.key_orientation,
+            world.key_first[mover],
+            world.key_count[mover],
+            world.period_ns[mover],
+            middle_ns,
+        )
+        radius = world.radius_m[mover] + world.speed_mps[mover] * half_s
+        away_x = max(low_x - x, x - high_x, 0.0)
+        away_y = max(low_y - y, y - high_y, 0.0)
+        away_z = max(low_z - z, z - high_z, 0.0)
+        reach = max_range_m + radius
+        if away_x * away_x + away_y * away_y + away_z * away_z <= reach * reach:
+            spheres[count, 0] = x
+            spheres[count, 1] = y
+            spheres[count, 2] = z
+            spheres[count, 3] = radius * radius
+            movers[count] = mover
+            count += 1
+    return count
+
+
+@kernel
+def cast_span(  # noqa: C901, PLR0912, PLR0915 - one loop over rays: calls with the world as an argument cost more than the rays
+    world: World,
+    origin_m: npt.NDArray[np.float64],
+    direction: npt.NDArray[np.float32],
+    time_ns: npt.NDArray[np.int64],
+    max_range_m: float,
+    begin: int,
+    end: int,
+    spheres: npt.NDArray[np.float64],
+    movers: npt.NDArray[np.int32],
+    mover_count: int,
+    stack: npt.NDArray[np.int32],
+    range_m: npt.NDArray[np.float32],
+    instance: npt.NDArray[np.int32],
+    triangle: npt.NDArray[np.int32],
+) -> None:
+    """Cast rays ``begin`` to ``end``; arguments and results as ``render.cpu.cast_rays``, of which this is the inside.
+
+    Geometry is searched in float32 near its own origin; the range is then taken from the triangle's plane in float64.
+
+    Args:
+        spheres: With ``movers`` and ``mover_count`` what ``bound_movers`` gave for a batch that holds these rays.
+        stack: ``int32[RAY_STACK_SIZE]`` scratch.
+    """
+    # Taken out of the loop: each look into the tuple inside would count references with an atomic instruction.
+    bounds = world.node_bounds
+    links = world.node_links
+    corners = world.corners
+    tree_origin_m = world.origin_m
+    tile_count = world.tile_count
+    tile_root = world.tile_root
+    geometry_root = world.geometry_root
+    geometry_origin_m = world.geometry_origin_m
+    instance_geometry = world.instance_geometry
+    key_time_ns = world.key_time_ns
+    key_position_m = world.key_position_m
+    key_arrival_mps = world.key_arrival_mps
+    key_departure_mps = world.key_departure_mps
+    key_orientation = world.key_orientation
+    key_first = world.key_first
+    key_count = world.key_count
+    period_ns = world.period_ns
+    for ray in range(begin, end):
+        ox = origin_m[ray, 0]
+        oy = origin_m[ray, 1]
+        oz = origin_m[ray, 2]
+        dx = direction[ray, 0]
+        dy = direction[ray, 1]
+        dz = direction[ray, 2]
+        best: Single = np.float32(max_range_m)
+        instance_hit = -1
+        triangle_hit = -1
+        # The winner's ray in its geometry's frame, for the range in float64.
+        wx = wy = wz = 0.0
+        vx: float = np.float64(dx)
+        vy: float = np.float64(dy)
+        vz: float = np.float64(dz)
+
+        if tile_root >= 0:
+            ix = reciprocal(dx)
+            iy = reciprocal(dy)
+            iz = reciprocal(dz)
+            rx = np.float32(ox - tree_origin_m[0])
+            ry = np.float32(oy - tree_origin_m[1])
+            rz = np.float32(oz - tree_origin_m[2])
+            top = 0
+            link = np.int64(tile_root)
+            while True:
+                if link >= 0:
+                    node = np.uintp(link)
+                    near0 = box_entry(bounds, node, 0, rx, ry, rz, ix, iy, iz, best)
+                    near1 = box_entry(bounds, node, 6, rx, ry, rz, ix, iy, iz, best)
+                    nearer = 12 if near0 <= near1 else 13
+                    if max(near0, near1) < INFINITY:
+                        stack[top] = links[node, 25 - nearer]
+                        top += 1
+                    if min(near0, near1) < INFINITY:
+                        link = np.int64(links[node, nearer])
+                        continue
+                else:
+                    tile = int((-1 - link) >> 3)
+                    geometry = instance_geometry[tile]
+                    lx = ox - geometry_origin_m[geometry, 0]
+                    ly = oy - geometry_origin_m[geometry, 1]
+                    lz = oz - geometry_origin_m[geometry, 2]
+                    # On the lattice the differences to vertices are exact: neighbouring tiles see the same ray.
+                    t, row = closest_triangle(
+                        bounds,
+                        links,
+                        corners,
+                        geometry_root[geometry],
+                        np.float32(np.rint(lx * LATTICE_PER_M) / LATTICE_PER_M),
+                        np.float32(np.rint(ly * LATTICE_PER_M) / LATTICE_PER_M),
+                        np.float32(np.rint(lz * LATTICE_PER_M) / LATTICE_PER_M),
+                        dx,
+                        dy,
+                        dz,
+                        best,
+                        stack,
+                        top,
+                    )
+                    if row >= 0:
+                        best = t
+                        instance_hit = tile
+                        triangle_hit = row
+                        wx = lx
+                        wy = ly
+                        wz = lz
+                if top == 0:
+                    break
+                top -= 1
+                link = np.int64(stack[top])
+
+        length = vx * vx + vy * vy + vz * vz
+        for candidate in range(mover_count):
+            cx = spheres[candidate, 0] - ox
+            cy = spheres[candidate, 1] - oy
+            cz = spheres[candidate, 2] - oz
+            along = (cx * dx + cy * dy + cz * dz) / length
+            apart = cx * cx + cy * cy + cz * cz - spheres[candidate, 3]
+            if apart > 0.0 and (along < 0.0 or apart > along * along * length):
+                continue
+            mover = movers[candidate]
+            (px, py, pz), turn = keyed_pose(
+                key_time_ns,
+                key_position_m,
+                key_arrival_mps,
+                key_departure_mps,
+                key_orientation,
+                key_first[mover],
+                key_count[mover],
+                period_ns[mover],
+                time_ns[ray],
+            )
+            body_from_world = conjugate(turn)
+            number = tile_count + mover
+            geometry = instance_geometry[number]
+            mx, my, mz = rotate(body_from_world, (ox - px, oy - py, oz - pz))
+            nx, ny, nz = rotate(body_from_world, (np.float64(dx), np.float64(dy), np.float64(dz)))
+            mx -= geometry_origin_m[geometry, 0]
+            my -= geometry_origin_m[geometry, 1]
+            mz -= geometry_origin_m[geometry, 2]
+            t, row = closest_triangle(
+                bounds,
+                links,
+                corners,
+                geometry_root[geometry],
+                np.float32(mx),
+                np.float32(my),
+                np.float32(mz),
+                np.float32(nx),
+                np.float32(ny),
+                np.float32(nz),
+                best,
+                stack,
+                0,
+            )
+            if row >= 0:
+                best = t
+                instance_hit = number
+                triangle_hit = row
+                wx = mx
+                wy = my
+                wz = mz
+                vx = nx
+                vy = ny
+                vz = nz
+
+        distance = np.inf
+        if triangle_hit >= 0:
+            distance = np.float64(best)
+            exact = plane_distance(corners, np.uintp(triangle_hit), wx, wy, wz, vx, vy, vz)
+            if math.fabs(exact - distance) < _AGREEMENT_M:
+                distance = exact
+        range_m[ray] = distance
+        instance[ray] = instance_hit
+        triangle[ray] = triangle_hit

@@ -1,0 +1,60 @@
+"""Ray casting on the CPU: one kernel, callable from other kernels."""
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.render.cast import RAY_STACK_SIZE, bound_movers, cast_span
+from hilsim.scene.world import World
+
+_CHUNK = 1024  # rays that share one bounding of the movers: short enough in time for small spheres
+
+
+@kernel
+def cast_rays(
+    world: World,
+    origin_m: npt.NDArray[np.float64],
+    direction: npt.NDArray[np.float32],
+    time_ns: npt.NDArray[np.int64],
+    max_range_m: float,
+    range_m: npt.NDArray[np.float32],
+    instance: npt.NDArray[np.int32],
+    triangle: npt.NDArray[np.int32],
+) -> None:
+    """Cast rays, each at its own time; a ray's result does not depend on its neighbours.
+
+    Fastest when neighbouring rays go alike: all firings of channel 0, then of channel 1, …
+
+    Args:
+        world: What can be hit.
+        origin_m: ``float64[n, 3]`` in the world.
+        direction: ``float32[n, 3]``, unit vectors in the world.
+        time_ns: ``int64[n]``, rig time.
+        max_range_m: Only what is closer counts.
+        range_m: ``float32[n]`` out; infinity for a miss. Error below 1 mm against float64 everywhere, also at UTM coordinates (tests).
+        instance: ``int32[n]`` out; -1 for a miss.
+        triangle: ``int32[n]`` out, row of the world's triangles; -1 for a miss.
+    """
+    stack = np.empty(RAY_STACK_SIZE, dtype=np.int32)
+    mover_total = world.key_first.shape[0]
+    spheres = np.empty((mover_total, 4), dtype=np.float64)
+    movers = np.empty(mover_total, dtype=np.int32)
+    for begin in range(0, range_m.shape[0], _CHUNK):
+        end = min(begin + _CHUNK, range_m.shape[0])
+        mover_count = bound_movers(world, origin_m, time_ns, begin, end, max_range_m, spheres, movers)
+        cast_span(
+            world,
+            origin_m,
+            direction,
+            time_ns,
+            max_range_m,
+            begin,
+            end,
+            spheres,
+            movers,
+            mover_count,
+            stack,
+            range_m,
+            instance,
+            triangle,
+        )
