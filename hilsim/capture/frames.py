@@ -73,6 +73,12 @@ class _MeasuredFile:
         self.name = name
         self.position = 0
 
+    def read_start(self) -> bytes:
+        """Up to four bytes, to tell what the file is."""
+        data = self._file.read(4)
+        self.position += len(data)
+        return data
+
     def read(self, size: int) -> bytes:
         """Exactly ``size`` bytes, or none at the end of the file."""
         if not 0 <= size <= _LONGEST_RECORD:
@@ -127,14 +133,10 @@ def read_frames(file: IO[bytes], name: str, notes: CaptureNotes) -> Iterator[Fra
 
 
 def _first_bytes(measured: _MeasuredFile) -> bytes:
-    try:
-        magic = measured.read(4)
-    except _BrokenFileError:
-        magic = b""
-    if magic != _SECTION and magic not in _CLASSIC_MAGICS:
-        start = magic + measured._file.read(60)  # noqa: SLF001 - a private class of this module
-        raise CaptureError(f"{measured.name}: must be a PCAP or PCAPNG capture, but {_describe(start)}")
-    return magic
+    start = measured.read_start()
+    if start[:4] != _SECTION and start[:4] not in _CLASSIC_MAGICS:
+        raise CaptureError(f"{measured.name}: must be a PCAP or PCAPNG capture, but {_describe(start + measured.read_start())}")
+    return start
 
 
 class _Rejoined:
