@@ -111,7 +111,7 @@ def _take_out(table: Any, locations: Iterable[Location]) -> bool:
 
 def _remove(table: Any, location: Location) -> bool:
     """Take the key at a location out of its table; False if it is gone already."""
-    node = table
+    node: Any = table
     for part in location[:-1]:
         if not (isinstance(node, list) and isinstance(part, int) and part < len(node)) and not (isinstance(node, dict) and part in node):
             return False

@@ -14,6 +14,7 @@ from hilsim.geometry.frames import Vector
 from hilsim.packets.ethernet import parse_mac
 from hilsim.scene.specs import SceneSpec
 from hilsim.sensor.specs import ClockSetting, GpsSetting, LidarSpec, ReturnModeName
+from hilsim.telemetry.server import MetricsServerSpec
 from hilsim.transmit.specs import TransmitSpec
 from hilsim.vehicle.wobble import WobbleSpec
 
@@ -156,22 +157,6 @@ class CarrierSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MetricsSpec:
-    """Where Prometheus finds the metrics.
-
-    Attributes:
-        listen: ``HOST:PORT``; empty for no server.
-    """
-
-    listen: str = "127.0.0.1:9464"
-
-    def __post_init__(self) -> None:
-        host, _, port = self.listen.rpartition(":")
-        good = _is_address(host) and port.isdigit() and 0 <= int(port) <= 65_535
-        require((not self.listen or good, f'listen must be "ADDRESS:PORT" or empty, got "{self.listen}"'))
-
-
-@dataclass(frozen=True, kw_only=True)
 class RigSpec:
     """Everything one daemon emulates.
 
@@ -193,7 +178,7 @@ class RigSpec:
     carrier: CarrierSpec = field(default_factory=CarrierSpec)
     sensor: tuple[SensorSpec, ...]
     transmit: TransmitSpec = field(default_factory=TransmitSpec)
-    metrics: MetricsSpec = field(default_factory=MetricsSpec)
+    metrics: MetricsServerSpec = field(default_factory=MetricsServerSpec)
 
     def __post_init__(self) -> None:
         names = [sensor.name for sensor in self.sensor]

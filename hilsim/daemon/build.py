@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address
+from pathlib import Path
 
 import numpy as np
 
@@ -149,6 +150,15 @@ def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, f
         data_framing=flow_framing(VELODYNE_DATA_STYLE, data, sensor, setting) if frames else PAYLOAD_ONLY,
         position_framing=flow_framing(VELODYNE_POSITION_STYLE, position, sensor, setting) if frames else PAYLOAD_ONLY,
     )
+
+
+def asset_files(rig: Rig) -> tuple[Path, ...]:
+    """Every file the rig's scene and carrier name."""
+    scene = rig.spec.scene
+    names = [mesh.file for mesh in scene.mesh] + [terrain.file for terrain in scene.terrain]
+    if rig.spec.carrier.file:
+        names.append(rig.spec.carrier.file)
+    return tuple(rig.directory / name for name in names)
 
 
 def triangle_count(world: World) -> int:

@@ -1,0 +1,148 @@
+"""``hilsim picture``: one scan as an image."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.capture.live import Listener
+from hilsim.capture.pcap import CaptureFile
+from hilsim.cli.addresses import Address, HostPort
+from hilsim.cli.rigs import loaded, rig_path
+from hilsim.config.parse import parse_table, read_toml
+from hilsim.config.profiles import find_profile, profiles_directory
+from hilsim.errors import CaptureError
+from hilsim.packets.velodyne_data import DATA_PACKET_SIZE, decode_data_packets
+from hilsim.picture.draw import draw_scan
+from hilsim.picture.scan import Scan, first_scan, packets_for_one_turn
+from hilsim.sensor.specs import LidarSpec
+
+Payloads = npt.NDArray[np.uint8]
+
+
+@click.command()
+@click.argument("source", required=False)
+@click.option("--listen", type=HostPort(), help="Take the packets that arrive at HOST:PORT instead of a rig or capture.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="Image to write: .png, .svg or .pdf.")
+@click.option("--sensor", default="", help="Which sensor: its name in a rig, its IPv4 address in a capture. Default: the first.")
+@click.option("--model", default="", help="Model profile. Default: told by the packets.")
+@click.option("--at-s", type=click.FloatRange(0.0), default=0.0, show_default=True, help="Time into the rig or capture.")
+@click.option("--extent-m", type=click.FloatRange(1.0, 300.0), default=None, help="Half width of the view from above.")
+@click.option("--timeout-s", type=click.FloatRange(0.1), default=5.0, show_default=True, help="How long to wait for live packets.")
+def picture(
+    *,
+    source: str | None,
+    listen: Address | None,
+    output: Path,
+    sensor: str,
+    model: str,
+    at_s: float,
+    extent_m: float | None,
+    timeout_s: float,
+) -> None:
+    """Draw one scan of SOURCE (a rig or a capture) or of a live stream: range image, reflectivity, and the view from above."""
+    if (source is None) == (listen is None):
+        raise click.UsageError("give either SOURCE (a rig or a capture) or --listen HOST:PORT")
+    if listen is not None:
+        title = f"live at {listen[0]}:{listen[1]}"
+        scan = _scan(asyncio.run(_live(listen, sensor, timeout_s)), model, title)
+    elif source is not None and (source.endswith(".toml") or not Path(source).exists()):
+        title = f"{source}, {at_s:g} s"
+        scan = _from_rig(source, sensor, at_s)
+    else:
+        title = f"{source}, {at_s:g} s"
+        scan = _scan(_captured(Path(source or ""), sensor, at_s), model, title)
+    draw_scan(scan, output, title=title, extent_m=extent_m)
+    click.echo(f"{output}: {scan.model}, {scan.range_m.size:,} firings, {scan.returns:,} returns")
+
+
+def model_of(product: int) -> LidarSpec:
+    """The shipped profile whose product byte is ``product``.
+
+    Raises:
+        CaptureError: there is none; the text lists what there is.
+    """
+    specs = {path.stem: parse_table(LidarSpec, read_toml(path), str(path)) for path in sorted((profiles_directory() / "sensors").glob("*.toml"))}
+    for spec in specs.values():
+        if spec.product == product:
+            return spec
+    known = ", ".join(f"{name} 0x{spec.product:02x}" for name, spec in specs.items())
+    raise CaptureError(f"no profile for product byte 0x{product:02x} (there are: {known}); name one with --model")
+
+
+def _scan(payloads: Payloads, model: str, where: str) -> Scan:
+    if payloads.shape[0] == 0:
+        raise CaptureError(f"{where}: no Velodyne data packets (1206 bytes of UDP payload) found")
+    packets = decode_data_packets(payloads)
+    if model:
+        path = find_profile("sensors", model, Path.cwd())
+        spec = parse_table(LidarSpec, read_toml(path), str(path))
+    else:
+        spec = model_of(int(packets["product"][0]))
+    return first_scan(packets, spec)
+
+
+def _stacked(payloads: list[bytes]) -> Payloads:
+    return np.frombuffer(b"".join(payloads), np.uint8).reshape(-1, DATA_PACKET_SIZE)
+
+
+_ENOUGH_PACKETS = 1200
+"""Two turns of the slowest and fastest sensor: a VLP-32C at 300 rpm sends 302 packets a turn, in dual mode twice that."""
+
+
+def _captured(path: Path, sensor: str, at_s: float) -> Payloads:
+    payloads: list[bytes] = []
+    chosen = sensor
+    start_ns: int | None = None
+    for datagram in CaptureFile(path):
+        if start_ns is None:
+            start_ns = datagram.host_stamp_ns
+        if len(datagram.payload) != DATA_PACKET_SIZE or datagram.host_stamp_ns - start_ns < at_s * 1e9:
+            continue
+        chosen = chosen or datagram.source
+        if datagram.source == chosen:
+            payloads.append(datagram.payload)
+        if len(payloads) >= _ENOUGH_PACKETS:
+            break
+    return _stacked(payloads)
+
+
+async def _live(address: Address, sensor: str, timeout_s: float) -> Payloads:
+    payloads: list[bytes] = []
+    chosen = sensor
+
+    async def collect() -> None:
+        nonlocal chosen
+        async with Listener(host=address[0], ports=(address[1],)) as listener:
+            async for datagram in listener:
+                if len(datagram.payload) == DATA_PACKET_SIZE:
+                    chosen = chosen or datagram.source
+                    if datagram.source == chosen:
+                        payloads.append(datagram.payload)
+                if len(payloads) >= _ENOUGH_PACKETS // 3:
+                    return
+
+    try:
+        async with asyncio.timeout(timeout_s):
+            await collect()
+    except TimeoutError:
+        if not payloads:
+            raise CaptureError(
+                f"{address[0]}:{address[1]}: no Velodyne data packets in {timeout_s:g} s; is a sensor sending here (hilsim doctor names the usual causes)?"
+            ) from None
+    return _stacked(payloads)
+
+
+def _from_rig(source: str, sensor: str, at_s: float) -> Scan:
+    from hilsim.daemon.build import build_lidar, build_scenery  # noqa: PLC0415 - compiles kernels
+
+    rig = loaded(rig_path(source))
+    names: list[Any] = [entry.name for entry in rig.spec.sensor]
+    if sensor and sensor not in names:
+        raise CaptureError(f'{source}: sensor must be one of {", ".join(names)}, got "{sensor}"')
+    lidar = build_lidar(rig, names.index(sensor) if sensor else 0, build_scenery(rig), utc_epoch_ns=0, frames=False)
+    batch = lidar.data_packets(lidar.first_data_packet(round(at_s * 1e9)), packets_for_one_turn(lidar.setting.spec))
+    return first_scan(decode_data_packets(batch.payload), lidar.setting.spec)

@@ -1,0 +1,235 @@
+"""The thread that renders one lidar just ahead of its deadlines: a kernel loop without the GIL.
+
+It sleeps until ``lead`` before the next packet's deadline, renders it from the poses of that moment, and puts it into the flow's ring. When it
+has fallen behind (a stall of the whole machine), it skips to the first packet it can still make and counts the rest.
+"""
+
+import threading
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.emulator.fused import Framing, Scratch, allocate_scratch, render_data_packet, render_position_packet
+from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.plan import LidarPlan
+from hilsim.emulator.position import position_deadline_ns
+from hilsim.emulator.stages import data_deadline_ns, first_packet_due
+from hilsim.packets.ethernet import HEADER_SIZE
+from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
+from hilsim.scene.world import World
+from hilsim.sensor.clock import device_from_rig
+from hilsim.sensor.position_stream import next_position, seek_positions
+from hilsim.transmit.atomics import load_acquire, store_release
+from hilsim.transmit.libc import monotonic_ns, sleep_until
+from hilsim.transmit.ring import Rings, push
+from hilsim.transmit.scheduling import ThreadSettings, enter
+from hilsim.transmit.statistics import BINS, bin_index
+from hilsim.vehicle.carrier import Carrier
+
+_LONGEST_SLEEP_NS = 1_000_000
+_HOPELESS_NS = 20_000_000
+
+
+class FeederCounter(IntEnum):
+    """Columns of ``FeederState.counters``."""
+
+    RENDERED = 0
+    """Data packets rendered."""
+    LATE = 1
+    """Datagrams put into the ring after their deadline."""
+    SKIPPED = 2
+    """Data packets never rendered, to catch up."""
+    RING_FULL = 3
+    """Datagrams the ring had no room for."""
+    RENDER_SUM_NS = 4
+    POSITIONS = 5
+    """Position packets encoded."""
+    NEXT_PACKET = 6
+    """Index of the next data packet."""
+
+
+class FeederState(NamedTuple):
+    """What the loop and the rest of the daemon share.
+
+    Attributes:
+        stop: ``int64[8]``, column 0: set to 1 to end the loop.
+        counters: ``int64[16]``, columns by ``FeederCounter``, written by the loop alone.
+        render: ``int64[512]``, histogram of the time to render and encode a data packet, bins of ``transmit.statistics``.
+    """
+
+    stop: npt.NDArray[np.int64]
+    counters: npt.NDArray[np.int64]
+    render: npt.NDArray[np.int64]
+
+
+def allocate_state() -> FeederState:
+    """All zero."""
+    return FeederState(stop=np.zeros(8, np.int64), counters=np.zeros(16, np.int64), render=np.zeros(BINS, np.int64))
+
+
+@kernel
+def feed(
+    plan: LidarPlan,
+    carrier: Carrier,
+    world: World,
+    data_framing: Framing,
+    position_framing: Framing,
+    rings: Rings,
+    data_flow: int,
+    position_flow: int,
+    epoch_ns: int,
+    lead_ns: int,
+    state: FeederState,
+    scratch: Scratch,
+    datagram: npt.NDArray[np.uint8],
+    positions: npt.NDArray[np.int64],
+) -> None:
+    """Feed both rings of a lidar until told to stop.
+
+    Args:
+        plan: The lidar.
+        carrier: What carries it.
+        world: What it sees.
+        data_framing: Bytes of data datagrams.
+        position_framing: Bytes of position datagrams.
+        rings: Where to.
+        data_flow: Row of the data flow.
+        position_flow: Row of the position flow.
+        epoch_ns: CLOCK_MONOTONIC time of rig time 0.
+        lead_ns: How long before its deadline a packet is rendered.
+        state: Shared.
+        scratch: Working arrays.
+        datagram: ``uint8[>= frame]``, working array.
+        positions: ``int64[t]``, working array: next packet of each position train.
+    """
+    position_latency_ns = plan.position.latency_ns + plan.data_latency_ns
+    seek = True
+    packet = 0
+    while load_acquire(state.stop, (0,)) == 0:
+        if seek:
+            soonest_ns = monotonic_ns() - epoch_ns + lead_ns // 2
+            reached = first_packet_due(plan, soonest_ns)
+            if state.counters[FeederCounter.RENDERED] > 0:
+                state.counters[FeederCounter.SKIPPED] += reached - packet
+            packet = reached
+            seek_positions(plan.position, max(device_from_rig(plan.clock, soonest_ns - position_latency_ns), 0), positions)
+            seek = False
+        data_due_ns = epoch_ns + data_deadline_ns(plan, packet)
+        train, position_ns = next_position(plan.position, positions)
+        position_due_ns = epoch_ns + position_deadline_ns(plan, position_ns)
+        due_ns = min(data_due_ns, position_due_ns)
+        now_ns = monotonic_ns()
+        if now_ns < due_ns - lead_ns:
+            sleep_until(min(due_ns - lead_ns, now_ns + _LONGEST_SLEEP_NS))
+            continue
+        if now_ns > due_ns + _HOPELESS_NS:
+            seek = True
+            continue
+        if data_due_ns <= position_due_ns:
+            size = render_data_packet(plan, carrier, world, data_framing, packet, scratch, datagram)
+            done_ns = monotonic_ns()
+            put = push(rings, data_flow, due_ns, now_ns, datagram, size)
+            packet += 1
+            state.counters[FeederCounter.RENDERED] += 1
+            state.counters[FeederCounter.RENDER_SUM_NS] += done_ns - now_ns
+            state.counters[FeederCounter.NEXT_PACKET] = packet
+            state.render[bin_index(done_ns - now_ns)] += 1
+        else:
+            index = 0
+            for other in range(positions.size):
+                index += positions[other]
+            size = render_position_packet(plan, carrier, position_framing, index, position_ns, datagram)
+            done_ns = monotonic_ns()
+            put = push(rings, position_flow, due_ns, now_ns, datagram, size)
+            positions[train] += 1
+            state.counters[FeederCounter.POSITIONS] += 1
+        if not put:
+            state.counters[FeederCounter.RING_FULL] += 1
+        if done_ns > due_ns:
+            state.counters[FeederCounter.LATE] += 1
+
+
+@dataclass(kw_only=True, eq=False)
+class Feeder:
+    """A lidar's feeder thread.
+
+    Attributes:
+        lidar: What it renders.
+        rings: Of the transmitter.
+        data_flow: Row of the data flow.
+        position_flow: Row of the position flow.
+        epoch_ns: CLOCK_MONOTONIC time of rig time 0.
+        lead_ns: How long before its deadline a packet is rendered.
+        settings: Scheduling of the thread.
+    """
+
+    lidar: LidarEmulator
+    rings: Rings
+    data_flow: int
+    position_flow: int
+    epoch_ns: int
+    lead_ns: int
+    settings: ThreadSettings
+    state: FeederState = field(default_factory=allocate_state)
+    scheduling_mode: str = ""
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to render."""
+        self._thread = threading.Thread(target=self._run, name=f"feed-{self.lidar.setting.name}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; returns when it has ended, within milliseconds."""
+        store_release_from_python(self.state.stop)
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def warm(self) -> None:
+        """Load or compile the loop's kernel and touch its arrays, without rendering anything."""
+        stopped = allocate_state()
+        stopped.stop[0] = 1
+        self._feed(stopped)
+        plan = self.lidar.plan
+        scratch = allocate_scratch(plan)
+        row = np.zeros(HEADER_SIZE + DATA_PACKET_SIZE, np.uint8)
+        render_data_packet(plan, self.lidar.carrier, self.lidar.world, self.lidar.data_framing, 0, scratch, row)
+
+    def _run(self) -> None:
+        self.scheduling_mode = enter(self.settings).mode.value
+        self._feed(self.state)
+
+    def _feed(self, state: FeederState) -> None:
+        lidar = self.lidar
+        feed(
+            lidar.plan,
+            lidar.carrier,
+            lidar.world,
+            lidar.data_framing,
+            lidar.position_framing,
+            self.rings,
+            self.data_flow,
+            self.position_flow,
+            self.epoch_ns,
+            self.lead_ns,
+            state,
+            allocate_scratch(lidar.plan),
+            np.zeros(HEADER_SIZE + DATA_PACKET_SIZE, np.uint8),
+            np.zeros(lidar.plan.position.period_ns.size, np.int64),
+        )
+
+
+@kernel
+def store_release_from_python(stop: npt.NDArray[np.int64]) -> None:
+    """Raise a stop flag so that the loop sees it."""
+    store_release(stop, (0,), 1)

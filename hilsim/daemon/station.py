@@ -1,0 +1,311 @@
+"""The running rig: scenery, lidars, feeders and the transmitter; built, changed and stopped as one."""
+
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from hilsim.config.rig import Rig, SensorSpec
+from hilsim.daemon.build import Scenery, asset_files, build_lidar, build_scenery, destination_mac
+from hilsim.daemon.feeder import Feeder, FeederCounter
+from hilsim.emulator.batch import Flow
+from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.stages import data_deadline_ns
+from hilsim.errors import ConfigError, HilsimError
+from hilsim.packets.ethernet import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, LinkStyle
+from hilsim.sensor.clock import stamp_us
+from hilsim.telemetry.loop import read_flows, read_histograms, read_loop_turn_age_s
+from hilsim.telemetry.metrics import RENDER
+from hilsim.telemetry.readings import Reading, SensorReading
+from hilsim.transmit.scheduling import ThreadSettings
+from hilsim.transmit.statistics import Counter
+from hilsim.transmit.transmitter import FlowSpec, Transmitter
+
+_STALLED_S = 1.0
+_START_UP_NS = 20_000_000
+_FEEDER_PRIORITY_BELOW = 10
+_HEADROOM_FLOWS = 16
+
+AssetSignature = tuple[tuple[str, int, int], ...]
+
+
+@dataclass(kw_only=True, eq=False)
+class Streaming:
+    """One sensor that streams."""
+
+    spec: SensorSpec
+    lidar: LidarEmulator
+    feeder: Feeder
+    data_row: int
+    position_row: int
+
+
+@dataclass(kw_only=True, eq=False)
+class Station:
+    """A rig and everything that runs for it.
+
+    Attributes:
+        rig: What is emulated now.
+        epoch_ns: CLOCK_MONOTONIC time of rig time 0.
+        utc_epoch_ns: UTC of rig time 0.
+    """
+
+    rig: Rig
+    epoch_ns: int = 0
+    utc_epoch_ns: int = 0
+    _scenery: Scenery | None = None
+    _signature: AssetSignature = ()
+    _transmitter: Transmitter | None = None
+    _sensors: dict[str, Streaming] = field(default_factory=dict)
+    _rows: dict[int, str] = field(default_factory=dict)
+
+    # -- starting and stopping ---------------------------------------------------------------------------------------------------------
+
+    def build(self) -> None:
+        """Read the rig's files; the slow part of starting.
+
+        Raises:
+            AssetError: a file cannot be used.
+        """
+        self._scenery = build_scenery(self.rig)
+        self._signature = signature(self.rig)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of the files read."""
+        return self._scenery.notes if self._scenery else ()
+
+    def open(self) -> None:
+        """Open sockets and warm every kernel; nothing is sent yet. Either everything is open afterwards, or nothing.
+
+        Raises:
+            TransmitError: a socket or permission cannot be had.
+        """
+        flows = 2 * len(self.rig.lidars) + _HEADROOM_FLOWS
+        self._transmitter = Transmitter(self.rig.spec.transmit, flows=flows)
+        try:
+            for number in range(len(self.rig.lidars)):
+                self._add(self.rig, number)
+            for streaming in self._sensors.values():
+                streaming.feeder.warm()
+            self._transmitter.warm()
+        except BaseException:
+            self.stop()
+            raise
+
+    def start(self) -> None:
+        """Begin to stream: rig time 0 is a moment from now."""
+        self.epoch_ns = time.monotonic_ns() + _START_UP_NS
+        self.utc_epoch_ns = time.time_ns() + (self.epoch_ns - time.monotonic_ns())
+        for streaming in self._sensors.values():
+            self._set_epoch(streaming)
+        self._open_transmitter().start()
+        for streaming in self._sensors.values():
+            streaming.feeder.start()
+
+    def stop(self) -> None:
+        """End every thread and close every socket; returns when that is done."""
+        for streaming in self._sensors.values():
+            streaming.feeder.stop()
+        if self._transmitter is not None:
+            self._transmitter.stop()
+            self._transmitter = None
+        self._sensors.clear()
+        self._rows.clear()
+
+    # -- changing ----------------------------------------------------------------------------------------------------------------------
+
+    def change(self, rig: Rig) -> tuple[str, ...]:
+        """Become another rig; sensors that are the same in both stream on untouched.
+
+        Returns:
+            What was done, one sentence a sensor.
+
+        Raises:
+            ConfigError: the change needs a restart; nothing was changed.
+            AssetError: a file cannot be used; nothing was changed.
+            TransmitError: a new socket cannot be had; that sensor runs as before.
+        """
+        if rig.spec.transmit != self.rig.spec.transmit or rig.spec.metrics != self.rig.spec.metrics:
+            raise ConfigError(f"{rig.path}: [transmit] and [metrics] cannot change while packets flow; restart the service for that")
+        scenery = self._scenery
+        same_scenery = (rig.spec.scene, rig.spec.carrier, rig.spec.seed) == (self.rig.spec.scene, self.rig.spec.carrier, self.rig.spec.seed)
+        new_signature = signature(rig)
+        if scenery is None or not same_scenery or new_signature != self._signature:
+            scenery = build_scenery(rig)
+        kept = {name: streaming for name, streaming in self._sensors.items() if scenery is self._scenery and self._unchanged(streaming, rig)}
+        former_rig, former_scenery = self.rig, self._scenery
+        self.rig, self._scenery, self._signature = rig, scenery, new_signature
+        done = [f"{name}: unchanged" for name in kept]
+        for name in [name for name in self._sensors if name not in kept]:
+            self._remove(name)
+            if name not in [sensor.name for sensor in rig.spec.sensor]:
+                done.append(f"{name}: removed")
+        for number, sensor in enumerate(rig.spec.sensor):
+            if sensor.name not in kept:
+                self._replace(number, sensor, former_rig, former_scenery)
+                done.append(f"{sensor.name}: started with its new settings")
+        return tuple(done)
+
+    def _unchanged(self, streaming: Streaming, rig: Rig) -> bool:
+        same_lead = rig.spec.lead_ms == self.rig.spec.lead_ms
+        return same_lead and (streaming.spec, streaming.lidar.setting) in list(zip(rig.spec.sensor, rig.lidars, strict=True))
+
+    def _replace(self, number: int, sensor: SensorSpec, former_rig: Rig, former_scenery: Scenery | None) -> None:
+        try:
+            self._begin(self._add(self.rig, number))
+        except HilsimError:
+            before = [former.name for former in former_rig.spec.sensor]
+            if sensor.name in before and former_scenery is not None:
+                scenery, self._scenery = self._scenery, former_scenery
+                self._begin(self._add(former_rig, before.index(sensor.name)))
+                self._scenery = scenery
+            raise
+
+    def _begin(self, streaming: Streaming) -> None:
+        streaming.feeder.warm()
+        self._set_epoch(streaming)
+        streaming.feeder.start()
+
+    def _set_epoch(self, streaming: Streaming) -> None:
+        streaming.lidar = replace(streaming.lidar, utc_epoch_ns=self.utc_epoch_ns)
+        streaming.feeder.lidar = streaming.lidar
+        streaming.feeder.epoch_ns = self.epoch_ns
+
+    def _add(self, rig: Rig, number: int) -> Streaming:
+        """Open one sensor's flows."""
+        sensor, transmitter = rig.spec.sensor[number], self._open_transmitter()
+        if self._scenery is None:
+            raise AssertionError("a station is built before it is opened")
+        frames = sensor.network.mode == "ethernet"
+        lidar = build_lidar(rig, number, self._scenery, utc_epoch_ns=self.utc_epoch_ns, frames=frames)
+        data_row = transmitter.add_flow(flow_spec(lidar.data_flow, sensor, VELODYNE_DATA_STYLE))
+        try:
+            position_row = transmitter.add_flow(flow_spec(lidar.position_flow, sensor, VELODYNE_POSITION_STYLE))
+        except BaseException:
+            transmitter.remove_flow(data_row)
+            raise
+        self._rows[data_row], self._rows[position_row] = lidar.data_flow.name, lidar.position_flow.name
+        transmit = rig.spec.transmit
+        feeder = Feeder(
+            lidar=lidar,
+            rings=transmitter.rings,
+            data_flow=data_row,
+            position_flow=position_row,
+            epoch_ns=self.epoch_ns,
+            lead_ns=round(rig.spec.lead_ms * 1e6),
+            settings=ThreadSettings(scheduling=transmit.scheduling, priority=max(transmit.priority - _FEEDER_PRIORITY_BELOW, 1)),
+        )
+        streaming = Streaming(spec=sensor, lidar=lidar, feeder=feeder, data_row=data_row, position_row=position_row)
+        self._sensors[sensor.name] = streaming
+        return streaming
+
+    def _remove(self, name: str) -> None:
+        streaming = self._sensors.pop(name)
+        streaming.feeder.stop()
+        for row in (streaming.data_row, streaming.position_row):
+            self._open_transmitter().remove_flow(row)
+            del self._rows[row]
+
+    def _open_transmitter(self) -> Transmitter:
+        if self._transmitter is None:
+            raise AssertionError("a station is opened before it is used")
+        return self._transmitter
+
+    # -- looking -----------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def flowing(self) -> bool:
+        """Whether every sensor has sent data packets."""
+        counters = self._open_transmitter().statistics.counters
+        return all(counters[streaming.data_row, Counter.PACKETS] > 0 for streaming in self._sensors.values())
+
+    @property
+    def passes(self) -> int:
+        """Turns of the sending loop so far."""
+        return int(self._open_transmitter().statistics.passes[0])
+
+    def reading(self) -> Reading:
+        """Everything a scrape shows; wait-free."""
+        transmitter = self._open_transmitter()
+        now_ns = time.monotonic_ns()
+        rows = sorted(self._rows)
+        names = [self._rows.get(row, "") for row in range(max(rows, default=-1) + 1)]
+        flows = read_flows(names, transmitter.statistics, transmitter.rings, now_ns)
+        sensors = tuple(self._sensor_reading(streaming, now_ns) for streaming in self._sensors.values())
+        scheduling = {"transmit": transmitter.mode} | {f"feed-{name}": item.feeder.scheduling_mode for name, item in self._sensors.items()}
+        turn_age_s = read_loop_turn_age_s(transmitter.statistics, now_ns)
+        return Reading(
+            flows=tuple(flow for flow in flows if flow.sensor),
+            sensors=sensors,
+            scheduling={thread: mode for thread, mode in scheduling.items() if mode},
+            loop_turn_age_s=turn_age_s,
+            memory_locked=transmitter.memory_locked,
+            faults=self._faults(turn_age_s, now_ns),
+        )
+
+    def _sensor_reading(self, streaming: Streaming, now_ns: int) -> SensorReading:
+        setting, state = streaming.lidar.setting, streaming.feeder.state
+        counters = state.counters.tolist()
+        return SensorReading(
+            sensor=setting.name,
+            model=setting.spec.model,
+            return_mode=setting.return_mode,
+            rotation_rate_hz=setting.rotation_rate_rpm / 60,
+            device_clock_offset_s=self._clock_offset_s(streaming.lidar, now_ns),
+            feeder_late_packets=counters[FeederCounter.LATE],
+            feeder_skipped_packets=counters[FeederCounter.SKIPPED],
+            render=read_histograms(RENDER, np.atleast_2d(state.render), [counters[FeederCounter.RENDER_SUM_NS]])[0],
+        )
+
+    def _clock_offset_s(self, lidar: LidarEmulator, now_ns: int) -> float:
+        """Stamp shown now minus UTC's time past the hour, taken to the nearer side of the hour."""
+        plan = lidar.plan
+        rig_ns = now_ns - self.epoch_ns
+        device_ns = max(rig_ns - plan.clock.start_ns, 0)
+        shown_s = stamp_us(plan.clock, device_ns) / 1e6
+        true_s = (self.utc_epoch_ns + rig_ns) / 1e9 % 3600
+        return (shown_s - true_s + 1800) % 3600 - 1800
+
+    def _faults(self, turn_age_s: float | None, now_ns: int) -> tuple[str, ...]:
+        faults = []
+        if turn_age_s is not None and turn_age_s > _STALLED_S:
+            faults.append(f"the sending loop has not turned for {turn_age_s:.1f} s")
+        for name, streaming in self._sensors.items():
+            last_ns = int(self._open_transmitter().statistics.counters[streaming.data_row, Counter.LAST_SEND_NS])
+            first_due_ns = self.epoch_ns + int(data_deadline_ns(streaming.lidar.plan, 0))
+            silent_s = (now_ns - max(last_ns, first_due_ns)) / 1e9
+            if not streaming.feeder.alive:
+                faults.append(f"{name}: the rendering thread has ended")
+            elif silent_s > _STALLED_S:
+                faults.append(f"{name}: no data packet for {silent_s:.1f} s")
+        return tuple(faults)
+
+
+def flow_spec(flow: Flow, sensor: SensorSpec, style: LinkStyle) -> FlowSpec:
+    """What the transmitter needs to know of a flow."""
+    network = sensor.network
+    return FlowSpec(
+        name=flow.name,
+        source=flow.source,
+        source_port=flow.source_port if network.source_ports == "sensor" else 0,
+        destination=flow.destination,
+        destination_port=flow.destination_port,
+        broadcast=network.broadcast,
+        interface=network.interface,
+        raw=network.mode == "ethernet",
+        destination_mac=destination_mac(network),
+        ttl=style.ttl,
+        dont_fragment=style.dont_fragment,
+        udp_checksum=style.udp_checksum,
+    )
+
+
+def signature(rig: Rig) -> AssetSignature:
+    """Names, times and sizes of the files a rig reads: whether they must be read again."""
+    found = []
+    for path in asset_files(rig):
+        state = Path(path).stat() if Path(path).exists() else None
+        found.append((str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0))
+    return tuple(found)
