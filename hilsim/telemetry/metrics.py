@@ -65,13 +65,25 @@ _FLOW = ("sensor", "flow")
 SENT = Metric(name="hilsim_sent_packets_total", kind="counter", labels=_FLOW, help="Datagrams handed to the kernel")
 SENT_BYTES = Metric(name="hilsim_sent_bytes_total", kind="counter", labels=_FLOW, help="UDP payload of the datagrams handed to the kernel")
 LATE = Metric(
-    name="hilsim_late_packets_total", kind="counter", labels=_FLOW, help="Datagrams sent, but later than the sending loop's limit: deadlines missed"
+    name="hilsim_late_packets_total",
+    kind="counter",
+    labels=_FLOW,
+    help="Datagrams that missed their deadline by more than the sending loop's limit, sent or not",
 )
 DROPPED = Metric(
     name="hilsim_dropped_packets_total",
     kind="counter",
     labels=_FLOW,
-    help="Datagrams not sent, because their deadline was past hope: no burst catches up",
+    help="Late datagrams that were not sent, for no burst may catch up",
+)
+UNDERRUN = Metric(
+    name="hilsim_underrun_packets_total",
+    kind="counter",
+    labels=_FLOW,
+    help="Datagrams that came into an empty ring after their deadline: their feeder was too slow",
+)
+EARLY = Metric(
+    name="hilsim_early_packets_total", kind="counter", labels=_FLOW, help="Datagrams sent before their deadline: always 0, counted to show it"
 )
 SEND_ERRORS = Metric(
     name="hilsim_send_errors_total", kind="counter", labels=(*_FLOW, "errno"), help="Datagrams the kernel refused, by the name of the errno"
@@ -79,6 +91,7 @@ SEND_ERRORS = Metric(
 LATENESS = Metric(
     name="hilsim_lateness_seconds", kind="histogram", labels=_FLOW, bounds_s=TIMING_BOUNDS_S, help="Time a datagram was sent minus its deadline"
 )
+LATENESS_MAX = Metric(name="hilsim_lateness_max_seconds", kind="gauge", labels=_FLOW, help="The largest lateness since start")
 INTERVAL_ERROR = Metric(
     name="hilsim_interval_error_seconds",
     kind="histogram",
@@ -104,7 +117,7 @@ RENDER = Metric(
     help="Time the feeder took to render and encode what it then pushed into the ring",
 )
 FEEDER_LATE = Metric(
-    name="hilsim_feeder_late_packets_total", kind="counter", labels=("sensor",), help="Datagrams rendered too late to meet their deadline: underruns"
+    name="hilsim_feeder_late_packets_total", kind="counter", labels=("sensor",), help="Datagrams the feeder finished after their deadline"
 )
 FEEDER_SKIPPED = Metric(
     name="hilsim_feeder_skipped_packets_total",
@@ -125,6 +138,9 @@ SCHEDULING_MODE = Metric(
     labels=("thread", "mode"),
     help="1 for the scheduling mode the thread actually obtained, 0 for the others",
 )
+LOOP_TURN_AGE = Metric(
+    name="hilsim_loop_turn_age_seconds", kind="gauge", help="Time since the sending loop's last turn: some milliseconds while it runs"
+)
 MEMORY_LOCKED = Metric(name="hilsim_memory_locked", kind="state", help="1 when the packet path's memory cannot be paged out")
 HEALTHY = Metric(name="hilsim_healthy", kind="state", help="1 when /healthz answers 200, 0 when it names faults")
 BUILD_INFO = Metric(
@@ -136,8 +152,11 @@ METRICS: tuple[Metric, ...] = (
     SENT_BYTES,
     LATE,
     DROPPED,
+    UNDERRUN,
+    EARLY,
     SEND_ERRORS,
     LATENESS,
+    LATENESS_MAX,
     INTERVAL_ERROR,
     POSE_TO_WIRE,
     RING_DEPTH,
@@ -150,6 +169,7 @@ METRICS: tuple[Metric, ...] = (
     ROTATION_RATE,
     SENSOR_INFO,
     SCHEDULING_MODE,
+    LOOP_TURN_AGE,
     MEMORY_LOCKED,
     HEALTHY,
     BUILD_INFO,

@@ -29,12 +29,15 @@ class FlowReading:
         flow: ``data`` or ``position``.
         sent_packets: Datagrams handed to the kernel.
         sent_bytes: Their UDP payload.
-        late_packets: Sent, but later than the loop's limit of lateness.
-        dropped_packets: Not sent, because their deadline was past hope.
+        late_packets: Missed their deadline by more than the loop's limit, sent or not.
+        dropped_packets: Of these, the ones not sent.
+        underrun_packets: Came into an empty ring after their deadline.
+        early_packets: Sent before their deadline; never, and counted to show it.
         send_errors: Refused by the kernel, by the symbolic name of the errno.
         ring_depth_packets: Waiting in the ring now.
         ring_capacity_packets: What the ring holds.
         last_sent_age_s: Time since the last datagram left; None before the first.
+        lateness_max_s: The largest lateness since start.
         lateness: Send time minus deadline; bounds ``hilsim.telemetry.metrics.LATENESS``.
         interval_error: Spread of intervals about nominal, absolute.
         pose_to_wire: Send time minus the time of the newest pose rendered into the datagram; None for flows without a pose.
@@ -46,10 +49,13 @@ class FlowReading:
     sent_bytes: int
     late_packets: int
     dropped_packets: int
+    underrun_packets: int
+    early_packets: int
     send_errors: Mapping[str, int]
     ring_depth_packets: int
     ring_capacity_packets: int
     last_sent_age_s: float | None
+    lateness_max_s: float
     lateness: HistogramReading
     interval_error: HistogramReading
     pose_to_wire: HistogramReading | None = None
@@ -88,6 +94,7 @@ class Reading:
         flows: Every flow of the rig.
         sensors: Every sensor of the rig.
         scheduling: Mode actually obtained, by thread: ``{"transmit": "fifo"}``.
+        loop_turn_age_s: Time since the sending loop's last turn; None before its first.
         memory_locked: Whether pages of the packet path cannot be swapped out.
         faults: Why the daemon is not healthy, one sentence each; empty when it is.
     """
@@ -95,6 +102,7 @@ class Reading:
     flows: tuple[FlowReading, ...] = ()
     sensors: tuple[SensorReading, ...] = ()
     scheduling: Mapping[str, str] = field(default_factory=dict)
+    loop_turn_age_s: float | None = None
     memory_locked: bool = False
     faults: tuple[str, ...] = ()
 

@@ -17,6 +17,9 @@ def make_flow(sensor, flow="data", **changes):
         "sent_bytes": 753 * 1206,
         "late_packets": 2,
         "dropped_packets": 1,
+        "underrun_packets": 6,
+        "early_packets": 0,
+        "lateness_max_s": 0.0031,
         "send_errors": {"ENETUNREACH": 4},
         "ring_depth_packets": 15,
         "ring_capacity_packets": 128,
@@ -51,6 +54,7 @@ def make_reading(sensors=("front",), **changes):
         ),
         "sensors": tuple(make_sensor(sensor) for sensor in sensors),
         "scheduling": {"transmit": "fifo", "feeder": "plain"},
+        "loop_turn_age_s": 0.0004,
         "memory_locked": True,
     }
     return Reading(**(values | changes))

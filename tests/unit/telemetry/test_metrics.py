@@ -80,6 +80,10 @@ def test_counters_and_gauges_carry_the_reading(registry):
     assert registry.get_sample_value("hilsim_sent_bytes_total", data) == 753 * 1206
     assert registry.get_sample_value("hilsim_late_packets_total", data) == 2
     assert registry.get_sample_value("hilsim_dropped_packets_total", data) == 1
+    assert registry.get_sample_value("hilsim_underrun_packets_total", data) == 6
+    assert registry.get_sample_value("hilsim_early_packets_total", data) == 0
+    assert registry.get_sample_value("hilsim_lateness_max_seconds", data) == 0.0031
+    assert registry.get_sample_value("hilsim_loop_turn_age_seconds") == 0.0004
     assert registry.get_sample_value("hilsim_send_errors_total", data | {"errno": "ENETUNREACH"}) == 4
     assert registry.get_sample_value("hilsim_ring_depth_packets", data) == 15
     assert registry.get_sample_value("hilsim_ring_capacity_packets", data) == 128

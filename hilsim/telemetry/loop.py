@@ -1,0 +1,77 @@
+"""Reads the sending loop's arrays: no lock, no waiting, and the loop does not notice."""
+
+import errno
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.telemetry.metrics import INTERVAL_ERROR, LATENESS, POSE_TO_WIRE, Metric
+from hilsim.telemetry.readings import FlowReading, HistogramReading
+from hilsim.transmit.ring import Rings
+from hilsim.transmit.statistics import Counter, LoopStatistics, bin_upper_bounds_ns
+
+_BIN_UPPER_NS = bin_upper_bounds_ns()
+
+
+def read_flows(names: Sequence[str], statistics: LoopStatistics, rings: Rings, now_ns: int) -> tuple[FlowReading, ...]:
+    """One reading a flow.
+
+    Args:
+        names: ``"<sensor>/<flow>"`` of the first rows of ``statistics`` and ``rings``, in their order.
+        statistics: What the loop counts.
+        rings: What it sends from.
+        now_ns: CLOCK_MONOTONIC, for the age of the last datagram.
+    """
+    rows = len(names)
+    counters = statistics.counters[:rows].tolist()
+    waiting = (rings.tail[:rows, 0] - rings.head[:rows, 0]).tolist()
+    lateness = read_histograms(LATENESS, statistics.lateness[:rows], [row[Counter.LATENESS_SUM_NS] for row in counters])
+    interval = read_histograms(INTERVAL_ERROR, statistics.interval_error[:rows], [row[Counter.INTERVAL_ERROR_SUM_NS] for row in counters])
+    pose = read_histograms(POSE_TO_WIRE, statistics.pose_latency[:rows], [row[Counter.POSE_LATENCY_SUM_NS] for row in counters])
+    return tuple(
+        FlowReading(
+            sensor=name.rpartition("/")[0],
+            flow=name.rpartition("/")[2],
+            sent_packets=counters[row][Counter.PACKETS],
+            sent_bytes=counters[row][Counter.BYTES],
+            late_packets=counters[row][Counter.LATE],
+            dropped_packets=counters[row][Counter.DROPPED],
+            underrun_packets=counters[row][Counter.UNDERRUN],
+            early_packets=counters[row][Counter.EARLY],
+            send_errors=_by_errno(statistics.send_errors[row]),
+            ring_depth_packets=max(waiting[row], 0),  # head may have moved on between the two loads
+            ring_capacity_packets=rings.deadline_ns.shape[1],
+            last_sent_age_s=_age_s(counters[row][Counter.LAST_SEND_NS], now_ns),
+            lateness_max_s=counters[row][Counter.LATENESS_MAX_NS] / 1e9,
+            lateness=lateness[row],
+            interval_error=interval[row],
+            pose_to_wire=pose[row] if pose[row].cumulative[-1] else None,
+        )
+        for row, name in enumerate(names)
+    )
+
+
+def read_loop_turn_age_s(statistics: LoopStatistics, now_ns: int) -> float | None:
+    """Time since the loop's last turn; None before its first."""
+    return _age_s(int(statistics.pass_ns[0]), now_ns)
+
+
+def read_histograms(metric: Metric, bins: npt.NDArray[np.int64], sum_ns: Sequence[int]) -> list[HistogramReading]:
+    """The log-linear histograms ``int64[n, 512]`` of the loop or of feeders, in the coarser buckets ``metric`` declares.
+
+    A bin that a bound cuts counts as above it, so the figures never flatter. ``sum_ns`` has ``n`` sums.
+    """
+    bounds_ns = np.rint(np.asarray(metric.bounds_s) * 1e9).astype(np.int64)
+    last_below = np.searchsorted(_BIN_UPPER_NS[:-1], bounds_ns, side="right") - 1
+    cumulative = np.cumsum(bins, axis=1)[:, [*last_below, -1]]
+    return [HistogramReading(cumulative=tuple(counts), sum_s=total / 1e9) for counts, total in zip(cumulative.tolist(), sum_ns, strict=True)]
+
+
+def _age_s(stamp_ns: int, now_ns: int) -> float | None:
+    """None where the stamp was never set; 0 where the loop wrote it after ``now_ns`` was read."""
+    return max(now_ns - stamp_ns, 0) / 1e9 if stamp_ns else None
+
+
+def _by_errno(counts: npt.NDArray[np.int64]) -> dict[str, int]:
+    return {errno.errorcode.get(int(number), "other"): int(counts[number]) for number in np.flatnonzero(counts)}
