@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hilsim.errors import require
+from hilsim.scene.materials import DEFAULTS, Material
 
 Vector = tuple[float, float, float]
 Rule = tuple[bool, str]
@@ -19,10 +20,11 @@ ZERO: Vector = (0.0, 0.0, 0.0)
 TOLERANCE_M = 0.001
 FARTHEST_M = 1e8
 """Largest coordinate: float64 still resolves 15 nm there, and UTM coordinates stay below 1e7 m."""
-LARGEST_OBJECT_ID = 2**31 - 1
+LARGEST_LABEL = 255
 LONGEST_TRACK_S = 1e8
 CLOSED_WITHIN_M = 1e-6
 CLOSED_WITHIN_DEG = 1e-6
+FINEST_RATIO = 100_000
 MOST_MOVING_CARS = 40
 MOST_PEDESTRIANS = 40
 
@@ -41,38 +43,24 @@ class MaterialSpec:
         require((0 <= self.reflectivity <= 255, f"reflectivity must be 0 to 255, got {self.reflectivity}"))
 
 
-BUILT_IN_MATERIALS: dict[str, MaterialSpec] = {
-    name: MaterialSpec(reflectivity=reflectivity)
-    for name, reflectivity in (
-        ("asphalt", 17),
-        ("brick", 45),
-        ("car_paint_black", 5),
-        ("car_paint_blue", 20),
-        ("car_paint_red", 55),
-        ("car_paint_silver", 40),
-        ("car_paint_white", 70),
-        ("clothing", 40),
-        ("concrete", 35),
-        ("glass", 8),
-        ("grass", 50),
-        ("gravel", 25),
-        ("leaves", 50),
-        ("metal", 40),
-        ("number_plate", 180),
-        ("plaster", 85),
-        ("road_marking", 60),
-        ("rubber", 4),
-        ("sandstone", 55),
-        ("sign", 250),
-        ("skin", 60),
-        ("tiles", 30),
-        ("wood", 50),
-    )
+BUILT_IN_MATERIALS: dict[str, Material] = DEFAULTS | {
+    name: Material(name=name, reflectivity=reflectivity)
+    for name, reflectivity in {
+        "clothing": 40,
+        "glass": 8,
+        "metal": 40,
+        "number_plate": 180,
+        "paint_blue": 20,
+        "paint_red": 55,
+        "sandstone": 55,
+        "skin": 60,
+        "tiles": 30,
+    }.items()
 }
-"""Materials every rig knows, reflectivity at 905 nm.
+"""Materials every rig knows; a rig's ``[scene.materials]`` replaces or adds to them.
 
-The figures are hilsim's defaults for typical surfaces, not measurements of one; a rig's ``[scene.materials]`` replaces or adds to them. Glass
-stands for the weak diffuse share of a dirty pane: hilsim has no transmissive surfaces.
+Those added here are hilsim's defaults for typical surfaces at 905 nm, not measurements of one. Glass stands for the weak diffuse share of a
+dirty pane: hilsim has no transmissive surfaces.
 """
 
 
@@ -84,6 +72,16 @@ def _finite(name: str, values: Iterable[float]) -> Rule:
 
 def _positive(name: str, value: float) -> Rule:
     return 0.0 < value <= FARTHEST_M, f"{name} must be above 0 and at most {FARTHEST_M:.0e}, got {value}"
+
+
+def _tessellation(radius_m: float, tolerance_m: float) -> Iterator[Rule]:
+    yield _positive("tolerance_m", tolerance_m)
+    if tolerance_m > 0.0:
+        ratio = radius_m / tolerance_m
+        yield (
+            ratio <= FINEST_RATIO,
+            f"tolerance_m must be at least radius_m / {FINEST_RATIO:.0f} (triangles grow with it), got radius_m / {ratio:.0f}",
+        )
 
 
 def _named(name: str, value: str) -> Rule:
@@ -122,15 +120,10 @@ class MotionSpec:
 
     def __post_init__(self) -> None:
         times = [waypoint.time_s for waypoint in self.waypoints]
-        late = next((row for row in range(1, len(times)) if round(times[row] * 1e9) <= round(times[row - 1] * 1e9)), None)
+        late = [row for row in range(1, len(times)) if round(times[row] * 1e9) <= round(times[row - 1] * 1e9)]
         require(
             (len(times) >= 2, f"waypoints must be at least 2, got {len(times)}"),
-            (
-                late is None,
-                f"waypoint {late} must be later than the one before, got {times[late or 0]} s after {times[(late or 1) - 1 if times else 0]} s",
-            )
-            if times
-            else (True, ""),
+            *((False, f"waypoint {row} must be later than the one before at {times[row - 1]} s, got {times[row]} s") for row in late),
             *(self._loop_rules() if self.loop and len(times) >= 2 else ()),
         )
 
@@ -150,16 +143,16 @@ class ObjectSpec:
         position_m: Where the shape's zero stands in the object's frame.
         rotation_deg: Roll, pitch and yaw of the shape in the object's frame.
         material: Name of a built-in material or of one in ``[scene.materials]``; of a mesh, the one for parts the file gives no known material.
-        label: What ground truth calls it.
-        object_id: Its number in ground truth; 0 lets hilsim number it.
+        label: Its class in ground truth, 0 to 255; the rig says what the numbers mean.
+        name: For people; empty: the place in the table.
         motion: How the object's frame travels; without one it stands at the scene's zero.
     """
 
     position_m: Vector = ZERO
     rotation_deg: Vector = ZERO
     material: str = "concrete"
-    label: str = ""
-    object_id: int = 0
+    label: int = 0
+    name: str = ""
     motion: MotionSpec | None = None
 
     def __post_init__(self) -> None:
@@ -170,7 +163,7 @@ class ObjectSpec:
         yield _finite("position_m", self.position_m)
         yield _finite("rotation_deg", self.rotation_deg)
         yield _named("material", self.material)
-        yield 0 <= self.object_id <= LARGEST_OBJECT_ID, f"object_id must be 0 to {LARGEST_OBJECT_ID}, got {self.object_id}"
+        yield 0 <= self.label <= LARGEST_LABEL, f"label must be 0 to {LARGEST_LABEL}, got {self.label}"
 
     def material_names(self) -> tuple[str, ...]:
         """Every material the object asks for."""
@@ -295,7 +288,7 @@ class CylinderSpec(ObjectSpec):
         yield from super().rules()
         yield _positive("radius_m", self.radius_m)
         yield _positive("height_m", self.height_m)
-        yield _positive("tolerance_m", self.tolerance_m)
+        yield from _tessellation(self.radius_m, self.tolerance_m)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,7 +302,7 @@ class SphereSpec(ObjectSpec):
         """Every rule with its fault."""
         yield from super().rules()
         yield _positive("radius_m", self.radius_m)
-        yield _positive("tolerance_m", self.tolerance_m)
+        yield from _tessellation(self.radius_m, self.tolerance_m)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -372,6 +365,7 @@ class SceneSpec:
         )
         return [(f"{group}[{index}]", item) for group, items in groups for index, item in enumerate(items)]
 
-    def material_table(self) -> dict[str, MaterialSpec]:
-        """Built-in materials and the rig's own, which go before."""
-        return {**BUILT_IN_MATERIALS, **self.materials}
+    def material_table(self) -> dict[str, Material]:
+        """Every material by name: the built-in ones and the rig's own, which go before."""
+        own = {name: Material(name=name, reflectivity=spec.reflectivity) for name, spec in self.materials.items() if name}
+        return BUILT_IN_MATERIALS | own

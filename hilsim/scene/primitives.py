@@ -1,0 +1,99 @@
+"""Plane, box, cylinder and sphere as meshes, centred on their own zero, wound counter-clockwise seen from outside.
+
+Round shapes have their vertices on the true surface; the flats between lie inside it by at most ``tolerance_m`` (the sagitta of a flat).
+"""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.errors import require
+from hilsim.scene.materials import Material
+from hilsim.scene.mesh import Mesh
+
+TOLERANCE_M = 0.001
+_FEWEST_SEGMENTS = 8
+
+# Corner 4a + 2b + c of a box lies at x = a, y = b, z = c; two triangles a side.
+_BOX_TRIANGLES = [[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1], [2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4], [1, 5, 7], [1, 7, 3]]
+
+
+def plane(size_m: tuple[float, float], material: Material) -> Mesh:
+    """A rectangle in the xy plane, facing +z."""
+    require((min(size_m) > 0.0, f"size_m must be above 0, got {size_m}"))
+    x, y = 0.5 * size_m[0], 0.5 * size_m[1]
+    return Mesh.uniform([[-x, -y, 0.0], [x, -y, 0.0], [x, y, 0.0], [-x, y, 0.0]], [[0, 1, 2], [0, 2, 3]], material)
+
+
+def box(size_m: tuple[float, float, float], material: Material) -> Mesh:
+    """A box, twelve triangles."""
+    require((min(size_m) > 0.0, f"size_m must be above 0, got {size_m}"))
+    signs = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
+    return Mesh.uniform(signs * np.array(size_m), _BOX_TRIANGLES, material)
+
+
+def cylinder(radius_m: float, height_m: float, material: Material, tolerance_m: float = TOLERANCE_M) -> Mesh:
+    """A cylinder about z with both caps."""
+    require((height_m > 0.0, f"height_m must be above 0, got {height_m}"))
+    count = segments(radius_m, tolerance_m)
+    angle = np.arange(count) * (2.0 * math.pi / count)
+    ring = np.stack([radius_m * np.cos(angle), radius_m * np.sin(angle)], axis=1)
+    z = 0.5 * height_m
+    vertices = np.concatenate([_at_height(ring, -z), _at_height(ring, z), [[0.0, 0.0, -z], [0.0, 0.0, z]]])
+    here = np.arange(count)
+    there = (here + 1) % count
+    below, above = np.full(count, 2 * count), np.full(count, 2 * count + 1)
+    rows = [(here, there, there + count), (here, there + count, here + count), (there, here, below), (here + count, there + count, above)]
+    return Mesh.uniform(vertices, np.concatenate([np.stack(row, axis=1) for row in rows]), material)
+
+
+def sphere(radius_m: float, material: Material, tolerance_m: float = TOLERANCE_M) -> Mesh:
+    """A sphere from an icosahedron whose faces are cut into ``n^2`` triangles and pushed out to the surface."""
+    require((radius_m > 0.0, f"radius_m must be above 0, got {radius_m}"), (tolerance_m > 0.0, f"tolerance_m must be above 0, got {tolerance_m}"))
+    corners, faces = _icosahedron()
+    # The widest small face has a circumradius of at most that of an icosahedron's face (0.6071 radii) / n, stretched by at most
+    # 1 / 0.7947 (the distance of a face from the centre); its sagitta is then 1 - sqrt(1 - c^2). test_primitives.py measures the result.
+    reach = math.sqrt(1.0 - (1.0 - min(tolerance_m / radius_m, 0.9)) ** 2)
+    cuts = max(2, math.ceil(0.6071 / 0.7947 / reach))
+    vertices, triangles = _cut(corners, faces, cuts)
+    return Mesh.uniform(vertices / np.linalg.norm(vertices, axis=1, keepdims=True) * radius_m, triangles, material)
+
+
+def segments(radius_m: float, tolerance_m: float) -> int:
+    """How many flats a circle needs so that no flat lies deeper than ``tolerance_m`` inside it."""
+    require((radius_m > 0.0, f"radius_m must be above 0, got {radius_m}"), (tolerance_m > 0.0, f"tolerance_m must be above 0, got {tolerance_m}"))
+    if tolerance_m >= radius_m:
+        return _FEWEST_SEGMENTS
+    # 2 asin(sqrt(t / 2r)) is acos(1 - t/r) without losing its digits for a small tolerance.
+    half_angle = 2.0 * math.asin(math.sqrt(0.5 * tolerance_m / radius_m))
+    return max(_FEWEST_SEGMENTS, math.ceil(math.pi / half_angle))
+
+
+def _at_height(ring: npt.NDArray[np.float64], z: float) -> npt.NDArray[np.float64]:
+    return np.column_stack([ring, np.full(len(ring), z)])
+
+
+def _icosahedron() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Twelve unit vertices and twenty faces wound outwards."""
+    golden = (1.0 + math.sqrt(5.0)) / 2.0
+    corners = np.array([turned for a in (-1.0, 1.0) for b in (-golden, golden) for turned in ((0.0, a, b), (a, b, 0.0), (b, 0.0, a))])
+    rows = range(len(corners))
+    triples = [(i, j, k) for i in rows for j in rows for k in rows if i < j < k]
+    faces = [
+        t for t in triples if all(np.isclose(np.linalg.norm(corners[a] - corners[b]), 2.0) for a, b in ((t[0], t[1]), (t[1], t[2]), (t[0], t[2])))
+    ]
+    outward = [(i, j, k) if np.linalg.det(corners[[i, j, k]]) > 0.0 else (i, k, j) for i, j, k in faces]
+    return corners / np.linalg.norm(corners, axis=1, keepdims=True), np.array(outward)
+
+
+def _cut(corners: npt.NDArray[np.float64], faces: npt.NDArray[np.int64], cuts: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Each face cut into ``cuts^2`` flat triangles; vertices on shared edges are computed alike from both sides, so that no crack opens."""
+    index = {(i, j): row for row, (i, j) in enumerate((i, j) for i in range(cuts + 1) for j in range(cuts + 1 - i))}
+    weight = np.array([(cuts - i - j, i, j) for i, j in index]) / cuts
+    up = [(index[i, j], index[i + 1, j], index[i, j + 1]) for i in range(cuts) for j in range(cuts - i)]
+    down = [(index[i + 1, j], index[i + 1, j + 1], index[i, j + 1]) for i in range(cuts - 1) for j in range(cuts - 1 - i)]
+    points = np.einsum("wc,fcx->fwx", weight, corners[faces]).reshape(-1, 3)
+    triangles = (np.array(up + down)[np.newaxis] + (np.arange(len(faces)) * len(weight))[:, np.newaxis, np.newaxis]).reshape(-1, 3)
+    _, first, inverse = np.unique(np.round(points, 9), axis=0, return_index=True, return_inverse=True)
+    return points[first], inverse.reshape(-1)[triangles]
