@@ -125,6 +125,9 @@ FEEDER_SKIPPED = Metric(
     labels=("sensor",),
     help="Datagrams never rendered, because the feeder had to catch up",
 )
+FEEDER_UNQUEUED = Metric(
+    name="hilsim_feeder_unqueued_packets_total", kind="counter", labels=("sensor",), help="Datagrams rendered, but the ring had no room for them"
+)
 DEVICE_CLOCK_OFFSET = Metric(
     name="hilsim_device_clock_offset_seconds", kind="gauge", labels=("sensor",), help="The sensor's own clock minus the rig's time"
 )
@@ -165,6 +168,7 @@ METRICS: tuple[Metric, ...] = (
     RENDER,
     FEEDER_LATE,
     FEEDER_SKIPPED,
+    FEEDER_UNQUEUED,
     DEVICE_CLOCK_OFFSET,
     ROTATION_RATE,
     SENSOR_INFO,

@@ -73,6 +73,7 @@ class SensorReading:
         device_clock_offset_s: Its own clock minus rig time.
         feeder_late_packets: Rendered, but pushed into the ring after their deadline.
         feeder_skipped_packets: Never rendered, to catch up.
+        feeder_unqueued_packets: Rendered, but the ring had no room.
         render: Time to render and encode one chunk; None where another renderer keeps no account.
     """
 
@@ -83,6 +84,7 @@ class SensorReading:
     device_clock_offset_s: float
     feeder_late_packets: int
     feeder_skipped_packets: int
+    feeder_unqueued_packets: int = 0
     render: HistogramReading | None = None
 
 

@@ -39,6 +39,7 @@ def make_sensor(sensor, **changes):
         "device_clock_offset_s": -0.000125,
         "feeder_late_packets": 3,
         "feeder_skipped_packets": 5,
+        "feeder_unqueued_packets": 8,
         "render": rising(TIMING_BOUNDS_S, 7, 0.0021),
     }
     return SensorReading(sensor=sensor, **(values | changes))

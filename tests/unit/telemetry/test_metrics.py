@@ -90,6 +90,7 @@ def test_counters_and_gauges_carry_the_reading(registry):
     assert registry.get_sample_value("hilsim_last_packet_age_seconds", data) == 0.0008
     assert registry.get_sample_value("hilsim_feeder_late_packets_total", {"sensor": "front"}) == 3
     assert registry.get_sample_value("hilsim_feeder_skipped_packets_total", {"sensor": "front"}) == 5
+    assert registry.get_sample_value("hilsim_feeder_unqueued_packets_total", {"sensor": "front"}) == 8
     assert registry.get_sample_value("hilsim_device_clock_offset_seconds", {"sensor": "front"}) == -0.000125
     assert registry.get_sample_value("hilsim_rotation_rate_hertz", {"sensor": "front"}) == 10
     assert registry.get_sample_value("hilsim_sensor_info", {"sensor": "front", "model": "vlp16", "return_mode": "strongest"}) == 1
