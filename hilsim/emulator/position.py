@@ -10,7 +10,7 @@ from hilsim.emulator.plan import LidarPlan
 from hilsim.packets.nmea import GPRMC_CAPACITY, write_gprmc
 from hilsim.packets.velodyne_position import encode_position_packet
 from hilsim.sensor.clock import rig_from_device, stamp_us
-from hilsim.vehicle.carrier import Carrier, carrier_pose
+from hilsim.vehicle.carrier import Carrier, carrier_state
 
 _BILLION = 1_000_000_000
 _SPEED_SPAN_NS = 100_000_000
@@ -47,11 +47,8 @@ def write_sentence(plan: LidarPlan, carrier: Carrier, rig_ns: int, sentence: npt
         return 0
     second = (plan.clock.utc_epoch_ns + rig_ns - plan.gps.sentence_delay_ns) // _BILLION
     fix_ns = second * _BILLION - plan.clock.utc_epoch_ns
-    before = np.empty(3)
-    now = np.empty(3)
-    orientation = np.empty(4)
-    carrier_pose(carrier, fix_ns - _SPEED_SPAN_NS, before, orientation)
-    carrier_pose(carrier, fix_ns, now, orientation)
+    before, _ = carrier_state(carrier, fix_ns - _SPEED_SPAN_NS)
+    now, _ = carrier_state(carrier, fix_ns)
     east_mps = (now[0] - before[0]) * 1e9 / _SPEED_SPAN_NS
     north_mps = (now[1] - before[1]) * 1e9 / _SPEED_SPAN_NS
     speed_mps = math.hypot(east_mps, north_mps)

@@ -12,14 +12,13 @@ import numpy.typing as npt
 
 from hilsim._jit import kernel
 from hilsim.emulator.plan import LidarPlan
-from hilsim.geometry.rotations import multiply, rotate
+from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.packets.velodyne_data import encode_data_packet
-from hilsim.render.hits import hit_reflectivity
 from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig, rig_from_device, stamp_us
 from hilsim.sensor.head import head_reading_cdeg, head_turns
 from hilsim.sensor.response import distance_code
-from hilsim.vehicle.carrier import Carrier, carrier_pose
+from hilsim.vehicle.carrier import Carrier, carrier_state
 
 
 class Rays(NamedTuple):
@@ -89,34 +88,25 @@ def fire(plan: LidarPlan, carrier: Carrier, first_sequence: int, sequences: int,
         sequences: How many.
         rays: Written.
     """
-    start_position = np.empty(3)
-    start_orientation = np.empty(4)
-    stop_position = np.empty(3)
-    stop_orientation = np.empty(4)
     device_ns = first_sequence * plan.sequence_ns
     stop_ns = rig_from_device(plan.clock, device_ns)
-    carrier_pose(carrier, stop_ns, stop_position, stop_orientation)
+    (stop_x, stop_y, stop_z), stop_q = carrier_state(carrier, stop_ns)
     mount = (plan.mount_orientation[0], plan.mount_orientation[1], plan.mount_orientation[2], plan.mount_orientation[3])
     for sequence in range(sequences):
-        start_ns = stop_ns
-        start_position[:] = stop_position
-        start_orientation[:] = stop_orientation
+        start_ns, start_x, start_y, start_z, start_q = stop_ns, stop_x, stop_y, stop_z, stop_q
         stop_ns = rig_from_device(plan.clock, device_ns + plan.sequence_ns)
-        carrier_pose(carrier, stop_ns, stop_position, stop_orientation)
-        alike = 0.0
-        for axis in range(4):
-            alike += start_orientation[axis] * stop_orientation[axis]
+        (stop_x, stop_y, stop_z), stop_q = carrier_state(carrier, stop_ns)
+        alike = start_q[0] * stop_q[0] + start_q[1] * stop_q[1] + start_q[2] * stop_q[2] + start_q[3] * stop_q[3]
         sign = 1.0 if alike >= 0.0 else -1.0
         for channel in range(plan.firing_offset_ns.size):
             firing_ns = device_ns + plan.firing_offset_ns[channel]
             time_ns = rig_from_device(plan.clock, firing_ns)
             share = (time_ns - start_ns) / (stop_ns - start_ns)
-            qw = start_orientation[0] + share * (sign * stop_orientation[0] - start_orientation[0])
-            qx = start_orientation[1] + share * (sign * stop_orientation[1] - start_orientation[1])
-            qy = start_orientation[2] + share * (sign * stop_orientation[2] - start_orientation[2])
-            qz = start_orientation[3] + share * (sign * stop_orientation[3] - start_orientation[3])
-            scale = 1.0 / math.sqrt(qw * qw + qx * qx + qy * qy + qz * qz)
-            body = (qw * scale, qx * scale, qy * scale, qz * scale)
+            qw = start_q[0] + share * (sign * stop_q[0] - start_q[0])
+            qx = start_q[1] + share * (sign * stop_q[1] - start_q[1])
+            qy = start_q[2] + share * (sign * stop_q[2] - start_q[2])
+            qz = start_q[3] + share * (sign * stop_q[3] - start_q[3])
+            body = normalise((qw, qx, qy, qz))
             azimuth = 2.0 * math.pi * head_turns(plan.head, firing_ns) + plan.azimuth_offset_rad[channel]
             level = plan.cosine_elevation[channel]
             in_sensor = (level * math.sin(azimuth), level * math.cos(azimuth), plan.sine_elevation[channel])
@@ -124,9 +114,9 @@ def fire(plan: LidarPlan, carrier: Carrier, first_sequence: int, sequences: int,
             mx, my, mz = rotate(mount, (0.0, 0.0, plan.vertical_offset_m[channel]))
             ox, oy, oz = rotate(body, (plan.mount_position_m[0] + mx, plan.mount_position_m[1] + my, plan.mount_position_m[2] + mz))
             at = channel * sequences + sequence
-            rays.origin_m[at, 0] = start_position[0] + share * (stop_position[0] - start_position[0]) + ox
-            rays.origin_m[at, 1] = start_position[1] + share * (stop_position[1] - start_position[1]) + oy
-            rays.origin_m[at, 2] = start_position[2] + share * (stop_position[2] - start_position[2]) + oz
+            rays.origin_m[at, 0] = start_x + share * (stop_x - start_x) + ox
+            rays.origin_m[at, 1] = start_y + share * (stop_y - start_y) + oy
+            rays.origin_m[at, 2] = start_z + share * (stop_z - start_z) + oz
             rays.direction[at, 0] = dx
             rays.direction[at, 1] = dy
             rays.direction[at, 2] = dz
@@ -154,7 +144,7 @@ def respond(plan: LidarPlan, world: World, first_sequence: int, sequences: int, 
             code = distance_code(plan.response, rays.range_m[at], channel, index)
             byte = plan.response.baseline[channel]
             if code > 0:
-                byte = hit_reflectivity(world, rays.instance[at], rays.triangle[at])
+                byte = world.reflectivity[world.material[rays.triangle[at]]]
             for which in range(plan.returns):
                 returns.distance[which, sequence, channel] = code
                 returns.reflectivity[which, sequence, channel] = byte
