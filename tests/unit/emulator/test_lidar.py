@@ -1,0 +1,136 @@
+"""The emulated lidar: the same bytes always, at the right time, true to what each firing sees."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+from hilsim.emulator.stages import allocate_rays, data_deadline_ns, fire
+from hilsim.packets.velodyne_data import decode_data_packets
+from hilsim.packets.velodyne_position import decode_position_packets
+from hilsim.render.reference import ReferenceRenderer
+from hilsim.render.renderer import CpuRenderer
+from hilsim.sensor.specs import ClockSetting
+from hilsim.vehicle.carrier import carrier_state
+
+PACKET_NS = 24 * 55_296
+SECOND_NS = 10**9
+UTC_EPOCH_NS = 1_767_225_600_000_000_000  # of the fixtures
+
+
+def same(one, other):
+    return all(np.array_equal(a, b) for a, b in zip(one[1:], other[1:], strict=True))
+
+
+def test_packets_do_not_depend_on_how_they_are_asked_for(make_lidar):
+    lidar = make_lidar()
+    whole = lidar.data_packets(100, 60)
+    for first, count in [(159, 1), (100, 1), (120, 17), (150, 10)]:
+        part = lidar.data_packets(first, count)
+        row = first - 100
+        np.testing.assert_array_equal(part.payload, whole.payload[row : row + count])
+        np.testing.assert_array_equal(part.deadline_ns, whole.deadline_ns[row : row + count])
+
+
+def test_the_fused_kernel_and_the_stages_give_the_same_bytes(make_lidar):
+    lidar = make_lidar()
+    assert same(lidar.data_packets(7, 40), lidar.data_packets(7, 40, CpuRenderer()))
+
+
+def test_spans_join_without_gap_or_overlap(make_lidar):
+    lidar = make_lidar()
+    whole = lidar.data_span(0, SECOND_NS // 4)
+    edges = [0, 1, 10_000_000, 10_000_001, 77_777_777, SECOND_NS // 4]
+    parts = [lidar.data_span(start, stop) for start, stop in itertools.pairwise(edges)]
+    np.testing.assert_array_equal(np.concatenate([part.payload for part in parts]), whole.payload)
+    positions = [lidar.position_span(start, stop) for start, stop in itertools.pairwise(edges)]
+    np.testing.assert_array_equal(np.concatenate([part.payload for part in positions]), lidar.position_span(0, SECOND_NS // 4).payload)
+
+
+def test_deadlines_are_the_end_of_the_last_firing_sequence_plus_the_latency(make_lidar):
+    batch = make_lidar(start_delay_us=500.0).data_packets(0, 1000)
+    expected = 500_000 + np.arange(1, 1001) * PACKET_NS + 100_000
+    np.testing.assert_array_equal(batch.deadline_ns, expected)
+
+
+@pytest.mark.parametrize("ppm", [-1000.0, 0.0, 137.0])
+@pytest.mark.parametrize("late_ns", [0, 3600 * SECOND_NS, 86_400 * 30 * SECOND_NS])
+def test_the_first_packet_due_is_found_however_late_and_whatever_the_oscillator(make_lidar, ppm, late_ns):
+    lidar = make_lidar(clock=ClockSetting(oscillator_ppm=ppm))
+    packet = lidar.first_data_packet(late_ns)
+    assert data_deadline_ns(lidar.plan, packet) >= late_ns
+    assert packet == 0 or data_deadline_ns(lidar.plan, packet - 1) < late_ns
+
+
+def test_each_firing_leaves_from_the_pose_and_angle_of_its_own_time(make_lidar):
+    lidar = make_lidar(mount_position_m=(0.0, 0.0, 1.9), rotation_rate_rpm=1200)
+    rays = allocate_rays(lidar.plan, 24)
+    fire(lidar.plan, lidar.carrier, 4800, 24, rays)
+    times = rays.time_ns.reshape(16, 24)
+    np.testing.assert_array_equal(np.diff(times, axis=0), 2304)
+    np.testing.assert_array_equal(np.diff(times, axis=1), 55_296)
+    for channel, sequence in [(0, 0), (7, 13), (15, 23)]:
+        row = channel * 24 + sequence
+        position, q = carrier_state(lidar.carrier, int(times[channel, sequence]))
+        x, y, z, w = q[1], q[2], q[3], q[0]
+        up = np.array([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)])
+        offset_m = lidar.setting.spec.channels[channel].vertical_offset_mm / 1000
+        np.testing.assert_allclose(rays.origin_m[row], np.array(position) + up * (1.9 + offset_m), atol=1e-6)
+        assert rays.direction[row] @ up == pytest.approx(np.sin(np.radians(lidar.setting.spec.channels[channel].elevation_deg)), abs=1e-6)
+
+
+def test_azimuth_zero_looks_ahead_and_a_quarter_turn_looks_right(make_lidar):
+    lidar = dataclasses.replace(make_lidar(), carrier=make_lidar().carrier._replace(wobble=make_lidar().carrier.wobble._replace(interval_ns=0)))
+    rays = allocate_rays(lidar.plan, 1)
+    for quarter, axis, sign in [(0, 0, 1), (1, 1, -1), (2, 0, -1), (3, 1, 1)]:
+        sequence = round(quarter * 25_000_000 / 55_296)
+        fire(lidar.plan, lidar.carrier, sequence, 1, rays)
+        assert sign * rays.direction[7, axis] > 0.98  # laser 7 looks 7 degrees up; the ripple turns it by a little
+
+
+def test_codes_are_true_ranges_within_noise_and_reflectivity_is_the_materials(make_lidar, vlp16):
+    lidar = make_lidar(spec=dataclasses.replace(vlp16, range_noise_m=0.0))
+    rays, returns = lidar.returns(0, 6, ReferenceRenderer())
+    packets = decode_data_packets(lidar.data_packets(0, 6).payload)
+    codes = packets["blocks"]["channels"]["distance"].reshape(-1, 16)
+    bytes_ = packets["blocks"]["channels"]["reflectivity"].reshape(-1, 16)
+    true_m = rays.range_m.reshape(16, -1).T
+    hit = np.isfinite(true_m)
+    assert hit.sum() > 1000
+    assert np.abs(codes[hit] * 0.002 - true_m[hit]).max() <= 0.002
+    assert set(np.unique(bytes_[hit])) <= {85, 250}
+    assert (codes[~hit] == 0).all()
+    baseline = np.array([channel.no_return_reflectivity for channel in vlp16.channels])
+    np.testing.assert_array_equal(bytes_[~hit], np.broadcast_to(baseline, hit.shape)[~hit])
+    np.testing.assert_array_equal(returns.distance[0] > 0, hit)
+
+
+def test_position_packets_name_the_second_in_progress_once_the_sentence_has_come(make_lidar):
+    batch = make_lidar().position_span(0, 2 * SECOND_NS)
+    packets = decode_position_packets(batch.payload)
+    assert packets.size == pytest.approx(2 * 145.8, abs=4)
+    for packet, stamped_ns in zip(packets, batch.pose_ns, strict=True):
+        of_second_ns = (UTC_EPOCH_NS + int(stamped_ns)) % SECOND_NS
+        second = (UTC_EPOCH_NS + int(stamped_ns)) // SECOND_NS - (1 if of_second_ns < 70_900_000 else 0)
+        sentence = packet["nmea"].tobytes().rstrip(b"\0")
+        assert sentence.endswith(b"\r\n")
+        assert int(sentence[7:9]) * 3600 + int(sentence[9:11]) * 60 + int(sentence[11:13]) == second % 86_400
+        assert packet["timestamp"] == pytest.approx((UTC_EPOCH_NS + int(stamped_ns)) // 1000 % 3_600_000_000, abs=1)
+
+
+def test_without_a_receiver_position_packets_carry_a_stamp_only(make_lidar):
+    lidar = make_lidar(gps=None, clock=ClockSetting(sync="free", offset_s=100.0))
+    packet = decode_position_packets(lidar.position_span(0, SECOND_NS // 10).payload)[0]
+    assert packet["pps"] == 0
+    assert not packet["nmea"].any()
+
+
+def test_a_setting_names_every_broken_rule(vlp16, make_lidar):
+    with pytest.raises(ValueError, match=r"phase_deg must be 0 to less than 360, got 360.0; start_delay_us"):
+        make_lidar(phase_deg=360.0, start_delay_us=-1.0)
+    with pytest.raises(ValueError, match=r"rotation_rate_rpm must be 300 to 1200 in steps of 60 for a VLP-16, got 610"):
+        make_lidar(rotation_rate_rpm=610)
+    with pytest.raises(ValueError, match='return_mode must be "strongest"'):
+        make_lidar(return_mode="dual")
+    assert vlp16.model == "VLP-16"
