@@ -8,7 +8,7 @@ import numpy.typing as npt
 from hilsim._jit import kernel
 from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.geometry.tracks import keyed_pose
-from hilsim.render.intersect import INFINITY, Single, box_entry, plane_distance, reciprocal
+from hilsim.render.intersect import INFINITY, Single, box_entry, greater, lesser, plane_distance, reciprocal
 from hilsim.render.traverse import closest_triangle
 from hilsim.scene.bvh import STACK_SIZE
 from hilsim.scene.tiles import LATTICE_PER_M
@@ -161,10 +161,10 @@ def cast_span(  # noqa: C901, PLR0912, PLR0915 - one loop over rays: calls with 
                     near0 = box_entry(bounds, node, 0, rx, ry, rz, ix, iy, iz, best)
                     near1 = box_entry(bounds, node, 6, rx, ry, rz, ix, iy, iz, best)
                     nearer = 12 if near0 <= near1 else 13
-                    if max(near0, near1) < INFINITY:
+                    if greater(near0, near1) < INFINITY:
                         stack[top] = links[node, 25 - nearer]
                         top += 1
-                    if min(near0, near1) < INFINITY:
+                    if lesser(near0, near1) < INFINITY:
                         link = np.int64(links[node, nearer])
                         continue
                 else:

@@ -37,6 +37,19 @@ def reciprocal(component: Single) -> Single:
     return _LARGEST
 
 
+# Numba's own min and max do not compile for CUDA.
+@kernel
+def lesser(a: Single, b: Single) -> Single:
+    """The lesser of two numbers that are not NaN."""
+    return a if a < b else b  # noqa: FURB136 - see above
+
+
+@kernel
+def greater(a: Single, b: Single) -> Single:
+    """The greater of two numbers that are not NaN."""
+    return a if a > b else b  # noqa: FURB136 - see above
+
+
 @kernel
 def box_entry(
     bounds: npt.NDArray[np.float32],
@@ -65,8 +78,8 @@ def box_entry(
     y1 = (bounds[node, child + 4] - oy) * iy
     z0 = (bounds[node, child + 2] - oz) * iz
     z1 = (bounds[node, child + 5] - oz) * iz
-    near = max(min(x0, x1), min(y0, y1), min(z0, z1), ZERO)
-    far = min(max(x0, x1), max(y0, y1), max(z0, z1)) * _FAR_SCALE
+    near = greater(greater(lesser(x0, x1), lesser(y0, y1)), greater(lesser(z0, z1), ZERO))
+    far = lesser(lesser(greater(x0, x1), greater(y0, y1)), greater(z0, z1)) * _FAR_SCALE
     if near <= far and near <= limit:
         return near
     return INFINITY
