@@ -1,1 +1,1 @@
-"""The bit-level checker of Velodyne streams."""
+"""The bit-level checker: what a decoder does not notice, but a real Velodyne would never send."""

@@ -1,0 +1,77 @@
+"""The checker: datagrams in, findings out, as a stream."""
+
+from collections.abc import Iterable
+
+from hilsim.capture.datagram import CapturedDatagram
+from hilsim.conformance.findings import Finding, FindingLog, Severity
+from hilsim.conformance.result import CheckResult
+from hilsim.conformance.sensor_check import SensorCheck
+from hilsim.conformance.topics.structure import STREAM_NONE
+from hilsim.packets.velodyne_data import DATA_PACKET_SIZE, DATA_PORT
+from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE, POSITION_PORT
+
+_PORTS = frozenset((DATA_PORT, POSITION_PORT))
+_SIZES = frozenset((DATA_PACKET_SIZE, POSITION_PACKET_SIZE))
+
+
+class Checker:
+    """Checks a stream of datagrams against what real Velodyne sensors send.
+
+    Sensors are told apart by their source address. Packets are judged in blocks of about a thousand, so memory does not grow with the
+    length of the stream; rules about single packets are reported as blocks fill, rules about the whole by ``result``.
+    """
+
+    def __init__(self) -> None:
+        self._sensors: dict[str, SensorCheck] = {}
+        self._reported: dict[str, int] = {}
+        self._datagrams = 0
+        self._strangers = 0
+
+    def feed(self, datagrams: Iterable[CapturedDatagram]) -> list[tuple[str, Finding]]:
+        """Take datagrams in the order of their arrival.
+
+        Returns:
+            Findings that have become known meanwhile, each with its sensor's address.
+        """
+        for datagram in datagrams:
+            self._datagrams += 1
+            sensor = self._sensors.get(datagram.source)
+            if sensor is None:
+                is_like = len(datagram.payload) in _SIZES or datagram.destination_port in _PORTS
+                if not is_like:
+                    self._strangers += 1
+                    continue
+                sensor = self._sensors[datagram.source] = SensorCheck(datagram.source)
+            sensor.add(datagram)
+        return self._take_new()
+
+    def _take_new(self) -> list[tuple[str, Finding]]:
+        new = []
+        for source, sensor in self._sensors.items():
+            known = self._reported.get(source, 0)
+            new += [(source, finding) for finding in sensor.log.findings[known:]]
+            self._reported[source] = len(sensor.log.findings)
+        return new
+
+    def result(self) -> CheckResult:
+        """Judge what is still waiting and say what is known; feeding may go on afterwards."""
+        log = FindingLog()
+        for sensor in self._sensors.values():
+            sensor.flush()
+        sensors = tuple(sensor.result() for sensor in self._sensors.values())
+        if not any(sensor.summary.data_packets for sensor in sensors):
+            positions = sum(sensor.summary.position_packets for sensor in sensors)
+            log.tell(
+                STREAM_NONE, f"no Velodyne data packets among {self._datagrams} datagrams" + (f" ({positions} position packets)" if positions else "")
+            )
+        return CheckResult(sensors=sensors, findings=tuple(log.findings), datagrams=self._datagrams, strangers=self._strangers)
+
+
+def check(datagrams: Iterable[CapturedDatagram]) -> CheckResult:
+    """Check a finite stream."""
+    checker = Checker()
+    checker.feed(datagrams)
+    return checker.result()
+
+
+__all__ = ["CheckResult", "Checker", "Severity", "check"]

@@ -1,0 +1,112 @@
+"""What distinguishes the models on the wire, each number with its source."""
+
+from dataclasses import dataclass
+
+from hilsim.packets.velodyne_data import Product
+
+_EVENS_THEN_ODDS_16 = (*range(0, 16, 2), *range(1, 16, 2))
+_EVENS_THEN_ODDS_32 = (*range(0, 32, 2), *range(1, 32, 2))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """Constants of one model.
+
+    Attributes:
+        name: As in the data sheets.
+        product: The factory byte.
+        channels: Lasers.
+        sequence_ns: One firing sequence of all lasers.
+        packet_sequences: Firing sequences in a packet of one return each.
+        distance_unit_mm: Of the raw distance.
+        floor_raw: The smallest raw distance the firmware reports.
+        floor_is_certain: The floor was seen as a sharp edge in captures; going below it is an error, else a warning.
+        ceiling_raw: A raw distance this model cannot report.
+        position_rates_hz: Ranges of position packet rates known of it.
+        elevation_order: Laser ids from lowest to highest beam, or None where the beams do not share one azimuth.
+        source: Where the numbers are from.
+    """
+
+    name: str
+    product: int
+    channels: int
+    sequence_ns: int
+    packet_sequences: int
+    distance_unit_mm: int
+    floor_raw: int
+    floor_is_certain: bool
+    ceiling_raw: int
+    position_rates_hz: tuple[tuple[float, float], ...]
+    elevation_order: tuple[int, ...] | None
+    source: str
+
+    def cycle_us(self, *, is_dual: bool) -> float:
+        """Time between packets; a dual packet holds half the firings."""
+        return self.packet_sequences * self.sequence_ns / 1000.0 / (2 if is_dual else 1)
+
+
+VLP_16 = Model(
+    name="VLP-16",
+    product=Product.VLP_16,
+    channels=16,
+    sequence_ns=55_296,
+    packet_sequences=24,
+    distance_unit_mm=2,
+    floor_raw=250,
+    floor_is_certain=True,
+    ceiling_raw=60_000,
+    position_rates_hz=((45.0, 62.0), (125.0, 165.0)),
+    elevation_order=_EVENS_THEN_ODDS_16,
+    source="manual 63-9243 pages 49-62; floor 0.500 m and largest distance 109.85 m in public captures; position rate 1/14 by the manual, 135-150/s measured",
+)
+PUCK_HI_RES = Model(
+    name="Puck Hi-Res",
+    product=Product.PUCK_HI_RES,
+    channels=16,
+    sequence_ns=55_296,
+    packet_sequences=24,
+    distance_unit_mm=2,
+    floor_raw=250,
+    floor_is_certain=False,
+    ceiling_raw=60_000,
+    position_rates_hz=VLP_16.position_rates_hz,
+    elevation_order=_EVENS_THEN_ODDS_16,
+    source="manual 63-9243 page 54; otherwise as the VLP-16",
+)
+VLP_32C = Model(
+    name="VLP-32C",
+    product=Product.VLP_32C,
+    channels=32,
+    sequence_ns=55_296,
+    packet_sequences=12,
+    distance_unit_mm=4,
+    floor_raw=178,
+    floor_is_certain=False,
+    ceiling_raw=56_250,
+    position_rates_hz=((95.0, 165.0),),
+    elevation_order=None,
+    source="manual 63-9325 pages 51-66; floor 0.712 m in a public capture; range 200 m (single mention), 225 m taken as out of reach",
+)
+HDL_32E = Model(
+    name="HDL-32E",
+    product=Product.HDL_32E,
+    channels=32,
+    sequence_ns=46_080,
+    packet_sequences=12,
+    distance_unit_mm=2,
+    floor_raw=25,
+    floor_is_certain=False,
+    ceiling_raw=60_000,
+    position_rates_hz=((190.0, 210.0),),
+    elevation_order=_EVENS_THEN_ODDS_32,
+    source="HDL-32E manual page 9 and appendix E; largest distance 105.3 m and 200 position packets/s in a public capture",
+)
+MODELS = (VLP_16, PUCK_HI_RES, VLP_32C, HDL_32E)
+BY_PRODUCT = {model.product: model for model in MODELS}
+STEP_TOLERANCE_US = 4.0  # units with a steered clock have residuals up to 2 us, so two stamps can differ by twice that
+
+
+def is_multiple(step_us: float, cycle_us: float) -> bool:
+    """Whether a step is a positive whole number of cycles, as after lost packets."""
+    cycles = round(step_us / cycle_us)
+    return cycles >= 1 and abs(step_us - cycles * cycle_us) <= STEP_TOLERANCE_US

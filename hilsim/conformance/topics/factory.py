@@ -1,0 +1,146 @@
+"""The two factory bytes, and whether the rest of the packet agrees with them."""
+
+from collections import Counter
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.conformance.models import BY_PRODUCT, HDL_32E, MODELS, STEP_TOLERANCE_US, VLP_16, Model, is_multiple
+from hilsim.packets.velodyne_data import ReturnMode
+
+MODE = Rule(
+    id="factory.mode",
+    severity=Severity.ERROR,
+    holds="byte 1204 is 0x37, 0x38 or 0x39, and blocks come in pairs of one azimuth exactly when it says dual (0x39)",
+    source="manual 63-9243 page 57; 100 % of pairs in public dual captures (0x3B is known of newer firmware: warning)",
+)
+PRODUCT = Rule(
+    id="factory.product",
+    severity=Severity.ERROR,
+    holds="byte 1205 names a known model",
+    source="manual 63-9243 page 57; models outside this checker: warning",
+)
+EARLY = Rule(
+    id="factory.early_unit",
+    severity=Severity.WARNING,
+    holds="a VLP-16 says product 0x22 (units with 2014 firmware say 0x21, the HDL-32E's)",
+    packets=16,
+    source="two public captures of 2014",
+)
+CHANGED = Rule(
+    id="factory.changed",
+    severity=Severity.ERROR,
+    holds="the product byte never changes and the return mode only when somebody sets it (up to three times: warning)",
+    source="constant over each capture",
+)
+RULES = (MODE, PRODUCT, EARLY, CHANGED)
+
+_OTHER_PRODUCTS = {0x23: "VLP-32A/B", 0x31: "Velarray", 0x63: "VLS-128 (draft manual)", 0xA1: "VLS-128"}
+_DUAL_CONFIDENCE = 0x3B
+_FEWEST_FOR_STEP = 16
+_MOST_MODE_CHANGES = 3
+
+
+def has_pairs(azimuth: npt.NDArray[np.int64]) -> bool:
+    """Whether blocks come in pairs of one azimuth (and not all with the same).
+
+    Args:
+        azimuth: ``int64[n, 12]``.
+    """
+    within = float(np.mean(azimuth[:, ::2] == azimuth[:, 1::2]))
+    between = float(np.mean(azimuth[:, 1:-1:2] == azimuth[:, 2::2]))
+    return within > 0.5 and between < 0.5
+
+
+class FactoryTopic:
+    """Factory bytes of the sensor, and the model they and the timing make it."""
+
+    def __init__(self) -> None:
+        self.model: Model | None = None
+        self.is_dual = False
+        self.mode: int | None = None
+        self.product: int | None = None
+        self._mode_changes: list[tuple[int, int, Place]] = []
+        self._told: Counter[tuple[str, int]] = Counter()
+
+    def identify(self, mode: int, product: int, azimuth: npt.NDArray[np.int64], median_step_us: float | None, place: Place, log: FindingLog) -> None:
+        """Decide model and mode of a run of packets with one pair of factory bytes.
+
+        Args:
+            mode: Byte 1204.
+            product: Byte 1205.
+            azimuth: ``int64[n, 12]``.
+            median_step_us: Of the packets' stamps, or None where too few are known.
+            place: Of the run's first packet.
+            log: Where to report.
+        """
+        if self.mode is not None and (mode, product) != (self.mode, self.product):
+            self._change(mode, product, place, log)
+        is_new = (mode, product) != (self.mode, self.product)
+        self.mode, self.product = mode, product
+        if is_new or len(azimuth) >= _FEWEST_FOR_STEP:
+            self._check_mode(mode, azimuth, place, log)
+            self._find_model(product, median_step_us, place, log)
+
+    def _change(self, mode: int, product: int, place: Place, log: FindingLog) -> None:
+        at = place._replace(byte_offset=1204)
+        if product != self.product:
+            log.tell(CHANGED, f"the product byte must not change, got 0x{product:02x} after 0x{self.product:02x}", at._replace(byte_offset=1205))
+        if mode != self.mode and self.mode is not None:
+            self._mode_changes.append((self.mode, mode, at))
+
+    def _check_mode(self, mode: int, azimuth: npt.NDArray[np.int64], place: Place, log: FindingLog) -> None:
+        pairs = has_pairs(azimuth)
+        is_said = mode == ReturnMode.DUAL
+        self.is_dual = pairs if len(azimuth) >= 2 else is_said
+        at = place._replace(byte_offset=1204)
+        if mode == _DUAL_CONFIDENCE:
+            self._once(MODE, mode, f"return mode 0x{mode:02x} is known of newer firmware only and not checked further", at, log, Severity.WARNING)
+        elif mode not in set(ReturnMode):
+            self._once(MODE, mode, f"the return mode must be 0x37, 0x38 or 0x39, got 0x{mode:02x}", at, log)
+        elif pairs and not is_said:
+            self._once(MODE, mode, f"return mode 0x{mode:02x} has one return, but blocks come in pairs of one azimuth as in dual mode", at, log)
+        elif is_said and not self.is_dual and len(np.unique(azimuth)) > 1:
+            self._once(MODE, mode, "return mode 0x39 is dual, but blocks do not come in pairs of one azimuth", at, log)
+
+    def _find_model(self, product: int, median_step_us: float | None, place: Place, log: FindingLog) -> None:
+        at = place._replace(byte_offset=1205)
+        if product in BY_PRODUCT:
+            self.model = BY_PRODUCT[product]
+        else:
+            name = _OTHER_PRODUCTS.get(product)
+            self.model = self._by_timing(median_step_us)
+            self._once(
+                PRODUCT,
+                product,
+                f"product 0x{product:02x} is {f'a {name}, which' if name else 'not a known model and'} is checked as a {self.model.name}",
+                at,
+                log,
+                Severity.WARNING if name else Severity.ERROR,
+            )
+        if median_step_us is not None and self.model is HDL_32E and not is_multiple(median_step_us, HDL_32E.cycle_us(is_dual=self.is_dual)):
+            cycle_us = VLP_16.cycle_us(is_dual=self.is_dual)
+            if abs(median_step_us - cycle_us) <= STEP_TOLERANCE_US:
+                self.model = VLP_16
+                self._once(EARLY, product, f"product 0x21 is the HDL-32E's, but packets come every {median_step_us:.0f} us: an early VLP-16", at, log)
+
+    def _by_timing(self, median_step_us: float | None) -> Model:
+        if median_step_us is not None:
+            for model in MODELS:
+                if abs(median_step_us - model.cycle_us(is_dual=self.is_dual)) <= STEP_TOLERANCE_US:
+                    return model
+        return VLP_16
+
+    def _once(self, rule: Rule, value: int, message: str, at: Place, log: FindingLog, severity: Severity | None = None) -> None:
+        """Report a constant fault once for each value of the byte, not for each run of packets."""
+        self._told[rule.id, value] += 1
+        if self._told[rule.id, value] == 1:
+            log.tell(rule, message, at, severity=severity)
+
+    def conclude(self, log: FindingLog) -> None:
+        """Report how often the return mode changed."""
+        count = len(self._mode_changes)
+        severity = Severity.WARNING if count <= _MOST_MODE_CHANGES else Severity.ERROR
+        for before, after, place in self._mode_changes:
+            log.tell(CHANGED, f"the return mode changed from 0x{before:02x} to 0x{after:02x} ({count} changes in all)", place, severity=severity)

@@ -1,0 +1,141 @@
+"""When packets reached the host: one each cycle, no bursts."""
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.conformance.blocks import DataBlock
+from hilsim.conformance.findings import FindingLog, Rule, Severity
+
+_MEASURED = "network card captures: VLP-16 sd 14 us, HDL-32E sd 3.7 and 20 us"
+REWRITTEN = Rule(
+    id="spacing.rewritten",
+    severity=Severity.NOTE,
+    holds="capture times are those of arrival",
+    source="captures exported by a viewer or made from messages have bursts or whole milliseconds",
+)
+BURST = Rule(
+    id="spacing.burst",
+    severity=Severity.ERROR,
+    holds="packets do not come in bursts: under 2 % follow within a quarter of the cycle (up to that: no finding)",
+    packets=100,
+    source=_MEASURED,
+)
+TICK = Rule(
+    id="spacing.tick",
+    severity=Severity.ERROR,
+    holds="packets come at the sensor's cycle, not at ticks of a timer: half of the gaps are within 15 % of the cycle",
+    packets=100,
+    source=_MEASURED,
+)
+JITTER = Rule(
+    id="spacing.jitter",
+    severity=Severity.WARNING,
+    holds="98 % of the gaps are within a quarter of the cycle",
+    packets=100,
+    source=_MEASURED,
+)
+RATE = Rule(
+    id="spacing.rate",
+    severity=Severity.ERROR,
+    holds="packets arrive as fast as their stamps say, within 2000 ppm (500 to 2000 ppm: warning)",
+    packets=500,
+    source="the HDL family's clock drifts up to 58 ppm by its manual; host clocks less than 200 ppm",
+)
+RULES = (REWRITTEN, BURST, TICK, JITTER, RATE)
+
+_BIN_NS = 1000
+_BINS = 16384
+
+
+class SpacingTopic:
+    """Gaps between neighbouring data packets, as a histogram, and host time against sensor time."""
+
+    def __init__(self) -> None:
+        self._gaps = np.zeros(_BINS, dtype=np.int64)
+        self._count = 0
+        self._sum_ns, self._square_sum = 0.0, 0.0
+        self._has_fractions = False
+        self._bursts = 0
+        self._far = 0
+        self._cycle_us = float("nan")
+        self._last_host_ns: int | None = None
+        self._sensor_ns, self._host_ns = 0, 0
+        self._line = np.zeros(5)  # n, mean of sensor time, mean of host excess, spread, product (running, in s)
+
+    def look(self, block: DataBlock) -> None:
+        """Add the gaps of one block."""
+        last = block.host_stamp_ns[0] if self._last_host_ns is None else self._last_host_ns
+        gap = np.diff(block.host_stamp_ns, prepend=last)
+        self._last_host_ns = int(block.host_stamp_ns[-1])
+        self._cycle_us = block.cycle_us
+        self._follow_clock(block, gap, block.knows_step)
+        self._has_fractions |= bool((block.host_stamp_ns % 1_000_000).any())
+        near = gap[block.is_next]
+        if not len(near):
+            return
+        self._gaps += np.bincount(np.clip(near // _BIN_NS, 0, _BINS - 1), minlength=_BINS)
+        self._count += len(near)
+        self._sum_ns += float(near.sum())
+        self._square_sum += float((near.astype(np.float64) ** 2).sum())
+        self._bursts += int((near < 250.0 * block.cycle_us).sum())
+        self._far += int((np.abs(near - 1000.0 * block.cycle_us) > 150.0 * block.cycle_us).sum())
+
+    def _follow_clock(self, block: DataBlock, gap: npt.NDArray[np.int64], known: npt.NDArray[np.bool_]) -> None:
+        """Regress the host's time on the sensor's, block by block (Chan, Golub and LeVeque's updating of means)."""
+        sensor = self._sensor_ns + np.cumsum(np.where(known, block.step_us * 1000, 0))
+        host = self._host_ns + np.cumsum(np.where(known, gap, 0))
+        self._sensor_ns, self._host_ns = int(sensor[-1]), int(host[-1])
+        x, y = sensor * 1e-9, (host - sensor) * 1e-9
+        count, mean_x, mean_y, spread, product = self._line
+        n, new_x, new_y = len(x), float(x.mean()), float(y.mean())
+        both = count + n
+        weight = count * n / both
+        spread += float(((x - new_x) ** 2).sum()) + weight * (new_x - mean_x) ** 2
+        product += float(((x - new_x) * (y - new_y)).sum()) + weight * (new_x - mean_x) * (new_y - mean_y)
+        self._line[:] = both, mean_x + (new_x - mean_x) * n / both, mean_y + (new_y - mean_y) * n / both, spread, product
+
+    def percentile_us(self, ratio: float) -> float:
+        """Gap that ``ratio`` of the gaps do not exceed, to 1 us; NaN before any."""
+        if not self._count:
+            return float("nan")
+        return float(np.searchsorted(np.cumsum(self._gaps), ratio * self._count)) + 0.5
+
+    @property
+    def gap_sd_us(self) -> float:
+        """Standard deviation of the gaps; NaN before any."""
+        if not self._count:
+            return float("nan")
+        mean = self._sum_ns / self._count
+        return float(np.sqrt(max(0.0, self._square_sum / self._count - mean * mean))) / 1000.0
+
+    @property
+    def drift_ppm(self) -> float:
+        """How much slower the sensor's clock runs than the host's; NaN before two packets."""
+        return 1e6 * float(self._line[4] / self._line[3]) if self._line[3] else float("nan")
+
+    def conclude(self, log: FindingLog, *, is_real: bool) -> None:
+        """Judge the whole; where the capture's times are not those of arrival, say so instead.
+
+        Args:
+            log: Where to report.
+            is_real: The headers are not an exporter's, so the times may be believed.
+        """
+        if self._count < BURST.packets:
+            return
+        bursts, far = self._bursts / self._count, self._far / self._count
+        spread_us = self.percentile_us(0.99) - self.percentile_us(0.01)
+        if not is_real or not self._has_fractions:
+            why = "capture times are whole milliseconds" if is_real else "headers were rewritten"
+            log.tell(REWRITTEN, f"{why}, so arrival (gaps {self.gap_sd_us:.0f} us sd) is not judged")
+            return
+        if bursts > 0.02:
+            log.tell(
+                BURST, f"packets must come one each {self._cycle_us:.0f} us, got {100 * bursts:.1f} % within a quarter of that after the one before"
+            )
+        elif far > 0.5:
+            log.tell(TICK, f"packets must come every {self._cycle_us:.0f} us, got {100 * far:.0f} % of the gaps more than 15 % off")
+        elif spread_us > 0.5 * self._cycle_us:
+            log.tell(JITTER, f"gaps must be within a quarter of {self._cycle_us:.0f} us, got a spread of {spread_us:.0f} us between 1 % and 99 %")
+        if self._count >= RATE.packets and abs(self.drift_ppm) > 500:
+            severity = Severity.ERROR if abs(self.drift_ppm) > 2000 else Severity.WARNING
+            log.tell(RATE, f"packets must arrive at the pace of their stamps, got {self.drift_ppm:+.0f} ppm", severity=severity)
