@@ -1,4 +1,4 @@
-"""What carries the sensors: a pose track with a disturbance on top, as a pure function of rig time."""
+"""What a sensor rides on: a pose track, and a wobble between the body and the sensor rig."""
 
 from typing import NamedTuple
 
@@ -7,35 +7,50 @@ import numpy.typing as npt
 
 from hilsim._jit import kernel
 from hilsim.geometry.frames import Quaternion, Vector
-from hilsim.geometry.rotations import multiply, rotate
+from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.geometry.tracks import PoseTrack, track_state
-from hilsim.vehicle.wobble import Wobble, WobbleSpec, make_wobble, wobble_state
+from hilsim.vehicle.wobble import NO_WOBBLE, Wobble, wobble_pose
 
 
 class Carrier(NamedTuple):
-    """Kernel-side carrier: world from body = track, then wobble."""
+    """Where the sensor rig is, as a pure function of rig time; build with ``build_carrier``.
+
+    Attributes:
+        track: Of the body in the world.
+        wobble: Of the sensor rig in the body.
+    """
 
     track: PoseTrack
     wobble: Wobble
 
 
-def make_carrier(track: PoseTrack, wobble: WobbleSpec | None, *, seed: int) -> Carrier:
-    """A carrier on a track, disturbed or not."""
-    return Carrier(track=track, wobble=make_wobble(wobble, seed=seed))
+def build_carrier(track: PoseTrack, wobble: Wobble = NO_WOBBLE) -> Carrier:
+    """A carrier; without a wobble the sensor rig stands still in the body."""
+    return Carrier(track, wobble)
 
 
 @kernel
 def carrier_state(carrier: Carrier, time_ns: int) -> tuple[Vector, Quaternion]:
-    """Position (m) and orientation of the sensor rig's body frame in the world at a rig time."""
-    (px, py, pz), track_q = track_state(carrier.track, time_ns)
-    offset, wobble_q = wobble_state(carrier.wobble, time_ns)
-    ox, oy, oz = rotate(track_q, offset)
-    return (px + ox, py + oy, pz + oz), multiply(track_q, wobble_q)
+    """Position in metres and orientation (world from sensor rig) at rig time ``time_ns``."""
+    (x, y, z), turn = track_state(carrier.track, time_ns)
+    if carrier.wobble.amplitude_m > 0.0 or carrier.wobble.amplitude_rad > 0.0:
+        offset, rocking = wobble_pose(carrier.wobble, time_ns)
+        ox, oy, oz = rotate(turn, offset)
+        x += ox
+        y += oy
+        z += oz
+        turn = normalise(multiply(turn, rocking))
+    return (x, y, z), turn
 
 
 @kernel
 def carrier_pose(carrier: Carrier, time_ns: int, position_m: npt.NDArray[np.float64], orientation: npt.NDArray[np.float64]) -> None:
-    """Write ``carrier_state`` to ``position_m`` ``float64[3]`` and ``orientation`` ``float64[4]``."""
+    """Write the pose at rig time ``time_ns`` to ``position_m`` ``float64[3]`` and ``orientation`` ``float64[4]``, world from sensor rig."""
     (x, y, z), (qw, qx, qy, qz) = carrier_state(carrier, time_ns)
-    position_m[0], position_m[1], position_m[2] = x, y, z
-    orientation[0], orientation[1], orientation[2], orientation[3] = qw, qx, qy, qz
+    position_m[0] = x
+    position_m[1] = y
+    position_m[2] = z
+    orientation[0] = qw
+    orientation[1] = qx
+    orientation[2] = qy
+    orientation[3] = qz

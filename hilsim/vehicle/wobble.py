@@ -1,10 +1,8 @@
-"""A disturbance that makes pose estimation hard: the sensor rig oscillates, twists and turns about its carrier.
+"""A disturbance that makes a smooth flight hard for pose estimators: the body drifts about its path and rocks about a wandering axis.
 
-Position runs along a Catmull-Rom spline through keyframes of three normal numbers; orientation is a rotation by ``amplitude * cos(2 pi f t)`` about an axis that is slerped between
-keyframes picked evenly on the sphere. An axis almost opposite to the one before is negated, or the slerp between them would be undefined.
-
-Whether an axis is negated depends on all axes before it. So that the pose stays a function of time alone, the keyframes are drawn once, ``KEYFRAMES`` of them, and repeat; the last one is drawn until
-the table closes without a near-opposite pair.
+Position follows a Catmull-Rom spline through keyframes of three normal numbers. The axis of rotation moves by slerp between keyframes
+spread evenly over the sphere; the angle about it is ``amplitude * cos(2 pi f t)``. Two following axes that nearly oppose each other would
+leave slerp without a way to go, so the later one is negated. Keyframes are drawn by number, hence a pose needs no history and no state.
 """
 
 import math
@@ -12,27 +10,29 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hilsim._jit import kernel
-from hilsim.draws import Purpose, normal, uniform_pair
+from hilsim.draws import Purpose, normal_pair, uniform_pair
 from hilsim.errors import require
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import about_axis
 
-KEYFRAMES = 1024
-_NEARLY_OPPOSITE = -math.cos(math.radians(10.0))
+_POSITION = int(Purpose.WOBBLE_POSITION)
+_AXIS = int(Purpose.WOBBLE_AXIS)
+_FIRST_INDEX = 1 << 40  # draws are numbered from 0; keyframes before rig time 0 need numbers too
+_NEARLY_OPPOSED = math.cos(math.radians(170.0))
+_NEARLY_PARALLEL = math.cos(math.radians(0.01))
 
 
 @dataclass(frozen=True, kw_only=True)
 class WobbleSpec:
-    """The disturbance.
+    """How much and how fast.
 
     Attributes:
-        amplitude_m: Standard deviation of the position keyframes along each axis.
-        amplitude_deg: Largest angle of the rotation.
-        keyframe_interval_s: Time between keyframes; the pattern repeats after 1024 of them.
-        frequency_hz: Of the rotation's swing.
+        amplitude_m: Standard deviation of a position keyframe along each axis; 0 to 10.
+        amplitude_deg: Largest angle of rotation; 0 to 90.
+        keyframe_interval_s: Time from one keyframe to the next; 0.05 to 3600.
+        frequency_hz: Of the rocking; 0 to 50.
     """
 
     amplitude_m: float = 0.0
@@ -43,100 +43,129 @@ class WobbleSpec:
     def __post_init__(self) -> None:
         require(
             (0.0 <= self.amplitude_m <= 10.0, f"amplitude_m must be 0 to 10, got {self.amplitude_m}"),
-            (0.0 <= self.amplitude_deg <= 180.0, f"amplitude_deg must be 0 to 180, got {self.amplitude_deg}"),
-            (0.01 <= self.keyframe_interval_s <= 1000.0, f"keyframe_interval_s must be 0.01 to 1000, got {self.keyframe_interval_s}"),
-            (0.0 <= self.frequency_hz <= 100.0, f"frequency_hz must be 0 to 100, got {self.frequency_hz}"),
+            (0.0 <= self.amplitude_deg <= 90.0, f"amplitude_deg must be 0 to 90, got {self.amplitude_deg}"),
+            (0.05 <= self.keyframe_interval_s <= 3600.0, f"keyframe_interval_s must be 0.05 to 3600, got {self.keyframe_interval_s}"),
+            (0.0 <= self.frequency_hz <= 50.0, f"frequency_hz must be 0 to 50, got {self.frequency_hz}"),
         )
 
 
 class Wobble(NamedTuple):
-    """Kernel-side disturbance.
+    """A wobble for kernels; build with ``build_wobble``.
 
     Attributes:
-        position_m: ``float64[k, 3]``, position keyframes.
-        axis: ``float64[k, 3]``, rotation axis keyframes, unit, neighbours never nearly opposite.
-        interval_ns: Time between keyframes; 0 switches the disturbance off.
-        amplitude_rad: Largest angle.
-        frequency_hz: Of the swing.
+        seed: Of the rig.
+        stream: Which carrier of the rig.
+        amplitude_m: As in ``WobbleSpec``.
+        amplitude_rad: As in ``WobbleSpec``.
+        interval_ns: Time between keyframes.
+        frequency_hz: As in ``WobbleSpec``.
     """
 
-    position_m: npt.NDArray[np.float64]
-    axis: npt.NDArray[np.float64]
-    interval_ns: int
+    seed: np.uint64
+    stream: int
+    amplitude_m: float
     amplitude_rad: float
+    interval_ns: int
     frequency_hz: float
 
 
-def make_wobble(spec: WobbleSpec | None, *, seed: int) -> Wobble:
-    """Kernel-side disturbance; None is none at all."""
-    if spec is None or (spec.amplitude_m == 0.0 and spec.amplitude_deg == 0.0):
-        return Wobble(position_m=np.zeros((1, 3)), axis=np.array([[0.0, 0.0, 1.0]]), interval_ns=0, amplitude_rad=0.0, frequency_hz=0.0)
-    position = [
-        [spec.amplitude_m * normal(np.uint64(seed), axis, key, int(Purpose.WOBBLE_POSITION)) for axis in range(3)] for key in range(KEYFRAMES)
-    ]
+def build_wobble(spec: WobbleSpec, seed: int, stream: int) -> Wobble:
+    """The wobble of ``spec`` for carrier number ``stream`` of a rig with ``seed``."""
     return Wobble(
-        position_m=np.array(position),
-        axis=_axes(seed),
-        interval_ns=round(spec.keyframe_interval_s * 1e9),
-        amplitude_rad=math.radians(spec.amplitude_deg),
-        frequency_hz=spec.frequency_hz,
+        np.uint64(seed),
+        int(stream),
+        float(spec.amplitude_m),
+        math.radians(spec.amplitude_deg),
+        round(spec.keyframe_interval_s * 1e9),
+        float(spec.frequency_hz),
     )
 
 
-def _axes(seed: int) -> npt.NDArray[np.float64]:
-    axes = np.zeros((KEYFRAMES, 3))
-    axes[0] = _pick_on_sphere(seed, 0)
-    for key in range(1, KEYFRAMES):
-        axes[key] = _pick_on_sphere(seed, key)
-        if axes[key] @ axes[key - 1] < _NEARLY_OPPOSITE:
-            axes[key] *= -1.0
-    attempt = KEYFRAMES
-    while axes[-1] @ axes[0] < _NEARLY_OPPOSITE or axes[-1] @ axes[-2] < _NEARLY_OPPOSITE:
-        axes[-1] = _pick_on_sphere(seed, attempt)
-        attempt += 1
-    return axes
-
-
-def _pick_on_sphere(seed: int, key: int) -> npt.NDArray[np.float64]:
-    """A direction evenly distributed on the sphere (height and longitude uniform: Archimedes)."""
-    height, turn = uniform_pair(np.uint64(seed), 0, key, int(Purpose.WOBBLE_AXIS))
-    z = 2.0 * height - 1.0
-    level = math.sqrt(max(1.0 - z * z, 0.0))
-    return np.array([level * math.cos(2.0 * math.pi * turn), level * math.sin(2.0 * math.pi * turn), z])
+NO_WOBBLE = build_wobble(WobbleSpec(), 0, 0)
 
 
 @kernel
-def wobble_state(wobble: Wobble, time_ns: int) -> tuple[Vector, Quaternion]:
-    """Displacement (m) and rotation of the sensor rig in the carrier's body frame at a rig time."""
-    if wobble.interval_ns == 0:
-        return (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
-    keys = wobble.position_m.shape[0]
-    step = time_ns // wobble.interval_ns
-    s = (time_ns - step * wobble.interval_ns) / wobble.interval_ns
-    before, first, second, after = (step - 1) % keys, step % keys, (step + 1) % keys, (step + 2) % keys
-    # Catmull and Rom 1974, uniform, tension 1/2: the curve passes through the keyframes with continuous velocity.
-    w0 = 0.5 * s * (s * (2.0 - s) - 1.0)
-    w1 = 0.5 * (s * s * (3.0 * s - 5.0) + 2.0)
-    w2 = 0.5 * s * (s * (4.0 - 3.0 * s) + 1.0)
-    w3 = 0.5 * s * s * (s - 1.0)
-    p = wobble.position_m
-    x = w0 * p[before, 0] + w1 * p[first, 0] + w2 * p[second, 0] + w3 * p[after, 0]
-    y = w0 * p[before, 1] + w1 * p[first, 1] + w2 * p[second, 1] + w3 * p[after, 1]
-    z = w0 * p[before, 2] + w1 * p[first, 2] + w2 * p[second, 2] + w3 * p[after, 2]
-    angle_rad = wobble.amplitude_rad * math.cos(2.0 * math.pi * wobble.frequency_hz * (time_ns * 1e-9))
-    return (x, y, z), about_axis(_slerped_axis(wobble.axis, first, second, s), angle_rad)
+def position_keyframe(wobble: Wobble, key: int) -> Vector:
+    """Displacement at keyframe ``key``, metres."""
+    index = 2 * (key + _FIRST_INDEX)
+    x, y = normal_pair(wobble.seed, wobble.stream, index, _POSITION)
+    z, _ = normal_pair(wobble.seed, wobble.stream, index + 1, _POSITION)
+    return wobble.amplitude_m * x, wobble.amplitude_m * y, wobble.amplitude_m * z
 
 
 @kernel
-def _slerped_axis(axis: npt.NDArray[np.float64], first: int, second: int, s: float) -> Vector:
-    cosine = axis[first, 0] * axis[second, 0] + axis[first, 1] * axis[second, 1] + axis[first, 2] * axis[second, 2]
-    from_first, from_second = 1.0 - s, s
-    if cosine < 1.0 - 1e-9:
-        angle = math.acos(max(cosine, -1.0))
-        from_first = math.sin((1.0 - s) * angle)
-        from_second = math.sin(s * angle)
-    x = from_first * axis[first, 0] + from_second * axis[second, 0]
-    y = from_first * axis[first, 1] + from_second * axis[second, 1]
-    z = from_first * axis[first, 2] + from_second * axis[second, 2]
+def _drawn_axis(wobble: Wobble, key: int) -> Vector:
+    """Evenly spread over the sphere (Marsaglia's cylinder: height and longitude are uniform)."""
+    u, v = uniform_pair(wobble.seed, wobble.stream, key + _FIRST_INDEX, _AXIS)
+    z = 2.0 * u - 1.0
+    level = math.sqrt(1.0 - z * z)
+    return level * math.cos(2.0 * math.pi * v), level * math.sin(2.0 * math.pi * v), z
+
+
+@kernel
+def axis_keyframe(wobble: Wobble, key: int) -> Vector:
+    """Unit axis at keyframe ``key``: the drawn one, negated if it nearly opposes the keyframe before.
+
+    The keyframe before may itself be negated, which matters only while drawn axes lie nearly on one line. So the chain of signs begins anew
+    at every keyframe whose drawn axis does not lie nearly on the line of the one before: looking back to there is enough, 1.02 steps on average.
+    """
+    start = key
+    x, y, z = _drawn_axis(wobble, start)
+    while True:
+        px, py, pz = _drawn_axis(wobble, start - 1)
+        if abs(x * px + y * py + z * pz) <= -_NEARLY_OPPOSED:
+            break
+        x, y, z = px, py, pz
+        start -= 1
+    ax, ay, az = _drawn_axis(wobble, start)
+    for following in range(start + 1, key + 1):
+        x, y, z = _drawn_axis(wobble, following)
+        if ax * x + ay * y + az * z < _NEARLY_OPPOSED:
+            x, y, z = -x, -y, -z
+        ax, ay, az = x, y, z
+    return ax, ay, az
+
+
+@kernel
+def _between(a: Vector, b: Vector, s: float) -> Vector:
+    """Slerp of two unit vectors that do not oppose each other."""
+    ax, ay, az = a
+    bx, by, bz = b
+    cosine = ax * bx + ay * by + az * bz
+    from_a = 1.0 - s
+    from_b = s
+    if cosine < _NEARLY_PARALLEL:
+        angle = math.acos(cosine)
+        sine = math.sin(angle)
+        from_a = math.sin((1.0 - s) * angle) / sine
+        from_b = math.sin(s * angle) / sine
+    x = from_a * ax + from_b * bx
+    y = from_a * ay + from_b * by
+    z = from_a * az + from_b * bz
     scale = 1.0 / math.sqrt(x * x + y * y + z * z)
     return x * scale, y * scale, z * scale
+
+
+@kernel
+def _catmull_rom(a: float, b: float, c: float, d: float, s: float) -> float:
+    """Uniform Catmull-Rom spline from ``b`` to ``c``."""
+    return b + 0.5 * s * (c - a + s * (2.0 * a - 5.0 * b + 4.0 * c - d + s * (3.0 * (b - c) + d - a)))
+
+
+@kernel
+def wobble_pose(wobble: Wobble, time_ns: int) -> tuple[Vector, Quaternion]:
+    """Displacement in metres and rotation of the wobbling frame in the body, at rig time ``time_ns``."""
+    key = time_ns // wobble.interval_ns
+    s = (time_ns - key * wobble.interval_ns) / wobble.interval_ns
+    position = (0.0, 0.0, 0.0)
+    if wobble.amplitude_m > 0.0:
+        ax, ay, az = position_keyframe(wobble, key - 1)
+        bx, by, bz = position_keyframe(wobble, key)
+        cx, cy, cz = position_keyframe(wobble, key + 1)
+        dx, dy, dz = position_keyframe(wobble, key + 2)
+        position = (_catmull_rom(ax, bx, cx, dx, s), _catmull_rom(ay, by, cy, dy, s), _catmull_rom(az, bz, cz, dz, s))
+    turn = (1.0, 0.0, 0.0, 0.0)
+    if wobble.amplitude_rad > 0.0:
+        axis = _between(axis_keyframe(wobble, key), axis_keyframe(wobble, key + 1), s)
+        turn = about_axis(axis, wobble.amplitude_rad * math.cos(2.0 * math.pi * wobble.frequency_hz * (time_ns * 1e-9)))
+    return position, turn
