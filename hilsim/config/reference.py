@@ -80,14 +80,13 @@ def _type_text(hint: Any) -> str:
         return " or ".join(f"`{json.dumps(value)}`" for value in arguments)
     if origin in (Union, types.UnionType):
         return " or ".join(_type_text(part) for part in arguments if part is not type(None)) + ", optional"
-    if is_dataclass(hint):
-        return "table"
     if origin is tuple:
-        if len(arguments) == 2 and arguments[1] is Ellipsis:
-            return f"list of {_type_text(arguments[0])}s"
-        return f"{len(arguments)} {_type_text(arguments[0])}s"
+        count = "list of" if arguments[-1] is Ellipsis else f"{len(arguments)}"
+        return f"{count} {_type_text(arguments[0])}s"
     if origin is dict:
         return f"table of {_type_text(arguments[1])}s"
+    if is_dataclass(hint):
+        return "table"
     return {float: "number", int: "integer", str: "text", bool: "boolean"}.get(hint, "value")
 
 

@@ -20,7 +20,9 @@ from hilsim.packets.velodyne_data import DATA_PORT
 from hilsim.packets.velodyne_position import POSITION_PORT
 from hilsim.scene.street import street_carrier_track
 from hilsim.scene.world import World
-from hilsim.vehicle.carrier import Carrier, make_carrier
+from hilsim.vehicle.carrier import Carrier
+from hilsim.vehicle.carrier import build_carrier as carrier_on
+from hilsim.vehicle.wobble import NO_WOBBLE, build_wobble
 
 _PLACEHOLDER_MAC = "02:00:00:00:00:01"
 
@@ -56,7 +58,8 @@ def build_carrier(spec: CarrierSpec, rig: Rig) -> Carrier:
     Raises:
         AssetError: its trajectory file cannot be used.
     """
-    return make_carrier(_track(spec, rig), spec.wobble, seed=rig.spec.seed)
+    wobble = build_wobble(spec.wobble, rig.spec.seed, 0) if spec.wobble else NO_WOBBLE
+    return carrier_on(_track(spec, rig), wobble)
 
 
 def _track(spec: CarrierSpec, rig: Rig) -> PoseTrack:

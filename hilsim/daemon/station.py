@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from hilsim.config.rig import Rig, SensorSpec
-from hilsim.daemon.build import Scenery, asset_files, build_lidar, build_scenery, destination_mac
+from hilsim.daemon.build import Scenery, asset_files, build_lidar, build_scenery
 from hilsim.daemon.feeder import Feeder, FeederCounter
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
@@ -19,8 +19,9 @@ from hilsim.telemetry.loop import read_flows, read_histograms, read_loop_turn_ag
 from hilsim.telemetry.metrics import RENDER
 from hilsim.telemetry.readings import Reading, SensorReading
 from hilsim.transmit.scheduling import ThreadSettings
+from hilsim.transmit.specs import FlowSpec, FrameSocketSpec, SocketSpec
 from hilsim.transmit.statistics import Counter
-from hilsim.transmit.transmitter import FlowSpec, Transmitter
+from hilsim.transmit.transmitter import Transmitter
 
 _STALLED_S = 1.0
 _START_UP_NS = 20_000_000
@@ -180,9 +181,11 @@ class Station:
             raise AssertionError("a station is built before it is opened")
         frames = sensor.network.mode == "ethernet"
         lidar = build_lidar(rig, number, self._scenery, utc_epoch_ns=self.utc_epoch_ns, frames=frames)
-        data_row = transmitter.add_flow(flow_spec(lidar.data_flow, sensor, VELODYNE_DATA_STYLE))
+        packets_hz = 1e9 / (lidar.plan.sequences_per_packet * lidar.plan.sequence_ns)
+        positions_hz = float(np.sum(1e9 / lidar.plan.position.period_ns))
+        data_row = transmitter.add_flow(flow_spec(lidar.data_flow, sensor, VELODYNE_DATA_STYLE, packets_hz))
         try:
-            position_row = transmitter.add_flow(flow_spec(lidar.position_flow, sensor, VELODYNE_POSITION_STYLE))
+            position_row = transmitter.add_flow(flow_spec(lidar.position_flow, sensor, VELODYNE_POSITION_STYLE, positions_hz))
         except BaseException:
             transmitter.remove_flow(data_row)
             raise
@@ -283,22 +286,25 @@ class Station:
         return tuple(faults)
 
 
-def flow_spec(flow: Flow, sensor: SensorSpec, style: LinkStyle) -> FlowSpec:
+def flow_spec(flow: Flow, sensor: SensorSpec, style: LinkStyle, packet_rate_hz: float) -> FlowSpec:
     """What the transmitter needs to know of a flow."""
     network = sensor.network
+    if network.mode == "ethernet":
+        return FlowSpec(name=flow.name, socket=FrameSocketSpec(interface=network.interface), packet_rate_hz=packet_rate_hz)
     return FlowSpec(
         name=flow.name,
-        source=flow.source,
-        source_port=flow.source_port if network.source_ports == "sensor" else 0,
-        destination=flow.destination,
-        destination_port=flow.destination_port,
-        broadcast=network.broadcast,
-        interface=network.interface,
-        raw=network.mode == "ethernet",
-        destination_mac=destination_mac(network),
-        ttl=style.ttl,
-        dont_fragment=style.dont_fragment,
-        udp_checksum=style.udp_checksum,
+        socket=SocketSpec(
+            source=flow.source,
+            source_port=flow.source_port if network.source_ports == "sensor" else 0,
+            destination=flow.destination,
+            destination_port=flow.destination_port,
+            broadcast=network.broadcast,
+            interface=network.interface,
+            ttl=style.ttl,
+            dont_fragment=style.dont_fragment,
+            udp_checksum=style.udp_checksum,
+        ),
+        packet_rate_hz=packet_rate_hz,
     )
 
 

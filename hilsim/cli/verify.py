@@ -1,0 +1,71 @@
+"""``hilsim verify``: is this stream what a real Velodyne sends?"""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from hilsim.capture.live import Listener
+from hilsim.capture.pcap import CaptureFile
+from hilsim.cli.addresses import Address, HostPort
+from hilsim.conformance.checker import Checker
+from hilsim.conformance.report import render_text, to_json
+from hilsim.conformance.result import CheckResult
+from hilsim.errors import CaptureError, CommandFaultError
+from hilsim.packets.velodyne_position import POSITION_PORT
+
+
+@click.command()
+@click.argument("capture", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--listen", type=HostPort(), help="Check the packets that arrive at HOST:PORT.")
+@click.option("--position-port", type=click.IntRange(0, 65_535), default=POSITION_PORT, show_default=True, help="Where position packets arrive.")
+@click.option("--duration-s", type=click.FloatRange(0.1), default=5.0, show_default=True, help="How long to listen.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def verify(*, capture: Path | None, listen: Address | None, position_port: int, duration_s: float, as_json: bool) -> None:
+    """Check a Velodyne stream bit by bit, from CAPTURE (PCAP, PCAPNG) or live; real sensors and emulated ones alike.
+
+    Exits with 1 when a rule is broken. The rules: docs/reference/conformance-rules.md.
+    """
+    if (capture is None) == (listen is None):
+        raise click.UsageError("give either CAPTURE or --listen HOST:PORT")
+    checker = Checker()
+    notes: tuple[str, ...]
+    if listen is not None:
+        notes = asyncio.run(_live(checker, listen, position_port, duration_s))
+    else:
+        file = CaptureFile(capture or Path())
+        checker.feed(file)
+        notes = file.notes.lines()
+    _report(checker.result(), notes, as_json=as_json)
+
+
+async def _live(checker: Checker, address: Address, position_port: int, duration_s: float) -> tuple[str, ...]:
+    seen = 0
+    async with Listener(host=address[0], ports=(address[1], position_port)) as listener:
+        if sys.stderr.isatty():
+            click.echo(f"listening at {address[0]}:{address[1]} for {duration_s:g} s ...", err=True)
+        try:
+            async with asyncio.timeout(duration_s):
+                async for batch in listener.batches():
+                    seen += len(batch)
+                    checker.feed(batch)
+        except TimeoutError:
+            pass
+        if seen == 0:
+            raise CaptureError(f"{address[0]}:{address[1]}: nothing arrived in {duration_s:g} s; is a sensor sending here?")
+        return (f"{listener.dropped} datagrams dropped by the kernel: this host reads too slowly",) if listener.dropped else ()
+
+
+def _report(result: CheckResult, notes: tuple[str, ...], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(to_json(result) | {"notes": list(notes)}, indent=2))
+    else:
+        for note in notes:
+            click.secho(f"note: {note}", fg="yellow", err=True)
+        lines = render_text(result)
+        click.echo("\n".join(lines[:-1]))
+        click.secho(lines[-1], fg="green" if result.passed else "red", bold=True)
+    if not result.passed:
+        raise CommandFaultError
