@@ -334,7 +334,6 @@ class SceneSpec:
     def __post_init__(self) -> None:
         known = self.material_table()
         require(
-            (self.generator != "none" or bool(self.objects()), "a scene must have a generator or at least one object, got neither"),
             (0 <= self.generator_seed < 2**63, f"generator_seed must be 0 to 2^63 - 1, got {self.generator_seed}"),
             (
                 0 <= self.generator_moving_cars <= MOST_MOVING_CARS,

@@ -102,11 +102,6 @@ def test_an_unknown_material_in_a_meshs_table_is_refused():
         SceneSpec(mesh=(MeshSpec(file="a.obj", materials={"Paint": "cheese"}),))
 
 
-def test_a_scene_of_nothing_is_refused():
-    with pytest.raises(ValueError, match="a scene must have a generator or at least one object"):
-        SceneSpec()
-
-
 def two(a, b, **rest):
     waypoints = (
         WaypointSpec(time_s=a, position_m=(0.0, 0.0, 0.0)),

@@ -1,0 +1,111 @@
+"""Closed ways through the demo street: rectangles with round corners, driven for ever without a jump.
+
+Everyone on a loop obeys the same law of speed, shifted in time; so distances breathe but nobody ever catches up.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.geometry.tracks import PoseTrack, smooth_track
+from hilsim.scene.specs import Vector
+
+_KEY_EVERY_M = 1.5
+_FINE = 16
+_NS_PER_S = 1e9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loop:
+    """A rectangle with round corners.
+
+    Attributes:
+        centre: x and y.
+        half_x_m: Half of its extent along x; the middle of the lane.
+        half_y_m: Half of its extent along y.
+        radius_m: Of the corners.
+        clockwise: Sense of travel seen from above.
+        speed_mps: On the straights.
+        corner_mps: In the corners.
+        easing_m: Over which length before and after a corner the speed changes.
+        start: Where rig time 0 finds the start, as a share of the loop from the middle of its south side.
+    """
+
+    centre: tuple[float, float]
+    half_x_m: float
+    half_y_m: float
+    radius_m: float
+    clockwise: bool
+    speed_mps: float
+    corner_mps: float
+    easing_m: float = 10.0
+    start: float = 0.0
+
+    @property
+    def length_m(self) -> float:
+        """Once round."""
+        return 4.0 * (self.half_x_m + self.half_y_m - 2.0 * self.radius_m) + math.tau * self.radius_m
+
+
+def loop_track(loop: Loop, share: float, origin_m: Vector, height_m: float = 0.0) -> PoseTrack:
+    """Someone who is ``share`` (0 to 1) of a round's time ahead of the start."""
+    keys = round(loop.length_m / _KEY_EVERY_M)
+    path_m: npt.NDArray[np.float64] = np.arange(keys) * (loop.length_m / keys)
+    time_s, period_s = _times(loop, keys)
+    order = np.argsort((time_s - share * period_s) % period_s, kind="stable")
+    time_ns = np.rint(((time_s - share * period_s) % period_s)[order] * _NS_PER_S).astype(np.int64)
+    x, y, heading = _along(loop, (path_m[order] + loop.start * loop.length_m) % loop.length_m)
+    position_m = np.stack([x + loop.centre[0], y + loop.centre[1], np.full(keys, height_m)], axis=1) + np.array(origin_m)
+    orientation = np.stack([np.cos(0.5 * heading), np.zeros(keys), np.zeros(keys), np.sin(0.5 * heading)], axis=1)
+    return smooth_track(time_ns, position_m, orientation, period_ns=round(period_s * _NS_PER_S))
+
+
+def _times(loop: Loop, keys: int) -> tuple[npt.NDArray[np.float64], float]:
+    """When each of the evenly spaced keys is passed, and how long a round takes."""
+    path_m: npt.NDArray[np.float64] = (np.arange(keys * _FINE) + 0.5) * (loop.length_m / (keys * _FINE))
+    share = np.clip(_from_corner(loop, (path_m + loop.start * loop.length_m) % loop.length_m) / loop.easing_m, 0.0, 1.0)
+    speed = loop.corner_mps + (loop.speed_mps - loop.corner_mps) * share * share * (3.0 - 2.0 * share)
+    spent_s = np.append(0.0, np.cumsum(loop.length_m / (keys * _FINE) / speed))
+    return spent_s[:-1:_FINE].copy(), float(spent_s[-1])
+
+
+def _pieces(loop: Loop) -> list[tuple[float, float]]:
+    """Lengths of the straights (from the middle of the south side, counter-clockwise) each with the heading at its start."""
+    x, y = loop.half_x_m - loop.radius_m, loop.half_y_m - loop.radius_m
+    return [(x, 0.0), (2.0 * y, 90.0), (2.0 * x, 180.0), (2.0 * y, 270.0), (x, 360.0)]
+
+
+def _along(loop: Loop, path_m: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """x, y and heading (radians) at each length along the loop."""
+    x, y, heading = np.zeros_like(path_m), np.zeros_like(path_m), np.zeros_like(path_m)
+    begin, at = 0.0, np.array([0.0, -loop.half_y_m])
+    for length, degrees in _pieces(loop):
+        turn = math.radians(degrees)
+        ahead, left = np.array([math.cos(turn), math.sin(turn)]), np.array([-math.sin(turn), math.cos(turn)])
+        gone = path_m - begin
+        straight = (gone >= 0.0) & (gone < length)
+        x[straight], y[straight], heading[straight] = at[0] + gone[straight] * ahead[0], at[1] + gone[straight] * ahead[1], turn
+        bend = (gone >= length) & (gone < length + 0.5 * math.pi * loop.radius_m)
+        angle = (gone[bend] - length) / loop.radius_m
+        corner = at + length * ahead + loop.radius_m * left
+        x[bend] = corner[0] + loop.radius_m * (np.sin(angle) * ahead[0] - np.cos(angle) * left[0])
+        y[bend] = corner[1] + loop.radius_m * (np.sin(angle) * ahead[1] - np.cos(angle) * left[1])
+        heading[bend] = turn + angle
+        begin += length + 0.5 * math.pi * loop.radius_m
+        at = corner + loop.radius_m * ahead
+    return (-x, y, math.pi - heading) if loop.clockwise else (x, y, heading)
+
+
+def _from_corner(loop: Loop, path_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """How far the nearest corner is along the loop; 0 inside one."""
+    nearest = np.full_like(path_m, np.inf)
+    begin = 0.0
+    for length, _ in _pieces(loop)[:4]:
+        start, end = begin + length, begin + length + 0.5 * math.pi * loop.radius_m
+        for shift in (-loop.length_m, 0.0, loop.length_m):
+            gap = np.maximum(np.maximum(start + shift - path_m, path_m - end - shift), 0.0)
+            nearest = np.minimum(nearest, gap)
+        begin = end
+    return nearest
