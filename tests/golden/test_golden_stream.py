@@ -25,7 +25,7 @@ from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.specs import GpsSetting, LidarSpec
-from hilsim.vehicle.carrier import make_carrier
+from hilsim.vehicle.carrier import build_carrier
 
 DIGESTS = Path(__file__).with_name("vlp16_stream.json")
 
@@ -49,7 +49,7 @@ def stream_digests():
             gps=GpsSetting(latitude_deg=36.8, longitude_deg=-2.4),
         ),
         world=build_world([SceneObject(mesh=box(size, material), placement=Pose(position_m=place)) for place, size in walls]),
-        carrier=make_carrier(fixed_track(Pose(position_m=(0.113, 0.047, 0.0))), None, seed=1),
+        carrier=build_carrier(fixed_track(Pose(position_m=(0.113, 0.047, 0.0)))),
         seed=2026,
         utc_epoch_ns=1_767_229_199_900_000_000,  # 0.1 s before the top of an hour
         data_flow=flow,

@@ -14,8 +14,8 @@ from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box, sphere
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.specs import GpsSetting, LidarSpec
-from hilsim.vehicle.carrier import make_carrier
-from hilsim.vehicle.wobble import WobbleSpec
+from hilsim.vehicle.carrier import build_carrier
+from hilsim.vehicle.wobble import WobbleSpec, build_wobble
 
 LEVEL = (1.0, 0.0, 0.0, 0.0)
 PLASTER = Material(name="plaster", reflectivity=85)
@@ -48,7 +48,7 @@ def make_lidar(vlp16, world):
     def make(**setting):
         keys = np.array([[0.0, 0.0, 0.0], [3.0, 1.0, 0.2]])
         track = linear_track(np.array([0, 2 * 10**9]), keys, np.tile(LEVEL, (2, 1)))
-        carrier = make_carrier(track, WobbleSpec(amplitude_m=0.02, amplitude_deg=1.0), seed=3)
+        carrier = build_carrier(track, build_wobble(WobbleSpec(amplitude_m=0.02, amplitude_deg=1.0), 3, 0))
         flow = Flow(name="lidar/data", source="127.0.1.201", source_port=2368, destination="127.0.0.1", destination_port=2368)
         gps = GpsSetting(latitude_deg=36.8, longitude_deg=-2.4)
         return LidarEmulator(

@@ -13,6 +13,7 @@ from hilsim.render.reference import ReferenceRenderer
 from hilsim.render.renderer import CpuRenderer
 from hilsim.sensor.specs import ClockSetting
 from hilsim.vehicle.carrier import carrier_state
+from hilsim.vehicle.wobble import NO_WOBBLE
 
 PACKET_NS = 24 * 55_296
 SECOND_NS = 10**9
@@ -81,7 +82,7 @@ def test_each_firing_leaves_from_the_pose_and_angle_of_its_own_time(make_lidar):
 
 
 def test_azimuth_zero_looks_ahead_and_a_quarter_turn_looks_right(make_lidar):
-    lidar = dataclasses.replace(make_lidar(), carrier=make_lidar().carrier._replace(wobble=make_lidar().carrier.wobble._replace(interval_ns=0)))
+    lidar = dataclasses.replace(make_lidar(), carrier=make_lidar().carrier._replace(wobble=NO_WOBBLE))
     rays = allocate_rays(lidar.plan, 1)
     for quarter, axis, sign in [(0, 0, 1), (1, 1, -1), (2, 0, -1), (3, 1, 1)]:
         sequence = round(quarter * 25_000_000 / 55_296)

@@ -1,0 +1,145 @@
+"""The real daemon as a process, and receivers for its packets."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.support import ROOM, write_rig
+
+START_TIMEOUT_S = 120  # a cold kernel cache on a busy machine; a warm start takes about a second
+
+
+@dataclass
+class Receiver:
+    """A bound UDP socket."""
+
+    sock: socket.socket
+
+    @property
+    def port(self):
+        return self.sock.getsockname()[1]
+
+    def take(self, count, timeout_s=20.0):
+        """``count`` payloads with their source addresses."""
+        self.sock.settimeout(timeout_s)
+        return [self.sock.recvfrom(2000) for _ in range(count)]
+
+    def drain(self):
+        """Everything that waits now."""
+        self.sock.settimeout(0.0)
+        found = []
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                found.append(self.sock.recvfrom(2000))
+        return found
+
+
+@dataclass
+class Daemon:
+    """A ``hilsim run`` process whose log is read line by line."""
+
+    process: subprocess.Popen
+    log: object
+    seen: list = field(default_factory=list)
+
+    def text(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def await_log(self, pattern, timeout_s=START_TIMEOUT_S, after=0):
+        """The match of ``pattern`` in the log beyond character ``after``; fails when the process ends or time is up."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            found = re.search(pattern, self.text()[after:])
+            if found:
+                return found
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.02)
+        pytest.fail(f"no {pattern!r} in the daemon's log (exit {self.process.poll()}):\n{self.text()[-4000:]}")
+
+    def stop(self, number=signal.SIGTERM, timeout_s=10.0):
+        """Signal and wait; returns exit code and seconds taken."""
+        started = time.monotonic()
+        self.process.send_signal(number)
+        code = self.process.wait(timeout_s)
+        return code, time.monotonic() - started
+
+
+@pytest.fixture
+def receiver():
+    made = []
+
+    def make(host="127.0.0.1"):
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+        sock.bind((host, 0))
+        made.append(sock)
+        return Receiver(sock)
+
+    yield make
+    for sock in made:
+        sock.close()
+
+
+def sensor_table(name, data_port, position_port, extra="", network=""):
+    return f"""
+[[sensor]]
+name = "{name}"
+gps = {{ latitude_deg = 36.8, longitude_deg = -2.4 }}
+{extra}
+[sensor.network]
+source = "127.0.1.201"
+source_ports = "any"
+data_port = {data_port}
+position_port = {position_port}
+{network}
+"""
+
+
+SCENE = ROOM.split("[[sensor]]")[0] + "\n[metrics]\nport = 0\n"
+
+
+@pytest.fixture
+def rig(tmp_path):
+    """Write a rig with the room and the given sensor tables; returns its path."""
+
+    def make(*sensors, scene=SCENE, name="rig.toml"):
+        return write_rig(tmp_path, scene + "".join(sensors), name)
+
+    return make
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    """Start ``hilsim run``; every process is ended at the end of the test."""
+    running = []
+
+    def start(path, *arguments, environment=None, wait=True):
+        log = (tmp_path / f"daemon-{len(running)}.log").open("w+")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "hilsim", "run", str(path), *arguments],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=os.environ | (environment or {}),
+        )
+        started = Daemon(process, log)
+        running.append(started)
+        if wait:
+            started.await_log(r'"event": "daemon\.started"')
+        return started
+
+    yield start
+    for started in running:
+        if started.process.poll() is None:
+            started.process.kill()
+            started.process.wait()
+        started.log.close()
