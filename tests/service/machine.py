@@ -92,10 +92,12 @@ def _wheels(root: Path, *options: str) -> None:
 
 
 def _configure(root: Path) -> None:
-    shutil.copy(PROJECT / "systemd" / "hilsim@.service", root / "etc/systemd/system")
+    """As the installation's page says: everything from the installed package."""
+    (package,) = (root / "opt/hilsim/lib").glob("python3*/site-packages/hilsim")
+    shutil.copy(package / "_systemd" / "hilsim@.service", root / "etc/systemd/system")
     rigs = root / "etc/hilsim/rigs"
     rigs.mkdir(parents=True, exist_ok=True)
-    shutil.copy(PROJECT / "profiles" / "rigs" / "demo.toml", rigs)
+    shutil.copy(package / "_profiles" / "rigs" / "demo.toml", rigs)
 
 
 def _call(*command: object) -> None:
