@@ -11,14 +11,14 @@ from enum import IntEnum
 
 import numpy as np
 
-from hilsim.geometry.poses import Pose, mounting
+from hilsim.geometry.poses import mounting
 from hilsim.geometry.tracks import PoseTrack
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.specs import SceneSpec, Vector
 from hilsim.scene.street_buildings import building, office, town_house
 from hilsim.scene.street_cars import MODELS, PAINTS, car
 from hilsim.scene.street_furniture import SIGN_SIDES, lamp_post, person, traffic_sign, tree
-from hilsim.scene.street_ground import BLOCK_M, BLOCKS, PARKING_M, PAVEMENT_M, PAVEMENT_TOP_M, ROAD_M, block_centre, ground, grid_half_m, pavement
+from hilsim.scene.street_ground import BLOCK_M, BLOCKS, PARKING_M, PAVEMENT_M, PAVEMENT_TOP_M, block_centre, grid_half_m, ground, pavement
 from hilsim.scene.street_shapes import Dice
 from hilsim.scene.street_tracks import Loop, loop_track
 from hilsim.scene.world import SceneObject
@@ -175,13 +175,22 @@ def _furniture(seed: int, number: int, origin: Vector) -> Iterator[SceneObject]:
 
 
 def _beside(
-    number: int, out_deg: float, depth_m: float, along_m: float, yaw_deg: float, mesh: Mesh, label: StreetLabel, name: str, origin: Vector
+    number: int,
+    out_deg: float,
+    depth_m: float,
+    along_m: float,
+    yaw_deg: float,
+    mesh: Mesh,
+    label: StreetLabel,
+    name: str,
+    origin: Vector,
+    height_m: float = PAVEMENT_TOP_M,
 ) -> SceneObject:
-    """On a block's pavement: ``out_deg`` is the way to the road; ``along_m`` counts to the left of it, ``yaw_deg`` from it."""
+    """At a block's kerb: ``out_deg`` is the way to the road; ``along_m`` counts to the left of it, ``yaw_deg`` from it."""
     turn = np.radians(out_deg)
     ahead, left = np.array([np.cos(turn), np.sin(turn)]), np.array([-np.sin(turn), np.cos(turn)])
     x, y = np.round(np.array(block_centre(number)) + depth_m * ahead + along_m * left, 4)
-    return _standing(mesh, label, name, origin, (float(x), float(y), PAVEMENT_TOP_M), out_deg + yaw_deg)
+    return _standing(mesh, label, name, origin, (float(x), float(y), height_m), out_deg + yaw_deg)
 
 
 def _outskirts(seed: int, origin: Vector) -> Iterator[SceneObject]:
@@ -220,7 +229,7 @@ def _parked_cars(seed: int, origin: Vector, cars: dict[tuple[int, str], Mesh]) -
                 model, paint, place, wanted = dice.whole(0, len(MODELS) - 1), dice.choice(PAINTS), dice.number(-0.4, 0.4), dice.chance(0.42)
                 along = (slot + 0.5 - 0.5 * slots) * 6.5 + place
                 if wanted:
-                    thing = _beside(
+                    yield _beside(
                         number,
                         out_deg,
                         depth + 0.5 * PARKING_M,
@@ -231,15 +240,6 @@ def _parked_cars(seed: int, origin: Vector, cars: dict[tuple[int, str], Mesh]) -
                         f"parked car {number}.{side}.{slot}",
                         origin,
                     )
-                    yield _lowered(thing)
-
-
-def _lowered(thing: SceneObject) -> SceneObject:
-    """From the pavement's height to the road's."""
-    assert isinstance(thing.placement, Pose)  # noqa: S101 - only standing things are lowered
-    x, y, z = thing.placement.position_m
-    placement = Pose(position_m=(x, y, z - PAVEMENT_TOP_M), orientation=thing.placement.orientation)
-    return SceneObject(mesh=thing.mesh, placement=placement, label=thing.label, name=thing.name)
 
 
 def _traffic(seed: int, count: int, origin: Vector, cars: dict[tuple[int, str], Mesh]) -> Iterator[SceneObject]:

@@ -23,7 +23,7 @@ _CORNER_STEPS = 6
 
 
 def block_centre(number: int) -> tuple[float, float]:
-    """x and y of a block's middle."""
+    """Where a block's middle is: x and y."""
     column, row = BLOCKS[number]
     return column * (BLOCK_M[0] + ROAD_M), row * (BLOCK_M[1] + ROAD_M)
 

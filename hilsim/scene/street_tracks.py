@@ -52,7 +52,7 @@ class Loop:
 def loop_track(loop: Loop, share: float, origin_m: Vector, height_m: float = 0.0) -> PoseTrack:
     """Someone who is ``share`` (0 to 1) of a round's time ahead of the start."""
     keys = round(loop.length_m / _KEY_EVERY_M)
-    path_m: npt.NDArray[np.float64] = np.arange(keys) * (loop.length_m / keys)
+    path_m = np.arange(keys, dtype=np.float64) * (loop.length_m / keys)
     time_s, period_s = _times(loop, keys)
     order = np.argsort((time_s - share * period_s) % period_s, kind="stable")
     time_ns = np.rint(((time_s - share * period_s) % period_s)[order] * _NS_PER_S).astype(np.int64)
@@ -64,7 +64,7 @@ def loop_track(loop: Loop, share: float, origin_m: Vector, height_m: float = 0.0
 
 def _times(loop: Loop, keys: int) -> tuple[npt.NDArray[np.float64], float]:
     """When each of the evenly spaced keys is passed, and how long a round takes."""
-    path_m: npt.NDArray[np.float64] = (np.arange(keys * _FINE) + 0.5) * (loop.length_m / (keys * _FINE))
+    path_m = (np.arange(keys * _FINE, dtype=np.float64) + 0.5) * (loop.length_m / (keys * _FINE))
     share = np.clip(_from_corner(loop, (path_m + loop.start * loop.length_m) % loop.length_m) / loop.easing_m, 0.0, 1.0)
     speed = loop.corner_mps + (loop.speed_mps - loop.corner_mps) * share * share * (3.0 - 2.0 * share)
     spent_s = np.append(0.0, np.cumsum(loop.length_m / (keys * _FINE) / speed))
@@ -78,7 +78,7 @@ def _pieces(loop: Loop) -> list[tuple[float, float]]:
 
 
 def _along(loop: Loop, path_m: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """x, y and heading (radians) at each length along the loop."""
+    """East, north and heading (radians) at each length along the loop."""
     x, y, heading = np.zeros_like(path_m), np.zeros_like(path_m), np.zeros_like(path_m)
     begin, at = 0.0, np.array([0.0, -loop.half_y_m])
     for length, degrees in _pieces(loop):
