@@ -13,6 +13,7 @@ from hilsim.packets.velodyne_data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
 from hilsim.packets.velodyne_position import POSITION_PACKET_DTYPE, POSITION_PACKET_SIZE
 
 HOUR_US = 3_600_000_000
+GAP_CDEG = 400  # more than five times the largest step of azimuth between blocks
 
 
 def wrapped_step_us(stamps_us: npt.NDArray[np.int64], previous_us: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -51,6 +52,11 @@ class DataBlock:
     step_us: npt.NDArray[np.int64]
     knows_step: npt.NDArray[np.bool_]
     is_next: npt.NDArray[np.bool_]
+
+    @property
+    def has_gap(self) -> npt.NDArray[np.bool_]:
+        """``bool[n]``: azimuth leaps inside the packet, as across the part of the turn outside the field of view."""
+        return np.asarray((np.diff(self.azimuth, axis=1) % 36000 > GAP_CDEG).any(axis=1))
 
     @property
     def distance(self) -> npt.NDArray[np.uint16]:

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.conformance.blocks import HOUR_US, DataBlock
+from hilsim.conformance.blocks import GAP_CDEG, HOUR_US, DataBlock
 from hilsim.conformance.findings import FindingLog, Rule, Severity
 from hilsim.conformance.models import STEP_TOLERANCE_US
 
@@ -84,8 +84,8 @@ DRIFT = Rule(
 RULES = (RANGE, CONSTANT, CYCLE, STEP, JUMP, WRAP, ORDER, DUPLICATE, LOST, ROUNDING, RESIDUAL, DRIFT)
 
 _SHORTEST_FIT = 32
+_FEWEST_STEPS = 15
 _MOST_JUMPS = 2
-_FAR_AZIMUTH_CDEG = 400  # more than five times the largest step of azimuth between blocks
 
 
 class ClockTopic:
@@ -102,6 +102,7 @@ class ClockTopic:
         self.stray = 0
         self.wrong_cycle_us: float | None = None
         self.fitted_packets = 0
+        self._had_gap = False
         self._cycle_us = 0.0
         self._residual_square_sum = 0.0
         self._weight = 0.0
@@ -121,27 +122,29 @@ class ClockTopic:
         step = block.step_us[block.knows_step]
         if not len(step):
             return
-        cycle_us = self._settle_cycle(block, step)
+        cycle_us, doubt_us = self._settle_cycle(block, step)
         cycles = np.rint(block.step_us / cycle_us).astype(np.int64)
-        is_whole = np.abs(block.step_us - cycles * cycle_us) <= STEP_TOLERANCE_US + 3e-4 * np.abs(block.step_us)
-        spans_gap = _spans_gap(block)
-        is_bad = block.knows_step & ~is_whole & ~spans_gap
+        is_whole = np.abs(block.step_us - cycles * cycle_us) <= STEP_TOLERANCE_US + doubt_us * np.abs(cycles)
+        after_gap, after_leap = _follows_gap(block, had_gap=self._had_gap)
+        self._had_gap = bool(block.has_gap[-1])
+        is_bad = block.knows_step & ~is_whole & ~after_gap & ~after_leap
         self.steps += len(step)
         self.regular_steps += int((block.knows_step & is_whole & (cycles >= 1)).sum())
         self.duplicates += int((step == 0).sum())
         self.backward += int((step < -STEP_TOLERANCE_US).sum())
-        self.lost += int((cycles - 1)[block.knows_step & is_whole & (cycles > 1) & ~spans_gap].sum())
+        self.lost += int((cycles - 1)[block.knows_step & is_whole & (cycles > 1) & ~after_gap].sum())
         self._judge_bad(block, np.flatnonzero(is_bad), cycle_us, log)
         self._fit(block, cycles, block.knows_step & is_whole & (cycles >= 1), cycle_us)
 
-    def _settle_cycle(self, block: DataBlock, step: npt.NDArray[np.int64]) -> float:
-        """The cycle to judge steps by: the model's, or where packets plainly come at another one, that."""
+    def _settle_cycle(self, block: DataBlock, step: npt.NDArray[np.int64]) -> tuple[float, float]:
+        """The cycle to judge steps by, and how uncertain it is: the model's, or as the block's own steps have it."""
         median_us = float(np.median(step))
-        if len(step) < 15 or median_us < 50.0 or abs(median_us - block.cycle_us) <= max(STEP_TOLERANCE_US, 5e-4 * block.cycle_us):
-            return block.cycle_us
-        self.wrong_cycle_us = median_us
         typical = step[np.abs(step - median_us) < 3.0]
-        return float(np.mean(typical))
+        if len(typical) < _FEWEST_STEPS or median_us < 50.0:
+            return block.cycle_us, 3e-4 * block.cycle_us
+        if abs(median_us - block.cycle_us) > max(STEP_TOLERANCE_US, 5e-4 * block.cycle_us):
+            self.wrong_cycle_us = median_us
+        return float(np.mean(typical)), 2e-5 * block.cycle_us + 1.0 / len(typical)
 
     def _judge_bad(self, block: DataBlock, rows: npt.NDArray[np.int64], cycle_us: float, log: FindingLog) -> None:
         """Tell a stamp that is wrong by itself from a clock that was set, and a wrong hour's end from both."""
@@ -196,7 +199,7 @@ class ClockTopic:
         """Judge the whole."""
         if self.steps == 0:
             return
-        if self.duplicates > 0.5 * self.steps and self.steps >= 15:
+        if self.duplicates > 0.5 * self.steps and self.steps >= _FEWEST_STEPS:
             log.tell(CONSTANT, f"stamps must advance, got the same stamp as before in {self.duplicates} of {self.steps} packets")
             return
         self._conclude_steps(log)
@@ -238,14 +241,13 @@ class ClockTopic:
             log.tell(DRIFT, f"the packets' cycle is {ppm:+.1f} ppm off its nominal {self._cycle_us:.3f} us")
 
 
-def _spans_gap(block: DataBlock) -> npt.NDArray[np.bool_]:
-    """``bool[n]``: a field-of-view gap lies between a packet and the start of the one before, and the step is whole firing sequences."""
-    inside: npt.NDArray[np.bool_] = (np.diff(block.azimuth, axis=1) % 36000 > _FAR_AZIMUTH_CDEG).any(axis=1)
-    border = (block.azimuth[1:, 0] - block.azimuth[:-1, -1]) % 36000 > _FAR_AZIMUTH_CDEG
-    after_gap = np.ones(len(block.step_us), dtype=np.bool_)  # of the first packet's predecessor nothing is known here
-    after_gap[1:] = inside[:-1] | border
+def _follows_gap(block: DataBlock, *, had_gap: bool) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Two ``bool[n]``: a step of whole firing sequences after a packet with a gap inside, and the same with the gap at the border."""
+    after_gap = np.concatenate((np.array([had_gap]), block.has_gap[:-1]))
+    after_leap = np.zeros(len(block.step_us), dtype=np.bool_)
+    after_leap[1:] = (block.azimuth[1:, 0] - block.azimuth[:-1, -1]) % 36000 > GAP_CDEG
     sequence_us = block.model.sequence_ns / 1000.0
     sequences = np.rint(block.step_us / sequence_us)
     is_whole = np.abs(block.step_us - sequences * sequence_us) <= STEP_TOLERANCE_US + 1e-4 * np.abs(block.step_us)
-    spans: npt.NDArray[np.bool_] = after_gap & is_whole & (sequences > block.model.packet_sequences)
-    return spans
+    could_be = is_whole & (sequences > block.model.packet_sequences)
+    return after_gap & could_be, after_leap & could_be

@@ -68,9 +68,10 @@ class SpacingTopic:
         gap = np.diff(block.host_stamp_ns, prepend=last)
         self._last_host_ns = int(block.host_stamp_ns[-1])
         self._cycle_us = block.cycle_us
-        self._follow_clock(block, gap, block.knows_step)
+        is_near = block.is_next & ~block.has_gap  # a packet with a gap waits for the head to come round
+        self._follow_clock(block, gap, is_near)
         self._has_fractions |= bool((block.host_stamp_ns % 1_000_000).any())
-        near = gap[block.is_next]
+        near = gap[is_near]
         if not len(near):
             return
         self._gaps += np.bincount(np.clip(near // _BIN_NS, 0, _BINS - 1), minlength=_BINS)
@@ -80,10 +81,10 @@ class SpacingTopic:
         self._bursts += int((near < 250.0 * block.cycle_us).sum())
         self._far += int((np.abs(near - 1000.0 * block.cycle_us) > 150.0 * block.cycle_us).sum())
 
-    def _follow_clock(self, block: DataBlock, gap: npt.NDArray[np.int64], known: npt.NDArray[np.bool_]) -> None:
-        """Regress the host's time on the sensor's, block by block (Chan, Golub and LeVeque's updating of means)."""
-        sensor = self._sensor_ns + np.cumsum(np.where(known, block.step_us * 1000, 0))
-        host = self._host_ns + np.cumsum(np.where(known, gap, 0))
+    def _follow_clock(self, block: DataBlock, gap: npt.NDArray[np.int64], is_near: npt.NDArray[np.bool_]) -> None:
+        """Regress the host's time on the sensor's over neighbouring packets, block by block (Chan, Golub and LeVeque's updating of means)."""
+        sensor = self._sensor_ns + np.cumsum(np.where(is_near, block.step_us * 1000, 0))
+        host = self._host_ns + np.cumsum(np.where(is_near, gap, 0))
         self._sensor_ns, self._host_ns = int(sensor[-1]), int(host[-1])
         x, y = sensor * 1e-9, (host - sensor) * 1e-9
         count, mean_x, mean_y, spread, product = self._line

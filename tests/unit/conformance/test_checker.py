@@ -1,0 +1,181 @@
+import json
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from hilsim.conformance.checker import Checker, check
+from hilsim.conformance.report import render_text, to_json
+
+
+def test_feeding_in_pieces_gives_the_result_of_feeding_at_once(dual):
+    datagrams = dual.datagrams()
+    checker = Checker()
+    for start in range(0, len(datagrams), 37):
+        checker.feed(datagrams[start : start + 37])
+    assert to_json(checker.result()) == to_json(check(datagrams))
+
+
+def test_the_result_may_be_asked_for_between_feedings(single):
+    datagrams = single.datagrams()
+    checker = Checker()
+    checker.feed(datagrams[:300])
+    first = checker.result().sensors[0].summary.data_packets
+    checker.feed(datagrams[300:])
+    result = checker.result()
+    assert (0 < first < 300, result.sensors[0].summary.data_packets, result.passed) == (True, 700, True)
+
+
+def test_findings_about_single_packets_are_handed_out_once_while_feeding(streams, spoil):
+    def unflag(data):
+        data["blocks"]["flag"][3] = 0
+
+    nothing = {"position": np.zeros((0, 512), np.uint8), "position_host_ns": np.zeros(0, np.int64)}
+    datagrams = spoil(streams.vlp16(2500), unflag).change(**nothing).datagrams()
+    checker = Checker()
+    told = [finding.rule for start in range(0, len(datagrams), 500) for _, finding in checker.feed(datagrams[start : start + 500])]
+    assert told == ["data.flag"]
+
+
+def test_many_findings_of_a_rule_are_counted_but_few_are_kept(judge, single, spoil):
+    def unflag(data):
+        data["blocks"]["flag"] = 0xDDFF
+
+    (sensor,) = judge(spoil(single, unflag)).result.sensors
+    assert (sensor.counts["data.flag"], sum(finding.rule == "data.flag" for finding in sensor.findings)) == (700, 5)
+
+
+def test_sensors_are_told_apart_by_their_address(judge, single, spoil):
+    def unflag(data):
+        data["blocks"]["flag"][0] = 0
+
+    other = [type(d)(**{name: getattr(d, name) for name in d.__slots__} | {"source": "192.168.1.202"}) for d in spoil(single, unflag).datagrams()]
+    mixed = sorted([*single.datagrams(), *other], key=lambda datagram: datagram.host_stamp_ns)
+    results = {sensor.source: sensor.counts for sensor in judge(mixed).result.sensors}
+    assert results == {"192.168.1.201": {}, "192.168.1.202": {"data.flag": 1}}
+
+
+def test_datagrams_of_other_programs_are_counted_and_passed_over(judge, single):
+    datagrams = single.datagrams()
+    fields = {name: getattr(datagrams[0], name) for name in datagrams[0].__slots__}
+    stranger = type(datagrams[0])(**fields | {"source": "10.0.0.9", "destination_port": 53, "payload": b"query"})
+    result = judge([stranger, *datagrams]).result
+    assert (result.strangers, len(result.sensors), result.passed) == (1, 1, True)
+
+
+def test_other_datagrams_of_a_sensor_are_a_note(judge, single):
+    datagrams = single.datagrams()
+    fields = {name: getattr(datagrams[0], name) for name in datagrams[0].__slots__}
+    answer = type(datagrams[0])(**fields | {"source_port": 80, "destination_port": 50_000, "payload": b"answer"})
+    assert judge([*datagrams, answer]).notes == {"stream.other"}
+
+
+def test_another_destination_port_is_a_note(judge, single):
+    datagrams = [
+        type(d)(**{name: getattr(d, name) for name in d.__slots__} | {"destination_port": 2369 if d.source_port == 2368 else 8308, "link": None})
+        for d in single.datagrams()
+    ]
+    verdict = judge(datagrams)
+    assert (verdict.errors, verdict.notes) == (set(), {"header.destination_port"})
+
+
+def test_temperatures_in_position_packets_are_a_note(judge, single):
+    position = single.position.copy()
+    position[:, 187] = 41
+    assert judge(single.change(position=position)).notes == {"position.telemetry"}
+
+
+def test_a_packet_sent_twice_is_a_warning(judge, single):
+    datagrams = single.datagrams()
+    row = next(row for row, datagram in enumerate(datagrams[100:], start=100) if datagram.destination_port == 2368)
+    assert judge([*datagrams[:row], datagrams[row], *datagrams[row:]]).warnings == {"time.duplicate"}
+
+
+def test_unequal_bytes_in_empty_pairs_are_a_warning(judge, dual, spoil):
+    def change(data):
+        odd = data["blocks"]["records"][:, 1::2].copy()
+        odd["reflectivity"][odd["distance"] == 0] += 1
+        data["blocks"]["records"][:, 1::2] = odd
+
+    assert "dual.no_return" in judge(spoil(dual, change)).warnings
+
+
+def test_an_empty_stream_is_an_error():
+    result = check([])
+    assert (result.passed, render_text(result)) == (
+        False,
+        ["error   stream.none: no Velodyne data packets among 0 datagrams", "FAILED: 1 error, 0 warnings, 0 notes"],
+    )
+
+
+def test_a_stream_of_position_packets_alone_is_an_error_that_counts_them(judge, single):
+    verdict = judge(single.change(keep=np.zeros(len(single.data), dtype=bool)))
+    assert f"({len(single.position)} position packets)" in verdict.first("stream.none").message
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 15, 16, 17, 40])
+def test_short_streams_are_judged_by_what_they_can_tell(streams, judge, count):
+    assert judge(streams.vlp16(count)).errors == set()
+
+
+def test_noise_of_the_right_size_gives_findings_and_no_exception(streams, judge):
+    generator = np.random.default_rng(9)
+    data = generator.integers(0, 256, (1500, 1206), dtype=np.uint8).view(streams.PACKET)[:, 0]
+    position = generator.integers(0, 256, (100, 512), dtype=np.uint8)
+    host = np.arange(1500) * 1_000_000
+    stream = streams.Stream(data, host, position, np.arange(100) * 7_000_000, 1327.104)
+    assert {"data.flag", "factory.mode", "position.zero", "nmea.sentence"} <= judge(stream).errors
+
+
+def test_the_report_shows_a_finding_with_its_place(judge, single, spoil):
+    def unflag(data):
+        data["blocks"]["flag"][3, 7] = 0
+
+    lines = render_text(judge(spoil(single, unflag)).result)
+    assert any(
+        line.startswith("  error   data.flag: data block 7 must start") and "(packet 3, frame " in line and line.endswith("byte 700)")
+        for line in lines
+    )
+    assert lines[-1] == "FAILED: 1 error, 0 warnings, 0 notes"
+
+
+def test_the_report_counts_what_it_does_not_list(judge, single, spoil):
+    def unflag(data):
+        data["blocks"]["flag"] = 0xDDFF
+
+    assert "  error   data.flag: and 695 more" in render_text(judge(spoil(single, unflag)).result)
+
+
+def test_the_json_form_is_json_with_null_for_the_unknown(streams, judge):
+    form = json.loads(json.dumps(to_json(judge(streams.vlp16(1)).result), allow_nan=False))
+    summary = form["sensors"][0]["summary"]
+    assert (summary["cycle_us"], summary["model"], summary["data_packets"]) == (None, "VLP-16", 1)
+
+
+def test_figures_of_a_stream_are_those_it_was_made_with(judge, single):
+    (sensor,) = judge(single).result.sensors
+    summary = sensor.summary
+    np.testing.assert_allclose(summary.rate_rpm, 600.0, atol=0.2)
+    np.testing.assert_allclose(summary.cycle_us, 1327.104, rtol=1e-7)
+    np.testing.assert_allclose(summary.gap_sd_us, math.sqrt(2) * 5.0, rtol=0.1)
+    assert (summary.headers, summary.pps_states, summary.nmea_sentences) == ("sensor", (2,), 1)
+
+
+def test_memory_does_not_grow_with_the_stream(streams):
+    def datagrams(repeats):
+        block = streams.vlp16(1024, seed=3).datagrams()
+        for _ in range(repeats):
+            yield from block
+
+    def peak(repeats):
+        checker = Checker()
+        source = datagrams(repeats)
+        tracemalloc.start()
+        checker.feed(source)
+        checker.result()
+        size = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return size
+
+    assert peak(12) < 1.3 * peak(3)

@@ -1,0 +1,559 @@
+"""A synthetic stream spoiled in each way that lenient decoders accept: an error, of the right rule."""
+
+import numpy as np
+import pytest
+
+HOUR_US = 3_600_000_000
+CYCLE_NS = 1_327_104
+
+
+def ramp(data, step=39.813, first=0.0):
+    """An exact ramp in place of the encoder."""
+    index = np.arange(len(data) * 12).reshape(-1, 12)
+    data["blocks"]["azimuth"] = np.rint(first + index * step) % 36000
+
+
+def restamp(data, stamps):
+    data["stamp"] = np.asarray(stamps, dtype=np.int64) % (1 << 32)
+
+
+def test_a_faultless_stream_has_no_findings(judge, single):
+    assert judge(single).findings == []
+
+
+def test_a_faultless_dual_stream_has_no_findings(judge, dual):
+    assert judge(dual).findings == []
+
+
+@pytest.mark.parametrize("rpm", [300.0, 720.0, 900.0, 1200.0])
+def test_a_faultless_stream_at_another_speed_has_no_findings(streams, judge, rpm):
+    assert judge(streams.vlp16(rpm=rpm)).findings == []
+
+
+def test_a_faultless_stream_across_the_hour_has_no_findings(streams, judge):
+    assert (
+        judge(
+            streams.vlp16(start_us=HOUR_US - 400_000, seed=2).change(position=np.zeros((0, 512), np.uint8), position_host_ns=np.zeros(0, np.int64))
+        ).findings
+        == []
+    )
+
+
+# time
+
+
+def test_rounded_steps_added_up_are_an_error(judge, single, spoil):
+    verdict = judge(spoil(single, lambda data: restamp(data, 1_082_000_000 + 1327 * np.arange(len(data)))))
+    assert "time.rounding" in verdict.errors
+
+
+@pytest.mark.parametrize("step", [663, 664])
+def test_rounded_dual_steps_added_up_are_an_error(judge, dual, spoil, step):
+    verdict = judge(spoil(dual, lambda data: restamp(data, 1_082_000_000 + step * np.arange(len(data)))))
+    assert verdict.errors & {"time.rounding", "time.cycle"}
+
+
+def test_the_time_of_sending_as_stamp_is_an_error(judge, single, spoil):
+    noise = np.random.default_rng(3).normal(0, 14, len(single.data))
+    verdict = judge(spoil(single, lambda data: restamp(data, data["stamp"] + noise)))
+    assert "time.step" in verdict.errors
+
+
+def test_stamps_with_a_few_microseconds_of_noise_are_an_error(judge, single, spoil):
+    noise = np.random.default_rng(3).normal(0, 2.2, len(single.data))
+    verdict = judge(spoil(single, lambda data: restamp(data, data["stamp"] + noise)))
+    assert verdict.errors & {"time.residual", "time.step"}
+
+
+def test_a_steered_clock_is_a_warning(streams, judge, single, spoil):
+    verdict = judge(spoil(single, lambda data: restamp(data, streams.stamps_us(len(data), 1_327_286, 1_082_000_000))))
+    assert (verdict.errors, "time.drift" in verdict.warnings) == (set(), True)
+
+
+def test_stamps_of_the_packets_end_are_an_error_where_position_packets_tell(judge, single, spoil):
+    assert "position.lead" in judge(spoil(single, lambda data: restamp(data, data["stamp"] + 1327))).errors
+
+
+def test_unix_time_as_stamp_is_an_error(judge, single, spoil):
+    verdict = judge(spoil(single, lambda data: restamp(data, data["stamp"].astype(np.int64) + 3_100_000_000)))
+    assert "the stamp must be below 3,600,000,000, got 4,182,000,000" in verdict.first("time.range").message
+    assert "time.range" in verdict.errors
+
+
+def test_a_stamp_that_starts_again_at_zero_with_the_hour_is_an_error(streams, judge, spoil):
+    stream = streams.vlp16(start_us=HOUR_US - 400_000)
+
+    def restart(data):
+        after = data["stamp"] < 1_000_000_000
+        data["stamp"][after] -= data["stamp"][after][0]
+
+    assert "time.wrap" in judge(spoil(stream, restart)).errors
+
+
+def test_one_wrong_stamp_is_an_error_at_its_packet(judge, single, spoil):
+    def shift(data):
+        data["stamp"][100] += 50
+
+    verdict = judge(spoil(single, shift))
+    finding = verdict.first("time.step")
+    assert ("time.step" in verdict.errors, finding.place.packet_index, finding.place.byte_offset) == (True, 100, 1200)
+
+
+def test_a_clock_set_once_is_a_warning(judge, single, spoil):
+    def step(data):
+        data["stamp"][300:] += 123_456
+
+    verdict = judge(spoil(single, step).change(position=np.zeros((0, 512), np.uint8), position_host_ns=np.zeros(0, np.int64)))
+    assert (verdict.errors, verdict.warnings) == (set(), {"time.jump"})
+
+
+def test_a_clock_set_again_and_again_is_an_error(judge, single, spoil):
+    def steps(data):
+        for row in range(50, 700, 75):
+            data["stamp"][row:] += 40
+
+    assert "time.step" in judge(spoil(single, steps)).errors
+
+
+def test_lost_packets_are_a_warning_with_their_number(judge, single):
+    keep = np.full(len(single.data), fill_value=True)
+    keep[[50, 51, 52, 300]] = False
+    verdict = judge(single.change(keep=keep))
+    assert (verdict.errors, verdict.result.sensors[0].summary.lost_packets) == (set(), 4)
+    assert "time.lost" in verdict.warnings
+
+
+def test_packets_out_of_order_are_a_warning_when_rare(judge, single):
+    host = single.data_host_ns.copy()
+    host[[200, 201]] = host[[201, 200]]
+    verdict = judge(single.change(data_host_ns=host, live=True))
+    assert "time.order" in verdict.warnings
+
+
+def test_packets_out_of_order_are_an_error_when_frequent(judge, single):
+    host = single.data_host_ns.copy().reshape(-1, 2)[:, ::-1].ravel()
+    assert "time.order" in judge(single.change(data_host_ns=host, live=True)).errors
+
+
+# azimuth
+
+
+def test_an_exact_ramp_is_an_error(judge, single, spoil):
+    assert "azimuth.ramp" in judge(spoil(single, ramp)).errors
+
+
+def test_a_ramp_that_changes_its_speed_slowly_is_still_an_error(judge, single, spoil):
+    def breathe(data):
+        index = np.arange(len(data) * 12)
+        data["blocks"]["azimuth"] = np.rint((index * 39.813 + 60 * np.sin(index / 300)) % 35999).reshape(-1, 12)
+
+    assert "azimuth.ramp" in judge(spoil(single, breathe)).errors
+
+
+def test_azimuth_on_a_coarse_grid_is_an_error(judge, single, spoil):
+    def quantise(data):
+        data["blocks"]["azimuth"] = data["blocks"]["azimuth"] // 10 * 10
+
+    assert "azimuth.grid" in judge(spoil(single, quantise)).errors
+
+
+def turns_from_zero(data):
+    """Every turn starts at 0 and has 900 blocks (75 packets), with noise elsewhere."""
+    index = np.arange(len(data) * 12)
+    noise = np.where(index % 900 == 0, 0, np.rint(np.random.default_rng(1).normal(0, 0.6, len(index))))
+    data["blocks"]["azimuth"] = ((index % 900) * 40 + noise).reshape(-1, 12)
+
+
+def test_turns_that_always_start_at_zero_are_an_error(judge, single, spoil):
+    assert "azimuth.start" in judge(spoil(single, turns_from_zero)).errors
+
+
+def test_a_whole_number_of_packets_a_turn_is_an_error(judge, single, spoil):
+    assert "azimuth.turn" in judge(spoil(single, turns_from_zero)).errors
+
+
+def test_a_leap_of_azimuth_at_every_packet_is_an_error(judge, single, spoil):
+    def leap(data):
+        data["blocks"]["azimuth"] = (data["blocks"]["azimuth"] + 7 * np.arange(len(data))[:, None]) % 36000
+
+    assert "azimuth.border" in judge(spoil(single, leap)).errors
+
+
+def test_a_head_turning_backwards_is_an_error(judge, single, spoil):
+    def reverse(data):
+        data["blocks"]["azimuth"] = 35999 - data["blocks"]["azimuth"]
+
+    assert "azimuth.order" in judge(spoil(single, reverse)).errors
+
+
+def test_one_azimuth_that_steps_back_is_an_error_at_its_block(judge, single, spoil):
+    def step_back(data):
+        data["blocks"]["azimuth"][5, 7] = data["blocks"]["azimuth"][5, 6] - 3
+
+    finding = judge(spoil(single, step_back)).first("azimuth.order")
+    assert (finding.place.packet_index, finding.place.byte_offset) == (5, 702)
+
+
+def test_noise_on_the_speed_instead_of_the_angle_is_a_warning(judge, single, spoil):
+    def integrate(data):
+        step = 39.813 + np.random.default_rng(2).normal(0, 0.8, len(data) * 12)
+        data["blocks"]["azimuth"] = np.rint(np.cumsum(step)).reshape(-1, 12) % 36000
+
+    assert "azimuth.noise" in judge(spoil(single, integrate)).warnings
+
+
+def test_a_speed_no_sensor_has_is_a_warning(streams, judge):
+    assert "azimuth.rate" in judge(streams.vlp16(rpm=1500.0)).warnings
+
+
+# dual return
+
+
+def test_swapped_pairs_are_an_error(judge, dual, spoil):
+    def swap(data):
+        even, odd = data["blocks"]["records"][:, ::2].copy(), data["blocks"]["records"][:, 1::2].copy()
+        data["blocks"]["records"][:, ::2], data["blocks"]["records"][:, 1::2] = odd, even
+
+    assert "dual.order" in judge(spoil(dual, swap)).errors
+
+
+def test_an_empty_odd_block_for_single_returns_is_an_error(judge, dual, spoil):
+    def clear(data):
+        records = data["blocks"]["records"]
+        same = records[:, ::2] == records[:, 1::2]
+        odd = records[:, 1::2].copy()
+        odd["distance"][same] = 0
+        records[:, 1::2] = odd
+
+    assert "dual.copy" in judge(spoil(dual, clear)).errors
+
+
+def test_strongest_in_the_odd_block_even_where_it_is_the_last_is_an_error(judge, dual, spoil):
+    def favour(data):
+        records = data["blocks"]["records"]
+        even, odd = records[:, ::2].copy(), records[:, 1::2].copy()
+        differ = even["distance"] != odd["distance"]
+        odd["reflectivity"][differ] = np.maximum(odd["reflectivity"], even["reflectivity"])[differ]
+        records[:, 1::2] = odd
+
+    assert "dual.second_strongest" in judge(spoil(dual, favour)).errors
+
+
+def test_returns_closer_than_a_metre_are_an_error(judge, dual, spoil):
+    def approach(data):
+        records = data["blocks"]["records"]
+        even, odd = records[:, ::2].copy(), records[:, 1::2]
+        apart = even["distance"].astype(np.int64) - odd["distance"]
+        even["distance"] = odd["distance"] + np.minimum(apart, 200 + apart // 20)
+        records[:, ::2] = even
+
+    assert "dual.separation" in judge(spoil(dual, approach)).errors
+
+
+def test_dual_packets_at_the_single_rate_are_an_error(judge, dual, spoil):
+    def slow(data):
+        restamp(data, 1_082_000_000 + np.arange(len(data)) * CYCLE_NS // 1000)
+
+    assert "time.cycle" in judge(spoil(dual, slow).change(live=True)).errors
+
+
+def test_twelve_azimuths_in_a_dual_packet_are_an_error(judge, single, spoil):
+    def say_dual(data):
+        data["mode"] = 0x39
+
+    assert "factory.mode" in judge(spoil(single, say_dual)).errors
+
+
+def test_one_unequal_pair_of_azimuths_is_an_error_at_its_block(judge, dual, spoil):
+    def differ(data):
+        data["blocks"]["azimuth"][9, 5] += 1
+
+    finding = judge(spoil(dual, differ)).first("dual.azimuth")
+    assert (finding.place.packet_index, finding.place.byte_offset) == (9, 502)
+
+
+# distances and reflectivities
+
+
+def set_distance(function):
+    def change(data):
+        distance = data["blocks"]["records"]["distance"]
+        data["blocks"]["records"]["distance"] = np.where(distance > 0, function(distance.astype(np.int64)), 0)
+
+    return change
+
+
+def centimetres(raw):
+    return raw // 5 * 5
+
+
+def far_misses(data):
+    distance = data["blocks"]["records"]["distance"]
+    data["blocks"]["records"]["distance"] = np.where(distance == 0, 50_000, np.where(distance % 2, distance, 50_000))
+
+
+def blank_sector(data):
+    outside = data["blocks"]["azimuth"] > 30_000
+    data["blocks"]["records"]["distance"][outside] = 0
+    data["blocks"]["records"]["reflectivity"][outside] = 0
+
+
+def copy_first_firing(data):
+    data["blocks"]["records"][:, :, 16:] = data["blocks"]["records"][:, :, :16]
+
+
+def sort_records(data):
+    order = [*range(0, 16, 2), *range(1, 16, 2)]
+    data["blocks"]["records"][:, :, :16] = data["blocks"]["records"][:, :, :16][:, :, order]
+    data["blocks"]["records"][:, :, 16:] = data["blocks"]["records"][:, :, 16:][:, :, order]
+
+
+def fill_reflectivity(value):
+    def change(data):
+        has = data["blocks"]["records"]["distance"] > 0
+        data["blocks"]["records"]["reflectivity"][has] = value
+
+    return change
+
+
+def empty_reflectivity(value):
+    def change(data):
+        empty = data["blocks"]["records"]["distance"] == 0
+        data["blocks"]["records"]["reflectivity"][empty] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (set_distance(lambda raw: raw // 2 * 2), "returns.even"),
+        (set_distance(centimetres), "returns.grid"),
+        (set_distance(lambda raw: raw // 20 + 100), "returns.minimum"),
+        (set_distance(lambda raw: np.minimum(raw * 12, 65535)), "returns.maximum"),
+        (far_misses, "returns.repeated"),
+        (empty_reflectivity(0), "returns.no_return"),
+        (fill_reflectivity(255), "returns.reflectivity"),
+        (blank_sector, "returns.blank"),
+        (copy_first_firing, "returns.second_firing"),
+        (sort_records, "returns.laser_order"),
+    ],
+    ids=[
+        "even distances",
+        "centimetres",
+        "too near",
+        "too far",
+        "a far distance for a miss",
+        "silent empty records",
+        "one reflectivity",
+        "zeros outside the field of view",
+        "second firing copied",
+        "sorted by elevation",
+    ],
+)
+def test_spoiled_records_are_an_error(judge, single, spoil, change, rule):
+    assert rule in judge(spoil(single, change)).errors
+
+
+def test_one_noise_floor_for_all_lasers_is_a_warning(judge, single, spoil):
+    assert "returns.baseline" in judge(spoil(single, empty_reflectivity(7))).warnings
+
+
+def test_mostly_retroreflectors_are_a_warning(judge, single, spoil):
+    def raise_all(data):
+        data["blocks"]["records"]["reflectivity"] += 120
+
+    assert "returns.reflectivity" in judge(spoil(single, raise_all)).warnings
+
+
+# field of view and partial packets
+
+
+def test_a_field_of_view_with_joined_blocks_has_no_findings(streams, judge):
+    stream = streams.vlp16(3000)
+    inside = (stream.data["blocks"]["azimuth"] < 9090) | (stream.data["blocks"]["azimuth"] > 27_010)
+    rows, columns = np.nonzero(inside)
+    count = len(rows) // 12
+    rows, columns = rows[: count * 12].reshape(-1, 12), columns[: count * 12].reshape(-1, 12)
+    data = np.zeros(count, dtype=stream.data.dtype)
+    data["blocks"] = stream.data["blocks"][rows, columns]
+    exact_ns = 1_082_000_000_000 + 417 + (rows[:, 0] * 12 + columns[:, 0]).astype(np.int64) * 110_592
+    data["stamp"], data["mode"], data["product"] = exact_ns // 1000, 0x37, 0x22
+    host = 1_700_000_000_000_000_000 + (rows[:, -1] * 12 + columns[:, -1]).astype(np.int64) * 110_592
+    empty = {"position": np.zeros((0, 512), np.uint8), "position_host_ns": np.zeros(0, np.int64)}
+    verdict = judge(stream.change(data=data, data_host_ns=host, **empty))
+    assert verdict.findings == []
+    assert verdict.result.sensors[0].summary.field_of_view_gaps > 30
+
+
+def test_a_short_packet_is_an_error(judge, single):
+    datagrams = single.datagrams()
+    cut = datagrams[50]
+    datagrams[50] = type(cut)(**{name: getattr(cut, name) for name in cut.__slots__} | {"payload": cut.payload[:606]})
+    verdict = judge(datagrams)
+    assert "data.size" in verdict.errors
+    assert verdict.first("data.size").message == "a data packet must be 1206 bytes, got 606"
+
+
+# position packets
+
+
+def test_position_packets_on_the_data_packets_beat_are_an_error(streams, judge, single):
+    every = single.data["stamp"][13::14].astype(np.int64) + 1400
+    host = single.data_host_ns[13::14] + 300_000
+    assert "position.locked" in judge(single.change(position=streams.position_packets(every), position_host_ns=host)).errors
+
+
+def test_position_packets_with_the_last_data_stamp_are_an_error(streams, judge, single):
+    index = np.searchsorted(single.data_host_ns, single.position_host_ns) - 1
+    stamps = single.data["stamp"][np.maximum(index, 0)].astype(np.int64)
+    assert "position.copied" in judge(single.change(position=streams.position_packets(stamps))).errors
+
+
+def test_position_packets_of_another_clock_are_an_error(streams, judge, single):
+    stamps = single.position[:, 198:202].copy().view("<u4")[:, 0].astype(np.int64) + 700_000
+    assert "position.clock" in judge(single.change(position=streams.position_packets(stamps))).errors
+
+
+def test_position_packets_doubled_in_dual_mode_are_an_error(streams, judge, dual):
+    span_us = len(dual.data) * dual.cycle_us
+    stamps = (1_082_000_000 + np.arange(3000, span_us, 1e6 / 107.6)).astype(np.int64)
+    host = dual.data_host_ns[0] + (stamps - 1_082_000_000) * 1000 - 300_000
+    assert "position.rate" in judge(dual.change(position=streams.position_packets(stamps), position_host_ns=host)).errors
+
+
+def test_a_sentence_far_from_the_stamp_is_a_warning(streams, judge):
+    assert "nmea.time" in judge(streams.vlp16(start_us=1_090_000_000)).warnings
+
+
+def test_a_sentence_with_a_wrong_field_is_an_error(streams, judge, single):
+    body = streams.SENTENCE[:-5].replace(b"210116", b"219916")
+    checksum = int(np.bitwise_xor.reduce(np.frombuffer(body[1:], dtype=np.uint8)))
+    sentence = body + b"*%02X\r\n" % checksum
+    stamps = single.position[:, 198:202].copy().view("<u4")[:, 0].astype(np.int64)
+    assert "nmea.fields" in judge(single.change(position=streams.position_packets(stamps, sentence=sentence))).errors
+
+
+def test_a_position_packet_of_another_size_is_an_error(judge, single):
+    datagrams = single.datagrams()
+    row = next(row for row, datagram in enumerate(datagrams) if datagram.destination_port == 8308)
+    cut = datagrams[row]
+    datagrams[row] = type(cut)(**{name: getattr(cut, name) for name in cut.__slots__} | {"payload": cut.payload[:500]})
+    assert "position.size" in judge(datagrams).errors
+
+
+# headers and arrival
+
+
+def test_an_ordinary_sockets_headers_are_errors(judge, single):
+    head = {"ttl": 64, "identification": lambda k: 31_000 + k, "checksum": True}
+    verdict = judge(single.change(head=head, source_port=45_678))
+    assert {"header.ttl", "header.identification", "header.source_port"} <= verdict.errors
+    assert "header.udp_checksum" in verdict.warnings
+
+
+@pytest.mark.parametrize(
+    ("field", "rule"),
+    [
+        ({"flags": 0}, "header.fragment"),
+        ({"mac": "020000000001"}, "header.mac"),
+        ({"ip_checksum": 0x1234}, "header.ip"),
+        ({"ttl": 254}, "header.ttl"),
+    ],
+)
+def test_one_wrong_header_field_is_the_only_error(judge, single, field, rule):
+    assert judge(single.change(head=field)).errors == {rule}
+
+
+@pytest.mark.parametrize(
+    ("field", "rule"),
+    [
+        ({"checksum": False}, "header.udp_checksum"),
+        ({"ttl": 255}, "header.ttl"),
+        ({"identification": 0}, "header.identification"),
+        ({"flags": 0x4000}, "header.fragment"),
+    ],
+)
+def test_position_packets_with_the_data_packets_headers_are_an_error(judge, single, field, rule):
+    assert judge(single.change(position_head=field)).errors == {rule}
+
+
+def test_loopback_headers_are_a_note(judge, single):
+    datagrams = [
+        type(d)(**{name: getattr(d, name) for name in d.__slots__} | {"link": bytes(12) + d.link[12:22] + b"\x40" + d.link[23:]})
+        for d in single.datagrams()
+    ]
+    verdict = judge(datagrams)
+    assert (verdict.errors, verdict.notes) == (set(), {"header.own"})
+
+
+def test_datagrams_of_a_socket_are_judged_without_headers(judge, single):
+    verdict = judge(single.change(live=True))
+    assert (verdict.findings, verdict.result.sensors[0].summary.headers) == ([], "none")
+
+
+def arrive_at_ticks(stream, tick_ns):
+    host = stream.data_host_ns
+    return stream.change(data_host_ns=-(-host // tick_ns) * tick_ns + 123 + 3000 * (np.arange(len(host)) % 64), live=True)
+
+
+def test_bursts_at_the_ticks_of_a_slow_timer_are_an_error(judge, single):
+    assert "spacing.burst" in judge(arrive_at_ticks(single, 10_000_000)).errors
+
+
+def test_packets_at_millisecond_ticks_are_an_error(judge, single):
+    assert "spacing.tick" in judge(arrive_at_ticks(single, 1_000_000)).errors
+
+
+def test_capture_times_of_whole_milliseconds_are_a_note(judge, single):
+    verdict = judge(single.change(data_host_ns=single.data_host_ns // 1_000_000 * 1_000_000))
+    assert (verdict.errors, "spacing.rewritten" in verdict.notes) == (set(), True)
+
+
+def test_a_replay_at_another_speed_is_an_error(judge, single):
+    start = single.data_host_ns[0]
+    empty = {"position": np.zeros((0, 512), np.uint8), "position_host_ns": np.zeros(0, np.int64)}
+    verdict = judge(single.change(data_host_ns=start + (single.data_host_ns - start) * 11 // 10, **empty))
+    assert "spacing.rate" in verdict.errors
+
+
+def test_arrival_scattered_by_a_busy_host_is_a_warning(judge, single):
+    noise = np.random.default_rng(4).normal(0, 180_000, len(single.data)).astype(np.int64)
+    verdict = judge(single.change(data_host_ns=np.sort(single.data_host_ns + noise), live=True))
+    assert (verdict.errors & {"spacing.burst", "spacing.tick"}, "spacing.jitter" in verdict.warnings) == (set(), True)
+
+
+# factory bytes over time
+
+
+def test_a_changing_product_is_an_error(judge, single, spoil):
+    def change(data):
+        data["product"][350:] = 0x24
+
+    assert "factory.changed" in judge(spoil(single, change)).errors
+
+
+def test_a_return_mode_set_once_is_a_warning(judge, single, spoil):
+    def change(data):
+        data["mode"][350:] = 0x38
+
+    verdict = judge(spoil(single, change))
+    assert (verdict.errors, verdict.warnings) == (set(), {"factory.changed"})
+
+
+def test_a_flickering_return_mode_is_an_error(judge, single, spoil):
+    def change(data):
+        data["mode"][::50] = 0x38
+
+    assert "factory.changed" in judge(spoil(single, change)).errors
+
+
+def test_a_wrong_flag_is_an_error_at_its_block(judge, single, spoil):
+    def change(data):
+        data["blocks"]["flag"][3, 7] = 0
+
+    verdict = judge(spoil(single, change))
+    finding = verdict.first("data.flag")
+    assert verdict.errors == {"data.flag"}
+    assert (finding.place.packet_index, finding.place.byte_offset) == (3, 700)
+    assert finding.message == "data block 7 must start with flag 0xeeff, got 0x0000 (1 of 12 blocks)"
