@@ -122,7 +122,7 @@ class HeadersTopic:
         if self.origin is not Origin.SENSOR:
             return
         plain = [row for row, datagram in enumerate(datagrams) if datagram.link is not None and datagram.link[-28:-27] == b"\x45"]
-        odd = [row for row in range(len(datagrams)) if row not in set(plain)]
+        odd = sorted(set(range(len(datagrams))) - set(plain))
         self._count(SHAPE, odd, lambda _: "IPv4 options", places)
         if not plain:
             return

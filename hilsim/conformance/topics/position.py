@@ -27,7 +27,13 @@ PPS = Rule(
     source="manual 63-9483 page 59; manual 63-9243 page 124",
 )
 RANGE = Rule(id="position.range", severity=Severity.ERROR, holds="the stamp is 0 to 3,599,999,999 us past the hour", source="manual 63-9243 page 60")
-ORDER = Rule(id="position.order", severity=Severity.ERROR, holds="stamps only grow", packets=2, source=_CAPTURES)
+ORDER = Rule(
+    id="position.order",
+    severity=Severity.ERROR,
+    holds="stamps grow: none is earlier than the one before, and hardly any is the same",
+    packets=2,
+    source=_CAPTURES,
+)
 CLOCK = Rule(
     id="position.clock",
     severity=Severity.ERROR,
@@ -91,6 +97,7 @@ class PositionTopic:
         self._telemetry = 0
         self._locked_silent = 0
         self._copied = 0
+        self._same = 0
         self._span_us = 0
         self._last_us: int | None = None
         self._leads: list[int] = []
@@ -146,17 +153,20 @@ class PositionTopic:
             self._span_us += int(step[0])
         log.tell_each(
             ORDER,
-            np.flatnonzero(step <= 0).tolist(),
-            lambda row: f"the stamp must be later than the one before, got a step of {step[row]} us",
+            np.flatnonzero(step < 0).tolist(),
+            lambda row: f"the stamp must not be earlier than the one before, got a step of {step[row]} us",
             lambda row: block.place(row, 198),
         )
         self._span_us += int(step[1:].sum())
+        self._same += int((step == 0).sum())
         self._last_us = int(stamps[-1])
 
     def conclude(self, log: FindingLog) -> None:
         """Judge the whole."""
         if self._telemetry:
             log.tell(TELEMETRY, f"{self._telemetry} of {self.packets} packets carry a temperature, as firmware since 2018 does")
+        if self._same > 0.02 * self.packets:
+            log.tell(ORDER, f"stamps must grow, got the same stamp as before in {self._same} of {self.packets} packets")
         if self._locked_silent:
             log.tell(PPS, f"PPS is locked without a sentence in {self._locked_silent} of {self.packets} packets", severity=Severity.WARNING)
         if self._model is HDL_32E and self.packets >= IMU.packets and not self._imu:

@@ -24,11 +24,11 @@ An **error** is something no real sensor does, a **warning** is unusual or was s
 Where a line names a milder case in brackets, that case gets the severity named there.
 *Packets* is how many of the kind the rule needs before it speaks; rules that need more than one are reported once for the whole stream.
 
-This page is written by `hilsim.conformance.rulebook.render_rules`; `tests/unit/conformance/test_rulebook.py` says how to renew it.
+This page is written by `make docs`.
 """
 
 
-def render_rules() -> str:
+def rules_reference() -> str:
     """The rules as a page of Markdown, a table a topic."""
     parts = [_INTRODUCTION]
     for title, rules in TOPICS:
