@@ -10,13 +10,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from hilsim._jit import kernel
+
 _WORD_SIZE = 8
-_PAUSE_INSTRUCTION = {"x86_64": "pause", "aarch64": "yield"}.get(platform.machine(), "")
+_MACHINE = platform.machine()
+_INT = ir.IntType(32)
+_YIELD_HINT = 1  # of Arm's HINT instruction
 
 
 def _is_word_array(array: Any, index: Any) -> bool:
@@ -55,8 +61,11 @@ def _store_release(_typing: Any, array: Any, index: Any, value: Any) -> Any:
 
 def _pause(_typing: Any) -> Any:
     def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
-        if _PAUSE_INSTRUCTION:
-            builder.asm(ir.FunctionType(ir.VoidType(), []), _PAUSE_INSTRUCTION, "~{memory}", [], side_effect=True)
+        if _MACHINE == "x86_64":
+            builder.call(cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), []), "llvm.x86.sse2.pause"), [])
+        elif _MACHINE == "aarch64":
+            hint = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [_INT]), "llvm.aarch64.hint")
+            builder.call(hint, [_INT(_YIELD_HINT)])
         return context.get_dummy_value()
 
     return types.void(), generate
@@ -84,3 +93,9 @@ store_release: Callable[[Any, tuple[int, ...], int], None] = intrinsic(_store_re
 
 pause: Callable[[], None] = intrinsic(_pause) if _compiled else _plain_pause
 """Tells the CPU that a loop is spinning (x86 ``pause``, arm64 ``yield``), which leaves the core's other hyper-thread its time."""
+
+
+@kernel
+def publish(words: npt.NDArray[np.int64], index: int, value: int) -> None:
+    """``store_release`` into ``int64[n]`` for Python code, which has no atomics of its own."""
+    store_release(words, (index,), value)

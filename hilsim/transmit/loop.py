@@ -1,0 +1,177 @@
+"""The sending loop: merges every flow's ring by deadline and hands each datagram to the kernel at its instant; no GIL, no Python object.
+
+Deadlines are absolute, so errors do not add up. The loop never sends early: it reads the clock after waking and compares. Its waits are cut
+into turns of at most 0.9 ms: it then sees the stop flag, changes of the flow table, and datagrams that were put into empty rings.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.transmit.atomics import load_acquire, pause, store_release
+from hilsim.transmit.flow_table import FlowTable
+from hilsim.transmit.libc import monotonic_ns, send_datagram, sleep_until
+from hilsim.transmit.ring import Rings
+from hilsim.transmit.statistics import ERRNOS, Counter, LoopStatistics, bin_index
+
+TURN_NS = 900_000
+"""The longest wait between two looks at the stop flag. A turn costs some 5 us: half a per cent of a core while nothing is to be sent."""
+
+_LAST_STRETCH_NS = 100_000  # no turn begins this shortly before a deadline, where it would only cost
+_NOTHING = np.iinfo(np.int64).max
+
+
+class LatePolicy(IntEnum):
+    """What happens to a datagram that is later than the limit."""
+
+    SKIP = 0
+    SEND = 1
+    STOP = 2
+
+
+class LoopEnd(IntEnum):
+    """Why the loop ended."""
+
+    STOPPED = 0
+    """It was told to."""
+    TOO_LATE = 1
+    """A datagram was later than the limit, and the policy is ``STOP``."""
+
+
+class LoopSettings(NamedTuple):
+    """What the loop is told once.
+
+    Attributes:
+        spin_ns: Time before each deadline that is spent awake.
+        late_limit_ns: When a datagram is late.
+        late_policy: A ``LatePolicy``.
+    """
+
+    spin_ns: int
+    late_limit_ns: int
+    late_policy: int
+
+
+@kernel
+def _refresh_flow(
+    rings: Rings, statistics: LoopStatistics, flow: int, now_ns: int, next_ns: npt.NDArray[np.int64], starved: npt.NDArray[np.int64]
+) -> None:
+    """Look into the ring of a flow of which no next deadline is known."""
+    head = rings.head[flow, 0]
+    if load_acquire(rings.tail, (flow, 0)) == head:
+        starved[flow] = 1
+        return
+    next_ns[flow] = rings.deadline_ns[flow, head % rings.deadline_ns.shape[1]]
+    if starved[flow] != 0 and next_ns[flow] <= now_ns:
+        statistics.counters[flow, Counter.UNDERRUN] += 1
+    starved[flow] = 0
+
+
+@kernel
+def _earliest_flow(
+    rings: Rings, table: FlowTable, statistics: LoopStatistics, now_ns: int, next_ns: npt.NDArray[np.int64], starved: npt.NDArray[np.int64]
+) -> int:
+    """The active flow whose next deadline is the earliest; -1 when no ring holds anything."""
+    chosen = -1
+    earliest_ns = _NOTHING
+    for flow in range(next_ns.size):
+        if load_acquire(table.active, (flow,)) == 0:
+            next_ns[flow] = _NOTHING
+            starved[flow] = 0
+            continue
+        if next_ns[flow] == _NOTHING:
+            _refresh_flow(rings, statistics, flow, now_ns, next_ns, starved)
+        if next_ns[flow] < earliest_ns:
+            chosen = flow
+            earliest_ns = next_ns[flow]
+    return chosen
+
+
+@kernel
+def _record_send(statistics: LoopStatistics, flow: int, sent_ns: int, deadline_ns: int, pose_ns: int, size: int) -> None:
+    counters = statistics.counters[flow]
+    lateness_ns = sent_ns - deadline_ns
+    if lateness_ns < 0:
+        counters[Counter.EARLY] += 1
+    statistics.lateness[flow, bin_index(lateness_ns)] += 1
+    counters[Counter.LATENESS_SUM_NS] += lateness_ns
+    counters[Counter.LATENESS_MAX_NS] = max(counters[Counter.LATENESS_MAX_NS], lateness_ns)
+    if counters[Counter.LAST_SEND_NS] != 0:
+        error_ns = abs((sent_ns - counters[Counter.LAST_SEND_NS]) - (deadline_ns - counters[Counter.LAST_DEADLINE_NS]))
+        statistics.interval_error[flow, bin_index(error_ns)] += 1
+        counters[Counter.INTERVAL_ERROR_SUM_NS] += error_ns
+    if pose_ns != 0:
+        statistics.pose_latency[flow, bin_index(sent_ns - pose_ns)] += 1
+        counters[Counter.POSE_LATENCY_SUM_NS] += sent_ns - pose_ns
+    counters[Counter.LAST_SEND_NS] = sent_ns
+    counters[Counter.LAST_DEADLINE_NS] = deadline_ns
+    counters[Counter.BYTES] += size
+    counters[Counter.PACKETS] += 1
+
+
+@kernel
+def _send(rings: Rings, table: FlowTable, statistics: LoopStatistics, flow: int, slot: int) -> None:
+    target = load_acquire(table.selected, (flow,))
+    size = rings.size[flow, slot]
+    payload = rings.payload.ctypes.data + (flow * rings.payload.shape[1] + slot) * rings.payload.shape[2]
+    address = table.address.ctypes.data + (2 * flow + target) * table.address.shape[2]
+    result = send_datagram(table.descriptor[flow, target], payload, size, address, table.address_size[flow, target])
+    sent_ns = monotonic_ns()
+    if result < 0:
+        number = -result
+        statistics.counters[flow, Counter.SEND_ERROR] += 1
+        statistics.send_errors[flow, number if number < ERRNOS else 0] += 1
+        return
+    _record_send(statistics, flow, sent_ns, rings.deadline_ns[flow, slot], rings.pose_ns[flow, slot], size)
+
+
+@kernel
+def send_loop(rings: Rings, table: FlowTable, statistics: LoopStatistics, stop: npt.NDArray[np.int64], settings: LoopSettings) -> int:
+    """Send until told to stop; returns a ``LoopEnd``.
+
+    Lateness is taken after the kernel has accepted a datagram, so it holds the whole way through the network stack that the send call covers.
+    A datagram that the kernel refuses is counted by errno and not tried again; nothing but ``stop`` and the policy ``STOP`` ends the loop.
+
+    Args:
+        rings: What to send; this is their only consumer.
+        table: Where to.
+        statistics: This is their only writer.
+        stop: ``int64[8]``, column 0: not 0 ends the loop within a turn.
+        settings: Late policy and spin.
+    """
+    flows = rings.head.shape[0]
+    slots = rings.deadline_ns.shape[1]
+    next_ns = np.full(flows, _NOTHING, np.int64)  # deadline of each flow's next datagram, as far as known
+    starved = np.zeros(flows, np.int64)  # the ring was seen empty
+    turns = statistics.passes[0]
+    while load_acquire(stop, (0,)) == 0:
+        turns += 1
+        store_release(statistics.passes, (0,), turns)
+        now_ns = monotonic_ns()
+        store_release(statistics.pass_ns, (0,), now_ns)
+        chosen = _earliest_flow(rings, table, statistics, now_ns, next_ns, starved)
+        deadline_ns = next_ns[chosen] if chosen >= 0 else _NOTHING
+        if deadline_ns - settings.spin_ns > now_ns:
+            wake_ns = now_ns + TURN_NS
+            if chosen >= 0 and deadline_ns - settings.spin_ns < wake_ns + _LAST_STRETCH_NS:
+                wake_ns = deadline_ns - settings.spin_ns
+            sleep_until(wake_ns)
+            continue
+        while now_ns < deadline_ns:
+            pause()
+            now_ns = monotonic_ns()
+        is_late = now_ns - deadline_ns > settings.late_limit_ns
+        if is_late:
+            statistics.counters[chosen, Counter.LATE] += 1
+            if settings.late_policy == LatePolicy.STOP:
+                return LoopEnd.TOO_LATE
+        if is_late and settings.late_policy == LatePolicy.SKIP:
+            statistics.counters[chosen, Counter.DROPPED] += 1
+        else:
+            _send(rings, table, statistics, chosen, rings.head[chosen, 0] % slots)
+        next_ns[chosen] = _NOTHING
+        store_release(rings.head, (chosen, 0), rings.head[chosen, 0] + 1)
+    return LoopEnd.STOPPED

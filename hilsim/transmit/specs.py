@@ -1,0 +1,136 @@
+"""What can be set about sending, and how one flow's socket is made."""
+
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address
+from typing import Literal
+
+from hilsim.errors import require
+
+SchedulingChoice = Literal["auto", "fifo", "slice", "plain"]
+LONGEST_SPIN_US = 50.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransmitSpec:
+    """How packets are sent.
+
+    Attributes:
+        scheduling: ``fifo``: SCHED_FIFO or a fault; ``slice``: SCHED_OTHER with a 100 us slice; ``plain``: as threads are; ``auto``: the best permitted.
+        priority: Of SCHED_FIFO, 1 to 99.
+        cpu: The one CPU the sending thread runs on; -1: any.
+        spin_us: Time before each deadline that is spent awake, 0 to 50: sharper, for more CPU.
+        late_policy: What happens to a packet that is later than ``late_limit_us``: ``skip``: not sent, counted, so that a backlog is never sent in
+            a burst; ``send``: sent, counted; ``stop``: sending ends.
+        late_limit_us: By default some seven packets of a VLP-16, so that a stall of the host costs receivers no packet they could still use.
+        slots: Packets a ring holds; it must hold what is rendered ahead.
+        lock_memory: Keep the process's memory from being swapped out, where that is permitted.
+    """
+
+    scheduling: SchedulingChoice = "auto"
+    priority: int = 50
+    cpu: int = -1
+    spin_us: float = 0.0
+    late_policy: Literal["skip", "send", "stop"] = "skip"
+    late_limit_us: float = 10_000.0
+    slots: int = 64
+    lock_memory: bool = True
+
+    def __post_init__(self) -> None:
+        require(
+            (1 <= self.priority <= 99, f"priority must be 1 to 99, got {self.priority}"),
+            (-1 <= self.cpu <= 1023, f"cpu must be -1 (any) or 0 to 1023, got {self.cpu}"),
+            (0.0 <= self.spin_us <= LONGEST_SPIN_US, f"spin_us must be 0 to {LONGEST_SPIN_US:g}, got {self.spin_us}"),
+            (10.0 <= self.late_limit_us <= 1e7, f"late_limit_us must be 10 to 10000000, got {self.late_limit_us}"),
+            (4 <= self.slots <= 65536, f"slots must be 4 to 65536, got {self.slots}"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SocketSpec:
+    """A UDP socket and whom it sends to.
+
+    Attributes:
+        source: IPv4 address of this host that packets leave from.
+        source_port: UDP port they leave from; 0: any free one.
+        destination: IPv4 address: unicast, multicast, or a broadcast address (then ``broadcast`` must be true).
+        destination_port: UDP port they go to.
+        broadcast: Sending to a broadcast address is meant.
+        interface: Name of the one interface to send through; empty: as routed.
+        ttl: IP time to live.
+        dont_fragment: The IP flag; the identification is then 0, as a real Velodyne's data packets have it.
+        udp_checksum: A valid UDP checksum; else 0, as a real Velodyne's data packets have it (the network card may not fill it in then).
+        send_buffer_bytes: Of the socket; 0: the system's default.
+    """
+
+    source: str
+    source_port: int
+    destination: str
+    destination_port: int
+    broadcast: bool = False
+    interface: str = ""
+    ttl: int = 255
+    dont_fragment: bool = True
+    udp_checksum: bool = False
+    send_buffer_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        same = (self.source, self.source_port) == (self.destination, self.destination_port)
+        require(
+            (_is_address(self.source), f'source must be an IPv4 address, got "{self.source}"'),
+            (_is_address(self.destination), f'destination must be an IPv4 address, got "{self.destination}"'),
+            (0 <= self.source_port <= 65535, f"source_port must be 0 to 65535, got {self.source_port}"),
+            (1 <= self.destination_port <= 65535, f"destination_port must be 1 to 65535, got {self.destination_port}"),
+            (not same, f"destination must not be the source itself, got {self.destination}:{self.destination_port} for both"),
+            (self.broadcast or self.destination != "255.255.255.255", "broadcast must be true for destination 255.255.255.255"),
+            (len(self.interface.encode()) <= 15, f'interface must be at most 15 bytes, got "{self.interface}"'),
+            (1 <= self.ttl <= 255, f"ttl must be 1 to 255, got {self.ttl}"),
+            (self.send_buffer_bytes >= 0, f"send_buffer_bytes must be 0 or more, got {self.send_buffer_bytes}"),
+        )
+
+    @property
+    def is_multicast(self) -> bool:
+        """Whether the destination is a multicast group."""
+        return IPv4Address(self.destination).is_multicast
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameSocketSpec:
+    """A raw socket: the ring's payloads are whole Ethernet frames.
+
+    Attributes:
+        interface: Name of the interface they leave through.
+    """
+
+    interface: str
+
+    def __post_init__(self) -> None:
+        require((1 <= len(self.interface.encode()) <= 15, f'interface must be 1 to 15 bytes, got "{self.interface}"'))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowSpec:
+    """One stream of datagrams.
+
+    Attributes:
+        name: Unique among the flows: ``"<sensor>/data"``, ``"<sensor>/position"``.
+        socket: How it is sent.
+        packet_rate_hz: Expected mean rate, for the budget of real-time scheduling.
+    """
+
+    name: str
+    socket: SocketSpec | FrameSocketSpec
+    packet_rate_hz: float
+
+    def __post_init__(self) -> None:
+        require(
+            (bool(self.name), "name must not be empty"),
+            (0.0 <= self.packet_rate_hz <= 1e6, f"packet_rate_hz must be 0 to 1000000, got {self.packet_rate_hz}"),
+        )
+
+
+def _is_address(text: str) -> bool:
+    try:
+        IPv4Address(text)
+    except AddressValueError:
+        return False
+    return True
