@@ -86,14 +86,13 @@ class LidarPlan(NamedTuple):
         sine_elevation: ``float64[c]``.
         cosine_elevation: ``float64[c]``.
         azimuth_offset_rad: ``float64[c]``.
-        vertical_offset_m: ``float64[c]``.
+        channel_origin_m: ``float64[c, 3]``, where each channel's beam begins, in the carrier's body frame.
         firing_offset_ns: ``int64[c]`` of each channel within a firing sequence.
         sequence_ns: Device time of a firing sequence.
         sequences_per_packet: Firing sequences of a data packet.
         returns: Returns reported for each firing.
         return_mode: Factory byte.
         product: Factory byte.
-        mount_position_m: ``float64[3]``, sensor in body.
         mount_orientation: ``float64[4]``, body from sensor.
         data_latency_ns: From the end of the last firing sequence to the wire.
         cast_range_m: How far rays are cast: the longest range plus a margin for noise.
@@ -107,14 +106,13 @@ class LidarPlan(NamedTuple):
     sine_elevation: npt.NDArray[np.float64]
     cosine_elevation: npt.NDArray[np.float64]
     azimuth_offset_rad: npt.NDArray[np.float64]
-    vertical_offset_m: npt.NDArray[np.float64]
+    channel_origin_m: npt.NDArray[np.float64]
     firing_offset_ns: npt.NDArray[np.int64]
     sequence_ns: int
     sequences_per_packet: int
     returns: int
     return_mode: int
     product: int
-    mount_position_m: npt.NDArray[np.float64]
     mount_orientation: npt.NDArray[np.float64]
     data_latency_ns: int
     cast_range_m: float
@@ -163,14 +161,13 @@ def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int) -> LidarP
         sine_elevation=np.sin(elevation),
         cosine_elevation=np.cos(elevation),
         azimuth_offset_rad=np.radians([channel.azimuth_offset_deg for channel in spec.channels]),
-        vertical_offset_m=np.array([channel.vertical_offset_mm / 1000.0 for channel in spec.channels]),
+        channel_origin_m=np.array([mount.transform((0.0, 0.0, channel.vertical_offset_mm / 1000.0)) for channel in spec.channels]),
         firing_offset_ns=np.arange(channels, dtype=np.int64) // spec.lasers_per_firing * spec.firing_ns,
         sequence_ns=spec.sequence_ns,
         sequences_per_packet=BLOCKS // mode.returns * (RECORDS_PER_BLOCK // channels),
         returns=mode.returns,
         return_mode=int(mode),
         product=spec.product,
-        mount_position_m=np.array(mount.position_m),
         mount_orientation=np.array(mount.orientation),
         data_latency_ns=round(spec.data_latency_us * 1000),
         cast_range_m=spec.range_max_m + _NOISE_MARGIN_SIGMAS * spec.range_noise_m,

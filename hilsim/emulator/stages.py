@@ -78,8 +78,8 @@ def allocate_returns(plan: LidarPlan, sequences: int) -> Returns:
 def fire(plan: LidarPlan, carrier: Carrier, first_sequence: int, sequences: int, rays: Rays) -> None:
     """Write the ray of every firing, from the pose and the head angle at that firing's own time.
 
-    The carrier's pose is evaluated at the start and the end of each firing sequence and interpolated linearly in between: over 55 us that is
-    exact to a * dt^2 / 8, 0.02 um at 50 m/s^2.
+    The carrier's pose and the head's angle are evaluated at the start and the end of each firing sequence and interpolated linearly in between:
+    over 55 us that is exact to a * dt^2 / 8, 0.02 um at 50 m/s^2, and 1e-9 turns for the swings of a head.
 
     Args:
         plan: The lidar.
@@ -91,11 +91,16 @@ def fire(plan: LidarPlan, carrier: Carrier, first_sequence: int, sequences: int,
     device_ns = first_sequence * plan.sequence_ns
     stop_ns = rig_from_device(plan.clock, device_ns)
     (stop_x, stop_y, stop_z), stop_q = carrier_state(carrier, stop_ns)
+    stop_turns = head_turns(plan.head, device_ns)
     mount = (plan.mount_orientation[0], plan.mount_orientation[1], plan.mount_orientation[2], plan.mount_orientation[3])
     for sequence in range(sequences):
         start_ns, start_x, start_y, start_z, start_q = stop_ns, stop_x, stop_y, stop_z, stop_q
         stop_ns = rig_from_device(plan.clock, device_ns + plan.sequence_ns)
         (stop_x, stop_y, stop_z), stop_q = carrier_state(carrier, stop_ns)
+        start_turns = stop_turns
+        stop_turns = head_turns(plan.head, device_ns + plan.sequence_ns)
+        travelled = stop_turns - start_turns
+        travelled -= math.floor(travelled + 0.5)  # over the seam of a turn
         alike = start_q[0] * stop_q[0] + start_q[1] * stop_q[1] + start_q[2] * stop_q[2] + start_q[3] * stop_q[3]
         sign = 1.0 if alike >= 0.0 else -1.0
         for channel in range(plan.firing_offset_ns.size):
@@ -107,12 +112,13 @@ def fire(plan: LidarPlan, carrier: Carrier, first_sequence: int, sequences: int,
             qy = start_q[2] + share * (sign * stop_q[2] - start_q[2])
             qz = start_q[3] + share * (sign * stop_q[3] - start_q[3])
             body = normalise((qw, qx, qy, qz))
-            azimuth = 2.0 * math.pi * head_turns(plan.head, firing_ns) + plan.azimuth_offset_rad[channel]
+            turns = start_turns + travelled * (plan.firing_offset_ns[channel] / plan.sequence_ns)
+            azimuth = 2.0 * math.pi * turns + plan.azimuth_offset_rad[channel]
             level = plan.cosine_elevation[channel]
             in_sensor = (level * math.sin(azimuth), level * math.cos(azimuth), plan.sine_elevation[channel])
             dx, dy, dz = rotate(multiply(body, mount), in_sensor)
-            mx, my, mz = rotate(mount, (0.0, 0.0, plan.vertical_offset_m[channel]))
-            ox, oy, oz = rotate(body, (plan.mount_position_m[0] + mx, plan.mount_position_m[1] + my, plan.mount_position_m[2] + mz))
+            begin = plan.channel_origin_m[channel]
+            ox, oy, oz = rotate(body, (begin[0], begin[1], begin[2]))
             at = channel * sequences + sequence
             rays.origin_m[at, 0] = start_x + share * (stop_x - start_x) + ox
             rays.origin_m[at, 1] = start_y + share * (stop_y - start_y) + oy

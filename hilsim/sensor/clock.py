@@ -49,6 +49,8 @@ def device_clock(setting: ClockSetting, *, start_ns: int, utc_epoch_ns: int) -> 
 @kernel
 def scaled_down(duration_ns: int, gain_ppb: int) -> int:
     """``floor(duration / (1 + gain))`` exactly, without overflow up to centuries."""
+    if gain_ppb == 0:
+        return duration_ns
     divisor = _BILLION + gain_ppb
     whole = duration_ns // divisor
     rest = duration_ns - whole * divisor
@@ -58,6 +60,8 @@ def scaled_down(duration_ns: int, gain_ppb: int) -> int:
 @kernel
 def scaled_up(duration_ns: int, gain_ppb: int) -> int:
     """``floor(duration * (1 + gain))`` exactly, without overflow up to centuries."""
+    if gain_ppb == 0:
+        return duration_ns
     whole = duration_ns // _BILLION
     rest = duration_ns - whole * _BILLION
     return duration_ns + whole * gain_ppb + (rest * gain_ppb) // _BILLION
