@@ -19,6 +19,9 @@ from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.tiles import cut_long_edges, fits_one_tile, grid_centre, snap, tile_centres
 
+# A ray that runs exactly within a face of a box (azimuth 0, a wall's rim) leaves it where it enters: boxes have room around their triangles.
+_BOX_MARGIN_M = np.float32(2.0**-18)
+_INFINITY = np.float32(np.inf)
 # Boxes of tiles are tested in float32 relative to the tree's origin; the margin covers the rounding of a ray's origin there.
 _TILE_MARGIN_M = 0.001
 _TILE_MARGIN_RATIO = 1e-6
@@ -187,7 +190,9 @@ class _Parts:
     ) -> None:
         """Take up triangles ``float64[m, 3, 3]`` as a geometry about ``origin_m``."""
         near = (corners_m - origin_m).astype(np.float32)
-        tree = build_tree(np.concatenate([near.min(axis=1), near.max(axis=1)], axis=1))
+        low = np.nextafter(near.min(axis=1) - _BOX_MARGIN_M, -_INFINITY)
+        high = np.nextafter(near.max(axis=1) + _BOX_MARGIN_M, _INFINITY)
+        tree = build_tree(np.concatenate([low, high], axis=1))
         order = tree.order
         first = near[order, 0]
         self.geometry_root.append(self.add_nodes(tree, self.corner_count))
