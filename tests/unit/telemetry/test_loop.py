@@ -95,3 +95,11 @@ def test_the_age_of_the_loops_turn_is_told_once_it_has_turned(arrays):
     assert read_loop_turn_age_s(statistics, 5_000) is None
     statistics.pass_ns[0] = 4_000
     assert read_loop_turn_age_s(statistics, 5_000) == 1e-6
+
+
+def test_what_the_loop_did_during_the_reading_makes_nothing_negative(arrays):
+    statistics, rings = arrays
+    rings.head[1, 0] = 5
+    statistics.counters[1, Counter.LAST_SEND_NS] = 7_260_000_000
+    flow = read(arrays)[1]
+    assert (flow.ring_depth_packets, flow.last_sent_age_s) == (0, 0)

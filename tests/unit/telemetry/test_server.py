@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import threading
 import time
 
 import aiohttp
@@ -118,3 +119,22 @@ async def test_a_source_that_takes_its_time_does_not_hold_the_loop(reading):
             ticks += 1
         assert (await scrape)[0] == 200
     assert ticks > 5
+
+
+@pytest.mark.asyncio
+async def test_a_scrape_under_way_does_not_hold_the_stop(reading):
+    entered = threading.Event()
+
+    def slow_source():
+        entered.set()
+        time.sleep(2)
+        return reading()
+
+    async with serve_metrics(slow_source, ANY_PORT) as (host, port):
+        _, writer = await asyncio.open_connection(host, port)
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        await asyncio.to_thread(entered.wait, 5)
+        began = time.monotonic()
+    assert time.monotonic() - began < 1.5
+    writer.close()
+    await writer.wait_closed()
