@@ -45,7 +45,7 @@ UDP_CHECKSUM = Rule(
 PORT = Rule(
     id="header.source_port",
     severity=Severity.ERROR,
-    holds="data packets come from port 2368 and position packets from 8308",
+    holds="data packets come from port 2368 and position packets from 8308 (from a loopback address: note, as a receiver may hold the port)",
     source=_MEASURED,
 )
 DESTINATION_PORT = Rule(
@@ -106,6 +106,7 @@ class HeadersTopic:
     _last_identification: int | None = None
     _counting, _steps = 0, 0
     _valid_checksums: int = 0
+    _is_local: bool = False
     _rules: dict[str, Rule] = field(default_factory=lambda: {rule.id: rule for rule in RULES})
 
     @property
@@ -116,6 +117,7 @@ class HeadersTopic:
         """Judge the headers of packets that follow each other."""
         if not self.packets:
             self.origin = origin_of(datagrams[0])
+            self._is_local = datagrams[0].source.startswith("127.")
         self.packets += len(datagrams)
         places = [Place(first_index + row, datagram.frame) for row, datagram in enumerate(datagrams)]
         self._check_ports(datagrams, places)
@@ -188,7 +190,8 @@ class HeadersTopic:
             rule = self._rules[rule_id]
             of_2011 = (model is HDL_32E and rule in {TTL, FRAGMENT, IDENTIFICATION}) or (rule is PORT and count.got == str(_OLD_PORT))
             message = f"{_expectation(rule, is_data=self.is_data)}, got {count.got} ({count.packets} of {self.packets} {kind} packets)"
-            log.tell(rule, message, count.place, severity=Severity.WARNING if of_2011 else None)
+            softer = Severity.WARNING if of_2011 else Severity.NOTE if rule is PORT and self._is_local else None
+            log.tell(rule, message, count.place, severity=softer)
         if self.is_data and self._valid_checksums:
             message = f"the UDP checksum must be 0, got a valid one ({self._valid_checksums} of {self.packets} data packets)"
             log.tell(UDP_CHECKSUM, message, severity=Severity.WARNING)

@@ -487,6 +487,15 @@ def test_loopback_headers_are_a_note(judge, single):
     assert (verdict.errors, verdict.notes) == (set(), {"header.own"})
 
 
+def test_another_source_port_on_the_loopback_interface_is_a_note(judge, single):
+    datagrams = [
+        type(d)(**{name: getattr(d, name) for name in d.__slots__} | {"source": "127.0.1.201", "source_port": 40_000, "link": None})
+        for d in single.datagrams()
+    ]
+    verdict = judge(datagrams)
+    assert (verdict.errors, verdict.notes) == (set(), {"header.source_port"})
+
+
 def test_datagrams_of_a_socket_are_judged_without_headers(judge, single):
     verdict = judge(single.change(live=True))
     assert (verdict.findings, verdict.result.sensors[0].summary.headers) == ([], "none")
