@@ -112,7 +112,10 @@ def triangle_distance(
     px = dy * bz - dz * by
     py = dz * bx - dx * bz
     pz = dx * by - dy * bx
-    inverse = ONE / (ax * px + ay * py + az * pz)
+    determinant = ax * px + ay * py + az * pz
+    if determinant == ZERO:  # without area, or seen edge-on
+        return INFINITY
+    inverse = ONE / determinant
     sx = ox - corners[row, 0]
     sy = oy - corners[row, 1]
     sz = oz - corners[row, 2]
@@ -122,7 +125,7 @@ def triangle_distance(
     qz = sx * ay - sy * ax
     v = (dx * qx + dy * qy + dz * qz) * inverse
     t = (bx * qx + by * qy + bz * qz) * inverse
-    # A triangle without area or seen edge-on gives infinity or NaN, which fail these ordered comparisons.
+    # What rounding leaves of a triangle without area gives infinity or NaN, which fail these ordered comparisons.
     if u >= _OUTSIDE and v >= _OUTSIDE and u + v <= _BEYOND and t > ZERO:
         return t
     return INFINITY
@@ -130,7 +133,7 @@ def triangle_distance(
 
 @kernel
 def plane_distance(corners: npt.NDArray[np.float32], row: np.uintp, ox: float, oy: float, oz: float, dx: float, dy: float, dz: float) -> float:
-    """Distance along a ray to the plane of a triangle in float64, not finite when they are parallel: float32 finds the triangle, this the range."""
+    """Distance along a ray to the plane of a triangle in float64, infinity when they are parallel: float32 finds the triangle, this the range."""
     ax = np.float64(corners[row, 3])
     ay = np.float64(corners[row, 4])
     az = np.float64(corners[row, 5])
@@ -141,4 +144,5 @@ def plane_distance(corners: npt.NDArray[np.float32], row: np.uintp, ox: float, o
     ny = az * bx - ax * bz
     nz = ax * by - ay * bx
     away = nx * (np.float64(corners[row, 0]) - ox) + ny * (np.float64(corners[row, 1]) - oy) + nz * (np.float64(corners[row, 2]) - oz)
-    return away / (nx * dx + ny * dy + nz * dz)
+    slope = nx * dx + ny * dy + nz * dz
+    return away / slope if slope != 0.0 else np.inf

@@ -28,7 +28,7 @@ STACK_SIZE = 64
 _BINS = 16
 _SAH_DEPTH = 36
 _BOXES_MAX = 1 << 28  # four bits of a leaf's link hold its size and sign; 36 + 28 levels fit the stack
-_NOWHERE = np.float32(3e37)  # a coordinate no ray reaches; its square is never formed
+_NOWHERE = np.float32(1e17)  # a coordinate no ray reaches; times the greatest reciprocal of a direction (1e20) it is still a float32
 _FAR = np.float32(3e38)
 
 
