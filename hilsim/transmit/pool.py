@@ -1,0 +1,89 @@
+"""Open sockets, and how many flows use each: flows that leave from the same address and port share one."""
+
+import socket
+from dataclasses import dataclass, replace
+
+from hilsim.errors import TransmitError
+from hilsim.transmit.sockets import configure, open_packet_socket, open_udp_socket, permit_destination
+from hilsim.transmit.specs import FrameSocketSpec, SocketSpec
+
+
+@dataclass(kw_only=True)
+class _Entry:
+    spec: SocketSpec | FrameSocketSpec
+    socket: socket.socket
+    shortfalls: tuple[str, ...]
+    users: int
+
+
+class SocketPool:
+    """Hands out sockets by specification; the pool alone closes them."""
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[object, ...], _Entry] = {}
+
+    @property
+    def shortfalls(self) -> tuple[str, ...]:
+        """What the kernel would not give, one sentence each."""
+        return tuple(dict.fromkeys(sentence for entry in self._entries.values() for sentence in entry.shortfalls))
+
+    def acquire(self, spec: SocketSpec | FrameSocketSpec, former: SocketSpec | FrameSocketSpec | None = None) -> socket.socket:
+        """The socket for a specification, opened if need be; each call is matched by one of ``release``.
+
+        Args:
+            spec: What is needed.
+            former: What the same flow holds until it has changed over. Its socket's options may be changed if no other flow uses it.
+
+        Raises:
+            TransmitError: the socket cannot be had, or other flows use the same address and port with other options.
+        """
+        key = _key(spec)
+        entry = self._entries.get(key)
+        if entry is None:
+            opened = open_packet_socket(spec) if isinstance(spec, FrameSocketSpec) else open_udp_socket(spec)
+            self._entries[key] = _Entry(spec=spec, socket=opened.socket, shortfalls=opened.shortfalls, users=1)
+            return opened.socket
+        if isinstance(spec, SocketSpec) and isinstance(entry.spec, SocketSpec):
+            if _options(spec) != _options(entry.spec):
+                is_sole_user = former is not None and _key(former) == key and entry.users == 1
+                if not is_sole_user:
+                    raise TransmitError(
+                        f"flows from {spec.source}:{spec.source_port} must have the same socket options, got {_differing(spec, entry.spec)}"
+                    )
+                entry.shortfalls = configure(entry.socket, spec)
+                entry.spec = spec
+            permit_destination(entry.socket, spec)
+        entry.users += 1
+        return entry.socket
+
+    def release(self, spec: SocketSpec | FrameSocketSpec) -> None:
+        """One flow less uses the socket; the last one closes it."""
+        entry = self._entries[_key(spec)]
+        entry.users -= 1
+        if entry.users == 0:
+            del self._entries[_key(spec)]
+            entry.socket.close()
+
+    def close(self) -> None:
+        """Close every socket."""
+        for entry in self._entries.values():
+            entry.socket.close()
+        self._entries.clear()
+
+
+def _options(spec: SocketSpec) -> SocketSpec:
+    """The specification without what each flow may choose for itself."""
+    return replace(spec, destination="0.0.0.0", destination_port=1, broadcast=False)  # noqa: S104 - a placeholder, bound to nothing
+
+
+def _differing(spec: SocketSpec, other: SocketSpec) -> str:
+    names = ("interface", "ttl", "dont_fragment", "udp_checksum", "send_buffer_bytes")
+    return ", ".join(
+        f"{name} = {getattr(other, name)!r} and {getattr(spec, name)!r}" for name in names if getattr(spec, name) != getattr(other, name)
+    )
+
+
+def _key(spec: SocketSpec | FrameSocketSpec) -> tuple[object, ...]:
+    if isinstance(spec, FrameSocketSpec):
+        return (spec.interface,)
+    return (spec.source, spec.source_port) if spec.source_port else (_options(spec),)

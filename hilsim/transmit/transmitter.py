@@ -1,0 +1,211 @@
+"""Rings, sockets, statistics and the sending thread under one roof.
+
+Used as a context manager: entering allocates rings and compiles or loads the loop, ``start`` arms it, leaving stops it and closes everything.
+Flows may be added, retargeted and removed at any time; the other flows do not notice.
+"""
+
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from hilsim.errors import TransmitError
+from hilsim.transmit.atomics import publish
+from hilsim.transmit.flow_table import FlowTable, allocate_flow_table, pack_address, select_target, set_active
+from hilsim.transmit.loop import LatePolicy, LoopEnd, LoopSettings, send_loop
+from hilsim.transmit.memory import MemoryLock, lock_memory, unlock_memory
+from hilsim.transmit.pool import SocketPool
+from hilsim.transmit.ring import Rings, allocate_rings, clear
+from hilsim.transmit.scheduling import ObtainedScheduling, ThreadSettings, apply, enter, fifo_refusal
+from hilsim.transmit.specs import FlowSpec, FrameSocketSpec, TransmitSpec
+from hilsim.transmit.statistics import LoopStatistics, allocate_statistics, clear_flow
+
+_GRACE_TURNS = 3
+"""Turns the loop must begin after a change before it has surely let go of what was before: one may be under way, one may have read just before."""
+
+_GRACE_POLL_S = 0.0003
+
+
+class Transmitter:
+    """Sends what producers put into its rings, each datagram at its deadline.
+
+    Attributes:
+        spec: How.
+        rings: One ring a flow, from entering on.
+        statistics: What was counted, by row of ``rings``.
+        scheduling: What the sending thread obtained; None before ``start``.
+        memory_lock: Whether memory is locked; None before ``start``.
+        end: Why the loop ended; None while it runs or has not run.
+    """
+
+    rings: Rings
+    statistics: LoopStatistics
+
+    def __init__(self, spec: TransmitSpec, *, flows: int, capacity: int) -> None:
+        """For up to ``flows`` flows of datagrams (or frames) of up to ``capacity`` bytes; nothing is made before entering."""
+        self.spec = spec
+        self.scheduling: ObtainedScheduling | None = None
+        self.memory_lock: MemoryLock | None = None
+        self.end: LoopEnd | None = None
+        self._flow_limit = flows
+        self._capacity = capacity
+        self._flows: dict[int, FlowSpec] = {}
+        self._sockets = SocketPool()
+        self._stop = np.zeros(8, np.int64)
+        self._thread: threading.Thread | None = None
+        self._entered = threading.Event()
+        self._refusal: TransmitError | None = None
+
+    def __enter__(self) -> Self:
+        """Allocate, and run the loop once with the stop flag up: loading a cached kernel may take 100 ms, which no packet shall wait for."""
+        self.rings = allocate_rings(self._flow_limit, self.spec.slots, self._capacity)
+        self.statistics = allocate_statistics(self._flow_limit)
+        self._table: FlowTable = allocate_flow_table(self._flow_limit)
+        self._stop[0] = 1
+        self._run_loop()
+        self.end = None
+        return self
+
+    def __exit__(self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None) -> None:
+        """Stop, and close every socket."""
+        self.stop()
+        self._flows.clear()
+        self._sockets.close()
+
+    @property
+    def running(self) -> bool:
+        """Whether the sending thread runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def flows(self) -> dict[int, FlowSpec]:
+        """The flows by row of ``rings`` and ``statistics``."""
+        return dict(self._flows)
+
+    @property
+    def shortfalls(self) -> tuple[str, ...]:
+        """What the kernel would not give to the sockets, one sentence each."""
+        return self._sockets.shortfalls
+
+    def add_flow(self, spec: FlowSpec) -> int:
+        """Open (or share) the flow's socket and serve its ring from now on; returns its row, whose statistics are zeroed.
+
+        Raises:
+            TransmitError: no row is free, the name is taken, the socket cannot be had, or ``fifo`` is demanded and cannot bear the load.
+        """
+        if any(other.name == spec.name for other in self._flows.values()):
+            raise TransmitError(f'flow names must differ, got "{spec.name}" twice')
+        row = next((row for row in range(self._flow_limit) if row not in self._flows), -1)
+        if row < 0:
+            raise TransmitError(f"there must be at most {self._flow_limit} flows, got one more: {spec.name}")
+        self._fit_scheduling(self.packet_rate_hz + spec.packet_rate_hz)
+        clear(self.rings, row)
+        clear_flow(self.statistics, row)
+        self._point(row, spec)
+        self._flows[row] = spec
+        set_active(self._table, row, active=True)
+        return row
+
+    def retarget_flow(self, row: int, spec: FlowSpec) -> None:
+        """Send the flow's datagrams elsewhere from now on; what its ring holds goes there too.
+
+        Raises:
+            TransmitError: the new socket cannot be had; the flow then keeps its target.
+        """
+        former = self._flows[row]
+        self._fit_scheduling(self.packet_rate_hz - former.packet_rate_hz + spec.packet_rate_hz)
+        self._point(row, spec, former)
+        self._flows[row] = spec
+        self._wait_for_turns()
+        self._sockets.release(former.socket)
+
+    def remove_flow(self, row: int) -> None:
+        """Serve the flow no more and free its row; its producer must have ended. What its ring held is lost."""
+        set_active(self._table, row, active=False)
+        self._wait_for_turns()
+        self._sockets.release(self._flows.pop(row).socket)
+
+    def start(self) -> None:
+        """Start the sending thread; returns when its scheduling is in force.
+
+        Raises:
+            TransmitError: the scheduling demanded is not permitted.
+        """
+        if self.running:
+            raise TransmitError("the transmitter must be stopped before it is started again")
+        self._fit_scheduling(self.packet_rate_hz)
+        self.memory_lock = lock_memory() if self.spec.lock_memory else MemoryLock(locked=False, reason="lock_memory is false")
+        self._stop[0] = 0
+        self.end = None
+        self._entered.clear()
+        self._thread = threading.Thread(target=self._serve, name="transmit", daemon=True)
+        self._thread.start()
+        self._entered.wait()
+        if self._refusal is not None:
+            refusal, self._refusal = self._refusal, None
+            self.stop()
+            raise refusal
+
+    def stop(self) -> None:
+        """End the sending thread; returns when it has ended, within milliseconds. What the rings hold stays there."""
+        publish(self._stop, 0, 1)
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        if self.memory_lock is not None and self.memory_lock.locked:
+            unlock_memory()
+            self.memory_lock = None
+
+    @property
+    def packet_rate_hz(self) -> float:
+        """Sum of the expected rates of all flows."""
+        return sum(flow.packet_rate_hz for flow in self._flows.values())
+
+    def _thread_settings(self, packet_rate_hz: float) -> tuple[ThreadSettings, str]:
+        """What the sending thread shall ask for under this load, and why not for more."""
+        refusal = fifo_refusal(packet_rate_hz, self.spec.spin_us) if self.spec.scheduling in ("auto", "fifo") else ""
+        if refusal and self.spec.scheduling == "fifo":
+            raise TransmitError(refusal)
+        choice = "slice" if refusal else self.spec.scheduling
+        return ThreadSettings(scheduling=choice, priority=self.spec.priority, cpu=self.spec.cpu), refusal
+
+    def _fit_scheduling(self, packet_rate_hz: float) -> None:
+        """Refuse a load that SCHED_FIFO, if demanded, cannot bear; a running thread is moved to what it can bear."""
+        settings, refusal = self._thread_settings(packet_rate_hz)
+        thread = self._thread
+        if refusal and thread is not None and thread.native_id is not None and self.running:
+            obtained = apply(settings, thread.native_id)
+            self.scheduling = ObtainedScheduling(mode=obtained.mode, reason=refusal)
+
+    def _serve(self) -> None:
+        try:
+            settings, refusal = self._thread_settings(self.packet_rate_hz)
+            obtained = enter(settings)
+            self.scheduling = ObtainedScheduling(mode=obtained.mode, reason=refusal or obtained.reason)
+        except TransmitError as error:
+            self._refusal = error
+            return
+        finally:
+            self._entered.set()
+        self._run_loop()
+
+    def _run_loop(self) -> None:
+        settings = LoopSettings(
+            spin_ns=round(self.spec.spin_us * 1000),
+            late_limit_ns=round(self.spec.late_limit_us * 1000),
+            late_policy=int(LatePolicy[self.spec.late_policy.upper()]),
+        )
+        self.end = LoopEnd(send_loop(self.rings, self._table, self.statistics, self._stop, settings))
+
+    def _point(self, row: int, spec: FlowSpec, former: FlowSpec | None = None) -> None:
+        opened = self._sockets.acquire(spec.socket, former.socket if former else None)
+        address = b"" if isinstance(spec.socket, FrameSocketSpec) else pack_address(spec.socket.destination, spec.socket.destination_port)
+        select_target(self._table, row, opened.fileno(), address)
+
+    def _wait_for_turns(self) -> None:
+        """Return when the loop, if it runs, can no longer use what was replaced before the call."""
+        begun = int(self.statistics.passes[0])
+        while self.running and self.statistics.passes[0] < begun + _GRACE_TURNS:
+            time.sleep(_GRACE_POLL_S)
