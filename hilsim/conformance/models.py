@@ -21,7 +21,8 @@ class Model:
         distance_unit_mm: Of the raw distance.
         floor_raw: The smallest raw distance the firmware reports.
         floor_is_certain: The floor was seen as a sharp edge in captures; going below it is an error, else a warning.
-        ceiling_raw: A raw distance this model cannot report.
+        farthest_raw: Beyond every raw distance seen of it; farther is a warning.
+        limit_raw: Farther is what 16 bits hold and not what a sensor measures.
         position_rates_hz: Ranges of position packet rates known of it.
         elevation_order: Laser ids from lowest to highest beam, or None where the beams do not share one azimuth.
         source: Where the numbers are from.
@@ -35,7 +36,8 @@ class Model:
     distance_unit_mm: int
     floor_raw: int
     floor_is_certain: bool
-    ceiling_raw: int
+    farthest_raw: int
+    limit_raw: int
     position_rates_hz: tuple[tuple[float, float], ...]
     elevation_order: tuple[int, ...] | None
     source: str
@@ -54,7 +56,8 @@ VLP_16 = Model(
     distance_unit_mm=2,
     floor_raw=250,
     floor_is_certain=True,
-    ceiling_raw=60_000,
+    farthest_raw=60_000,
+    limit_raw=65_000,
     position_rates_hz=((45.0, 62.0), (125.0, 165.0)),
     elevation_order=_EVENS_THEN_ODDS_16,
     source="manual 63-9243 pages 49-62; floor 0.500 m and largest distance 109.85 m in public captures; position rate 1/14 by the manual, 135-150/s measured",
@@ -68,7 +71,8 @@ PUCK_HI_RES = Model(
     distance_unit_mm=2,
     floor_raw=250,
     floor_is_certain=False,
-    ceiling_raw=60_000,
+    farthest_raw=60_000,
+    limit_raw=65_000,
     position_rates_hz=VLP_16.position_rates_hz,
     elevation_order=_EVENS_THEN_ODDS_16,
     source="manual 63-9243 page 54; otherwise as the VLP-16",
@@ -82,7 +86,8 @@ VLP_32C = Model(
     distance_unit_mm=4,
     floor_raw=178,
     floor_is_certain=False,
-    ceiling_raw=56_250,
+    farthest_raw=56_250,
+    limit_raw=62_500,
     position_rates_hz=((95.0, 165.0),),
     elevation_order=None,
     source="manual 63-9325 pages 51-66; floor 0.712 m in a public capture; range 200 m (single mention), 225 m taken as out of reach",
@@ -96,7 +101,8 @@ HDL_32E = Model(
     distance_unit_mm=2,
     floor_raw=25,
     floor_is_certain=False,
-    ceiling_raw=60_000,
+    farthest_raw=60_000,
+    limit_raw=65_000,
     position_rates_hz=((190.0, 210.0),),
     elevation_order=_EVENS_THEN_ODDS_32,
     source="HDL-32E manual page 9 and appendix E; largest distance 105.3 m and 200 position packets/s in a public capture",

@@ -32,7 +32,7 @@ STEP = Rule(
 JUMP = Rule(
     id="time.jump",
     severity=Severity.WARNING,
-    holds="the clock does not step, except when it locks to a pulse per second",
+    holds="the clock does not step, except when it locks to a pulse per second (steps of up to a millisecond where a second begins: note)",
     packets=2,
     source="manual 63-9243 page 124: the sub-second part is set at a valid pulse",
 )
@@ -85,6 +85,8 @@ RULES = (RANGE, CONSTANT, CYCLE, STEP, JUMP, WRAP, ORDER, DUPLICATE, LOST, ROUND
 
 _SHORTEST_FIT = 32
 _FEWEST_STEPS = 15
+_MOST_PULSE_US = 1000
+_MOST_PULSE_AT_HOUR_US = 200.0  # a count that starts again at 0 is off by up to a cycle
 _MOST_JUMPS = 2
 
 
@@ -97,6 +99,7 @@ class ClockTopic:
         self.regular_steps = 0
         self.lost = 0
         self.jumps = 0
+        self.pulses = 0
         self.backward = 0
         self.duplicates = 0
         self.stray = 0
@@ -151,7 +154,8 @@ class ClockTopic:
         bad = set(rows.tolist())
         for row in rows.tolist():
             step_us = int(block.step_us[row])
-            if step_us > 0 and block.stamp_us[row] - step_us < 0:
+            passes_hour = step_us > 0 and block.stamp_us[row] - step_us < 0
+            if passes_hour and (block.stamp_us[row] < 2 or abs(step_us - cycle_us) > _MOST_PULSE_AT_HOUR_US):
                 log.tell(WRAP, f"the stamp must be {cycle_us:.1f} us after the one before across the hour, got {step_us} us", block.place(row, 1200))
             elif row - 1 in bad or row + 1 in bad:
                 self.stray += 1
@@ -159,6 +163,8 @@ class ClockTopic:
                     log.tell(
                         STEP, f"the stamp must be a whole number of {cycle_us:.3f} us after the one before, got {step_us} us", block.place(row, 1200)
                     )
+            elif _is_pulse(int(block.stamp_us[row]), step_us, cycle_us):
+                self.pulses += 1
             else:
                 self.jumps += 1
 
@@ -216,6 +222,8 @@ class ClockTopic:
             log.tell(STEP, f"stamps must differ by whole cycles, got {self.jumps} steps that do not")
         elif self.jumps:
             log.tell(JUMP, f"the clock stepped {self.jumps} times")
+        if self.pulses:
+            log.tell(JUMP, f"the clock was set {self.pulses} times where a whole second began, as by a pulse per second", severity=Severity.NOTE)
         if self.backward:
             severity = Severity.WARNING if self.backward <= max(2, 0.01 * self.steps) else Severity.ERROR
             log.tell(ORDER, f"stamps must grow, got {self.backward} of {self.steps} steps backwards", severity=severity)
@@ -239,6 +247,12 @@ class ClockTopic:
             log.tell(CYCLE, f"packets must come every {self._cycle_us:.3f} us by their stamps, got {self.fitted_cycle_us:.3f} us ({ppm:+.0f} ppm)")
         elif 50 < abs(ppm) <= 500:
             log.tell(DRIFT, f"the packets' cycle is {ppm:+.1f} ppm off its nominal {self._cycle_us:.3f} us")
+
+
+def _is_pulse(stamp_us: int, step_us: int, cycle_us: float) -> bool:
+    """Whether a step that is no whole number of cycles is what a pulse per second makes of a clock up to 1000 ppm off."""
+    passes_second = (stamp_us + _MOST_PULSE_US) // 1_000_000 != (stamp_us - step_us - _MOST_PULSE_US) // 1_000_000
+    return passes_second and abs(step_us - cycle_us) <= _MOST_PULSE_US + STEP_TOLERANCE_US
 
 
 def _follows_gap(block: DataBlock, *, had_gap: bool) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:

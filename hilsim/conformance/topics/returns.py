@@ -27,7 +27,7 @@ MINIMUM = Rule(
 MAXIMUM = Rule(
     id="returns.maximum",
     severity=Severity.ERROR,
-    holds="distances end somewhat beyond the model's range, not at what 16 bits can hold",
+    holds="distances end somewhat beyond the model's range, not at what 16 bits can hold (VLP-16: above 120 m warning, above 130 m error)",
     source=f"largest of {_CAPTURES}: VLP-16 109.85 m, HDL-32E 105.3 m",
 )
 REPEATED = Rule(
@@ -54,7 +54,7 @@ BASELINE = Rule(
 REFLECTIVITY = Rule(
     id="returns.reflectivity",
     severity=Severity.ERROR,
-    holds="reflectivity varies, and most surfaces are diffuse: 100 or less (more than half above: warning)",
+    holds="reflectivity is not 0 or 255 throughout (another constant: warning), and most surfaces are diffuse: 100 or less (else warning)",
     packets=10,
     source=f"manual 63-9243 page 32; 0.05 % to 23 % above 100 in {_CAPTURES}",
 )
@@ -116,13 +116,16 @@ class ReturnsTopic:
             self._measure_roughness(distance.reshape(-1, model.channels), np.array(model.elevation_order))
 
     def _check_limits(self, block: DataBlock, distance: npt.NDArray[np.uint16], model: Model, log: FindingLog) -> None:
-        for rule, wrong, words in (
-            (MINIMUM, (distance > 0) & (distance < model.floor_raw), f"{model.floor_raw} or more"),
-            (MAXIMUM, distance > model.ceiling_raw, f"at most {model.ceiling_raw}"),
+        near, far = (distance > 0) & (distance < model.floor_raw), distance > model.limit_raw
+        quite_far = (distance > model.farthest_raw) & ~far
+        floor_severity = Severity.ERROR if model.floor_is_certain else Severity.WARNING
+        for rule, wrong, words, severity in (
+            (MINIMUM, near, f"{model.floor_raw} or more", floor_severity),
+            (MAXIMUM, far, f"at most {model.limit_raw}", Severity.ERROR),
+            (MAXIMUM, quite_far, f"at most {model.farthest_raw} as far as was seen", Severity.WARNING),
         ):
             for row, number, record in np.argwhere(wrong)[:1]:
                 raw = int(distance[row, number, record])
-                severity = Severity.WARNING if rule is MINIMUM and not model.floor_is_certain else None
                 metres = raw * model.distance_unit_mm / 1000.0
                 message = f"a raw distance must be {words}, got {raw} ({metres:.3f} m) in {int(wrong.sum())} records from here on"
                 log.tell(rule, message, block.place(int(row), 100 * int(number) + 4 + 3 * int(record)), severity=severity)
@@ -185,7 +188,9 @@ class ReturnsTopic:
 
     def _conclude_reflectivity(self, total: int, log: FindingLog) -> None:
         if int(self._bytes.max()) == total:
-            log.tell(REFLECTIVITY, f"reflectivity must vary, got {int(self._bytes.argmax())} in every one of {total} returns")
+            value = int(self._bytes.argmax())
+            severity = Severity.ERROR if value in {0, 255} else Severity.WARNING
+            log.tell(REFLECTIVITY, f"reflectivity must vary, got {value} in every one of {total} returns", severity=severity)
         above = int(self._bytes[101:].sum()) / total
         if above > 0.5:
             log.tell(REFLECTIVITY, f"most surfaces are diffuse, got {100 * above:.0f} % of the returns above 100", severity=Severity.WARNING)

@@ -107,6 +107,15 @@ def test_a_clock_set_once_is_a_warning(judge, single, spoil):
     assert (verdict.errors, verdict.warnings) == (set(), {"time.jump"})
 
 
+def test_a_clock_set_where_each_second_begins_is_a_note(judge, streams, spoil):
+    def pulse(data):
+        data["stamp"] += (data["stamp"].astype(np.int64) // 1_000_000 - 1082).astype(np.uint32) * 90
+
+    nothing = {"position": np.zeros((0, 512), np.uint8), "position_host_ns": np.zeros(0, np.int64)}
+    verdict = judge(spoil(streams.vlp16(3000), pulse).change(**nothing))
+    assert (verdict.errors | verdict.warnings, verdict.notes) == (set(), {"time.jump"})
+
+
 def test_a_clock_set_again_and_again_is_an_error(judge, single, spoil):
     def steps(data):
         for row in range(50, 700, 75):
@@ -357,6 +366,21 @@ def test_spoiled_records_are_an_error(judge, single, spoil, change, rule):
 
 def test_one_noise_floor_for_all_lasers_is_a_warning(judge, single, spoil):
     assert "returns.baseline" in judge(spoil(single, empty_reflectivity(7))).warnings
+
+
+def test_one_reflectivity_throughout_is_a_warning(judge, single, spoil):
+    verdict = judge(spoil(single, fill_reflectivity(60)))
+    assert (verdict.errors, verdict.warnings) == (set(), {"returns.reflectivity"})
+
+
+def test_a_distance_beyond_all_that_was_seen_is_a_warning(judge, single, spoil):
+    def place_one(data):
+        data["blocks"]["records"]["distance"][9, 4, 3] = 61_234
+
+    verdict = judge(spoil(single, place_one))
+    finding = verdict.first("returns.maximum")
+    assert (verdict.errors, finding.place.packet_index, finding.place.byte_offset) == (set(), 9, 413)
+    assert "got 61234 (122.468 m) in 1 records" in finding.message
 
 
 def test_mostly_retroreflectors_are_a_warning(judge, single, spoil):
