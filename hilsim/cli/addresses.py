@@ -8,7 +8,7 @@ import click
 Address = tuple[str, int]
 
 
-class HostPort(click.ParamType):
+class HostPort(click.ParamType[Address]):
     """An address like ``127.0.0.1:2368``; the host may be left out for all interfaces (``:2368``)."""
 
     name = "host:port"

@@ -11,7 +11,7 @@ from hilsim.config.rig import Rig, load_rig
 from hilsim.errors import ConfigError
 
 
-class RigArgument(click.ParamType):
+class RigArgument(click.ParamType[Path]):
     """A rig file, or the name of a shipped rig."""
 
     name = "rig"
@@ -42,7 +42,7 @@ def loaded(path: Path) -> Rig:
     return load_rig(path)
 
 
-class UtcInstant(click.ParamType):
+class UtcInstant(click.ParamType[int]):
     """An instant like ``2026-01-01T00:00:00Z``."""
 
     name = "utc"

@@ -113,7 +113,8 @@ def _remove(table: Any, location: Location) -> bool:
     """Take the key at a location out of its table; False if it is gone already."""
     node: Any = table
     for part in location[:-1]:
-        if not (isinstance(node, list) and isinstance(part, int) and part < len(node)) and not (isinstance(node, dict) and part in node):
+        in_list = isinstance(node, list) and isinstance(part, int) and part < len(node)
+        if not in_list and not (isinstance(node, dict) and part in node):
             return False
         node = node[part]
     return isinstance(node, dict) and node.pop(location[-1], _GONE) is not _GONE

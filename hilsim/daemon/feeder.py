@@ -23,7 +23,7 @@ from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig
 from hilsim.sensor.position_stream import next_position, seek_positions
-from hilsim.transmit.atomics import load_acquire, store_release
+from hilsim.transmit.atomics import load_acquire, publish
 from hilsim.transmit.libc import monotonic_ns, sleep_until
 from hilsim.transmit.ring import Rings, push
 from hilsim.transmit.scheduling import ThreadSettings, enter
@@ -185,7 +185,7 @@ class Feeder:
 
     def stop(self) -> None:
         """End the thread; returns when it has ended, within milliseconds."""
-        store_release_from_python(self.state.stop)
+        publish(self.state.stop, 0, 1)
         if self._thread is not None:
             self._thread.join()
             self._thread = None
@@ -227,9 +227,3 @@ class Feeder:
             np.zeros(HEADER_SIZE + DATA_PACKET_SIZE, np.uint8),
             np.zeros(lidar.plan.position.period_ns.size, np.int64),
         )
-
-
-@kernel
-def store_release_from_python(stop: npt.NDArray[np.int64]) -> None:
-    """Raise a stop flag so that the loop sees it."""
-    store_release(stop, (0,), 1)

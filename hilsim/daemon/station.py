@@ -1,6 +1,8 @@
 """The running rig: scenery, lidars, feeders and the transmitter; built, changed and stopped as one."""
 
+import os
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,20 +15,24 @@ from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.stages import data_deadline_ns
 from hilsim.errors import ConfigError, HilsimError
-from hilsim.packets.ethernet import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, LinkStyle
+from hilsim.packets.ethernet import HEADER_SIZE, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, LinkStyle
+from hilsim.packets.velodyne_data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK
 from hilsim.sensor.clock import stamp_us
 from hilsim.telemetry.loop import read_flows, read_histograms, read_loop_turn_age_s
 from hilsim.telemetry.metrics import RENDER
 from hilsim.telemetry.readings import Reading, SensorReading
 from hilsim.transmit.scheduling import ThreadSettings
-from hilsim.transmit.specs import FlowSpec, FrameSocketSpec, SocketSpec
+from hilsim.transmit.specs import FlowSpec, FrameSocketSpec, SchedulingChoice, SocketSpec
 from hilsim.transmit.statistics import Counter
 from hilsim.transmit.transmitter import Transmitter
 
 _STALLED_S = 1.0
-_START_UP_NS = 20_000_000
+_START_UP_NS = 50_000_000
 _FEEDER_PRIORITY_BELOW = 10
 _HEADROOM_FLOWS = 16
+_RENDER_COST_S = 200e-6
+"""CPU time to render a data packet of a large scene: 90 us measured in a room, 140 us in the demo street."""
+_FEEDER_BUDGET_RATIO = 0.5
 
 AssetSignature = tuple[tuple[str, int, int], ...]
 
@@ -58,6 +64,7 @@ class Station:
     _scenery: Scenery | None = None
     _signature: AssetSignature = ()
     _transmitter: Transmitter | None = None
+    _open: ExitStack = field(default_factory=ExitStack)
     _sensors: dict[str, Streaming] = field(default_factory=dict)
     _rows: dict[int, str] = field(default_factory=dict)
 
@@ -84,13 +91,14 @@ class Station:
             TransmitError: a socket or permission cannot be had.
         """
         flows = 2 * len(self.rig.lidars) + _HEADROOM_FLOWS
-        self._transmitter = Transmitter(self.rig.spec.transmit, flows=flows)
+        self._transmitter = Transmitter(self.rig.spec.transmit, flows=flows, capacity=HEADER_SIZE + DATA_PACKET_SIZE)
+        self._open = ExitStack()
+        self._open.enter_context(self._transmitter)
         try:
             for number in range(len(self.rig.lidars)):
                 self._add(self.rig, number)
             for streaming in self._sensors.values():
                 streaming.feeder.warm()
-            self._transmitter.warm()
         except BaseException:
             self.stop()
             raise
@@ -109,9 +117,8 @@ class Station:
         """End every thread and close every socket; returns when that is done."""
         for streaming in self._sensors.values():
             streaming.feeder.stop()
-        if self._transmitter is not None:
-            self._transmitter.stop()
-            self._transmitter = None
+        self._open.close()
+        self._transmitter = None
         self._sensors.clear()
         self._rows.clear()
 
@@ -172,6 +179,7 @@ class Station:
     def _set_epoch(self, streaming: Streaming) -> None:
         streaming.lidar = replace(streaming.lidar, utc_epoch_ns=self.utc_epoch_ns)
         streaming.feeder.lidar = streaming.lidar
+        streaming.lidar.plan  # noqa: B018 - made now (cached), not when the first packet is due
         streaming.feeder.epoch_ns = self.epoch_ns
 
     def _add(self, rig: Rig, number: int) -> Streaming:
@@ -198,7 +206,7 @@ class Station:
             position_flow=position_row,
             epoch_ns=self.epoch_ns,
             lead_ns=round(rig.spec.lead_ms * 1e6),
-            settings=ThreadSettings(scheduling=transmit.scheduling, priority=max(transmit.priority - _FEEDER_PRIORITY_BELOW, 1)),
+            settings=ThreadSettings(scheduling=feeder_scheduling(rig), priority=max(transmit.priority - _FEEDER_PRIORITY_BELOW, 1)),
         )
         streaming = Streaming(spec=sensor, lidar=lidar, feeder=feeder, data_row=data_row, position_row=position_row)
         self._sensors[sensor.name] = streaming
@@ -237,14 +245,16 @@ class Station:
         names = [self._rows.get(row, "") for row in range(max(rows, default=-1) + 1)]
         flows = read_flows(names, transmitter.statistics, transmitter.rings, now_ns)
         sensors = tuple(self._sensor_reading(streaming, now_ns) for streaming in self._sensors.values())
-        scheduling = {"transmit": transmitter.mode} | {f"feed-{name}": item.feeder.scheduling_mode for name, item in self._sensors.items()}
+        scheduling = {"transmit": transmitter.scheduling.mode.value if transmitter.scheduling else ""} | {
+            f"feed-{name}": item.feeder.scheduling_mode for name, item in self._sensors.items()
+        }
         turn_age_s = read_loop_turn_age_s(transmitter.statistics, now_ns)
         return Reading(
             flows=tuple(flow for flow in flows if flow.sensor),
             sensors=sensors,
             scheduling={thread: mode for thread, mode in scheduling.items() if mode},
             loop_turn_age_s=turn_age_s,
-            memory_locked=transmitter.memory_locked,
+            memory_locked=transmitter.memory_lock is not None and transmitter.memory_lock.locked,
             faults=self._faults(turn_age_s, now_ns),
         )
 
@@ -306,6 +316,20 @@ def flow_spec(flow: Flow, sensor: SensorSpec, style: LinkStyle, packet_rate_hz: 
         ),
         packet_rate_hz=packet_rate_hz,
     )
+
+
+def feeder_scheduling(rig: Rig) -> SchedulingChoice:
+    """How rendering threads are scheduled: as the sending loop, unless together they would fill the cores.
+
+    Real-time threads that fill a core are throttled by the kernel for 50 ms of each second, the sending loop with them; a short slice is the better
+    choice then.
+    """
+    wanted = rig.spec.transmit.scheduling
+    if wanted in ("slice", "plain"):
+        return wanted
+    packets_hz = sum(1e9 / (BLOCKS * RECORDS_PER_BLOCK // len(lidar.spec.channels) * lidar.spec.sequence_ns) for lidar in rig.lidars)
+    load = packets_hz * _RENDER_COST_S
+    return "auto" if load <= _FEEDER_BUDGET_RATIO * len(os.sched_getaffinity(0)) else "slice"
 
 
 def signature(rig: Rig) -> AssetSignature:

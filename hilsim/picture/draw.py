@@ -10,7 +10,7 @@ from hilsim.picture.scan import Scan
 
 _DIFFUSE_LIMIT = 100
 _FARTHEST_M = 200.0
-_AZIMUTH_COLUMNS = 1800
+_AZIMUTH_COLUMNS = 1500
 
 
 def draw_scan(scan: Scan, path: Path, *, title: str, extent_m: float | None = None) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hilsim.errors import require
+from hilsim.transmit.scheduling import SchedulingMode
 
 UNITS = ("seconds", "bytes", "packets", "errors", "hertz")
 """Base units a name may end with; states (``STATE`` kind) and ``_info`` carry none."""
@@ -18,7 +19,7 @@ TIMING_BOUNDS_S = (10e-6, 20e-6, 30e-6, 50e-6, 75e-6, 100e-6, 150e-6, 200e-6, 30
 LATENCY_BOUNDS_S = (0.5e-3, 1e-3, 2e-3, 3e-3, 5e-3, 7.5e-3, 10e-3, 15e-3, 20e-3, 30e-3, 50e-3, 100e-3)
 """0.5 to 100 ms: a VLP-16 packet alone spans 1.3 ms, and one rotation of delay is what hilsim must never have."""
 
-SCHEDULING_MODES = ("fifo", "slice", "plain")
+SCHEDULING_MODES = tuple(mode.value for mode in SchedulingMode)
 """Best first: SCHED_FIFO; SCHED_OTHER with a short EEVDF slice; SCHED_OTHER as it is."""
 
 Kind = Literal["counter", "gauge", "state", "histogram", "info"]

@@ -21,7 +21,7 @@ def quiet(**override):
 
 @pytest.mark.parametrize(
     ("range_m", "code"),
-    [(0.498, 0), (0.4989, 0), (0.4991, 250), (0.5, 250), (10.0, 5000), (10.0009, 5000), (10.0011, 5001), (130.0, 65000), (130.01, 0), (np.inf, 0)],
+    [(0.498, 0), (0.4989, 0), (0.4991, 250), (0.5, 250), (10.0, 5000), (10.0009, 5000), (10.0011, 5001), (120.0, 60000), (120.01, 0), (np.inf, 0)],
 )
 def test_ranges_are_rounded_to_2_mm_and_limited(range_m, code):
     assert distance_code(quiet(), range_m, 0, 0) == code
