@@ -231,6 +231,8 @@ class TerrainSpec(ObjectSpec):
         yield _named("file", self.file)
         yield self.motion is None, "terrain must not have a motion"
         yield self.size_m is None or self.pixel_m is None, "terrain must have size_m or pixel_m, got both"
+        own_size = self.size_m is None and self.pixel_m is None
+        yield not self.georeferenced or own_size, "georeferenced terrain must have the file's own size, got size_m or pixel_m as well"
         if self.size_m is not None:
             yield all(0.0 < side <= FARTHEST_M for side in self.size_m), f"size_m must be above 0, got {self.size_m}"
         if self.pixel_m is not None:

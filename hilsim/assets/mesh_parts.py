@@ -1,0 +1,62 @@
+"""What a mesh file holds, before a rig says what its materials stand for."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.errors import AssetError
+
+LARGEST_FILE_BYTES = 2 << 30
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MeshPart:
+    """Triangles of one material, in the file's own units and axes.
+
+    Attributes:
+        vertices: ``float64[n, 3]``.
+        triangles: ``int64[m, 3]``.
+        material: ``int64[m]``, rows of ``names``.
+        names: The file's material names; empty text where it names none.
+    """
+
+    vertices: npt.NDArray[np.float64]
+    triangles: npt.NDArray[np.int64]
+    material: npt.NDArray[np.int64]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MeshFile:
+    """Everything read from one file.
+
+    Attributes:
+        parts: At least one.
+        notes: What was left out, as sentences.
+    """
+
+    parts: tuple[MeshPart, ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of an asset.
+
+    Raises:
+        AssetError: the file is missing, empty, no file, too large or not readable.
+    """
+    try:
+        size = path.stat().st_size
+        if path.is_dir():
+            raise AssetError(f"{path}: must be a file, got a directory")
+        if size == 0:
+            raise AssetError(f"{path}: must not be empty, got 0 bytes")
+        if size > LARGEST_FILE_BYTES:
+            raise AssetError(f"{path}: must be at most {LARGEST_FILE_BYTES >> 20} MiB, got {size >> 20} MiB")
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise AssetError(f"{path}: no such file") from None
+    except (OSError, ValueError) as error:
+        raise AssetError(f"{path}: cannot be read: {error}") from error

@@ -1,0 +1,125 @@
+"""Mesh files: OBJ read here, PLY, STL, glTF and GLB through trimesh, which is imported only when such a file is named.
+
+Nothing is repaired: a file that is cut short, names vertices it does not have or holds numbers that are none is refused with the reason.
+Precision: OBJ and ASCII STL keep every digit they were written with (UTM coordinates too), as do PLY files with ``double`` vertices; glTF, binary
+STL and PLY with ``float`` vertices hold 24-bit numbers, that is 0.5 m steps at a northing of 5,000,000 m. Place those by ``position_m``.
+"""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.assets.mesh_checks import check_gltf, check_ply, check_stl
+from hilsim.assets.mesh_parts import MeshFile, MeshPart, read_bytes
+from hilsim.assets.obj import read_obj
+from hilsim.errors import AssetError
+from hilsim.scene.materials import Material
+from hilsim.scene.mesh import Mesh
+from hilsim.scene.specs import MeshSpec
+
+SUFFIXES = (".obj", ".ply", ".stl", ".gltf", ".glb")
+_Y_UP = (".gltf", ".glb")
+_Z_FROM_Y_UP = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
+
+
+def load_mesh(spec: MeshSpec, directory: Path, materials: dict[str, Material]) -> tuple[Mesh, tuple[str, ...]]:
+    """The mesh of a file in metres, z up, in the shape's own frame (``position_m`` and ``rotation_deg`` are not applied), and notes.
+
+    A part's material is the one ``spec.materials`` gives its name in the file, else the rig's of that very name, else ``spec.material`` with a note.
+
+    Args:
+        spec: What the rig says.
+        directory: Where the file's path starts.
+        materials: Every material of the rig by name.
+
+    Raises:
+        AssetError: naming the file and what is wrong with it.
+    """
+    path = directory / spec.file
+    content = _read(path)
+    parts = content.parts
+    starts = np.cumsum([0] + [len(part.vertices) for part in parts])
+    vertices = np.concatenate([part.vertices for part in parts])
+    if spec.up == "y" or (spec.up == "auto" and path.suffix.lower() in _Y_UP):
+        vertices = vertices @ _Z_FROM_Y_UP.T
+    used = tuple(dict.fromkeys(name for part in parts for name in part.names))
+    chosen, notes = _choose_materials(spec, used, materials, path)
+    rows = [np.array([used.index(name) for name in part.names], dtype=np.int64)[part.material] for part in parts]
+    try:
+        mesh = Mesh(
+            vertices * spec.scale,
+            np.concatenate([part.triangles + start for part, start in zip(parts, starts, strict=False)]).astype(np.int32),
+            np.concatenate(rows).astype(np.int32),
+            chosen,
+        )
+    except ValueError as error:
+        raise AssetError(f"{path}: {error}") from error
+    return mesh, (*content.notes, *notes)
+
+
+def _choose_materials(spec: MeshSpec, used: tuple[str, ...], materials: dict[str, Material], path: Path) -> tuple[tuple[Material, ...], list[str]]:
+    notes = []
+    unknown = [name for name in used if name and name not in spec.materials and name not in materials]
+    if unknown:
+        names = ", ".join(f'"{name}"' for name in unknown)
+        notes.append(f'{path}: no material of the rig stands for {names}; "{spec.material}" is used')
+    absent = [name for name in spec.materials if name not in used]
+    if absent:
+        names = ", ".join(f'"{name}"' for name in absent)
+        notes.append(f"{path}: the file has no material {names}")
+    return tuple(materials[spec.materials.get(name, name if name in materials else spec.material)] for name in used), notes
+
+
+def _read(path: Path) -> MeshFile:
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise AssetError(f'{path}: a mesh file must be one of {", ".join(SUFFIXES)}, got "{path.suffix}"')
+    if suffix == ".obj":
+        return read_obj(path)
+    data = read_bytes(path)
+    match suffix:
+        case ".stl":
+            return _with_trimesh(path, exactly=check_stl(path, data))
+        case ".ply":
+            return _with_trimesh(path, at_least=check_ply(path, data))
+        case _:
+            return _with_trimesh(path, notes=tuple(check_gltf(path, data)))
+
+
+def _with_trimesh(path: Path, *, at_least: int = 1, exactly: int = 0, notes: tuple[str, ...] = ()) -> MeshFile:
+    import trimesh  # noqa: PLC0415 - half a second and 40 MB that a rig without such files need not pay
+
+    logging.getLogger("trimesh").setLevel(logging.CRITICAL)
+    try:
+        scene = trimesh.load_scene(str(path), process=False)
+        parts = tuple(part for node in scene.graph.nodes_geometry if (part := _part(scene, node)) is not None)
+    except Exception as error:  # trimesh raises whatever its parsers stumble on; an operator needs the file's name, not a traceback
+        said = str(error).strip().splitlines()
+        raise AssetError(f"{path}: cannot be read as {path.suffix[1:].upper()}: {said[0] if said else type(error).__name__}") from error
+    count = sum(len(part.triangles) for part in parts)
+    if count == 0:
+        raise AssetError(f"{path}: must have at least one triangle, got 0")
+    if (exactly and count != exactly) or count < at_least:
+        raise AssetError(f"{path}: must have {exactly or at_least} faces as it says, got {count} triangles that can be read")
+    return MeshFile(parts=parts, notes=notes)
+
+
+def _part(scene: Any, node: str) -> MeshPart | None:
+    """One placed geometry of a trimesh scene; None for lines and points."""
+    matrix, name = scene.graph[node]
+    geometry = scene.geometry[name]
+    triangles = getattr(geometry, "faces", None)
+    if triangles is None or len(triangles) == 0:
+        return None
+    transform = np.asarray(matrix, dtype=np.float64)
+    vertices: npt.NDArray[np.float64] = np.asarray(geometry.vertices, dtype=np.float64) @ transform[:3, :3].T + transform[:3, 3]
+    material = getattr(getattr(geometry, "visual", None), "material", None)
+    return MeshPart(
+        vertices=vertices,
+        triangles=np.asarray(triangles, dtype=np.int64),
+        material=np.zeros(len(triangles), dtype=np.int64),
+        names=(str(getattr(material, "name", None) or ""),),
+    )

@@ -1,0 +1,138 @@
+"""Wavefront OBJ, read strictly: polygons, material names and libraries; texture coordinates, normals, lines and points are passed over.
+
+Read here rather than by trimesh, which drops faces it cannot read and forgets the names of materials whose library is missing.
+The format: the Advanced Visualizer manual's appendix B1, "Object Files".
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from hilsim.assets.mesh_parts import MeshFile, MeshPart, read_bytes
+from hilsim.errors import AssetError
+
+MOST_FAULTS = 10
+_PASSED_OVER = frozenset(
+    {"vt", "vn", "vp", "o", "g", "s", "l", "p", "mg", "lod", "bevel", "c_interp", "d_interp", "shadow_obj", "trace_obj", "usemap", "maplib"}
+)
+
+
+@dataclass(eq=False)
+class _Reading:
+    """What has been read so far."""
+
+    path: Path
+    vertices: list[tuple[float, float, float]] = field(default_factory=list)
+    triangles: list[tuple[int, int, int]] = field(default_factory=list)
+    material: list[int] = field(default_factory=list)
+    names: dict[str, int] = field(default_factory=dict)
+    current: int = -1
+    faults: list[str] = field(default_factory=list)
+
+
+def read_obj(path: Path) -> MeshFile:
+    """Read an OBJ file.
+
+    Raises:
+        AssetError: naming up to ten faults with their lines.
+    """
+    text = _text(path)
+    reading = _Reading(path)
+    number = 0
+    continued = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.endswith("\\"):
+            continued += line[:-1] + " "
+            continue
+        _read_line(reading, number, (continued + line).split("#", 1)[0].split())
+        continued = ""
+        if len(reading.faults) >= MOST_FAULTS:
+            break
+    if continued:
+        reading.faults.append(f"line {number}: the file must not end in a continued line")
+    if reading.faults:
+        raise AssetError("\n".join(f"{path}: {fault}" for fault in reading.faults))
+    if not reading.triangles:
+        raise AssetError(f"{path}: must have at least one face (f), got {len(reading.vertices)} vertices and none")
+    part = MeshPart(
+        vertices=np.array(reading.vertices, dtype=np.float64),
+        triangles=np.array(reading.triangles, dtype=np.int64),
+        material=np.array(reading.material, dtype=np.int64),
+        names=tuple(reading.names),
+    )
+    return MeshFile(parts=(part,))
+
+
+def _text(path: Path) -> str:
+    data = read_bytes(path)
+    if b"\0" in data:
+        raise AssetError(f"{path}: must be an OBJ text file, got a zero byte at {data.index(0)}")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")  # older exporters write names in the machine's own encoding
+
+
+def _read_line(reading: _Reading, number: int, words: list[str]) -> None:
+    if not words:
+        return
+    match words[0]:
+        case "v":
+            _read_vertex(reading, number, words[1:])
+        case "f":
+            _read_face(reading, number, words[1:])
+        case "usemtl":
+            name = " ".join(words[1:])
+            reading.current = reading.names.setdefault(name, len(reading.names))
+        case "mtllib":
+            _check_library(reading, number, words[1:])
+        case keyword if keyword not in _PASSED_OVER:
+            reading.faults.append(f"line {number}: must begin with an OBJ keyword of polygons, got {keyword[:20]!r}")
+
+
+def _read_vertex(reading: _Reading, number: int, words: list[str]) -> None:
+    """Three coordinates; a weight or a colour may follow."""
+    try:
+        x, y, z = (float(word) for word in words[:3])
+    except ValueError:
+        reading.faults.append(f"line {number}: a vertex must have three numbers, got {' '.join(words)[:60]!r}")
+        x = y = z = 0.0
+    if not all(np.isfinite((x, y, z))):
+        reading.faults.append(f"line {number}: a vertex must be finite, got ({x}, {y}, {z})")
+    reading.vertices.append((x, y, z))
+
+
+def _read_face(reading: _Reading, number: int, words: list[str]) -> None:
+    """A polygon as a fan of triangles; ``7``, ``7/1``, ``7//3``, ``7/1/3``; negative numbers count back."""
+    count = len(reading.vertices)
+    rows = []
+    for word in words:
+        try:
+            given = int(word.split("/", 1)[0])
+        except ValueError:
+            reading.faults.append(f"line {number}: a face must name vertices by number, got {word[:20]!r}")
+            return
+        row = given - 1 if given > 0 else count + given
+        if given == 0 or not 0 <= row < count:
+            reading.faults.append(f"line {number}: a face must name vertices 1 to {count} (those before it), got {given}")
+            return
+        rows.append(row)
+    if len(rows) < 3:
+        reading.faults.append(f"line {number}: a face must have at least three vertices, got {len(rows)}")
+        return
+    if reading.current < 0:
+        reading.current = reading.names.setdefault("", len(reading.names))
+    for last in range(2, len(rows)):
+        reading.triangles.append((rows[0], rows[last - 1], rows[last]))
+        reading.material.append(reading.current)
+
+
+def _check_library(reading: _Reading, number: int, words: list[str]) -> None:
+    """A material library must be there: one left behind by a copy is a sign that more was. Names may hold blanks."""
+    folder = reading.path.parent
+    if (folder / " ".join(words)).is_file():
+        return
+    for word in words or [""]:
+        if not word or not (folder / word.replace("\\", "/")).is_file():
+            reading.faults.append(f"line {number}: material library {word!r} must be beside the mesh, got no such file")

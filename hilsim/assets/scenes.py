@@ -1,0 +1,125 @@
+"""From a rig's ``[scene]`` table to a world."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from hilsim.assets.meshes import load_mesh
+from hilsim.assets.terrain import load_terrain
+from hilsim.errors import AssetError, ConfigError
+from hilsim.geometry.frames import Vector
+from hilsim.geometry.poses import Pose, mounting
+from hilsim.geometry.rotations import matrix_from_quaternion
+from hilsim.geometry.tracks import PoseTrack, linear_track, smooth_track
+from hilsim.scene import primitives
+from hilsim.scene.materials import Material
+from hilsim.scene.mesh import Mesh
+from hilsim.scene.specs import BoxSpec, CylinderSpec, MeshSpec, MotionSpec, ObjectSpec, PlaneSpec, SceneSpec, SphereSpec, TerrainSpec
+from hilsim.scene.street import street_objects
+from hilsim.scene.world import SceneObject, World, build_world
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Assets:
+    """Files already read, so that one named twice is read once and shares its memory in the world.
+
+    Attributes:
+        directory: Where the files' paths start.
+        materials: Every material of the rig by name.
+        meshes: What has been read, by what matters of the specification.
+        notes: What a person should know of the files.
+    """
+
+    directory: Path
+    materials: dict[str, Material]
+    meshes: dict[str, Mesh] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def shape(self, spec: ObjectSpec) -> Mesh:
+        """The mesh of an object in the shape's own frame.
+
+        Raises:
+            AssetError: its file cannot be used.
+        """
+        match spec:
+            case MeshSpec():
+                key = repr((spec.file, spec.scale, spec.up, spec.material, sorted(spec.materials.items())))
+                return self._read_once(key, lambda: load_mesh(spec, self.directory, self.materials))
+            case TerrainSpec():
+                return self._read_once(repr(spec), lambda: load_terrain(spec, self.directory, self.materials))
+            case _:
+                return primitive(spec, self.materials[spec.material])
+
+    def _read_once(self, key: str, read: Callable[[], tuple[Mesh, tuple[str, ...]]]) -> Mesh:
+        if key not in self.meshes:
+            self.meshes[key], notes = read()
+            self.notes.extend(notes)
+        return self.meshes[key]
+
+
+def build_scene(spec: SceneSpec, directory: Path) -> tuple[World, tuple[str, ...]]:
+    """The world of a rig, and notes on its files. Objects are numbered as ``scene_objects`` lists them.
+
+    Args:
+        spec: The rig's ``[scene]``.
+        directory: Where the files' paths start.
+
+    Raises:
+        AssetError: naming every file that cannot be used, one fault a line.
+        ConfigError: there is nothing in the scene.
+    """
+    objects, notes = scene_objects(spec, directory)
+    return build_world(objects), notes
+
+
+def scene_objects(spec: SceneSpec, directory: Path) -> tuple[list[SceneObject], tuple[str, ...]]:
+    """Every object of a scene, the generator's first, then in the order of ``SceneSpec.objects``; and notes. Errors as ``build_scene``."""
+    assets = Assets(directory=directory, materials=spec.material_table())
+    objects = street_objects(spec) if spec.generator == "street" else []
+    faults: dict[str, None] = {}
+    for place, thing in spec.objects():
+        try:
+            objects.append(_placed(thing, assets.shape(thing), spec.origin_m, thing.name or place))
+        except AssetError as error:
+            faults.setdefault(str(error))
+    if faults:
+        raise AssetError("\n".join(faults))
+    if not objects:
+        raise ConfigError('scene must have a generator or at least one object, got neither; try generator = "street"')
+    return objects, tuple(assets.notes)
+
+
+def primitive(spec: ObjectSpec, material: Material) -> Mesh:
+    """The mesh of a plane, box, cylinder or sphere."""
+    match spec:
+        case PlaneSpec():
+            return primitives.plane(spec.size_m, material)
+        case BoxSpec():
+            return primitives.box(spec.size_m, material)
+        case CylinderSpec():
+            return primitives.cylinder(spec.radius_m, spec.height_m, material, spec.tolerance_m)
+        case SphereSpec():
+            return primitives.sphere(spec.radius_m, material, spec.tolerance_m)
+        case _:
+            raise TypeError(f"spec must be a primitive, got {type(spec).__name__}")
+
+
+def motion_track(spec: MotionSpec, origin_m: Vector) -> PoseTrack:
+    """The track of an object's frame in the world."""
+    time_ns = np.array([round(waypoint.time_s * 1e9) for waypoint in spec.waypoints], dtype=np.int64)
+    poses = [Pose(position_m=origin_m) @ mounting(waypoint.position_m, waypoint.rotation_deg) for waypoint in spec.waypoints]
+    make = smooth_track if spec.interpolation == "smooth" else linear_track
+    period_ns = int(time_ns[-1] - time_ns[0]) if spec.loop else 0
+    return make(time_ns, [pose.position_m for pose in poses], [pose.orientation for pose in poses], period_ns)
+
+
+def _placed(spec: ObjectSpec, mesh: Mesh, origin_m: Vector, name: str) -> SceneObject:
+    stand = mounting(spec.position_m, spec.rotation_deg)
+    if spec.motion is None:
+        return SceneObject(mesh=mesh, placement=Pose(position_m=origin_m) @ stand, label=spec.label, name=name)
+    if stand != Pose():
+        vertices = mesh.vertices_m @ matrix_from_quaternion(stand.orientation).T + np.array(stand.position_m)
+        mesh = Mesh(vertices, mesh.triangles, mesh.material, mesh.materials)
+    return SceneObject(mesh=mesh, placement=motion_track(spec.motion, origin_m), label=spec.label, name=name)

@@ -1,0 +1,228 @@
+"""Height maps: 16-bit grey PNG and GeoTIFF (16-bit or float32), through Pillow, as a grid of triangles.
+
+GeoTIFF 1.0 tags (Ritter and Ruth 2000): 33550 pixel scale, 33922 tie point, 34735 keys; 42113 is GDAL's value for "no data", which leaves
+holes. Only maps in metres are taken; degrees are refused, because hilsim projects nothing.
+"""
+
+import warnings
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.assets.mesh_parts import read_bytes
+from hilsim.errors import AssetError
+from hilsim.scene.materials import Material
+from hilsim.scene.mesh import Mesh
+from hilsim.scene.specs import TerrainSpec
+
+MOST_HEIGHTS = 2048 * 2048
+_PNG, _TIFF = "PNG", "TIFF"
+_MODEL_PIXEL_SCALE, _MODEL_TIEPOINT, _MODEL_TRANSFORMATION, _GEO_KEYS, _GDAL_NODATA = 33550, 33922, 34264, 34735, 42113
+_MODEL_TYPE_KEY, _RASTER_TYPE_KEY, _LINEAR_UNITS_KEY, _VERTICAL_UNITS_KEY = 1024, 1025, 3076, 4099
+_PROJECTED, _PIXEL_IS_POINT, _METRE = 1, 2, 9001
+_MODEL_NAMES = {2: "geographic (degrees)", 3: "geocentric"}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Raster:
+    """A height map as the file holds it.
+
+    Attributes:
+        values: ``float64[rows, columns]``, first row in the north.
+        missing: ``bool[rows, columns]``, where there is no data.
+        limits: Smallest and largest value the format can hold; None for floating point.
+        pixel_m: East-west and north-south; None where the file does not say.
+        north_west_m: Where the first height lies in the map's own coordinates; None where the file does not say.
+        notes: What a person should know.
+    """
+
+    values: npt.NDArray[np.float64]
+    missing: npt.NDArray[np.bool_]
+    limits: tuple[float, float] | None
+    pixel_m: tuple[float, float] | None
+    north_west_m: tuple[float, float] | None
+    notes: tuple[str, ...]
+
+
+def load_terrain(spec: TerrainSpec, directory: Path, materials: dict[str, Material]) -> tuple[Mesh, tuple[str, ...]]:
+    """The terrain as a mesh whose zero is the south-west height (or the map's own zero, when georeferenced), and notes.
+
+    Args:
+        spec: What the rig says.
+        directory: Where the file's path starts.
+        materials: Every material of the rig by name.
+
+    Raises:
+        AssetError: naming the file and what is wrong with it.
+    """
+    path = directory / spec.file
+    raster = _read(path)
+    rows, columns = raster.values.shape
+    east_m, north_m = _spacing(spec, raster, path)
+    x = np.arange(columns) * east_m
+    y = np.arange(rows - 1, -1, -1) * north_m
+    if spec.georeferenced:
+        if raster.north_west_m is None:
+            raise AssetError(f"{path}: georeferenced terrain must be a GeoTIFF with pixel scale (33550) and tie point (33922), got none")
+        x, y = x + raster.north_west_m[0], y + raster.north_west_m[1] - (rows - 1) * north_m
+    heights = _heights(spec, raster, path)
+    vertices = np.stack([np.broadcast_to(x, (rows, columns)), np.broadcast_to(y[:, np.newaxis], (rows, columns)), heights], axis=-1).reshape(-1, 3)
+    triangles = _grid(raster.missing)
+    if len(triangles) == 0:
+        raise AssetError(f"{path}: must have at least one triangle of heights, got none without missing data")
+    try:
+        return Mesh.uniform(vertices, triangles, materials[spec.material]), raster.notes
+    except ValueError as error:
+        raise AssetError(f"{path}: {error}") from error
+
+
+def _spacing(spec: TerrainSpec, raster: _Raster, path: Path) -> tuple[float, float]:
+    rows, columns = raster.values.shape
+    if spec.size_m is not None:
+        return spec.size_m[0] / (columns - 1), spec.size_m[1] / (rows - 1)
+    if spec.pixel_m is not None:
+        return spec.pixel_m, spec.pixel_m
+    if raster.pixel_m is None:
+        raise AssetError(f"{path}: terrain must have size_m or pixel_m in the rig, because the file does not say how large it is")
+    return raster.pixel_m
+
+
+def _heights(spec: TerrainSpec, raster: _Raster, path: Path) -> npt.NDArray[np.float64]:
+    values = np.where(raster.missing, 0.0, raster.values)
+    if spec.height_min_m is not None and spec.height_max_m is not None:
+        if raster.limits is None:
+            raise AssetError(f"{path}: height_min_m and height_max_m must go with 16-bit integers, got floating point; use scale_m")
+        low, high = raster.limits
+        return spec.height_min_m + (values - low) * ((spec.height_max_m - spec.height_min_m) / (high - low))
+    if spec.scale_m is not None:
+        return values * spec.scale_m + (spec.offset_m or 0.0)
+    if path.suffix.lower() == ".png":
+        raise AssetError(f"{path}: terrain from a PNG must have height_min_m and height_max_m or scale_m in the rig")
+    return values
+
+
+def _grid(missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+    """Two triangles a cell, facing up; none at a missing height."""
+    rows, columns = missing.shape
+    corner = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
+    nw, ne, sw, se = corner[:-1, :-1], corner[:-1, 1:], corner[1:, :-1], corner[1:, 1:]
+    triangles = np.stack([np.stack([sw, se, ne], axis=-1), np.stack([sw, ne, nw], axis=-1)], axis=-2).reshape(-1, 3)
+    whole: npt.NDArray[np.int32] = triangles[~missing.reshape(-1)[triangles].any(axis=1)]
+    return whole
+
+
+def _read(path: Path) -> _Raster:
+    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - only rigs with terrain pay for it
+
+    if path.suffix.lower() not in (".png", ".tif", ".tiff"):
+        raise AssetError(f'{path}: terrain must be a .png, .tif or .tiff, got "{path.suffix}"')
+    data = read_bytes(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow warns of large images and odd metadata; size is checked here, before decoding
+            with Image.open(BytesIO(data), formats=(_PNG, _TIFF)) as image:
+                _check_size(path, image.size)
+                return _decode(path, image)
+    except UnidentifiedImageError as error:
+        raise AssetError(f"{path}: must be a PNG or TIFF with one 16-bit or float32 band, got something Pillow cannot identify") from error
+    except (OSError, SyntaxError, ValueError, TypeError, EOFError, Image.DecompressionBombError) as error:
+        raise AssetError(f"{path}: cannot be decoded: {error}") from error
+
+
+def _check_size(path: Path, size: tuple[int, int]) -> None:
+    columns, rows = size
+    if min(size) < 2:
+        raise AssetError(f"{path}: must be at least 2 x 2 heights, got {columns} x {rows}")
+    if columns * rows > MOST_HEIGHTS:
+        raise AssetError(f"{path}: must have at most {MOST_HEIGHTS} heights, got {columns} x {rows} = {columns * rows}; cut or thin it out")
+
+
+def _decode(path: Path, image: Any) -> _Raster:
+    tags = dict(getattr(image, "tag_v2", {})) if image.format == _TIFF else {}
+    signed_16 = image.format == _TIFF and image.mode == "I" and _first(tags.get(258)) == 16
+    if image.mode.startswith("I;16"):
+        limits: tuple[float, float] | None = (0.0, 65535.0)
+    elif signed_16:
+        limits = (-32768.0, 32767.0)
+    elif image.mode == "F":
+        limits = None
+    else:
+        raise AssetError(f"{path}: must have one band of 16-bit integers or float32, got mode {image.mode} ({_bits(image.mode)}); convert it")
+    image.load()
+    values = np.array(image, dtype=np.float64)
+    missing = _missing(path, values, tags)
+    pixel_m, north_west_m, notes = _georeference(path, tags)
+    if missing.any():
+        notes = (*notes, f"{path}: {int(missing.sum())} of {missing.size} heights are missing and leave holes")
+    return _Raster(values=values, missing=missing, limits=limits, pixel_m=pixel_m, north_west_m=north_west_m, notes=notes)
+
+
+def _bits(mode: str) -> str:
+    return {"L": "8 bits: 256 steps", "P": "a palette", "1": "1 bit", "I": "32 bits"}.get(mode, f"{len(mode)} bands")
+
+
+def _first(value: Any) -> Any:
+    return value[0] if isinstance(value, tuple) else value
+
+
+def _missing(path: Path, values: npt.NDArray[np.float64], tags: dict[int, Any]) -> npt.NDArray[np.bool_]:
+    missing = np.zeros(values.shape, dtype=np.bool_)
+    text = str(tags.get(_GDAL_NODATA, "")).strip("\0 ")
+    if text:
+        try:
+            marker = float(text)
+        except ValueError:
+            raise AssetError(f"{path}: the no-data value (42113) must be a number, got {text!r}") from None
+        missing = np.isnan(values) if np.isnan(marker) else values == marker
+        with np.errstate(over="ignore"):
+            missing |= values == float(np.float32(marker))
+    bad = np.argwhere(~np.isfinite(values) & ~missing)
+    if len(bad):
+        row, column = bad[0]
+        raise AssetError(f"{path}: heights must be finite or marked as missing (42113), got {values[row, column]} in row {row}, column {column}")
+    return missing
+
+
+def _georeference(path: Path, tags: dict[int, Any]) -> tuple[tuple[float, float] | None, tuple[float, float] | None, tuple[str, ...]]:
+    """Pixel size, place of the first height and notes; None for what is not said."""
+    keys = _geo_keys(path, tags)
+    model, units = keys.get(_MODEL_TYPE_KEY), [keys.get(_LINEAR_UNITS_KEY, _METRE), keys.get(_VERTICAL_UNITS_KEY, _METRE)]
+    if model in _MODEL_NAMES:
+        raise AssetError(
+            f"{path}: must be in a projected coordinate system in metres, got a {_MODEL_NAMES[model]} one; re-project it (gdalwarp -t_srs)"
+        )
+    if any(unit != _METRE for unit in units):
+        raise AssetError(f"{path}: must be in metres (unit code 9001), got unit codes {units[0]} across and {units[1]} up")
+    if _MODEL_TRANSFORMATION in tags:
+        raise AssetError(f"{path}: must be north up with a pixel scale, got a transformation matrix (34264); re-project it")
+    scale = tags.get(_MODEL_PIXEL_SCALE)
+    if scale is None:
+        return None, None, ()
+    if len(scale) < 2 or not all(np.isfinite(scale[:2])) or min(scale[:2]) <= 0.0:
+        raise AssetError(f"{path}: the pixel scale (33550) must be above 0, got {scale}")
+    east_m, north_m = float(scale[0]), float(scale[1])
+    notes = () if model == _PROJECTED else (f"{path}: no coordinate system is given; its pixel size is taken as metres",)
+    tie = tags.get(_MODEL_TIEPOINT)
+    if tie is None:
+        return (east_m, north_m), None, notes
+    if len(tie) < 6 or not all(np.isfinite(tie[:6])):
+        raise AssetError(f"{path}: the tie point (33922) must be six numbers, got {tie}")
+    half = 0.0 if keys.get(_RASTER_TYPE_KEY) == _PIXEL_IS_POINT else 0.5  # of an area, the height stands for its middle
+    return (east_m, north_m), (float(tie[3]) + (half - float(tie[0])) * east_m, float(tie[4]) - (half - float(tie[1])) * north_m), notes
+
+
+def _geo_keys(path: Path, tags: dict[int, Any]) -> dict[int, int]:
+    """Short keys of the directory: rows of (key, place, count, value); place 0 means that the value is right here."""
+    directory = [int(value) for value in tags.get(_GEO_KEYS, ())]
+    if not directory:
+        return {}
+    if len(directory) < 4 or len(directory) < 4 * (directory[3] + 1):
+        raise AssetError(
+            f"{path}: the GeoTIFF key directory (34735) must have {4 * (directory[3] + 1) if len(directory) > 3 else 4} values, got {len(directory)}"
+        )
+    rows = (directory[4 * row : 4 * row + 4] for row in range(1, directory[3] + 1))
+    return {key: value for key, place, _, value in rows if place == 0}

@@ -1,0 +1,226 @@
+"""Trajectory files: poses with times, as CSV or in the TUM format, to a smooth track.
+
+=========  ====================================================================================================================
+.csv       A header names the columns in any order: time (``time_s``, ``t``, ``time``, ``timestamp``, or ``time_ns``), ``x_m y_m z_m`` (or
+           ``x y z``, ``px py pz``, ``tx ty tz``) and ``qw qx qy qz`` or ``roll_deg pitch_deg yaw_deg``. Without a header the columns are
+           time_s, x, y, z, qw, qx, qy, qz.
+.tum .txt  ``time x y z qx qy qz qw`` between blanks (the TUM RGB-D benchmark's format; note that w comes last).
+=========  ====================================================================================================================
+
+Lines that begin with ``#`` are comments. The pose is that of the carrier's body (x forward, y left, z up) in the world.
+"""
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+import numpy as np
+
+from hilsim.assets.mesh_parts import read_bytes
+from hilsim.errors import AssetError
+from hilsim.geometry.frames import Quaternion, Vector
+from hilsim.geometry.rotations import from_roll_pitch_yaw
+from hilsim.geometry.tracks import PoseTrack, smooth_track
+
+MOST_FAULTS = 10
+CLOSED_WITHIN_M = 0.01
+CLOSED_WITHIN_DEG = 0.5
+LENGTH_WITHIN = 1e-3
+"""How far a quaternion's length may be from 1: what three or four printed digits give; it is then scaled to 1."""
+
+_TIMES = {"time_s": 9, "t": 9, "time": 9, "timestamp": 9, "timestamp_s": 9, "t_s": 9, "time_ns": 0, "timestamp_ns": 0, "t_ns": 0}
+_LONGEST_NS = 2**62
+_POSITIONS = (("x_m", "y_m", "z_m"), ("x", "y", "z"), ("px", "py", "pz"), ("tx", "ty", "tz"), ("p_x", "p_y", "p_z"))
+_QUATERNIONS = (("qw", "qx", "qy", "qz"), ("q_w", "q_x", "q_y", "q_z"))
+_ANGLES = ("roll_deg", "pitch_deg", "yaw_deg")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Columns:
+    """Which column says what.
+
+    Attributes:
+        time: Column of the time.
+        time_digits: Decimal places from its unit to nanoseconds.
+        position: Columns of x, y, z.
+        quaternion: Columns of w, x, y, z; empty where there are angles.
+        angles: Columns of roll, pitch and yaw.
+        separator: Between columns; None for blanks.
+    """
+
+    time: int
+    time_digits: int
+    position: tuple[int, ...]
+    quaternion: tuple[int, ...]
+    angles: tuple[int, ...] = ()
+    separator: str | None = ","
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        """Every column that is read."""
+        return (self.time, *self.position, *self.quaternion, *self.angles)
+
+
+_PLAIN_CSV = _Columns(time=0, time_digits=9, position=(1, 2, 3), quaternion=(4, 5, 6, 7))
+_TUM = _Columns(time=0, time_digits=9, position=(1, 2, 3), quaternion=(7, 4, 5, 6), separator=None)
+
+_Row = tuple[int, Vector, Quaternion]
+
+
+def load_trajectory(path: Path, *, loop: bool = False, start_at_zero: bool = True) -> PoseTrack:
+    """A track through every pose of a file, without corners.
+
+    Args:
+        path: ``.csv``, ``.tum`` or ``.txt``.
+        loop: Repeat for ever; the last pose must be the first one within 1 cm and 0.5 degrees, and stands for it.
+        start_at_zero: The first pose is at rig time 0, whatever the file's time; else the file's times are rig times.
+
+    Raises:
+        AssetError: naming up to ten faults with their lines.
+    """
+    lines = _lines(path)
+    columns, body = _columns(path, lines)
+    rows: list[_Row] = []
+    faults: list[str] = []
+    for number, line in body:
+        try:
+            row = _row(columns, line)
+        except ValueError as error:
+            faults.append(f"line {number}: {error}")
+            continue
+        if rows and row[0] <= rows[-1][0]:
+            faults.append(f"line {number}: time must be later than in the row before, got {row[0] / 1e9:.9f} s after {rows[-1][0] / 1e9:.9f} s")
+        else:
+            rows.append(row)
+    if not faults and len(rows) < 2:
+        faults.append(f"a trajectory must have at least 2 poses, got {len(rows)}")
+    if loop and not faults:
+        faults.extend(_gaps(rows[0], rows[-1]))
+    if faults:
+        more = [f"{path}: and {len(faults) - MOST_FAULTS} more faults"] if len(faults) > MOST_FAULTS else []
+        raise AssetError("\n".join([f"{path}: {fault}" for fault in faults[:MOST_FAULTS]] + more))
+    return _track(rows, loop=loop, start_at_zero=start_at_zero)
+
+
+def _track(rows: list[_Row], *, loop: bool, start_at_zero: bool) -> PoseTrack:
+    shift_ns = rows[0][0] if start_at_zero else 0
+    period_ns = rows[-1][0] - rows[0][0] if loop else 0
+    kept = rows[:-1] if loop else rows
+    return smooth_track(
+        np.array([time_ns - shift_ns for time_ns, _, _ in kept], dtype=np.int64),
+        [position for _, position, _ in kept],
+        [orientation for _, _, orientation in kept],
+        period_ns,
+    )
+
+
+def _lines(path: Path) -> list[tuple[int, str]]:
+    """Numbered lines, blank ones left out."""
+    if path.suffix.lower() not in (".csv", ".tum", ".txt"):
+        raise AssetError(f'{path}: a trajectory must be a .csv, .tum or .txt file, got "{path.suffix}"')
+    try:
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise AssetError(f"{path}: must be text in UTF-8, got byte 0x{error.object[error.start]:02x} at {error.start}") from None
+    return [(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
+
+
+def _columns(path: Path, lines: list[tuple[int, str]]) -> tuple[_Columns, list[tuple[int, str]]]:
+    """The columns' meaning and the lines with poses. A header may hide behind ``#``."""
+    comments = [(number, line) for number, line in lines if line.startswith("#")]
+    body = [(number, line) for number, line in lines if not line.startswith("#")]
+    if path.suffix.lower() != ".csv":
+        return _TUM, body
+    if body and not _is_number(body[0][1].split(",")[0]):
+        return _named_columns(path, *body[0]), body[1:]
+    named = [(number, line.lstrip("# ")) for number, line in comments if line.lstrip("# ").split(",")[0].strip().lower() in _TIMES]
+    return (_named_columns(path, *named[-1]) if named else _PLAIN_CSV), body
+
+
+def _named_columns(path: Path, number: int, header: str) -> _Columns:
+    names = [name.strip().strip('"').lower() for name in header.split(",")]
+    times = [name for name in names if name in _TIMES]
+    position = next((wanted for wanted in _POSITIONS if set(wanted) <= set(names)), ())
+    quaternion = next((wanted for wanted in _QUATERNIONS if set(wanted) <= set(names)), ())
+    angles = _ANGLES if not quaternion and set(_ANGLES) <= set(names) else ()
+    twice = sorted({name for name in names if name and names.count(name) > 1})
+    faults = []
+    if len(times) != 1:
+        faults.append(f"must have one time column (time_s or time_ns), got {len(times)}")
+    if not position:
+        faults.append("must have the columns x_m, y_m, z_m")
+    if not quaternion and not angles:
+        faults.append("must have the columns qw, qx, qy, qz or roll_deg, pitch_deg, yaw_deg")
+    if twice:
+        faults.append(f"must name each column once, got {', '.join(twice)} twice")
+    if faults:
+        raise AssetError("\n".join(f"{path}: line {number}: the header {fault}" for fault in faults))
+    return _Columns(
+        time=names.index(times[0]),
+        time_digits=_TIMES[times[0]],
+        position=tuple(map(names.index, position)),
+        quaternion=tuple(map(names.index, quaternion)),
+        angles=tuple(map(names.index, angles)),
+    )
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _row(columns: _Columns, line: str) -> _Row:
+    """A pose.
+
+    Raises:
+        ValueError: what is wrong with it.
+    """
+    words = [word.strip() for word in line.split(columns.separator)]
+    if len(words) <= max(columns.used):
+        raise ValueError(f"a pose must have {max(columns.used) + 1} columns, got {len(words)}")
+    bad = [words[column] for column in columns.used if not _is_number(words[column])]
+    if bad:
+        raise ValueError(f"a pose must be numbers, got {bad[0][:30]!r}")
+    numbers = [float(words[column]) for column in columns.used]
+    if not all(map(math.isfinite, numbers)):
+        raise ValueError(f"a pose must be finite, got {next(number for number in numbers if not math.isfinite(number))}")
+    x, y, z = numbers[1:4]
+    return _time_ns(words[columns.time], columns.time_digits), (x, y, z), _orientation(columns, numbers[4:])
+
+
+def _time_ns(word: str, digits: int) -> int:
+    """Exact to the nanosecond, as a float of seconds since 1970 is not."""
+    try:
+        time_ns = int(Decimal(word).scaleb(digits).to_integral_value())
+    except InvalidOperation:
+        raise ValueError(f"time must be a decimal number, got {word[:30]!r}") from None
+    if abs(time_ns) > _LONGEST_NS:
+        raise ValueError(f"time must be within 146 years of 0, got {word[:30]}")
+    return time_ns
+
+
+def _orientation(columns: _Columns, numbers: list[float]) -> Quaternion:
+    if columns.angles:
+        roll, pitch, yaw = numbers
+        return from_roll_pitch_yaw(roll, pitch, yaw)
+    length = math.hypot(*numbers)
+    if abs(length - 1.0) > LENGTH_WITHIN:
+        raise ValueError(f"the quaternion must have length 1, got {length:.6g}")
+    w, x, y, z = (number / length for number in numbers)
+    return w, x, y, z
+
+
+def _gaps(first: _Row, last: _Row) -> list[str]:
+    gap_m = math.dist(first[1], last[1])
+    cosine = min(1.0, abs(sum(a * b for a, b in zip(first[2], last[2], strict=True))))
+    turn_deg = math.degrees(2.0 * math.acos(cosine))
+    faults = []
+    if gap_m > CLOSED_WITHIN_M:
+        faults.append(f"a loop must end where it starts within {CLOSED_WITHIN_M} m, got {gap_m:.6g} m away")
+    if turn_deg > CLOSED_WITHIN_DEG:
+        faults.append(f"a loop must end as it starts within {CLOSED_WITHIN_DEG} degrees, got {turn_deg:.6g} degrees off")
+    return faults
