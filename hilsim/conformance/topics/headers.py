@@ -48,13 +48,19 @@ PORT = Rule(
     holds="data packets come from port 2368 and position packets from 8308 (from a loopback address: note, as a receiver may hold the port)",
     source=_MEASURED,
 )
+ONE_SENDER = Rule(
+    id="header.one_sender",
+    severity=Severity.ERROR,
+    holds="all data packets of an address come from one port (more: several programs send from it, and their packets are mixed up here)",
+    source=_MEASURED,
+)
 DESTINATION_PORT = Rule(
     id="header.destination_port",
     severity=Severity.NOTE,
     holds="data packets go to port 2368 and position packets to 8308, unless the sensor was told otherwise",
     source="manual 63-9243 page 50",
 )
-RULES = (OWN, MAC, SHAPE, TTL, FRAGMENT, IDENTIFICATION, UDP_CHECKSUM, PORT, DESTINATION_PORT)
+RULES = (OWN, MAC, SHAPE, TTL, FRAGMENT, IDENTIFICATION, UDP_CHECKSUM, PORT, ONE_SENDER, DESTINATION_PORT)
 
 _OUI = bytes.fromhex("607688")
 _EXPORTER = bytes.fromhex("607688000000")
@@ -74,7 +80,8 @@ def origin_of(datagram: CapturedDatagram) -> Origin:
     """Whose headers a datagram came with."""
     if datagram.link is None:
         return Origin.NONE
-    if datagram.source.startswith("127.") or (datagram.is_ethernet and not any(datagram.link[:12])):
+    has_no_macs = not any(datagram.link[:12]) if datagram.is_ethernet else datagram.source.startswith("127.")
+    if has_no_macs:
         return Origin.LOOPBACK
     if datagram.is_ethernet and datagram.link[6:12] == _EXPORTER:
         return Origin.EXPORTER
@@ -107,6 +114,7 @@ class HeadersTopic:
     _counting, _steps = 0, 0
     _valid_checksums: int = 0
     _is_local: bool = False
+    _ports: set[int] = field(default_factory=set)
     _rules: dict[str, Rule] = field(default_factory=lambda: {rule.id: rule for rule in RULES})
 
     @property
@@ -139,6 +147,7 @@ class HeadersTopic:
 
     def _check_ports(self, datagrams: list[CapturedDatagram], places: list[Place]) -> None:
         port = DATA_PORT if self.is_data else POSITION_PORT
+        self._ports |= {datagram.source_port for datagram in datagrams}
         wrong = [row for row, datagram in enumerate(datagrams) if datagram.source_port != port]
         self._count(PORT, wrong, lambda row: str(datagrams[row].source_port), places)
         elsewhere = [row for row, datagram in enumerate(datagrams) if datagram.destination_port != port]
@@ -186,6 +195,8 @@ class HeadersTopic:
         if self.origin in {Origin.LOOPBACK, Origin.EXPORTER}:
             whose = "the loopback interface's" if self.origin is Origin.LOOPBACK else "a viewer's export"
             log.tell(OWN, f"{kind} packets carry headers of {whose}: not checked")
+        if len(self._ports) > 1:
+            log.tell(ONE_SENDER, f"{kind} packets of one address must come from one port, got {len(self._ports)}: {sorted(self._ports)[:4]}")
         for rule_id, count in self._counts.items():
             rule = self._rules[rule_id]
             of_2011 = (model is HDL_32E and rule in {TTL, FRAGMENT, IDENTIFICATION}) or (rule is PORT and count.got == str(_OLD_PORT))

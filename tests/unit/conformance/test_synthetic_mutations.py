@@ -530,6 +530,13 @@ def test_another_source_port_on_the_loopback_interface_is_a_note(judge, single):
     assert (verdict.errors, verdict.notes) == (set(), {"header.source_port"})
 
 
+def test_two_programs_sending_from_one_address_are_an_error(judge, single):
+    datagrams = single.datagrams()
+    row = next(row for row, datagram in enumerate(datagrams[300:], start=300) if datagram.destination_port == 2368)
+    fields = {name: getattr(datagrams[row], name) for name in datagrams[row].__slots__}
+    assert "header.one_sender" in judge([*datagrams[:row], type(datagrams[row])(**fields | {"source_port": 40_000}), *datagrams[row:]]).errors
+
+
 def test_datagrams_of_a_socket_are_judged_without_headers(judge, single):
     verdict = judge(single.change(live=True))
     assert (verdict.findings, verdict.result.sensors[0].summary.headers) == ([], "none")
