@@ -15,11 +15,12 @@ DIRECTIONS = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
 
 
 def hits_in_a_small_world():
-    """A wall ahead (object 0), a cube on the left that turns by 90 degrees a second (object 1), nothing above."""
+    """A wall ahead (object 7), a cube on the left that turns by 90 degrees a second (object 8), nothing above, other things behind."""
     turned = mounting((0.0, 10.0, 0.0), (0.0, 0.0, 90.0)).orientation
     track = linear_track([0, SECOND], [[0, 10, 0]] * 2, [(1.0, 0.0, 0.0, 0.0), turned])
     world = build_world(
         [
+            *(SceneObject(mesh=box((1, 1, 1), DEFAULTS["wood"]), placement=Pose(position_m=(-10 - x, 0, 0)), label=1) for x in range(7)),
             SceneObject(mesh=box((1, 8, 8), DEFAULTS["plaster"]), placement=Pose(position_m=(10, 0, 0)), label=4),
             SceneObject(mesh=box((2, 2, 2), DEFAULTS["retro_sign"]), placement=track, label=9),
         ]
@@ -30,7 +31,7 @@ def hits_in_a_small_world():
 
 def test_hits_name_their_object():
     world, hits, _ = hits_in_a_small_world()
-    assert hit_object_ids(world, hits.instance, hits.triangle).tolist() == [0, 1, -1]
+    assert hit_object_ids(world, hits.instance, hits.triangle).tolist() == [7, 8, -1]
 
 
 def test_hits_have_their_objects_label():

@@ -81,6 +81,14 @@ def test_cutting_keeps_area_winding_and_plane(seed):
     assert np.linalg.norm(np.roll(pieces, -1, axis=1) - pieces, axis=2).max() <= EDGE_MAX_M
 
 
+@pytest.mark.parametrize("turn", [0, 1, 2])
+def test_a_triangle_with_one_long_edge_becomes_two_halves(turn):
+    corners = np.roll([[0.0, 0.0, 0.0], [400.0, 0.0, 0.0], [200.0, 150.0, 0.0]], turn, axis=0)
+    pieces, _ = cut_long_edges(corners[np.newaxis], np.zeros(1, dtype=np.int64))
+    areas = 0.5 * np.cross(pieces[:, 1] - pieces[:, 0], pieces[:, 2] - pieces[:, 0])[:, 2]
+    assert areas.tolist() == [15_000.0, 15_000.0]
+
+
 @given(st.integers(0, 10_000))
 @settings(max_examples=30)
 def test_cutting_leaves_neighbours_joined_edge_to_edge(seed):
