@@ -9,12 +9,10 @@ a cache that can neither kill nor mislead the daemon:
   each module gets a directory named by the hash of its own source and of every ``hilsim`` module it imports, transitively.
 """
 
-import ast
 import hashlib
-import importlib.util
 import os
+import re
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -26,6 +24,8 @@ import numba
 F = TypeVar("F", bound=Callable[..., Any])
 
 _KEEP_CACHE_DIRECTORIES_PER_MODULE = 3
+_PACKAGE = Path(__file__).resolve().parent
+_IMPORT = re.compile(r"^\s*from (hilsim[\w.]*) import (\([^)]*\)|[^\n#]*)", re.MULTILINE)
 
 
 def _candidates() -> list[Path]:
@@ -63,28 +63,24 @@ def _source_closure(module: str) -> frozenset[tuple[str, str]]:
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name in seen:
-            continue
-        spec = importlib.util.find_spec(name) if name in sys.modules or name.startswith("hilsim") else None
-        if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
-            continue
-        source = Path(spec.origin).read_bytes()
-        seen[name] = hashlib.sha256(source).hexdigest()
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("hilsim"):
-                waiting.append(node.module)
-                waiting.extend(f"{node.module}.{alias.name}" for alias in node.names if _is_module(f"{node.module}.{alias.name}"))
-            elif isinstance(node, ast.Import):
-                waiting.extend(alias.name for alias in node.names if alias.name.startswith("hilsim"))
+        if name not in seen:
+            seen[name], imported = _source_and_imports(name)
+            waiting.extend(imported)
     return frozenset(seen.items())
 
 
 @cache
-def _is_module(name: str) -> bool:
-    parent, _, leaf = name.rpartition(".")
-    spec = importlib.util.find_spec(parent)
-    locations = spec.submodule_search_locations if spec else None
-    return any((Path(location) / f"{leaf}.py").is_file() for location in locations or [])
+def _source_and_imports(module: str) -> tuple[str, tuple[str, ...]]:
+    """Hash of a hilsim module's source, and the hilsim modules it imports. A regular expression, because parsing 60 modules takes 0.15 s of a start."""
+    place = _PACKAGE.parent.joinpath(*module.split("."))
+    path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    source = path.read_bytes()
+    imported = []
+    for base, names in _IMPORT.findall(source.decode()):
+        imported.append(base)
+        parts = (part.split(" as ")[0].strip() for part in names.strip("()").split(","))
+        imported.extend(f"{base}.{part}" for part in parts if _PACKAGE.parent.joinpath(*base.split("."), f"{part}.py").is_file())
+    return hashlib.sha256(source).hexdigest(), tuple(imported)
 
 
 @cache

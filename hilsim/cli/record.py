@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def record(rig: Path, *, output: Path, duration_s: float, start_utc: int, thread
     checked = loaded(rig)
     duration_ns = round(duration_s * 1e9)
     started_s = time.monotonic()
-    with click.progressbar(length=duration_ns // 1_000_000, label="recording", file=click.get_text_stream("stderr")) as bar:
+    with click.progressbar(length=duration_ns // 1_000_000, label="recording", file=sys.stderr) as bar:
 
         def progress(done_ns: int) -> None:
             bar.update(done_ns // 1_000_000 - bar.pos)

@@ -8,6 +8,7 @@ Along a road, from the kerb of one block to that of the next: parked cars, a lan
 
 from collections.abc import Iterator
 from enum import IntEnum
+from functools import cache
 
 import numpy as np
 
@@ -27,6 +28,8 @@ LANE_M = 4.0
 """From a block's kerb to the middle of its lane."""
 LANE_RADIUS_M = 10.0
 _PARK = 8
+_TREE_SHAPES = 8
+"""How many different trees there are: growing each anew would be most of the time the street takes."""
 _HOUSE_EVERY_M = 21.0
 
 
@@ -129,12 +132,17 @@ def _split(dice: Dice, start: float, end: float) -> list[tuple[float, float]]:
     return list(zip(edges, [*edges[1:], end], strict=True))
 
 
+@cache
+def _tree(seed: int, number: int) -> Mesh:
+    return tree(Dice(seed, _Stream.TREE + number)) if number < _TREE_SHAPES else _tree(seed, number % _TREE_SHAPES)
+
+
 def _park(seed: int, centre: tuple[float, float], origin: Vector) -> Iterator[SceneObject]:
     dice = Dice(seed, _Stream.BLOCK + _PARK)
     for number in range(14):
         x = centre[0] - 20.0 + 40.0 * (number % 5 + 0.5) / 5.0 + dice.number(-2.0, 2.0)
         y = centre[1] - 13.0 + 26.0 * (number // 5 + 0.5) / 3.0 + dice.number(-2.0, 2.0)
-        yield _standing(tree(Dice(seed, _Stream.TREE + number)), StreetLabel.TREE, f"park tree {number}", origin, (x, y, PAVEMENT_TOP_M))
+        yield _standing(_tree(seed, number), StreetLabel.TREE, f"park tree {number}", origin, (x, y, PAVEMENT_TOP_M))
 
 
 def _furniture(seed: int, number: int, origin: Vector) -> Iterator[SceneObject]:
@@ -147,7 +155,7 @@ def _furniture(seed: int, number: int, origin: Vector) -> Iterator[SceneObject]:
             yield _beside(number, out_deg, depth - 0.5, along * length, 0.0, lamp, StreetLabel.LAMP_POST, f"lamp post {number}.{side}", origin)
         for row, along in enumerate((-0.14, 0.14)):
             if dice.chance(0.55):
-                mesh = tree(Dice(seed, _Stream.TREE + 100 + 10 * number + 2 * side + row))
+                mesh = _tree(seed, 10 * number + 2 * side + row)
                 yield _beside(
                     number,
                     out_deg,
@@ -214,7 +222,7 @@ def _outskirts(seed: int, origin: Vector) -> Iterator[SceneObject]:
             if number % 2:
                 garden = along + 0.5 * _HOUSE_EVERY_M
                 x, y = {"n": (garden, 3.0 - away), "s": (garden, away - 3.0), "e": (3.0 - away, garden), "w": (away - 3.0, garden)}[facing]
-                yield _standing(tree(Dice(seed, _Stream.TREE + 500 + number)), StreetLabel.TREE, f"garden tree {number}", origin, (x, y, 0.0))
+                yield _standing(_tree(seed, number), StreetLabel.TREE, f"garden tree {number}", origin, (x, y, 0.0))
             number += 1
 
 
