@@ -3,6 +3,7 @@
 import re
 import signal
 import time
+from datetime import UTC, datetime
 
 import pytest
 
@@ -27,7 +28,7 @@ def test_it_is_ready_once_packets_flow_and_not_before(machine, demo):
 
 def test_packets_come_at_the_rate_of_the_real_sensor(demo):
     demo.start()
-    assert demo.count_packets() == pytest.approx(PACKETS_A_SECOND, rel=0.05)
+    assert demo.count_packets() == pytest.approx(PACKETS_A_SECOND, rel=0.01)
 
 
 def test_its_status_says_that_sensors_stream(demo):
@@ -66,7 +67,7 @@ def test_a_frozen_process_is_found_by_the_watchdog_and_started_again(demo):
     assert took_s > 2  # the watchdog's doing, after at most WatchdogSec
     assert demo.show("NRestarts") == "1"
     assert "Failed with result 'watchdog'" in demo.journal_text()
-    assert demo.count_packets() == pytest.approx(PACKETS_A_SECOND, rel=0.05)
+    assert demo.count_packets() == pytest.approx(PACKETS_A_SECOND, rel=0.01)
 
 
 def test_a_killed_process_is_started_again(demo):
@@ -75,17 +76,17 @@ def test_a_killed_process_is_started_again(demo):
     demo.signal(signal.SIGKILL)
     demo.await_restart(killed, 60)
     assert demo.show("NRestarts") == "1"
-    assert demo.count_packets() == pytest.approx(PACKETS_A_SECOND, rel=0.05)
+    assert demo.count_packets() == pytest.approx(PACKETS_A_SECOND, rel=0.01)
 
 
 def test_it_stops_cleanly_within_a_second(demo):
     demo.start()
-    began = time.monotonic()
+    began = datetime.now(UTC)
     demo.stop()
-    took_s = time.monotonic() - began
     assert (demo.show("ActiveState"), demo.show("Result"), demo.show("ExecMainStatus")) == ("inactive", "success", "0")
-    assert took_s < 1
-    assert demo.journal()[-1]["event"] == "daemon.stopped"
+    stopped = await_event(demo, "daemon.stopped")
+    assert (datetime.fromisoformat(stopped["timestamp"]) - began).total_seconds() < 1
+    assert demo.journal()[-1] == stopped
 
 
 def test_a_reload_applies_the_changed_rig_to_the_running_process(machine, demo):
@@ -97,7 +98,7 @@ def test_a_reload_applies_the_changed_rig_to_the_running_process(machine, demo):
     await_metric(demo, 'hilsim_rotation_rate_hertz{sensor="roof"}', 20)
     assert demo.pid == before
     assert "rig.reloaded" in [event["event"] for event in demo.journal()]
-    assert demo.count_packets() == pytest.approx(PACKETS_A_SECOND, rel=0.05)
+    assert demo.count_packets() == pytest.approx(PACKETS_A_SECOND, rel=0.01)
 
 
 def test_a_reload_of_a_broken_rig_is_refused_and_packets_flow_on(machine, demo):
@@ -107,7 +108,7 @@ def test_a_reload_of_a_broken_rig_is_refused_and_packets_flow_on(machine, demo):
     demo.systemctl("reload")
     assert await_event(demo, "rig.reload_refused")["level"] == "error"
     assert (demo.pid, demo.show("ActiveState")) == (before, "active")
-    assert demo.count_packets() == pytest.approx(PACKETS_A_SECOND, rel=0.05)
+    assert demo.count_packets() == pytest.approx(PACKETS_A_SECOND, rel=0.01)
 
 
 def test_a_missing_rig_is_said_in_one_sentence(machine):
@@ -140,8 +141,8 @@ def test_two_rigs_run_side_by_side_and_share_the_compiled_kernels(machine, demo)
     demo.start()
     try:
         other.start()
-        assert demo.count_packets(2368) == pytest.approx(PACKETS_A_SECOND, rel=0.05)
-        assert other.count_packets(2369) == pytest.approx(PACKETS_A_SECOND, rel=0.05)
+        assert demo.count_packets(2368) == pytest.approx(PACKETS_A_SECOND, rel=0.01)
+        assert other.count_packets(2369) == pytest.approx(PACKETS_A_SECOND, rel=0.01)
         assert demo.status()["Uid"] == other.status()["Uid"]
     finally:
         other.stop()
