@@ -144,7 +144,7 @@ def _check_size(path: Path, size: tuple[int, int]) -> None:
 def _decode(path: Path, image: Any) -> _Raster:
     tags = dict(getattr(image, "tag_v2", {})) if image.format == _TIFF else {}
     signed_16 = image.format == _TIFF and image.mode == "I" and _first(tags.get(258)) == 16
-    if image.mode.startswith("I;16"):
+    if image.mode.startswith("I;16") or (image.format == _PNG and image.mode == "I"):  # Pillow 11 still reads 16-bit PNG as 32-bit
         limits: tuple[float, float] | None = (0.0, 65535.0)
     elif signed_16:
         limits = (-32768.0, 32767.0)

@@ -151,8 +151,8 @@ def _furniture(seed: int, number: int, origin: Vector) -> Iterator[SceneObject]:
     lamp = lamp_post()
     for side, (length, out_deg) in enumerate(((BLOCK_M[0], -90.0), (BLOCK_M[1], 0.0), (BLOCK_M[0], 90.0), (BLOCK_M[1], 180.0))):
         depth = (0.5 * BLOCK_M[1], 0.5 * BLOCK_M[0])[side % 2]
-        for along in (-0.28, 0.28):
-            yield _beside(number, out_deg, depth - 0.5, along * length, 0.0, lamp, StreetLabel.LAMP_POST, f"lamp post {number}.{side}", origin)
+        for row, along in enumerate((-0.28, 0.28)):
+            yield _beside(number, out_deg, depth - 0.5, along * length, 0.0, lamp, StreetLabel.LAMP_POST, f"lamp post {number}.{side}.{row}", origin)
         for row, along in enumerate((-0.14, 0.14)):
             if dice.chance(0.55):
                 mesh = _tree(seed, 10 * number + 2 * side + row)
@@ -234,7 +234,7 @@ def _parked_cars(seed: int, origin: Vector, cars: dict[tuple[int, str], Mesh]) -
             length, depth = (BLOCK_M[0], 0.5 * BLOCK_M[1]) if side % 2 == 0 else (BLOCK_M[1], 0.5 * BLOCK_M[0])
             slots = int((length - 22.0) / 6.5)
             for slot in range(slots):
-                model, paint, place, wanted = dice.whole(0, len(MODELS) - 1), dice.choice(PAINTS), dice.number(-0.4, 0.4), dice.chance(0.42)
+                model, paint, place, wanted = dice.whole(0, len(MODELS) - 1), dice.choice(PAINTS), dice.number(-0.4, 0.4), dice.chance(0.36)
                 along = (slot + 0.5 - 0.5 * slots) * 6.5 + place
                 if wanted:
                     yield _beside(

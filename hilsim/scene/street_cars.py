@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.street_shapes import Point, Shape
 
-_WHEEL_SIDES = 16
+_WHEEL_SIDES = 12
 _PLATE_M = (0.26, 0.055)
 _PROUD_M = 0.005
 

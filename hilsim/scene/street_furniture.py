@@ -7,7 +7,7 @@ import numpy as np
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.street_shapes import Dice, Point, Shape
 
-LEAVES = 190
+LEAVES = 150
 SIGN_SIDES = {"stop": 8, "limit": 14, "give_way": 3, "parking": 4}
 
 
@@ -42,8 +42,8 @@ def _leaf(shape: Shape, dice: Dice, place: np.ndarray[tuple[int], np.dtype[np.fl
 def lamp_post() -> Mesh:
     """Six metres high; its arm reaches along +x."""
     shape = Shape()
-    shape.tube("metal", (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.11, 0.10), 10)
-    shape.tube("metal", (0.0, 0.0, 1.0), (0.0, 0.0, 6.0), (0.07, 0.05), 10)
+    shape.tube("metal", (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.11, 0.10), 8)
+    shape.tube("metal", (0.0, 0.0, 1.0), (0.0, 0.0, 6.0), (0.07, 0.05), 8)
     shape.tube("metal", (0.0, 0.0, 5.9), (1.5, 0.0, 6.3), (0.04, 0.03), 6)
     shape.box("metal", (1.3, -0.13, 6.22), (2.0, 0.13, 6.36), bottom=True)
     return shape.mesh()

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from hilsim.geometry.tracks import PoseTrack, smooth_track
 from hilsim.scene.specs import Vector
 
-_KEY_EVERY_M = 1.5
+_KEYS_A_RADIAN = 8.0
+"""Keys along a corner; closer ones would not make the curve visibly rounder."""
 _FINE = 16
 _NS_PER_S = 1e9
 
@@ -51,7 +52,7 @@ class Loop:
 
 def loop_track(loop: Loop, share: float, origin_m: Vector, height_m: float = 0.0) -> PoseTrack:
     """Someone who is ``share`` (0 to 1) of a round's time ahead of the start."""
-    keys = round(loop.length_m / _KEY_EVERY_M)
+    keys = round(loop.length_m * _KEYS_A_RADIAN / loop.radius_m)
     path_m = np.arange(keys, dtype=np.float64) * (loop.length_m / keys)
     time_s, period_s = _times(loop, keys)
     order = np.argsort((time_s - share * period_s) % period_s, kind="stable")
