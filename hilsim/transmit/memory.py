@@ -48,9 +48,9 @@ def unlock_memory() -> None:
 
 
 def _has_capability(number: int) -> bool:
-    """Of this process, effective (proc(5))."""
+    """Of this thread, effective (proc(5))."""
     try:
-        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        status = Path("/proc/thread-self/status").read_text(encoding="ascii", errors="replace")
     except OSError:
         return False
     effective = next((line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), "0")

@@ -156,7 +156,7 @@ def _bound_count(address: str, port: int) -> int:
     packed = int.from_bytes(socket.inet_aton(address), "little" if socket.htons(1) != 1 else "big")
     local = f"{packed:08X}:{port:04X}"
     try:
-        lines = Path("/proc/self/net/udp").read_text(encoding="ascii").splitlines()[1:]
+        lines = Path("/proc/thread-self/net/udp").read_text(encoding="ascii").splitlines()[1:]
     except OSError:
         return 0  # no /proc: nothing can be said
     return sum(line.split()[1] == local for line in lines)
