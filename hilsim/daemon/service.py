@@ -66,7 +66,7 @@ async def serve(rig_path: Path, console: Console, *, duration_s: float | None = 
                 await _await_packets(station, stop)
                 metrics = f"http://{host}:{port}/metrics"
                 manager.ready(f"{len(rig.lidars)} sensor(s) streaming")
-                log.info("daemon.started", version=__version__, rig=str(rig_path), sensors=len(rig.lidars), metrics=metrics)
+                log.info("daemon.started", version=__version__, rig=str(rig_path), sensors=len(rig.lidars), metrics=metrics, **station.obtained)
                 console.started(rig, metrics)
                 await _run(station, rig_path, console, manager, stop, reload, duration_s)
     finally:

@@ -237,14 +237,39 @@ class Station:
         """Turns of the sending loop so far."""
         return int(self._open_transmitter().statistics.passes[0])
 
+    @property
+    def obtained(self) -> dict[str, object]:
+        """What the kernel gave, for the log: scheduling with the reason for less than asked, locked memory, socket options."""
+        transmitter = self._open_transmitter()
+        scheduling, lock = transmitter.scheduling, transmitter.memory_lock
+        found: dict[str, object] = {"scheduling": scheduling.mode.value if scheduling else "", "memory_locked": bool(lock and lock.locked)}
+        if scheduling and scheduling.reason:
+            found["scheduling_reason"] = scheduling.reason
+        if lock and lock.reason:
+            found["memory_reason"] = lock.reason
+        if transmitter.shortfalls:
+            found["socket_shortfalls"] = list(transmitter.shortfalls)
+        return found
+
+    @property
+    def transmitter(self) -> Transmitter:
+        """The transmitter, for measurements."""
+        return self._open_transmitter()
+
+    @property
+    def streams(self) -> dict[str, Streaming]:
+        """The sensors that stream, by name."""
+        return dict(self._sensors)
+
     def reading(self) -> Reading:
         """Everything a scrape shows; wait-free."""
         transmitter = self._open_transmitter()
         now_ns = time.monotonic_ns()
-        rows = sorted(self._rows)
-        names = [self._rows.get(row, "") for row in range(max(rows, default=-1) + 1)]
+        # A scrape runs in a worker thread while a reload may change these: look at copies.
+        rows, streams = dict(self._rows), dict(self._sensors)
+        names = [rows.get(row, "") for row in range(max(rows, default=-1) + 1)]
         flows = read_flows(names, transmitter.statistics, transmitter.rings, now_ns)
-        sensors = tuple(self._sensor_reading(streaming, now_ns) for streaming in self._sensors.values())
+        sensors = tuple(self._sensor_reading(streaming, now_ns) for streaming in streams.values())
         scheduling = {"transmit": transmitter.scheduling.mode.value if transmitter.scheduling else ""} | {
             f"feed-{name}": item.feeder.scheduling_mode for name, item in self._sensors.items()
         }
@@ -255,7 +280,7 @@ class Station:
             scheduling={thread: mode for thread, mode in scheduling.items() if mode},
             loop_turn_age_s=turn_age_s,
             memory_locked=transmitter.memory_lock is not None and transmitter.memory_lock.locked,
-            faults=self._faults(turn_age_s, now_ns),
+            faults=self._faults(streams, turn_age_s, now_ns),
         )
 
     def _sensor_reading(self, streaming: Streaming, now_ns: int) -> SensorReading:
@@ -269,6 +294,7 @@ class Station:
             device_clock_offset_s=self._clock_offset_s(streaming.lidar, now_ns),
             feeder_late_packets=counters[FeederCounter.LATE],
             feeder_skipped_packets=counters[FeederCounter.SKIPPED],
+            feeder_unqueued_packets=counters[FeederCounter.RING_FULL],
             render=read_histograms(RENDER, np.atleast_2d(state.render), [counters[FeederCounter.RENDER_SUM_NS]])[0],
         )
 
@@ -281,11 +307,11 @@ class Station:
         true_s = (self.utc_epoch_ns + rig_ns) / 1e9 % 3600
         return (shown_s - true_s + 1800) % 3600 - 1800
 
-    def _faults(self, turn_age_s: float | None, now_ns: int) -> tuple[str, ...]:
+    def _faults(self, streams: dict[str, Streaming], turn_age_s: float | None, now_ns: int) -> tuple[str, ...]:
         faults = []
         if turn_age_s is not None and turn_age_s > _STALLED_S:
             faults.append(f"the sending loop has not turned for {turn_age_s:.1f} s")
-        for name, streaming in self._sensors.items():
+        for name, streaming in streams.items():
             last_ns = int(self._open_transmitter().statistics.counters[streaming.data_row, Counter.LAST_SEND_NS])
             first_due_ns = self.epoch_ns + int(data_deadline_ns(streaming.lidar.plan, 0))
             silent_s = (now_ns - max(last_ns, first_due_ns)) / 1e9
