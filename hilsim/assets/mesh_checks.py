@@ -4,6 +4,7 @@ Formats: STL (binary: 80 bytes, a count, 50 bytes a triangle), PLY 1.0 (Turk 199
 """
 
 import json
+import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ _GLB_HEADER = struct.Struct("<4sII")
 _GLB_CHUNK = struct.Struct("<I4s")
 _STL_HEADER_SIZE = 84
 _STL_TRIANGLE_SIZE = 50
+_ASCII_STL = re.IGNORECASE | re.MULTILINE
 _PLY_MOST_HEADER_BYTES = 65536
 _TRIANGLE_MODES = (4, 5, 6)
 _EXTENSIONS_OF_LOOKS = ("KHR_materials_", "KHR_texture_", "KHR_lights_", "EXT_texture_", "KHR_xmp", "MSFT_texture_")
@@ -33,11 +35,12 @@ def check_stl(path: Path, data: bytes) -> int:
             return int(count)
     if not data.lstrip()[:5].lower() == b"solid" or b"\0" in data:
         raise AssetError(f"{path}: must be an STL file of whole triangles, got {len(data)} bytes that are neither binary nor ASCII STL (cut short?)")
-    words = data.lower().split()
-    opened, closed, corners = words.count(b"facet"), words.count(b"endfacet"), words.count(b"vertex")
+    opened, closed, corners, ended = (
+        len(re.findall(rb"^\s*" + word + rb"\b", data, _ASCII_STL)) for word in (b"facet", b"endfacet", b"vertex", b"endsolid")
+    )
     if opened == 0:
         raise AssetError(f"{path}: must have at least one triangle, got an ASCII STL with 0")
-    if opened != closed or corners != 3 * opened or b"endsolid" not in words:
+    if opened != closed or corners != 3 * opened or ended == 0:
         raise AssetError(f"{path}: must be whole, got an ASCII STL with {opened} facet, {corners} vertex and {closed} endfacet (cut short?)")
     return opened
 

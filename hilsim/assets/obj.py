@@ -13,8 +13,8 @@ from hilsim.assets.mesh_parts import MeshFile, MeshPart, read_bytes
 from hilsim.errors import AssetError
 
 MOST_FAULTS = 10
-_PASSED_OVER = frozenset(
-    {"vt", "vn", "vp", "o", "g", "s", "l", "p", "mg", "lod", "bevel", "c_interp", "d_interp", "shadow_obj", "trace_obj", "usemap", "maplib"}
+_PASSED_OVER = frozenset({"vt", "vn", "vp", "o", "g", "s", "l", "p", "mg"}) | frozenset(
+    {"bevel", "c_interp", "d_interp", "lod", "shadow_obj", "trace_obj", "usemap", "maplib"}  # codespell:ignore lod
 )
 
 
