@@ -17,11 +17,12 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 os.environ.setdefault("NUMBA_OPT", "1")  # read by Numba when it is imported: a quarter off compiling, 2 % off casting rays (bench_render.py)
 
 import numba
+import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -104,6 +105,11 @@ def _prune(root: Path, module: str) -> None:
         shutil.rmtree(entry, ignore_errors=True)
 
 
+def constant(value: int) -> int:
+    """An integer constant for kernels that does not multiply them: for each plain Python constant it is passed, Numba compiles a copy of the callee."""
+    return cast("int", np.int64(value))
+
+
 def kernel(function: F) -> F:
     """Compile a kernel for the CPU: ``nopython``, without the GIL, division by zero as in NumPy, cached on disk where a directory is writable.
 
@@ -114,3 +120,9 @@ def kernel(function: F) -> F:
         numba.config.CACHE_DIR = place
     compiled: F = numba.njit(nogil=True, cache=place is not None, error_model="numpy")(function)
     return compiled
+
+
+def module_is_compiled(module: str) -> bool:
+    """Whether a module's kernels are in the cache on disk; also True when there is no cache they could be in."""
+    place = _module_cache_directory(module)
+    return place is None or any(Path(place).rglob("*.nbi"))

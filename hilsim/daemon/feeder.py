@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim._jit import constant, kernel
 from hilsim.emulator.fused import Framing, Scratch, allocate_scratch, render_data_packet, render_position_packet
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
@@ -32,6 +32,7 @@ from hilsim.vehicle.carrier import Carrier
 
 _LONGEST_SLEEP_NS = 1_000_000
 _HOPELESS_NS = 20_000_000
+_NONE = constant(0)
 
 
 class FeederCounter(IntEnum):
@@ -139,10 +140,10 @@ def feed(
             state.counters[FeederCounter.NEXT_PACKET] = packet
             state.render[bin_index(done_ns - now_ns)] += 1
         else:
-            index = 0
+            index = _NONE
             for other in range(positions.size):
                 index += positions[other]
-            size = render_position_packet(plan, carrier, position_framing, index, position_ns, datagram)
+            size = render_position_packet(plan.clock, plan.gps, carrier, position_framing, index, position_ns, datagram)
             done_ns = monotonic_ns()
             put = push(rings, position_flow, due_ns, now_ns, datagram, size)
             positions[train] += 1
@@ -204,6 +205,11 @@ class Feeder:
         scratch = allocate_scratch(plan)
         row = np.zeros(HEADER_SIZE + DATA_PACKET_SIZE, np.uint8)
         render_data_packet(plan, self.lidar.carrier, self.lidar.world, self.lidar.data_framing, 0, scratch, row)
+
+    def warm_positions(self) -> None:
+        """Load or compile what encodes position packets."""
+        plan, row = self.lidar.plan, np.zeros(HEADER_SIZE + DATA_PACKET_SIZE, np.uint8)
+        render_position_packet(plan.clock, plan.gps, self.lidar.carrier, self.lidar.position_framing, 0, 0, row)
 
     def _run(self) -> None:
         self.scheduling_mode = enter(self.settings).mode.value

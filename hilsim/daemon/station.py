@@ -1,6 +1,7 @@
 """The running rig: scenery, lidars, feeders and the transmitter; built, changed and stopped as one."""
 
 import os
+import subprocess
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ import numpy as np
 from hilsim.config.rig import Rig, SensorSpec
 from hilsim.daemon.build import Scenery, asset_files, build_lidar, build_scenery
 from hilsim.daemon.feeder import Feeder, FeederCounter
+from hilsim.daemon.precompile import start_precompiling
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.stages import data_deadline_ns
@@ -64,6 +66,7 @@ class Station:
     _scenery: Scenery | None = None
     _signature: AssetSignature = ()
     _transmitter: Transmitter | None = None
+    _precompiling: subprocess.Popen[bytes] | None = None
     _open: ExitStack = field(default_factory=ExitStack)
     _sensors: dict[str, Streaming] = field(default_factory=dict)
     _rows: dict[int, str] = field(default_factory=dict)
@@ -76,6 +79,7 @@ class Station:
         Raises:
             AssetError: a file cannot be used.
         """
+        self._precompiling = start_precompiling()
         self._scenery = build_scenery(self.rig)
         self._signature = signature(self.rig)
 
@@ -98,6 +102,10 @@ class Station:
             for number in range(len(self.rig.lidars)):
                 self._add(self.rig, number)
             for streaming in self._sensors.values():
+                streaming.feeder.warm_positions()
+            if self._precompiling is not None:
+                self._precompiling.wait()
+            for streaming in self._sensors.values():
                 streaming.feeder.warm()
         except BaseException:
             self.stop()
@@ -115,6 +123,10 @@ class Station:
 
     def stop(self) -> None:
         """End every thread and close every socket; returns when that is done."""
+        if self._precompiling is not None:
+            self._precompiling.terminate()
+            self._precompiling.wait()
+            self._precompiling = None
         for streaming in self._sensors.values():
             streaming.feeder.stop()
         self._open.close()

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
-from hilsim.emulator.plan import LidarPlan
+from hilsim._jit import constant, kernel
+from hilsim.emulator.plan import Gps, LidarPlan
 from hilsim.emulator.position import encode_position
 from hilsim.emulator.stages import Rays, Returns, allocate_rays, allocate_returns, encode, fire, respond
 from hilsim.packets.ethernet import HEADER_SIZE, LinkStyle, header_template, write_headers
@@ -17,7 +17,11 @@ from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE
 from hilsim.render.cpu import cast_rays
 from hilsim.scene.world import World
+from hilsim.sensor.clock import DeviceClock
 from hilsim.vehicle.carrier import Carrier
+
+_DATA_SIZE = constant(DATA_PACKET_SIZE)
+_POSITION_SIZE = constant(POSITION_PACKET_SIZE)
 
 
 class Framing(NamedTuple):
@@ -104,16 +108,18 @@ def render_data_packet(
     rays = scratch.rays
     fire(plan, carrier, first, sequences, rays)
     cast_rays(world, rays.origin_m, rays.direction, rays.time_ns, plan.cast_range_m, rays.range_m, rays.instance, rays.triangle)
-    respond(plan, world, first, sequences, rays, scratch.returns)
+    respond(plan, world.material, world.reflectivity, first, sequences, rays, scratch.returns)
     encode(plan, packet, scratch.returns, framing.header_size, datagram)
-    return frame_datagram(framing, packet, datagram, DATA_PACKET_SIZE)
+    return frame_datagram(framing, packet, datagram, _DATA_SIZE)
 
 
 @kernel
-def render_position_packet(plan: LidarPlan, carrier: Carrier, framing: Framing, index: int, device_ns: int, datagram: npt.NDArray[np.uint8]) -> int:
+def render_position_packet(
+    clock: DeviceClock, gps: Gps, carrier: Carrier, framing: Framing, index: int, device_ns: int, datagram: npt.NDArray[np.uint8]
+) -> int:
     """Encode the position packet assembled at ``device_ns``, the ``index``-th of its stream; returns the datagram's size in bytes."""
-    encode_position(plan, carrier, device_ns, datagram[framing.header_size :])
-    return frame_datagram(framing, index, datagram, POSITION_PACKET_SIZE)
+    encode_position(clock, gps, carrier, device_ns, datagram[framing.header_size :])
+    return frame_datagram(framing, index, datagram, _POSITION_SIZE)
 
 
 @kernel

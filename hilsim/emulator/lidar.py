@@ -97,7 +97,7 @@ class LidarEmulator:
         renderer.cast_rays(
             self.world, rays.origin_m, rays.direction, rays.time_ns, self.plan.cast_range_m, rays.range_m, rays.instance, rays.triangle
         )
-        respond(self.plan, self.world, first_sequence, sequences, rays, returns)
+        respond(self.plan, self.world.material, self.world.reflectivity, first_sequence, sequences, rays, returns)
         return rays, returns
 
     def data_span(self, start_ns: int, stop_ns: int, renderer: Renderer | None = None) -> DatagramBatch:
@@ -122,7 +122,9 @@ class LidarEmulator:
                 break
             if deadline_ns >= start_ns:
                 row = np.zeros(self.position_framing.header_size + POSITION_PACKET_SIZE, np.uint8)
-                sizes.append(int(render_position_packet(plan, self.carrier, self.position_framing, int(counters.sum()), device_ns, row)))
+                sizes.append(
+                    int(render_position_packet(plan.clock, plan.gps, self.carrier, self.position_framing, int(counters.sum()), device_ns, row))
+                )
                 rows.append(row)
                 deadlines.append(deadline_ns)
                 stamps.append(int(rig_from_device(plan.clock, device_ns)))

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import kernel
-from hilsim.emulator.plan import LidarPlan
+from hilsim.emulator.plan import Gps, LidarPlan
 from hilsim.packets.nmea import GPRMC_CAPACITY, write_gprmc
 from hilsim.packets.velodyne_position import encode_position_packet
-from hilsim.sensor.clock import rig_from_device, stamp_us
+from hilsim.sensor.clock import DeviceClock, rig_from_device, stamp_us
 from hilsim.vehicle.carrier import Carrier, carrier_state
 
 _BILLION = 1_000_000_000
@@ -37,33 +37,33 @@ def geodetic(latitude_deg: float, longitude_deg: float, east_m: float, north_m: 
 
 
 @kernel
-def write_sentence(plan: LidarPlan, carrier: Carrier, rig_ns: int, sentence: npt.NDArray[np.uint8]) -> int:
+def write_sentence(clock: DeviceClock, gps: Gps, carrier: Carrier, rig_ns: int, sentence: npt.NDArray[np.uint8]) -> int:
     """Write the sentence the sensor holds at ``rig_ns``; returns its size, 0 without a receiver.
 
     It names the second in progress once it has arrived (``sentence_delay_ns`` after the pulse), the one before until then, and the position at
     the start of the second it names.
     """
-    if not plan.gps.present:
+    if not gps.present:
         return 0
-    second = (plan.clock.utc_epoch_ns + rig_ns - plan.gps.sentence_delay_ns) // _BILLION
-    fix_ns = second * _BILLION - plan.clock.utc_epoch_ns
+    second = (clock.utc_epoch_ns + rig_ns - gps.sentence_delay_ns) // _BILLION
+    fix_ns = second * _BILLION - clock.utc_epoch_ns
     before, _ = carrier_state(carrier, fix_ns - _SPEED_SPAN_NS)
     now, _ = carrier_state(carrier, fix_ns)
     east_mps = (now[0] - before[0]) * 1e9 / _SPEED_SPAN_NS
     north_mps = (now[1] - before[1]) * 1e9 / _SPEED_SPAN_NS
     speed_mps = math.hypot(east_mps, north_mps)
     course_deg = math.degrees(math.atan2(east_mps, north_mps)) % 360.0 if speed_mps > 0.0 else 0.0
-    latitude, longitude = geodetic(plan.gps.latitude_deg, plan.gps.longitude_deg, now[0] - plan.gps.origin_east_m, now[1] - plan.gps.origin_north_m)
-    return write_gprmc(second, plan.gps.valid, latitude, longitude, speed_mps, course_deg, sentence)
+    latitude, longitude = geodetic(gps.latitude_deg, gps.longitude_deg, now[0] - gps.origin_east_m, now[1] - gps.origin_north_m)
+    return write_gprmc(second, gps.valid, latitude, longitude, speed_mps, course_deg, sentence)
 
 
 @kernel
-def encode_position(plan: LidarPlan, carrier: Carrier, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
+def encode_position(clock: DeviceClock, gps: Gps, carrier: Carrier, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     """Write the position packet assembled at ``device_ns`` to ``payload[:512]``."""
     sentence = np.empty(GPRMC_CAPACITY, np.uint8)
-    size = write_sentence(plan, carrier, rig_from_device(plan.clock, device_ns), sentence)
-    pps = _PPS_LOCKED if plan.clock.follows_pulse else _PPS_ABSENT
-    encode_position_packet(stamp_us(plan.clock, device_ns), pps, sentence, size, payload)
+    size = write_sentence(clock, gps, carrier, rig_from_device(clock, device_ns), sentence)
+    pps = _PPS_LOCKED if clock.follows_pulse else _PPS_ABSENT
+    encode_position_packet(stamp_us(clock, device_ns), pps, sentence, size, payload)
 
 
 @kernel

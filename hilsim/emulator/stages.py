@@ -14,7 +14,6 @@ from hilsim._jit import kernel
 from hilsim.emulator.plan import LidarPlan
 from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.packets.velodyne_data import encode_data_packet
-from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig, rig_from_device, stamp_us
 from hilsim.sensor.head import head_reading_cdeg, head_turns
 from hilsim.sensor.response import distance_code
@@ -131,12 +130,21 @@ def fire(plan: LidarPlan, carrier: Carrier, first_sequence: int, sequences: int,
 
 
 @kernel
-def respond(plan: LidarPlan, world: World, first_sequence: int, sequences: int, rays: Rays, returns: Returns) -> None:
+def respond(
+    plan: LidarPlan,
+    material: npt.NDArray[np.uint16],
+    reflectivity: npt.NDArray[np.uint8],
+    first_sequence: int,
+    sequences: int,
+    rays: Rays,
+    returns: Returns,
+) -> None:
     """Turn ranges into what the sensor reports.
 
     Args:
         plan: The lidar.
-        world: What was hit, for its reflectivity.
+        material: The world's material of each triangle.
+        reflectivity: The world's code of each material.
         first_sequence: Index of the first firing sequence.
         sequences: How many.
         rays: With ranges written by a renderer.
@@ -150,7 +158,7 @@ def respond(plan: LidarPlan, world: World, first_sequence: int, sequences: int, 
             code = distance_code(plan.response, rays.range_m[at], channel, index)
             byte = plan.response.baseline[channel]
             if code > 0:
-                byte = world.reflectivity[world.material[rays.triangle[at]]]
+                byte = reflectivity[material[rays.triangle[at]]]
             for which in range(plan.returns):
                 returns.distance[which, sequence, channel] = code
                 returns.reflectivity[which, sequence, channel] = byte

@@ -10,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim._jit import constant, kernel
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.poses import UNIT_TOLERANCE, Pose
 from hilsim.geometry.rotations import slerp
 
 _S_PER_NS = 1e-9
+_FIRST_ROW = constant(0)
 
 
 class PoseTrack(NamedTuple):
@@ -96,7 +97,7 @@ def track_state(track: PoseTrack, time_ns: int) -> tuple[Vector, Quaternion]:
         track.arrival_mps,
         track.departure_mps,
         track.orientation,
-        0,
+        _FIRST_ROW,
         track.time_ns.shape[0],
         track.period_ns,
         time_ns,

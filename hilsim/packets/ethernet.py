@@ -27,10 +27,14 @@ from ipaddress import IPv4Address
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim._jit import constant, kernel
 from hilsim.errors import require
 
 HEADER_SIZE = 42
+# Offsets in a frame.
+_IP_START, _IP_LENGTH, _IP_IDENTIFICATION, _IP_CHECKSUM, _ADDRESSES, _IP_END = (constant(offset) for offset in (14, 16, 18, 24, 26, 34))
+_UDP_LENGTH, _UDP_CHECKSUM = constant(38), constant(40)
+_NOTHING = constant(0)
 BROADCAST_MAC = "ff:ff:ff:ff:ff:ff"
 
 
@@ -134,12 +138,12 @@ def write_headers(
         payload_size: Bytes of payload.
     """
     frame[:HEADER_SIZE] = template
-    _put_16(28 + payload_size, frame, 16)
-    _put_16(identification & 0xFFFF, frame, 18)
-    _put_16(0xFFFF ^ _folded_sum(frame, 14, 34, 0), frame, 24)
-    _put_16(8 + payload_size, frame, 38)
+    _put_16(28 + payload_size, frame, _IP_LENGTH)
+    _put_16(identification & 0xFFFF, frame, _IP_IDENTIFICATION)
+    _put_16(0xFFFF ^ _folded_sum(frame, _IP_START, _IP_END, _NOTHING), frame, _IP_CHECKSUM)
+    _put_16(8 + payload_size, frame, _UDP_LENGTH)
     if udp_checksum:
         pseudo_header = 17 + 8 + payload_size
-        checksum = 0xFFFF ^ _folded_sum(frame, 26, HEADER_SIZE + payload_size, pseudo_header)
-        _put_16(checksum if checksum != 0 else 0xFFFF, frame, 40)
+        checksum = 0xFFFF ^ _folded_sum(frame, _ADDRESSES, HEADER_SIZE + payload_size, pseudo_header)
+        _put_16(checksum if checksum != 0 else 0xFFFF, frame, _UDP_CHECKSUM)
     return HEADER_SIZE + payload_size

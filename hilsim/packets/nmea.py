@@ -11,9 +11,12 @@ mode (since NMEA 2.3). Checksum: exclusive or of the bytes between ``$`` and ``*
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim._jit import constant, kernel
 
 GPRMC_CAPACITY = 96
+_WIDTH_1, _WIDTH_2, _WIDTH_3, _WIDTH_7 = (constant(width) for width in (1, 2, 3, 7))
+_LATITUDE_WIDTH, _LONGITUDE_WIDTH = constant(2), constant(3)
+_DOT, _COMMA, _STAR, _RETURN, _FEED = (constant(ord(character)) for character in ".,*\r\n")
 _KNOTS_PER_MPS = 3600.0 / 1852.0
 
 
@@ -65,9 +68,9 @@ def _angle(degrees: float, degree_width: int, out: npt.NDArray[np.uint8], at: in
     whole = units // 600_000_000
     at = _digits(whole, degree_width, out, at)
     minutes = units - whole * 600_000_000
-    at = _digits(minutes // 10_000_000, 2, out, at)
-    at = _byte(46, out, at)
-    return _digits(minutes % 10_000_000, 7, out, at)
+    at = _digits(minutes // 10_000_000, _WIDTH_2, out, at)
+    at = _byte(_DOT, out, at)
+    return _digits(minutes % 10_000_000, _WIDTH_7, out, at)
 
 
 @kernel
@@ -95,43 +98,43 @@ def write_gprmc(
     for character in (36, 71, 80, 82, 77, 67, 44):  # $GPRMC,
         at = _byte(character, out, at)
     of_day = utc_s % 86400
-    at = _digits(of_day // 3600, 2, out, at)
-    at = _digits(of_day // 60 % 60, 2, out, at)
-    at = _digits(of_day % 60, 2, out, at)
+    at = _digits(of_day // 3600, _WIDTH_2, out, at)
+    at = _digits(of_day // 60 % 60, _WIDTH_2, out, at)
+    at = _digits(of_day % 60, _WIDTH_2, out, at)
     for character in (46, 48, 48, 44):  # .00,
         at = _byte(character, out, at)
     at = _byte(65 if valid else 86, out, at)
-    at = _byte(44, out, at)
-    at = _angle(latitude_deg, 2, out, at)
-    at = _byte(44, out, at)
+    at = _byte(_COMMA, out, at)
+    at = _angle(latitude_deg, _LATITUDE_WIDTH, out, at)
+    at = _byte(_COMMA, out, at)
     at = _byte(78 if latitude_deg >= 0.0 else 83, out, at)
-    at = _byte(44, out, at)
-    at = _angle(longitude_deg, 3, out, at)
-    at = _byte(44, out, at)
+    at = _byte(_COMMA, out, at)
+    at = _angle(longitude_deg, _LONGITUDE_WIDTH, out, at)
+    at = _byte(_COMMA, out, at)
     at = _byte(69 if longitude_deg >= 0.0 else 87, out, at)
-    at = _byte(44, out, at)
+    at = _byte(_COMMA, out, at)
     knots = int(np.round(speed_mps * _KNOTS_PER_MPS * 1000.0))
     at = _variable_digits(knots // 1000, out, at)
-    at = _byte(46, out, at)
-    at = _digits(knots % 1000, 3, out, at)
-    at = _byte(44, out, at)
+    at = _byte(_DOT, out, at)
+    at = _digits(knots % 1000, _WIDTH_3, out, at)
+    at = _byte(_COMMA, out, at)
     course = int(np.round(course_deg * 10.0)) % 3600
     at = _variable_digits(course // 10, out, at)
-    at = _byte(46, out, at)
-    at = _digits(course % 10, 1, out, at)
-    at = _byte(44, out, at)
+    at = _byte(_DOT, out, at)
+    at = _digits(course % 10, _WIDTH_1, out, at)
+    at = _byte(_COMMA, out, at)
     year, month, day = civil_date(utc_s // 86400)
-    at = _digits(day, 2, out, at)
-    at = _digits(month, 2, out, at)
-    at = _digits(year % 100, 2, out, at)
+    at = _digits(day, _WIDTH_2, out, at)
+    at = _digits(month, _WIDTH_2, out, at)
+    at = _digits(year % 100, _WIDTH_2, out, at)
     for character in (44, 48, 46, 48, 44, 69, 44):  # ,0.0,E,
         at = _byte(character, out, at)
     at = _byte(65 if valid else 78, out, at)  # mode A autonomous, N not valid
     checksum = 0
     for position in range(1, at):
         checksum ^= out[position]
-    at = _byte(42, out, at)
+    at = _byte(_STAR, out, at)
     for nibble in (checksum >> 4, checksum & 15):
         at = _byte(48 + nibble if nibble < 10 else 55 + nibble, out, at)
-    at = _byte(13, out, at)
-    return _byte(10, out, at)
+    at = _byte(_RETURN, out, at)
+    return _byte(_FEED, out, at)

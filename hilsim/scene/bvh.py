@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim._jit import constant, kernel
 
 LEAF_SIZE_MAX = 7
 STACK_SIZE = 64
@@ -46,6 +46,9 @@ class Tree(NamedTuple):
     links: npt.NDArray[np.int32]
     order: npt.NDArray[np.int32]
     depth: int
+
+
+_FIRST, _SECOND = constant(0), constant(1)
 
 
 @kernel
@@ -194,10 +197,10 @@ def _build(
         order[row] = row
     count = boxes.shape[0]
     if count <= leaf_size:
-        _link_child(bounds, links, 0, 0, boxes, 0, count)
-        _link_child(bounds, links, 0, 1, boxes, count, count)
+        _link_child(bounds, links, _FIRST, _FIRST, boxes, _FIRST, count)
+        _link_child(bounds, links, _FIRST, _SECOND, boxes, count, count)
         return 1, 1
-    used = 0
+    used = _FIRST
     deepest = 0
     top = 1
     waiting[0, 0] = 0
@@ -220,8 +223,8 @@ def _build(
             axis, split, low, scale = _best_split(boxes, begin, end, bins, counts, right, box)
             if axis >= 0:
                 middle = _partition(boxes, order, begin, end, axis, split, low, scale)
-        _link_child(bounds, links, node, 0, boxes, begin, middle)
-        _link_child(bounds, links, node, 1, boxes, middle, end)
+        _link_child(bounds, links, node, _FIRST, boxes, begin, middle)
+        _link_child(bounds, links, node, _SECOND, boxes, middle, end)
         for slot in (1, 0):
             first = begin if slot == 0 else middle
             last = middle if slot == 0 else end

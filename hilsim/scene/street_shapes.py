@@ -21,8 +21,8 @@ class Dice:
     """Numbers for one thing in the street; other things have other streams and do not move when this one draws more."""
 
     def __init__(self, seed: int, stream: int) -> None:
-        self._seed = seed
-        self._stream = stream
+        self._seed = np.uint64(seed)
+        self._stream = int(stream)
         self._drawn = 0
 
     def number(self, low: float, high: float) -> float:

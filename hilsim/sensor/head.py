@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilsim._jit import kernel
+from hilsim._jit import constant, kernel
 from hilsim.draws import Purpose, normal, uniform
 from hilsim.sensor.specs import EncoderSpec, RippleSpec
 
 _MINUTE_NS = 60_000_000_000
 _TURN_CDEG = 36_000
-_ENCODER_NOISE = int(Purpose.ENCODER_NOISE)
+_ENCODER_NOISE = constant(Purpose.ENCODER_NOISE)
 
 
 class Head(NamedTuple):

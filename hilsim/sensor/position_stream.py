@@ -9,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim._jit import constant, kernel
 from hilsim.draws import Purpose, uniform
 from hilsim.sensor.specs import PositionSpec
 
-_JITTER = int(Purpose.POSITION_JITTER)
+_JITTER = constant(Purpose.POSITION_JITTER)
 _TRAINS_PER_STREAM = 8
+_FIRST_TRAIN = constant(0)
 
 
 class PositionStream(NamedTuple):
@@ -69,7 +70,7 @@ def position_time_ns(stream: PositionStream, train: int, index: int) -> int:
         return time_ns
     near = (time_ns - stream.phase_ns[0]) // stream.period_ns[0]
     for other in range(max(near - 1, 0), near + 3):
-        first_ns = _unshifted_ns(stream, 0, other)
+        first_ns = _unshifted_ns(stream, _FIRST_TRAIN, other)
         if abs(first_ns - time_ns) < stream.minimum_gap_ns:
             return first_ns + stream.minimum_gap_ns
     return time_ns
@@ -89,7 +90,7 @@ def seek_positions(stream: PositionStream, device_ns: int, counters: npt.NDArray
 def next_position(stream: PositionStream, counters: npt.NDArray[np.int64]) -> tuple[int, int]:
     """Train and device time (ns) of the earliest packet not yet taken; the caller adds one to that train's counter."""
     best = 0
-    best_ns = position_time_ns(stream, 0, counters[0])
+    best_ns = position_time_ns(stream, _FIRST_TRAIN, counters[0])
     for train in range(1, counters.size):
         time_ns = position_time_ns(stream, train, counters[train])
         if time_ns < best_ns:

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim._jit import constant, kernel
 from hilsim.draws import Purpose, normal, uniform
 from hilsim.sensor.specs import LidarSpec
 
-_RANGE_NOISE = int(Purpose.RANGE_NOISE)
-_DROP_OUT = int(Purpose.DROP_OUT)
+_RANGE_NOISE = constant(Purpose.RANGE_NOISE)
+_DROP_OUT = constant(Purpose.DROP_OUT)
 _CHANNELS_PER_STREAM = 256
 
 

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilsim._jit import kernel
+from hilsim._jit import constant, kernel
 from hilsim.draws import Purpose, normal_pair, uniform_pair
 from hilsim.errors import require
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import about_axis
 
-_POSITION = int(Purpose.WOBBLE_POSITION)
-_AXIS = int(Purpose.WOBBLE_AXIS)
+_POSITION = constant(Purpose.WOBBLE_POSITION)
+_AXIS = constant(Purpose.WOBBLE_AXIS)
 _FIRST_INDEX = 1 << 40  # draws are numbered from 0; keyframes before rig time 0 need numbers too
 _NEARLY_OPPOSED = math.cos(math.radians(170.0))
 _NEARLY_PARALLEL = math.cos(math.radians(0.01))

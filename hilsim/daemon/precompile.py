@@ -1,0 +1,43 @@
+"""Compiles half of the kernels in a process of its own while the daemon compiles the other half: a cold start on two cores takes half as long.
+
+Numba compiles one kernel at a time in a process; what another process has put into the cache on disk it merely loads. The child renders one packet of an
+empty world, which compiles everything from firing to bytes (``python -m hilsim.daemon.precompile``).
+"""
+
+import subprocess
+import sys
+
+from hilsim._jit import module_is_compiled
+from hilsim.config.parse import parse_table, read_toml
+from hilsim.config.profiles import profiles_directory
+
+
+def start_precompiling() -> "subprocess.Popen[bytes] | None":
+    """Start the child if kernels are missing from the cache; None when there is nothing to do or no cache to do it in."""
+    if module_is_compiled("hilsim.emulator.fused"):
+        return None
+    return subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - ourselves
+
+
+def main() -> None:
+    """Render one packet of nothing."""
+    import numpy as np  # noqa: PLC0415 - only the child needs these
+
+    from hilsim.emulator.fused import PAYLOAD_ONLY, allocate_scratch, render_data_packet  # noqa: PLC0415
+    from hilsim.emulator.plan import LidarSetting, lidar_plan  # noqa: PLC0415
+    from hilsim.geometry.poses import Pose  # noqa: PLC0415
+    from hilsim.geometry.tracks import fixed_track  # noqa: PLC0415
+    from hilsim.packets.velodyne_data import DATA_PACKET_SIZE  # noqa: PLC0415
+    from hilsim.scene.world import build_world  # noqa: PLC0415
+    from hilsim.sensor.specs import LidarSpec  # noqa: PLC0415
+    from hilsim.vehicle.carrier import build_carrier  # noqa: PLC0415
+
+    path = profiles_directory() / "sensors" / "vlp16.toml"
+    setting = LidarSetting(name="none", stream=0, spec=parse_table(LidarSpec, read_toml(path), str(path)))
+    plan = lidar_plan(setting, seed=0, utc_epoch_ns=0)
+    payload = np.zeros(DATA_PACKET_SIZE, np.uint8)
+    render_data_packet(plan, build_carrier(fixed_track(Pose())), build_world([]), PAYLOAD_ONLY, 0, allocate_scratch(plan), payload)
+
+
+if __name__ == "__main__":
+    main()
