@@ -12,7 +12,6 @@ from typing import Self
 import numpy as np
 
 from hilsim.errors import TransmitError
-from hilsim.transmit.atomics import publish
 from hilsim.transmit.flow_table import FlowTable, allocate_flow_table, pack_address, select_target, set_active
 from hilsim.transmit.loop import LatePolicy, LoopEnd, LoopSettings, send_loop
 from hilsim.transmit.memory import MemoryLock, lock_memory, unlock_memory
@@ -65,6 +64,7 @@ class Transmitter:
         self._table: FlowTable = allocate_flow_table(self._flow_limit)
         self._stop[0] = 1
         self._run_loop()
+        set_active(self._table, 0, active=False)  # loads its kernel too
         self.end = None
         return self
 
@@ -150,7 +150,7 @@ class Transmitter:
 
     def stop(self) -> None:
         """End the sending thread; returns when it has ended, within milliseconds. What the rings hold stays there."""
-        publish(self._stop, 0, 1)
+        self._stop[0] = 1  # an aligned word, with nothing to be ordered against: stopping shall not depend on a kernel
         if self._thread is not None:
             self._thread.join()
             self._thread = None

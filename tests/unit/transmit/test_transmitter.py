@@ -106,6 +106,15 @@ def test_a_flow_may_be_retargeted_many_times_in_a_row(transmitter, receivers):
     assert transmitter.statistics.counters[row, Counter.SEND_ERROR] == 0
 
 
+def test_a_former_socket_is_closed_only_after_the_loop_has_let_go_of_it(transmitter, receivers):
+    row = transmitter.add_flow(receivers[0].flow("lidar/data"))
+    transmitter.start()
+    for change in (lambda: transmitter.retarget_flow(row, receivers[1].flow("lidar/data")), lambda: transmitter.remove_flow(row)):
+        turns = int(transmitter.statistics.passes[0])
+        change()
+        assert transmitter.statistics.passes[0] >= turns + 3
+
+
 def test_a_refused_target_leaves_the_flow_as_it_was(transmitter, receivers):
     row = transmitter.add_flow(receivers[0].flow("lidar/data"))
     transmitter.start()
