@@ -34,7 +34,7 @@ height_m = 4.0
 material = "metal"
 [[scene.sphere]]
 radius_m = 0.5
-material = "sign"
+material = "retro_sign"
 [scene.sphere.motion]
 loop = true
 waypoints = [
