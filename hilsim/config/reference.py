@@ -103,10 +103,12 @@ def _default_text(field: Field[Any]) -> str:
 
 
 def _documentation(kind: type[Any]) -> tuple[str, dict[str, str]]:
-    """Summary and attribute meanings out of a Google-style docstring."""
-    text = inspect.getdoc(kind) or ""
-    summary, _, rest = text.partition("Attributes:\n")
+    """Summary and attribute meanings out of Google-style docstrings, those of base classes included."""
     attributes: dict[str, str] = {}
+    for base in reversed(kind.__mro__[1:]):
+        if is_dataclass(base):
+            attributes |= _documentation(base)[1]
+    summary, _, rest = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:\n")
     current = ""
     for line in rest.split("\n"):
         if match := _ATTRIBUTE.match(line):

@@ -187,6 +187,10 @@ class RigSpec:
             (bool(names), "sensor must have at least one entry"),
             (not repeated, f"sensor names must differ, got {', '.join(repeated)} more than once"),
             (0 <= self.seed < 2**63, f"seed must be 0 to 2^63 - 1, got {self.seed}"),
+            (
+                self.carrier.kind != "street" or self.scene.generator == "street",
+                f'carrier.kind "street" needs scene.generator "street", got "{self.scene.generator}"',
+            ),
             (1.0 <= self.lead_ms <= 1000.0, f"lead_ms must be 1 to 1000, got {self.lead_ms}"),
         )
 

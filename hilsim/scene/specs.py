@@ -90,7 +90,13 @@ def _named(name: str, value: str) -> Rule:
 
 @dataclass(frozen=True, kw_only=True)
 class WaypointSpec:
-    """Where an object is at a rig time, in the scene's frame."""
+    """Where an object is at a rig time, in the scene's frame.
+
+    Attributes:
+        time_s: Rig time.
+        position_m: Of the object's frame.
+        rotation_deg: Roll, pitch and yaw of the object's frame.
+    """
 
     time_s: float
     position_m: Vector
@@ -255,7 +261,11 @@ class TerrainSpec(ObjectSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class PlaneSpec(ObjectSpec):
-    """A rectangle facing up, centred on its position; both sides reflect."""
+    """A rectangle facing up, centred on its position; both sides reflect.
+
+    Attributes:
+        size_m: Along x and y.
+    """
 
     size_m: tuple[float, float]
 
@@ -267,7 +277,11 @@ class PlaneSpec(ObjectSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class BoxSpec(ObjectSpec):
-    """A box centred on its position."""
+    """A box centred on its position.
+
+    Attributes:
+        size_m: Along x, y and z.
+    """
 
     size_m: Vector
 
@@ -279,7 +293,13 @@ class BoxSpec(ObjectSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class CylinderSpec(ObjectSpec):
-    """An upright cylinder with both caps, centred on its position; flats stay within ``tolerance_m`` of the true surface."""
+    """An upright cylinder with both caps, centred on its position; flats stay within ``tolerance_m`` of the true surface.
+
+    Attributes:
+        radius_m: Of the cylinder.
+        height_m: Along z, centred on its own zero.
+        tolerance_m: How far the flats it is made of may lie inside the true surface.
+    """
 
     radius_m: float
     height_m: float
@@ -295,7 +315,12 @@ class CylinderSpec(ObjectSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class SphereSpec(ObjectSpec):
-    """A sphere centred on its position; flats stay within ``tolerance_m`` of the true surface."""
+    """A sphere centred on its position; flats stay within ``tolerance_m`` of the true surface.
+
+    Attributes:
+        radius_m: Of the sphere.
+        tolerance_m: How far the flats it is made of may lie inside the true surface.
+    """
 
     radius_m: float
     tolerance_m: float = TOLERANCE_M
@@ -318,6 +343,12 @@ class SceneSpec:
         generator_pedestrians: How many people walk in it.
         origin_m: Where the scene's zero lies in the world; may be as far as UTM coordinates are.
         materials: Materials by name, beside and before the built-in ones.
+        mesh: Mesh files.
+        terrain: Height maps.
+        plane: Rectangles.
+        box: Boxes.
+        cylinder: Upright cylinders.
+        sphere: Spheres.
     """
 
     generator: Literal["none", "street"] = "none"

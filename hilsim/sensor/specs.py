@@ -105,7 +105,13 @@ class PositionTrainSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class PositionSpec:
-    """The position packet stream: trains, and the delay between a packet's stamp and the wire."""
+    """The position packet stream.
+
+    Attributes:
+        trains: Periodic tasks that send position packets, 1 to 4.
+        minimum_gap_us: Packets of the other trains keep this distance from those of the first.
+        latency_us: From a packet's stamp to the wire, beyond ``data_latency_us``.
+    """
 
     trains: tuple[PositionTrainSpec, ...]
     minimum_gap_us: float

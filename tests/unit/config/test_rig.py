@@ -1,0 +1,75 @@
+"""Rigs: shipped ones are sound, profiles are found, faults of both are named together."""
+
+import pytest
+
+from hilsim.config.profiles import find_profile, profiles_directory
+from hilsim.config.rig import load_rig
+from hilsim.errors import ConfigError
+from tests.support import ROOM, write_rig
+
+
+@pytest.mark.parametrize("path", sorted((profiles_directory() / "rigs").glob("*.toml")), ids=lambda path: path.stem)
+def test_every_shipped_rig_is_sound(path):
+    rig = load_rig(path)
+    assert len(rig.lidars) == len(rig.spec.sensor)
+
+
+def test_a_sensor_may_override_its_profile(tmp_path):
+    rig = load_rig(write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\noverride = { range_noise_m = 0.0, product = 0x24 }')))
+    assert (rig.lidars[0].spec.range_noise_m, rig.lidars[0].spec.product) == (0.0, 0x24)
+
+
+def test_a_faulty_override_names_profile_and_rig(tmp_path):
+    path = write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\noverride = { range_noise_m = 5.0, colour = "red" }'))
+    with pytest.raises(ConfigError, match=r"vlp16\.toml with .*rig\.toml: sensor\[0\]\.override: colour: unknown key") as caught:
+        load_rig(path)
+    assert "range_noise_m must be 0 to 1, got 5.0" in str(caught.value)
+
+
+def test_a_profile_of_ones_own_is_found_beside_the_rig(tmp_path):
+    own = tmp_path / "mine.toml"
+    own.write_text((profiles_directory() / "sensors" / "vlp16.toml").read_text().replace('model = "VLP-16"', 'model = "MINE"'))
+    rig = load_rig(write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "mine.toml"')))
+    assert rig.lidars[0].spec.model == "MINE"
+
+
+def test_an_unknown_profile_lists_the_shipped_ones(tmp_path):
+    with pytest.raises(ConfigError, match=r'profile must be a path ending in \.toml or one of the shipped ones \(.*vlp16.*\), got "vlp17"'):
+        find_profile("sensors", "vlp17", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ('name = "lidar"', 'name = "li dar"', r'sensor\[0\]\.name must be letters, digits, "-" and "_", got "li dar"'),
+        ("seed = 5", "seed = -1", r"seed must be 0 to 2\^63 - 1, got -1"),
+        ("seed = 5", "lead_ms = 0.0", r"lead_ms must be 1 to 1000, got 0.0"),
+        ("[[sensor]]", '[carrier]\nkind = "trajectory"\n[[sensor]]', r'carrier\.file must be given for kind "trajectory"'),
+        ("[[sensor]]", '[carrier]\nkind = "street"\n[[sensor]]', r'carrier\.kind "street" needs scene\.generator "street"'),
+        ("[[sensor]]", "[metrics]\nport = 99999\n[[sensor]]", r"metrics\.port must be 0 to 65535, got 99999"),
+    ],
+)
+def test_each_rule_names_its_key(tmp_path, old, new, fault):
+    with pytest.raises(ConfigError, match=fault):
+        load_rig(write_rig(tmp_path, ROOM.replace(old, new)))
+
+
+@pytest.mark.parametrize(
+    ("network", "fault"),
+    [
+        ('destination = "255.255.255.255"', "broadcast must be true for destination 255.255.255.255"),
+        ('mode = "ethernet"', 'interface must be given for mode "ethernet"'),
+        ('mode = "ethernet"\ninterface = "eth0"', "destination_mac must be given for a unicast destination"),
+        ('destination = "here"', 'destination must be an IPv4 address, got "here"'),
+        ("data_port = 8308", "data_port and position_port must differ, got 8308 for both"),
+        ('source_mac = "60:76"', 'source_mac must be like "60:76:88:10:2f:6f", got "60:76"'),
+    ],
+)
+def test_network_rules_name_their_key(tmp_path, network, fault):
+    with pytest.raises(ConfigError, match=fault):
+        load_rig(write_rig(tmp_path, ROOM + f"[sensor.network]\n{network}\n"))
+
+
+def test_two_sensors_of_one_name_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="sensor names must differ, got lidar more than once"):
+        load_rig(write_rig(tmp_path, ROOM + '[[sensor]]\nname = "lidar"\n'))
