@@ -1,0 +1,101 @@
+"""Recording offline: the same bytes whatever the batches and threads; what is recorded is what the checker and the picture want."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.support import ROOM, write_rig
+
+pytestmark = pytest.mark.system
+
+
+def hilsim(*arguments):
+    return subprocess.run([sys.executable, "-m", "hilsim", *map(str, arguments)], capture_output=True, text=True, timeout=180, check=False)
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def two_sensors(tmp_path_factory):
+    second = '[[sensor]]\nname = "second"\nrotation_rate_rpm = 1200\nstart_delay_us = 333.0\n[sensor.network]\nsource = "127.0.1.202"\n'
+    text = ROOM + '[sensor.network]\nsource = "192.168.1.201"\ndestination = "192.168.1.77"\n' + second
+    return write_rig(tmp_path_factory.mktemp("rig"), text)
+
+
+@pytest.fixture(scope="module")
+def recording(two_sensors, tmp_path_factory):
+    path = tmp_path_factory.mktemp("recording") / "a.pcap"
+    result = hilsim("record", two_sensors, "-o", path, "--duration-s", "1.2", "--json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["packets"] > 1000
+    return path
+
+
+@pytest.mark.parametrize(("threads", "batch_ms"), [(1, 7), (3, 100), (2, 1200), (5, 1)])
+def test_batches_and_threads_do_not_change_a_byte(two_sensors, recording, tmp_path, threads, batch_ms):
+    again = tmp_path / "b.pcap"
+    result = hilsim("record", two_sensors, "-o", again, "--duration-s", "1.2", "--threads", threads, "--batch-ms", batch_ms)
+    assert result.returncode == 0, result.stderr
+    assert digest(again) == digest(recording)
+
+
+def test_another_seed_gives_other_bytes(two_sensors, recording, tmp_path):
+    other = write_rig(tmp_path, two_sensors.read_text().replace("seed = 5", "seed = 6"))
+    again = tmp_path / "b.pcap"
+    assert hilsim("record", other, "-o", again, "--duration-s", "1.2").returncode == 0
+    assert digest(again) != digest(recording)
+
+
+def test_a_recording_passes_the_checker_with_the_sensors_own_headers(recording):
+    result = hilsim("verify", recording, "--json")
+    assert result.returncode == 0, result.stdout
+    checked = {sensor["source"]: sensor for sensor in json.loads(result.stdout)["sensors"]}
+    assert set(checked) == {"192.168.1.201", "127.0.1.202"}
+    assert checked["192.168.1.201"]["summary"]["headers"] == "sensor"
+
+
+def test_a_recording_over_the_top_of_the_hour_passes_the_checker(two_sensors, tmp_path):
+    path = tmp_path / "hour.pcap"
+    assert hilsim("record", two_sensors, "-o", path, "--duration-s", "2", "--start-utc", "2026-01-01T00:59:59Z").returncode == 0
+    assert hilsim("verify", path).returncode == 0
+
+
+@pytest.mark.parametrize("what", ["capture", "rig"])
+def test_a_picture_can_be_drawn_of_a_capture_and_of_a_rig(two_sensors, recording, tmp_path, what):
+    image = tmp_path / "scan.png"
+    result = hilsim("picture", recording if what == "capture" else two_sensors, "-o", image)
+    assert result.returncode == 0, result.stderr
+    assert image.read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_unwritable_recording_is_a_clear_error(two_sensors, tmp_path):
+    result = hilsim("record", two_sensors, "-o", tmp_path / "nowhere" / "a.pcap", "--duration-s", "0.1")
+    assert result.returncode == 1
+    assert "nowhere/a.pcap" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full to stand for a full disk")  # noqa: PTH110
+def test_a_full_disk_is_a_clear_error(two_sensors):
+    result = hilsim("record", two_sensors, "-o", "/dev/full", "--duration-s", "1")
+    assert result.returncode == 1
+    assert "/dev/full" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_the_effective_configuration_is_json_with_every_default(two_sensors):
+    table = json.loads(hilsim("check", two_sensors, "--json").stdout)
+    assert table["transmit"]["late_policy"] == "skip"
+    assert table["sensor"][0]["model"]["sequence_ns"] == 55_296
+
+
+def test_the_doctor_says_what_this_machine_can_do():
+    result = hilsim("doctor", "--json")
+    subjects = {finding["subject"] for finding in json.loads(result.stdout)}
+    assert {"real-time scheduling", "memory locking", "CUDA", "compiled-kernel cache", "port 2368"} <= subjects
