@@ -58,7 +58,7 @@ class LoopStatistics(NamedTuple):
         lateness: ``int64[F, 512]``, histogram of the time the kernel had taken the datagram minus its deadline, ns.
         interval_error: ``int64[F, 512]``, histogram of |difference of consecutive send times minus difference of their deadlines|, ns.
         pose_latency: ``int64[F, 512]``, histogram of the send time minus the time of the newest pose in the datagram, ns.
-        passes: ``int64[8]``, column 0: turns of the loop; it grows at least each millisecond while the loop runs.
+        passes: ``int64[8]``, column 0: turns of the loop; it grows at least each 1.4 ms while the loop runs.
         pass_ns: ``int64[8]``, column 0: CLOCK_MONOTONIC time of the last turn.
     """
 
