@@ -35,6 +35,8 @@ _HEADROOM_FLOWS = 16
 _RENDER_COST_S = 200e-6
 """CPU time to render a data packet of a large scene: 90 us measured in a room, 140 us in the demo street."""
 _FEEDER_BUDGET_RATIO = 0.5
+_FEEDER_SLICE_US = 1000.0
+"""Longer than one packet takes to render, or the next timer tick interrupts it."""
 
 AssetSignature = tuple[tuple[str, int, int], ...]
 
@@ -218,7 +220,9 @@ class Station:
             position_flow=position_row,
             epoch_ns=self.epoch_ns,
             lead_ns=round(rig.spec.lead_ms * 1e6),
-            settings=ThreadSettings(scheduling=feeder_scheduling(rig), priority=max(transmit.priority - _FEEDER_PRIORITY_BELOW, 1)),
+            settings=ThreadSettings(
+                scheduling=feeder_scheduling(rig), priority=max(transmit.priority - _FEEDER_PRIORITY_BELOW, 1), slice_us=_FEEDER_SLICE_US
+            ),
         )
         streaming = Streaming(spec=sensor, lidar=lidar, feeder=feeder, data_row=data_row, position_row=position_row)
         self._sensors[sensor.name] = streaming

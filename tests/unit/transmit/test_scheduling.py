@@ -13,7 +13,7 @@ import pytest
 
 from hilsim.errors import TransmitError
 from hilsim.transmit.memory import lock_memory, unlock_memory
-from hilsim.transmit.scheduling import SLICE_NS, SchedulingMode, ThreadSettings, apply, enter, fifo_refusal
+from hilsim.transmit.scheduling import SchedulingMode, ThreadSettings, apply, enter, fifo_refusal
 
 SETRESUID = {"x86_64": 117, "aarch64": 147}
 NOBODY = 65534
@@ -84,8 +84,9 @@ def test_fifo_demanded_without_privileges_is_a_fault_that_says_what_to_grant(unp
 
 
 @pytest.mark.skipif(not has_slices(), reason="slices need Linux 6.12")
-def test_a_slice_is_in_force_in_the_kernel(thread):
-    thread(lambda: enter(ThreadSettings(scheduling="slice")))
+@pytest.mark.parametrize("slice_us", [100.0, 1000.0])
+def test_a_slice_is_in_force_in_the_kernel(thread, slice_us):
+    thread(lambda: enter(ThreadSettings(scheduling="slice", slice_us=slice_us)))
 
     def read_slice_ns():
         lines = Path("/proc/thread-self/sched").read_text(encoding="ascii").splitlines()
@@ -94,7 +95,7 @@ def test_a_slice_is_in_force_in_the_kernel(thread):
     slice_ns = thread(read_slice_ns)
     if slice_ns is None:
         pytest.skip("this kernel does not show slices in /proc")
-    assert slice_ns == SLICE_NS
+    assert slice_ns == slice_us * 1000
 
 
 def test_plain_takes_a_thread_back_from_fifo(privileged):
