@@ -173,7 +173,7 @@ class RigSpec:
 
     name: str
     seed: int = 0
-    lead_ms: float = 3.0
+    lead_ms: float = 4.0
     scene: SceneSpec = field(default_factory=SceneSpec)
     carrier: CarrierSpec = field(default_factory=CarrierSpec)
     sensor: tuple[SensorSpec, ...]

@@ -124,8 +124,9 @@ def feed(
         position_due_ns = epoch_ns + position_deadline_ns(plan, position_ns)
         due_ns = min(data_due_ns, position_due_ns)
         now_ns = monotonic_ns()
-        if now_ns < due_ns - lead_ns:
-            sleep_until(min(due_ns - lead_ns, now_ns + _LONGEST_SLEEP_NS))
+        wait_ns = due_ns - lead_ns - now_ns
+        if wait_ns > 0:  # a near start is waited for in one go: one wake-up a packet
+            sleep_until(now_ns + (wait_ns if wait_ns < 2 * _LONGEST_SLEEP_NS else _LONGEST_SLEEP_NS))
             continue
         if now_ns > due_ns + _HOPELESS_NS:
             seek = True

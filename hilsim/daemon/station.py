@@ -325,7 +325,9 @@ class Station:
 
     def _faults(self, streams: dict[str, Streaming], turn_age_s: float | None, now_ns: int) -> tuple[str, ...]:
         faults = []
-        if turn_age_s is not None and turn_age_s > _STALLED_S:
+        if not self._open_transmitter().running:
+            faults.append("the sending loop has ended: a packet was later than late_limit_us, and late_policy is stop")
+        elif turn_age_s is not None and turn_age_s > _STALLED_S:
             faults.append(f"the sending loop has not turned for {turn_age_s:.1f} s")
         for name, streaming in streams.items():
             last_ns = int(self._open_transmitter().statistics.counters[streaming.data_row, Counter.LAST_SEND_NS])
