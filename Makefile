@@ -4,8 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CONSTRAINTS := .ci/constraints.txt
+KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle packets sensor emulator)
 
-.PHONY: run test test-service lint docs bench clean
+.PHONY: run test test-service kernels-as-python lint docs bench clean
 
 $(VENV)/installed-run: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hilsim needs Python >= 3.11, got " + sys.version.split()[0] + "; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
@@ -28,8 +29,13 @@ lint: $(VENV)/installed-test
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 
-test: lint
+test: lint kernels-as-python
 	$(BIN)/python -m pytest
+
+# Compiled kernels are invisible to coverage, so their tests run once more with the kernels as plain Python.
+kernels-as-python: $(VENV)/installed-test
+	NUMBA_DISABLE_JIT=1 NUMBA_ENABLE_CUDASIM=1 $(BIN)/python -m coverage run -m pytest -q $(KERNEL_TESTS)
+	$(BIN)/python -m coverage report --skip-covered --include='hilsim/geometry/*,hilsim/vehicle/*,hilsim/packets/*,hilsim/sensor/*,hilsim/emulator/*' --fail-under=95
 
 # Boots a Debian root under a real systemd (needs root and Debian's systemd-container and mmdebstrap).
 test-service: $(VENV)/installed-test
@@ -40,6 +46,8 @@ docs: $(VENV)/installed-run
 
 bench: $(VENV)/installed-test
 	$(BIN)/python bench/bench_timing.py
+	$(BIN)/python bench/bench_daemon.py
+	$(BIN)/python bench/bench_render.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .test-service

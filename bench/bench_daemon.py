@@ -12,6 +12,7 @@ import json
 import multiprocessing
 import os
 import random
+import signal
 import socket
 import subprocess
 import sys
@@ -145,27 +146,34 @@ def figures(station, cpu_ratio):
 def start_up(rounds):
     """Seconds from the command to the first packet: warm, then with an empty kernel cache."""
 
-    def first_packet(environment):
+    def first_packet(environment, stop_s=None):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
             receiver.bind(("127.0.0.1", 2368))
             receiver.settimeout(120)
             started = time.monotonic()
             process = subprocess.Popen(
-                [sys.executable, "-m", "hilsim", "run", str(DEMO), "--duration-s", "0.2"],
+                [sys.executable, "-m", "hilsim", "run", str(DEMO), *(["--duration-s", "0.2"] if stop_s is None else [])],
                 env=os.environ | environment,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
             receiver.recv(2000)
             took_s = time.monotonic() - started
+            if stop_s is not None:
+                time.sleep(0.5)
+                told = time.monotonic()
+                process.send_signal(signal.SIGTERM)
+                process.wait(30)
+                stop_s.append(time.monotonic() - told)
             process.wait(30)
             return took_s
 
     first_packet({})
-    warm = sorted(first_packet({}) for _ in range(max(rounds, 3)))
+    stops = []
+    warm = sorted(first_packet({}, stops) for _ in range(max(rounds, 3)))
     with tempfile.TemporaryDirectory() as empty:
         cold = first_packet({"XDG_CACHE_HOME": empty})
-    return {"warm_s": warm, "cold_s": cold}
+    return {"warm_s": warm, "cold_s": cold, "stop_s": stops}
 
 
 def microseconds(histogram, quantile):
