@@ -192,8 +192,9 @@ def main():
     print(machine())
     started = start_up(options.rounds)
     print(
-        f"first packet: warm {np.median(started['warm_s']):.2f} s (worst {started['warm_s'][-1]:.2f}), empty kernel cache {started['cold_s']:.1f} s\n"
+        f"first packet: warm {np.median(started['warm_s']):.2f} s (worst {started['warm_s'][-1]:.2f}), empty kernel cache {started['cold_s']:.1f} s"
     )
+    print(f"SIGTERM to exit: {max(started['stop_s']):.2f} s at worst\n")
     loads = ["idle", "python thread holds the GIL", "rendering saturated", "all cores busy"]
     variants = [(load, scheduling) for load in loads for scheduling in ("auto", "slice")]
     found = {variant: [] for variant in variants}

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import trimesh
+from trimesh.exchange.gltf import export_gltf
 from velodyne_decoder import Config, Model, read_pcap
 
 from hilsim.config.rig import load_rig
@@ -21,9 +22,19 @@ override = {{ range_noise_m = 0.0 }}
 """
 
 
+def write_cube(directory, suffix):
+    """A cube of 2 m; a ``.gltf`` comes with its buffers beside it."""
+    cube = trimesh.creation.box((2.0, 2.0, 2.0))
+    if suffix != "gltf":
+        cube.export(directory / f"cube.{suffix}")
+        return
+    for name, data in export_gltf(trimesh.Scene(cube)).items():
+        (directory / name.replace("model.gltf", "cube.gltf")).write_bytes(data)
+
+
 @pytest.mark.parametrize("suffix", ["obj", "ply", "stl", "glb", "gltf"])
 def test_a_cube_is_seen_where_it_stands(tmp_path, suffix):
-    trimesh.creation.box((2.0, 2.0, 2.0)).export(tmp_path / f"cube.{suffix}")
+    write_cube(tmp_path, suffix)
     rig = load_rig(write_rig(tmp_path, RIG.format(suffix=suffix)))
     path = tmp_path / "out.pcap"
     record(rig, path, duration_ns=300_000_000, utc_epoch_ns=0, batch_ms=100, threads=1, progress=lambda _: None)
