@@ -1,6 +1,7 @@
 """``hilsim run``: the daemon, with a live status line on a terminal."""
 
 import asyncio
+import shutil
 import sys
 from pathlib import Path
 
@@ -56,7 +57,7 @@ class Screen:
             )
         click.echo(f"metrics  {metrics}", err=True)
         first = rig.spec.sensor[0].network
-        click.echo(f"see it   hilsim picture --listen {first.destination}:{first.data_port} -o scan.png   (Ctrl-C here stops)", err=True)
+        click.echo(f"see it   {command()} picture --listen {first.destination}:{first.data_port} -o scan.png   (Ctrl-C here stops)", err=True)
         click.echo(err=True)
 
     def status(self, reading: Reading) -> None:
@@ -83,6 +84,15 @@ class Screen:
     def _over(self, text: str) -> None:
         click.echo(f"\r\x1b[K{text}", err=True, nl=False)
         self._line_open = bool(text)
+
+
+def command() -> str:
+    """How to call hilsim from here: by its name where that finds this installation, else by its path."""
+    found = shutil.which("hilsim")
+    here = Path(sys.argv[0])
+    if found is None or not here.exists() or not Path(found).samefile(here):
+        return str(here)
+    return "hilsim"
 
 
 def _quantiles(flows: list[FlowReading]) -> str:
