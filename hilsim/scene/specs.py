@@ -22,11 +22,9 @@ FARTHEST_M = 1e8
 """Largest coordinate: float64 still resolves 15 nm there, and UTM coordinates stay below 1e7 m."""
 LARGEST_LABEL = 255
 LONGEST_TRACK_S = 1e8
-CLOSED_WITHIN_M = 1e-6
-CLOSED_WITHIN_DEG = 1e-6
+CLOSED_WITHIN_M = CLOSED_WITHIN_DEG = 1e-6
 FINEST_RATIO = 100_000
-MOST_MOVING_CARS = 40
-MOST_PEDESTRIANS = 40
+MOST_MOVING_CARS = MOST_PEDESTRIANS = 40
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,9 +2,6 @@
 
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from hilsim._jit import kernel
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import multiply, normalise, rotate
@@ -41,16 +38,3 @@ def carrier_state(carrier: Carrier, time_ns: int) -> tuple[Vector, Quaternion]:
         z += oz
         turn = normalise(multiply(turn, rocking))
     return (x, y, z), turn
-
-
-@kernel
-def carrier_pose(carrier: Carrier, time_ns: int, position_m: npt.NDArray[np.float64], orientation: npt.NDArray[np.float64]) -> None:
-    """Write the pose at rig time ``time_ns`` to ``position_m`` ``float64[3]`` and ``orientation`` ``float64[4]``, world from sensor rig."""
-    (x, y, z), (qw, qx, qy, qz) = carrier_state(carrier, time_ns)
-    position_m[0] = x
-    position_m[1] = y
-    position_m[2] = z
-    orientation[0] = qw
-    orientation[1] = qx
-    orientation[2] = qy
-    orientation[3] = qz

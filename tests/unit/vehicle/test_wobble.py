@@ -8,7 +8,7 @@ import pytest
 from hilsim.geometry.poses import mounting
 from hilsim.geometry.rotations import conjugate, multiply
 from hilsim.geometry.tracks import fixed_track, linear_track
-from hilsim.vehicle.carrier import build_carrier, carrier_pose, carrier_state
+from hilsim.vehicle.carrier import build_carrier, carrier_state
 from hilsim.vehicle.wobble import _NEARLY_OPPOSED, WobbleSpec, _drawn_axis, axis_keyframe, build_wobble, position_keyframe, wobble_pose
 
 SPEC = WobbleSpec(amplitude_m=0.2, amplitude_deg=5.0, keyframe_interval_s=0.5, frequency_hz=1.3)
@@ -103,13 +103,6 @@ def test_the_wobble_stands_between_the_body_and_the_sensor_rig():
     offset, rocking = wobble_pose(wobble, 777_000_000)
     np.testing.assert_allclose(position, body.transform(offset), atol=1e-12)
     np.testing.assert_allclose(turn, multiply(body.orientation, rocking), atol=1e-12)
-
-
-def test_carrier_pose_writes_what_carrier_state_returns():
-    carrier = build_carrier(fixed_track(mounting((1.0, 2.0, 3.0), (4.0, 5.0, 6.0))), build_wobble(SPEC, 3, 0))
-    position, turn = np.empty(3), np.empty(4)
-    carrier_pose(carrier, 5, position, turn)
-    assert (tuple(position), tuple(turn)) == carrier_state(carrier, 5)
 
 
 def test_a_wobble_names_each_setting_out_of_range():
