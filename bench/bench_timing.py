@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 PERIOD_NS = 1_327_104
 SENDER_GRACE_S = 120  # compiling on a machine that is kept busy
 FIFO_PRIORITY = 50
-HILSIM = ("hilsim auto", "hilsim fifo+spin", "hilsim slice", "hilsim slice nobody", "hilsim plain")
+HILSIM = ("hilsim auto", "hilsim fifo, no spin", "hilsim slice", "hilsim slice nobody", "hilsim plain")
 IN_PROCESS_LOADS = ("gil", "render")
 """Loads that live in the sender's process, which the C program has no part in."""
 

@@ -28,7 +28,7 @@ LEAD_NS = 40_000_000
 NOBODY = 65534
 VARIANTS = {
     "hilsim auto": {"scheduling": "auto"},
-    "hilsim fifo+spin": {"scheduling": "fifo", "spin_us": 50.0},
+    "hilsim fifo, no spin": {"scheduling": "fifo", "spin_us": 0.0},
     "hilsim slice": {"scheduling": "slice"},
     "hilsim slice nobody": {"scheduling": "auto"},  # and the process gives up all privileges
     "hilsim plain": {"scheduling": "plain"},

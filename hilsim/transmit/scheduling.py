@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hilsim.errors import TransmitError, require
-from hilsim.transmit.specs import SchedulingChoice
+from hilsim.transmit.specs import CHOOSE_SPIN, LONGEST_SPIN_US, SchedulingChoice
 
 PACKET_COST_US = 3.5
 """CPU time to send one packet, measured at saturation: 290,000 packets/s on one core."""
+
+SPIN_BUDGET_RATIO = 0.1
+"""Share of a core that a spin which nobody asked for may take: two VLP-16s."""
 
 FIFO_BUDGET_RATIO = 0.8
 """Share of a core that a SCHED_FIFO thread may plan for: at 95 % the kernel throttles real-time threads, for 50 ms of each second."""
@@ -113,6 +116,13 @@ def apply(settings: ThreadSettings, thread_id: int) -> ObtainedScheduling:
     else:
         os.sched_setscheduler(thread_id, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
     return ObtainedScheduling(mode=SchedulingMode.PLAIN, reason=refusal)
+
+
+def chosen_spin_us(spin_us: float, packet_rate_hz: float, *, real_time: bool) -> float:
+    """The spin in force for what ``TransmitSpec.spin_us`` says."""
+    if spin_us != CHOOSE_SPIN:
+        return spin_us
+    return LONGEST_SPIN_US if real_time and packet_rate_hz * LONGEST_SPIN_US / 1e6 <= SPIN_BUDGET_RATIO else 0.0
 
 
 def fifo_refusal(packet_rate_hz: float, spin_us: float) -> str:

@@ -8,6 +8,7 @@ from hilsim.errors import require
 
 SchedulingChoice = Literal["auto", "fifo", "slice", "plain"]
 LONGEST_SPIN_US = 50.0
+CHOOSE_SPIN = -1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +19,8 @@ class TransmitSpec:
         scheduling: ``fifo``: SCHED_FIFO or a fault; ``slice``: SCHED_OTHER with a 100 us slice; ``plain``: as threads are; ``auto``: the best permitted.
         priority: Of SCHED_FIFO, 1 to 99.
         cpu: The one CPU the sending thread runs on; -1: any.
-        spin_us: Time before each deadline that is spent awake, 0 to 50: sharper, for more CPU.
+        spin_us: Time before each deadline that is spent awake, 0 to 50: sharper, for more CPU. -1: 50 where the thread is real-time and that takes
+            at most a tenth of a core, else 0.
         late_policy: What happens to a packet that is later than ``late_limit_us``: ``skip``: not sent, counted, so that a backlog is never sent in
             a burst; ``send``: sent, counted; ``stop``: sending ends.
         late_limit_us: By default some seven packets of a VLP-16, so that a stall of the host costs receivers no packet they could still use.
@@ -29,7 +31,7 @@ class TransmitSpec:
     scheduling: SchedulingChoice = "auto"
     priority: int = 50
     cpu: int = -1
-    spin_us: float = 0.0
+    spin_us: float = CHOOSE_SPIN
     late_policy: Literal["skip", "send", "stop"] = "skip"
     late_limit_us: float = 10_000.0
     slots: int = 64
@@ -39,7 +41,10 @@ class TransmitSpec:
         require(
             (1 <= self.priority <= 99, f"priority must be 1 to 99, got {self.priority}"),
             (-1 <= self.cpu <= 1023, f"cpu must be -1 (any) or 0 to 1023, got {self.cpu}"),
-            (0.0 <= self.spin_us <= LONGEST_SPIN_US, f"spin_us must be 0 to {LONGEST_SPIN_US:g}, got {self.spin_us}"),
+            (
+                self.spin_us == CHOOSE_SPIN or 0.0 <= self.spin_us <= LONGEST_SPIN_US,
+                f"spin_us must be 0 to {LONGEST_SPIN_US:g}, or {CHOOSE_SPIN:g} to have it chosen, got {self.spin_us}",
+            ),
             (10.0 <= self.late_limit_us <= 1e7, f"late_limit_us must be 10 to 10000000, got {self.late_limit_us}"),
             (4 <= self.slots <= 65536, f"slots must be 4 to 65536, got {self.slots}"),
         )

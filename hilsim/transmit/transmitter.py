@@ -17,7 +17,7 @@ from hilsim.transmit.loop import LatePolicy, LoopEnd, LoopSettings, send_loop
 from hilsim.transmit.memory import MemoryLock, lock_memory, unlock_memory
 from hilsim.transmit.pool import SocketPool
 from hilsim.transmit.ring import Rings, allocate_rings, clear
-from hilsim.transmit.scheduling import ObtainedScheduling, ThreadSettings, apply, enter, fifo_refusal
+from hilsim.transmit.scheduling import ObtainedScheduling, SchedulingMode, ThreadSettings, apply, chosen_spin_us, enter, fifo_refusal
 from hilsim.transmit.specs import FlowSpec, FrameSocketSpec, TransmitSpec
 from hilsim.transmit.statistics import LoopStatistics, allocate_statistics, clear_flow
 
@@ -165,7 +165,8 @@ class Transmitter:
 
     def _thread_settings(self, packet_rate_hz: float) -> tuple[ThreadSettings, str]:
         """What the sending thread shall ask for under this load, and why not for more."""
-        refusal = fifo_refusal(packet_rate_hz, self.spec.spin_us) if self.spec.scheduling in ("auto", "fifo") else ""
+        spin_us = chosen_spin_us(self.spec.spin_us, packet_rate_hz, real_time=True)
+        refusal = fifo_refusal(packet_rate_hz, spin_us) if self.spec.scheduling in ("auto", "fifo") else ""
         if refusal and self.spec.scheduling == "fifo":
             raise TransmitError(refusal)
         choice = "slice" if refusal else self.spec.scheduling
@@ -192,8 +193,9 @@ class Transmitter:
         self._run_loop()
 
     def _run_loop(self) -> None:
+        real_time = self.scheduling is not None and self.scheduling.mode is SchedulingMode.FIFO
         settings = LoopSettings(
-            spin_ns=round(self.spec.spin_us * 1000),
+            spin_ns=round(chosen_spin_us(self.spec.spin_us, self.packet_rate_hz, real_time=real_time) * 1000),
             late_limit_ns=round(self.spec.late_limit_us * 1000),
             late_policy=int(LatePolicy[self.spec.late_policy.upper()]),
         )

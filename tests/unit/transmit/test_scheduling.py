@@ -13,7 +13,7 @@ import pytest
 
 from hilsim.errors import TransmitError
 from hilsim.transmit.memory import lock_memory, unlock_memory
-from hilsim.transmit.scheduling import SchedulingMode, ThreadSettings, apply, enter, fifo_refusal
+from hilsim.transmit.scheduling import SchedulingMode, ThreadSettings, apply, chosen_spin_us, enter, fifo_refusal
 
 SETRESUID = {"x86_64": 117, "aarch64": 147}
 NOBODY = 65534
@@ -152,3 +152,18 @@ def test_memory_is_locked_where_permitted():
         assert int(status["VmLck"].split()[0]) > 0
     finally:
         unlock_memory()
+
+
+@pytest.mark.parametrize(
+    ("asked_us", "packet_rate_hz", "real_time", "chosen_us"),
+    [
+        (-1.0, 900.0, True, 50.0),
+        (-1.0, 1800.0, True, 50.0),
+        (-1.0, 45_000.0, True, 0.0),
+        (-1.0, 900.0, False, 0.0),
+        (0.0, 900.0, True, 0.0),
+        (20.0, 900.0, False, 20.0),
+    ],
+)
+def test_a_spin_is_chosen_only_for_a_real_time_thread_with_few_packets(asked_us, packet_rate_hz, real_time, chosen_us):
+    assert chosen_spin_us(asked_us, packet_rate_hz, real_time=real_time) == chosen_us
