@@ -208,9 +208,14 @@ class Feeder:
         render_data_packet(plan, self.lidar.carrier, self.lidar.world, self.lidar.data_framing, 0, scratch, row)
 
     def warm_positions(self) -> None:
-        """Load or compile what encodes position packets."""
+        """Load or compile what schedules packets and encodes position packets, while another process may compile the rest."""
         plan, row = self.lidar.plan, np.zeros(HEADER_SIZE + DATA_PACKET_SIZE, np.uint8)
         render_position_packet(plan.clock, plan.gps, self.lidar.carrier, self.lidar.position_framing, 0, 0, row)
+        counters = np.zeros(plan.position.period_ns.size, np.int64)
+        first_packet_due(plan, 0)
+        seek_positions(plan.position, 0, counters)
+        next_position(plan.position, counters)
+        position_deadline_ns(plan, 0)
 
     def _run(self) -> None:
         self.scheduling_mode = enter(self.settings).mode.value
