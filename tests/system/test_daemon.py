@@ -17,8 +17,8 @@ from tests.system.conftest import sensor_table
 
 pytestmark = pytest.mark.system
 
-GROSS_STOP_S = 4.0
-"""The promise is a second (bench/bench_daemon.py prints the figure); a busy test machine gets more."""
+STOP_WITHIN_S = 1.0
+"""What is promised; bench/bench_daemon.py prints the figure."""
 
 
 def stamps(received):
@@ -44,7 +44,7 @@ def value_of(metrics, name):
     return float(found[1])
 
 
-def test_packets_flow_once_the_daemon_says_so_and_it_stops_without_a_torn_packet(daemon, rig, receiver):
+def test_packets_flow_once_the_daemon_says_so_and_it_stops_within_a_second_without_a_torn_packet(daemon, rig, receiver):
     data, position = receiver(), receiver()
     running = daemon(rig(sensor_table("roof", data.port, position.port)))
     received = data.take(400)
@@ -55,7 +55,7 @@ def test_packets_flow_once_the_daemon_says_so_and_it_stops_without_a_torn_packet
     assert value_of(metrics, 'hilsim_sent_packets_total{flow="data",sensor="roof"}') >= 400
     code, took_s = running.stop()
     assert code == 0
-    assert took_s < GROSS_STOP_S
+    assert took_s < STOP_WITHIN_S
     assert all(len(payload) == DATA_PACKET_SIZE for payload, _ in data.drain())
 
 
@@ -63,7 +63,7 @@ def test_ctrl_c_stops_cleanly_too(daemon, rig, receiver):
     data, position = receiver(), receiver()
     running = daemon(rig(sensor_table("roof", data.port, position.port)))
     code, took_s = running.stop(signal.SIGINT)
-    assert (code, took_s < GROSS_STOP_S) == (0, True)
+    assert (code, took_s < STOP_WITHIN_S) == (0, True)
     assert "Traceback" not in running.text()
 
 
