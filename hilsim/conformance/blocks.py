@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.conformance.findings import Place
-from hilsim.conformance.models import Model
 from hilsim.packets.velodyne_data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
+from hilsim.packets.velodyne_models import Model
 from hilsim.packets.velodyne_position import POSITION_PACKET_DTYPE, POSITION_PACKET_SIZE
 
 HOUR_US = 3_600_000_000

@@ -7,7 +7,6 @@ import numpy as np
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.conformance.blocks import DataBlock, PositionBlock, frame_numbers, host_stamps, stack_data, stack_position, wrapped_step_us
 from hilsim.conformance.findings import Finding, FindingLog, Place
-from hilsim.conformance.models import STEP_TOLERANCE_US, VLP_16
 from hilsim.conformance.result import SensorResult, SensorSummary
 from hilsim.conformance.topics.azimuth import AzimuthTopic
 from hilsim.conformance.topics.clock import ClockTopic
@@ -20,6 +19,7 @@ from hilsim.conformance.topics.returns import ReturnsTopic
 from hilsim.conformance.topics.spacing import SpacingTopic
 from hilsim.conformance.topics.structure import STREAM_OTHER, StructureTopic, tell_size
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE, DATA_PORT
+from hilsim.packets.velodyne_models import STEP_TOLERANCE_US, VLP_16
 from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE, POSITION_PORT
 
 BLOCK_PACKETS = 1024

@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from hilsim.conformance.blocks import GAP_CDEG, HOUR_US, DataBlock
 from hilsim.conformance.findings import FindingLog, Rule, Severity
-from hilsim.conformance.models import STEP_TOLERANCE_US
+from hilsim.packets.velodyne_models import STEP_TOLERANCE_US
 
 _MEASURED = "straight lines through public captures: residual 0.288 us = 1/sqrt(12), within 0.51 us"
 RANGE = Rule(

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.conformance.findings import FindingLog, Place, Rule, Severity
-from hilsim.conformance.models import BY_PRODUCT, HDL_32E, MODELS, STEP_TOLERANCE_US, VLP_16, Model, is_multiple
 from hilsim.packets.velodyne_data import ReturnMode
+from hilsim.packets.velodyne_models import BY_PRODUCT, HDL_32E, MODELS, STEP_TOLERANCE_US, VLP_16, Model, is_multiple
 
 MODE = Rule(
     id="factory.mode",

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.conformance.findings import FindingLog, Place, Rule, Severity
-from hilsim.conformance.models import HDL_32E, Model
 from hilsim.packets.ethernet import HEADER_SIZE, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, LinkStyle
 from hilsim.packets.velodyne_data import DATA_PORT
+from hilsim.packets.velodyne_models import HDL_32E, Model
 from hilsim.packets.velodyne_position import POSITION_PORT
 
 _MEASURED = "headers of public captures of 2012 to 2016 (2011 HDL-32E differs: warning)"

@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from hilsim.conformance.blocks import HOUR_US, PositionBlock, wrapped_step_us
 from hilsim.conformance.findings import FindingLog, Rule, Severity
-from hilsim.conformance.models import HDL_32E, Model
+from hilsim.packets.velodyne_models import HDL_32E, Model
 
 _CAPTURES = "three public captures with position packets"
 ZERO = Rule(

@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from hilsim.conformance.blocks import DataBlock
 from hilsim.conformance.findings import FindingLog, Rule, Severity
-from hilsim.conformance.models import Model
+from hilsim.packets.velodyne_models import Model
 
 _CAPTURES = "public captures"
 EVEN = Rule(

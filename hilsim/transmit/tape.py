@@ -1,0 +1,122 @@
+"""A ring of datagrams of many flows in one order: single producer, single consumer, wait-free, without the GIL.
+
+Replay uses one from the file to the thread that plays it, recording one from the sending loop to the disk. (``Rings`` has one ring a flow, because
+the sending loop merges producers that know nothing of each other.)
+"""
+
+import mmap
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.errors import require
+from hilsim.transmit.atomics import load_acquire, store_release
+
+
+class Tape(NamedTuple):
+    """S slots of C bytes.
+
+    Attributes:
+        head: ``int64[8]``, column 0: datagrams taken; written by the consumer alone.
+        tail: ``int64[8]``, column 0: datagrams put; written by the producer alone.
+        time_ns: ``int64[S]``: replay: when each is due; recording: when it was sent.
+        stamp_ns: ``int64[S]``: replay: the instant its own time stamp shall name; recording: its deadline.
+        flow: ``int64[S]``: row of its flow.
+        size: ``int64[S]``, bytes used.
+        payload: ``uint8[S, C]``.
+    """
+
+    head: npt.NDArray[np.int64]
+    tail: npt.NDArray[np.int64]
+    time_ns: npt.NDArray[np.int64]
+    stamp_ns: npt.NDArray[np.int64]
+    flow: npt.NDArray[np.int64]
+    size: npt.NDArray[np.int64]
+    payload: npt.NDArray[np.uint8]
+
+
+class TakenDatagrams(NamedTuple):
+    """Copies of ``n`` datagrams off a tape; the fields are those of ``Tape``.
+
+    Attributes:
+        time_ns: ``int64[n]``.
+        stamp_ns: ``int64[n]``.
+        flow: ``int64[n]``.
+        size: ``int64[n]``.
+        payload: ``uint8[n, C]``.
+    """
+
+    time_ns: npt.NDArray[np.int64]
+    stamp_ns: npt.NDArray[np.int64]
+    flow: npt.NDArray[np.int64]
+    size: npt.NDArray[np.int64]
+    payload: npt.NDArray[np.uint8]
+
+
+def allocate_tape(slots: int, capacity: int) -> Tape:
+    """An empty tape for ``slots`` datagrams of up to ``capacity`` bytes, its memory touched.
+
+    Raises:
+        ValueError: a count is out of range.
+    """
+    require(
+        (1 <= slots <= 1 << 20, f"slots must be 1 to {1 << 20}, got {slots}"),
+        (1 <= capacity <= 65535, f"capacity must be 1 to 65535 bytes, got {capacity}"),
+    )
+    memory = mmap.mmap(-1, slots * capacity, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    payload = np.frombuffer(memory, dtype=np.uint8).reshape(slots, capacity)
+    payload[:] = 0  # a write, for each page to be there before the first packet
+    head, tail = np.zeros(8, np.int64), np.zeros(8, np.int64)
+    time_ns, stamp_ns, flow, size = (np.zeros(slots, np.int64) for _ in range(4))
+    return Tape(head, tail, time_ns, stamp_ns, flow, size, payload)
+
+
+@kernel
+def put(tape: Tape, flow: int, time_ns: int, stamp_ns: int, datagram: npt.NDArray[np.uint8], size: int) -> bool:
+    """Put one datagram; wait-free; returns False when the tape is full (or ``size`` above its capacity): nothing was put.
+
+    Args:
+        tape: Where to.
+        flow: Row of its flow.
+        time_ns: As in ``Tape``.
+        stamp_ns: As in ``Tape``.
+        datagram: ``uint8[>= size]``, contiguous.
+        size: Bytes used.
+    """
+    slots, capacity = tape.payload.shape
+    tail = tape.tail[0]
+    if tail - load_acquire(tape.head, (0,)) >= slots or size > capacity:
+        return False
+    slot = tail % slots
+    tape.time_ns[slot] = time_ns
+    tape.stamp_ns[slot] = stamp_ns
+    tape.flow[slot] = flow
+    tape.size[slot] = size
+    for at in range(size):
+        tape.payload[slot, at] = datagram[at]
+    store_release(tape.tail, (0,), tail + 1)
+    return True
+
+
+@kernel
+def waiting(tape: Tape) -> int:
+    """Datagrams put and not yet taken; either side may ask."""
+    head = load_acquire(tape.head, (0,))
+    return load_acquire(tape.tail, (0,)) - head
+
+
+@kernel
+def release(tape: Tape, count: int) -> None:
+    """Give ``count`` slots back to the producer; for the consumer, when it has read them."""
+    store_release(tape.head, (0,), tape.head[0] + count)
+
+
+def take(tape: Tape, limit: int) -> TakenDatagrams:
+    """Copy up to ``limit`` of the oldest datagrams off the tape, for a consumer in Python."""
+    count = min(int(waiting(tape)), limit)
+    slots = (int(tape.head[0]) + np.arange(count)) % tape.time_ns.size
+    taken = TakenDatagrams(*(column[slots] for column in (tape.time_ns, tape.stamp_ns, tape.flow, tape.size, tape.payload)))
+    release(tape, count)
+    return taken
