@@ -117,6 +117,6 @@ def take(tape: Tape, limit: int) -> TakenDatagrams:
     """Copy up to ``limit`` of the oldest datagrams off the tape, for a consumer in Python."""
     count = min(int(waiting(tape)), limit)
     slots = (int(tape.head[0]) + np.arange(count)) % tape.time_ns.size
-    taken = TakenDatagrams(*(column[slots] for column in (tape.time_ns, tape.stamp_ns, tape.flow, tape.size, tape.payload)))
+    taken = TakenDatagrams(tape.time_ns[slots], tape.stamp_ns[slots], tape.flow[slots], tape.size[slots], tape.payload[slots])
     release(tape, count)
     return taken
