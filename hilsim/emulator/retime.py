@@ -1,0 +1,67 @@
+"""Recorded packets made to name the present: the fields that hold a time are rewritten in place, every other byte stays as it was recorded."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import constant, kernel
+from hilsim.packets.cepton_stdv import STAMP_OFFSET as _STDV_STAMP_OFFSET
+from hilsim.packets.nmea import retime_sentence
+from hilsim.packets.velodyne_position import NMEA_OFFSET, NMEA_SIZE
+
+_HOUR_US = 3_600_000_000
+_DATA_STAMP, _POSITION_STAMP, _STDV_STAMP = constant(1200), constant(198), constant(_STDV_STAMP_OFFSET)
+_WIDTH_4, _WIDTH_8 = constant(4), constant(8)
+_SENTENCE, _SENTENCE_END = constant(NMEA_OFFSET), constant(NMEA_OFFSET + NMEA_SIZE)
+
+
+class Retiming(IntEnum):
+    """What is rewritten in a flow's payloads."""
+
+    NOTHING = 0
+    VELODYNE_DATA = 1
+    """Time stamp, us past the hour."""
+    VELODYNE_POSITION = 2
+    """Time stamp; the NMEA sentence's time, date and checksum."""
+    CEPTON_STDV = 3
+    """Reference time stamp, us."""
+
+
+class StampClock(NamedTuple):
+    """What the stamps shall show.
+
+    Attributes:
+        shown_ns: Added to a rig time, gives what a stamp shows: UTC, or the device clock that the rig's sensors share.
+        utc_ns: Added to a rig time, gives UTC: sentences always name UTC.
+    """
+
+    shown_ns: int
+    utc_ns: int
+
+
+@kernel
+def _put_little(value: int, width: int, payload: npt.NDArray[np.uint8], at: int) -> None:
+    for byte in range(width):
+        payload[at + byte] = (value >> (8 * byte)) & 0xFF
+
+
+@kernel
+def retime(retiming: int, clock: StampClock, stamp_ns: int, payload: npt.NDArray[np.uint8]) -> None:
+    """Rewrite one payload in place.
+
+    Args:
+        retiming: A ``Retiming``.
+        clock: What stamps show.
+        stamp_ns: Rig time of the instant the packet's stamp names (its first firing, its assembly).
+        payload: ``uint8[>= packet]``, written.
+    """
+    shown_us = (clock.shown_ns + stamp_ns) // 1000
+    if retiming == Retiming.VELODYNE_DATA:
+        _put_little(shown_us % _HOUR_US, _WIDTH_4, payload, _DATA_STAMP)
+    elif retiming == Retiming.VELODYNE_POSITION:
+        _put_little(shown_us % _HOUR_US, _WIDTH_4, payload, _POSITION_STAMP)
+        retime_sentence(payload, _SENTENCE, _SENTENCE_END, (clock.utc_ns + stamp_ns) // 1_000_000_000)
+    elif retiming == Retiming.CEPTON_STDV:
+        _put_little(shown_us, _WIDTH_8, payload, _STDV_STAMP)
