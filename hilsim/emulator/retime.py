@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
 from hilsim.packets.cepton_stdv import STAMP_OFFSET as _STDV_STAMP_OFFSET
-from hilsim.packets.nmea import retime_sentence
+from hilsim.packets.nmea_retiming import retime_sentence
 from hilsim.packets.velodyne_position import NMEA_OFFSET, NMEA_SIZE
 
 _HOUR_US = 3_600_000_000

@@ -14,14 +14,14 @@ import numpy.typing as npt
 from hilsim._jit import constant, kernel
 
 GPRMC_CAPACITY = 96
-_WIDTH_1, _WIDTH_2, _WIDTH_3, _WIDTH_6, _WIDTH_7 = (constant(width) for width in (1, 2, 3, 6, 7))
+_WIDTH_1, _WIDTH_2, _WIDTH_3, _WIDTH_7 = (constant(width) for width in (1, 2, 3, 7))
 _LATITUDE_WIDTH, _LONGITUDE_WIDTH = constant(2), constant(3)
 _DOT, _COMMA, _STAR, _RETURN, _FEED = (constant(ord(character)) for character in ".,*\r\n")
 _KNOTS_PER_MPS = 3600.0 / 1852.0
 
 
 @kernel
-def _digits(value: int, width: int, out: npt.NDArray[np.uint8], at: int) -> int:
+def write_digits(value: int, width: int, out: npt.NDArray[np.uint8], at: int) -> int:
     """Write ``value`` in ``width`` decimal digits with leading zeros; returns the next position."""
     for place in range(width):
         out[at + width - 1 - place] = 48 + value % 10
@@ -37,7 +37,7 @@ def _variable_digits(value: int, out: npt.NDArray[np.uint8], at: int) -> int:
     while rest > 0:
         width += 1
         rest //= 10
-    return _digits(value, width, out, at)
+    return write_digits(value, width, out, at)
 
 
 @kernel
@@ -66,11 +66,11 @@ def _angle(degrees: float, degree_width: int, out: npt.NDArray[np.uint8], at: in
     """Write |degrees| as (d)ddmm.mmmmmmm."""
     units = int(np.round(abs(degrees) * 60.0 * 1e7))
     whole = units // 600_000_000
-    at = _digits(whole, degree_width, out, at)
+    at = write_digits(whole, degree_width, out, at)
     minutes = units - whole * 600_000_000
-    at = _digits(minutes // 10_000_000, _WIDTH_2, out, at)
+    at = write_digits(minutes // 10_000_000, _WIDTH_2, out, at)
     at = _byte(_DOT, out, at)
-    return _digits(minutes % 10_000_000, _WIDTH_7, out, at)
+    return write_digits(minutes % 10_000_000, _WIDTH_7, out, at)
 
 
 @kernel
@@ -98,9 +98,9 @@ def write_gprmc(
     for character in (36, 71, 80, 82, 77, 67, 44):  # $GPRMC,
         at = _byte(character, out, at)
     of_day = utc_s % 86400
-    at = _digits(of_day // 3600, _WIDTH_2, out, at)
-    at = _digits(of_day // 60 % 60, _WIDTH_2, out, at)
-    at = _digits(of_day % 60, _WIDTH_2, out, at)
+    at = write_digits(of_day // 3600, _WIDTH_2, out, at)
+    at = write_digits(of_day // 60 % 60, _WIDTH_2, out, at)
+    at = write_digits(of_day % 60, _WIDTH_2, out, at)
     for character in (46, 48, 48, 44):  # .00,
         at = _byte(character, out, at)
     at = _byte(65 if valid else 86, out, at)
@@ -116,17 +116,17 @@ def write_gprmc(
     knots = int(np.round(speed_mps * _KNOTS_PER_MPS * 1000.0))
     at = _variable_digits(knots // 1000, out, at)
     at = _byte(_DOT, out, at)
-    at = _digits(knots % 1000, _WIDTH_3, out, at)
+    at = write_digits(knots % 1000, _WIDTH_3, out, at)
     at = _byte(_COMMA, out, at)
     course = int(np.round(course_deg * 10.0)) % 3600
     at = _variable_digits(course // 10, out, at)
     at = _byte(_DOT, out, at)
-    at = _digits(course % 10, _WIDTH_1, out, at)
+    at = write_digits(course % 10, _WIDTH_1, out, at)
     at = _byte(_COMMA, out, at)
     year, month, day = civil_date(utc_s // 86400)
-    at = _digits(day, _WIDTH_2, out, at)
-    at = _digits(month, _WIDTH_2, out, at)
-    at = _digits(year % 100, _WIDTH_2, out, at)
+    at = write_digits(day, _WIDTH_2, out, at)
+    at = write_digits(month, _WIDTH_2, out, at)
+    at = write_digits(year % 100, _WIDTH_2, out, at)
     for character in (44, 48, 46, 48, 44, 69, 44):  # ,0.0,E,
         at = _byte(character, out, at)
     at = _byte(65 if valid else 78, out, at)  # mode A autonomous, N not valid
@@ -138,85 +138,3 @@ def write_gprmc(
         at = _byte(48 + nibble if nibble < 10 else 55 + nibble, out, at)
     at = _byte(_RETURN, out, at)
     return _byte(_FEED, out, at)
-
-
-@kernel
-def _is_digit(character: int) -> bool:
-    return 48 <= character <= 57
-
-
-@kernel
-def _checksum_place(text: npt.NDArray[np.uint8], start: int, stop: int) -> int:
-    """Where the two checksum digits of a sound sentence stand, or -1."""
-    if stop - start < 11 or text[start] != 36:
-        return -1
-    checksum = 0
-    for at in range(start + 1, stop - 2):
-        if text[at] == _STAR:
-            for offset in range(2):
-                nibble = (checksum >> (4 - 4 * offset)) & 15
-                shown = text[at + 1 + offset]
-                if shown != (48 + nibble if nibble < 10 else 55 + nibble) and shown != (48 + nibble if nibble < 10 else 87 + nibble):
-                    return -1
-            return at + 1
-        checksum ^= text[at]
-    return -1
-
-
-@kernel
-def _replace_digits(value: int, width: int, text: npt.NDArray[np.uint8], at: int) -> bool:
-    """Write ``value`` over ``width`` digits, if digits stand there."""
-    for place in range(width):
-        if not _is_digit(text[at + place]):
-            return False
-    _digits(value, width, text, at)
-    return True
-
-
-@kernel
-def retime_sentence(text: npt.NDArray[np.uint8], start: int, stop: int, utc_s: int) -> bool:
-    """Let a recorded RMC or GGA sentence name another second: time, date (RMC) and checksum are rewritten in place, everything else stays.
-
-    A fraction of the second becomes zero, in as many digits as it had.
-
-    Args:
-        text: ``uint8[n]``, written.
-        start: Where the sentence's ``$`` stands.
-        stop: Where the space for the sentence ends.
-        utc_s: Whole seconds since 1970-01-01 UTC to name.
-
-    Returns:
-        False where there is no such sentence, its checksum is wrong, or it names no time: nothing was written.
-    """
-    checksum_at = _checksum_place(text, start, stop)
-    if checksum_at < 0:
-        return False
-    is_rmc = text[start + 3] == 82 and text[start + 4] == 77 and text[start + 5] == 67
-    is_gga = text[start + 3] == 71 and text[start + 4] == 71 and text[start + 5] == 65
-    if not (is_rmc or is_gga) or text[start + 6] != _COMMA:
-        return False
-    at = start + 7
-    of_day = utc_s % 86400
-    if not _replace_digits(of_day // 3600 * 10000 + of_day // 60 % 60 * 100 + of_day % 60, _WIDTH_6, text, at):
-        return False
-    at += 6
-    while text[at] != _COMMA and at < checksum_at:
-        if _is_digit(text[at]):
-            text[at] = 48
-        at += 1
-    if is_rmc:
-        commas = 2  # of the sentence so far, this one included; the ninth is before the date
-        while at < checksum_at and commas < 9:
-            at += 1
-            if text[at] == _COMMA:
-                commas += 1
-        year, month, day = civil_date(utc_s // 86400)
-        if at + 7 < checksum_at:
-            _replace_digits(day * 10000 + month * 100 + year % 100, _WIDTH_6, text, at + 1)
-    checksum = 0
-    for position in range(start + 1, checksum_at - 1):
-        checksum ^= text[position]
-    for offset in range(2):
-        nibble = (checksum >> (4 - 4 * offset)) & 15
-        text[checksum_at + offset] = 48 + nibble if nibble < 10 else 55 + nibble
-    return True

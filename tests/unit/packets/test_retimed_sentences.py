@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pynmeagps import NMEAReader
 
-from hilsim.packets.nmea import retime_sentence
+from hilsim.packets.nmea_retiming import retime_sentence
 
 RECORDED = b"$GPRMC,081802.00,A,3649.7478558,N,00224.4542928,W,0.034,212.5,210116,0.0,E,A*2E\r\n"
 NEW_S = int(datetime(2031, 12, 31, 23, 59, 58, tzinfo=UTC).timestamp())
