@@ -109,6 +109,8 @@ HDL_32E = Model(
 )
 MODELS = (VLP_16, PUCK_HI_RES, VLP_32C, HDL_32E)
 BY_PRODUCT = {model.product: model for model in MODELS}
+OTHER_PRODUCTS = {0x23: "VLP-32A/B", 0x31: "Velarray", 0x63: "VLS-128 (draft manual)", Product.VLS_128: "VLS-128"}
+"""Names of factory bytes whose models are not described here."""
 STEP_TOLERANCE_US = 4.0  # units with a steered clock have residuals up to 2 us, so two stamps can differ by twice that
 
 
@@ -116,3 +118,26 @@ def is_multiple(step_us: float, cycle_us: float) -> bool:
     """Whether a step is a positive whole number of cycles, as after lost packets."""
     cycles = round(step_us / cycle_us)
     return cycles >= 1 and abs(step_us - cycles * cycle_us) <= STEP_TOLERANCE_US
+
+
+def model_by_step(step_us: float, *, is_dual: bool) -> Model | None:
+    """The first model whose packets come that far apart."""
+    return next((model for model in MODELS if abs(step_us - model.cycle_us(is_dual=is_dual)) <= STEP_TOLERANCE_US), None)
+
+
+def identify_model(product: int, step_us: float | None, *, is_dual: bool) -> Model | None:
+    """The model by its factory byte, except for an early VLP-16 that says the HDL-32E's; by the packets' step where the byte says nothing.
+
+    Args:
+        product: The factory byte.
+        step_us: Median of the differences of neighbouring packets' stamps, or None where too few are known.
+        is_dual: The packets are of dual return mode.
+    """
+    named = BY_PRODUCT.get(product)
+    if step_us is None:
+        return named
+    if named is None:
+        return model_by_step(step_us, is_dual=is_dual)
+    if named is HDL_32E and not is_multiple(step_us, HDL_32E.cycle_us(is_dual=is_dual)) and model_by_step(step_us, is_dual=is_dual) is VLP_16:
+        return VLP_16
+    return named

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from hilsim.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.packets.velodyne_data import ReturnMode
-from hilsim.packets.velodyne_models import BY_PRODUCT, HDL_32E, MODELS, STEP_TOLERANCE_US, VLP_16, Model, is_multiple
+from hilsim.packets.velodyne_models import BY_PRODUCT, OTHER_PRODUCTS, VLP_16, Model, identify_model
 
 MODE = Rule(
     id="factory.mode",
@@ -36,7 +36,6 @@ CHANGED = Rule(
 )
 RULES = (MODE, PRODUCT, EARLY, CHANGED)
 
-_OTHER_PRODUCTS = {0x23: "VLP-32A/B", 0x31: "Velarray", 0x63: "VLS-128 (draft manual)", 0xA1: "VLS-128"}
 _DUAL_CONFIDENCE = 0x3B
 _FEWEST_FOR_STEP = 16
 _MOST_MODE_CHANGES = 3
@@ -106,11 +105,9 @@ class FactoryTopic:
 
     def _find_model(self, product: int, median_step_us: float | None, place: Place, log: FindingLog) -> None:
         at = place._replace(byte_offset=1205)
-        if product in BY_PRODUCT:
-            self.model = BY_PRODUCT[product]
-        else:
-            name = _OTHER_PRODUCTS.get(product)
-            self.model = self._by_timing(median_step_us)
+        self.model = identify_model(product, median_step_us, is_dual=self.is_dual) or VLP_16
+        if product not in BY_PRODUCT:
+            name = OTHER_PRODUCTS.get(product)
             self._once(
                 PRODUCT,
                 product,
@@ -119,18 +116,8 @@ class FactoryTopic:
                 log,
                 Severity.WARNING if name else Severity.ERROR,
             )
-        if median_step_us is not None and self.model is HDL_32E and not is_multiple(median_step_us, HDL_32E.cycle_us(is_dual=self.is_dual)):
-            cycle_us = VLP_16.cycle_us(is_dual=self.is_dual)
-            if abs(median_step_us - cycle_us) <= STEP_TOLERANCE_US:
-                self.model = VLP_16
-                self._once(EARLY, product, f"product 0x21 is the HDL-32E's, but packets come every {median_step_us:.0f} us: an early VLP-16", at, log)
-
-    def _by_timing(self, median_step_us: float | None) -> Model:
-        if median_step_us is not None:
-            for model in MODELS:
-                if abs(median_step_us - model.cycle_us(is_dual=self.is_dual)) <= STEP_TOLERANCE_US:
-                    return model
-        return VLP_16
+        elif self.model is not BY_PRODUCT[product]:
+            self._once(EARLY, product, f"product 0x21 is the HDL-32E's, but packets come every {median_step_us:.0f} us: an early VLP-16", at, log)
 
     def _once(self, rule: Rule, value: int, message: str, at: Place, log: FindingLog, severity: Severity | None = None) -> None:
         """Report a constant fault once for each value of the byte, not for each run of packets."""
