@@ -1,7 +1,8 @@
 """What one daemon emulates: the rig file as frozen specifications."""
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 from typing import Any, Literal
@@ -157,6 +158,38 @@ class CarrierSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RecordSpec:
+    """What was sent, written to nanosecond PCAP files.
+
+    Attributes:
+        file: Where, relative to the rig; empty: nothing is recorded. Without rotation an existing file is replaced, as ``tcpdump -w`` does; with it,
+            ``drive.pcap`` means ``drive-0001.pcap``, ``drive-0002.pcap`` …: the numbers go on after those that are there, and nothing is replaced.
+        rotate_mb: A new file before one would grow above so many megabytes (10^6 bytes); 0: never.
+        rotate_s: A new file after so many seconds; 0: never.
+        keep: How many files of a rotation stay, those of earlier runs among them; the oldest are deleted. 0: all.
+    """
+
+    file: str = ""
+    rotate_mb: float = 0.0
+    rotate_s: float = 0.0
+    keep: int = 0
+
+    def __post_init__(self) -> None:
+        require(
+            (not self.file.endswith("/"), f'file must name a file, got "{self.file}"'),
+            (self.rotate_mb == 0.0 or 0.01 <= self.rotate_mb <= 1e6, f"rotate_mb must be 0 (never) or 0.01 to 1000000, got {self.rotate_mb}"),
+            (self.rotate_s == 0.0 or 0.1 <= self.rotate_s <= 1e6, f"rotate_s must be 0 (never) or 0.1 to 1000000, got {self.rotate_s}"),
+            (0 <= self.keep <= 1_000_000, f"keep must be 0 (all) to 1000000, got {self.keep}"),
+            (self.keep == 0 or self.rotates, f"keep must be 0 where neither rotate_mb nor rotate_s is given, got {self.keep}"),
+        )
+
+    @property
+    def rotates(self) -> bool:
+        """Whether there is more than one file."""
+        return self.rotate_mb > 0.0 or self.rotate_s > 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class RigSpec:
     """Everything one daemon emulates.
 
@@ -169,6 +202,7 @@ class RigSpec:
         sensor: The lidars.
         transmit: How packets are sent.
         metrics: Where metrics are served.
+        record: Where what was sent is recorded.
     """
 
     name: str
@@ -179,6 +213,7 @@ class RigSpec:
     sensor: tuple[SensorSpec, ...]
     transmit: TransmitSpec = field(default_factory=TransmitSpec)
     metrics: MetricsServerSpec = field(default_factory=MetricsServerSpec)
+    record: RecordSpec = field(default_factory=RecordSpec)
 
     def __post_init__(self) -> None:
         names = [sensor.name for sensor in self.sensor]
@@ -235,6 +270,22 @@ def load_rig(path: Path) -> Rig:
     if faults:
         raise ConfigError("\n".join(faults))
     return Rig(path=path, spec=spec, lidars=tuple(lidars))
+
+
+def with_recording(rig: Rig, given: Mapping[str, str | float]) -> Rig:
+    """The rig with keys of its ``[record]`` replaced by those given on the command line.
+
+    Raises:
+        ConfigError: together they are not sound.
+    """
+    if not given:
+        return rig
+    try:
+        record = replace(rig.spec.record, **given)  # type: ignore[arg-type] # keys and types are those of the command's options
+        require((bool(record.file), "file must be given where rotation is"))
+    except ValueError as error:
+        raise ConfigError("\n".join(f"{rig.path} with the command line's options: record.{fault}" for fault in str(error).split("; "))) from error
+    return replace(rig, spec=replace(rig.spec, record=record))
 
 
 def _lidar(sensor: SensorSpec, number: int, rig_path: Path) -> LidarSetting:

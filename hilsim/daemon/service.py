@@ -3,14 +3,14 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
 
 from hilsim import __version__
-from hilsim.config.rig import Rig, load_rig
+from hilsim.config.rig import Rig, load_rig, with_recording
 from hilsim.daemon.doctor import foreign_distribution
 from hilsim.daemon.notify import ServiceManager, watchdog_interval_s
 from hilsim.daemon.station import Station
@@ -40,10 +40,32 @@ class Console:
     status: Callable[[Reading], None] = lambda _reading: None
 
 
-async def serve(rig_path: Path, console: Console, *, duration_s: float | None = None) -> None:
-    """Run a rig until SIGTERM or SIGINT (or for ``duration_s``); SIGHUP reads the rig again.
+@dataclass(frozen=True, kw_only=True)
+class RigSource:
+    """Where the rig comes from, at the start and at each reload.
+
+    Attributes:
+        path: Its file.
+        recording: Keys of its ``[record]`` that the command line replaces.
+    """
+
+    path: Path
+    recording: Mapping[str, str | float] = field(default_factory=dict)
+
+    def load(self) -> Rig:
+        """Read and check it.
+
+        Raises:
+            ConfigError: the rig is not sound.
+        """
+        return with_recording(load_rig(self.path), self.recording)
+
+
+async def serve(rig_path: Path, console: Console, *, duration_s: float | None = None, recording: Mapping[str, str | float] | None = None) -> None:
+    """Run a rig until SIGTERM or SIGINT (or for ``duration_s``); SIGHUP reads the rig again; ``recording`` replaces keys of its ``[record]``.
 
     Raises:
+        CaptureError: the recording cannot be created.
         ConfigError: the rig is not sound.
         AssetError: a file it names cannot be used.
         TransmitError: a socket, port or permission cannot be had, or no packet could be sent.
@@ -55,7 +77,8 @@ async def serve(rig_path: Path, console: Console, *, duration_s: float | None = 
             "installation.name_clash_found", package="hilsim", version=foreign, advice="pip uninstall hilsim, then install hilsim-lidar again"
         )
     console.step("reading the rig")
-    rig = load_rig(rig_path)
+    source = RigSource(path=rig_path, recording=recording or {})
+    rig = source.load()
     station = Station(rig=rig)
     try:
         async with _signals() as (stop, reload):
@@ -68,7 +91,7 @@ async def serve(rig_path: Path, console: Console, *, duration_s: float | None = 
                 manager.ready(f"{len(rig.lidars)} sensor(s) streaming")
                 log.info("daemon.started", version=__version__, rig=str(rig_path), sensors=len(rig.lidars), metrics=metrics, **station.obtained)
                 console.started(rig, metrics)
-                await _run(station, rig_path, console, manager, stop, reload, duration_s)
+                await _run(station, source, console, manager, stop, reload, duration_s)
     finally:
         manager.stopping("stopping")
         station.stop()
@@ -118,7 +141,7 @@ async def _await_packets(station: Station, stop: asyncio.Event) -> None:
 
 async def _run(
     station: Station,
-    rig_path: Path,
+    source: RigSource,
     console: Console,
     manager: ServiceManager,
     stop: asyncio.Event,
@@ -129,7 +152,7 @@ async def _run(
         helpers = [
             tasks.create_task(_report(station, console, manager), name="report"),
             tasks.create_task(_feed_watchdog(station, manager), name="watchdog"),
-            tasks.create_task(_reload_when_told(station, rig_path, manager, reload), name="reload"),
+            tasks.create_task(_reload_when_told(station, source, manager, reload), name="reload"),
         ]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(duration_s):
@@ -166,13 +189,13 @@ async def _feed_watchdog(station: Station, manager: ServiceManager) -> None:
         await asyncio.sleep(interval_s)
 
 
-async def _reload_when_told(station: Station, rig_path: Path, manager: ServiceManager, reload: asyncio.Event) -> None:
+async def _reload_when_told(station: Station, source: RigSource, manager: ServiceManager, reload: asyncio.Event) -> None:
     while True:
         await reload.wait()
         reload.clear()
         manager.reloading()
         try:
-            rig = load_rig(rig_path)
+            rig = source.load()
             done = await asyncio.to_thread(station.change, rig)
         except HilsimError as error:
             for line in str(error).split("\n"):

@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from hilsim.config.rig import Rig, SensorSpec
-from hilsim.daemon.build import Scenery, asset_files, build_lidar, build_scenery
+from hilsim.daemon.build import Scenery, asset_files, build_lidar, build_scenery, flow_framing
 from hilsim.daemon.feeder import Feeder, FeederCounter
 from hilsim.daemon.precompile import start_precompiling
+from hilsim.daemon.recorder import Recorder, tape_slots
 from hilsim.emulator.batch import Flow
+from hilsim.emulator.fused import PAYLOAD_ONLY
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.stages import data_deadline_ns
 from hilsim.errors import ConfigError, HilsimError
@@ -68,6 +70,7 @@ class Station:
     _scenery: Scenery | None = None
     _signature: AssetSignature = ()
     _transmitter: Transmitter | None = None
+    _recorder: Recorder | None = None
     _precompiling: subprocess.Popen[bytes] | None = None
     _open: ExitStack = field(default_factory=ExitStack)
     _sensors: dict[str, Streaming] = field(default_factory=dict)
@@ -80,7 +83,11 @@ class Station:
 
         Raises:
             AssetError: a file cannot be used.
+            CaptureError: the directory of the recording cannot be used.
         """
+        if self.rig.spec.record.file:
+            self._recorder = Recorder(self.rig.spec.record, self.rig.directory)
+            self._recorder.check()
         self._precompiling = start_precompiling()
         self._scenery = build_scenery(self.rig)
         self._signature = signature(self.rig)
@@ -95,9 +102,11 @@ class Station:
 
         Raises:
             TransmitError: a socket or permission cannot be had.
+            CaptureError: the recording cannot be created.
         """
         flows = 2 * len(self.rig.lidars) + _HEADROOM_FLOWS
-        self._transmitter = Transmitter(self.rig.spec.transmit, flows=flows, capacity=HEADER_SIZE + DATA_PACKET_SIZE)
+        slots = tape_slots(data_packet_rate_hz(self.rig)) if self._recorder else 1
+        self._transmitter = Transmitter(self.rig.spec.transmit, flows=flows, capacity=HEADER_SIZE + DATA_PACKET_SIZE, tape_slots=slots)
         self._open = ExitStack()
         self._open.enter_context(self._transmitter)
         try:
@@ -109,6 +118,8 @@ class Station:
                 self._precompiling.wait()
             for streaming in self._sensors.values():
                 streaming.feeder.warm()
+            if self._recorder is not None:
+                self._recorder.open(self._transmitter)
         except BaseException:
             self.stop()
             raise
@@ -119,6 +130,8 @@ class Station:
         self.utc_epoch_ns = time.time_ns() + (self.epoch_ns - time.monotonic_ns())
         for streaming in self._sensors.values():
             self._set_epoch(streaming)
+        if self._recorder is not None:
+            self._recorder.start(utc_offset_ns=self.utc_epoch_ns - self.epoch_ns)
         self._open_transmitter().start()
         for streaming in self._sensors.values():
             streaming.feeder.start()
@@ -132,6 +145,9 @@ class Station:
         for streaming in self._sensors.values():
             streaming.feeder.stop()
         self._open.close()
+        if self._recorder is not None:
+            self._recorder.stop()
+            self._recorder = None
         self._transmitter = None
         self._sensors.clear()
         self._rows.clear()
@@ -149,8 +165,9 @@ class Station:
             AssetError: a file cannot be used; nothing was changed.
             TransmitError: a new socket cannot be had; that sensor runs as before.
         """
-        if rig.spec.transmit != self.rig.spec.transmit or rig.spec.metrics != self.rig.spec.metrics:
-            raise ConfigError(f"{rig.path}: [transmit] and [metrics] cannot change while packets flow; restart the service for that")
+        new, now = rig.spec, self.rig.spec
+        if (new.transmit, new.metrics, new.record) != (now.transmit, now.metrics, now.record):
+            raise ConfigError(f"{rig.path}: [transmit], [metrics] and [record] cannot change while packets flow; restart the service for that")
         scenery = self._scenery
         same_scenery = (rig.spec.scene, rig.spec.carrier, rig.spec.seed) == (self.rig.spec.scene, self.rig.spec.carrier, self.rig.spec.seed)
         new_signature = signature(rig)
@@ -211,6 +228,13 @@ class Station:
         except BaseException:
             transmitter.remove_flow(data_row)
             raise
+        for row, flow, style in (
+            (data_row, lidar.data_flow, VELODYNE_DATA_STYLE),
+            (position_row, lidar.position_flow, VELODYNE_POSITION_STYLE),
+        ):
+            if self._recorder is not None:
+                recorded = PAYLOAD_ONLY if frames else flow_framing(style, flow, sensor, rig.lidars[number])
+                self._recorder.add_flow(transmitter.flow_number(row), recorded)
         self._rows[data_row], self._rows[position_row] = lidar.data_flow.name, lidar.position_flow.name
         transmit = rig.spec.transmit
         feeder = Feeder(
@@ -296,6 +320,7 @@ class Station:
             scheduling={thread: mode for thread, mode in scheduling.items() if mode},
             loop_turn_age_s=turn_age_s,
             memory_locked=transmitter.memory_lock is not None and transmitter.memory_lock.locked,
+            recording=self._recorder.reading() if self._recorder else None,
             faults=self._faults(streams, turn_age_s, now_ns),
         )
 
@@ -337,6 +362,8 @@ class Station:
                 faults.append(f"{name}: the rendering thread has ended")
             elif silent_s > _STALLED_S:
                 faults.append(f"{name}: no data packet for {silent_s:.1f} s")
+        if self._recorder is not None and self._recorder.fault:
+            faults.append(f"the recording has ended: {self._recorder.fault}")
         return tuple(faults)
 
 
@@ -360,6 +387,12 @@ def flow_spec(flow: Flow, sensor: SensorSpec, style: LinkStyle, packet_rate_hz: 
         ),
         packet_rate_hz=packet_rate_hz,
     )
+
+
+def data_packet_rate_hz(rig: Rig) -> float:
+    """Of all sensors together; a packet in dual mode holds half as many firing sequences."""
+    sequences = [BLOCKS * RECORDS_PER_BLOCK // len(lidar.spec.channels) // (2 if lidar.return_mode == "dual" else 1) for lidar in rig.lidars]
+    return sum(1e9 / (count * lidar.spec.sequence_ns) for count, lidar in zip(sequences, rig.lidars, strict=True))
 
 
 def feeder_scheduling(rig: Rig) -> SchedulingChoice:

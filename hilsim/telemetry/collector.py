@@ -11,7 +11,7 @@ from prometheus_client.utils import floatToGoString
 
 import hilsim
 from hilsim.telemetry import metrics as m
-from hilsim.telemetry.readings import FlowReading, HistogramReading, MetricsSource, Reading, SensorReading
+from hilsim.telemetry.readings import FlowReading, HistogramReading, MetricsSource, Reading, RecordingReading, SensorReading
 
 _LE = {metric: (*map(floatToGoString, metric.bounds_s), "+Inf") for metric in m.METRICS if metric.kind == "histogram"}
 
@@ -35,6 +35,7 @@ class HilsimCollector(Collector):
         reading = self._source()
         yield from _flow_families(reading.flows)
         yield from _sensor_families(reading.sensors)
+        yield from _recording_families(reading.recording)
         yield from _daemon_families(reading)
 
 
@@ -73,6 +74,12 @@ def _sensor_families(sensors: tuple[SensorReading, ...]) -> Iterator[Family]:
     yield _plain(m.DEVICE_CLOCK_OFFSET, zip(keys, [sensor.device_clock_offset_s for sensor in sensors], strict=True))
     yield _plain(m.ROTATION_RATE, zip(keys, [sensor.rotation_rate_hz for sensor in sensors], strict=True))
     yield _info(m.SENSOR_INFO, [(sensor.sensor, sensor.model, sensor.return_mode) for sensor in sensors])
+
+
+def _recording_families(recording: RecordingReading | None) -> Iterator[Family]:
+    yield _plain(m.RECORDING, [((), float(recording.running) if recording else None)])
+    yield _plain(m.RECORDED, [((), recording.recorded_packets if recording else None)])
+    yield _plain(m.UNRECORDED, [((), recording.unrecorded_packets if recording else None)])
 
 
 def _daemon_families(reading: Reading) -> Iterator[Family]:

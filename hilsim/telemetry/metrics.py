@@ -146,6 +146,15 @@ LOOP_TURN_AGE = Metric(
     name="hilsim_loop_turn_age_seconds", kind="gauge", help="Time since the sending loop's last turn: some milliseconds while it runs"
 )
 MEMORY_LOCKED = Metric(name="hilsim_memory_locked", kind="state", help="1 when the packet path's memory cannot be paged out")
+RECORDING = Metric(
+    name="hilsim_recording", kind="state", help="1 while what is sent is recorded, 0 when that has failed; absent where it was not asked for"
+)
+RECORDED = Metric(name="hilsim_recorded_packets_total", kind="counter", help="Datagrams written to the recording")
+UNRECORDED = Metric(
+    name="hilsim_unrecorded_packets_total",
+    kind="counter",
+    help="Datagrams sent, but missing from the recording: the disk was too slow, full or broken",
+)
 HEALTHY = Metric(name="hilsim_healthy", kind="state", help="1 when /healthz answers 200, 0 when it names faults")
 BUILD_INFO = Metric(
     name="hilsim_build_info", kind="info", labels=("version", "python", "numba"), help="Versions of hilsim and of what its kernels run on"
@@ -176,6 +185,9 @@ METRICS: tuple[Metric, ...] = (
     SCHEDULING_MODE,
     LOOP_TURN_AGE,
     MEMORY_LOCKED,
+    RECORDING,
+    RECORDED,
+    UNRECORDED,
     HEALTHY,
     BUILD_INFO,
 )

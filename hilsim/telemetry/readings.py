@@ -89,6 +89,21 @@ class SensorReading:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RecordingReading:
+    """The recording of what is sent.
+
+    Attributes:
+        running: False once it has failed.
+        recorded_packets: Written.
+        unrecorded_packets: Sent, but missing.
+    """
+
+    running: bool
+    recorded_packets: int
+    unrecorded_packets: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reading:
     """The daemon at one instant.
 
@@ -98,6 +113,7 @@ class Reading:
         scheduling: Mode actually obtained, by thread: ``{"transmit": "fifo"}``.
         loop_turn_age_s: Time since the sending loop's last turn; None before its first.
         memory_locked: Whether pages of the packet path cannot be swapped out.
+        recording: None where nothing is to be recorded.
         faults: Why the daemon is not healthy, one sentence each; empty when it is.
     """
 
@@ -106,6 +122,7 @@ class Reading:
     scheduling: Mapping[str, str] = field(default_factory=dict)
     loop_turn_age_s: float | None = None
     memory_locked: bool = False
+    recording: RecordingReading | None = None
     faults: tuple[str, ...] = ()
 
 

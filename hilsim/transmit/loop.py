@@ -17,6 +17,7 @@ from hilsim.transmit.flow_table import FlowTable
 from hilsim.transmit.libc import monotonic_ns, send_datagram, sleep_until
 from hilsim.transmit.ring import Rings
 from hilsim.transmit.statistics import ERRNOS, Counter, LoopStatistics, bin_index
+from hilsim.transmit.tape import Tape, put
 
 TURN_NS = 900_000
 """The longest wait while no deadline is near. A turn costs some 5 us: half a per cent of a core while nothing is to be sent."""
@@ -42,6 +43,31 @@ class LoopEnd(IntEnum):
     """It was told to."""
     TOO_LATE = 1
     """A datagram was later than the limit, and the policy is ``STOP``."""
+
+
+class RecordingState(IntEnum):
+    """What the loop does with a copy of what it sent."""
+
+    OFF = 0
+    """Nothing."""
+    ON = 1
+    """It goes onto the tape; what does not fit is counted."""
+    ENDED = 2
+    """Nothing, but it is counted: someone wanted it, and nobody takes it any more."""
+
+
+class Recording(NamedTuple):
+    """Where the loop puts copies of what it sent, for a consumer that may be slow.
+
+    Attributes:
+        state: ``int64[8]``, column 0: a ``RecordingState``; anyone may set it while the loop runs.
+        number: ``int64[F]``: what stands on the tape for the flow of each row; written while the flow is not active.
+        tape: This is its only producer: send time, deadline, the flow's number, and what was handed to the kernel.
+    """
+
+    state: npt.NDArray[np.int64]
+    number: npt.NDArray[np.int64]
+    tape: Tape
 
 
 class LoopSettings(NamedTuple):
@@ -94,7 +120,7 @@ def _earliest_flow(
 
 
 @kernel
-def _record_send(statistics: LoopStatistics, flow: int, sent_ns: int, deadline_ns: int, pose_ns: int, size: int) -> None:
+def _count_send(statistics: LoopStatistics, flow: int, sent_ns: int, deadline_ns: int, pose_ns: int, size: int) -> None:
     counters = statistics.counters[flow]
     lateness_ns = sent_ns - deadline_ns
     if lateness_ns < 0:
@@ -116,7 +142,20 @@ def _record_send(statistics: LoopStatistics, flow: int, sent_ns: int, deadline_n
 
 
 @kernel
-def _send(rings: Rings, table: FlowTable, statistics: LoopStatistics, flow: int, slot: int) -> None:
+def _put_on_tape(rings: Rings, statistics: LoopStatistics, recording: Recording, flow: int, slot: int, sent_ns: int) -> None:
+    """After the send, so that it delays nothing but the next packet, by a fraction of a microsecond."""
+    state = load_acquire(recording.state, (0,))
+    if state == RecordingState.OFF:
+        return
+    if state == RecordingState.ON:
+        payload = rings.payload[flow, slot]
+        if put(recording.tape, recording.number[flow], sent_ns, rings.deadline_ns[flow, slot], payload, rings.size[flow, slot]):
+            return
+    statistics.unrecorded[0] += 1
+
+
+@kernel
+def _send(rings: Rings, table: FlowTable, statistics: LoopStatistics, recording: Recording, flow: int, slot: int) -> None:
     target = load_acquire(table.selected, (flow,))
     size = rings.size[flow, slot]
     payload = rings.payload.ctypes.data + (flow * rings.payload.shape[1] + slot) * rings.payload.shape[2]
@@ -128,11 +167,14 @@ def _send(rings: Rings, table: FlowTable, statistics: LoopStatistics, flow: int,
         statistics.counters[flow, Counter.SEND_ERROR] += 1
         statistics.send_errors[flow, number if number < ERRNOS else 0] += 1
         return
-    _record_send(statistics, flow, sent_ns, rings.deadline_ns[flow, slot], rings.pose_ns[flow, slot], size)
+    _count_send(statistics, flow, sent_ns, rings.deadline_ns[flow, slot], rings.pose_ns[flow, slot], size)
+    _put_on_tape(rings, statistics, recording, flow, slot, sent_ns)
 
 
 @kernel
-def send_loop(rings: Rings, table: FlowTable, statistics: LoopStatistics, stop: npt.NDArray[np.int64], settings: LoopSettings) -> int:
+def send_loop(
+    rings: Rings, table: FlowTable, statistics: LoopStatistics, recording: Recording, stop: npt.NDArray[np.int64], settings: LoopSettings
+) -> int:
     """Send until told to stop; returns a ``LoopEnd``.
 
     Lateness is taken after the kernel has accepted a datagram, so it holds the whole way through the network stack that the send call covers.
@@ -142,6 +184,7 @@ def send_loop(rings: Rings, table: FlowTable, statistics: LoopStatistics, stop: 
         rings: What to send; this is their only consumer.
         table: Where to.
         statistics: This is their only writer.
+        recording: Where copies go; a full tape is counted and never waited for.
         stop: ``int64[8]``, column 0: not 0 ends the loop within 1.4 ms.
         settings: Late policy and spin.
     """
@@ -174,7 +217,7 @@ def send_loop(rings: Rings, table: FlowTable, statistics: LoopStatistics, stop: 
         if is_late and settings.late_policy == LatePolicy.SKIP:
             statistics.counters[chosen, Counter.DROPPED] += 1
         else:
-            _send(rings, table, statistics, chosen, rings.head[chosen, 0] % slots)
+            _send(rings, table, statistics, recording, chosen, rings.head[chosen, 0] % slots)
         next_ns[chosen] = _NOTHING
         store_release(rings.head, (chosen, 0), rings.head[chosen, 0] + 1)
     return LoopEnd.STOPPED

@@ -12,14 +12,16 @@ from typing import Self
 import numpy as np
 
 from hilsim.errors import TransmitError
+from hilsim.transmit.atomics import publish
 from hilsim.transmit.flow_table import FlowTable, allocate_flow_table, pack_address, select_target, set_active
-from hilsim.transmit.loop import LatePolicy, LoopEnd, LoopSettings, send_loop
+from hilsim.transmit.loop import LatePolicy, LoopEnd, LoopSettings, Recording, RecordingState, send_loop
 from hilsim.transmit.memory import MemoryLock, lock_memory, unlock_memory
 from hilsim.transmit.pool import SocketPool
 from hilsim.transmit.ring import Rings, allocate_rings, clear
 from hilsim.transmit.scheduling import ObtainedScheduling, SchedulingMode, ThreadSettings, apply, chosen_spin_us, enter, fifo_refusal
 from hilsim.transmit.specs import FlowSpec, FrameSocketSpec, TransmitSpec
 from hilsim.transmit.statistics import LoopStatistics, allocate_statistics, clear_flow
+from hilsim.transmit.tape import Tape, allocate_tape
 
 _GRACE_TURNS = 3
 """Turns the loop must begin after a change before it has surely let go of what was before: one may be under way, one may have read just before."""
@@ -34,6 +36,7 @@ class Transmitter:
         spec: How.
         rings: One ring a flow, from entering on.
         statistics: What was counted, by row of ``rings``.
+        tape: Copies of what was sent while it is recorded, under the numbers of ``flow_number``; one consumer may take them.
         scheduling: What the sending thread obtained; None before ``start``.
         memory_lock: Whether memory is locked; None before ``start``.
         end: Why the loop ended; None while it runs or has not run.
@@ -41,15 +44,21 @@ class Transmitter:
 
     rings: Rings
     statistics: LoopStatistics
+    tape: Tape
 
-    def __init__(self, spec: TransmitSpec, *, flows: int, capacity: int) -> None:
-        """For up to ``flows`` flows of datagrams (or frames) of up to ``capacity`` bytes; nothing is made before entering."""
+    def __init__(self, spec: TransmitSpec, *, flows: int, capacity: int, tape_slots: int = 1) -> None:
+        """For up to ``flows`` flows of datagrams (or frames) of up to ``capacity`` bytes; nothing is made before entering.
+
+        ``tape_slots`` is how many datagrams a recording may lag behind.
+        """
         self.spec = spec
         self.scheduling: ObtainedScheduling | None = None
         self.memory_lock: MemoryLock | None = None
         self.end: LoopEnd | None = None
         self._flow_limit = flows
         self._capacity = capacity
+        self._tape_slots = tape_slots
+        self._flows_added = 0
         self._flows: dict[int, FlowSpec] = {}
         self._sockets = SocketPool()
         self._stop = np.zeros(8, np.int64)
@@ -62,6 +71,8 @@ class Transmitter:
         self.rings = allocate_rings(self._flow_limit, self.spec.slots, self._capacity)
         self.statistics = allocate_statistics(self._flow_limit)
         self._table: FlowTable = allocate_flow_table(self._flow_limit)
+        self.tape = allocate_tape(self._tape_slots, self._capacity)
+        self._recording = Recording(state=np.zeros(8, np.int64), number=np.full(self._flow_limit, -1, np.int64), tape=self.tape)
         self._stop[0] = 1
         self._run_loop()
         set_active(self._table, 0, active=False)  # loads its kernel too
@@ -105,6 +116,8 @@ class Transmitter:
         clear_flow(self.statistics, row)
         self._point(row, spec)
         self._flows[row] = spec
+        self._recording.number[row] = self._flows_added
+        self._flows_added += 1
         set_active(self._table, row, active=True)
         return row
 
@@ -158,6 +171,18 @@ class Transmitter:
             unlock_memory()
             self.memory_lock = None
 
+    def flow_number(self, row: int) -> int:
+        """What stands on the tape for the flow that has the row now: a row is used again, a number never."""
+        return int(self._recording.number[row])
+
+    def set_recording(self, state: RecordingState) -> None:
+        """Put copies of what is sent from now on onto the tape, or no longer; at any time, and without disturbing the loop.
+
+        After the call nothing is put onto the tape that was sent under the former state.
+        """
+        publish(self._recording.state, 0, int(state))
+        self._wait_for_turns()
+
     @property
     def packet_rate_hz(self) -> float:
         """Sum of the expected rates of all flows."""
@@ -199,7 +224,7 @@ class Transmitter:
             late_limit_ns=round(self.spec.late_limit_us * 1000),
             late_policy=int(LatePolicy[self.spec.late_policy.upper()]),
         )
-        self.end = LoopEnd(send_loop(self.rings, self._table, self.statistics, self._stop, settings))
+        self.end = LoopEnd(send_loop(self.rings, self._table, self.statistics, self._recording, self._stop, settings))
 
     def _point(self, row: int, spec: FlowSpec, former: FlowSpec | None = None) -> None:
         opened = self._sockets.acquire(spec.socket, former.socket if former else None)

@@ -3,7 +3,7 @@
 import pytest
 
 from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, TIMING_BOUNDS_S
-from hilsim.telemetry.readings import FlowReading, HistogramReading, Reading, SensorReading
+from hilsim.telemetry.readings import FlowReading, HistogramReading, Reading, RecordingReading, SensorReading
 
 
 def rising(bounds_s, count, sum_s):
@@ -57,6 +57,7 @@ def make_reading(sensors=("front",), **changes):
         "scheduling": {"transmit": "fifo", "feeder": "plain"},
         "loop_turn_age_s": 0.0004,
         "memory_locked": True,
+        "recording": RecordingReading(running=True, recorded_packets=1490, unrecorded_packets=7),
     }
     return Reading(**(values | changes))
 

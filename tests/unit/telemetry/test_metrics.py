@@ -13,6 +13,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 
 from hilsim.telemetry.collector import build_registry
 from hilsim.telemetry.metrics import METRICS, TIMING_BOUNDS_S, Metric
+from hilsim.telemetry.readings import RecordingReading
 from hilsim.telemetry.reference import generate_metrics_reference
 
 REFERENCE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "metrics.md"
@@ -95,6 +96,15 @@ def test_counters_and_gauges_carry_the_reading(registry):
     assert registry.get_sample_value("hilsim_rotation_rate_hertz", {"sensor": "front"}) == 10
     assert registry.get_sample_value("hilsim_sensor_info", {"sensor": "front", "model": "vlp16", "return_mode": "strongest"}) == 1
     assert registry.get_sample_value("hilsim_memory_locked") == 1
+    assert registry.get_sample_value("hilsim_recording") == 1
+    assert registry.get_sample_value("hilsim_recorded_packets_total") == 1490
+    assert registry.get_sample_value("hilsim_unrecorded_packets_total") == 7
+
+
+def test_a_recording_that_failed_is_zero_and_one_that_nobody_asked_for_is_absent(reading):
+    failed = RecordingReading(running=False, recorded_packets=5, unrecorded_packets=9)
+    assert build_registry(lambda: reading(recording=failed)).get_sample_value("hilsim_recording") == 0
+    assert build_registry(lambda: reading(recording=None)).get_sample_value("hilsim_recording") is None
 
 
 def test_a_histogram_carries_cumulative_buckets_count_and_sum(registry):
