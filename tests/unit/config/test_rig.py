@@ -3,7 +3,7 @@
 import pytest
 
 from hilsim.config.profiles import find_profile, profiles_directory
-from hilsim.config.rig import load_rig
+from hilsim.config.rig import load_rig, with_recording
 from hilsim.errors import ConfigError
 from tests.support import ROOM, write_rig
 
@@ -47,6 +47,9 @@ def test_an_unknown_profile_lists_the_shipped_ones(tmp_path):
         ("[[sensor]]", '[carrier]\nkind = "trajectory"\n[[sensor]]', r'carrier\.file must be given for kind "trajectory"'),
         ("[[sensor]]", '[carrier]\nkind = "street"\n[[sensor]]', r'carrier\.kind "street" needs scene\.generator "street"'),
         ("[[sensor]]", "[metrics]\nport = 99999\n[[sensor]]", r"metrics\.port must be 0 to 65535, got 99999"),
+        ("[[sensor]]", "[record]\nkeep = 3\n[[sensor]]", r"record\.keep must be 0 where neither rotate_mb nor rotate_s is given, got 3"),
+        ("[[sensor]]", "[record]\nrotate_mb = 0.001\n[[sensor]]", r"record\.rotate_mb must be 0 \(never\) or 0\.01 to 1000000, got 0\.001"),
+        ("[[sensor]]", '[record]\nfile = "here/"\n[[sensor]]', r'record\.file must name a file, got "here/"'),
     ],
 )
 def test_each_rule_names_its_key(tmp_path, old, new, fault):
@@ -73,3 +76,22 @@ def test_network_rules_name_their_key(tmp_path, network, fault):
 def test_two_sensors_of_one_name_are_refused(tmp_path):
     with pytest.raises(ConfigError, match="sensor names must differ, got lidar more than once"):
         load_rig(write_rig(tmp_path, ROOM + '[[sensor]]\nname = "lidar"\n'))
+
+
+def test_options_of_the_command_line_replace_keys_of_the_recording_and_leave_the_others(tmp_path):
+    path = write_rig(tmp_path, ROOM.replace("[[sensor]]", '[record]\nfile = "drive.pcap"\nrotate_s = 60.0\nkeep = 5\n[[sensor]]'))
+    record = with_recording(load_rig(path), {"file": "/elsewhere/a.pcap", "keep": 2}).spec.record
+    assert (record.file, record.rotate_s, record.keep) == ("/elsewhere/a.pcap", 60.0, 2)
+    assert with_recording(load_rig(path), {}) == load_rig(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ({"rotate_s": 5.0}, "rig.toml with the command line's options: record.file must be given where rotation is"),
+        ({"file": "a.pcap", "keep": 2}, "record.keep must be 0 where neither rotate_mb nor rotate_s is given, got 2"),
+    ],
+)
+def test_options_that_make_no_sound_recording_are_refused(tmp_path, given, fault):
+    with pytest.raises(ConfigError, match=fault):
+        with_recording(load_rig(write_rig(tmp_path)), given)

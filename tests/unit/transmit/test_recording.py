@@ -1,0 +1,145 @@
+"""The sending loop with a tape: copies of what was sent, and of nothing else."""
+
+import contextlib
+import socket
+import time
+
+import numpy as np
+
+from hilsim.transmit.atomics import publish
+from hilsim.transmit.loop import RecordingState
+from hilsim.transmit.specs import FlowSpec, SocketSpec, TransmitSpec
+from hilsim.transmit.statistics import Counter
+from hilsim.transmit.tape import take
+from hilsim.transmit.transmitter import Transmitter
+
+MS = 1_000_000
+
+
+def record(bench, state=RecordingState.ON):
+    publish(bench.recording.state, 0, int(state))
+
+
+def taken(bench):
+    return take(bench.recording.tape, 1 << 16)
+
+
+def words(datagrams):
+    """``int64[n, 3]``: flow, number and deadline in each payload."""
+    return np.ascontiguousarray(datagrams.payload[:, :24]).view(np.int64)
+
+
+def put_many(bench, flows, count, start_ns):
+    for number in range(count):
+        for flow in range(flows):
+            bench.put(flow, start_ns + number * MS // 4 + flow, number)
+
+
+def test_the_tape_holds_what_arrived_in_its_order_with_its_deadlines(loop_bench):
+    bench = loop_bench(flows=3, tape_slots=256)
+    record(bench)
+    put_many(bench, 3, 50, time.monotonic_ns() + 5 * MS)
+    bench.start()
+    bench.await_handled(150)
+    bench.stop()
+    recorded = taken(bench)
+    assert np.array_equal(words(recorded), bench.received())
+    assert np.array_equal(recorded.flow, words(recorded)[:, 0] + 100)  # the number of each flow, which is not its row
+    assert np.array_equal(recorded.stamp_ns, words(recorded)[:, 2])
+    assert set(recorded.size) == {24}
+    assert np.all(recorded.time_ns >= recorded.stamp_ns)
+    assert np.all(np.diff(recorded.time_ns) >= 0)
+    assert recorded.time_ns[recorded.flow == 102][-1] == bench.statistics.counters[2, Counter.LAST_SEND_NS]
+    assert bench.statistics.unrecorded[0] == 0
+
+
+def test_nothing_is_put_on_the_tape_and_nothing_counted_while_recording_is_off(loop_bench):
+    bench = loop_bench(tape_slots=16)
+    put_many(bench, 1, 10, time.monotonic_ns())
+    bench.start()
+    bench.await_handled(10)
+    bench.stop()
+    assert taken(bench).size.size == 0
+    assert bench.statistics.unrecorded[0] == 0
+
+
+def test_a_full_tape_is_counted_and_delays_nothing(loop_bench):
+    bench = loop_bench(tape_slots=16)
+    record(bench)
+    put_many(bench, 1, 60, time.monotonic_ns())
+    bench.start()
+    bench.await_handled(60)
+    bench.stop()
+    assert bench.received()[:, 1].tolist() == list(range(60))
+    assert words(taken(bench))[:, 1].tolist() == list(range(16))
+    assert bench.statistics.unrecorded[0] == 60 - 16
+
+
+def test_a_tape_whose_consumer_keeps_up_goes_round_and_loses_nothing(loop_bench):
+    bench = loop_bench(tape_slots=8)
+    record(bench)
+    bench.start()
+    seen = []
+    for number in range(60):
+        bench.put(0, time.monotonic_ns(), number)
+        bench.await_handled(number + 1)
+        seen += words(taken(bench))[:, 1].tolist()
+    bench.stop()
+    assert seen + words(taken(bench))[:, 1].tolist() == list(range(60))
+    assert bench.statistics.unrecorded[0] == 0
+
+
+def test_a_recording_that_has_ended_is_only_counted(loop_bench):
+    bench = loop_bench(tape_slots=16)
+    record(bench, RecordingState.ENDED)
+    put_many(bench, 1, 10, time.monotonic_ns())
+    bench.start()
+    bench.await_handled(10)
+    bench.stop()
+    assert taken(bench).size.size == 0
+    assert bench.statistics.unrecorded[0] == 10
+
+
+def test_a_refused_datagram_is_neither_recorded_nor_missing(loop_bench):
+    bench = loop_bench(flows=2, tape_slots=32)
+    bench.table.descriptor[0, :] = 1_000_000
+    record(bench)
+    put_many(bench, 2, 5, time.monotonic_ns())
+    bench.start()
+    bench.await_handled(10)
+    bench.stop()
+    assert taken(bench).flow.tolist() == [101] * 5
+    assert bench.statistics.unrecorded[0] == 0
+
+
+def test_recording_begins_and_ends_while_packets_flow(loop_bench):
+    bench = loop_bench(tape_slots=64)
+    bench.start()
+    numbers = iter(range(100))
+    recorded = []
+    for state in (RecordingState.OFF, RecordingState.ON, RecordingState.OFF, RecordingState.ON):
+        record(bench, state)
+        bench.await_turns()
+        for _ in range(10):
+            number = next(numbers)
+            bench.put(0, time.monotonic_ns(), number)
+            bench.await_handled(number + 1)
+        bench.await_turns()
+        recorded.append(words(taken(bench))[:, 1].tolist())
+    assert recorded == [[], list(range(10, 20)), [], list(range(30, 40))]
+
+
+def test_a_row_used_again_has_another_number_on_the_tape():
+    with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        target = SocketSpec(source="127.0.0.1", source_port=0, destination="127.0.0.1", destination_port=receiver.getsockname()[1])
+        with Transmitter(TransmitSpec(scheduling="plain", lock_memory=False), flows=2, capacity=64, tape_slots=8) as transmitter:
+            transmitter.set_recording(RecordingState.ON)
+            first = transmitter.add_flow(FlowSpec(name="first", socket=target, packet_rate_hz=10))
+            number = transmitter.flow_number(first)
+            transmitter.start()
+            transmitter.remove_flow(first)
+            again = transmitter.add_flow(FlowSpec(name="again", socket=target, packet_rate_hz=10))
+            other = transmitter.add_flow(FlowSpec(name="other", socket=target, packet_rate_hz=10))
+            assert again == first
+            assert len({number, transmitter.flow_number(again), transmitter.flow_number(other)}) == 3
