@@ -10,12 +10,11 @@ from hilsim.assets.scenes import build_scene
 from hilsim.assets.trajectories import load_trajectory
 from hilsim.config.rig import CarrierSpec, NetworkSpec, Rig, SensorSpec
 from hilsim.emulator.batch import Flow
-from hilsim.emulator.fused import PAYLOAD_ONLY, Framing, framing
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarSetting
 from hilsim.geometry.poses import mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track
-from hilsim.packets.ethernet import BROADCAST_MAC, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, LinkStyle
+from hilsim.packets.ethernet import BROADCAST_MAC, PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, Framing, LinkStyle, framing
 from hilsim.packets.velodyne_data import DATA_PORT
 from hilsim.packets.velodyne_position import POSITION_PORT
 from hilsim.scene.street import street_carrier_track

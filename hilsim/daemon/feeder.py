@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
-from hilsim.emulator.fused import Framing, Scratch, allocate_scratch, render_data_packet, render_position_packet
+from hilsim.emulator.fused import Scratch, allocate_scratch, render_data_packet, render_position_packet
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.stages import data_deadline_ns, first_packet_due
-from hilsim.packets.ethernet import HEADER_SIZE
+from hilsim.packets.ethernet import HEADER_SIZE, Framing
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig

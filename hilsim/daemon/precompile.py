@@ -23,10 +23,11 @@ def main() -> None:
     """Render one packet of nothing."""
     import numpy as np  # noqa: PLC0415 - only the child needs these
 
-    from hilsim.emulator.fused import PAYLOAD_ONLY, allocate_scratch, render_data_packet  # noqa: PLC0415
+    from hilsim.emulator.fused import allocate_scratch, render_data_packet  # noqa: PLC0415
     from hilsim.emulator.plan import LidarSetting, lidar_plan  # noqa: PLC0415
     from hilsim.geometry.poses import Pose  # noqa: PLC0415
     from hilsim.geometry.tracks import fixed_track  # noqa: PLC0415
+    from hilsim.packets.ethernet import PAYLOAD_ONLY  # noqa: PLC0415
     from hilsim.packets.velodyne_data import DATA_PACKET_SIZE  # noqa: PLC0415
     from hilsim.scene.world import build_world  # noqa: PLC0415
     from hilsim.sensor.specs import LidarSpec  # noqa: PLC0415

@@ -17,9 +17,8 @@ import structlog
 from hilsim._jit import kernel
 from hilsim.capture.pcap import PcapWriter
 from hilsim.config.rig import RecordSpec
-from hilsim.emulator.fused import Framing
 from hilsim.errors import CaptureError
-from hilsim.packets.ethernet import HEADER_SIZE, write_headers
+from hilsim.packets.ethernet import HEADER_SIZE, Framing, write_headers
 from hilsim.telemetry.readings import RecordingReading
 from hilsim.transmit.loop import RecordingState
 from hilsim.transmit.tape import Tape, release, waiting

@@ -15,11 +15,10 @@ from hilsim.daemon.feeder import Feeder, FeederCounter
 from hilsim.daemon.precompile import start_precompiling
 from hilsim.daemon.recorder import Recorder, tape_slots
 from hilsim.emulator.batch import Flow
-from hilsim.emulator.fused import PAYLOAD_ONLY
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.stages import data_deadline_ns
 from hilsim.errors import ConfigError, HilsimError
-from hilsim.packets.ethernet import HEADER_SIZE, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, LinkStyle
+from hilsim.packets.ethernet import HEADER_SIZE, PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, LinkStyle
 from hilsim.packets.velodyne_data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK
 from hilsim.sensor.clock import stamp_us
 from hilsim.telemetry.loop import read_flows, read_histograms, read_loop_turn_age_s

@@ -12,7 +12,7 @@ from hilsim._jit import constant, kernel
 from hilsim.emulator.plan import Gps, LidarPlan
 from hilsim.emulator.position import encode_position
 from hilsim.emulator.stages import Rays, Returns, allocate_rays, allocate_returns, encode, fire, respond
-from hilsim.packets.ethernet import HEADER_SIZE, LinkStyle, header_template, write_headers
+from hilsim.packets.ethernet import Framing, write_headers
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE
 from hilsim.render.cpu import cast_rays
@@ -24,54 +24,11 @@ _DATA_SIZE = constant(DATA_PACKET_SIZE)
 _POSITION_SIZE = constant(POSITION_PACKET_SIZE)
 
 
-class Framing(NamedTuple):
-    """Kernel-side choice of what a datagram's bytes are: the payload alone, or a whole Ethernet frame.
-
-    Attributes:
-        header_size: 0 or 42.
-        template: ``uint8[42]``.
-        counting_identification: The IP identification counts datagrams from 1.
-        udp_checksum: A valid UDP checksum is written.
-    """
-
-    header_size: int
-    template: npt.NDArray[np.uint8]
-    counting_identification: bool
-    udp_checksum: bool
-
-
 class Scratch(NamedTuple):
     """Working arrays of one lidar thread: one packet's rays and returns."""
 
     rays: Rays
     returns: Returns
-
-
-PAYLOAD_ONLY = Framing(header_size=0, template=np.zeros(HEADER_SIZE, np.uint8), counting_identification=False, udp_checksum=False)
-
-
-def framing(
-    style: LinkStyle, *, source_mac: str, destination_mac: str, source: str, destination: str, source_port: int, destination_port: int
-) -> Framing:
-    """Whole Ethernet frames with a sensor's own headers.
-
-    Raises:
-        ValueError: an address cannot be parsed.
-    """
-    return Framing(
-        header_size=HEADER_SIZE,
-        template=header_template(
-            style,
-            source_mac=source_mac,
-            destination_mac=destination_mac,
-            source=source,
-            destination=destination,
-            source_port=source_port,
-            destination_port=destination_port,
-        ),
-        counting_identification=style.counting_identification,
-        udp_checksum=style.udp_checksum,
-    )
 
 
 def allocate_scratch(plan: LidarPlan) -> Scratch:

@@ -7,10 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.emulator.batch import DatagramBatch, Flow
-from hilsim.emulator.fused import PAYLOAD_ONLY, Framing, allocate_scratch, frame_datagram, render_data_packets, render_position_packet
+from hilsim.emulator.fused import allocate_scratch, frame_datagram, render_data_packets, render_position_packet
 from hilsim.emulator.plan import LidarPlan, LidarSetting, lidar_plan
 from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.stages import Rays, Returns, allocate_rays, allocate_returns, data_deadline_ns, encode, fire, first_packet_due, respond
+from hilsim.packets.ethernet import PAYLOAD_ONLY, Framing
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE
 from hilsim.render.renderer import Renderer

@@ -23,6 +23,7 @@ a software stack (counting identification, fragmenting allowed, TTL 64, valid ch
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -100,6 +101,49 @@ def header_template(
         )
     )
     return np.frombuffer(template, dtype=np.uint8).copy()
+
+
+class Framing(NamedTuple):
+    """Kernel-side choice of what a datagram's bytes are: the payload alone, or a whole Ethernet frame.
+
+    Attributes:
+        header_size: 0 or 42.
+        template: ``uint8[42]``.
+        counting_identification: The IP identification counts datagrams from 1.
+        udp_checksum: A valid UDP checksum is written.
+    """
+
+    header_size: int
+    template: npt.NDArray[np.uint8]
+    counting_identification: bool
+    udp_checksum: bool
+
+
+PAYLOAD_ONLY = Framing(header_size=0, template=np.zeros(HEADER_SIZE, np.uint8), counting_identification=False, udp_checksum=False)
+
+
+def framing(
+    style: LinkStyle, *, source_mac: str, destination_mac: str, source: str, destination: str, source_port: int, destination_port: int
+) -> Framing:
+    """Whole Ethernet frames with a sensor's own headers.
+
+    Raises:
+        ValueError: an address cannot be parsed.
+    """
+    return Framing(
+        header_size=HEADER_SIZE,
+        template=header_template(
+            style,
+            source_mac=source_mac,
+            destination_mac=destination_mac,
+            source=source,
+            destination=destination,
+            source_port=source_port,
+            destination_port=destination_port,
+        ),
+        counting_identification=style.counting_identification,
+        udp_checksum=style.udp_checksum,
+    )
 
 
 @kernel

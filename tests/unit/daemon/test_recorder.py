@@ -13,9 +13,8 @@ import pytest
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.rig import RecordSpec
 from hilsim.daemon.recorder import CaptureSeries, Recorder, tape_slots
-from hilsim.emulator.fused import PAYLOAD_ONLY, framing
 from hilsim.errors import CaptureError
-from hilsim.packets.ethernet import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
+from hilsim.packets.ethernet import PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, framing
 from hilsim.transmit.ring import push
 from hilsim.transmit.specs import FlowSpec, SocketSpec, TransmitSpec
 from hilsim.transmit.statistics import Counter
