@@ -1,0 +1,323 @@
+"""One capture on its way to the wire: a thread that reads ahead onto a tape, and the player that takes from it.
+
+The reading thread is Python; it keeps some seconds of packets ahead, so nothing waits for it when a packet is due.
+"""
+
+import threading
+import time
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hilsim.capture.pcap import CaptureFile
+from hilsim.emulator.retime import StampClock
+from hilsim.errors import CaptureError, HilsimError
+from hilsim.packets.ethernet import Framing
+from hilsim.replay.plan import LARGEST_BYTES, Overview, look_over, plan_cut
+from hilsim.replay.player import MOST_TRACKS, Player, Word, put_run
+from hilsim.replay.reader import CaptureReader, Cues
+from hilsim.replay.seam import Cut
+from hilsim.replay.specs import ReplaySpec
+from hilsim.replay.tracks import Track
+from hilsim.transmit.ring import Rings
+from hilsim.transmit.scheduling import ThreadSettings
+
+_SMALL_FILE_BYTES = 128 << 20
+"""A cut of a smaller file is searched before playing begins; of a larger one while it plays."""
+_SEEK_NS = 150_000_000
+"""From a seek to the first packet: for reading the file at the new place."""
+_FULL_WAIT_S = 0.02
+_PREFETCH_S = 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeckState:
+    """What a deck is doing.
+
+    Attributes:
+        position_s: Capture time of what is played now, from the capture's first packet.
+        passes: Completed.
+        played_packets: Put into rings.
+        waiting_packets: Read ahead.
+        starvations: How often nothing was read ahead when it was needed.
+        late_packets: Read too late to be sent in time.
+        is_paused: Held back.
+        has_ended: Everything was played.
+        read_ratio: How much of the file was read in this pass, 0 to 1.
+        notes: What a person should know, one sentence each.
+        fault: Why reading ended early; empty if it did not.
+    """
+
+    position_s: float
+    passes: int
+    played_packets: int
+    waiting_packets: int
+    starvations: int
+    late_packets: int
+    is_paused: bool
+    has_ended: bool
+    read_ratio: float
+    notes: tuple[str, ...]
+    fault: str
+
+
+class Deck:
+    """Plays one capture into rings.
+
+    Attributes:
+        spec: What and how.
+        path: The file.
+        overview: What its beginning shows.
+    """
+
+    def __init__(self, spec: ReplaySpec, path: Path) -> None:
+        """Look the capture over.
+
+        Raises:
+            CaptureError: it cannot be replayed; the text says why.
+        """
+        self.spec = spec
+        self.path = path
+        self.overview: Overview = look_over(path, spec)
+        self._player: Player | None = None
+        self._reader: CaptureReader | None = None
+        self._thread: threading.Thread | None = None
+        self._planning: Future[Cut | None] | None = None
+        self._wake = threading.Event()
+        self._lock = threading.Lock()
+        self._stopping = False
+        self._seek_ns: int | None = None
+        self._positions: deque[tuple[int, int, int]] = deque([(0, round(spec.start_s * 1e9), 0)])
+        self._known_tracks = 0
+        self._too_large = 0
+        self._has_read_all = False
+        self._fault = ""
+        self._seam_note = ""
+
+    # -- life --------------------------------------------------------------------------------------------------------------------------
+
+    def open(self, rings: Rings, open_track: Callable[[Track], tuple[int, Framing]], settings: ThreadSettings) -> None:
+        """Begin to read ahead; nothing is played yet.
+
+        Args:
+            rings: Of the transmitter.
+            open_track: Gives a track's row of ``rings`` and its framing; called by the reading thread when a track is first seen.
+            settings: Scheduling of the playing thread.
+
+        Raises:
+            CaptureError: the capture cannot be read.
+            TransmitError: a flow cannot be opened.
+        """
+        self._player = Player(
+            name=self.spec.name,
+            rings=rings,
+            slots=self.spec.lookahead_packets,
+            capacity=self.overview.capacity,
+            scale=self.spec.interval_scale,
+            settings=settings,
+        )
+        master, kind = self.overview.find_master(self.spec.loop_sensor)
+        if self.spec.loop == "seamless":
+            if kind is None:
+                self._seam_note = "its packets' formats are not understood, so it cannot be cut seamlessly: it is looped plainly"
+            else:
+                self._plan_with(lambda: plan_cut(self.path, self.spec, self.overview.first_ns, master, kind))
+        self._open_track = open_track
+        self._reader = CaptureReader(CaptureFile(self.path), self.spec, self.overview.first_ns, self._find_cut, master)
+        self._thread = threading.Thread(target=self._read, name=f"read-{self.spec.name}", daemon=True)
+        self._thread.start()
+        self._await_packets()
+
+    def _plan_with(self, plan: Callable[[], Cut | None]) -> None:
+        pool = ThreadPoolExecutor(1, thread_name_prefix=f"plan-{self.spec.name}")
+        self._planning = pool.submit(plan)
+        pool.shutdown(wait=False)
+        if self.path.stat().st_size < _SMALL_FILE_BYTES:
+            self._planning.result()
+
+    def _await_packets(self) -> None:
+        """Until something can be played, or nothing will come."""
+        player = self._open_player()
+        until_s = time.monotonic() + _PREFETCH_S
+        while not self._has_read_all and not self._fault and player.waiting_packets < self.spec.lookahead_packets // 2:
+            if time.monotonic() > until_s and player.waiting_packets:
+                break
+            self._wake.wait(0.002)
+        if self._fault and not player.waiting_packets:
+            raise CaptureError(self._fault)
+
+    def start(self, epoch_ns: int, clock: StampClock) -> None:
+        """Begin to play at CLOCK_MONOTONIC ``epoch_ns``; ``clock`` says what stamps show, given a CLOCK_MONOTONIC time."""
+        self._open_player().start(epoch_ns, clock)
+
+    def stop(self) -> None:
+        """End both threads."""
+        self._stopping = True
+        self._wake.set()
+        if self._player is not None:
+            self._player.stop()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    # -- at run time -------------------------------------------------------------------------------------------------------------------
+
+    def pause(self, *, paused: bool) -> None:
+        """Hold the packets back, or go on from where it was."""
+        self._open_player().pause(paused=paused)
+
+    def seek(self, position_s: float) -> None:
+        """Go on at a capture time, in seconds from the capture's first packet."""
+        with self._lock:
+            self._seek_ns = max(round(position_s * 1e9), 0)
+        self._wake.set()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the playing thread runs."""
+        return self._player is not None and self._player.alive
+
+    @property
+    def scheduling_mode(self) -> str:
+        """What the playing thread obtained."""
+        return self._player.scheduling_mode if self._player else ""
+
+    @property
+    def tracks(self) -> tuple[Track, ...]:
+        """Packets of one kind of one flow, as found so far."""
+        return tuple(self._reader.tracks) if self._reader else ()
+
+    def state(self) -> DeckState:
+        """What it is doing now; does not wait."""
+        player, reader = self._open_player(), self._reader
+        words = player.words.tolist()
+        position_ns, passes = self._position(words[Word.DUE_NS])
+        waiting_packets = player.waiting_packets
+        has_ended = self._has_read_all and waiting_packets == 0
+        size = reader.capture.size_bytes if reader else 0
+        return DeckState(
+            position_s=position_ns / 1e9,
+            passes=passes,
+            played_packets=words[Word.PLAYED],
+            waiting_packets=waiting_packets,
+            starvations=max(words[Word.RAN_DRY] - int(has_ended), 0),
+            late_packets=words[Word.LATE],
+            is_paused=bool(words[Word.PAUSE]),
+            has_ended=has_ended,
+            read_ratio=min(reader.capture.read_bytes / size, 1.0) if reader and size else 0.0,
+            notes=self._notes(),
+            fault=self._fault,
+        )
+
+    def _position(self, due_ns: int) -> tuple[int, int]:
+        """Capture time and passes of a place on the time line."""
+        positions = list(self._positions)
+        at_ns, position_ns, passes = positions[max(bisect_right(positions, due_ns, key=lambda entry: entry[0]) - 1, 0)]
+        return position_ns + max(due_ns - at_ns, 0), passes
+
+    def _notes(self) -> tuple[str, ...]:
+        reader = self._reader
+        if reader is None:
+            return ()
+        notes = [self._seam_note] if self._seam_note else []
+        notes += [f"{count} times {what}" for what, count in dict(reader.irregularities).items()]
+        verbatim = sorted({str(track.kind) for track in tuple(reader.tracks) if track.retiming == 0})
+        if verbatim:
+            notes.append(f"replayed verbatim and by capture time, because the format is not understood: {', '.join(verbatim)}")
+        if self._too_large:
+            notes.append(f"{self._too_large} datagrams larger than {self.overview.capacity} bytes were left out")
+        return tuple(f"{self.path.name}: {note}" for note in (*notes, *reader.capture.notes.lines()))
+
+    # -- reading ahead -----------------------------------------------------------------------------------------------------------------
+
+    def _open_player(self) -> Player:
+        if self._player is None:
+            raise AssertionError("a deck is opened before it is used")
+        return self._player
+
+    def _find_cut(self, *, wait: bool) -> Cut | None:
+        planning = self._planning
+        if planning is None or not (wait or planning.done()):
+            return None
+        cut = planning.result()
+        if cut is None:
+            self._seam_note = "no two places of it fit each other, so it cannot be cut seamlessly (a whole turn is needed): it is looped plainly"
+        return cut
+
+    def _read(self) -> None:
+        try:
+            self._read_until_stopped()
+        except HilsimError as error:
+            self._fault = str(error)
+        finally:
+            self._wake.set()
+
+    def _read_until_stopped(self) -> None:
+        reader, position_ns, at_ns, passes = self._reader, None, 0, 0
+        while reader is not None and not self._stopping:
+            for cues in reader.runs(position_ns, at_ns, passes):
+                self._open_new_tracks(reader)
+                passes = cues.passes
+                if not self._put(cues):
+                    break
+            else:
+                self._has_read_all = True
+                self._wait_for_seek()
+            position_ns = self._take_seek()
+            if position_ns is not None:
+                self._has_read_all = False
+                player = self._open_player()
+                player.flush()
+                now_ns = (time.monotonic_ns() - int(player.words[Word.EPOCH_NS])) / self.spec.interval_scale
+                at_ns = max(int(player.words[Word.DUE_NS]), round(now_ns)) + round(_SEEK_NS / self.spec.interval_scale)
+
+    def _wait_for_seek(self) -> None:
+        while not self._stopping and self._seek_ns is None:
+            self._wake.wait(_FULL_WAIT_S)
+
+    def _take_seek(self) -> int | None:
+        with self._lock:
+            position_ns, self._seek_ns = self._seek_ns, None
+        return position_ns
+
+    def _open_new_tracks(self, reader: CaptureReader) -> None:
+        for number in range(self._known_tracks, len(reader.tracks)):
+            if number >= MOST_TRACKS:
+                raise CaptureError(f"{self.path}: must have at most {MOST_TRACKS} flows to be replayed, got more: choose some")
+            track = reader.tracks[number]
+            row, framing = self._open_track(track)
+            retiming = track.retiming if self.spec.retime != "none" else type(track.retiming)(0)
+            self._open_player().route(number, row, retiming, framing)
+        self._known_tracks = len(reader.tracks)
+
+    def _put(self, cues: Cues) -> bool:
+        """Put a run onto the tape, waiting while it is full; False when told to stop or to go elsewhere."""
+        player = self._open_player()
+        cues = self._without_too_large(cues)
+        data = np.frombuffer(b"".join(cues.payloads), np.uint8)
+        stops = np.cumsum([len(payload) for payload in cues.payloads], dtype=np.int64)
+        self._positions.append((int(cues.due_ns[0]) if cues.due_ns.size else 0, cues.position_ns, cues.passes))
+        while len(self._positions) > 2 and self._positions[1][0] < player.words[Word.DUE_NS]:
+            self._positions.popleft()
+        done = 0
+        while done < stops.size:
+            done += int(put_run(player.tape, cues.track, cues.due_ns, cues.stamp_ns, data, stops, done))
+            if done < stops.size:
+                self._wake.wait(_FULL_WAIT_S)
+                self._wake.clear()
+            if self._stopping or self._seek_ns is not None:
+                return False
+        return True
+
+    def _without_too_large(self, cues: Cues) -> Cues:
+        if self.overview.capacity >= LARGEST_BYTES or max(map(len, cues.payloads), default=0) <= self.overview.capacity:
+            return cues
+        fit = np.array([len(payload) <= self.overview.capacity for payload in cues.payloads])
+        self._too_large += int((~fit).sum())
+        kept = [payload for payload, is_fit in zip(cues.payloads, fit.tolist(), strict=True) if is_fit]
+        return cues._replace(due_ns=cues.due_ns[fit], stamp_ns=cues.stamp_ns[fit], track=cues.track[fit], payloads=kept)

@@ -1,0 +1,122 @@
+"""Which recorded flows are replayed, and from where to where each is sent.
+
+One grammar for both: ``SOURCE>DESTINATION``, each ``ADDRESS:PORT``, every part optional. As a pattern, what is left out matches anything; as a
+target, it is the replay's own setting, and for ports the recorded one. ``192.168.1.201``, ``:2368``, ``192.168.1.201>:8808`` are all sound.
+"""
+
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address
+from typing import NamedTuple
+
+from hilsim.errors import require
+
+ANY = ""
+
+
+class RecordedFlow(NamedTuple):
+    """What tells a recorded flow from others.
+
+    Attributes:
+        source: IPv4 address.
+        source_port: UDP port.
+        destination: IPv4 address.
+        destination_port: UDP port.
+    """
+
+    source: str
+    source_port: int
+    destination: str
+    destination_port: int
+
+    def __str__(self) -> str:
+        """As people write it."""
+        return f"{self.source}:{self.source_port}>{self.destination}:{self.destination_port}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoints:
+    """A parsed ``SOURCE>DESTINATION``; what was left out is "" or 0."""
+
+    source: str = ANY
+    source_port: int = 0
+    destination: str = ANY
+    destination_port: int = 0
+
+    def matches(self, flow: RecordedFlow) -> bool:
+        """Whether every part that was given is the flow's."""
+        wanted = (self.source, self.source_port, self.destination, self.destination_port)
+        return all(not want or want == is_ for want, is_ in zip(wanted, flow, strict=True))
+
+
+def parse_endpoints(text: str) -> Endpoints:
+    """``SOURCE>DESTINATION`` as ``Endpoints``.
+
+    Raises:
+        ValueError: the text is not in this form.
+    """
+    source, _, destination = text.replace(" ", "").partition(">")
+    source_address, source_port = _parse_endpoint(source, text)
+    destination_address, destination_port = _parse_endpoint(destination, text)
+    return Endpoints(source=source_address, source_port=source_port, destination=destination_address, destination_port=destination_port)
+
+
+def _parse_endpoint(part: str, text: str) -> tuple[str, int]:
+    address, colon, port = part.partition(":")
+    is_port = not colon or (port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535)
+    require(
+        (not address or is_ipv4(address), f'an endpoint must be ADDRESS:PORT (each may be left out), got "{part}" in "{text}"'),
+        (is_port, f'a port must be 1 to 65535, got "{port}" in "{text}"'),
+    )
+    return address, int(port) if port else 0
+
+
+def is_ipv4(text: str) -> bool:
+    """Whether a text is an IPv4 address."""
+    try:
+        IPv4Address(text)
+    except AddressValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowRule:
+    """Recorded flows that are replayed, and where they go.
+
+    Attributes:
+        match: ``SOURCE>DESTINATION`` that the recorded flow must have; empty: any.
+        send: ``SOURCE>DESTINATION`` that it is sent with; parts left out are the replay's own settings, ports the recorded ones.
+    """
+
+    match: str = ""
+    send: str = ""
+
+    def __post_init__(self) -> None:
+        for text in (self.match, self.send):
+            parse_endpoints(text)
+
+
+def find_rule(rules: tuple[FlowRule, ...], flow: RecordedFlow) -> FlowRule | None:
+    """The first rule that matches a flow; without any rules every flow is replayed as it is."""
+    if not rules:
+        return FlowRule()
+    return next((rule for rule in rules if parse_endpoints(rule.match).matches(flow)), None)
+
+
+class LoopbackSources:
+    """Addresses of this host's loopback network for recorded sources: 192.168.1.201 becomes 127.0.1.201.
+
+    Receivers tell sensors apart by their address, so each recorded source gets one of its own; every 127.x.y.z is this host's.
+    """
+
+    def __init__(self) -> None:
+        self._taken: dict[str, str] = {}
+
+    def address(self, recorded: str) -> str:
+        """The address for a recorded source; the same each time."""
+        if recorded not in self._taken:
+            third, fourth = recorded.split(".")[2:]
+            candidates = (f"127.{second}.{third}.{fourth}" for second in range(256))
+            unfit = {*self._taken.values(), "127.0.0.1", "127.0.0.0", "127.255.255.255"}
+            self._taken[recorded] = recorded if recorded.startswith("127.") else next(c for c in candidates if c not in unfit)
+        return self._taken[recorded]

@@ -1,0 +1,119 @@
+"""What must be known of a capture before its first packet is played: which flows it has, and where a loop is cut. Reads its ends, not all of it."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from hilsim.capture.pcap import CaptureFile
+from hilsim.errors import CaptureError
+from hilsim.packets.recognise import PacketKind, recognise
+from hilsim.replay.flows import RecordedFlow, find_rule
+from hilsim.replay.seam import Cut, CutCandidates, CutPacket, find_cut
+from hilsim.replay.specs import ReplaySpec
+from hilsim.replay.timeline import POINTS
+from hilsim.replay.tracks import recorded_flow
+
+_PROBED = 4096
+_ENDS_NS = 2_500_000_000
+_MOST_FLOWS_NAMED = 8
+_SMALL_BYTES = 2048
+LARGEST_BYTES = 65_507
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """What the beginning of a capture shows.
+
+    Attributes:
+        first_ns: Host stamp of its first datagram.
+        kinds: Of the flows that are replayed: how many packets of which kind.
+        rate_hz: Their mean rates.
+        capacity: Bytes that the largest payload may have.
+    """
+
+    first_ns: int
+    kinds: dict[RecordedFlow, Counter[PacketKind]]
+    rate_hz: dict[RecordedFlow, float]
+    capacity: int
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Recorded source addresses, in the order of their appearance."""
+        return tuple(dict.fromkeys(flow.source for flow in self.kinds))
+
+    def find_master(self, wanted: str) -> tuple[str, PacketKind | None]:
+        """The sensor that decides a seamless cut, and the kind of its point packets; ("", None) where no packets with known stamps are."""
+        points: Counter[tuple[str, PacketKind]] = Counter()
+        for flow, kinds in self.kinds.items():
+            for kind in POINTS & kinds.keys():
+                points[flow.source, kind] += kinds[kind]
+        for (source, kind), _ in points.most_common():
+            if wanted in {"", source}:
+                return source, kind
+        return "", None
+
+
+def look_over(path: Path, spec: ReplaySpec) -> Overview:
+    """Read the beginning of a capture, until flows that are replayed were seen.
+
+    Raises:
+        CaptureError: it cannot be read, holds no datagrams, or none that the flow rules match; the text says what it does hold.
+    """
+    capture = CaptureFile(path)
+    first_ns = -1
+    found: dict[RecordedFlow, Counter[PacketKind]] = {}
+    seen: Counter[RecordedFlow] = Counter()
+    last_ns: dict[RecordedFlow, int] = {}
+    start_ns: dict[RecordedFlow, int] = {}
+    largest = 0
+    for number, datagram in enumerate(capture.datagrams()):
+        first_ns = datagram.host_stamp_ns if first_ns < 0 else first_ns
+        flow = recorded_flow(datagram)
+        seen[flow] += 1
+        if find_rule(spec.flow, flow) is not None:
+            found.setdefault(flow, Counter())[recognise(datagram.payload)] += 1
+            start_ns.setdefault(flow, datagram.host_stamp_ns)
+            last_ns[flow] = datagram.host_stamp_ns
+            largest = max(largest, len(datagram.payload))
+        if number >= _PROBED and found:
+            break
+    if not seen:
+        raise CaptureError(f"{path}: must hold UDP datagrams, got none; " + ("; ".join(capture.notes.lines()) or "it holds no frames"))
+    if not found:
+        held = ", ".join(f"{flow} ({count})" for flow, count in seen.most_common(_MOST_FLOWS_NAMED))
+        rules = ", ".join(f'"{rule.match}"' for rule in spec.flow)
+        raise CaptureError(f"{path}: a flow must match {rules}, got none; the capture holds {held}" + (" …" if len(seen) > _MOST_FLOWS_NAMED else ""))
+    rates = {flow: _rate_hz(kinds.total(), last_ns[flow] - start_ns[flow]) for flow, kinds in found.items()}
+    return Overview(first_ns=first_ns, kinds=found, rate_hz=rates, capacity=_SMALL_BYTES if largest <= _SMALL_BYTES else LARGEST_BYTES)
+
+
+def _rate_hz(count: int, span_ns: int) -> float:
+    return min((count - 1) * 1e9 / span_ns, 1e5) if count > 1 and span_ns > 0 else 1.0
+
+
+def plan_cut(path: Path, spec: ReplaySpec, first_ns: int, master: str, kind: PacketKind) -> Cut | None:
+    """Where the part of a capture that is replayed is cut for a seamless loop; None where nothing fits.
+
+    Raises:
+        CaptureError: it cannot be read.
+    """
+    capture = CaptureFile(path)
+    begin_ns = first_ns + round(spec.start_s * 1e9)
+    stop_ns = begin_ns + round(spec.duration_s * 1e9) if spec.duration_s else 1 << 62
+    first = _candidates(capture, spec, master, kind, begin_ns, min(begin_ns + _ENDS_NS, stop_ns))
+    tail = capture.seek_point_before(stop_ns)
+    tail = capture.seek_point_before(min(tail.host_stamp_ns, stop_ns) - _ENDS_NS)
+    last = _candidates(capture, spec, master, kind, max(tail.host_stamp_ns, begin_ns), stop_ns)
+    return find_cut(first, last)
+
+
+def _candidates(capture: CaptureFile, spec: ReplaySpec, master: str, kind: PacketKind, begin_ns: int, stop_ns: int) -> list[CutPacket]:
+    found = CutCandidates(kind)
+    for datagram in capture.datagrams(capture.seek_point_before(begin_ns)):
+        if datagram.host_stamp_ns >= stop_ns:
+            break
+        if datagram.host_stamp_ns < begin_ns or datagram.source != master or recognise(datagram.payload) is not kind:
+            continue
+        if find_rule(spec.flow, recorded_flow(datagram)) is not None:
+            found.look(datagram.frame, datagram.payload)
+    return found.packets

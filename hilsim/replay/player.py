@@ -1,0 +1,314 @@
+"""The thread that plays a tape: gives each packet its deadline and its new stamp, and puts it into its flow's ring, without the GIL.
+
+It works some milliseconds ahead of the deadlines, and some milliseconds' worth of packets at a time. What the tape holds is played against one epoch;
+only a pause moves it.
+"""
+
+import threading
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import constant, kernel
+from hilsim.emulator.retime import Retiming, StampClock, retime
+from hilsim.packets.ethernet import HEADER_SIZE, Framing, write_headers
+from hilsim.transmit.atomics import load_acquire, publish, store_release
+from hilsim.transmit.libc import monotonic_ns, sleep_until
+from hilsim.transmit.ring import Rings, push
+from hilsim.transmit.scheduling import ThreadSettings, enter
+from hilsim.transmit.tape import Tape, allocate_tape, put, release, waiting
+
+MOST_TRACKS = 256
+AHEAD_NS = 20_000_000
+"""How long before its deadline a packet is put into its ring, at most: how late a pause is noticed."""
+
+_NAP_NS = 8_000_000
+"""What is waited for at a time: 120 wake-ups a second, whatever the rate, and everything is still put 12 ms ahead."""
+
+_POLL_NS = 1_000_000
+_RESUME_NS = 5_000_000
+_FRAME_HEADER = constant(HEADER_SIZE)
+_NOTHING = constant(0)
+
+
+class Routes(NamedTuple):
+    """Where the packets of each track go and what is rewritten in them: T tracks.
+
+    Attributes:
+        row: ``int64[T]``, row of ``Rings``.
+        retiming: ``int64[T]``, a ``Retiming``.
+        header_size: ``int64[T]``, 42 where whole frames are sent, else 0.
+        template: ``uint8[T, 42]``, of their headers.
+        counts: ``int64[T]``, 1 where the IP identification counts.
+        checksum: ``int64[T]``, 1 where the UDP checksum is valid.
+        played: ``int64[T]``, packets played.
+    """
+
+    row: npt.NDArray[np.int64]
+    retiming: npt.NDArray[np.int64]
+    header_size: npt.NDArray[np.int64]
+    template: npt.NDArray[np.uint8]
+    counts: npt.NDArray[np.int64]
+    checksum: npt.NDArray[np.int64]
+    played: npt.NDArray[np.int64]
+
+
+class Word(IntEnum):
+    """Elements of the words that a player shares with the rest of the daemon."""
+
+    STOP = 0
+    """1 ends the loop; written by Python."""
+    PAUSE = 1
+    """1 holds the packets back; written by Python."""
+    FLUSH_TO = 2
+    """Everything put onto the tape before this count is thrown away; written by Python."""
+    EPOCH_NS = 3
+    """CLOCK_MONOTONIC time of the time line's beginning; moved by pauses."""
+    PLAYED = 4
+    """Packets put into rings."""
+    DUE_NS = 5
+    """Time line: when the packet played last was due."""
+    RAN_DRY = 6
+    """Times the tape became empty: the capture has ended, or the reader was too slow."""
+    WAITED_FOR_RING = 7
+    FLUSHED = 8
+    """Packets thrown away by seeking."""
+    IS_PAUSED = 9
+    IS_DRY = 10
+    LATE = 11
+    """Packets put into their ring after their deadline."""
+
+
+def allocate_routes() -> Routes:
+    """No track has a row yet."""
+    columns = [np.zeros(MOST_TRACKS, np.int64) for _ in range(6)]
+    return Routes(columns[0], columns[1], columns[2], np.zeros((MOST_TRACKS, HEADER_SIZE), np.uint8), columns[3], columns[4], columns[5])
+
+
+@kernel
+def _scaled(duration_ns: int, scale: float) -> int:
+    """A duration of the time line in real time; exact at scale 1, within a nanosecond over months else."""
+    return duration_ns if scale == 1.0 else int(np.rint(duration_ns * scale))
+
+
+@kernel
+def _play_slot(
+    tape: Tape,
+    slot: int,
+    rings: Rings,
+    routes: Routes,
+    clock: StampClock,
+    epoch_ns: int,
+    scale: float,
+    last_deadline_ns: npt.NDArray[np.int64],
+    frame: npt.NDArray[np.uint8],
+) -> bool:
+    """Put the packet in a slot of the tape into its ring; False when that is full."""
+    track = tape.flow[slot]
+    row = routes.row[track]
+    deadline_ns = max(epoch_ns + _scaled(tape.time_ns[slot], scale), last_deadline_ns[row])
+    payload = tape.payload[slot]
+    size = tape.size[slot]
+    if routes.retiming[track] != Retiming.NOTHING:
+        retime(routes.retiming[track], clock, epoch_ns + _scaled(tape.stamp_ns[slot], scale), payload)
+    if routes.header_size[track] == 0:
+        is_put = push(rings, row, deadline_ns, _NOTHING, payload, size)
+    else:
+        for at in range(size):
+            frame[_FRAME_HEADER + at] = payload[at]
+        identification = routes.played[track] + 1 if routes.counts[track] != 0 else 0
+        frame_size = write_headers(routes.template[track], identification, routes.checksum[track] != 0, frame, size)
+        is_put = push(rings, row, deadline_ns, _NOTHING, frame, frame_size)
+    if is_put:
+        routes.played[track] += 1
+        last_deadline_ns[row] = deadline_ns
+    return is_put
+
+
+@kernel
+def _flush(tape: Tape, words: npt.NDArray[np.int64]) -> None:
+    surplus = load_acquire(words, (Word.FLUSH_TO,)) - tape.head[0]
+    if surplus > 0:
+        words[Word.FLUSHED] += surplus
+        release(tape, surplus)
+
+
+@kernel
+def play(
+    tape: Tape,
+    rings: Rings,
+    routes: Routes,
+    clock: StampClock,
+    scale: float,
+    words: npt.NDArray[np.int64],
+    last_deadline_ns: npt.NDArray[np.int64],
+    frame: npt.NDArray[np.uint8],
+) -> None:
+    """Play the tape until told to stop.
+
+    Args:
+        tape: What to play; this is its only consumer.
+        rings: Where to; this is the only producer of the tracks' rows.
+        routes: Of the tracks.
+        clock: What stamps show, given a CLOCK_MONOTONIC time.
+        scale: Real time a unit of the time line.
+        words: ``int64[16]``, by ``Word``.
+        last_deadline_ns: ``int64[flows]``, working array: of each row.
+        frame: ``uint8[>= frame]``, working array.
+    """
+    slots = tape.time_ns.size
+    while load_acquire(words, (Word.STOP,)) == 0:
+        _flush(tape, words)
+        now_ns = monotonic_ns()
+        is_paused = load_acquire(words, (Word.PAUSE,)) != 0
+        is_dry = waiting(tape) == 0
+        if is_paused or is_dry:
+            words[Word.RAN_DRY] += is_dry and words[Word.IS_DRY] == 0
+            words[Word.IS_DRY] = is_dry
+            words[Word.IS_PAUSED] |= is_paused
+            sleep_until(now_ns + _POLL_NS)
+            continue
+        words[Word.IS_DRY] = 0
+        slot = tape.head[0] % slots
+        if words[Word.IS_PAUSED] != 0:
+            words[Word.IS_PAUSED] = 0
+            store_release(words, (Word.EPOCH_NS,), now_ns + _RESUME_NS - _scaled(tape.time_ns[slot], scale))
+        epoch_ns = words[Word.EPOCH_NS]
+        due_ns = epoch_ns + _scaled(tape.time_ns[slot], scale)
+        if due_ns - AHEAD_NS > now_ns:
+            sleep_until(now_ns + _NAP_NS)
+            continue
+        if not _play_slot(tape, slot, rings, routes, clock, epoch_ns, scale, last_deadline_ns, frame):
+            words[Word.WAITED_FOR_RING] += 1
+            sleep_until(now_ns + _POLL_NS)
+            continue
+        words[Word.LATE] += due_ns < now_ns
+        words[Word.DUE_NS] = tape.time_ns[slot]
+        words[Word.PLAYED] += 1
+        release(tape, 1)
+
+
+@kernel
+def put_run(
+    tape: Tape,
+    track: npt.NDArray[np.int64],
+    due_ns: npt.NDArray[np.int64],
+    stamp_ns: npt.NDArray[np.int64],
+    payloads: npt.NDArray[np.uint8],
+    stops: npt.NDArray[np.int64],
+    first: int,
+) -> int:
+    """Put packets ``first`` … of a run onto the tape until it is full; returns how many were put.
+
+    Args:
+        tape: Where to.
+        track: ``int64[n]``.
+        due_ns: ``int64[n]``.
+        stamp_ns: ``int64[n]``.
+        payloads: ``uint8[m]``, one behind the other.
+        stops: ``int64[n]``, where each ends.
+        first: The first to put.
+    """
+    count = 0
+    for index in range(first, track.size):
+        start = stops[index - 1] if index > 0 else 0
+        if not put(tape, track[index], due_ns[index], stamp_ns[index], payloads[start:], stops[index] - start):
+            break
+        count += 1
+    return count
+
+
+@dataclass(kw_only=True, eq=False)
+class Player:
+    """A tape and the thread that plays it.
+
+    Attributes:
+        name: Of the replay.
+        rings: Of the transmitter.
+        slots: Of the tape.
+        capacity: Bytes of the largest payload.
+        scale: Real time a unit of the time line.
+        settings: Scheduling of the thread.
+    """
+
+    name: str
+    rings: Rings
+    slots: int
+    capacity: int
+    scale: float
+    settings: ThreadSettings
+    routes: Routes = field(default_factory=allocate_routes)
+    words: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(16, np.int64))
+    scheduling_mode: str = ""
+    _thread: threading.Thread | None = None
+
+    def __post_init__(self) -> None:
+        self.tape = allocate_tape(self.slots, self.capacity)
+        self._warm()
+
+    def route(self, track: int, row: int, retiming: Retiming, framing: Framing) -> None:
+        """Say where a track's packets go; before the first of them is put onto the tape."""
+        self.routes.row[track] = row
+        self.routes.retiming[track] = retiming
+        self.routes.header_size[track] = framing.header_size
+        self.routes.template[track] = framing.template
+        self.routes.counts[track] = framing.counting_identification
+        self.routes.checksum[track] = framing.udp_checksum
+
+    def start(self, epoch_ns: int, clock: StampClock) -> None:
+        """Begin to play.
+
+        Args:
+            epoch_ns: CLOCK_MONOTONIC time of the time line's beginning.
+            clock: What stamps show, given a CLOCK_MONOTONIC time.
+        """
+        self.words[Word.EPOCH_NS] = epoch_ns
+        self._thread = threading.Thread(target=self._run, args=(clock,), name=f"play-{self.name}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; returns when it has ended, within milliseconds."""
+        publish(self.words, Word.STOP, 1)
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def pause(self, *, paused: bool) -> None:
+        """Hold the packets back, or let them go on; what is in the rings leaves yet, 20 ms of them at most."""
+        publish(self.words, Word.PAUSE, int(paused))
+
+    def flush(self) -> None:
+        """Throw away what waits on the tape; for its producer, between two runs."""
+        publish(self.words, Word.FLUSH_TO, int(self.tape.tail[0]))
+
+    @property
+    def waiting_packets(self) -> int:
+        """Packets on the tape."""
+        return int(waiting(self.tape))
+
+    def _warm(self) -> None:
+        """Load or compile the kernels, without playing anything."""
+        stopped = np.zeros(16, np.int64)
+        stopped[Word.STOP] = 1
+        self._play(StampClock(0, 0), stopped)
+        nothing = np.zeros(0, np.int64)
+        put_run(self.tape, nothing, nothing, nothing, np.zeros(0, np.uint8), nothing, 0)
+        publish(stopped, 0, 1)
+        waiting(self.tape)
+
+    def _run(self, clock: StampClock) -> None:
+        self.scheduling_mode = enter(self.settings).mode.value
+        self._play(clock, self.words)
+
+    def _play(self, clock: StampClock, words: npt.NDArray[np.int64]) -> None:
+        flows = self.rings.head.shape[0]
+        frame = np.zeros(HEADER_SIZE + self.capacity, np.uint8)
+        play(self.tape, self.rings, self.routes, clock, float(self.scale), words, np.zeros(flows, np.int64), frame)

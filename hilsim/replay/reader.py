@@ -1,0 +1,207 @@
+"""From a capture file to runs of cues: packets in order with the time each is due, for ever if looped.
+
+This is Python and reads a disk, so it works seconds ahead of the time; nothing here is waited for when a packet is due.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from hilsim.capture.datagram import CapturedDatagram
+from hilsim.capture.pcap import CaptureFile
+from hilsim.packets.recognise import PacketKind, recognise
+from hilsim.replay.continuity import Continuity
+from hilsim.replay.flows import RecordedFlow, find_rule
+from hilsim.replay.seam import Cut
+from hilsim.replay.specs import ReplaySpec
+from hilsim.replay.timeline import Recorded, Timeline, Times
+from hilsim.replay.tracks import Track, read_stamp_ns, recorded_flow
+
+_FIRST_RUN = 512
+"""Datagrams by which clocks are laid along each other at the beginning of a pass."""
+_RUN = 256
+
+
+class Cues(NamedTuple):
+    """A run of packets ready to be played.
+
+    Attributes:
+        due_ns: ``int64[n]``, on the replay's time line.
+        stamp_ns: ``int64[n]``, the instant each one's stamp names.
+        track: ``int64[n]``, numbers of tracks.
+        payloads: ``n`` payloads.
+        position_ns: Capture time of the run's first packet, from the capture's first.
+        passes: Passes completed before it.
+    """
+
+    due_ns: Times
+    stamp_ns: Times
+    track: Times
+    payloads: list[bytes]
+    position_ns: int
+    passes: int
+
+
+class CutFinder(Protocol):
+    """Says where a seamless loop is cut; None: nowhere, or, without waiting, not known yet."""
+
+    def __call__(self, *, wait: bool) -> Cut | None:
+        """The cut."""
+
+
+class _Run:
+    """Datagrams of a run, while they are gathered."""
+
+    def __init__(self) -> None:
+        self.datagrams: list[CapturedDatagram] = []
+        self.tracks: list[int] = []
+
+    def add(self, datagram: CapturedDatagram, track: int) -> None:
+        self.datagrams.append(datagram)
+        self.tracks.append(track)
+
+
+class CaptureReader:
+    """Reads one capture for one replay.
+
+    Attributes:
+        capture: The file, with the reader's notes on it.
+        tracks: Found so far; a track's number is its place.
+        skipped_datagrams: Belonging to flows that are not replayed.
+        irregularities: How often something was found that the times of the packets had to be bent for, by what.
+    """
+
+    def __init__(self, capture: CaptureFile, spec: ReplaySpec, first_ns: int, find_cut: CutFinder, master: str) -> None:
+        """Read ``capture``, whose first datagram was seen at ``first_ns``.
+
+        ``find_cut`` says where a seamless loop is cut for the sensor ``master``.
+        """
+        self.capture = capture
+        self.tracks: list[Track] = []
+        self.skipped_datagrams = 0
+        self.irregularities: dict[str, int] = {}
+        self._spec = spec
+        self._first_ns = first_ns
+        self._find_cut = find_cut
+        self._numbers: dict[tuple[RecordedFlow, PacketKind], int] = {}
+        self._unwanted: set[RecordedFlow] = set()
+        self._continuity = Continuity(tracks=self.tracks, master=master)
+        self._timeline = Timeline(spec.pace, spec.rate_hz)
+
+    def runs(self, position_ns: int | None = None, at_ns: int = 0, passes: int = 0) -> Iterator[Cues]:
+        """Cues from a position of the capture on; for ever if looped for ever.
+
+        Args:
+            position_ns: Capture time from the capture's first packet; None: where the replay begins.
+            at_ns: Where on the replay's time line this is.
+            passes: Passes completed before.
+
+        Raises:
+            CaptureError: the file cannot be read, or the pace needs a rate that is not given.
+        """
+        begin_ns = round(self._spec.start_s * 1e9)
+        self._continuity.begin(at_ns)
+        yield from self._one_pass(begin_ns if position_ns is None else position_ns, None, passes)
+        while self._loops_on(passes) and self._continuity.due_ns > at_ns:
+            passes += 1
+            yield from self._one_pass(begin_ns, self._find_cut(wait=True), passes)
+
+    def _loops_on(self, passes: int) -> bool:
+        return self._spec.loop != "none" and not (self._spec.loops and passes + 1 >= self._spec.loops)
+
+    def _one_pass(self, begin_ns: int, cut: Cut | None, passes: int) -> Iterator[Cues]:
+        self._timeline = Timeline(self._spec.pace, self._spec.rate_hz)
+        for known in self.tracks:
+            self._timeline.add_flow(known.recorded.source, known.kind, known.product)
+        run = _Run()
+        length = _FIRST_RUN
+        for datagram in self._datagrams(begin_ns, cut.start_frame if cut else 0):
+            track = self._track(datagram)
+            if track is None:
+                self.skipped_datagrams += 1
+                continue
+            if len(run.tracks) >= length:
+                yield self._cues(run, passes)
+                run, length = _Run(), _RUN
+                cut = self._find_cut(wait=False)
+            if cut is not None and datagram.frame >= cut.stop_frame and self._loops_on(passes):
+                if run.tracks:
+                    yield self._cues(run, passes)
+                self._continuity.join(self._seam_ns(datagram, track))
+                return
+            run.add(datagram, track)
+        if run.tracks:
+            yield self._cues(run, passes)
+        self._continuity.join(None)
+
+    def _datagrams(self, begin_ns: int, start_frame: int) -> Iterator[CapturedDatagram]:
+        """Datagrams of a pass: from ``start_frame`` on, or from a capture time on, to the replay's end."""
+        host_begin_ns = self._first_ns + begin_ns
+        host_stop_ns = self._first_ns + round((self._spec.start_s + self._spec.duration_s) * 1e9) if self._spec.duration_s else None
+        begun = False
+        for datagram in self.capture.datagrams(self.capture.seek_point_before(host_begin_ns)):
+            begun = begun or (datagram.frame >= start_frame if start_frame else datagram.host_stamp_ns >= host_begin_ns)
+            if host_stop_ns is not None and datagram.host_stamp_ns >= host_stop_ns:
+                return
+            if begun:
+                yield datagram
+
+    def _track(self, datagram: CapturedDatagram) -> int | None:
+        """Number of a datagram's track; None where its flow is not replayed."""
+        recorded = recorded_flow(datagram)
+        kind = recognise(datagram.payload)
+        number = self._numbers.get((recorded, kind))
+        if number is not None or recorded in self._unwanted:
+            return number
+        if find_rule(self._spec.flow, recorded) is None:
+            self._unwanted.add(recorded)
+            return None
+        track = Track(recorded=recorded, kind=kind, first=datagram)
+        self.tracks.append(track)
+        self._numbers[recorded, kind] = len(self.tracks) - 1
+        return self._timeline.add_flow(recorded.source, kind, track.product)
+
+    def _cues(self, run: _Run, passes: int) -> Cues:
+        recorded = self._recorded(run)
+        placed = self._continuity.shifted(self._timeline.place(recorded), recorded, self._timeline)
+        self._continuity.remember(placed, recorded)
+        self._note_irregularities()
+        payloads = [datagram.payload for datagram in run.datagrams]
+        if self._spec.retime != "none":
+            payloads = [
+                self._continuity.renumbered(payload, track) if self.tracks[track].kind is PacketKind.CEPTON_STDV else payload
+                for payload, track in zip(payloads, run.tracks, strict=True)
+            ]
+        order = np.argsort(placed.due_ns, kind="stable")
+        return Cues(
+            placed.due_ns[order],
+            placed.stamp_ns[order],
+            recorded.flow[order],
+            [payloads[row] for row in order.tolist()],
+            run.datagrams[0].host_stamp_ns - self._first_ns,
+            passes,
+        )
+
+    def _recorded(self, run: _Run) -> Recorded:
+        stamps = [read_stamp_ns(datagram.payload, self.tracks[track].kind) for datagram, track in zip(run.datagrams, run.tracks, strict=True)]
+        return Recorded(
+            np.array([datagram.host_stamp_ns for datagram in run.datagrams], np.int64), np.array(run.tracks, np.int64), np.array(stamps, np.int64)
+        )
+
+    def _seam_ns(self, datagram: CapturedDatagram, track: int) -> int:
+        """The instant that the stamp of the packet names which the next pass's first stands for; it is not played."""
+        run = _Run()
+        run.add(datagram, track)
+        recorded = self._recorded(run)
+        return int(self._continuity.shifted(self._timeline.place(recorded), recorded, self._timeline).stamp_ns[0])
+
+    def _note_irregularities(self) -> None:
+        found = {
+            "the capture's times go back by more than 0.1 s; they are taken to go on": self._timeline.host_leaps,
+            "the capture's times go back by less than 0.1 s; such a packet leaves right after the one before": self._timeline.host_steps_back,
+            "a sensor's own clock leaps; it is taken to go on": self._timeline.clock_leaps,
+        }
+        for what, count in found.items():
+            if count:
+                self.irregularities[what] = max(self.irregularities.get(what, 0), count)

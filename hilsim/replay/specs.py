@@ -1,0 +1,100 @@
+"""What can be set about replaying a capture."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hilsim.errors import require
+from hilsim.replay.flows import FlowRule, is_ipv4
+
+Pace = Literal["device", "capture", "nominal"]
+Retime = Literal["utc", "device", "none"]
+Loop = Literal["none", "plain", "seamless"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplaySpec:
+    """One capture replayed.
+
+    Attributes:
+        name: Unique within the rig; a label of metrics.
+        file: Capture (PCAP, PCAPNG; plain, gzip or zstd), relative to the rig.
+        flow: Which recorded flows are replayed and where each goes; without any, all of them.
+        source: Address that packets leave from: ``auto`` (towards loopback an address of it for each recorded source, else ``recorded``), ``recorded``,
+            or an address of this host.
+        source_ports: ``auto``: free ports towards loopback (a receiver on this host can then bind the sensor's port on all addresses), else the
+            recorded ones; ``recorded``; ``any``.
+        destination: Address that packets go to, or ``recorded``.
+        destination_port: Their destination port; 0: the recorded one.
+        broadcast: Must be true for a broadcast destination: everyone on the network gets it.
+        mode: ``udp``: ordinary sockets; ``ethernet``: whole frames through ``interface`` with the recorded sources, on hosts that do not have these
+            addresses (needs CAP_NET_RAW).
+        interface: Name of the network interface; needed for ``ethernet``, optional for ``udp``.
+        destination_mac: For frames to a unicast address.
+        pace: When packets leave: by the sensor's own time stamps (``device``: free of the capturing host's jitter, and following its clock in the long
+            run), by the capture's times, or at a constant rate (``nominal``). Packets whose stamps are not understood leave by capture time.
+        rate_hz: Packets a second of each flow of a kind that is not known, for pace ``nominal``.
+        interval_scale: Stretches the time between packets: 0.5 replays twice as fast.
+        start_s: Where in the capture to begin.
+        duration_s: How much of it to replay; 0: to its end.
+        offset_s: Rig time at which it begins.
+        retime: What time stamps, NMEA sentences and sequence numbers become: ``utc``: now; ``device``: the rig's device clock (rig time plus
+            ``clock_offset_s``); ``none``: untouched, every payload as it was recorded.
+        clock_offset_s: What stamps show at rig time 0 with ``retime = "device"``.
+        loop: ``none``; ``plain``: again from the start; ``seamless``: cut where the head points the same way (or the frame parity is the same), so that
+            receivers see one continuous stream.
+        loops: How often it is played when looping; 0: for ever.
+        loop_sensor: Recorded address of the sensor that decides the seamless cut; empty: the one with the most packets.
+        lookahead_packets: How many packets are read ahead of their time.
+    """
+
+    name: str
+    file: str
+    flow: tuple[FlowRule, ...] = ()
+    source: str = "auto"
+    source_ports: Literal["auto", "recorded", "any"] = "auto"
+    destination: str = "127.0.0.1"
+    destination_port: int = 0
+    broadcast: bool = False
+    mode: Literal["udp", "ethernet"] = "udp"
+    interface: str = ""
+    destination_mac: str = ""
+    pace: Pace = "device"
+    rate_hz: float = 0.0
+    interval_scale: float = 1.0
+    start_s: float = 0.0
+    duration_s: float = 0.0
+    offset_s: float = 0.0
+    retime: Retime = "utc"
+    clock_offset_s: float = 0.0
+    loop: Loop = "none"
+    loops: int = 0
+    loop_sensor: str = ""
+    lookahead_packets: int = 4096
+
+    def __post_init__(self) -> None:
+        plain = self.name.replace("-", "").replace("_", "").replace(".", "").isalnum()
+        require(
+            (plain, f'name must be letters, digits, "-", "_" and ".", got "{self.name}"'),
+            (bool(self.file), "file must be given"),
+            (self.source in {"auto", "recorded"} or is_ipv4(self.source), f'source must be auto, recorded or an IPv4 address, got "{self.source}"'),
+            (
+                self.destination == "recorded" or is_ipv4(self.destination),
+                f'destination must be recorded or an IPv4 address, got "{self.destination}"',
+            ),
+            (0 <= self.destination_port <= 65_535, f"destination_port must be 0 to 65535, got {self.destination_port}"),
+            (
+                self.broadcast or self.destination != "255.255.255.255",
+                "broadcast must be true for destination 255.255.255.255: every host on the network gets these packets",
+            ),
+            (self.mode == "udp" or bool(self.interface), 'interface must be given for mode "ethernet"'),
+            (self.rate_hz >= 0.0, f"rate_hz must be 0 or more, got {self.rate_hz}"),
+            (1e-3 <= self.interval_scale <= 1e3, f"interval_scale must be 0.001 to 1000, got {self.interval_scale}"),
+            (0.0 <= self.start_s <= 1e8, f"start_s must be 0 or more, got {self.start_s}"),
+            (0.0 <= self.duration_s <= 1e8, f"duration_s must be 0 (to the end) or more, got {self.duration_s}"),
+            (0.0 <= self.offset_s <= 1e8, f"offset_s must be 0 or more, got {self.offset_s}"),
+            (abs(self.clock_offset_s) <= 1e10, f"clock_offset_s must be at most 1e10 either way, got {self.clock_offset_s}"),
+            (self.loops >= 0, f"loops must be 0 (for ever) or more, got {self.loops}"),
+            (self.loop != "none" or self.loops <= 1, f'loops must be given with loop "plain" or "seamless" only, got {self.loops}'),
+            (not self.loop_sensor or is_ipv4(self.loop_sensor), f'loop_sensor must be an IPv4 address, got "{self.loop_sensor}"'),
+            (64 <= self.lookahead_packets <= 1 << 18, f"lookahead_packets must be 64 to {1 << 18}, got {self.lookahead_packets}"),
+        )

@@ -1,0 +1,57 @@
+"""Packets of one kind of one recorded flow, and what can be told and changed about them."""
+
+from dataclasses import dataclass
+
+from hilsim.capture.datagram import CapturedDatagram
+from hilsim.emulator.retime import Retiming
+from hilsim.packets.recognise import PacketKind
+from hilsim.replay.flows import RecordedFlow
+from hilsim.replay.timeline import NO_STAMP, POINTS
+
+_RETIMINGS = {
+    PacketKind.VELODYNE_DATA: Retiming.VELODYNE_DATA,
+    PacketKind.VELODYNE_POSITION: Retiming.VELODYNE_POSITION,
+    PacketKind.CEPTON_STDV: Retiming.CEPTON_STDV,
+}
+_STAMP_PLACES = {PacketKind.VELODYNE_DATA: (1200, 1204), PacketKind.VELODYNE_POSITION: (198, 202), PacketKind.CEPTON_STDV: (8, 16)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Track:
+    """Packets of one kind of one recorded flow.
+
+    Attributes:
+        recorded: The flow.
+        kind: What its packets are.
+        first: Its first datagram.
+    """
+
+    recorded: RecordedFlow
+    kind: PacketKind
+    first: CapturedDatagram
+
+    @property
+    def product(self) -> int:
+        """A Velodyne data packet's last byte, else 0."""
+        return self.first.payload[1205] if self.kind is PacketKind.VELODYNE_DATA else 0
+
+    @property
+    def is_points(self) -> bool:
+        """Whether its packets are made of measurements and stamped."""
+        return self.kind in POINTS
+
+    @property
+    def retiming(self) -> Retiming:
+        """What can be rewritten in its packets."""
+        return _RETIMINGS.get(self.kind, Retiming.NOTHING)
+
+
+def recorded_flow(datagram: CapturedDatagram) -> RecordedFlow:
+    """The flow of a datagram."""
+    return RecordedFlow(datagram.source, datagram.source_port, datagram.destination, datagram.destination_port)
+
+
+def read_stamp_ns(payload: bytes, kind: PacketKind) -> int:
+    """What a packet's own stamp shows; ``NO_STAMP`` for kinds whose stamps are not understood."""
+    place = _STAMP_PLACES.get(kind)
+    return NO_STAMP if place is None else 1000 * int.from_bytes(payload[place[0] : place[1]], "little")
