@@ -27,6 +27,9 @@ from hilsim.transmit.transmitter import Transmitter
 log = structlog.get_logger("hilsim")
 
 _INTERVAL_S = 0.05
+_LONGEST_END_S = 5.0
+"""How long the end waits for a disk that hangs; one that keeps up takes some 50 ms."""
+
 _TAPE_S = 2.0
 _FEWEST_SLOTS, _MOST_SLOTS = 4096, 65536
 _ROWS = 1024
@@ -294,11 +297,15 @@ class Recorder:
         log.info("recording.started", file=str(self._series.path))
 
     def stop(self) -> None:
-        """Write what is still on the tape and close the file; the transmitter has stopped before."""
+        """Write what is still on the tape and close the file; the transmitter has stopped before. A disk that hangs is left after 5 s."""
         self._ending.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join(_LONGEST_END_S)
+            if thread.is_alive():
+                self.fault = f"{self._series.path}: the disk took nothing for {_LONGEST_END_S:g} s"
+                log.error("recording.ended", reason=self.fault, packets=self._series.recorded)
+                return
         with suppress(CaptureError):  # here it holds no frame that is not on disk
             self._series.close()
 

@@ -1,17 +1,21 @@
 """The recording thread with a real transmitter and real files, and its files by themselves."""
 
 import contextlib
+import os
 import resource
 import socket
+import threading
 import time
 from pathlib import Path
 
 import dpkt
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.rig import RecordSpec
+from hilsim.daemon import recorder
 from hilsim.daemon.recorder import CaptureSeries, Recorder, tape_slots
 from hilsim.errors import CaptureError
 from hilsim.packets.ethernet import PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, framing
@@ -212,6 +216,22 @@ class Bench:
         self.recorder.start(utc_offset_ns=UTC_NS)
         self.transmitter.start()
 
+    @property
+    def sent(self):
+        return self.transmitter.statistics.counters[:, Counter.PACKETS].sum()
+
+    def send_many(self, row, count):
+        """VLP-16 payloads, as fast as the loop goes."""
+        data, until = np.zeros(1206, np.uint8), self.sent + count
+        due_ns, deadline = time.monotonic_ns(), time.monotonic() + 30
+        for number in range(count):
+            data[:8] = np.array([number], np.int64).view(np.uint8)
+            while not push(self.transmitter.rings, row, due_ns, 0, data, data.size):
+                time.sleep(0.001)
+        while self.sent < until:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+
     def add(self, name, flow):
         target = SocketSpec(source="127.0.0.1", source_port=0, destination="127.0.0.1", destination_port=self.receiver.getsockname()[1])
         row = self.transmitter.add_flow(FlowSpec(name=name, socket=target, packet_rate_hz=100))
@@ -262,29 +282,28 @@ def test_payloads_get_their_flows_headers_and_frames_stay_as_they_are(bench, tmp
     assert stamps[-1] == running.transmitter.statistics.counters[running.rows[2], Counter.LAST_SEND_NS]
 
 
-def test_a_flow_that_takes_over_a_row_is_recorded_under_its_own_headers(bench, tmp_path):
-    running = bench(framed(1111), framed(2222))
+def test_a_flow_that_takes_over_a_row_is_recorded_under_its_own_headers_and_the_others_count_on(bench, tmp_path):
+    running = bench(framed(1111), framed(2222, VELODYNE_POSITION_STYLE))
     running.send(running.rows[0], b"first")
+    running.send(running.rows[1], b"other")
     running.transmitter.remove_flow(running.rows[0])
     assert running.add("again", framed(3333, VELODYNE_POSITION_STYLE)) == running.rows[0]
     running.send(running.rows[0], b"again")
     running.send(running.rows[1], b"other")
     running.end()
-    found = [(datagram.source_port, bytes(datagram.payload)) for datagram in CaptureFile(tmp_path / "drive.pcap")]
-    assert found == [(1111, b"first"), (3333, b"again"), (2222, b"other")]
+    found = list(CaptureFile(tmp_path / "drive.pcap"))
+    assert [(datagram.source_port, bytes(datagram.payload)) for datagram in found] == [
+        (1111, b"first"),
+        (2222, b"other"),
+        (3333, b"again"),
+        (2222, b"other"),
+    ]
+    assert [int.from_bytes(datagram.link[18:20], "big") for datagram in found] == [0, 1, 1, 2]  # IP identification
 
 
 def test_everything_that_was_sent_before_the_end_is_in_the_file(bench, tmp_path):
     running = bench(framed(2368))
-    data = np.zeros(1206, np.uint8)
-    due_ns = time.monotonic_ns()
-    for number in range(3000):
-        data[:8] = np.array([number], np.int64).view(np.uint8)
-        assert push(running.transmitter.rings, running.rows[0], due_ns, 0, data, 1206)
-    deadline = time.monotonic() + 30
-    while running.transmitter.statistics.counters[running.rows[0], Counter.PACKETS] < 3000:
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    running.send_many(running.rows[0], 3000)
     running.end()
     assert numbers_in(tmp_path / "drive.pcap") == [*range(3000)]
     assert (running.recorder.reading().recorded_packets, running.recorder.reading().unrecorded_packets) == (3000, 0)
@@ -308,3 +327,45 @@ def test_a_full_disk_ends_the_recording_and_not_the_stream(bench, tmp_path):
     assert numbers_in(tmp_path / "drive.pcap") == [*range(reading.recorded_packets)]
     running.receiver.setblocking(False)  # noqa: FBT003 - the socket's own signature
     assert [int.from_bytes(running.receiver.recv(2000)[:8], "little") for _ in range(60)] == [*range(60)]
+
+
+@pytest.fixture
+def hanging_disk(tmp_path):
+    """A pipe in the recording's place: what is written stays there until ``read`` takes it; gives ``read``, which ends with the recording."""
+    os.mkfifo(tmp_path / "drive.pcap")
+    descriptor = os.open(tmp_path / "drive.pcap", os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(descriptor, True)
+
+    def read():
+        pieces = []
+        while piece := os.read(descriptor, 1 << 20):
+            pieces.append(piece)
+        (tmp_path / "read.pcap").write_bytes(b"".join(pieces))
+
+    yield read
+    os.close(descriptor)
+
+
+def test_a_disk_that_pauses_too_long_costs_the_recording_packets_and_the_stream_none(bench, hanging_disk, tmp_path):
+    running = bench(framed(2368))
+    running.send_many(running.rows[0], 7000)  # 50 fit into the pipe, 1024 into the thread's hands and 4096 onto the tape
+    assert running.sent == 7000
+    assert running.recorder.reading().unrecorded_packets >= 7000 - 50 - 1024 - 4096
+    reader = threading.Thread(target=hanging_disk)
+    reader.start()
+    with capture_logs() as events:
+        running.end()
+    reader.join()
+    reading = running.recorder.reading()
+    assert reading.recorded_packets + reading.unrecorded_packets == 7000
+    assert [event["event"] for event in events] == ["recording.packets_missed", "recording.ended"]
+    assert numbers_in(tmp_path / "read.pcap") == [*range(reading.recorded_packets)]
+
+
+def test_the_end_does_not_wait_for_ever_for_a_disk_that_hangs(bench, hanging_disk, monkeypatch):
+    monkeypatch.setattr(recorder, "_LONGEST_END_S", 0.2)
+    running = bench(framed(2368))
+    running.send_many(running.rows[0], 1000)
+    running.end()
+    assert running.recorder.fault.endswith("drive.pcap: the disk took nothing for 0.2 s")
+    hanging_disk()
