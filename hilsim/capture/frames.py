@@ -1,28 +1,59 @@
 """Frames out of capture files: classic PCAP and PCAPNG, both byte orders, any time resolution, read as a stream.
 
-dpkt reads headers and records. Its files are read through ``_MeasuredFile``, because dpkt hands out a cut-off last record as if it were whole,
-and would follow a broken record length into reading the rest of the file at once. PCAPNG blocks are walked here with dpkt's block classes:
-dpkt's own reader knows one interface and one section only, and gives times as floats.
+dpkt takes file headers and interface descriptions apart. Records and packet blocks are walked here, in large pieces of the file: dpkt's
+readers do not tell how long a frame was on the wire, give times as floats or decimals (2 us a frame), hand out a cut-off last record as if it
+were whole, follow a broken record length into reading the rest of the file at once, and know one interface and one section only.
+
+Formats: https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcap/ and https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcapng/.
 """
 
-from collections import Counter
+import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import dpkt
 
 from hilsim.capture.link import SUPPORTED_LINKS
+from hilsim.capture.notes import CaptureNotes
+from hilsim.capture.seek import START, ClassicLayout, Interface, SectionLayout, SeekIndex, SeekPoint
+from hilsim.capture.source import BrokenFileError, CaptureBytes
 from hilsim.errors import CaptureError
 
 _LONGEST_RECORD = 1 << 24  # bytes; the largest legal frame is 256 KiB, PCAPNG blocks with many options are larger
+_LATEST_NS = (1 << 63) - 1  # in the year 2262
+_MOST_INTERFACES = 1 << 16
 _NS_PER_S = 1_000_000_000
+_CLASSIC_HEADER_SIZE = 24
 _SECTION = b"\x0a\x0d\x0d\x0a"
-_LITTLE_ENDIAN = b"\x4d\x3c\x2b\x1a"
-_CLASSIC_MAGICS = frozenset(bytes.fromhex(magic) for magic in ("a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1", "a1b2cd34", "34cdb2a1"))
-_NANO_MAGICS = frozenset((b"\xa1\xb2\x3c\x4d", b"\x4d\x3c\xb2\xa1"))
+_ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 _INTERFACE, _OBSOLETE_PACKET, _SIMPLE_PACKET, _ENHANCED_PACKET = 1, 2, 3, 6
+_PACKET_KINDS = frozenset((_OBSOLETE_PACKET, _ENHANCED_PACKET))
+_SMALLEST_BLOCK_SIZE = 12
+_PACKET_OVERHEAD = 32  # bytes of a packet block besides the packet, without options and padding
+_BLOCK_HEAD = {order: struct.Struct(f"{order}II") for order in "<>"}
+_PACKET_HEAD = {order: struct.Struct(f"{order}IIIIIII") for order in "<>"}
 _OPTION_RESOLUTION, _OPTION_OFFSET = 9, 14
+
+# magic: byte order, nanoseconds in a unit of the fraction, bytes before each frame (24 in Kuznetsov's modified format)
+_CLASSIC = {
+    bytes.fromhex("a1b2c3d4"): (">", 1000, 16),
+    bytes.fromhex("d4c3b2a1"): ("<", 1000, 16),
+    bytes.fromhex("a1b23c4d"): (">", 1, 16),
+    bytes.fromhex("4d3cb2a1"): ("<", 1, 16),
+    bytes.fromhex("a1b2cd34"): (">", 1000, 24),
+    bytes.fromhex("34cdb2a1"): ("<", 1000, 24),
+}
+_FOREIGN = {
+    b"\x1f\x8b": "is compressed twice: decompress it first",
+    b"\x28\xb5\x2f\xfd": "is compressed twice: decompress it first",
+    b"BZh": "is compressed with bzip2: decompress it first",
+    b"\xfd7zXZ": "is compressed with xz: decompress it first",
+    b"\x04\x22\x4d\x18": "is compressed with lz4: decompress it first",
+    b"PK\x03\x04": "is a ZIP archive: unpack it first",
+    b"#ROSBAG": "is a ROS bag: export its packets to PCAP first",
+    b"\x89MCAP": "is an MCAP file: export its packets to PCAP first",
+    b"snoop\x00": "is a snoop capture: convert it with editcap first",
+}
 
 
 class Frame(NamedTuple):
@@ -32,189 +63,277 @@ class Frame(NamedTuple):
         number: From 1, as analysers count.
         host_stamp_ns: Nanoseconds since 1970-01-01 UTC by the capturing host's clock.
         link_type: Number of the link layer.
+        interface: Number of the interface in its PCAPNG section; 0 in classic PCAP.
         data: The bytes that were kept.
+        wire_size: Bytes the frame had on the wire.
     """
 
     number: int
     host_stamp_ns: int
     link_type: int
+    interface: int
     data: bytes
+    wire_size: int
 
 
-@dataclass(kw_only=True)
-class CaptureNotes:
-    """What a reader had to say about a file while reading it; complete once the file was read to its end.
+def read_frames(
+    source: CaptureBytes, notes: CaptureNotes, index: SeekIndex, *, start: SeekPoint = START, piece_size: int = 1 << 18
+) -> Iterator[Frame]:
+    """Yield the frames of an open capture; a file that breaks off ends the iteration with ``notes.broken`` set.
 
-    Attributes:
-        frames: Frames read.
-        counts: How often something was passed over or doubted, by what.
-        broken: Where and how the file stops making sense, or None.
+    Args:
+        source: Newly opened.
+        notes: Filled in while reading.
+        index: Is given seek points while reading.
+        start: Where to start; a point of the same file.
+        piece_size: Bytes of the file to read at once.
+
+    Raises:
+        CaptureError: it is no capture, or of a link layer that is not known.
     """
-
-    frames: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
-    broken: str | None = None
-
-    def lines(self) -> tuple[str, ...]:
-        """One sentence a note."""
-        told = tuple(f"{count} of {self.frames} frames: {what}" for what, count in sorted(self.counts.items()))
-        return told if self.broken is None else (*told, self.broken)
-
-
-class _BrokenFileError(Exception):
-    """The file stops making sense here; never leaves this module."""
-
-
-class _MeasuredFile:
-    """A file that knows how far it was read and refuses reads that came out short or are absurdly long."""
-
-    def __init__(self, file: IO[bytes], name: str) -> None:
-        self._file = file
-        self.name = name
-        self.position = 0
-
-    def read_start(self) -> bytes:
-        """Up to four bytes, to tell what the file is."""
-        data = self._file.read(4)
-        self.position += len(data)
-        return data
-
-    def read(self, size: int) -> bytes:
-        """Exactly ``size`` bytes, or none at the end of the file."""
-        if not 0 <= size <= _LONGEST_RECORD:
-            raise _BrokenFileError(f"a record of {size} bytes cannot be")
-        try:
-            data = self._file.read(size)
-        except (OSError, EOFError) as error:
-            raise CaptureError(f"{self.name}: cannot be read at byte {self.position}: {error}") from error
-        if data and len(data) < size:
-            raise _BrokenFileError(f"{size} bytes were due, {len(data)} are there")
-        self.position += len(data)
-        return data
+    walk = _Walk(source, notes, index, start, piece_size)
+    try:
+        layout = start.layout or walk.read_layout()
+        yield from walk.classic(layout) if isinstance(layout, ClassicLayout) else walk.pcapng(layout)
+    except (BrokenFileError, dpkt.UnpackError) as error:
+        where = f"byte {walk.offset}{f' of what {source.compression} had packed' if source.compression else ''}"
+        reason = str(error) or "a block makes no sense"
+        notes.broken = f"the file breaks off after frame {start.frame - 1 + notes.frames}, at {where}: {reason}"
+    if walk.is_indexing:
+        index.is_complete = True
 
 
 def _describe(start: bytes) -> str:
     """What a file that is no capture seems to be, by its first bytes."""
     if not start:
         return "is empty"
-    known = {b"\x1f\x8b": "is compressed with gzip: decompress it first", b"\x28\xb5\x2f\xfd": "is compressed with zstd: decompress it first"}
-    for magic, sentence in known.items():
+    for magic, sentence in _FOREIGN.items():
         if start.startswith(magic):
             return sentence
-    if all(byte in b"\t\n\r" or 32 <= byte < 127 for byte in start):
-        return f'is text beginning "{start[:16].decode("ascii").strip()}"'
+    if start.strip() and all(byte in b"\t\n\r" or 32 <= byte < 127 for byte in start):
+        return f'is text beginning "{start.decode("ascii").strip().splitlines()[0]}"'
     return f"begins with bytes {start[:4].hex(' ')}"
 
 
-def read_frames(file: IO[bytes], name: str, notes: CaptureNotes) -> Iterator[Frame]:
-    """Yield every frame of an open capture; a file that breaks off ends the iteration with ``notes.broken`` set.
-
-    Args:
-        file: Opened for reading bytes; need not be seekable.
-        name: What to call it in errors.
-        notes: Filled in while reading.
-
-    Raises:
-        CaptureError: it is no capture, or of a link layer that is not known.
-    """
-    measured = _MeasuredFile(file, name)
-    try:
-        magic = _first_bytes(measured)
-        records = _pcapng_frames(measured, magic) if magic == _SECTION else _classic_frames(measured, magic)
-        for number, (stamp_ns, link_type, data) in enumerate(records, start=1):
-            if link_type not in SUPPORTED_LINKS:
-                raise CaptureError(
-                    f"{name}: frame {number} is of link type {link_type}, which hilsim cannot read (Ethernet, cooked, raw IP, loopback)"
-                )
-            notes.frames = number
-            yield Frame(number, stamp_ns, link_type, data)
-    except (_BrokenFileError, dpkt.UnpackError) as error:
-        notes.broken = f"the file breaks off after frame {notes.frames}, at byte {measured.position}: {str(error) or 'a block makes no sense'}"
-
-
-def _first_bytes(measured: _MeasuredFile) -> bytes:
-    start = measured.read_start()
-    if start[:4] != _SECTION and start[:4] not in _CLASSIC_MAGICS:
-        raise CaptureError(f"{measured.name}: must be a PCAP or PCAPNG capture, but {_describe(start + measured.read_start())}")
-    return start
-
-
-class _Rejoined:
-    """Gives dpkt back the bytes that were read to tell the formats apart."""
-
-    def __init__(self, magic: bytes, rest: _MeasuredFile) -> None:
-        self._magic = magic
-        self._rest = rest
-        self.name = rest.name
-
-    def read(self, size: int) -> bytes:
-        """Read ``size`` bytes."""
-        magic, self._magic = self._magic, b""
-        return magic + self._rest.read(size - len(magic))
-
-
-def _classic_frames(measured: _MeasuredFile, magic: bytes) -> Iterator[tuple[int, int, bytes]]:
-    reader = dpkt.pcap.Reader(_Rejoined(magic, measured))
-    link_type = reader.datalink() & 0xFFFF  # the upper bits tell of frame check sequences
-    is_nano = magic in _NANO_MAGICS
-    for stamp, data in reader:
-        # dpkt gives a Decimal for nanoseconds (exact) and a float for microseconds (0.24 us coarse: rounding finds the microsecond)
-        yield int(stamp * _NS_PER_S) if is_nano else round(stamp * 1_000_000) * 1000, link_type, data
-
-
-class _Interface(NamedTuple):
-    link_type: int
-    resolution: int  # the option's byte: 10**-n s, or 2**-n s with the top bit set
-    offset_s: int
-
-    def stamp_ns(self, ticks: int) -> int:
-        exponent = self.resolution & 0x7F
-        per_second: int = 2**exponent if self.resolution & 0x80 else 10**exponent
-        return self.offset_s * _NS_PER_S + ticks * _NS_PER_S // per_second
-
-
-def _interface(body: bytes, *, is_little: bool) -> _Interface:
-    block = (dpkt.pcapng.InterfaceDescriptionBlockLE if is_little else dpkt.pcapng.InterfaceDescriptionBlock)(body)
+def _interface(block_bytes: bytes, order: str) -> Interface:
+    block = (dpkt.pcapng.InterfaceDescriptionBlockLE if order == "<" else dpkt.pcapng.InterfaceDescriptionBlock)(block_bytes)
     options = {option.code: bytes(option.data) for option in block.opts}
-    offset = options.get(_OPTION_OFFSET, b"\x00")
-    return _Interface(
-        link_type=block.linktype,
-        resolution=options.get(_OPTION_RESOLUTION, b"\x06")[0],
-        offset_s=int.from_bytes(offset, "little" if is_little else "big", signed=True),
-    )
+    resolution = (options.get(_OPTION_RESOLUTION) or b"\x06")[0]  # 10**-n s, or 2**-n s with the top bit set
+    exponent = resolution & 0x7F
+    offset_s = int.from_bytes(options.get(_OPTION_OFFSET, b""), "little" if order == "<" else "big", signed=True)
+    return Interface(block.linktype, 2**exponent if resolution & 0x80 else 10**exponent, offset_s * _NS_PER_S)
 
 
-def _pcapng_frames(measured: _MeasuredFile, magic: bytes) -> Iterator[tuple[int, int, bytes]]:
-    interfaces: list[_Interface] = []
-    is_little = True
-    head = magic
-    while head:
-        if head == _SECTION:  # byte order may change and interfaces are counted anew
-            size_and_order = measured.read(8)
-            is_little = size_and_order[4:] == _LITTLE_ENDIAN
-            interfaces = []
-            size = int.from_bytes(size_and_order[:4], "little" if is_little else "big")
-            body = head + size_and_order + measured.read(size - 12)
-        else:
-            size_bytes = measured.read(4)
-            size = int.from_bytes(size_bytes, "little" if is_little else "big")
-            body = head + size_bytes + measured.read(size - 8)
-        kind = int.from_bytes(head, "little" if is_little else "big")
+class _Walk:
+    """One reading of a file from a seek point on.
+
+    Attributes:
+        offset: Where the record that is being read begins among the file's decompressed bytes, as known when more bytes are needed or
+            something is wrong.
+        is_indexing: Whether its seek points go into the index; not where a gap would be left between them and those there.
+    """
+
+    def __init__(self, source: CaptureBytes, notes: CaptureNotes, index: SeekIndex, start: SeekPoint, piece_size: int) -> None:
+        self._source = source
+        self._notes = notes
+        self._index = index
+        self._start = start
+        self._piece_size = piece_size
+        self._last_ns = start.host_stamp_ns if start.layout else -_LATEST_NS
+        self._latest_ns = start.latest_ns if start.layout else -_LATEST_NS
+        self._order = "<"
+        self._interfaces: list[Interface] = []
+        self._rest = b""  # bytes that were read before the first record was walked to
+        self.offset = start.offset
+        self.is_indexing = start.offset <= index.due
+
+    def read_layout(self) -> ClassicLayout | SectionLayout:
+        """Read up to the first record of a file and give what its header tells; of PCAPNG, where blocks tell all, nothing."""
+        name = self._source.name
+        try:
+            head = self._more(b"", _CLASSIC_HEADER_SIZE)
+        except BrokenFileError as error:
+            raise CaptureError(f"{name}: must be a PCAP or PCAPNG capture, but {error}") from error
+        self._rest = head
+        if head[:4] == _SECTION:
+            return SectionLayout("<", ())
+        if head[:4] not in _CLASSIC:
+            raise CaptureError(f"{name}: must be a PCAP or PCAPNG capture, but {_describe(head[:16])}")
+        if len(head) < _CLASSIC_HEADER_SIZE:
+            raise BrokenFileError(f"a file header of {_CLASSIC_HEADER_SIZE} bytes was due, {len(head)} bytes are there")
+        order, fraction_ns, record_header_size = _CLASSIC[head[:4]]
+        header = (dpkt.pcap.LEFileHdr if order == "<" else dpkt.pcap.FileHdr)(head[:_CLASSIC_HEADER_SIZE])
+        self.offset = _CLASSIC_HEADER_SIZE
+        self._rest = head[_CLASSIC_HEADER_SIZE:]
+        # the upper bits of the link type tell of frame check sequences
+        return ClassicLayout(order, fraction_ns, header.linktype & 0xFFFF, record_header_size)
+
+    def _more(self, rest: bytes, due: int) -> bytes:
+        """``rest`` and what follows it in the file, ``due`` bytes or more unless the file ends before."""
+        pieces, size = [rest], len(rest)
+        while piece := self._source.read(self._piece_size):
+            pieces.append(piece)
+            size += len(piece)
+            if size >= due:
+                break
+        return b"".join(pieces)
+
+    def _next_piece(self, rest: bytes, due: int, offset: int, what: str) -> bytes:
+        """The bytes from ``offset`` on, of which ``rest`` was read already: at least ``due``, or none at the end of the file."""
+        self.offset = offset
+        piece = self._more(rest, due)
+        if rest and len(piece) == len(rest):
+            raise BrokenFileError(f"a {what} of {due} bytes was due, {len(rest)} are there")
+        return piece
+
+    def _first_piece(self) -> bytes:
+        """What was read ahead of the first record, after going to where it begins."""
+        if self._start.layout:
+            self._source.skip_to(self._start.offset, self._piece_size)
+        rest, self._rest = self._rest, b""
+        return rest
+
+    def _add_point(self, layout: ClassicLayout | SectionLayout, frame: int, stamp_ns: int, last_ns: int, offset: int) -> None:
+        latest_ns = max(self._latest_ns, last_ns, stamp_ns)
+        self._index.add(SeekPoint(host_stamp_ns=stamp_ns, frame=frame, latest_ns=latest_ns, offset=offset, layout=layout))
+
+    def _step_back(self, last_ns: int, frame: int) -> None:
+        """Note that ``frame`` is earlier than the one before, which was at ``last_ns``."""
+        self._latest_ns = max(self._latest_ns, last_ns)
+        self._notes.count_earlier(frame)
+
+    def _broken(self, offset: int, reason: str) -> BrokenFileError:
+        self.offset = offset
+        return BrokenFileError(reason)
+
+    def classic(self, layout: ClassicLayout) -> Iterator[Frame]:
+        """Yield the frames of a classic PCAP file."""
+        order, fraction_ns, link_type, header_size = layout
+        unpack = struct.Struct(order + "IIII").unpack_from
+        notes, last_ns = self._notes, self._last_ns
+        number = before = self._start.frame - 1
+        buffer, at, base = self._first_piece(), 0, self.offset
+        while True:
+            due = header_size
+            is_due = self.is_indexing and base >= self._index.due
+            end = len(buffer)
+            while end - at >= header_size:
+                seconds, fraction, size, wire_size = unpack(buffer, at)
+                begin = at + header_size
+                stop = begin + size
+                if stop > end:
+                    due = header_size + size
+                    break
+                number += 1
+                stamp_ns = seconds * _NS_PER_S + fraction * fraction_ns
+                if stamp_ns < last_ns:
+                    self._step_back(last_ns, number)
+                if is_due:
+                    is_due = False
+                    self._add_point(layout, number, stamp_ns, last_ns, base + at)
+                last_ns = stamp_ns
+                notes.frames = number - before
+                if link_type not in SUPPORTED_LINKS:
+                    raise self._unknown(link_type, number)
+                yield Frame(number, stamp_ns, link_type, 0, buffer[begin:stop], wire_size)
+                at = stop
+            if due > _LONGEST_RECORD:
+                raise self._broken(base + at, f"a record of {due - header_size} bytes cannot be")
+            buffer, at, base = self._next_piece(buffer[at:], due, base + at, "record"), 0, base + at
+            if not buffer:
+                return
+
+    def _unknown(self, link_type: int, number: int) -> CaptureError:
+        return CaptureError(
+            f"{self._source.name}: frame {number} is of link type {link_type}, which hilsim cannot read (Ethernet, cooked, raw IP, loopback)"
+        )
+
+    def pcapng(self, layout: SectionLayout) -> Iterator[Frame]:
+        """Yield the frames of a PCAPNG file."""
+        self._order, self._interfaces = layout.order, list(layout.interfaces)
+        number = before = self._start.frame - 1
+        last_ns = self._last_ns
+        for kind, offset, block in self._blocks():
+            if kind not in _PACKET_KINDS:
+                self._tell(kind, block, offset, number)
+                continue
+            which, stamp_ns, link_type, data, wire_size = self._packet(block, offset)
+            number += 1
+            if stamp_ns < last_ns:
+                self._step_back(last_ns, number)
+            if self.is_indexing and offset >= self._index.due:
+                self._add_point(SectionLayout(self._order, tuple(self._interfaces)), number, stamp_ns, last_ns, offset)
+            last_ns = stamp_ns
+            self._notes.frames = number - before
+            if self._is_readable(link_type, number):
+                yield Frame(number, stamp_ns, link_type, which, data, wire_size)
+
+    def _blocks(self) -> Iterator[tuple[int, int, bytes]]:
+        """Yield each block of a PCAPNG file: its kind, its offset and its bytes."""
+        buffer, at, base = self._first_piece(), 0, self.offset
+        while True:
+            due = _SMALLEST_BLOCK_SIZE
+            end = len(buffer)
+            while end - at >= _SMALLEST_BLOCK_SIZE:
+                if buffer.startswith(_SECTION, at):
+                    self._begin_section(buffer[at + 8 : at + 12], base + at)
+                kind, size = _BLOCK_HEAD[self._order].unpack_from(buffer, at)
+                if size < _SMALLEST_BLOCK_SIZE or at + size > end:
+                    due = size
+                    break
+                block = buffer[at : at + size]
+                if block[4:8] != block[-4:]:
+                    raise self._broken(base + at, f"a block of {size} bytes does not end with its length")
+                yield kind, base + at, block
+                at += size
+            if not _SMALLEST_BLOCK_SIZE <= due <= _LONGEST_RECORD:
+                raise self._broken(base + at, f"a block of {due} bytes cannot be")
+            buffer, at, base = self._next_piece(buffer[at:], due, base + at, "block"), 0, base + at
+            if not buffer:
+                return
+
+    def _begin_section(self, magic: bytes, offset: int) -> None:
+        """Byte order may change, and interfaces are counted anew."""
+        if magic not in _ORDERS:
+            raise self._broken(offset, f"a section's byte order cannot be told from {magic.hex(' ')}")
+        self._order = _ORDERS[magic]
+        self._interfaces = []
+
+    def _tell(self, kind: int, block: bytes, offset: int, frame: int) -> None:
+        """Take in a block without a packet."""
+        self.offset = offset
         if kind == _INTERFACE:
-            interfaces.append(_interface(body, is_little=is_little))
-        elif kind in {_ENHANCED_PACKET, _OBSOLETE_PACKET}:
-            yield _packet(body, kind, interfaces, is_little=is_little)
+            if len(self._interfaces) == _MOST_INTERFACES:
+                raise self._broken(offset, f"a section of more than {_MOST_INTERFACES} interfaces cannot be")
+            self._interfaces.append(_interface(block, self._order))
         elif kind == _SIMPLE_PACKET:
-            raise CaptureError(f"{measured.name}: has packets without times (simple packet blocks) at byte {measured.position}")
-        head = measured.read(4)
+            raise CaptureError(
+                f"{self._source.name}: has packets without times (PCAPNG simple packet blocks) after frame {frame}, at byte {offset}; "
+                "capture again with tcpdump or dumpcap, which keep them"
+            )
 
+    def _packet(self, block: bytes, offset: int) -> tuple[int, int, int, bytes, int]:
+        """Interface, stamp, link type, bytes that were kept and size on the wire of an enhanced or obsolete packet block."""
+        if len(block) < _PACKET_OVERHEAD:
+            raise self._broken(offset, f"a packet in a block of {len(block)} bytes cannot be")
+        kind, size, which, high, low, kept_size, wire_size = _PACKET_HEAD[self._order].unpack_from(block)
+        if kind == _OBSOLETE_PACKET:  # 16 bits of interface, 16 of drops
+            which = which & 0xFFFF if self._order == "<" else which >> 16
+        if which >= len(self._interfaces):
+            raise self._broken(offset, f"a packet names interface {which} of {len(self._interfaces)}")
+        if kept_size > size - _PACKET_OVERHEAD:
+            raise self._broken(offset, f"a packet of {kept_size} bytes cannot be in a block of {size}")
+        interface = self._interfaces[which]
+        stamp_ns = interface.stamp_ns((high << 32) | low)
+        if not -_LATEST_NS <= stamp_ns <= _LATEST_NS:
+            raise self._broken(offset, f"a time of {stamp_ns // _NS_PER_S} s since 1970 cannot be")
+        return which, stamp_ns, interface.link_type, block[28 : 28 + kept_size], wire_size
 
-def _packet(body: bytes, kind: int, interfaces: list[_Interface], *, is_little: bool) -> tuple[int, int, bytes]:
-    enhanced, obsolete = (
-        (dpkt.pcapng.EnhancedPacketBlockLE, dpkt.pcapng.PacketBlockLE) if is_little else (dpkt.pcapng.EnhancedPacketBlock, dpkt.pcapng.PacketBlock)
-    )
-    block = (enhanced if kind == _ENHANCED_PACKET else obsolete)(body)
-    if block.iface_id >= len(interfaces):
-        raise _BrokenFileError(f"a packet names interface {block.iface_id} of {len(interfaces)}")
-    interface = interfaces[block.iface_id]
-    return interface.stamp_ns((block.ts_high << 32) | block.ts_low), interface.link_type, block.pkt_data
+    def _is_readable(self, link_type: int, number: int) -> bool:
+        """Whether hilsim knows the link layer; where it knows none of the section's, that is an error."""
+        if link_type in SUPPORTED_LINKS:
+            return True
+        if all(interface.link_type not in SUPPORTED_LINKS for interface in self._interfaces):
+            raise self._unknown(link_type, number)
+        self._notes.counts[f"passed over: link type {link_type}, which hilsim cannot read"] += 1
+        return False

@@ -1,4 +1,4 @@
-"""From a captured frame to the UDP datagram inside.
+"""From a captured frame to the UDP datagram or fragment inside.
 
 Written out instead of going through a general dissector, because the lengths of real captures cannot be believed: files exported by VeloView
 carry IPv4 total length 0x04d2 in 512-byte position packets too, and offloading network cards leave 0. The UDP length decides, and the frame
@@ -7,6 +7,7 @@ decides where that does not fit either; whatever disagreed is noted.
 Link types: https://www.tcpdump.org/linktypes.html. IPv4: RFC 791, UDP: RFC 768, VLAN tags: IEEE 802.1Q and 802.1ad.
 """
 
+import struct
 from enum import StrEnum
 from functools import lru_cache
 from ipaddress import IPv4Address
@@ -22,49 +23,88 @@ _VLAN_TYPES = frozenset((0x8100, 0x88A8, 0x9100))
 _IPV4_TYPE = 0x0800
 _IPV6_TYPE = 0x86DD
 _UDP = 17
+_IP_SIZE = 20
+_IP_UDP_SIZE = _IP_SIZE + 8
+_MORE_FRAGMENTS = 0x2000
+_OFFSET_BITS = 0x1FFF
+_FRAGMENT_BITS = _MORE_FRAGMENTS | _OFFSET_BITS
+# version and header size, total length, fragment field, protocol; addresses and ports in one; UDP length
+_IP_AND_UDP = struct.Struct(">BxHxxHxBxx12sH")
+_IP = struct.Struct(">BxHxxHxB")
 SUPPORTED_LINKS = frozenset((LINK_NULL, LINK_ETHERNET, LINK_LOOP, LINK_COOKED, LINK_COOKED_2)) | _RAW_LINKS
 
 
 class Skipped(StrEnum):
-    """Why a frame holds no datagram for us; the text completes "… frames skipped: "."""
+    """Why a frame holds no datagram for us; the text completes "… frames: passed over: "."""
 
     NOT_IPV4 = "not IPv4"
     IPV6 = "IPv6"
     NOT_UDP = "not UDP"
-    FRAGMENT = "fragments of larger IPv4 datagrams (not put together)"
     SHORT = "shorter than their headers"
+    CUT = "cut by the capture's snap length"
 
 
-class Parts(NamedTuple):
-    """Where the datagram lies in its frame.
+class Ends(NamedTuple):
+    """Where a datagram comes from and goes to.
 
     Attributes:
         source: IPv4 address.
         source_port: UDP port.
         destination: IPv4 address.
         destination_port: UDP port.
-        start: Byte at which the payload starts.
-        stop: Byte after its last one.
-        doubt: What did not agree about the lengths, or None.
     """
 
     source: str
     source_port: int
     destination: str
     destination_port: int
+
+
+class Parts(NamedTuple):
+    """Where the datagram lies in its frame.
+
+    Attributes:
+        ends: Where it comes from and goes to.
+        start: Byte at which the payload starts.
+        stop: Byte after its last one.
+        doubt: What did not agree about the lengths, or None.
+    """
+
+    ends: Ends
     start: int
     stop: int
     doubt: str | None
 
 
+class Fragment(NamedTuple):
+    """Where a fragment of a larger datagram lies in its frame.
+
+    Attributes:
+        key: The same bytes in all fragments of a datagram: protocol, source, destination and identification.
+        position: Where its data belong in the datagram's, bytes.
+        is_last: Whether none follow.
+        ip: Byte at which the IPv4 header starts.
+        start: Byte at which its data start.
+        stop: Byte after their last one.
+    """
+
+    key: bytes
+    position: int
+    is_last: bool
+    ip: int
+    start: int
+    stop: int
+
+
 @lru_cache(maxsize=4096)
-def _address(packed: bytes) -> str:
-    return str(IPv4Address(packed))
+def _ends(packed: bytes) -> Ends:
+    """The ends of a datagram by its header's addresses and ports."""
+    source, destination, source_port, destination_port = struct.unpack(">4s4sHH", packed)
+    return Ends(str(IPv4Address(source)), source_port, str(IPv4Address(destination)), destination_port)
 
 
-def _ethernet_payload(frame: bytes) -> tuple[int, int]:
-    """EtherType and offset behind up to four VLAN tags."""
-    at = 12
+def _behind_tags(frame: bytes, at: int) -> tuple[int, int]:
+    """EtherType and offset behind up to four VLAN tags; ``at`` is where the first type is."""
     for _ in range(5):
         ether_type = int.from_bytes(frame[at : at + 2], "big")
         if ether_type not in _VLAN_TYPES:
@@ -73,12 +113,17 @@ def _ethernet_payload(frame: bytes) -> tuple[int, int]:
     return ether_type, at + 2
 
 
+def cooked_interface(frame: bytes) -> int:
+    """The capturing system's index of the interface, from a Linux cooked header version 2."""
+    return int.from_bytes(frame[4:8], "big")
+
+
 def _network_layer(link_type: int, frame: bytes) -> tuple[int, int]:
     """EtherType of what the frame carries, and its offset."""
     if link_type == LINK_ETHERNET:
-        return _ethernet_payload(frame)
+        return _behind_tags(frame, 12)
     if link_type == LINK_COOKED:
-        return int.from_bytes(frame[14:16], "big"), 16
+        return _behind_tags(frame, 14)
     if link_type == LINK_COOKED_2:
         return int.from_bytes(frame[0:2], "big"), 20
     start = 4 if link_type in {LINK_NULL, LINK_LOOP} else 0
@@ -95,35 +140,55 @@ def _payload_size(ip_size: int, header_size: int, udp_size: int, at_hand: int) -
     return udp_size - 8, None
 
 
-def find_datagram(link_type: int, frame: bytes) -> Parts | Skipped:
-    """The UDP datagram in a frame, or why there is none.
+def find_datagram(link_type: int, frame: bytes, *, is_cut: bool = False) -> Parts | Fragment | Skipped:
+    """The UDP datagram in a frame, or the fragment of one, or why there is none.
 
     Args:
         link_type: One of ``SUPPORTED_LINKS``.
         frame: The frame's bytes.
+        is_cut: Whether the frame had more bytes on the wire. A datagram that does not lie in the frame whole is then passed over.
     """
-    ether_type, at = _network_layer(link_type, frame)
-    if ether_type != _IPV4_TYPE:
-        return Skipped.IPV6 if ether_type == _IPV6_TYPE else Skipped.NOT_IPV4
-    if len(frame) < at + 20:
-        return Skipped.SHORT
-    header_size = 4 * (frame[at] & 0x0F)
-    udp = at + header_size
-    if frame[at + 9] != _UDP:
+    if link_type == LINK_ETHERNET and frame[12:14] == b"\x08\x00":
+        at = 14
+    else:
+        ether_type, at = _network_layer(link_type, frame)
+        if ether_type != _IPV4_TYPE:
+            if is_cut and len(frame) < at:
+                return Skipped.CUT
+            return Skipped.IPV6 if ether_type == _IPV6_TYPE else Skipped.NOT_IPV4
+    if len(frame) >= at + _IP_UDP_SIZE:
+        version, ip_size, flags, protocol, ends, udp_size = _IP_AND_UDP.unpack_from(frame, at)
+        stop = at + _IP_SIZE + udp_size
+        if (
+            version == 0x45
+            and protocol == _UDP
+            and not flags & _FRAGMENT_BITS
+            and ip_size == _IP_SIZE + udp_size >= _IP_UDP_SIZE
+            and stop <= len(frame)
+        ):
+            return Parts(_ends(ends), at + _IP_UDP_SIZE, stop, None)
+    return _find_unusual(frame, at, is_cut=is_cut)
+
+
+def _find_unusual(frame: bytes, at: int, *, is_cut: bool) -> Parts | Fragment | Skipped:
+    """What an IPv4 header at ``at`` leads to, if it is not a plain whole datagram."""
+    too_short = Skipped.CUT if is_cut else Skipped.SHORT
+    if len(frame) < at + _IP_SIZE:
+        return too_short
+    version, ip_size, flags, protocol = _IP.unpack_from(frame, at)
+    if protocol != _UDP:
         return Skipped.NOT_UDP
-    if int.from_bytes(frame[at + 6 : at + 8], "big") & 0x3FFF:  # more fragments, or not the first
-        return Skipped.FRAGMENT
-    if frame[at] >> 4 != 4 or header_size < 20 or len(frame) < udp + 8:
+    start = at + 4 * (version & 0x0F)
+    if version >> 4 != 4 or start < at + _IP_SIZE:
         return Skipped.SHORT
-    ip_size = int.from_bytes(frame[at + 2 : at + 4], "big")
-    udp_size = int.from_bytes(frame[udp + 4 : udp + 6], "big")
-    size, doubt = _payload_size(ip_size, header_size, udp_size, len(frame) - udp - 8)
-    return Parts(
-        source=_address(frame[at + 12 : at + 16]),
-        source_port=int.from_bytes(frame[udp : udp + 2], "big"),
-        destination=_address(frame[at + 16 : at + 20]),
-        destination_port=int.from_bytes(frame[udp + 2 : udp + 4], "big"),
-        start=udp + 8,
-        stop=udp + 8 + size,
-        doubt=doubt,
-    )
+    stop = at + ip_size if ip_size else len(frame)  # 0: left to the network card
+    if flags & _FRAGMENT_BITS and start < stop <= len(frame):
+        key = frame[at + 9 : at + 10] + frame[at + 12 : at + 20] + frame[at + 4 : at + 6]
+        return Fragment(key, (flags & _OFFSET_BITS) * 8, not flags & _MORE_FRAGMENTS, at, start, stop)
+    if flags & _FRAGMENT_BITS or len(frame) < start + 8:
+        return too_short
+    udp_size = int.from_bytes(frame[start + 4 : start + 6], "big")
+    size, doubt = _payload_size(ip_size, start - at, udp_size, len(frame) - start - 8)
+    if is_cut and size != udp_size - 8:
+        return Skipped.CUT
+    return Parts(_ends(frame[at + 12 : at + 20] + frame[start : start + 4]), start + 8, start + 8 + size, doubt)

@@ -2,83 +2,159 @@
 
 import io
 import os
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from decimal import Decimal
+from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 
 import dpkt
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.capture.copies import CopyWatch
 from hilsim.capture.datagram import CapturedDatagram
-from hilsim.capture.frames import CaptureNotes, Frame, read_frames
-from hilsim.capture.link import LINK_ETHERNET, Skipped, find_datagram
+from hilsim.capture.fragments import Reassembly
+from hilsim.capture.frames import Frame, read_frames
+from hilsim.capture.link import LINK_COOKED, LINK_COOKED_2, LINK_ETHERNET, Fragment, Parts, Skipped, cooked_interface, find_datagram
+from hilsim.capture.notes import CaptureNotes
+from hilsim.capture.seek import START, SeekIndex, SeekPoint
+from hilsim.capture.source import CaptureBytes
 from hilsim.errors import CaptureError
 
+_PIECE_SIZE = 1 << 18  # stays in a processor's cache
 _FLUSH_SIZE = 1 << 18
 _RECORD_HEADER_SIZE = 16
 _ROWS_AT_ONCE = 1024
 
 
-def open_capture(path: Path) -> IO[bytes]:
-    """Open a capture's bytes; the one place that would learn about compressed files.
-
-    Raises:
-        CaptureError: the file cannot be opened.
-    """
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise CaptureError(f"{path}: cannot be opened: {error.strerror}") from error
-
-
 class CaptureFile:
     """The UDP datagrams of a capture file, in file order, read anew by each iteration and never held in memory.
+
+    Plain, gzip and zstd files; fragmented datagrams are put together. A compressed file is decompressed from its start to the seek point at
+    which reading starts, and again each time that the index has to grow.
 
     Attributes:
         path: The file.
         notes: What was passed over or doubted in the latest iteration.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, point_spacing_bytes: int = 4 << 20) -> None:
+        """Describe the file; it is not opened yet.
+
+        Args:
+            path: The file.
+            point_spacing_bytes: Decompressed bytes between two seek points, at first: doubled when there are more than 65,536.
+        """
         self.path = path
         self.notes = CaptureNotes()
+        self._index = SeekIndex(point_spacing_bytes)
+        self._piece_size = min(_PIECE_SIZE, point_spacing_bytes)
+        self._source: CaptureBytes | None = None
 
     def __iter__(self) -> Iterator[CapturedDatagram]:
-        """Yield datagrams.
+        return self.datagrams()
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the file on the disk.
+
+        Raises:
+            CaptureError: it cannot be asked for.
+        """
+        try:
+            return self.path.stat().st_size
+        except OSError as error:
+            raise CaptureError(f"{self.path}: cannot be opened: {error.strerror}") from error
+
+    @property
+    def read_bytes(self) -> int:
+        """How far the latest iteration has come in the file as it lies on the disk; it reads up to 256 KiB ahead."""
+        return self._source.file_position if self._source else 0
+
+    def datagrams(self, start: SeekPoint | None = None) -> Iterator[CapturedDatagram]:
+        """Yield datagrams: from a seek point on exactly those that a reading from the start yields from its frame on, with the same numbers.
+
+        Of a datagram with fragments on both sides of the point nothing is yielded.
 
         Raises:
             CaptureError: the file cannot be opened, is no capture, or has a link layer that is not known.
         """
         self.notes = notes = CaptureNotes()
-        with open_capture(self.path) as file:
-            for frame in read_frames(file, str(self.path), notes):
-                datagram = _datagram(frame, notes)
-                if datagram is not None:
-                    yield datagram
+        with CaptureBytes(self.path) as source:
+            self._source = source
+            frames = read_frames(source, notes, self._index, start=start or START, piece_size=self._piece_size)
+            yield from _datagrams(frames, notes)
+
+    def seek_point_before(self, host_stamp_ns: int) -> SeekPoint:
+        """The last seek point whose frame, and all frames before it, are not later than a time; the first point where there is none.
+
+        Where the index does not reach that far yet, records are walked ahead without looking into them.
+
+        Raises:
+            CaptureError: as of ``datagrams``.
+        """
+        last = self._index.last()
+        if not self._index.is_complete and (last is START or last.latest_ns <= host_stamp_ns):
+            with CaptureBytes(self.path) as source:
+                frames = read_frames(source, CaptureNotes(), self._index, start=last, piece_size=self._piece_size)
+                deque(takewhile(lambda frame: frame.host_stamp_ns <= host_stamp_ns, frames), maxlen=0)
+        return self._index.before(host_stamp_ns)
 
 
-def _datagram(frame: Frame, notes: CaptureNotes) -> CapturedDatagram | None:
-    parts = find_datagram(frame.link_type, frame.data)
-    if isinstance(parts, Skipped):
-        notes.counts[f"passed over: {parts}"] += 1
+def _datagrams(frames: Iterator[Frame], notes: CaptureNotes) -> Iterator[CapturedDatagram]:
+    """Yield the datagrams of frames; takes notes."""
+    reassembly = Reassembly(notes)
+    copies = CopyWatch(notes)
+    is_watching = False
+    previous: CapturedDatagram | None = None
+    for frame in frames:
+        number, stamp_ns, link_type, interface, data, wire_size = frame
+        parts = find_datagram(link_type, data, is_cut=wire_size > len(data))
+        if not isinstance(parts, Parts):
+            if not isinstance(parts, Fragment):
+                _count_skipped(parts, len(data), notes)
+                continue
+            found = _put_together(frame, parts, reassembly)
+            if found is None:
+                continue
+            data, parts = found
+        (source, source_port, destination, destination_port), start, stop, doubt = parts
+        if doubt is not None:
+            notes.counts[doubt] += 1
+        if link_type == LINK_COOKED_2:
+            interface = cooked_interface(data)
+        is_ethernet = link_type == LINK_ETHERNET
+        datagram = CapturedDatagram(
+            stamp_ns, source, source_port, destination, destination_port, data[start:stop], data[:start], is_ethernet, number, interface
+        )
+        if is_watching or interface or link_type == LINK_COOKED:
+            if previous is not None and not is_watching:
+                copies.look(previous)
+            is_watching = True
+            copies.look(datagram, knows_interface=link_type != LINK_COOKED)
+        previous = datagram
+        yield datagram
+    reassembly.finish()
+
+
+def _put_together(frame: Frame, fragment: Fragment, reassembly: Reassembly) -> tuple[bytes, Parts] | None:
+    """The frame and parts of the datagram that a fragment completes, or None."""
+    whole = reassembly.add(frame, fragment)
+    if whole is None:
         return None
-    if parts.doubt is not None:
-        notes.counts[parts.doubt] += 1
-    return CapturedDatagram(
-        host_stamp_ns=frame.host_stamp_ns,
-        source=parts.source,
-        source_port=parts.source_port,
-        destination=parts.destination,
-        destination_port=parts.destination_port,
-        payload=frame.data[parts.start : parts.stop],
-        link=frame.data[: parts.start],
-        is_ethernet=frame.link_type == LINK_ETHERNET,
-        frame=frame.number,
-    )
+    parts = find_datagram(frame.link_type, whole)
+    return (whole, parts) if isinstance(parts, Parts) else None
+
+
+def _count_skipped(why: Skipped, kept_size: int, notes: CaptureNotes) -> None:
+    if why is Skipped.CUT:
+        notes.count_cut(kept_size)
+    else:
+        notes.counts[f"passed over: {why}"] += 1
 
 
 class PcapWriter:

@@ -16,7 +16,7 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Names in the order a newcomer needs them."""
-        return ["run", "check", "record", "verify", "picture", "doctor"]
+        return ["run", "check", "record", "verify", "inspect", "picture", "doctor"]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command's function, imported now."""
@@ -29,6 +29,8 @@ class Commands(click.Group):
                 from hilsim.cli.record import record as command  # noqa: PLC0415
             case "verify":
                 from hilsim.cli.verify import verify as command  # noqa: PLC0415
+            case "inspect":
+                from hilsim.cli.inspect import inspect as command  # noqa: PLC0415
             case "picture":
                 from hilsim.cli.picture import picture as command  # noqa: PLC0415
             case "doctor":

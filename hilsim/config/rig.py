@@ -15,7 +15,7 @@ from hilsim.geometry.frames import Vector
 from hilsim.packets.ethernet import parse_mac
 from hilsim.scene.specs import SceneSpec
 from hilsim.sensor.specs import ClockSetting, GpsSetting, LidarSpec, ReturnModeName
-from hilsim.telemetry.server import MetricsServerSpec
+from hilsim.telemetry.specs import MetricsServerSpec
 from hilsim.transmit.specs import TransmitSpec
 from hilsim.vehicle.wobble import WobbleSpec
 

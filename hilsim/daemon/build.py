@@ -1,20 +1,19 @@
 """From a rig to what runs: world, carrier and emulated lidars with their flows."""
 
 from dataclasses import dataclass
-from ipaddress import IPv4Address
 from pathlib import Path
 
 import numpy as np
 
 from hilsim.assets.scenes import build_scene
 from hilsim.assets.trajectories import load_trajectory
-from hilsim.config.rig import CarrierSpec, NetworkSpec, Rig, SensorSpec
+from hilsim.config.rig import CarrierSpec, Rig, SensorSpec
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarSetting
 from hilsim.geometry.poses import mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track
-from hilsim.packets.ethernet import BROADCAST_MAC, PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, Framing, LinkStyle, framing
+from hilsim.packets.ethernet import PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, Framing, LinkStyle, framing, mac_of
 from hilsim.packets.velodyne_data import DATA_PORT
 from hilsim.packets.velodyne_position import POSITION_PORT
 from hilsim.scene.street import street_carrier_track
@@ -22,8 +21,6 @@ from hilsim.scene.world import World
 from hilsim.vehicle.carrier import Carrier
 from hilsim.vehicle.carrier import build_carrier as carrier_on
 from hilsim.vehicle.wobble import NO_WOBBLE, build_wobble
-
-_PLACEHOLDER_MAC = "02:00:00:00:00:01"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,25 +100,12 @@ def source_mac(sensor: SensorSpec, setting: LidarSetting) -> str:
     return f"{setting.spec.mac_prefix}:10:{number >> 8:02x}:{number & 0xFF:02x}"
 
 
-def destination_mac(network: NetworkSpec) -> str:
-    """The MAC address frames go to: the rig's word, else broadcast, the multicast group's, or a placeholder for a unicast host."""
-    address = IPv4Address(network.destination)
-    if network.destination_mac:
-        return network.destination_mac
-    if network.broadcast:
-        return BROADCAST_MAC
-    if address.is_multicast:
-        low = int(address) & 0x7FFFFF  # RFC 1112 section 6.4: 01:00:5e and the low 23 bits
-        return f"01:00:5e:{low >> 16:02x}:{low >> 8 & 0xFF:02x}:{low & 0xFF:02x}"
-    return _PLACEHOLDER_MAC
-
-
 def flow_framing(style: LinkStyle, flow: Flow, sensor: SensorSpec, setting: LidarSetting) -> Framing:
     """Whole frames of a flow, with the real sensor's headers."""
     return framing(
         style,
         source_mac=source_mac(sensor, setting),
-        destination_mac=destination_mac(sensor.network),
+        destination_mac=sensor.network.destination_mac or mac_of(flow.destination, broadcast=sensor.network.broadcast),
         source=flow.source,
         destination=flow.destination,
         source_port=flow.source_port,

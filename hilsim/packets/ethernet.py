@@ -37,6 +37,7 @@ _IP_START, _IP_LENGTH, _IP_IDENTIFICATION, _IP_CHECKSUM, _ADDRESSES, _IP_END = (
 _UDP_LENGTH, _UDP_CHECKSUM = constant(38), constant(40)
 _NOTHING = constant(0)
 BROADCAST_MAC = "ff:ff:ff:ff:ff:ff"
+_PLACEHOLDER_MAC = "02:00:00:00:00:01"
 
 
 def parse_mac(text: str) -> bytes:
@@ -51,6 +52,17 @@ def parse_mac(text: str) -> bytes:
         return bytes(int(part, 16) for part in parts)
     except ValueError:
         raise ValueError(f'a MAC address must be six bytes like "60:76:88:10:2f:6f", got "{text}"') from None
+
+
+def mac_of(destination: str, *, broadcast: bool) -> str:
+    """The MAC address of an IPv4 destination where it can be told: broadcast, or a multicast group's; a placeholder for a unicast host."""
+    address = IPv4Address(destination)
+    if broadcast:
+        return BROADCAST_MAC
+    if address.is_multicast:
+        low = int(address) & 0x7FFFFF  # RFC 1112 section 6.4: 01:00:5e and the low 23 bits
+        return f"01:00:5e:{low >> 16:02x}:{low >> 8 & 0xFF:02x}:{low & 0xFF:02x}"
+    return _PLACEHOLDER_MAC
 
 
 @dataclass(frozen=True, kw_only=True)

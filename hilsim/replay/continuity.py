@@ -13,6 +13,19 @@ _UNSIGNED = 1 << 32
 
 
 @dataclass(kw_only=True)
+class _Span:
+    """What one track has played in a pass."""
+
+    first_ns: int
+    last_ns: int = 0
+    packets: int = 0
+
+    @property
+    def interval_ns(self) -> int:
+        return (self.last_ns - self.first_ns) // max(self.packets - 1, 1)
+
+
+@dataclass(kw_only=True)
 class Continuity:
     """What the passes so far have played up to.
 
@@ -26,8 +39,8 @@ class Continuity:
     master: str
     due_ns: int = 0
     _begin_ns: int | None = 0
-    _first_due_ns: int | None = None
-    _packets: int = 0
+    _spans: dict[int, _Span] = field(default_factory=dict)
+    _former_spans: dict[int, _Span] = field(default_factory=dict)
     _next_stamp_ns: int | None = None
     _shift_ns: int | None = None
     _sensor_shift_ns: dict[str, int] = field(default_factory=dict)
@@ -50,9 +63,8 @@ class Continuity:
         self._begin_ns, self._next_stamp_ns = None, next_stamp_ns
 
     def _next(self) -> None:
-        interval_ns = (self.due_ns - (self._first_due_ns or 0)) // max(self._packets - 1, 1)
-        self._interval_ns = max(interval_ns, 1)
-        self._first_due_ns, self._packets, self._shift_ns = None, 0, None
+        self._former_spans, self._spans = self._spans, {}
+        self._shift_ns = None
         self._sensor_shift_ns.clear()
         self._sequence_shift.clear()
 
@@ -69,13 +81,14 @@ class Continuity:
 
     def remember(self, placed: Placed, recorded: Recorded) -> None:
         """Take notice of a run that is played."""
-        if self._first_due_ns is None:
-            self._first_due_ns = int(placed.due_ns.min())
-        self._packets += placed.due_ns.size
         self.due_ns = max(self.due_ns, int(placed.due_ns.max()))
         for number in np.unique(recorded.flow).tolist():
+            own = recorded.flow == number
+            span = self._spans.setdefault(number, _Span(first_ns=int(placed.due_ns[own][0])))
+            span.last_ns = int(placed.due_ns[own][-1])
+            span.packets += int(own.sum())
             if self.tracks[number].is_points:
-                self._points_ns[self.tracks[number].recorded.source] = int(placed.stamp_ns[recorded.flow == number][-1])
+                self._points_ns[self.tracks[number].recorded.source] = int(placed.stamp_ns[own][-1])
 
     def _find_shift_ns(self, placed: Placed, recorded: Recorded) -> int:
         if self._begin_ns is not None:
@@ -83,7 +96,17 @@ class Continuity:
         rows = self._rows(recorded, self.master, points_only=True)
         if self._next_stamp_ns is not None and rows.size:
             return self._next_stamp_ns - int(placed.stamp_ns[rows[0]])
-        return self.due_ns + self._interval_ns - int(placed.due_ns.min())
+        return self._following_ns(placed, recorded)
+
+    def _following_ns(self, placed: Placed, recorded: Recorded) -> int:
+        """Shift for a pass that just follows: the busiest track at its mean interval, and nothing before the last packet of the pass before."""
+        shift_ns = self.due_ns - int(placed.due_ns.min())
+        number = max(self._former_spans, key=lambda number: self._former_spans[number].packets, default=-1)
+        own = placed.due_ns[recorded.flow == number]
+        if own.size:
+            span = self._former_spans[number]
+            shift_ns = max(shift_ns, span.last_ns + span.interval_ns - int(own[0]))
+        return shift_ns
 
     def _correction_ns(self, source: str, timeline: Timeline) -> int:
         """What a sensor other than the master needs at a seam for its stamps to go on by whole cycles: half a cycle at most, one where it had none."""

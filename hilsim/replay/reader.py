@@ -102,21 +102,23 @@ class CaptureReader:
         """
         begin_ns = round(self._spec.start_s * 1e9)
         self._continuity.begin(at_ns)
-        yield from self._one_pass(begin_ns if position_ns is None else position_ns, None, passes)
+        yield from self._one_pass(begin_ns if position_ns is None else position_ns, 0, passes)
         while self._loops_on(passes) and self._continuity.due_ns > at_ns:
             passes += 1
-            yield from self._one_pass(begin_ns, self._find_cut(wait=True), passes)
+            cut = self._find_cut(wait=True)
+            yield from self._one_pass(begin_ns, cut.start_frame if cut else 0, passes)
 
     def _loops_on(self, passes: int) -> bool:
         return self._spec.loop != "none" and not (self._spec.loops and passes + 1 >= self._spec.loops)
 
-    def _one_pass(self, begin_ns: int, cut: Cut | None, passes: int) -> Iterator[Cues]:
+    def _one_pass(self, begin_ns: int, start_frame: int, passes: int) -> Iterator[Cues]:
         self._timeline = Timeline(self._spec.pace, self._spec.rate_hz)
         for known in self.tracks:
-            self._timeline.add_flow(known.recorded.source, known.kind, known.product)
+            self._timeline.add_flow(known.recorded.source, known.kind)
         run = _Run()
         length = _FIRST_RUN
-        for datagram in self._datagrams(begin_ns, cut.start_frame if cut else 0):
+        cut = self._find_cut(wait=False)
+        for datagram in self._datagrams(begin_ns, start_frame):
             track = self._track(datagram)
             if track is None:
                 self.skipped_datagrams += 1
@@ -157,10 +159,9 @@ class CaptureReader:
         if find_rule(self._spec.flow, recorded) is None:
             self._unwanted.add(recorded)
             return None
-        track = Track(recorded=recorded, kind=kind, first=datagram)
-        self.tracks.append(track)
+        self.tracks.append(Track(recorded=recorded, kind=kind, first=datagram))
         self._numbers[recorded, kind] = len(self.tracks) - 1
-        return self._timeline.add_flow(recorded.source, kind, track.product)
+        return self._timeline.add_flow(recorded.source, kind)
 
     def _cues(self, run: _Run, passes: int) -> Cues:
         recorded = self._recorded(run)

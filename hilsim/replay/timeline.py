@@ -7,7 +7,6 @@ a capture keep their relation that way.
 """
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 from hilsim.errors import CaptureError
 from hilsim.packets.recognise import PacketKind
-from hilsim.packets.velodyne_models import HDL_32E, MODELS
+from hilsim.packets.velodyne_models import MODELS
 from hilsim.replay.specs import Pace
 
 NO_STAMP = -1
@@ -35,7 +34,6 @@ _HOST_LEAP_NS = 100_000_000
 _BLOCK_NS = 4_000_000_000
 _SETTLING_NS = 16_000_000_000
 _MOST_RATE = 500e-6
-_HDL_32E_CYCLES_NS = tuple(1000.0 * HDL_32E.cycle_us(is_dual=is_dual) for is_dual in (False, True))
 
 
 class Recorded(NamedTuple):
@@ -68,7 +66,6 @@ class Placed(NamedTuple):
 class _Flow:
     source: str
     kind: PacketKind
-    product: int
     latency_ns: int | None = None
     last_due_ns: int = -(1 << 62)
     sent: int = 0
@@ -104,6 +101,14 @@ class SensorClock:
     since_ns: int = 0
     residuals: list[float] = field(default_factory=list)
     weights: list[int] = field(default_factory=list)
+
+    @property
+    def latency_ns(self) -> int:
+        """From the instant a point packet's stamp names, its first firing, to the wire.
+
+        An HDL-32E's manual says that its stamp is the end of assembly; in a public capture its position packets' stamps show that it is the first firing.
+        """
+        return _SENDING_NS + round(self.cycle_ns)
 
     def shift_at(self, device_ns: Times) -> Times:
         """Host's time line minus the sensor's clock, ``int64[n]``."""
@@ -147,9 +152,9 @@ class Timeline:
         self._host_shift_ns = 0
         self._origin_ns: int | None = None
 
-    def add_flow(self, source: str, kind: PacketKind, product: int = 0) -> int:
-        """Number of a flow from ``source``; ``product`` is a Velodyne data packet's last byte."""
-        self._flows.append(_Flow(source=source, kind=kind, product=product))
+    def add_flow(self, source: str, kind: PacketKind) -> int:
+        """Number of a flow from ``source``."""
+        self._flows.append(_Flow(source=source, kind=kind))
         return len(self._flows) - 1
 
     def place(self, recorded: Recorded) -> Placed:
@@ -208,8 +213,7 @@ class Timeline:
         if sensor.cycle_ns == 0.0 and is_points.sum() > 1:
             sensor.cycle_ns = _regular_step(np.diff(device[is_points]))
         if sensor.shift_ns is None:
-            latency_ns = self._points_latency_ns(sensor, flows[reference][0])
-            sensor.shift_ns = int(np.median(line[rows][reference] - device[reference])) - latency_ns
+            sensor.shift_ns = int(np.median(line[rows][reference] - device[reference])) - sensor.latency_ns
             sensor.since_ns = int(device[0])
         shift = sensor.shift_at(device)
         astray_ns = int(np.median(line[rows] - device - shift))
@@ -222,9 +226,7 @@ class Timeline:
             flow = self._flows[number]
             own = flows == number
             if flow.latency_ns is None:
-                flow.latency_ns = (
-                    self._points_latency_ns(sensor, number) if flow.kind in POINTS else max(int(np.median((line[rows] - stamp[rows])[own])), 0)
-                )
+                flow.latency_ns = sensor.latency_ns if flow.kind in POINTS else max(int(np.median((line[rows] - stamp[rows])[own])), 0)
             due[rows[own]] = stamp[rows[own]] + flow.latency_ns
         points = rows[reference]
         sensor.follow(int(device[-1]), float(np.mean(np.clip(line[points] - due[points], -5_000_000, 5_000_000))), points.size)
@@ -242,11 +244,6 @@ class Timeline:
         device = np.asarray(sensor.device_ns + np.cumsum(step), dtype=np.int64)
         sensor.raw_ns, sensor.device_ns, sensor.line_ns = int(raw[-1]), int(device[-1]), int(line[-1])
         return device
-
-    def _points_latency_ns(self, sensor: SensorClock, number: int) -> int:
-        """From the instant a point packet's stamp names to the wire: a VLP-16's names its first firing, an HDL-32E's its completion."""
-        is_hdl_32e = self._flows[number].product == HDL_32E.product and any(abs(sensor.cycle_ns - cycle) < 4000 for cycle in _HDL_32E_CYCLES_NS)
-        return _SENDING_NS + (0 if is_hdl_32e else round(sensor.cycle_ns))
 
     def _space_evenly(self, recorded: Recorded, line: Times, stamp: Times, due: Times) -> None:
         """Pace nominal: point packets at their model's cycle (others at ``rate_hz``), position packets at their places between these."""
@@ -299,7 +296,3 @@ def whole_cycles_ns(step_ns: int, cycle_ns: float) -> int:
     """The whole number of cycles, at least one, nearest to a step."""
     return round(max(1, round(step_ns / cycle_ns)) * cycle_ns)
 
-
-def typical_interval_ns(due_ns: list[int]) -> int:
-    """Median time between packets; 1 ms where there are fewer than two."""
-    return int(np.median([after - before for before, after in pairwise(due_ns)])) if len(due_ns) > 1 else 1_000_000

@@ -31,11 +31,6 @@ class Track:
     first: CapturedDatagram
 
     @property
-    def product(self) -> int:
-        """A Velodyne data packet's last byte, else 0."""
-        return self.first.payload[1205] if self.kind is PacketKind.VELODYNE_DATA else 0
-
-    @property
     def is_points(self) -> bool:
         """Whether its packets are made of measurements and stamped."""
         return self.kind in POINTS

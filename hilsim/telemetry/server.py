@@ -9,17 +9,14 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from ipaddress import ip_address
 
 from aiohttp import web
 from prometheus_client.exposition import choose_encoder
 
-from hilsim.errors import TransmitError, require
+from hilsim.errors import TransmitError
 from hilsim.telemetry.collector import build_registry
 from hilsim.telemetry.readings import MetricsSource
-
-DEFAULT_PORT = 9464
+from hilsim.telemetry.specs import MetricsServerSpec
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>hilsim</title></head>
@@ -27,25 +24,6 @@ _PAGE = """<!doctype html>
 """
 
 _SHUTDOWN_TIMEOUT_S = 0.5  # an answer takes milliseconds; a client that does not read must not hold the stop
-
-
-@dataclass(frozen=True, kw_only=True)
-class MetricsServerSpec:
-    """Where the metrics are served.
-
-    Attributes:
-        address: IP address to listen on; loopback unless the rig says otherwise, for the page tells what the bench does.
-        port: TCP port; 0 lets the kernel choose.
-    """
-
-    address: str = "127.0.0.1"
-    port: int = DEFAULT_PORT
-
-    def __post_init__(self) -> None:
-        require(
-            (_is_ip_address(self.address), f"address must be an IP address, got {self.address!r}"),
-            (0 <= self.port <= 65535, f"port must be 0 to 65535, got {self.port}"),
-        )
 
 
 @asynccontextmanager
@@ -90,14 +68,6 @@ def build_app(source: MetricsSource) -> web.Application:
     app = web.Application()
     app.add_routes([web.get("/", index), web.get("/metrics", metrics), web.get("/healthz", healthz)])
     return app
-
-
-def _is_ip_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _reason(error: OSError) -> str:

@@ -9,7 +9,8 @@ import aiohttp
 import pytest
 
 from hilsim.errors import TransmitError
-from hilsim.telemetry.server import MetricsServerSpec, serve_metrics
+from hilsim.telemetry.server import serve_metrics
+from hilsim.telemetry.specs import MetricsServerSpec
 
 ANY_PORT = MetricsServerSpec(port=0)
 
