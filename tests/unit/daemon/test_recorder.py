@@ -247,6 +247,12 @@ class Bench:
             assert time.monotonic() < deadline
             time.sleep(0.0005)
 
+    def await_recorded(self, count):
+        deadline = time.monotonic() + 30
+        while self.recorder.reading().recorded_packets < count:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+
     def end(self):
         self.transmitter.stop()
         self.recorder.stop()
@@ -286,6 +292,7 @@ def test_a_flow_that_takes_over_a_row_is_recorded_under_its_own_headers_and_the_
     running = bench(framed(1111), framed(2222, VELODYNE_POSITION_STYLE))
     running.send(running.rows[0], b"first")
     running.send(running.rows[1], b"other")
+    running.await_recorded(2)
     running.transmitter.remove_flow(running.rows[0])
     assert running.add("again", framed(3333, VELODYNE_POSITION_STYLE)) == running.rows[0]
     running.send(running.rows[0], b"again")
@@ -359,7 +366,9 @@ def test_a_disk_that_pauses_too_long_costs_the_recording_packets_and_the_stream_
     reading = running.recorder.reading()
     assert reading.recorded_packets + reading.unrecorded_packets == 7000
     assert [event["event"] for event in events] == ["recording.packets_missed", "recording.ended"]
-    assert numbers_in(tmp_path / "read.pcap") == [*range(reading.recorded_packets)]
+    found = numbers_in(tmp_path / "read.pcap")
+    assert len(found) == reading.recorded_packets
+    assert np.all(np.diff(found) > 0)  # in order, with a gap where the tape was full
 
 
 def test_the_end_does_not_wait_for_ever_for_a_disk_that_hangs(bench, hanging_disk, monkeypatch):
