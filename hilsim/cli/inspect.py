@@ -1,0 +1,113 @@
+"""``hilsim inspect``: what is in a capture, and how to replay it."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hilsim.capture.datagram import CapturedDatagram
+from hilsim.capture.pcap import CaptureFile
+from hilsim.capture.source import CaptureBytes
+from hilsim.errors import CaptureError, CommandFaultError
+from hilsim.replay.inspect import inspect as inspect_datagrams
+from hilsim.replay.inspect_report import CaptureFacts, Tone, render_text, to_json
+from hilsim.replay.inspect_result import CaptureSummary
+
+_LARGE_SIZE = 20_000_000
+_DATAGRAMS_A_STEP = 4096
+_PCAPNG_START = b"\x0a\x0d\x0d\x0a"
+_STYLES: dict[Tone, dict[str, Any]] = {
+    Tone.FILE: {"bold": True},
+    Tone.SENSOR: {"bold": True},
+    Tone.PLAIN: {},
+    Tone.PROBLEM: {"fg": "yellow"},
+    Tone.NEXT: {"fg": "green"},
+}
+
+
+@click.command()
+@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list with an object for each capture.")
+def inspect(*, captures: tuple[Path, ...], as_json: bool) -> None:
+    """List what is in each CAPTURE (PCAP, PCAPNG, also gzip or zstd): sensors, modes, rates, gaps, lost packets, clocks; and how to replay it.
+
+    Exits with 1 where a capture holds no UDP datagrams; the others are still listed.
+    """
+    found: list[dict[str, Any]] = []
+    faults = 0
+    for path in captures:
+        try:
+            facts, summary = _inspected(path)
+        except CaptureError as error:
+            faults += 1
+            click.secho("error: ", fg="red", bold=True, err=True, nl=False)
+            click.echo(str(error), err=True)
+            continue
+        if as_json:
+            found.append(to_json(facts, summary))
+        else:
+            _show(facts, summary)
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+    if faults:
+        raise CommandFaultError
+
+
+def _inspected(path: Path) -> tuple[CaptureFacts, CaptureSummary]:
+    """What is in one capture.
+
+    Raises:
+        CaptureError: it cannot be read or holds no UDP datagrams.
+    """
+    file = CaptureFile(path)
+    size_bytes = file.size_bytes
+    file_format = _format(path)
+    if size_bytes < _LARGE_SIZE or not sys.stderr.isatty():
+        summary = inspect_datagrams(file)
+    else:
+        with click.progressbar(length=size_bytes, label=f"reading {path.name}", file=sys.stderr) as bar:
+            summary = inspect_datagrams(_watched(file, bar.update))
+    if not summary.datagrams:
+        raise CaptureError(f"{path}: no UDP datagrams{_instead(file)}")
+    notes = file.notes
+    return CaptureFacts(file=str(path), format=file_format, size_bytes=size_bytes, frames=notes.frames, notes=notes.lines()), summary
+
+
+def _format(path: Path) -> str:
+    """What the file's first bytes say; a pipe is not touched.
+
+    Raises:
+        CaptureError: the file cannot be opened.
+    """
+    if not path.is_file():
+        return "pipe"
+    with CaptureBytes(path) as source:
+        return source.compression or ("PCAPNG" if source.read(4) == _PCAPNG_START else "PCAP")
+
+
+def _watched(file: CaptureFile, advance: Callable[[int], object]) -> Iterator[CapturedDatagram]:
+    """Pass a file's datagrams on and tell a progress bar how far the file was read."""
+    done = 0
+    for number, datagram in enumerate(file):
+        if number % _DATAGRAMS_A_STEP == 0:
+            advance(file.read_bytes - done)
+            done = file.read_bytes
+        yield datagram
+    advance(file.read_bytes - done)
+
+
+def _instead(file: CaptureFile) -> str:
+    """What a file without datagrams does contain."""
+    frames = file.notes.frames
+    told = ", ".join(line.replace(f" of {frames} frames:", "").replace(" passed over:", "") for line in file.notes.lines())
+    return f" among {frames} frames: {told}" if frames else f": it holds no frames{', ' if told else ''}{told}"
+
+
+def _show(facts: CaptureFacts, summary: CaptureSummary) -> None:
+    for note in facts.notes:
+        click.secho(f"note: {note}", fg="yellow", err=True)
+    for line in render_text(facts, summary):
+        click.secho(line.text, **_STYLES[line.tone])
