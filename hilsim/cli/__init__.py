@@ -16,13 +16,17 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Names in the order a newcomer needs them."""
-        return ["run", "check", "record", "verify", "inspect", "picture", "doctor"]
+        return ["run", "replay", "control", "check", "record", "verify", "inspect", "picture", "doctor"]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command's function, imported now."""
         match cmd_name:
             case "run":
                 from hilsim.cli.run import run as command  # noqa: PLC0415
+            case "replay":
+                from hilsim.cli.replay import replay as command  # noqa: PLC0415
+            case "control":
+                from hilsim.cli.control import control as command  # noqa: PLC0415
             case "check":
                 from hilsim.cli.check import check as command  # noqa: PLC0415
             case "record":

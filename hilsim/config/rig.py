@@ -13,6 +13,7 @@ from hilsim.emulator.plan import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.geometry.frames import Vector
 from hilsim.packets.ethernet import parse_mac
+from hilsim.replay.specs import ReplaySpec
 from hilsim.scene.specs import SceneSpec
 from hilsim.sensor.specs import ClockSetting, GpsSetting, LidarSpec, ReturnModeName
 from hilsim.telemetry.specs import MetricsServerSpec
@@ -190,6 +191,20 @@ class RecordSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ControlSpec:
+    """How a running daemon is told what to do.
+
+    Attributes:
+        socket: Path of a Unix socket that ``hilsim control`` talks to, relative to the rig; empty: none. Its owner alone may use it.
+    """
+
+    socket: str = ""
+
+    def __post_init__(self) -> None:
+        require((len(self.socket.encode()) <= 100, f'socket must be at most 100 bytes, got "{self.socket}"'))
+
+
+@dataclass(frozen=True, kw_only=True)
 class RigSpec:
     """Everything one daemon emulates.
 
@@ -200,9 +215,11 @@ class RigSpec:
         scene: What there is to see.
         carrier: What carries the sensors.
         sensor: The lidars.
+        replay: Captures that are replayed.
         transmit: How packets are sent.
         metrics: Where metrics are served.
         record: Where what was sent is recorded.
+        control: How it is told what to do while it runs.
     """
 
     name: str
@@ -210,17 +227,19 @@ class RigSpec:
     lead_ms: float = 4.0
     scene: SceneSpec = field(default_factory=SceneSpec)
     carrier: CarrierSpec = field(default_factory=CarrierSpec)
-    sensor: tuple[SensorSpec, ...]
+    sensor: tuple[SensorSpec, ...] = ()
+    replay: tuple[ReplaySpec, ...] = ()
     transmit: TransmitSpec = field(default_factory=TransmitSpec)
     metrics: MetricsServerSpec = field(default_factory=MetricsServerSpec)
     record: RecordSpec = field(default_factory=RecordSpec)
+    control: ControlSpec = field(default_factory=ControlSpec)
 
     def __post_init__(self) -> None:
-        names = [sensor.name for sensor in self.sensor]
+        names = [sensor.name for sensor in self.sensor] + [replay.name for replay in self.replay]
         repeated = sorted({name for name in names if names.count(name) > 1})
         require(
-            (bool(names), "sensor must have at least one entry"),
-            (not repeated, f"sensor names must differ, got {', '.join(repeated)} more than once"),
+            (bool(names), "sensor or replay must have at least one entry"),
+            (not repeated, f"names of sensors and replays must differ, got {', '.join(repeated)} more than once"),
             (0 <= self.seed < 2**63, f"seed must be 0 to 2^63 - 1, got {self.seed}"),
             (
                 self.carrier.kind != "street" or self.scene.generator == "street",

@@ -6,23 +6,25 @@ import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 
 from hilsim import __version__
 from hilsim.config.rig import Rig, load_rig, with_recording
+from hilsim.daemon.control import serve_control
 from hilsim.daemon.doctor import foreign_distribution
 from hilsim.daemon.notify import ServiceManager, watchdog_interval_s
 from hilsim.daemon.station import Station
 from hilsim.errors import HilsimError, TransmitError
 from hilsim.telemetry.readings import Reading
-from hilsim.telemetry.server import serve_metrics
 
 log = structlog.get_logger("hilsim")
 
 _FIRST_PACKET_TIMEOUT_S = 10.0
 _STATUS_INTERVAL_S = 0.5
 _POLL_S = 0.002
+_PLAYED_POLL_S = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,21 +33,34 @@ class Console:
 
     Attributes:
         step: Called with what is being done while starting.
-        started: Called once packets flow, with the rig and the metrics address.
+        started: Called once packets flow, with what runs and the metrics' address (empty without).
         status: Called twice a second.
+        ended: Called at the end, before anything is closed.
     """
 
     step: Callable[[str], None] = lambda _text: None
-    started: Callable[[Rig, str], None] = lambda _rig, _metrics: None
+    started: Callable[[Station, str], None] = lambda _station, _metrics: None
     status: Callable[[Reading], None] = lambda _reading: None
+    ended: Callable[[Station], None] = lambda _station: None
+
+
+class RigSource(Protocol):
+    """Where the rig comes from, at the start and at each reload."""
+
+    def load(self) -> Rig:
+        """Read and check it.
+
+        Raises:
+            ConfigError: the rig is not sound.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
-class RigSource:
-    """Where the rig comes from, at the start and at each reload.
+class RigFile:
+    """A rig from a file.
 
     Attributes:
-        path: Its file.
+        path: The file.
         recording: Keys of its ``[record]`` that the command line replaces.
     """
 
@@ -61,11 +76,22 @@ class RigSource:
         return with_recording(load_rig(self.path), self.recording)
 
 
-async def serve(rig_path: Path, console: Console, *, duration_s: float | None = None, recording: Mapping[str, str | float] | None = None) -> None:
-    """Run a rig until SIGTERM or SIGINT (or for ``duration_s``); SIGHUP reads the rig again; ``recording`` replaces keys of its ``[record]``.
+@dataclass(frozen=True, kw_only=True)
+class MadeRig:
+    """A rig that the command line made: the same at each reload."""
+
+    rig: Rig
+
+    def load(self) -> Rig:
+        """It."""
+        return self.rig
+
+
+async def serve(source: RigSource, console: Console, *, duration_s: float | None = None, until_played: bool = False) -> None:
+    """Run a rig until SIGTERM or SIGINT (or for ``duration_s``, or until every replay has ended); SIGHUP reads the rig again.
 
     Raises:
-        CaptureError: the recording cannot be created.
+        CaptureError: a capture cannot be replayed, or the recording cannot be created.
         ConfigError: the rig is not sound.
         AssetError: a file it names cannot be used.
         TransmitError: a socket, port or permission cannot be had, or no packet could be sent.
@@ -77,7 +103,6 @@ async def serve(rig_path: Path, console: Console, *, duration_s: float | None = 
             "installation.name_clash_found", package="hilsim", version=foreign, advice="pip uninstall hilsim, then install hilsim-lidar again"
         )
     console.step("reading the rig")
-    source = RigSource(path=rig_path, recording=recording or {})
     rig = source.load()
     station = Station(rig=rig)
     try:
@@ -85,17 +110,37 @@ async def serve(rig_path: Path, console: Console, *, duration_s: float | None = 
             await _start(station, console, manager, stop)
             if stop.is_set():
                 return
-            async with serve_metrics(station.reading, rig.spec.metrics) as (host, port):
+            socket = rig.directory / rig.spec.control.socket if rig.spec.control.socket else None
+            async with serve_control(station, socket), _metrics(station, rig) as metrics:
                 await _await_packets(station, stop)
-                metrics = f"http://{host}:{port}/metrics"
-                manager.ready(f"{len(rig.lidars)} sensor(s) streaming")
-                log.info("daemon.started", version=__version__, rig=str(rig_path), sensors=len(rig.lidars), metrics=metrics, **station.obtained)
-                console.started(rig, metrics)
-                await _run(station, source, console, manager, stop, reload, duration_s)
+                manager.ready(_streaming(rig))
+                log.info("daemon.started", version=__version__, rig=str(rig.path), sources=_streaming(rig), metrics=metrics, **station.obtained)
+                console.started(station, metrics)
+                await _run(station, source, console, manager, stop, reload, duration_s, until_played=until_played)
+                console.ended(station)
     finally:
         manager.stopping("stopping")
         station.stop()
         log.info("daemon.stopped")
+
+
+@contextlib.asynccontextmanager
+async def _metrics(station: Station, rig: Rig) -> AsyncIterator[str]:
+    """Serve metrics, if they are wanted, while the block runs; yields their address."""
+    if not rig.spec.metrics.enabled:
+        yield ""
+        return
+    from hilsim.telemetry.server import serve_metrics  # noqa: PLC0415 - a tenth of a second that a replay without metrics need not spend
+
+    async with serve_metrics(station.reading, rig.spec.metrics) as (host, port):
+        yield f"http://{host}:{port}/metrics"
+
+
+def _streaming(rig: Rig) -> str:
+    """How many of what stream."""
+    parts = [f"{len(rig.spec.sensor)} sensor(s)"] if rig.spec.sensor else []
+    parts += [f"{len(rig.spec.replay)} replay(s)"] if rig.spec.replay else []
+    return " and ".join(parts) + " streaming"
 
 
 async def _start(station: Station, console: Console, manager: ServiceManager, stop: asyncio.Event) -> None:
@@ -147,6 +192,8 @@ async def _run(
     stop: asyncio.Event,
     reload: asyncio.Event,
     duration_s: float | None,
+    *,
+    until_played: bool,
 ) -> None:
     async with asyncio.TaskGroup() as tasks:
         helpers = [
@@ -154,6 +201,8 @@ async def _run(
             tasks.create_task(_feed_watchdog(station, manager), name="watchdog"),
             tasks.create_task(_reload_when_told(station, source, manager, reload), name="reload"),
         ]
+        if until_played:
+            helpers.append(tasks.create_task(_stop_when_played(station, stop), name="played"))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(duration_s):
                 await stop.wait()
@@ -163,17 +212,28 @@ async def _run(
 
 async def _report(station: Station, console: Console, manager: ServiceManager) -> None:
     faults: tuple[str, ...] = ()
+    noted: set[tuple[str, str]] = set()
     while True:
         await asyncio.sleep(_STATUS_INTERVAL_S)
         reading = station.reading()
         console.status(reading)
+        for name, note in station.replays.notes:
+            if (name, _without_count(note)) not in noted:
+                noted.add((name, _without_count(note)))
+                log.warning("replay.noted", replay=name, note=note)
         if reading.faults != faults:
             for fault in reading.faults:
                 log.error("health.fault_found", fault=fault)
             if not reading.faults:
                 log.info("health.restored")
-            manager.status("; ".join(reading.faults) or f"{len(reading.sensors)} sensor(s) streaming")
+            manager.status("; ".join(reading.faults) or _streaming(station.rig))
             faults = reading.faults
+
+
+async def _stop_when_played(station: Station, stop: asyncio.Event) -> None:
+    while not station.played_out:  # noqa: ASYNC110 - threads without the GIL cannot set an Event
+        await asyncio.sleep(_PLAYED_POLL_S)
+    stop.set()
 
 
 async def _feed_watchdog(station: Station, manager: ServiceManager) -> None:
@@ -204,7 +264,7 @@ async def _reload_when_told(station: Station, source: RigSource, manager: Servic
         else:
             for line in done:
                 log.info("rig.reloaded", sensor=line)
-            manager.ready(f"{len(rig.lidars)} sensor(s) streaming")
+            manager.ready(_streaming(rig))
 
 
 @contextlib.asynccontextmanager
@@ -223,3 +283,8 @@ def _handled(number: signal.Signals, event: asyncio.Event) -> Iterator[None]:
         yield
     finally:
         loop.remove_signal_handler(number)
+
+
+def _without_count(note: str) -> str:
+    """A note without its numbers: the same matter is logged once, however often it has happened meanwhile."""
+    return "".join(character for character in note if not character.isdigit())

@@ -14,6 +14,7 @@ from hilsim.daemon.build import Scenery, asset_files, build_lidar, build_scenery
 from hilsim.daemon.feeder import Feeder, FeederCounter
 from hilsim.daemon.precompile import start_precompiling
 from hilsim.daemon.recorder import Recorder, tape_slots
+from hilsim.daemon.replays import Replays
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.stages import data_deadline_ns
@@ -30,7 +31,7 @@ from hilsim.transmit.statistics import Counter
 from hilsim.transmit.transmitter import Transmitter
 
 _STALLED_S = 1.0
-_START_UP_NS = 50_000_000
+_START_UP_NS = 100_000_000
 _FEEDER_PRIORITY_BELOW = 10
 _HEADROOM_FLOWS = 16
 _RENDER_COST_S = 200e-6
@@ -70,10 +71,14 @@ class Station:
     _signature: AssetSignature = ()
     _transmitter: Transmitter | None = None
     _recorder: Recorder | None = None
+    _replays: Replays = field(init=False)
     _precompiling: subprocess.Popen[bytes] | None = None
     _open: ExitStack = field(default_factory=ExitStack)
     _sensors: dict[str, Streaming] = field(default_factory=dict)
     _rows: dict[int, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._replays = Replays(rows=self._rows)
 
     # -- starting and stopping ---------------------------------------------------------------------------------------------------------
 
@@ -87,8 +92,10 @@ class Station:
         if self.rig.spec.record.file:
             self._recorder = Recorder(self.rig.spec.record, self.rig.directory)
             self._recorder.check()
-        self._precompiling = start_precompiling()
-        self._scenery = build_scenery(self.rig)
+        self._replays.begin(self._replays.prepare(self.rig))
+        if self.rig.spec.sensor:
+            self._precompiling = start_precompiling()
+            self._scenery = build_scenery(self.rig)
         self._signature = signature(self.rig)
 
     @property
@@ -103,9 +110,10 @@ class Station:
             TransmitError: a socket or permission cannot be had.
             CaptureError: the recording cannot be created.
         """
-        flows = 2 * len(self.rig.lidars) + _HEADROOM_FLOWS
-        slots = tape_slots(data_packet_rate_hz(self.rig)) if self._recorder else 1
-        self._transmitter = Transmitter(self.rig.spec.transmit, flows=flows, capacity=HEADER_SIZE + DATA_PACKET_SIZE, tape_slots=slots)
+        flows = 2 * len(self.rig.lidars) + self._replays.flow_count + _HEADROOM_FLOWS
+        slots = tape_slots(data_packet_rate_hz(self.rig) + self._replays.packet_rate_hz) if self._recorder else 1
+        capacity = max(HEADER_SIZE + DATA_PACKET_SIZE, self._replays.capacity)
+        self._transmitter = Transmitter(self.rig.spec.transmit, flows=flows, capacity=capacity, tape_slots=slots)
         self._open = ExitStack()
         self._open.enter_context(self._transmitter)
         try:
@@ -117,6 +125,7 @@ class Station:
                 self._precompiling.wait()
             for streaming in self._sensors.values():
                 streaming.feeder.warm()
+            self._replays.open(self.rig, self._transmitter, self._recorder)
             if self._recorder is not None:
                 self._recorder.open(self._transmitter)
         except BaseException:
@@ -134,6 +143,7 @@ class Station:
         self._open_transmitter().start()
         for streaming in self._sensors.values():
             streaming.feeder.start()
+        self._replays.start(epoch_ns=self.epoch_ns, utc_epoch_ns=self.utc_epoch_ns)
 
     def stop(self) -> None:
         """End every thread and close every socket; returns when that is done."""
@@ -143,6 +153,7 @@ class Station:
             self._precompiling = None
         for streaming in self._sensors.values():
             streaming.feeder.stop()
+        self._replays.stop()
         self._open.close()
         if self._recorder is not None:
             self._recorder.stop()
@@ -162,15 +173,19 @@ class Station:
         Raises:
             ConfigError: the change needs a restart; nothing was changed.
             AssetError: a file cannot be used; nothing was changed.
+            CaptureError: a capture cannot be replayed; nothing was changed.
             TransmitError: a new socket cannot be had; that sensor runs as before.
         """
         new, now = rig.spec, self.rig.spec
-        if (new.transmit, new.metrics, new.record) != (now.transmit, now.metrics, now.record):
-            raise ConfigError(f"{rig.path}: [transmit], [metrics] and [record] cannot change while packets flow; restart the service for that")
+        if (new.transmit, new.metrics, new.record, new.control) != (now.transmit, now.metrics, now.record, now.control):
+            raise ConfigError(
+                f"{rig.path}: [transmit], [metrics], [record] and [control] cannot change while packets flow; restart the service for that"
+            )
         scenery = self._scenery
         same_scenery = (rig.spec.scene, rig.spec.carrier, rig.spec.seed) == (self.rig.spec.scene, self.rig.spec.carrier, self.rig.spec.seed)
         new_signature = signature(rig)
-        if scenery is None or not same_scenery or new_signature != self._signature:
+        prepared = self._replays.prepare(rig)
+        if rig.spec.sensor and (scenery is None or not same_scenery or new_signature != self._signature):
             scenery = build_scenery(rig)
         kept = {name: streaming for name, streaming in self._sensors.items() if scenery is self._scenery and self._unchanged(streaming, rig)}
         former_rig, former_scenery = self.rig, self._scenery
@@ -184,7 +199,7 @@ class Station:
             if sensor.name not in kept:
                 self._replace(number, sensor, former_rig, former_scenery)
                 done.append(f"{sensor.name}: started with its new settings")
-        return tuple(done)
+        return (*done, *self._replays.change(rig, prepared))
 
     def _unchanged(self, streaming: Streaming, rig: Rig) -> bool:
         same_lead = rig.spec.lead_ms == self.rig.spec.lead_ms
@@ -267,9 +282,21 @@ class Station:
 
     @property
     def flowing(self) -> bool:
-        """Whether every sensor has sent data packets."""
+        """Whether every sensor and every replay that begins at once has sent packets."""
         counters = self._open_transmitter().statistics.counters
-        return all(counters[streaming.data_row, Counter.PACKETS] > 0 for streaming in self._sensors.values())
+        sensors_flow = all(counters[streaming.data_row, Counter.PACKETS] > 0 for streaming in self._sensors.values())
+        return sensors_flow and self._replays.has_begun(lambda row: int(counters[row, Counter.PACKETS]))
+
+    @property
+    def played_out(self) -> bool:
+        """Whether every replay has ended and everything was sent."""
+        rings = self._open_transmitter().rings
+        return self._replays.have_ended and bool((rings.head[:, 0] == rings.tail[:, 0]).all())
+
+    @property
+    def replays(self) -> Replays:
+        """What is replayed."""
+        return self._replays
 
     @property
     def passes(self) -> int:
@@ -312,10 +339,12 @@ class Station:
         scheduling = {"transmit": transmitter.scheduling.mode.value if transmitter.scheduling else ""} | {
             f"feed-{name}": item.feeder.scheduling_mode for name, item in self._sensors.items()
         }
+        scheduling |= self._replays.scheduling
         turn_age_s = read_loop_turn_age_s(transmitter.statistics, now_ns)
         return Reading(
             flows=tuple(flow for flow in flows if flow.sensor),
             sensors=sensors,
+            replays=self._replays.readings(),
             scheduling={thread: mode for thread, mode in scheduling.items() if mode},
             loop_turn_age_s=turn_age_s,
             memory_locked=transmitter.memory_lock is not None and transmitter.memory_lock.locked,
@@ -361,6 +390,7 @@ class Station:
                 faults.append(f"{name}: the rendering thread has ended")
             elif silent_s > _STALLED_S:
                 faults.append(f"{name}: no data packet for {silent_s:.1f} s")
+        faults.extend(self._replays.faults())
         if self._recorder is not None and self._recorder.fault:
             faults.append(f"the recording has ended: {self._recorder.fault}")
         return tuple(faults)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.emulator.retime import StampClock
 from hilsim.errors import CaptureError, HilsimError
 from hilsim.packets.ethernet import Framing
-from hilsim.replay.plan import LARGEST_BYTES, Overview, look_over, plan_cut
+from hilsim.replay.plan import LARGEST_BYTES, SMALL_FILE_BYTES, Overview, look_over, plan_cut
 from hilsim.replay.player import MOST_TRACKS, Player, Word, put_run
 from hilsim.replay.reader import CaptureReader, Cues
 from hilsim.replay.seam import Cut
@@ -27,12 +28,19 @@ from hilsim.replay.tracks import Track
 from hilsim.transmit.ring import Rings
 from hilsim.transmit.scheduling import ThreadSettings
 
-_SMALL_FILE_BYTES = 128 << 20
-"""A cut of a smaller file is searched before playing begins; of a larger one while it plays."""
 _SEEK_NS = 150_000_000
 """From a seek to the first packet: for reading the file at the new place."""
 _FULL_WAIT_S = 0.02
 _PREFETCH_S = 0.3
+
+
+class _Place(NamedTuple):
+    """A place on the time line, and what stands there: capture time, passes completed, bytes of the file read by then."""
+
+    due_ns: int
+    position_ns: int
+    passes: int
+    read_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +56,7 @@ class DeckState:
         late_packets: Read too late to be sent in time.
         is_paused: Held back.
         has_ended: Everything was played.
-        read_ratio: How much of the file was read in this pass, 0 to 1.
-        notes: What a person should know, one sentence each.
+        ratio: How far this pass is, 0 to 1.
         fault: Why reading ended early; empty if it did not.
     """
 
@@ -61,8 +68,7 @@ class DeckState:
     late_packets: int
     is_paused: bool
     has_ended: bool
-    read_ratio: float
-    notes: tuple[str, ...]
+    ratio: float
     fault: str
 
 
@@ -92,7 +98,7 @@ class Deck:
         self._lock = threading.Lock()
         self._stopping = False
         self._seek_ns: int | None = None
-        self._positions: deque[tuple[int, int, int]] = deque([(0, round(spec.start_s * 1e9), 0)])
+        self._positions: deque[_Place] = deque([_Place(0, round(spec.start_s * 1e9), 0, 0)])
         self._known_tracks = 0
         self._too_large = 0
         self._has_read_all = False
@@ -137,7 +143,7 @@ class Deck:
         pool = ThreadPoolExecutor(1, thread_name_prefix=f"plan-{self.spec.name}")
         self._planning = pool.submit(plan)
         pool.shutdown(wait=False)
-        if self.path.stat().st_size < _SMALL_FILE_BYTES:
+        if self.path.stat().st_size < SMALL_FILE_BYTES:  # a cut of a larger file is sought while it plays
             self._planning.result()
 
     def _await_packets(self) -> None:
@@ -194,33 +200,41 @@ class Deck:
 
     def state(self) -> DeckState:
         """What it is doing now; does not wait."""
-        player, reader = self._open_player(), self._reader
+        player = self._open_player()
         words = player.words.tolist()
-        position_ns, passes = self._position(words[Word.DUE_NS])
+        place = self._place(words[Word.DUE_NS])
         waiting_packets = player.waiting_packets
         has_ended = self._has_read_all and waiting_packets == 0
-        size = reader.capture.size_bytes if reader else 0
         return DeckState(
-            position_s=position_ns / 1e9,
-            passes=passes,
+            position_s=place.position_ns / 1e9,
+            passes=place.passes,
             played_packets=words[Word.PLAYED],
             waiting_packets=waiting_packets,
             starvations=max(words[Word.RAN_DRY] - int(has_ended), 0),
             late_packets=words[Word.LATE],
             is_paused=bool(words[Word.PAUSE]),
             has_ended=has_ended,
-            read_ratio=min(reader.capture.read_bytes / size, 1.0) if reader and size else 0.0,
-            notes=self._notes(),
+            ratio=1.0 if has_ended else self._ratio(place),
             fault=self._fault,
         )
 
-    def _position(self, due_ns: int) -> tuple[int, int]:
-        """Capture time and passes of a place on the time line."""
-        positions = list(self._positions)
-        at_ns, position_ns, passes = positions[max(bisect_right(positions, due_ns, key=lambda entry: entry[0]) - 1, 0)]
-        return position_ns + max(due_ns - at_ns, 0), passes
+    def _place(self, due_ns: int) -> _Place:
+        """What is played at a time of the time line."""
+        places = list(self._positions)
+        place = places[max(bisect_right(places, due_ns, key=lambda place: place.due_ns) - 1, 0)]
+        return place._replace(position_ns=place.position_ns + max(due_ns - place.due_ns, 0))
 
-    def _notes(self) -> tuple[str, ...]:
+    def _ratio(self, place: _Place) -> float:
+        """How far a pass is: by time where the capture's end is known, else by bytes."""
+        begin_s = self.spec.start_s
+        end_s = begin_s + self.spec.duration_s if self.spec.duration_s else self.overview.duration_s
+        if end_s is not None:
+            return min(max((place.position_ns / 1e9 - begin_s) / max(end_s - begin_s, 1e-9), 0.0), 1.0)
+        return min(place.read_bytes / max(self.path.stat().st_size, 1), 1.0)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of the capture, one sentence each."""
         reader = self._reader
         if reader is None:
             return ()
@@ -231,7 +245,7 @@ class Deck:
             notes.append(f"replayed verbatim and by capture time, because the format is not understood: {', '.join(verbatim)}")
         if self._too_large:
             notes.append(f"{self._too_large} datagrams larger than {self.overview.capacity} bytes were left out")
-        return tuple(f"{self.path.name}: {note}" for note in (*notes, *reader.capture.notes.lines()))
+        return (*notes, *reader.capture.notes.lines())
 
     # -- reading ahead -----------------------------------------------------------------------------------------------------------------
 
@@ -301,8 +315,9 @@ class Deck:
         cues = self._without_too_large(cues)
         data = np.frombuffer(b"".join(cues.payloads), np.uint8)
         stops = np.cumsum([len(payload) for payload in cues.payloads], dtype=np.int64)
-        self._positions.append((int(cues.due_ns[0]) if cues.due_ns.size else 0, cues.position_ns, cues.passes))
-        while len(self._positions) > 2 and self._positions[1][0] < player.words[Word.DUE_NS]:
+        read_bytes = self._reader.capture.read_bytes if self._reader else 0
+        self._positions.append(_Place(int(cues.due_ns[0]) if cues.due_ns.size else 0, cues.position_ns, cues.passes, read_bytes))
+        while len(self._positions) > 2 and self._positions[1].due_ns < player.words[Word.DUE_NS]:
             self._positions.popleft()
         done = 0
         while done < stops.size:

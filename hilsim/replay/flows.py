@@ -109,14 +109,17 @@ class LoopbackSources:
     Receivers tell sensors apart by their address, so each recorded source gets one of its own; every 127.x.y.z is this host's.
     """
 
-    def __init__(self) -> None:
-        self._taken: dict[str, str] = {}
+    def __init__(self, *, taken: tuple[str, ...] = ()) -> None:
+        """``taken`` addresses belong to others."""
+        self._others = {*taken, "127.0.0.1", "127.0.0.0", "127.255.255.255"}
+        self._given: dict[tuple[str, str], str] = {}
 
-    def address(self, recorded: str) -> str:
-        """The address for a recorded source; the same each time."""
-        if recorded not in self._taken:
+    def address(self, owner: str, recorded: str) -> str:
+        """The address for a recorded source of one replay; the same each time."""
+        if (owner, recorded) not in self._given:
             third, fourth = recorded.split(".")[2:]
-            candidates = (f"127.{second}.{third}.{fourth}" for second in range(256))
-            unfit = {*self._taken.values(), "127.0.0.1", "127.0.0.0", "127.255.255.255"}
-            self._taken[recorded] = recorded if recorded.startswith("127.") else next(c for c in candidates if c not in unfit)
-        return self._taken[recorded]
+            unfit = {*self._given.values(), *self._others}
+            candidates = [recorded] if recorded.startswith("127.") else []
+            candidates += [f"127.{second}.{third}.{fourth}" for second in range(256)]
+            self._given[owner, recorded] = next(candidate for candidate in candidates if candidate not in unfit)
+        return self._given[owner, recorded]

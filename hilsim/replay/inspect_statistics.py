@@ -1,5 +1,7 @@
 """Running figures of a flow in bounded memory: a 50 GB capture takes as much as a short one."""
 
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,6 +13,7 @@ _BINS = 40 * _BINS_PER_OCTAVE + 1  # 1 ns to 18 minutes; bin 0 is for intervals 
 _FEWEST_INTERVALS_MISSED = 10
 _SHORTEST_GAP_NS = 50_000_000
 _MILLISECOND_DOUBT_NS = 20_000
+_FEWEST_POINTS = 16
 
 
 class Spread:
@@ -105,12 +108,21 @@ class GapLog:
 
 
 class ClockLine:
-    """Least squares line of the host's time over the sensor's, by updating of means (Chan, Golub and LeVeque 1979)."""
+    """Least squares line of the host's time over the sensor's, by updating of means (Chan, Golub and LeVeque 1979).
+
+    Where the sensor's clock was set or the capture was joined, a new stretch begins: all have one slope and each its own offset.
+    """
 
     def __init__(self) -> None:
+        self._stretches = 0
+        self._points = 0
+        self._pooled = np.zeros(3)  # xx, xy, yy about each stretch's means, of the stretches before this one
+        self._begin()
+
+    def _begin(self) -> None:
         self._count = 0
         self._mean = np.zeros(2)
-        self._moments = np.zeros(3)  # xx, xy, yy about the means
+        self._moments = np.zeros(3)
         self._sensor_ns = 0
         self._host_ns = 0
 
@@ -126,12 +138,32 @@ class ClockLine:
         Args:
             sensor_step_ns: ``int64[n]`` since the packet before, by its stamps.
             host_step_ns: ``int64[n]`` since the packet before, by capture times.
-            is_continuous: ``bool[n]``; False where a clock was set, so that neither time is moved on.
+            is_continuous: ``bool[n]``; False for the first packet of a stretch.
             is_point: ``bool[n]``; the packet is fit to be compared.
         """
-        sensor = self._sensor_ns + np.cumsum(np.where(is_continuous, sensor_step_ns, 0))
-        host = self._host_ns + np.cumsum(np.where(is_continuous, host_step_ns, 0))
-        self._sensor_ns, self._host_ns = int(sensor[-1]), int(host[-1])
+        borders = [0, *np.flatnonzero(~is_continuous).tolist(), len(is_continuous)]
+        last = len(borders) - 2
+        for number, (start, stop) in enumerate(pairwise(borders)):
+            if 0 < number < last and stop - start < _FEWEST_POINTS:
+                continue
+            if number:
+                self._pool()
+            rows = slice(start, stop)
+            self._extend(np.where(is_continuous, sensor_step_ns, 0)[rows], np.where(is_continuous, host_step_ns, 0)[rows], is_point[rows])
+
+    def _pool(self) -> None:
+        """End the stretch."""
+        if self._count:
+            self._stretches += 1
+            self._points += self._count
+            self._pooled += self._moments
+        self._begin()
+
+    def _extend(self, sensor_step_ns: npt.NDArray[np.int64], host_step_ns: npt.NDArray[np.int64], is_point: npt.NDArray[np.bool_]) -> None:
+        sensor = self._sensor_ns + np.cumsum(sensor_step_ns)
+        host = self._host_ns + np.cumsum(host_step_ns)
+        if len(sensor):
+            self._sensor_ns, self._host_ns = int(sensor[-1]), int(host[-1])
         chosen = np.flatnonzero(is_point)
         if not len(chosen):
             return
@@ -147,9 +179,10 @@ class ClockLine:
 
     def drift_ppm(self) -> tuple[float, float]:
         """How much slower the sensor's clock runs than the host's, and the standard error of that; NaN for fewer than 16 packets."""
-        spread, product, square = self._moments
-        if self._count < 16 or not spread:
+        spread, product, square = self._pooled + self._moments
+        free = self._points + self._count - self._stretches - 2
+        if free < _FEWEST_POINTS - 2 or not spread:
             return float("nan"), float("nan")
         slope = product / spread
-        residual = max(0.0, square - slope * product) / (self._count - 2)
+        residual = max(0.0, square - slope * product) / free
         return 1e6 * float(slope), 1e6 * float(np.sqrt(residual / spread))

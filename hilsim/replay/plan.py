@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
 from hilsim.packets.recognise import PacketKind, recognise
@@ -17,6 +18,9 @@ _PROBED = 4096
 _ENDS_NS = 2_500_000_000
 _MOST_FLOWS_NAMED = 8
 _SMALL_BYTES = 2048
+_LAST_NS = 1 << 62
+SMALL_FILE_BYTES = 128 << 20
+"""What is read through in a moment, wherever in it something is sought."""
 LARGEST_BYTES = 65_507
 
 
@@ -27,14 +31,18 @@ class Overview:
     Attributes:
         first_ns: Host stamp of its first datagram.
         kinds: Of the flows that are replayed: how many packets of which kind.
+        firsts: Their first datagrams.
         rate_hz: Their mean rates.
         capacity: Bytes that the largest payload may have.
+        duration_s: Capture time from its first datagram to its last; None where finding out would take long.
     """
 
     first_ns: int
     kinds: dict[RecordedFlow, Counter[PacketKind]]
+    firsts: dict[RecordedFlow, CapturedDatagram]
     rate_hz: dict[RecordedFlow, float]
     capacity: int
+    duration_s: float | None
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -64,7 +72,7 @@ def look_over(path: Path, spec: ReplaySpec) -> Overview:
     found: dict[RecordedFlow, Counter[PacketKind]] = {}
     seen: Counter[RecordedFlow] = Counter()
     last_ns: dict[RecordedFlow, int] = {}
-    start_ns: dict[RecordedFlow, int] = {}
+    firsts: dict[RecordedFlow, CapturedDatagram] = {}
     largest = 0
     for number, datagram in enumerate(capture.datagrams()):
         first_ns = datagram.host_stamp_ns if first_ns < 0 else first_ns
@@ -72,7 +80,7 @@ def look_over(path: Path, spec: ReplaySpec) -> Overview:
         seen[flow] += 1
         if find_rule(spec.flow, flow) is not None:
             found.setdefault(flow, Counter())[recognise(datagram.payload)] += 1
-            start_ns.setdefault(flow, datagram.host_stamp_ns)
+            firsts.setdefault(flow, datagram)
             last_ns[flow] = datagram.host_stamp_ns
             largest = max(largest, len(datagram.payload))
         if number >= _PROBED and found:
@@ -83,8 +91,17 @@ def look_over(path: Path, spec: ReplaySpec) -> Overview:
         held = ", ".join(f"{flow} ({count})" for flow, count in seen.most_common(_MOST_FLOWS_NAMED))
         rules = ", ".join(f'"{rule.match}"' for rule in spec.flow)
         raise CaptureError(f"{path}: a flow must match {rules}, got none; the capture holds {held}" + (" …" if len(seen) > _MOST_FLOWS_NAMED else ""))
-    rates = {flow: _rate_hz(kinds.total(), last_ns[flow] - start_ns[flow]) for flow, kinds in found.items()}
-    return Overview(first_ns=first_ns, kinds=found, rate_hz=rates, capacity=_SMALL_BYTES if largest <= _SMALL_BYTES else LARGEST_BYTES)
+    rates = {flow: _rate_hz(kinds.total(), last_ns[flow] - firsts[flow].host_stamp_ns) for flow, kinds in found.items()}
+    capacity = _SMALL_BYTES if largest <= _SMALL_BYTES else LARGEST_BYTES
+    return Overview(first_ns=first_ns, kinds=found, firsts=firsts, rate_hz=rates, capacity=capacity, duration_s=_duration_s(path, first_ns))
+
+
+def _duration_s(path: Path, first_ns: int) -> float | None:
+    if path.stat().st_size > SMALL_FILE_BYTES:
+        return None
+    capture = CaptureFile(path)
+    last_ns = max((datagram.host_stamp_ns for datagram in capture.datagrams(capture.seek_point_before(_LAST_NS))), default=first_ns)
+    return max(last_ns - first_ns, 0) / 1e9
 
 
 def _rate_hz(count: int, span_ns: int) -> float:
@@ -99,7 +116,7 @@ def plan_cut(path: Path, spec: ReplaySpec, first_ns: int, master: str, kind: Pac
     """
     capture = CaptureFile(path)
     begin_ns = first_ns + round(spec.start_s * 1e9)
-    stop_ns = begin_ns + round(spec.duration_s * 1e9) if spec.duration_s else 1 << 62
+    stop_ns = begin_ns + round(spec.duration_s * 1e9) if spec.duration_s else _LAST_NS
     first = _candidates(capture, spec, master, kind, begin_ns, min(begin_ns + _ENDS_NS, stop_ns))
     tail = capture.seek_point_before(stop_ns)
     tail = capture.seek_point_before(min(tail.host_stamp_ns, stop_ns) - _ENDS_NS)

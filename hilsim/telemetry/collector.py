@@ -11,7 +11,7 @@ from prometheus_client.utils import floatToGoString
 
 import hilsim
 from hilsim.telemetry import metrics as m
-from hilsim.telemetry.readings import FlowReading, HistogramReading, MetricsSource, Reading, RecordingReading, SensorReading
+from hilsim.telemetry.readings import FlowReading, HistogramReading, MetricsSource, Reading, RecordingReading, ReplayReading, SensorReading
 
 _LE = {metric: (*map(floatToGoString, metric.bounds_s), "+Inf") for metric in m.METRICS if metric.kind == "histogram"}
 
@@ -36,6 +36,7 @@ class HilsimCollector(Collector):
         yield from _flow_families(reading.flows)
         yield from _sensor_families(reading.sensors)
         yield from _recording_families(reading.recording)
+        yield from _replay_families(reading.replays)
         yield from _daemon_families(reading)
 
 
@@ -80,6 +81,17 @@ def _recording_families(recording: RecordingReading | None) -> Iterator[Family]:
     yield _plain(m.RECORDING, [((), float(recording.running) if recording else None)])
     yield _plain(m.RECORDED, [((), recording.recorded_packets if recording else None)])
     yield _plain(m.UNRECORDED, [((), recording.unrecorded_packets if recording else None)])
+
+
+def _replay_families(replays: tuple[ReplayReading, ...]) -> Iterator[Family]:
+    keys = [(replay.replay,) for replay in replays]
+    yield _plain(m.REPLAY_POSITION, zip(keys, [replay.position_s for replay in replays], strict=True))
+    yield _plain(m.REPLAY_PASSES, zip(keys, [replay.passes for replay in replays], strict=True))
+    yield _plain(m.REPLAY_PLAYED, zip(keys, [replay.played_packets for replay in replays], strict=True))
+    yield _plain(m.REPLAY_LATE, zip(keys, [replay.late_packets for replay in replays], strict=True))
+    yield _plain(m.REPLAY_LOOKAHEAD, zip(keys, [replay.waiting_packets for replay in replays], strict=True))
+    yield _plain(m.REPLAY_STARVATIONS, zip(keys, [replay.starvations for replay in replays], strict=True))
+    yield _plain(m.REPLAY_PAUSED, zip(keys, [float(replay.is_paused) for replay in replays], strict=True))
 
 
 def _daemon_families(reading: Reading) -> Iterator[Family]:

@@ -10,7 +10,7 @@ from typing import Literal
 from hilsim.errors import require
 from hilsim.transmit.scheduling import SchedulingMode
 
-UNITS = ("seconds", "bytes", "packets", "errors", "hertz")
+UNITS = ("seconds", "bytes", "packets", "errors", "hertz", "passes", "starvations")
 """Base units a name may end with; states (``STATE`` kind) and ``_info`` carry none."""
 
 TIMING_BOUNDS_S = (10e-6, 20e-6, 30e-6, 50e-6, 75e-6, 100e-6, 150e-6, 200e-6, 300e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3)
@@ -136,6 +136,22 @@ ROTATION_RATE = Metric(name="hilsim_rotation_rate_hertz", kind="gauge", labels=(
 SENSOR_INFO = Metric(
     name="hilsim_sensor_info", kind="info", labels=("sensor", "model", "return_mode"), help="What each sensor stands in for, and how it reports"
 )
+_REPLAY = ("replay",)
+REPLAY_POSITION = Metric(
+    name="hilsim_replay_position_seconds", kind="gauge", labels=_REPLAY, help="Capture time of what is played, from the capture's first packet"
+)
+REPLAY_PASSES = Metric(name="hilsim_replay_passes_total", kind="counter", labels=_REPLAY, help="Passes through the capture completed")
+REPLAY_PLAYED = Metric(
+    name="hilsim_replay_played_packets_total", kind="counter", labels=_REPLAY, help="Datagrams of the capture handed on to be sent"
+)
+REPLAY_LATE = Metric(
+    name="hilsim_replay_late_packets_total", kind="counter", labels=_REPLAY, help="Datagrams of the capture read too late to be sent in time"
+)
+REPLAY_LOOKAHEAD = Metric(name="hilsim_replay_lookahead_packets", kind="gauge", labels=_REPLAY, help="Datagrams of the capture read ahead")
+REPLAY_STARVATIONS = Metric(
+    name="hilsim_replay_starvations_total", kind="counter", labels=_REPLAY, help="How often nothing was read ahead when it was needed"
+)
+REPLAY_PAUSED = Metric(name="hilsim_replay_paused", kind="state", labels=_REPLAY, help="1 while the replay is held back")
 SCHEDULING_MODE = Metric(
     name="hilsim_scheduling_mode",
     kind="state",
@@ -182,6 +198,13 @@ METRICS: tuple[Metric, ...] = (
     DEVICE_CLOCK_OFFSET,
     ROTATION_RATE,
     SENSOR_INFO,
+    REPLAY_POSITION,
+    REPLAY_PASSES,
+    REPLAY_PLAYED,
+    REPLAY_LATE,
+    REPLAY_LOOKAHEAD,
+    REPLAY_STARVATIONS,
+    REPLAY_PAUSED,
     SCHEDULING_MODE,
     LOOP_TURN_AGE,
     MEMORY_LOCKED,

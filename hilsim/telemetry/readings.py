@@ -104,12 +104,42 @@ class RecordingReading:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReplayReading:
+    """One capture that is replayed.
+
+    Attributes:
+        replay: Its name in the rig.
+        position_s: Capture time of what is played now, from the capture's first packet.
+        passes: Completed.
+        played_packets: Handed on to be sent.
+        waiting_packets: Read ahead.
+        starvations: How often nothing was read ahead when it was needed.
+        late_packets: Read too late to be sent in time.
+        is_paused: Held back.
+        has_ended: Everything was played.
+        ratio: How far this pass is, 0 to 1.
+    """
+
+    replay: str
+    position_s: float
+    passes: int
+    played_packets: int
+    waiting_packets: int
+    starvations: int
+    late_packets: int
+    is_paused: bool
+    has_ended: bool
+    ratio: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reading:
     """The daemon at one instant.
 
     Attributes:
         flows: Every flow of the rig.
         sensors: Every sensor of the rig.
+        replays: Every capture that the rig replays.
         scheduling: Mode actually obtained, by thread: ``{"transmit": "fifo"}``.
         loop_turn_age_s: Time since the sending loop's last turn; None before its first.
         memory_locked: Whether pages of the packet path cannot be swapped out.
@@ -119,6 +149,7 @@ class Reading:
 
     flows: tuple[FlowReading, ...] = ()
     sensors: tuple[SensorReading, ...] = ()
+    replays: tuple[ReplayReading, ...] = ()
     scheduling: Mapping[str, str] = field(default_factory=dict)
     loop_turn_age_s: float | None = None
     memory_locked: bool = False

@@ -74,7 +74,7 @@ def test_network_rules_name_their_key(tmp_path, network, fault):
 
 
 def test_two_sensors_of_one_name_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match="sensor names must differ, got lidar more than once"):
+    with pytest.raises(ConfigError, match="names of sensors and replays must differ, got lidar more than once"):
         load_rig(write_rig(tmp_path, ROOM + '[[sensor]]\nname = "lidar"\n'))
 
 

@@ -1,0 +1,50 @@
+"""Single keys on the terminal, for a replay: pause, seek, stop."""
+
+import asyncio
+import os
+import signal
+import sys
+import termios
+import tty
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hilsim.daemon.station import Station
+
+_STEP_S = 5.0
+_LEFT, _RIGHT = b"\x1b[D", b"\x1b[C"
+
+
+class Keys:
+    """Reads keys while the event loop runs, and gives the terminal back as it was."""
+
+    def __init__(self) -> None:
+        self._former: list[Any] | None = None
+
+    def listen(self, station: "Station") -> bool:
+        """Obey keys from now on; False where standard input is no terminal or belongs to another program."""
+        if not sys.stdin.isatty() or os.getpgrp() != os.tcgetpgrp(sys.stdin.fileno()):
+            return False
+        self._former = termios.tcgetattr(sys.stdin.fileno())
+        tty.setcbreak(sys.stdin.fileno())
+        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._read, station)
+        return True
+
+    def close(self) -> None:
+        """Give the terminal back."""
+        if self._former is not None:
+            termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, self._former)
+            self._former = None
+
+    def _read(self, station: "Station") -> None:
+        pressed = os.read(sys.stdin.fileno(), 64)
+        decks = station.replays.choose("")
+        if pressed == b" ":
+            paused = not all(deck.state().is_paused for deck in decks)
+            for deck in decks:
+                deck.pause(paused=paused)
+        elif pressed in {_LEFT, _RIGHT}:
+            for deck in decks:
+                deck.seek(max(deck.state().position_s + (_STEP_S if pressed == _RIGHT else -_STEP_S), 0.0))
+        elif pressed in {b"q", b"\x04"}:
+            os.kill(os.getpid(), signal.SIGTERM)

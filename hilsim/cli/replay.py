@@ -1,0 +1,245 @@
+"""``hilsim replay``: captures to hardware."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hilsim.cli.keys import Keys
+from hilsim.cli.screen import Screen
+from hilsim.config.rig import ControlSpec, RecordSpec, Rig, RigSpec
+from hilsim.errors import CaptureError, ConfigError, TransmitError
+from hilsim.replay.flows import FlowRule
+from hilsim.replay.specs import ReplaySpec
+from hilsim.telemetry.logs import configure_logging
+from hilsim.telemetry.specs import MetricsServerSpec
+from hilsim.transmit.specs import TransmitSpec
+from hilsim.transmit.statistics import Counter, quantile_ns
+
+if TYPE_CHECKING:
+    from hilsim.daemon.station import Station
+
+
+@click.command()
+@click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--to", metavar="HOST[:PORT]", default="127.0.0.1", show_default=True, help="Where packets go; `recorded`: where they went.")
+@click.option(
+    "--from",
+    "source",
+    metavar="ADDRESS",
+    default="auto",
+    help="Address they leave from, `recorded`, or `auto` (default): towards loopback 127.0.C.D for a recorded A.B.C.D, else the recorded one.",
+)
+@click.option(
+    "--flow",
+    "flows",
+    metavar="MATCH[=SEND]",
+    multiple=True,
+    help="Replay flows that match SOURCE>DESTINATION (each ADDRESS:PORT, any part may be left out) and send them so; may be given several times.",
+)
+@click.option("--source-ports", type=click.Choice(["auto", "recorded", "any"]), default="auto", help="auto: any towards loopback, else the recorded.")
+@click.option("--broadcast", is_flag=True, help="Allow a broadcast destination: every host on the network gets the packets.")
+@click.option("--interface", default="", help="Network interface to send through.")
+@click.option("--frames", is_flag=True, help="Send whole Ethernet frames with the recorded addresses and headers (needs --interface, CAP_NET_RAW).")
+@click.option("--destination-mac", default="", help="For frames to one host.")
+@click.option(
+    "--pace",
+    type=click.Choice(["device", "capture", "nominal"]),
+    default="device",
+    show_default=True,
+    help="Timed by the sensor's own stamps (free of the capturing host's jitter), by the capture's times, or at the model's constant rate.",
+)
+@click.option("--rate-hz", type=click.FloatRange(0.0), default=0.0, help="Rate of packets of unknown kinds, for --pace nominal.")
+@click.option("--interval-scale", type=float, default=1.0, show_default=True, help="Stretches the time between packets; 0.5 is twice as fast.")
+@click.option("--start-s", type=float, default=0.0, help="Where in the capture to begin.")
+@click.option("--duration-s", type=float, default=None, help="How much of the capture to replay.")
+@click.option("--end-s", type=float, default=None, help="Where in the capture to end.")
+@click.option("--offset-s", "offsets", type=float, multiple=True, help="When a capture begins; once for each capture, in their order.")
+@click.option(
+    "--retime",
+    type=click.Choice(["utc", "device", "none"]),
+    default="utc",
+    show_default=True,
+    help="Stamps, NMEA sentences and sequence numbers become now (utc), the time since the start (device), or stay as recorded.",
+)
+@click.option("--clock-offset-s", type=float, default=0.0, help="What stamps show at the start with --retime device.")
+@click.option(
+    "--loop",
+    type=click.Choice(["none", "plain", "seamless"]),
+    default="none",
+    show_default=True,
+    help="seamless: cut where the head points the same way, so that receivers see one continuous stream.",
+)
+@click.option("--loops", type=click.IntRange(0), default=0, help="How many passes when looping; 0 (default): until stopped.")
+@click.option("--loop-sensor", default="", metavar="ADDRESS", help="Recorded address of the sensor for which the seam is cut.")
+@click.option("--scheduling", type=click.Choice(["auto", "fifo", "slice", "plain"]), default="auto", show_default=True)
+@click.option("--late-policy", type=click.Choice(["skip", "send", "stop"]), default="skip", show_default=True, help="For packets 10 ms late.")
+@click.option("--metrics", default="none", metavar="ADDRESS:PORT", show_default=True, help="Serve Prometheus metrics there.")
+@click.option("--control", type=click.Path(path_type=Path), default=None, help="Unix socket at which `hilsim control` can pause, resume and seek.")
+@click.option("--record", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write what is sent to this PCAP file.")
+@click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON at the end.")
+def replay(captures: tuple[Path, ...], **options: Any) -> None:
+    """Send what CAPTUREs hold (PCAP, PCAPNG; plain, gzip, zstd) as the sensors did, with stamps that are now; several play on one clock.
+
+    On a terminal: space pauses, left and right seek by 5 s, q stops.
+    """
+    from hilsim.daemon.service import Console, MadeRig, serve  # noqa: PLC0415 - imports kernels
+
+    rig = Rig(path=Path.cwd() / "replay", spec=_rig_spec(captures, options), lidars=())
+    person = sys.stderr.isatty()
+    configure_logging("error" if person else "info")
+    screen, keys = Screen(captures[0].name if len(captures) == 1 else f"{len(captures)} captures"), Keys()
+    summary: dict[str, Any] = {}
+
+    def started(station: "Station", metrics: str) -> None:
+        if keys.listen(station):
+            screen.hint("keys     space pauses, left and right seek by 5 s, q stops")
+        if person:
+            screen.started(station, metrics)
+
+    def ended(station: "Station") -> None:
+        if person:
+            screen.status(station.reading())
+        summary.update(_summary(station))
+
+    console = Console(step=screen.step, started=started, status=screen.status, ended=ended) if person else Console(started=started, ended=ended)
+    try:
+        asyncio.run(serve(MadeRig(rig=rig), console, until_played=options["loop"] == "none" or options["loops"] > 0))
+    finally:
+        keys.close()
+        screen.close()
+    if options["as_json"]:
+        click.echo(json.dumps(summary))
+    faults = summary.get("faults", [])
+    if faults:
+        raise CaptureError("\n".join(faults))
+    refused = sum(sum(flow["send_errors"].values()) for flow in summary.get("flows", []))
+    if refused:
+        raise TransmitError(f"every packet must be taken by the kernel, got {refused} refused; is the destination reachable (ip route get ADDRESS)?")
+
+
+def _rig_spec(captures: tuple[Path, ...], options: dict[str, Any]) -> RigSpec:
+    """The rig that the options describe.
+
+    Raises:
+        ConfigError: they are not sound.
+    """
+    host, port = _to(options["to"])
+    begin_s, end_s, duration_s = options["start_s"], options["end_s"], options["duration_s"]
+    if end_s is not None and duration_s is not None:
+        raise click.UsageError("give either --duration-s or --end-s")
+    if end_s is not None and end_s <= begin_s:
+        raise click.UsageError(f"--end-s must be after --start-s, got {end_s:g} and {begin_s:g}")
+    offsets = options["offsets"] or (0.0,) * len(captures)
+    if len(offsets) != len(captures):
+        raise click.UsageError(f"--offset-s must be given once for each of the {len(captures)} captures, got {len(offsets)}")
+    try:
+        common = {
+            "flow": tuple(_rule(text) for text in options["flows"]),
+            "source": options["source"],
+            "source_ports": options["source_ports"],
+            "destination": host,
+            "destination_port": port,
+            "broadcast": options["broadcast"],
+            "mode": "ethernet" if options["frames"] else "udp",
+            "interface": options["interface"],
+            "destination_mac": options["destination_mac"],
+            "duration_s": duration_s if duration_s is not None else (end_s - begin_s if end_s is not None else 0.0),
+        }
+        common |= {
+            key: options[key] for key in ("pace", "rate_hz", "interval_scale", "start_s", "retime", "clock_offset_s", "loop", "loops", "loop_sensor")
+        }
+        replays = tuple(
+            ReplaySpec(name=name, file=str(path.absolute()), offset_s=offset_s, **common)
+            for name, path, offset_s in zip(_names(captures), captures, offsets, strict=True)
+        )
+        return RigSpec(
+            name="replay",
+            replay=replays,
+            transmit=TransmitSpec(scheduling=options["scheduling"], late_policy=options["late_policy"]),
+            metrics=_metrics(options["metrics"]),
+            control=ControlSpec(socket=str(options["control"].absolute()) if options["control"] else ""),
+            record=RecordSpec(file=str(options["record"].absolute()) if options["record"] else ""),
+        )
+    except ValueError as error:
+        raise ConfigError("\n".join(str(error).split("; "))) from error
+
+
+def _to(text: str) -> tuple[str, int]:
+    host, _, port = text.partition(":")
+    if port and not port.isdigit():
+        raise click.UsageError(f"--to must be HOST or HOST:PORT, got {text}")
+    return host, int(port or 0)
+
+
+def _metrics(text: str) -> MetricsServerSpec:
+    if text == "none":
+        return MetricsServerSpec(enabled=False)
+    address, _, port = text.rpartition(":")
+    if not port.isdigit():
+        raise click.UsageError(f"--metrics must be ADDRESS:PORT, got {text}")
+    return MetricsServerSpec(address=address or "127.0.0.1", port=int(port))
+
+
+def _rule(text: str) -> FlowRule:
+    match, _, send = text.partition("=")
+    return FlowRule(match=match, send=send)
+
+
+def _names(captures: tuple[Path, ...]) -> list[str]:
+    """A name for each capture: its file's, as far as a name may be; numbered where two are the same."""
+    names: list[str] = []
+    for path in captures:
+        stem = path.name
+        for suffix in (".gz", ".zst", ".pcapng", ".pcap", ".cap"):
+            stem = stem.removesuffix(suffix)
+        plain = "".join(character if character.isalnum() or character in "-_." else "-" for character in stem) or "capture"
+        plain = plain if any(character.isalnum() for character in plain) else "capture"
+        names.append(plain if plain not in names else f"{plain}-{len(names) + 1}")
+    return names
+
+
+def _summary(station: "Station") -> dict[str, Any]:
+    """What was done, for programs."""
+    reading, transmitter = station.reading(), station.transmitter
+    rows = {spec.name: row for row, spec in transmitter.flows.items()}
+    flows = []
+    for flow in reading.flows:
+        row = rows[f"{flow.sensor}/{flow.flow}"]
+        lateness = transmitter.statistics.lateness[row]
+        flows.append(
+            {
+                "sensor": flow.sensor,
+                "flow": flow.flow,
+                "sent_packets": flow.sent_packets,
+                "sent_bytes": flow.sent_bytes,
+                "late_packets": flow.late_packets,
+                "dropped_packets": flow.dropped_packets,
+                "underrun_packets": flow.underrun_packets,
+                "send_errors": dict(flow.send_errors),
+                "lateness_p50_us": _us(quantile_ns(lateness, 0.5)),
+                "lateness_p99_us": _us(quantile_ns(lateness, 0.99)),
+                "lateness_max_us": _us(int(transmitter.statistics.counters[row, Counter.LATENESS_MAX_NS])),
+            }
+        )
+    replays = [
+        {
+            "replay": replay.replay,
+            "position_s": replay.position_s,
+            "passes": replay.passes + int(replay.has_ended),
+            "played_packets": replay.played_packets,
+            "starvations": replay.starvations,
+            "late_packets": replay.late_packets,
+            "has_ended": replay.has_ended,
+            "notes": [note for name, note in station.replays.notes if name == replay.replay],
+        }
+        for replay in reading.replays
+    ]
+    return {"replays": replays, "flows": flows, "scheduling": dict(reading.scheduling), "faults": list(station.replays.faults())}
+
+
+def _us(duration_ns: int | None) -> float | None:
+    return None if duration_ns is None else duration_ns / 1000

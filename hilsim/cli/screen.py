@@ -1,0 +1,139 @@
+"""What a person sees of a running daemon: where everything is, then one live line, on standard error."""
+
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hilsim.telemetry.metrics import LATENESS
+from hilsim.telemetry.readings import FlowReading, HistogramReading, Reading, ReplayReading
+from hilsim.transmit.specs import FrameSocketSpec, SocketSpec
+
+if TYPE_CHECKING:
+    from hilsim.daemon.station import Station
+
+_MOST_BARS = 2
+_BAR_WIDTH = 20
+
+
+class Screen:
+    """What a person sees on the terminal, on standard error."""
+
+    def __init__(self, name: str) -> None:
+        """For what is called ``name``."""
+        self._name = name
+        self._line_open = False
+        self._hint = ""
+        self._sent_before: tuple[float, int] | None = None
+
+    def step(self, text: str) -> None:
+        """One step of starting, on one line that is written over."""
+        self._over(f"{self._name}: {text} ...")
+
+    def started(self, station: "Station", metrics: str) -> None:
+        """Where everything is."""
+        self._over("")
+        rig = station.rig
+        for sensor, lidar in zip(rig.spec.sensor, rig.lidars, strict=True):
+            network = sensor.network
+            _titled(
+                sensor.name,
+                f"{lidar.spec.model} at {lidar.rotation_rate_rpm} rpm, from {network.source}"
+                f" to {network.destination}:{network.data_port} (data) and :{network.position_port} (position)",
+            )
+        for name, recorded, flow in station.replays.routes:
+            _titled(name, f"{flow.name.rpartition('/')[2]:9} {recorded.source}:{recorded.source_port} {_arrow(flow.socket)}")
+        for name, note in station.replays.notes:
+            click.secho(f"note     {name}: {note}", fg="yellow", err=True)
+        if metrics:
+            click.echo(f"metrics  {metrics}", err=True)
+        if rig.spec.sensor:
+            first = rig.spec.sensor[0].network
+            click.echo(f"see it   {command()} picture --listen {first.destination}:{first.data_port} -o scan.png   (Ctrl-C here stops)", err=True)
+        if self._hint:
+            click.echo(self._hint, err=True)
+        click.echo(err=True)
+
+    def hint(self, text: str) -> None:
+        """A line to show when everything has started."""
+        self._hint = text
+
+    def status(self, reading: Reading) -> None:
+        """The live line."""
+        points = [flow for flow in reading.flows if flow.flow in {"data", "points"}] or list(reading.flows)
+        sent = sum(flow.sent_packets for flow in reading.flows)
+        dropped = sum(flow.dropped_packets for flow in reading.flows) + sum(sensor.feeder_skipped_packets for sensor in reading.sensors)
+        errors = sum(sum(flow.send_errors.values()) for flow in reading.flows)
+        parts = [
+            *(_progress(replay) for replay in reading.replays[:_MOST_BARS]),
+            f"{sent:,} packets",
+            self._rate(sent),
+            f"lateness {_quantiles(points)}",
+            f"dropped {dropped}",
+            f"refused {errors}",
+            reading.scheduling.get("transmit", ""),
+        ]
+        text = "  ".join(part for part in parts if part)
+        self._over(text + ("  " + click.style("; ".join(reading.faults), fg="red") if reading.faults else ""))
+
+    def _rate(self, sent: int) -> str:
+        now_s = time.monotonic()
+        before, self._sent_before = self._sent_before, (now_s, sent)
+        return f"{(sent - before[1]) / (now_s - before[0]):,.0f}/s" if before and now_s > before[0] else ""
+
+    def close(self) -> None:
+        """Leave the last line standing."""
+        if self._line_open:
+            click.echo(err=True)
+
+    def _over(self, text: str) -> None:
+        click.echo(f"\r\x1b[K{text}", err=True, nl=False)
+        self._line_open = bool(text)
+
+
+def _titled(title: str, text: str) -> None:
+    click.secho(title, bold=True, err=True, nl=False)
+    click.echo(f"  {text}", err=True)
+
+
+def _arrow(socket: SocketSpec | FrameSocketSpec) -> str:
+    if isinstance(socket, FrameSocketSpec):
+        return f"-> frames through {socket.interface}"
+    return f"-> {socket.destination}:{socket.destination_port} from {socket.source}" + (f":{socket.source_port}" if socket.source_port else "")
+
+
+def _progress(replay: ReplayReading) -> str:
+    done = round(replay.ratio * _BAR_WIDTH)
+    state = "paused" if replay.is_paused else "ended" if replay.has_ended else f"{replay.position_s:.1f} s"
+    loop = f" pass {replay.passes + 1}" if replay.passes else ""
+    return f"{replay.replay} [{'#' * done}{'.' * (_BAR_WIDTH - done)}] {state}{loop}"
+
+
+def command() -> str:
+    """How to call hilsim from here: by its name where that finds this installation, else by its path."""
+    found = shutil.which("hilsim")
+    here = Path(sys.argv[0])
+    if found is None or not here.exists() or not Path(found).samefile(here):
+        return str(here)
+    return "hilsim"
+
+
+def _quantiles(flows: list[FlowReading]) -> str:
+    if not flows:
+        return "-"
+    summed = [sum(counts) for counts in zip(*(flow.lateness.cumulative for flow in flows), strict=True)]
+    merged = HistogramReading(cumulative=tuple(summed), sum_s=0.0)
+    return ", ".join(f"{name} {_quantile(merged, LATENESS.bounds_s, share)}" for name, share in (("p50", 0.5), ("p99", 0.99)))
+
+
+def _quantile(reading: HistogramReading, bounds_s: tuple[float, ...], share: float) -> str:
+    total = reading.cumulative[-1]
+    if total == 0:
+        return "-"
+    for count, bound_s in zip(reading.cumulative, bounds_s, strict=False):
+        if count >= share * total:
+            return f"< {bound_s * 1e6:.0f} us"
+    return f"> {bounds_s[-1] * 1e6:.0f} us"

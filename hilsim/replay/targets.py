@@ -1,0 +1,94 @@
+"""From where to where a recorded flow is sent, and with which headers."""
+
+from ipaddress import IPv4Address
+
+from hilsim.capture.datagram import CapturedDatagram
+from hilsim.errors import ConfigError
+from hilsim.packets.ethernet import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, Framing, LinkStyle, framing, mac_of
+from hilsim.packets.recognise import PacketKind
+from hilsim.replay.flows import Endpoints, LoopbackSources, RecordedFlow, find_rule, parse_endpoints
+from hilsim.replay.specs import ReplaySpec
+from hilsim.transmit.specs import FrameSocketSpec, SocketSpec
+
+_HEADERS = 28  # bytes of IPv4 and UDP headers
+_IPV4_WITHOUT_OPTIONS = 0x45
+_UNKNOWN_MAC = "60:76:88:00:00:01"
+_PLAIN_STYLE = LinkStyle(ttl=64, dont_fragment=False, counting_identification=True, udp_checksum=True)
+_STYLES = {PacketKind.VELODYNE_DATA: VELODYNE_DATA_STYLE, PacketKind.VELODYNE_POSITION: VELODYNE_POSITION_STYLE}
+
+
+def find_target(spec: ReplaySpec, flow: RecordedFlow, kind: PacketKind, sources: LoopbackSources) -> RecordedFlow:
+    """From where to where a recorded flow is sent.
+
+    Raises:
+        ConfigError: it would be a broadcast that nobody asked for.
+    """
+    rule = find_rule(spec.flow, flow)
+    wanted = parse_endpoints(rule.send) if rule else Endpoints()
+    destination = wanted.destination or (flow.destination if spec.destination == "recorded" else spec.destination)
+    set_port = spec.destination_port if kind is not PacketKind.VELODYNE_POSITION else 0
+    if destination == "255.255.255.255" and not spec.broadcast:
+        raise ConfigError(
+            f"replay {spec.name}: broadcast must be true to send {flow} to 255.255.255.255 as it was recorded: every host on the network gets it"
+        )
+    is_local = IPv4Address(destination).is_loopback
+    if spec.source == "auto" and is_local:
+        source = sources.address(spec.name, flow.source)
+    else:
+        source = flow.source if spec.source in {"auto", "recorded"} else spec.source
+    return RecordedFlow(
+        wanted.source or source,
+        wanted.source_port or flow.source_port,
+        destination,
+        wanted.destination_port or set_port or flow.destination_port,
+    )
+
+
+def link_style(first: CapturedDatagram, kind: PacketKind) -> LinkStyle:
+    """How a flow's recorded packets fill their headers; as their kind's sensor does, where the capture does not show the sensor's own headers."""
+    link = first.link
+    if link is None or len(link) < _HEADERS or link[-_HEADERS] != _IPV4_WITHOUT_OPTIONS or first.source.startswith("127."):
+        return _STYLES.get(kind, _PLAIN_STYLE)
+    ip = link[-_HEADERS:]
+    return LinkStyle(
+        ttl=max(ip[8], 1), dont_fragment=bool(ip[6] & 0x40), counting_identification=ip[4:6] != b"\0\0", udp_checksum=link[-2:] != b"\0\0"
+    )
+
+
+def link_framing(spec: ReplaySpec, target: RecordedFlow, first: CapturedDatagram, kind: PacketKind) -> Framing:
+    """Whole frames of a flow with headers like the recorded ones of its first datagram."""
+    recorded = first.link if first.is_ethernet else None
+    return framing(
+        link_style(first, kind),
+        source_mac=recorded[6:12].hex(":") if recorded else _UNKNOWN_MAC,
+        destination_mac=spec.destination_mac or mac_of(target.destination, broadcast=spec.broadcast),
+        source=target.source,
+        destination=target.destination,
+        source_port=target.source_port,
+        destination_port=target.destination_port,
+    )
+
+
+def flow_socket(spec: ReplaySpec, target: RecordedFlow, style: LinkStyle) -> SocketSpec | FrameSocketSpec:
+    """How a flow is sent.
+
+    Raises:
+        ConfigError: its settings do not go together.
+    """
+    if spec.mode == "ethernet":
+        return FrameSocketSpec(interface=spec.interface)
+    free_port = spec.source_ports == "any" or (spec.source_ports == "auto" and IPv4Address(target.destination).is_loopback)
+    try:
+        return SocketSpec(
+            source=target.source,
+            source_port=0 if free_port else target.source_port,
+            destination=target.destination,
+            destination_port=target.destination_port,
+            broadcast=spec.broadcast,
+            interface=spec.interface,
+            ttl=style.ttl,
+            dont_fragment=style.dont_fragment,
+            udp_checksum=style.udp_checksum,
+        )
+    except ValueError as error:
+        raise ConfigError(f"replay {spec.name}, {target}: {error}") from error
