@@ -13,7 +13,7 @@ from hilsim.packets.recognise import PacketKind
 from hilsim.replay.inspect import Inspector, inspect
 from hilsim.replay.inspect_result import StdvPoints, VelodyneData, VelodynePosition
 from hilsim.replay.inspect_statistics import ClockLine, Spread
-from tests.unit.conformance.streams import vlp16
+from tests.unit.conformance.streams import position_packets, vlp16
 
 FIELDS = ("host_stamp_ns", "source", "source_port", "destination", "destination_port", "payload", "link", "is_ethernet", "frame")
 START_NS = 1_700_000_000_000_000_000
@@ -276,9 +276,9 @@ def stdv_flow(payloads, interval_us=400):
 
 
 def test_stdv_points_and_frames_are_counted_across_blocks():
-    flow = stdv_flow([stdv(k, parity=k // 50 % 2, stamp_us=400 * k) for k in range(1500)])
+    flow = stdv_flow([stdv(k, parity=k // 64 % 2, stamp_us=400 * k) for k in range(1500)])
     points = flow.details
-    assert (points.points, points.fewest_points, points.most_points, points.frames) == (1500 * 144, 144, 144, 30)
+    assert (points.points, points.fewest_points, points.most_points, points.frames) == (1500 * 144, 144, 144, 24)
     assert (points.missing.packets, points.sequence_breaks, points.clock.jumps, points.versions) == (0, 0, 0, (2,))
     assert points.clock.duration_s == pytest.approx(1499 * 400e-6)
     assert points.clock.host_drift_ppm == pytest.approx(0, abs=1e-6)
@@ -288,6 +288,12 @@ def test_stdv_loss_and_restart_show_in_the_sequence_numbers():
     numbers = [*range(2**32 - 100, 2**32), *range(20), *range(25, 100), *range(5)]
     points = stdv_flow([stdv(number, stamp_us=1000 + 400 * k) for k, number in enumerate(numbers)]).details
     assert (points.missing.packets, points.missing.longest_after.frame, points.sequence_breaks) == (5, 120, 1)
+
+
+def test_stdv_numbers_that_leap_far_ahead_are_another_sensors_and_no_loss():
+    numbers = [*range(50), *range(2**25, 2**25 + 50)]
+    points = stdv_flow([stdv(number, stamp_us=400 * k) for k, number in enumerate(numbers)]).details
+    assert (points.missing.packets, points.sequence_breaks) == (0, 1)
 
 
 def test_stdv_of_version_1_has_no_sequence_numbers_to_miss_packets_by():
@@ -319,6 +325,31 @@ def test_the_clock_line_is_the_least_squares_line():
         line.add(sensor[start:stop], host[start:stop], every[start:stop], every[start:stop])
     slope = np.polyfit(np.cumsum(sensor) * 1e-9, np.cumsum(host - sensor) * 1e-9, 1)[0]
     assert line.drift_ppm()[0] == pytest.approx(slope * 1e6)
+
+
+def test_stretches_between_leaps_of_a_clock_share_a_slope_and_nothing_else():
+    stretches, each = 12, 100
+    jitter = np.tile(np.where(np.arange(each) == each - 1, 100_000, 0), stretches)  # each stretch's last packet was captured late
+    sensor = np.arange(stretches * each) * 1_000_000
+    host = sensor + jitter + np.arange(stretches * each) * 25 + np.repeat(np.arange(stretches) ** 3, each) * 10**9
+    continuous = np.arange(stretches * each) % each != 0
+    line = ClockLine()
+    steps = np.diff(sensor, prepend=0), np.diff(host, prepend=0), continuous, np.full(len(sensor), fill_value=True)
+    for start, stop in pairwise((0, 250, 600, 601, 650, 1200)):
+        line.add(*(values[start:stop] for values in steps))
+    offsets = np.repeat(np.eye(stretches), each, axis=0)
+    table = np.column_stack((sensor, offsets))
+    slope = np.linalg.lstsq(table * [1e-9, *[1] * stretches], (host - sensor) * 1e-9, rcond=None)[0][0]
+    assert line.drift_ppm()[0] == pytest.approx(slope * 1e6, rel=1e-6)
+    assert line.drift_ppm()[1] > 1.0
+
+
+def test_one_sentence_over_many_packets_is_one_sentence():
+    packets = position_packets(1_082_000_000 + np.arange(1300) * 7000)
+    entries = [datagram(packet.tobytes(), port=8308, at_ns=START_NS + k * 7_000_000, frame=k + 1) for k, packet in enumerate(packets)]
+    (sensor,) = inspect(entries).sensors
+    assert sensor.flows[0].details.sentences == 1
+    assert sensor.flows[0].details.rate_hz == pytest.approx(1e6 / 7000)
 
 
 def test_every_figure_has_its_unit_in_its_name(stream):
