@@ -355,9 +355,9 @@ def hanging_disk(tmp_path):
 
 def test_a_disk_that_pauses_too_long_costs_the_recording_packets_and_the_stream_none(bench, hanging_disk, tmp_path):
     running = bench(framed(2368))
-    running.send_many(running.rows[0], 7000)  # 50 fit into the pipe, 1024 into the thread's hands and 4096 onto the tape
+    running.send_many(running.rows[0], 7000)  # 52 fit into the pipe, 256 into the thread's hands and 4096 onto the tape
     assert running.sent == 7000
-    assert running.recorder.reading().unrecorded_packets >= 7000 - 50 - 1024 - 4096
+    assert running.recorder.reading().unrecorded_packets >= 7000 - 52 - 256 - 4096
     reader = threading.Thread(target=hanging_disk)
     reader.start()
     with capture_logs() as events:
