@@ -136,7 +136,7 @@ ROTATION_RATE = Metric(name="hilsim_rotation_rate_hertz", kind="gauge", labels=(
 SENSOR_INFO = Metric(
     name="hilsim_sensor_info", kind="info", labels=("sensor", "model", "return_mode"), help="What each sensor stands in for, and how it reports"
 )
-_REPLAY = ("replay",)
+_REPLAY = ("sensor",)
 REPLAY_POSITION = Metric(
     name="hilsim_replay_position_seconds", kind="gauge", labels=_REPLAY, help="Capture time of what is played, from the capture's first packet"
 )
