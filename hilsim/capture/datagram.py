@@ -1,12 +1,13 @@
 """What every source of captured packets yields."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 
-class CapturedDatagram(NamedTuple):
+@dataclass(slots=True)
+class CapturedDatagram:
     """One UDP datagram as it was seen.
 
-    A tuple, because one is made for every packet that is read: a frozen dataclass of ten fields takes 1.4 us to make, this 0.3 us.
+    Not to be changed once made. It is not frozen because one is made for every packet that is read: that would take 1.4 us instead of 0.2 us.
 
     Attributes:
         host_stamp_ns: When the capturing host saw it, nanoseconds since 1970-01-01 UTC by that host's clock.

@@ -251,6 +251,7 @@ class _Walk:
     def pcapng(self, layout: SectionLayout) -> Iterator[Frame]:
         """Yield the frames of a PCAPNG file."""
         self._order, self._interfaces = layout.order, list(layout.interfaces)
+        self._notes.interfaces = len(self._interfaces)
         number = before = self._start.frame - 1
         last_ns = self._last_ns
         for kind, offset, block in self._blocks():
@@ -306,6 +307,7 @@ class _Walk:
             if len(self._interfaces) == _MOST_INTERFACES:
                 raise self._broken(offset, f"a section of more than {_MOST_INTERFACES} interfaces cannot be")
             self._interfaces.append(_interface(block, self._order))
+            self._notes.interfaces = max(self._notes.interfaces, len(self._interfaces))
         elif kind == _SIMPLE_PACKET:
             raise CaptureError(
                 f"{self._source.name}: has packets without times (PCAPNG simple packet blocks) after frame {frame}, at byte {offset}; "

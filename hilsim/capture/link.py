@@ -31,6 +31,7 @@ _FRAGMENT_BITS = _MORE_FRAGMENTS | _OFFSET_BITS
 # version and header size, total length, fragment field, protocol; addresses and ports in one; UDP length
 _IP_AND_UDP = struct.Struct(">BxHxxHxBxx12sH")
 _IP = struct.Struct(">BxHxxHxB")
+_IP_OF_FRAGMENT = struct.Struct(">xxH2sHxcxx8s")
 SUPPORTED_LINKS = frozenset((LINK_NULL, LINK_ETHERNET, LINK_LOOP, LINK_COOKED, LINK_COOKED_2)) | _RAW_LINKS
 
 
@@ -170,6 +171,16 @@ def find_datagram(link_type: int, frame: bytes, *, is_cut: bool = False) -> Part
     return _find_unusual(frame, at, is_cut=is_cut)
 
 
+def _fragment(frame: bytes, at: int, start: int) -> Fragment | None:
+    """The fragment with its IPv4 header at ``at`` and its data at ``start``, if they lie in the frame."""
+    ip_size, identification, flags, protocol, ends = _IP_OF_FRAGMENT.unpack_from(frame, at)
+    stop = at + ip_size if ip_size else len(frame)  # 0: left to the network card
+    if not start < stop <= len(frame):
+        return None
+    key = protocol + ends + identification
+    return Fragment(key, (flags & _OFFSET_BITS) * 8, not flags & _MORE_FRAGMENTS, at, start, stop)
+
+
 def _find_unusual(frame: bytes, at: int, *, is_cut: bool) -> Parts | Fragment | Skipped:
     """What an IPv4 header at ``at`` leads to, if it is not a plain whole datagram."""
     too_short = Skipped.CUT if is_cut else Skipped.SHORT
@@ -181,14 +192,11 @@ def _find_unusual(frame: bytes, at: int, *, is_cut: bool) -> Parts | Fragment | 
     start = at + 4 * (version & 0x0F)
     if version >> 4 != 4 or start < at + _IP_SIZE:
         return Skipped.SHORT
-    stop = at + ip_size if ip_size else len(frame)  # 0: left to the network card
-    if flags & _FRAGMENT_BITS and start < stop <= len(frame):
-        key = frame[at + 9 : at + 10] + frame[at + 12 : at + 20] + frame[at + 4 : at + 6]
-        return Fragment(key, (flags & _OFFSET_BITS) * 8, not flags & _MORE_FRAGMENTS, at, start, stop)
-    if flags & _FRAGMENT_BITS or len(frame) < start + 8:
+    if flags & _FRAGMENT_BITS:
+        return _fragment(frame, at, start) or too_short
+    if len(frame) < start + 8:
         return too_short
     udp_size = int.from_bytes(frame[start + 4 : start + 6], "big")
     size, doubt = _payload_size(ip_size, start - at, udp_size, len(frame) - start - 8)
-    if is_cut and size != udp_size - 8:
-        return Skipped.CUT
-    return Parts(_ends(frame[at + 12 : at + 20] + frame[start : start + 4]), start + 8, start + 8 + size, doubt)
+    ends = _ends(frame[at + 12 : at + 20] + frame[start : start + 4])
+    return Skipped.CUT if is_cut and size != udp_size - 8 else Parts(ends, start + 8, start + 8 + size, doubt)

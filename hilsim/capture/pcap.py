@@ -109,8 +109,6 @@ def _datagrams(frames: Iterator[Frame], notes: CaptureNotes) -> Iterator[Capture
     """Yield the datagrams of frames; takes notes."""
     reassembly = Reassembly(notes)
     copies = CopyWatch(notes)
-    is_watching = False
-    previous: CapturedDatagram | None = None
     for frame in frames:
         number, stamp_ns, link_type, interface, data, wire_size = frame
         parts = find_datagram(link_type, data, is_cut=wire_size > len(data))
@@ -131,12 +129,8 @@ def _datagrams(frames: Iterator[Frame], notes: CaptureNotes) -> Iterator[Capture
         datagram = CapturedDatagram(
             stamp_ns, source, source_port, destination, destination_port, data[start:stop], data[:start], is_ethernet, number, interface
         )
-        if is_watching or interface or link_type == LINK_COOKED:
-            if previous is not None and not is_watching:
-                copies.look(previous)
-            is_watching = True
+        if interface or notes.interfaces > 1 or link_type == LINK_COOKED:
             copies.look(datagram, knows_interface=link_type != LINK_COOKED)
-        previous = datagram
         yield datagram
     reassembly.finish()
 

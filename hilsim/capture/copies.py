@@ -1,0 +1,43 @@
+"""Datagrams that are in a capture twice because they were captured on two interfaces (a bridge and its port, ``tcpdump -i any``)."""
+
+from hilsim.capture.datagram import CapturedDatagram
+from hilsim.capture.link import Ends
+from hilsim.capture.notes import CaptureNotes
+
+_LONGEST_APART_NS = 1_000_000
+_MOST_FLOWS = 4096
+
+
+class CopyWatch:
+    """Counts, in a capture of several interfaces, datagrams that follow the same one of their flow seen on another interface within 1 ms."""
+
+    def __init__(self, notes: CaptureNotes) -> None:
+        self._counts = notes.counts
+        self._latest: dict[Ends, tuple[int, int | None, int, int]] = {}
+        self._sentence = ""
+
+    def look(self, datagram: CapturedDatagram, *, knows_interface: bool = True) -> None:
+        """Compare a datagram with the one before it in its flow.
+
+        Args:
+            datagram: The next one.
+            knows_interface: Not where the capture is of all interfaces without telling which (Linux cooked, version 1): then any that comes
+                twice was seen on two.
+        """
+        flow = Ends(datagram.source, datagram.source_port, datagram.destination, datagram.destination_port)
+        interface = datagram.interface if knows_interface else None
+        digest = hash(datagram.payload)
+        before = self._latest.get(flow)
+        if len(self._latest) >= _MOST_FLOWS:
+            self._latest.clear()
+        self._latest[flow] = datagram.host_stamp_ns, interface, digest, datagram.frame
+        if before is None or before[2] != digest or abs(datagram.host_stamp_ns - before[0]) > _LONGEST_APART_NS:
+            return
+        if interface is None or interface != before[1]:
+            self._count(before, interface, datagram.frame)
+
+    def _count(self, before: tuple[int, int | None, int, int], interface: int | None, frame: int) -> None:
+        if not self._sentence:
+            where = "" if interface is None else f" on interfaces {before[1]} and {interface}"
+            self._sentence = f"the datagram before, seen on two interfaces, both kept: first frames {before[3]} and {frame}{where}"
+        self._counts[self._sentence] += 1
