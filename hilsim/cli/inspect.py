@@ -38,7 +38,9 @@ def inspect(*, captures: tuple[Path, ...], as_json: bool) -> None:
     """
     found: list[dict[str, Any]] = []
     faults = 0
-    for path in captures:
+    for number, path in enumerate(captures):
+        if number and not as_json:
+            click.echo()
         try:
             facts, summary = _inspected(path)
         except CaptureError as error:

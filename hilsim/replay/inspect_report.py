@@ -2,7 +2,7 @@
 
 import math
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -27,6 +27,7 @@ _MODE_WORDS = {0x37: "strongest", 0x38: "last", 0x39: "dual", 0x3B: "dual with c
 _PPS_WORDS = {0: "absent", 1: "synchronizing", 2: "locked", 3: "error"}
 _VERBATIM = frozenset((PacketKind.CEPTON_STDT, PacketKind.CEPTON_INFO, PacketKind.CEPTON_INFZ))
 _MOST_OTHERS = 8
+_MOST_OTHERS_OF_SENSOR = 3
 _MOST_MODES = 3  # an HDL-64E has other things in those bytes
 _TICKING_RATIO = 0.9
 _UNEVEN_RATIO = 0.5
@@ -97,7 +98,7 @@ def render_text(facts: CaptureFacts, summary: CaptureSummary) -> list[Line]:
 
 def _file_line(facts: CaptureFacts, summary: CaptureSummary) -> str:
     size = f", {_size(facts.size_bytes)}" if facts.size_bytes else ""
-    return f"{facts.file}  {facts.format}{size}, {facts.frames:,} frames, {_seconds(summary.duration_s)} from {_utc(summary.first_ns)}"
+    return f"{facts.file}  {facts.format}{size}, {_counted(facts.frames, 'frame')}, {_seconds(summary.duration_s)} from {_utc(summary.first_ns)}"
 
 
 def _utc(stamp_ns: int) -> str:
@@ -129,13 +130,15 @@ def _sensor_lines(sensor: SensorSummary) -> Iterator[Line]:
     title = "; ".join(name for name in (*names, *makes) if name)
     yield Line(f"{sensor.source}  {title}".rstrip(), Tone.SENSOR)
     for flow in sensor.flows:
-        yield Line(_flow_row(flow))
-        yield from _detail_lines(flow)
+        if flow.kind is not PacketKind.OTHER:
+            yield Line(_flow_row(flow))
+            yield from _detail_lines(flow)
     verbatim = dict.fromkeys(flow.kind.split()[1] for flow in sensor.flows if flow.kind in _VERBATIM)
     if verbatim:
         yield _detail("format", f"of {' and '.join(verbatim)} is not public: replayed byte for byte, paced by capture times")
     if "STDT" in verbatim and "INFO" not in verbatim:
         yield _problem("no INFO packet: Cepton's software passes points over until it has seen one")
+    yield from _other_flow_lines([flow for flow in sensor.flows if flow.kind is PacketKind.OTHER], most=_MOST_OTHERS_OF_SENSOR)
 
 
 def _sensor_name(flow: FlowSummary) -> str:
@@ -205,7 +208,7 @@ def _velodyne_lines(flow: FlowSummary, data: VelodyneData) -> Iterator[Line]:
         yield _detail("view", ", ".join(f"{start:.1f} to {end:.1f} deg" for start, end in data.azimuth_sectors_deg) + " of azimuth only")
     clock = data.clock
     past = f"{_past_hour(clock.first_us)} to {_past_hour(clock.last_us)} past the hour"
-    yield _detail("stamps", f"{past}, {_completeness(data.missing)}")
+    yield _detail("stamps", past if data.missing.packets else f"{past}, no packet missing")
     yield from _captured_lines(flow)
     yield from _missing_lines(data.missing)
     yield from _clock_lines(clock, flow.packets)
@@ -217,12 +220,6 @@ def _velodyne_lines(flow: FlowSummary, data: VelodyneData) -> Iterator[Line]:
 def _past_hour(stamp_us: int) -> str:
     minutes, us = divmod(stamp_us, 60_000_000)
     return f"{minutes:02d}:{us / 1e6:06.3f}"
-
-
-def _completeness(missing: Missing | None) -> str:
-    if missing is None:
-        return "no sequence numbers to find missing packets by"
-    return f"{missing.packets:,} packets missing" if missing.packets else "no packet missing"
 
 
 def _pace_problem(flow: FlowSummary) -> str | None:
@@ -300,7 +297,12 @@ def _stdv_lines(flow: FlowSummary, points: StdvPoints) -> Iterator[Line]:
     each = f"{points.most_points}" if points.fewest_points == points.most_points else f"{points.fewest_points} to {points.most_points}"
     yield _detail("points", f"{points.points:,}, {each} a packet, {_counted(points.frames, 'frame')} by the frame parity")
     clock = points.clock
-    yield _detail("stamps", f"{clock.first_us * 1e-6:,.3f} to {clock.last_us * 1e-6:,.3f} s, {_completeness(points.missing)}")
+    span = f"{clock.first_us / 1e6:,.3f} to {clock.last_us / 1e6:,.3f} s"
+    if points.missing is None:
+        span += ", no sequence numbers to find missing packets by"
+    elif not points.missing.packets:
+        span += ", no packet missing"
+    yield _detail("stamps", span)
     yield from _captured_lines(flow)
     yield from _missing_lines(points.missing)
     if points.sequence_breaks:
@@ -313,20 +315,27 @@ def _unknown_lines(flow: FlowSummary) -> Iterator[Line]:
         yield from _captured_lines(flow)
         return
     sizes = f"{flow.smallest_bytes:,}" if flow.smallest_bytes == flow.largest_bytes else f"{flow.smallest_bytes:,} to {flow.largest_bytes:,}"
-    begins = f", beginning {flow.first_bytes}" if flow.first_bytes else ""
-    yield _detail("payload", f"{sizes} bytes{begins}")
+    first = bytes.fromhex(flow.first_bytes)
+    begins = f'"{first.decode("ascii")}"' if first.isascii() and first.decode("ascii").isprintable() else flow.first_bytes
+    yield _detail("payload", f"{sizes} bytes{f', beginning {begins}' if first else ''}")
+
+
+def _other_flow_lines(flows: Sequence[FlowSummary], *, most: int, with_source: bool = False) -> Iterator[Line]:
+    """The largest of the flows that were not recognised."""
+    ranked = sorted(flows, key=lambda flow: -flow.packets)
+    for flow in ranked[:most]:
+        yield Line(_flow_row(flow, source=flow.source if with_source else ""))
+        yield from _detail_lines(flow)
+    rest = ranked[most:]
+    if rest:
+        packets = _counted(sum(flow.packets for flow in rest), "packet")
+        yield Line(f"  and {packets} of {_counted(len(rest), 'more flow')} that {'was' if len(rest) == 1 else 'were'} not recognised (see --json)")
 
 
 def _other_lines(summary: CaptureSummary) -> Iterator[Line]:
     if summary.other_flows:
         yield Line("other traffic", Tone.SENSOR)
-        ranked = sorted(summary.other_flows, key=lambda flow: -flow.packets)
-        for flow in ranked[:_MOST_OTHERS]:
-            yield Line(_flow_row(flow, source=flow.source))
-            yield from _detail_lines(flow)
-        if len(ranked) > _MOST_OTHERS:
-            packets = sum(flow.packets for flow in ranked[_MOST_OTHERS:])
-            yield Line(f"  and {_counted(len(ranked) - _MOST_OTHERS, 'smaller flow')} of {_counted(packets, 'packet')} (--json lists them)")
+        yield from _other_flow_lines(summary.other_flows, most=_MOST_OTHERS, with_source=True)
         yield Line("")
     if summary.unlisted_datagrams:
         yield Line(f"{_counted(summary.unlisted_datagrams, 'datagram')} of still more flows were only counted")

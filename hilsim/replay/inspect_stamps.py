@@ -96,7 +96,7 @@ class StampLog:
         return DeviceClock(
             first_us=self._first_us or 0,
             last_us=self._last_us,
-            duration_s=self._duration_us * 1e-6,
+            duration_s=self._duration_us / 1e6,
             repeated=self._repeated,
             out_of_order=self._out_of_order,
             jumps=self._jumps,

@@ -103,8 +103,8 @@ class GapLog:
 
     def summary(self) -> Gaps:
         """How many, how long in all, and the longest."""
-        longest = None if self._longest is None else Gap(duration_s=self._longest_ns * 1e-9, after=self._longest)
-        return Gaps(count=self._count, total_s=self._total_ns * 1e-9, longest=longest)
+        longest = None if self._longest is None else Gap(duration_s=self._longest_ns / 1e9, after=self._longest)
+        return Gaps(count=self._count, total_s=self._total_ns / 1e9, longest=longest)
 
 
 class ClockLine:

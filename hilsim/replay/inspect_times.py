@@ -33,7 +33,7 @@ class CaptureTimes:
     def place(self, row: int) -> Place:
         """Where packet ``row`` is; -1 is the packet before the block."""
         frame, stamp_ns = (self.before_frame, self.before_ns) if row < 0 else (int(self.frames[row]), int(self.host_ns[row]))
-        return Place(frame=frame, at_s=(stamp_ns - self.start_ns) * 1e-9)
+        return Place(frame=frame, at_s=(stamp_ns - self.start_ns) / 1e9)
 
 
 @dataclass(frozen=True, kw_only=True)
