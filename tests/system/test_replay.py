@@ -145,7 +145,7 @@ def test_ten_seamless_loops_are_one_continuous_stream(capture, arrivals):
 
 
 def test_several_captures_play_on_one_clock_with_their_offsets(capture, arrivals):
-    first, second = arrivals(1), arrivals(1)
+    first = arrivals(1)
     replay(
         capture("vlp16_dual.pcap"),
         capture("vlp32c_strongest_fov.pcap"),
@@ -192,7 +192,7 @@ def test_frames_keep_the_recorded_addresses(capture, tmp_path):
 
 
 def control(socket, *words):
-    return subprocess.run([sys.executable, "-m", "hilsim", "control", str(socket), *words], capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, "-m", "hilsim", "control", str(socket), *words], check=False, capture_output=True, text=True, timeout=60)
 
 
 def status_of(socket):
@@ -230,7 +230,7 @@ def test_a_replay_is_paused_sought_and_resumed_while_it_runs(capture, arrivals, 
         process.terminate()
         process.wait(10)
         process.stderr.close()
-    data = [datagram for datagram in heard.by_port(heard.ports[0])]
+    data = heard.by_port(heard.ports[0])
     stamps = np.array([struct.unpack_from("<I", datagram.payload, 1200)[0] for datagram in data], np.int64)
     steps = np.diff(stamps) % HOUR_US
     assert (steps < HOUR_US // 2).all()  # the present only grows: through the pause, the seek and the loops
