@@ -52,9 +52,8 @@ class Arrivals:
 
 def replay(*arguments, check=True, timeout_s=START_TIMEOUT_S):
     """Run ``hilsim replay … --json`` to its end; returns its summary (or the finished process with ``check=False``)."""
-    done = subprocess.run(
-        [sys.executable, "-m", "hilsim", "replay", *map(str, arguments), "--json"], capture_output=True, text=True, timeout=timeout_s
-    )
+    command = [sys.executable, "-m", "hilsim", "replay", *map(str, arguments), "--json"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=timeout_s)
     if not check:
         return done
     assert done.returncode == 0, done.stderr
