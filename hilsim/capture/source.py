@@ -252,7 +252,7 @@ class CaptureBytes:
             self._fault = f"the {self.compression} stream is damaged before byte {self._raw.position} of the file ({error})"
             return error.whole
         if member.is_complete:
-            self._ahead = member.unused + self._ahead
+            self._ahead = member.unused
             self._member = None
         elif not (data or fed or was_waiting):
             self._fault = f"the {self.compression} stream ends too early, at byte {self._raw.position} of the file"
