@@ -12,9 +12,9 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.source import CaptureBytes
 from hilsim.errors import CaptureError, CommandFaultError
-from hilsim.replay.inspect import inspect as inspect_datagrams
-from hilsim.replay.inspect_report import CaptureFacts, Tone, render_text, to_json
-from hilsim.replay.inspect_result import CaptureSummary
+from hilsim.inspection.inspector import inspect as inspect_datagrams
+from hilsim.inspection.report import CaptureFacts, Tone, render_text, to_json
+from hilsim.inspection.result import CaptureSummary
 
 _LARGE_SIZE = 20_000_000
 _DATAGRAMS_A_STEP = 4096

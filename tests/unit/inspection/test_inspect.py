@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from hilsim.capture.datagram import CapturedDatagram
+from hilsim.inspection.inspector import Inspector, inspect
+from hilsim.inspection.result import StdvPoints, VelodyneData, VelodynePosition
+from hilsim.inspection.statistics import ClockLine, Spread
 from hilsim.packets.recognise import PacketKind
-from hilsim.replay.inspect import Inspector, inspect
-from hilsim.replay.inspect_result import StdvPoints, VelodyneData, VelodynePosition
-from hilsim.replay.inspect_statistics import ClockLine, Spread
 from tests.unit.conformance.streams import position_packets, vlp16
 
 FIELDS = ("host_stamp_ns", "source", "source_port", "destination", "destination_port", "payload", "link", "is_ethernet", "frame")

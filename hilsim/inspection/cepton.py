@@ -3,10 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.inspection.result import StdvPoints
+from hilsim.inspection.stamps import MissingLog, StampLog
+from hilsim.inspection.times import CaptureTimes, Steps
 from hilsim.packets.cepton_stdv import FRAME_PARITY, POINT_FLAGS_OFFSET, StdvHeader, read_stdv_header
-from hilsim.replay.inspect_result import StdvPoints
-from hilsim.replay.inspect_stamps import MissingLog, StampLog
-from hilsim.replay.inspect_times import CaptureTimes, Steps
 
 _SEQUENCES = 1 << 32
 _NO_SEQUENCE = -1

@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.replay.inspect_result import Gap, Gaps, Place, Spacing
-from hilsim.replay.inspect_times import CaptureTimes, Steps
+from hilsim.inspection.result import Gap, Gaps, Place, Spacing
+from hilsim.inspection.times import CaptureTimes, Steps
 
 _BINS_PER_OCTAVE = 128
 _BINS = 40 * _BINS_PER_OCTAVE + 1  # 1 ns to 18 minutes; bin 0 is for intervals of nothing and less

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim.capture.datagram import CapturedDatagram
+from hilsim.inspection.cepton import StdvFlow
+from hilsim.inspection.result import CaptureSummary, FlowSummary, Place, SensorSummary
+from hilsim.inspection.statistics import GapLog, Spread
+from hilsim.inspection.times import CaptureTimes, Steps
+from hilsim.inspection.velodyne import VelodyneDataFlow, VelodynePositionFlow
 from hilsim.packets.recognise import PacketKind, recognise
-from hilsim.replay.inspect_cepton import StdvFlow
-from hilsim.replay.inspect_result import CaptureSummary, FlowSummary, Place, SensorSummary
-from hilsim.replay.inspect_statistics import GapLog, Spread
-from hilsim.replay.inspect_times import CaptureTimes, Steps
-from hilsim.replay.inspect_velodyne import VelodyneDataFlow, VelodynePositionFlow
 
 _BLOCK_PACKETS = 512
 _MOST_FLOWS = 128

@@ -8,9 +8,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from hilsim.packets.recognise import PacketKind
-from hilsim.packets.velodyne_models import BY_PRODUCT
-from hilsim.replay.inspect_result import (
+from hilsim.inspection.result import (
     CaptureSummary,
     DeviceClock,
     FlowSummary,
@@ -22,6 +20,8 @@ from hilsim.replay.inspect_result import (
     VelodyneData,
     VelodynePosition,
 )
+from hilsim.packets.recognise import PacketKind
+from hilsim.packets.velodyne_models import BY_PRODUCT
 
 _MODE_WORDS = {0x37: "strongest", 0x38: "last", 0x39: "dual", 0x3B: "dual with confidence"}
 _PPS_WORDS = {0: "absent", 1: "synchronizing", 2: "locked", 3: "error"}

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.inspection.result import VelodyneData, VelodynePosition
+from hilsim.inspection.stamps import MissingLog, StampLog
+from hilsim.inspection.times import CaptureTimes, Steps
 from hilsim.packets.velodyne_data import DATA_PACKET_DTYPE, ReturnMode
 from hilsim.packets.velodyne_models import BY_PRODUCT, OTHER_PRODUCTS, STEP_TOLERANCE_US, Model, identify_model, is_multiple
 from hilsim.packets.velodyne_position import POSITION_PACKET_DTYPE
-from hilsim.replay.inspect_result import VelodyneData, VelodynePosition
-from hilsim.replay.inspect_stamps import MissingLog, StampLog
-from hilsim.replay.inspect_times import CaptureTimes, Steps
 
 _HOUR_US = 3_600_000_000
 _DUAL_MODES = (ReturnMode.DUAL, 0x3B)  # 0x3B: dual with confidence, newer firmware

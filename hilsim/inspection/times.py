@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.replay.inspect_result import Place
+from hilsim.inspection.result import Place
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ import velodyne_decoder
 
 from hilsim.capture.pcap import CaptureFile
 from hilsim.conformance.checker import check
+from hilsim.inspection.inspector import inspect
 from hilsim.packets.recognise import PacketKind
-from hilsim.replay.inspect import inspect
 
 VELODYNE = {
     "vlp16_strongest_gps.pcap": ("10.0.0.100", "VLP-16", 0x37, 599.1, 293, 57),

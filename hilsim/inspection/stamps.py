@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.replay.inspect_result import DeviceClock, Missing, Place
-from hilsim.replay.inspect_statistics import ClockLine
-from hilsim.replay.inspect_times import CaptureTimes
+from hilsim.inspection.result import DeviceClock, Missing, Place
+from hilsim.inspection.statistics import ClockLine
+from hilsim.inspection.times import CaptureTimes
 
 
 class MissingLog:
