@@ -17,16 +17,20 @@ from hilsim.config.rig import Rig
 def check(rig: Path, *, as_json: bool) -> None:
     """Validate RIG with everything it names, and print the effective configuration."""
     from hilsim.daemon.build import build_scenery, triangle_count  # noqa: PLC0415 - compiles kernels
+    from hilsim.daemon.replays import Replays  # noqa: PLC0415
 
     checked = loaded(rig)
-    scenery = build_scenery(checked)
+    scenery = build_scenery(checked) if checked.spec.sensor else None
+    Replays(rows={}).prepare(checked)
     if as_json:
         click.echo(json.dumps(effective(checked), indent=2))
         return
     click.echo("\n".join(_lines(effective(checked))))
-    for note in scenery.notes:
+    for note in scenery.notes if scenery else ():
         click.secho(f"note: {note}", fg="yellow", err=True)
-    click.secho(f"{rig}: sound; {len(checked.lidars)} sensor(s), {triangle_count(scenery.world):,} triangles", fg="green", err=True)
+    seen = f", {triangle_count(scenery.world):,} triangles" if scenery else ""
+    replays = f", {len(checked.spec.replay)} replay(s)" if checked.spec.replay else ""
+    click.secho(f"{rig}: sound; {len(checked.lidars)} sensor(s){seen}{replays}", fg="green", err=True)
 
 
 def effective(rig: Rig) -> dict[str, Any]:

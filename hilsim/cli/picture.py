@@ -141,6 +141,8 @@ def _from_rig(source: str, sensor: str, at_s: float) -> Scan:
 
     rig = loaded(rig_path(source))
     names: list[Any] = [entry.name for entry in rig.spec.sensor]
+    if not names:
+        raise CaptureError(f"{source}: must have a sensor for a picture, got replays only: draw a picture of their captures")
     if sensor and sensor not in names:
         raise CaptureError(f'{source}: sensor must be one of {", ".join(names)}, got "{sensor}"')
     lidar = build_lidar(rig, names.index(sensor) if sensor else 0, build_scenery(rig), utc_epoch_ns=0, frames=False)

@@ -13,6 +13,8 @@ from hilsim.config.rig import Rig
 from hilsim.daemon.build import build_lidar, build_scenery
 from hilsim.emulator.batch import DatagramBatch
 from hilsim.emulator.lidar import LidarEmulator
+from hilsim.replay.flows import LoopbackSources
+from hilsim.replay.offline import OfflineReplay
 
 MILLISECOND_NS = 1_000_000
 
@@ -46,21 +48,23 @@ def merged(batches: list[DatagramBatch]) -> DatagramBatch:
     )
 
 
-def spans(lidars: list[LidarEmulator], duration_ns: int, batch_ns: int, threads: int) -> Iterator[DatagramBatch]:
-    """Everything the lidars send in ``[0, duration_ns)``, merged, ``batch_ns`` at a time, rendered by ``threads`` threads with bounded memory."""
+def spans(lidars: list[LidarEmulator], replays: list[OfflineReplay], duration_ns: int, batch_ns: int, threads: int) -> Iterator[DatagramBatch]:
+    """Everything sent in ``[0, duration_ns)``, merged, ``batch_ns`` at a time, rendered by ``threads`` threads with bounded memory."""
 
-    def render(start_ns: int) -> DatagramBatch:
+    def render(start_ns: int) -> list[DatagramBatch]:
         stop_ns = min(start_ns + batch_ns, duration_ns)
         parts = [(lidar.data_span(start_ns, stop_ns), lidar.position_span(start_ns, stop_ns)) for lidar in lidars]
-        return merged([batch for pair in parts for batch in pair])
+        return [batch for pair in parts for batch in pair]
 
     starts = iter(range(0, duration_ns, batch_ns))
     with ThreadPoolExecutor(threads, thread_name_prefix="record") as pool:
-        waiting = [pool.submit(render, start) for start in islice(starts, 2 * threads)]
+        waiting = [(start, pool.submit(render, start)) for start in islice(starts, 2 * threads)]
         while waiting:
-            batch = waiting.pop(0).result()
-            waiting.extend(pool.submit(render, start) for start in islice(starts, 1))
-            yield batch
+            start_ns, rendered = waiting.pop(0)
+            batches = rendered.result() + [batch for replay in replays for batch in replay.span(min(start_ns + batch_ns, duration_ns))]
+            waiting.extend((start, pool.submit(render, start)) for start in islice(starts, 1))
+            if batches:
+                yield merged(batches)
 
 
 def record(
@@ -86,16 +90,18 @@ def record(
 
     Raises:
         AssetError: the rig's files cannot be used.
-        CaptureError: the capture cannot be written.
+        CaptureError: the capture cannot be written, or one that the rig replays cannot be read.
     """
-    scenery = build_scenery(rig)
-    lidars = [build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True) for number in range(len(rig.lidars))]
+    sources = LoopbackSources(taken=tuple(sensor.network.source for sensor in rig.spec.sensor))
+    replays = [OfflineReplay(spec, rig.directory / spec.file, sources, utc_epoch_ns=utc_epoch_ns) for spec in rig.spec.replay]
+    scenery = build_scenery(rig) if rig.spec.sensor else None
+    lidars = [build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True) for number in range(len(rig.lidars))] if scenery else []
     packets = written = done_ns = 0
     with PcapWriter(path) as writer:
-        for batch in spans(lidars, duration_ns, batch_ms * MILLISECOND_NS, threads):
+        for batch in spans(lidars, replays, duration_ns, batch_ms * MILLISECOND_NS, threads):
             writer.write_many(utc_epoch_ns + batch.deadline_ns, batch.payload, batch.size)
             packets += batch.size.size
             written += int(batch.size.sum())
             done_ns = min(done_ns + batch_ms * MILLISECOND_NS, duration_ns)
             progress(done_ns)
-    return Recording(packets=packets, bytes_=written, notes=scenery.notes)
+    return Recording(packets=packets, bytes_=written, notes=scenery.notes if scenery else ())

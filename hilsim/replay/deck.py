@@ -22,7 +22,7 @@ from hilsim.packets.ethernet import Framing
 from hilsim.replay.plan import LARGEST_BYTES, SMALL_FILE_BYTES, Overview, look_over, plan_cut
 from hilsim.replay.player import MOST_TRACKS, Player, Word, put_run
 from hilsim.replay.reader import CaptureReader, Cues
-from hilsim.replay.seam import Cut
+from hilsim.replay.seam import CLOSE_CDEG, Cut
 from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.tracks import Track
 from hilsim.transmit.ring import Rings
@@ -259,6 +259,8 @@ class Deck:
         if planning is None or not (wait or planning.done()):
             return None
         cut = planning.result()
+        if cut is not None and cut.mismatch > CLOSE_CDEG:
+            self._seam_note = f"its best seam leaps by {cut.mismatch / 100:.2f} degrees (a longer recording has better ones)"
         if cut is None:
             self._seam_note = "no two places of it fit each other, so it cannot be cut seamlessly (a whole turn is needed): it is looped plainly"
         return cut

@@ -295,4 +295,3 @@ def _nominal_cycle_ns(measured_ns: float) -> float:
 def whole_cycles_ns(step_ns: int, cycle_ns: float) -> int:
     """The whole number of cycles, at least one, nearest to a step."""
     return round(max(1, round(step_ns / cycle_ns)) * cycle_ns)
-

@@ -1,0 +1,91 @@
+"""A replay without a clock: what it would send, as batches in rig time; the same packets at the same deadlines as the daemon's."""
+
+from pathlib import Path
+
+import numpy as np
+
+from hilsim.capture.pcap import CaptureFile
+from hilsim.emulator.batch import DatagramBatch, Flow
+from hilsim.emulator.retime import StampClock, retime
+from hilsim.packets.ethernet import HEADER_SIZE, Framing, write_headers
+from hilsim.replay.flows import LoopbackSources
+from hilsim.replay.plan import look_over, plan_cut
+from hilsim.replay.reader import CaptureReader
+from hilsim.replay.seam import Cut
+from hilsim.replay.specs import ReplaySpec
+from hilsim.replay.targets import find_target, link_framing
+
+
+class OfflineReplay:
+    """One capture of a rig that is recorded and not sent."""
+
+    def __init__(self, spec: ReplaySpec, path: Path, sources: LoopbackSources, *, utc_epoch_ns: int) -> None:
+        """Look the capture over; ``utc_epoch_ns`` is the UTC of rig time 0.
+
+        Raises:
+            CaptureError: it cannot be replayed.
+        """
+        self._spec = spec
+        self._sources = sources
+        shown_ns = utc_epoch_ns if spec.retime == "utc" else round(spec.clock_offset_s * 1e9)
+        self._clock = StampClock(shown_ns=shown_ns, utc_ns=utc_epoch_ns)
+        overview = look_over(path, spec)
+        master, kind = overview.find_master(spec.loop_sensor)
+        cut = plan_cut(path, spec, overview.first_ns, master, kind) if spec.loop == "seamless" and kind is not None else None
+
+        def find_cut(*, wait: bool) -> Cut | None:  # noqa: ARG001 - known from the beginning
+            return cut
+
+        self._reader = CaptureReader(CaptureFile(path), spec, overview.first_ns, find_cut, master)
+        self._capacity = overview.capacity + HEADER_SIZE
+        self._framings: list[tuple[Framing, Flow]] = []
+        self._played: list[int] = []
+        self._pending: list[tuple[int, int, int, bytes]] = []
+        self._runs = self._reader.runs()
+        self._has_ended = False
+
+    def span(self, stop_ns: int) -> list[DatagramBatch]:
+        """What is due before rig time ``stop_ns`` and was not given yet, a batch for each flow, as whole frames.
+
+        Raises:
+            CaptureError: the file cannot be read.
+        """
+        offset_ns = round(self._spec.offset_s * 1e9)
+        while not self._has_ended and (not self._pending or self._pending[-1][0] < stop_ns):
+            cues = next(self._runs, None)
+            if cues is None:
+                self._has_ended = True
+                break
+            for due_ns, stamp_ns, track, payload in zip(
+                cues.due_ns.tolist(), cues.stamp_ns.tolist(), cues.track.tolist(), cues.payloads, strict=True
+            ):
+                self._pending.append((offset_ns + self._scaled(due_ns), offset_ns + self._scaled(stamp_ns), track, payload))
+        count = next((number for number, cue in enumerate(self._pending) if cue[0] >= stop_ns), len(self._pending))
+        due, self._pending = self._pending[:count], self._pending[count:]
+        return [self._batch(track, [cue for cue in due if cue[2] == track]) for track in sorted({cue[2] for cue in due})]
+
+    def _scaled(self, duration_ns: int) -> int:
+        return duration_ns if self._spec.interval_scale == 1.0 else round(duration_ns * self._spec.interval_scale)
+
+    def _batch(self, track: int, cues: list[tuple[int, int, int, bytes]]) -> DatagramBatch:
+        framing, flow = self._framing(track)
+        retiming = 0 if self._spec.retime == "none" else self._reader.tracks[track].retiming
+        frames = np.zeros((len(cues), self._capacity), np.uint8)
+        size = np.zeros(len(cues), np.int32)
+        for row, (_, stamp_ns, _, payload) in enumerate(cues):
+            frames[row, HEADER_SIZE : HEADER_SIZE + len(payload)] = np.frombuffer(payload, np.uint8)
+            retime(retiming, self._clock, stamp_ns, frames[row, HEADER_SIZE:])
+            self._played[track] += 1
+            identification = self._played[track] if framing.counting_identification else 0
+            size[row] = write_headers(framing.template, identification, framing.udp_checksum, frames[row], len(payload))
+        deadline = np.array([cue[0] for cue in cues], np.int64)
+        return DatagramBatch(flow, deadline, np.zeros(len(cues), np.int64), size, frames)
+
+    def _framing(self, number: int) -> tuple[Framing, Flow]:
+        while len(self._framings) <= number:
+            track = self._reader.tracks[len(self._framings)]
+            target = find_target(self._spec, track.recorded, track.kind, self._sources)
+            name = f"{self._spec.name}/{track.recorded}"
+            self._framings.append((link_framing(self._spec, target, track.first, track.kind), Flow(name=name, **target._asdict())))
+            self._played.append(0)
+        return self._framings[number]
