@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from hilsim.daemon.station import Station
 
 _MOST_BARS = 2
-_BAR_WIDTH = 20
+_BAR_WIDTH = 12
+_NAME_WIDTH = 16
 
 
 class Screen:
@@ -68,16 +69,16 @@ class Screen:
         dropped = sum(flow.dropped_packets for flow in reading.flows) + sum(sensor.feeder_skipped_packets for sensor in reading.sensors)
         errors = sum(sum(flow.send_errors.values()) for flow in reading.flows)
         parts = [
+            click.style("; ".join(reading.faults), fg="red") if reading.faults else "",
             *(_progress(replay) for replay in reading.replays[:_MOST_BARS]),
-            f"{sent:,} packets",
             self._rate(sent),
-            f"lateness {_quantiles(points)}",
+            f"late {_quantiles(points)}",
             f"dropped {dropped}",
             f"refused {errors}",
+            f"{sent:,} packets",
             reading.scheduling.get("transmit", ""),
         ]
-        text = "  ".join(part for part in parts if part)
-        self._over(text + ("  " + click.style("; ".join(reading.faults), fg="red") if reading.faults else ""))
+        self._over("  ".join(part for part in parts if part))
 
     def _rate(self, sent: int) -> str:
         now_s = time.monotonic()
@@ -90,7 +91,10 @@ class Screen:
             click.echo(err=True)
 
     def _over(self, text: str) -> None:
-        click.echo(f"\r\x1b[K{text}", err=True, nl=False)
+        """Write over the line; what is wider than the terminal is cut off, for a line that breaks cannot be written over."""
+        width = shutil.get_terminal_size().columns - 1
+        plain = click.unstyle(text)
+        click.echo(f"\r\x1b[K{text if len(plain) <= width else plain[:width]}", err=True, nl=False)
         self._line_open = bool(text)
 
 
@@ -109,7 +113,8 @@ def _progress(replay: ReplayReading) -> str:
     done = round(replay.ratio * _BAR_WIDTH)
     state = "paused" if replay.is_paused else "ended" if replay.has_ended else f"{replay.position_s:.1f} s"
     loop = f" pass {replay.passes + 1}" if replay.passes else ""
-    return f"{replay.replay} [{'#' * done}{'.' * (_BAR_WIDTH - done)}] {state}{loop}"
+    name = replay.replay if len(replay.replay) <= _NAME_WIDTH else f"{replay.replay[: _NAME_WIDTH - 1]}~"
+    return f"{name} [{'#' * done}{'.' * (_BAR_WIDTH - done)}] {state}{loop}"
 
 
 def command() -> str:

@@ -146,7 +146,7 @@ def _streaming(rig: Rig) -> str:
 async def _start(station: Station, console: Console, manager: ServiceManager, stop: asyncio.Event) -> None:
     """Build, open and start, in a thread, so that signals and the watchdog are answered meanwhile."""
     for step, work in (
-        ("building the scene", station.build),
+        ("building the scene" if station.rig.spec.sensor else "reading the captures", station.build),
         ("preparing kernels (the first time takes about ten seconds) and opening sockets", station.open),
         ("starting", station.start),
     ):

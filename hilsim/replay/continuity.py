@@ -53,14 +53,19 @@ class Continuity:
         self._next()
         self._begin_ns, self._next_stamp_ns = at_ns, None
 
-    def join(self, next_stamp_ns: int | None) -> None:
-        """The next pass goes on from here.
+    def join(self, next_stamp_ns: int | None) -> bool:
+        """The next pass goes on from here; returns whether anything was played in this one (else the next begins where this one should have).
 
         Args:
             next_stamp_ns: The instant that the stamp of the master's first packet names in it; None where the pass just follows at the mean interval.
         """
+        if not self._spans and self._begin_ns is not None:
+            self.begin(self._begin_ns)
+            return False
+        has_played = bool(self._spans)
         self._next()
         self._begin_ns, self._next_stamp_ns = None, next_stamp_ns
+        return has_played
 
     def _next(self) -> None:
         self._former_spans, self._spans = self._spans, {}

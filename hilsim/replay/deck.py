@@ -289,6 +289,7 @@ class Deck:
                 self._has_read_all = False
                 player = self._open_player()
                 player.flush()
+                passes = self._place(int(player.words[Word.DUE_NS])).passes
                 now_ns = (time.monotonic_ns() - int(player.words[Word.EPOCH_NS])) / self.spec.interval_scale
                 at_ns = max(int(player.words[Word.DUE_NS]), round(now_ns)) + round(_SEEK_NS / self.spec.interval_scale)
 

@@ -3,7 +3,7 @@
 This is Python and reads a disk, so it works seconds ahead of the time; nothing here is waited for when a packet is due.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -103,15 +103,18 @@ class CaptureReader:
         begin_ns = round(self._spec.start_s * 1e9)
         self._continuity.begin(at_ns)
         yield from self._one_pass(begin_ns if position_ns is None else position_ns, 0, passes)
-        while self._loops_on(passes) and self._continuity.due_ns > at_ns:
+        while self._loops_on(passes):
             passes += 1
             cut = self._find_cut(wait=True)
-            yield from self._one_pass(begin_ns, cut.start_frame if cut else 0, passes)
+            played = yield from self._one_pass(begin_ns, cut.start_frame if cut else 0, passes)
+            if not played:
+                return  # there is nothing to repeat
 
     def _loops_on(self, passes: int) -> bool:
         return self._spec.loop != "none" and not (self._spec.loops and passes + 1 >= self._spec.loops)
 
-    def _one_pass(self, begin_ns: int, start_frame: int, passes: int) -> Iterator[Cues]:
+    def _one_pass(self, begin_ns: int, start_frame: int, passes: int) -> Generator[Cues, None, bool]:
+        """Cues of one pass; returns whether there were any."""
         self._timeline = Timeline(self._spec.pace, self._spec.rate_hz)
         for known in self.tracks:
             self._timeline.add_flow(known.recorded.source, known.kind)
@@ -130,12 +133,12 @@ class CaptureReader:
             if cut is not None and datagram.frame >= cut.stop_frame and self._loops_on(passes):
                 if run.tracks:
                     yield self._cues(run, passes)
-                self._continuity.join(self._seam_ns(datagram, track))
-                return
+                seam_ns = self._seam_ns(datagram, track)
+                return self._continuity.join(seam_ns)
             run.add(datagram, track)
         if run.tracks:
             yield self._cues(run, passes)
-        self._continuity.join(None)
+        return self._continuity.join(None)
 
     def _datagrams(self, begin_ns: int, start_frame: int) -> Iterator[CapturedDatagram]:
         """Datagrams of a pass: from ``start_frame`` on, or from a capture time on, to the replay's end."""
