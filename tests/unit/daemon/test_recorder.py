@@ -377,4 +377,8 @@ def test_the_end_does_not_wait_for_ever_for_a_disk_that_hangs(bench, hanging_dis
     running.send_many(running.rows[0], 1000)
     running.end()
     assert running.recorder.fault.endswith("drive.pcap: the disk took nothing for 0.2 s")
-    hanging_disk()
+    left = next(thread for thread in threading.enumerate() if thread.name == "record")
+    with capture_logs() as events:
+        hanging_disk()
+        left.join()
+    assert [event["packets"] for event in events] == [1000]  # what the disk took after all
