@@ -24,6 +24,7 @@ class Purpose(IntEnum):
     WOBBLE_AXIS = 7
     SCENE = 8
     DEVICE = 9
+    DETECTION = 10
 
 
 _MULTIPLIER_0 = np.uint64(0xD2511F53)
