@@ -25,6 +25,13 @@ class Purpose(IntEnum):
     SCENE = 8
     DEVICE = 9
     DETECTION = 10
+    LASER_BIAS = 11
+    WEATHER_COUNT = 20
+    SOFT_ECHO_RANGE = 21
+    SOFT_ECHO_ENERGY = 22
+    RAIN_DROP = 23
+    SNOW_FLAKE = 24
+    FALSE_ALARM = 25
 
 
 _MULTIPLIER_0 = np.uint64(0xD2511F53)
