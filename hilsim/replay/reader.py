@@ -117,7 +117,7 @@ class CaptureReader:
         """Cues of one pass; returns whether there were any."""
         self._timeline = Timeline(self._spec.pace, self._spec.rate_hz)
         for known in self.tracks:
-            self._timeline.add_flow(known.recorded.source, known.kind)
+            self._timeline.add_flow(known.recorded, known.kind)
         run = _Run()
         length = _FIRST_RUN
         cut = self._find_cut(wait=False)
@@ -164,7 +164,7 @@ class CaptureReader:
             return None
         self.tracks.append(Track(recorded=recorded, kind=kind, first=datagram))
         self._numbers[recorded, kind] = len(self.tracks) - 1
-        return self._timeline.add_flow(recorded.source, kind)
+        return self._timeline.add_flow(recorded, kind)
 
     def _cues(self, run: _Run, passes: int) -> Cues:
         recorded = self._recorded(run)

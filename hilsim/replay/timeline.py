@@ -15,6 +15,7 @@ import numpy.typing as npt
 from hilsim.errors import CaptureError
 from hilsim.packets.recognise import PacketKind
 from hilsim.packets.velodyne_models import MODELS
+from hilsim.replay.flows import RecordedFlow
 from hilsim.replay.specs import Pace
 
 NO_STAMP = -1
@@ -33,7 +34,16 @@ _ASTRAY_NS = 250_000_000
 _HOST_LEAP_NS = 100_000_000
 _BLOCK_NS = 4_000_000_000
 _SETTLING_NS = 16_000_000_000
+_SETTLING_BLOCKS = 4
+"""Where packets are so rare that a block takes longer: a loop that corrects more than it has seen would swing."""
 _MOST_RATE = 500e-6
+_MOST_RESIDUAL = 300e-6
+"""Of the time that settling takes: beyond it the host paused, and its clock says nothing."""
+_FOREVER_NS = 1 << 62
+_EARLY_PERCENTILE = 5
+"""A host notes packets late, never early: while it pauses, by half a second and more."""
+_BEHIND_NS = 100_000_000
+_STANDING_PACKETS = 8
 
 
 class Recorded(NamedTuple):
@@ -54,7 +64,7 @@ class Placed(NamedTuple):
     """Where they stand on the time line.
 
     Attributes:
-        due_ns: ``int64[n]``, when each leaves; never falling within a flow.
+        due_ns: ``int64[n]``, when each leaves; never falling within a recorded flow.
         stamp_ns: ``int64[n]``, the instant its own stamp names; ``due_ns`` where it has none.
     """
 
@@ -64,11 +74,14 @@ class Placed(NamedTuple):
 
 @dataclass(kw_only=True)
 class _Flow:
-    source: str
+    recorded: RecordedFlow
     kind: PacketKind
     latency_ns: int | None = None
-    last_due_ns: int = -(1 << 62)
     sent: int = 0
+
+    @property
+    def source(self) -> str:
+        return self.recorded.source
 
     @property
     def modulus_ns(self) -> int:
@@ -110,21 +123,28 @@ class SensorClock:
         """
         return _SENDING_NS + round(self.cycle_ns)
 
+    @property
+    def late_ns(self) -> int:
+        """How much later than it should be the host noted the last packet."""
+        return self.line_ns - self.device_ns - int(self.shift_at(np.array([self.device_ns]))[0]) - self.latency_ns
+
     def shift_at(self, device_ns: Times) -> Times:
         """Host's time line minus the sensor's clock, ``int64[n]``."""
         base = self.shift_ns or 0
         return np.asarray(base + np.rint(self.rate * (device_ns - self.since_ns)).astype(np.int64), dtype=np.int64)
 
-    def follow(self, device_ns: int, residual_ns: float, count: int) -> None:
-        """Take notice of how far the host's clock is ahead of the line, and lean the line towards it once a block is full."""
-        self.residuals.append(residual_ns)
-        self.weights.append(count)
+    def follow(self, device_ns: int, residual_ns: Times) -> None:
+        """Take notice of how far the host's clock is ahead of the line, ``int64[n]``, and lean the line towards it once a block is full."""
+        settling_ns = max(_SETTLING_NS, _SETTLING_BLOCKS * (device_ns - self.since_ns))
+        limit_ns = _MOST_RESIDUAL * settling_ns
+        self.residuals.append(float(np.mean(np.clip(residual_ns, -limit_ns, limit_ns))))
+        self.weights.append(residual_ns.size)
         if device_ns - self.since_ns < _BLOCK_NS:
             return
         mean_ns = float(np.average(self.residuals, weights=self.weights))
         self.shift_ns = int(self.shift_at(np.array([device_ns]))[0])
         self.since_ns = device_ns
-        self.rate = float(np.clip(mean_ns / _SETTLING_NS, -_MOST_RATE, _MOST_RATE))
+        self.rate = float(np.clip(mean_ns / settling_ns, -_MOST_RATE, _MOST_RATE))
         self.residuals.clear()
         self.weights.clear()
 
@@ -138,6 +158,7 @@ class Timeline:
         host_leaps: How often the capture's times went back by more than 0.1 s: they are then taken to go on.
         host_steps_back: How often they went back by less: those packets leave right after the one before.
         clock_leaps: How often a sensor's clock leapt: it is then taken to go on.
+        standing_packets: Packets of sensors whose clocks stood still: they leave by capture time.
     """
 
     def __init__(self, pace: Pace, rate_hz: float = 0.0) -> None:
@@ -146,15 +167,19 @@ class Timeline:
         self.host_leaps = 0
         self.host_steps_back = 0
         self.clock_leaps = 0
+        self.standing_packets = 0
         self._rate_hz = rate_hz
         self._flows: list[_Flow] = []
         self._host_ns: int | None = None
         self._host_shift_ns = 0
+        self._host_leap_ns = 0
+        self._even_ns = 0
+        self._last_due_ns: dict[RecordedFlow, int] = {}
         self._origin_ns: int | None = None
 
-    def add_flow(self, source: str, kind: PacketKind) -> int:
-        """Number of a flow from ``source``."""
-        self._flows.append(_Flow(source=source, kind=kind))
+    def add_flow(self, recorded: RecordedFlow, kind: PacketKind) -> int:
+        """Number for the packets of one kind of a recorded flow."""
+        self._flows.append(_Flow(recorded=recorded, kind=kind))
         return len(self._flows) - 1
 
     def place(self, recorded: Recorded) -> Placed:
@@ -180,23 +205,37 @@ class Timeline:
         if self._origin_ns is None:
             self._origin_ns = int(min(due.min(), stamp.min()))
         due, stamp = due - self._origin_ns, stamp - self._origin_ns
-        for number in np.unique(recorded.flow):
-            rows = np.flatnonzero(recorded.flow == number)
-            flow = self._flows[number]
-            due[rows] = np.maximum(np.maximum.accumulate(due[rows]), flow.last_due_ns)
-            flow.last_due_ns = int(due[rows[-1]])
+        for flow in dict.fromkeys(self._flows[number].recorded for number in np.unique(recorded.flow)):
+            rows = np.flatnonzero(np.isin(recorded.flow, [number for number, other in enumerate(self._flows) if other.recorded == flow]))
+            self._keep_order(flow, rows, has_stamp, due)
         self._remember_points(recorded, stamp)
         return Placed(due, np.where(has_stamp, stamp, due))
 
+    def _keep_order(self, flow: RecordedFlow, rows: Times, has_stamp: npt.NDArray[np.bool_], due: Times) -> None:
+        """Let the packets of one recorded flow leave in their order: those without stamps between their neighbours with stamps."""
+        next_ns = np.where(has_stamp[rows], due[rows], _FOREVER_NS)
+        next_ns = np.minimum.accumulate(next_ns[::-1])[::-1]
+        ordered = np.where(has_stamp[rows], due[rows], np.minimum(due[rows], next_ns))
+        due[rows] = np.maximum(np.maximum.accumulate(ordered), self._last_due_ns.get(flow, -_FOREVER_NS))
+        self._last_due_ns[flow] = int(due[rows[-1]])
+
     def _straight(self, capture_ns: Times) -> Times:
-        """The capture's times without steps back."""
+        """The capture's times without steps back; a leap back that is taken back later was a fault of single stamps."""
         line = capture_ns + self._host_shift_ns
-        steps = np.diff(line, prepend=line[:1] if self._host_ns is None else self._host_ns)
-        for row in np.flatnonzero(steps < -_HOST_LEAP_NS).tolist():
-            back_ns = int(steps[row])
-            line[row:] -= back_ns
-            self._host_shift_ns -= back_ns
-            self.host_leaps += 1
+        before_ns = int(line[0]) if self._host_ns is None else self._host_ns
+        steps = np.diff(line, prepend=before_ns)
+        for row in np.flatnonzero(np.abs(steps) > _HOST_LEAP_NS).tolist():
+            step_ns = int(line[row]) - (int(line[row - 1]) if row else before_ns)
+            if step_ns < -_HOST_LEAP_NS:
+                self._host_leap_ns = -step_ns
+                self.host_leaps += 1
+                move_ns = -step_ns
+            elif self._host_leap_ns and step_ns >= self._host_leap_ns:
+                move_ns, self._host_leap_ns = -self._host_leap_ns, 0
+            else:
+                continue
+            line[row:] += move_ns
+            self._host_shift_ns += move_ns
         self.host_steps_back += int(((steps < 0) & (steps >= -_HOST_LEAP_NS)).sum())
         if self._host_ns is not None:
             line = np.maximum(line, self._host_ns)
@@ -209,16 +248,21 @@ class Timeline:
         flows = recorded.flow[rows]
         is_points = np.array([self._flows[flow].kind in POINTS for flow in flows])
         device = self._unwrapped(sensor, recorded.stamp_ns[rows], line[rows], self._flows[flows[0]].modulus_ns)
+        if rows.size >= _STANDING_PACKETS and (device == device[0]).all():
+            self.standing_packets += rows.size
+            return
         reference = is_points if is_points.any() else np.ones(rows.size, np.bool_)
         if sensor.cycle_ns == 0.0 and is_points.sum() > 1:
             sensor.cycle_ns = _regular_step(np.diff(device[is_points]))
         if sensor.shift_ns is None:
-            sensor.shift_ns = int(np.median(line[rows][reference] - device[reference])) - sensor.latency_ns
+            sensor.shift_ns = _earliest(line[rows][reference] - device[reference]) - sensor.latency_ns
             sensor.since_ns = int(device[0])
         shift = sensor.shift_at(device)
-        astray_ns = int(np.median(line[rows] - device - shift))
-        if abs(astray_ns) > _ASTRAY_NS:
+        late = (line[rows] - device - shift)[reference] - sensor.latency_ns
+        is_catching_up = 2 * (line[rows[-1]] - line[rows[0]]) < device[-1] - device[0]
+        if late.max() < -_ASTRAY_NS or (late.min() > _ASTRAY_NS and not is_catching_up):
             self.clock_leaps += 1
+            astray_ns = int(np.median(late))
             sensor.shift_ns += astray_ns
             shift += astray_ns
         stamp[rows] = device + shift
@@ -226,10 +270,10 @@ class Timeline:
             flow = self._flows[number]
             own = flows == number
             if flow.latency_ns is None:
-                flow.latency_ns = sensor.latency_ns if flow.kind in POINTS else max(int(np.median((line[rows] - stamp[rows])[own])), 0)
+                flow.latency_ns = sensor.latency_ns if flow.kind in POINTS else max(_earliest((line[rows] - stamp[rows])[own]), 0)
             due[rows[own]] = stamp[rows[own]] + flow.latency_ns
         points = rows[reference]
-        sensor.follow(int(device[-1]), float(np.mean(np.clip(line[points] - due[points], -5_000_000, 5_000_000))), points.size)
+        sensor.follow(int(device[-1]), line[points] - due[points])
 
     def _unwrapped(self, sensor: SensorClock, raw: Times, line: Times, modulus_ns: int) -> Times:
         """Stamps as a count that runs on; where a clock leapt, the host's time is taken for that step."""
@@ -237,7 +281,7 @@ class Timeline:
         line_before = line[0] if sensor.raw_ns is None else sensor.line_ns
         step = (np.diff(raw, prepend=before) + modulus_ns // 2) % modulus_ns - modulus_ns // 2
         line_step = np.diff(line, prepend=line_before)
-        leapt = (step < -_BACKWARD_NS) | (step - line_step > _LEAP_NS)
+        leapt = _find_leaps(step, line_step, None if sensor.shift_ns is None else sensor.late_ns)
         if leapt.any():
             self.clock_leaps += int(leapt.sum())
             step = np.where(leapt, line_step, step)
@@ -250,14 +294,12 @@ class Timeline:
         for row, number in enumerate(recorded.flow.tolist()):
             flow = self._flows[number]
             sensor = self.sensors.get(flow.source)
-            if flow.kind is PacketKind.VELODYNE_DATA and sensor is not None:
+            if flow.kind is PacketKind.VELODYNE_DATA and sensor is not None and sensor.cycle_ns > 0.0:
                 cycle_ns = _nominal_cycle_ns(sensor.cycle_ns)
-                due[row] = round(flow.sent * cycle_ns) + _SENDING_NS + round(cycle_ns)
-                flow.sent += 1
+                due[row] = self._next_even_ns(flow, cycle_ns, _SENDING_NS + round(cycle_ns))
                 sensor.points_line_ns, sensor.points_due_ns, sensor.points_seen = int(line[row]), int(due[row]), True
             elif self._rate_hz > 0.0:
-                due[row] = round(flow.sent * 1e9 / self._rate_hz)
-                flow.sent += 1
+                due[row] = self._next_even_ns(flow, 1e9 / self._rate_hz, 0)
             elif sensor is not None and sensor.points_seen:
                 due[row] = sensor.points_due_ns + min(max(int(line[row]) - sensor.points_line_ns, 0), round(sensor.cycle_ns))
             elif flow.kind is PacketKind.VELODYNE_POSITION:
@@ -265,6 +307,16 @@ class Timeline:
             else:
                 raise CaptureError(f'pace "nominal" needs rate_hz: the rate of packets of {flow.source} ({flow.kind}) is not known')
             stamp[row] = due[row] - (flow.latency_ns or 0)
+
+    def _next_even_ns(self, flow: _Flow, cycle_ns: float, first_ns: int) -> int:
+        """When a flow's next packet is due at a constant rate; a flow that began late or lost packets leaves cycles out to keep up with the others."""
+        behind_ns = self._even_ns - first_ns - round(flow.sent * cycle_ns)
+        if behind_ns > _BEHIND_NS:
+            flow.sent += int(behind_ns // cycle_ns)
+        due_ns = first_ns + round(flow.sent * cycle_ns)
+        flow.sent += 1
+        self._even_ns = max(self._even_ns, due_ns)
+        return due_ns
 
     def _remember_points(self, recorded: Recorded, stamp: Times) -> None:
         for source, sensor in self.sensors.items():
@@ -276,13 +328,37 @@ class Timeline:
                 sensor.last_points_ns = int(stamp[rows[-1]])
 
 
+def _earliest(values: Times) -> int:
+    return int(np.percentile(values, _EARLY_PERCENTILE, method="lower"))
+
+
+def _find_leaps(step: Times, line_step: Times, late_ns: int | None) -> npt.NDArray[np.bool_]:
+    """Which of a sensor's steps are leaps of its clock.
+
+    A step that is much longer than the host's is none where the host was as late before: then packets were lost while it caught up.
+
+    Args:
+        step: ``int64[n]``, of the sensor's clock.
+        line_step: ``int64[n]``, of the host's.
+        late_ns: How late the host was with the packet before the first; None where that is not known.
+    """
+    leapt = step < -_BACKWARD_NS
+    late = (late_ns or 0) + np.cumsum(np.where(leapt, 0, line_step - step))
+    for row in np.flatnonzero(~leapt & (step - line_step > _LEAP_NS)).tolist():
+        punctual_ns = late[:row].min(initial=0) if late_ns is None else 0
+        if late[row] < punctual_ns - _LEAP_NS:
+            leapt[row] = True
+            late[row:] -= line_step[row] - step[row]
+    return leapt
+
+
 def _regular_step(steps: Times) -> float:
     """Mean of the steps that are like most."""
     positive = steps[steps > 0]
     if not positive.size:
         return 0.0
-    median = np.median(positive)
-    return float(np.mean(positive[np.abs(positive - median) <= 0.1 * median + 4000]))
+    middle = np.percentile(positive, 50, method="lower")  # one of them, so that at least one is like it
+    return float(np.mean(positive[np.abs(positive - middle) <= 0.1 * middle + 4000]))
 
 
 def _nominal_cycle_ns(measured_ns: float) -> float:
