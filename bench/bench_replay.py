@@ -37,13 +37,15 @@ SENDERS = {
     "tcpreplay select": ["--timer=select"],
     "hilsim": [],
     "hilsim slice": ["--scheduling", "slice"],
+    "hilsim abreast": [],
 }
-"""Options of each variant."""
+"""Options of each variant. ``hilsim`` plays several captures as far apart as they were recorded; ``hilsim abreast`` begins them all at one instant, so that
+packets of ten sensors are due together for the whole replay."""
 
 PLAN = {
-    "idle": tuple(SENDERS),
-    "cpu": ("tcpreplay", "tcpreplay nano", "hilsim", "hilsim slice"),  # gtod waits as the default does, select as nano
-    "ten": ("tcpreplay", "hilsim"),
+    "idle": ("tcpreplay", "tcpreplay gtod", "tcpreplay nano", "tcpreplay select", "hilsim", "hilsim slice"),
+    "cpu": ("tcpreplay", "hilsim", "hilsim slice"),
+    "ten": ("tcpreplay", "hilsim", "hilsim abreast"),
 }
 SENSORS = 10
 BASE_NS = 1_000_000_000
@@ -59,6 +61,9 @@ def commands_of(variant, streams, names, hilsim):
     if variant.startswith("tcpreplay"):
         return [names.send_by(["tcpreplay", "--quiet", f"--intf1={SENDING}", *SENDERS[variant], file]) for file in files]
     options = ["--to", DESTINATION, "--from", "recorded", "--pace", "capture", "--retime", "none", "--json", "--metrics", "none", *SENDERS[variant]]
+    if variant != "hilsim abreast":
+        first_ns = min(stream.stamp_ns[0] for stream in streams)
+        options += [word for stream in streams for word in ("--offset-s", f"{(stream.stamp_ns[0] - first_ns) / 1e9:.9f}")]
     return [names.send_by([*hilsim, "replay", *files, *options])]
 
 
@@ -199,7 +204,7 @@ def print_aims(rows):
     """What hilsim should reach by its default settings, and whether it did."""
     theirs = rows.get(("idle", "tcpreplay"))
     for (load, variant), row in rows.items():
-        if variant != "hilsim":
+        if variant not in {"hilsim", "hilsim abreast"}:
             continue
         aims = [
             (f"|drift| {abs(row['drift_ppm'])} ppm (aim {AIM_DRIFT_PPM:g})", abs(row["drift_ppm"]) <= AIM_DRIFT_PPM),
@@ -210,7 +215,7 @@ def print_aims(rows):
             for key, words in (("sending_percent", "while sending"), ("cpu_percent", "with its start")):
                 limit = AIM_CPU_RATIO * theirs[key]
                 aims.append((f"cpu {words} {row[key]} % (aim below {limit:.1f}, a tenth of tcpreplay's)", row[key] < limit))
-        print(f"aims, {load}: " + ", ".join(f"{text} {'met' if met else 'MISSED'}" for text, met in aims))
+        print(f"aims, {load}, {variant}: " + ", ".join(f"{text} {'met' if met else 'MISSED'}" for text, met in aims))
 
 
 def plan_round(arguments, has_tcpreplay, shuffle):

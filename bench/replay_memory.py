@@ -5,6 +5,7 @@ in the capture the replay began. It goes over loopback to an address of our own 
 """
 
 import contextlib
+import json
 import shutil
 import signal
 import socket
@@ -18,6 +19,7 @@ import numpy as np
 
 from hilsim.capture.pcap import CaptureFile
 from hilsim.packets.velodyne_data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE, DATA_PORT
+from hilsim.packets.velodyne_position import POSITION_PACKET_DTYPE
 
 CAPTURE_BYTES = 5_000_000_000
 SPARE_BYTES = 2_000_000_000
@@ -59,7 +61,8 @@ def write_large(path, template, period_s, size):
     seconds_at = at[:, None] + np.arange(4)
     seconds = np.ascontiguousarray(body[seconds_at]).view("=u4")
     is_data = np.diff(at, append=body.size) == RECORD_HEADER_SIZE + UDP_PAYLOAD + DATA_PACKET_SIZE
-    stamps_at = at[is_data, None] + RECORD_HEADER_SIZE + UDP_PAYLOAD + DATA_PACKET_DTYPE.fields["timestamp"][1] + np.arange(4)
+    stamp_offset = np.where(is_data, DATA_PACKET_DTYPE.fields["timestamp"][1], POSITION_PACKET_DTYPE.fields["timestamp"][1])
+    stamps_at = (at + RECORD_HEADER_SIZE + UDP_PAYLOAD + stamp_offset)[:, None] + np.arange(4)
     stamps = np.ascontiguousarray(body[stamps_at]).view("<u4").astype(np.int64)
     repeats = -(-size // body.size)
     with path.open("wb") as file:
@@ -87,30 +90,16 @@ def resident_kib(pid):
     return held or None
 
 
-def replay_watched(hilsim, capture, run, first_stamp_us):
+def replay_watched(hilsim, capture, run, first_stamp_us, directory):
     """One replay, its memory sampled from start to end."""
-    command = [
-        *hilsim,
-        "replay",
-        capture,
-        "--to",
-        DESTINATION,
-        "--from",
-        SOURCE,
-        "--pace",
-        "capture",
-        "--retime",
-        "none",
-        "--json",
-        "--metrics",
-        "none",
-    ]
-    command += ["--start-s", str(run.start_s), "--interval-scale", str(run.interval_scale)]
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+    command = [*hilsim, "replay", capture, "--to", DESTINATION, "--from", SOURCE, "--json", "--metrics", "none"]
+    command += ["--pace", "capture", "--retime", "none", "--start-s", str(run.start_s), "--interval-scale", str(run.interval_scale)]
+    log, summary = directory / "log", directory / "summary"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver, log.open("wb") as faults, summary.open("wb") as said:
         receiver.bind((DESTINATION, DATA_PORT))
         receiver.settimeout(0.01)
         started = time.monotonic()
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=faults)
         try:
             payload = first_packet(receiver, process, started)
             first_s = time.monotonic() - started
@@ -118,7 +107,8 @@ def replay_watched(hilsim, capture, run, first_stamp_us):
         finally:
             end(process)
     if payload is None or not samples:
-        return {"run": run.name, "failed": f"exit code {process.returncode}"}
+        return {"run": run.name, "failed": f"exit code {process.returncode}: {' '.join(log.read_text(errors='replace').splitlines()[-1:])}"}
+    flows = json.loads(summary.read_text(encoding="utf-8"))["flows"]
     settled = next((sample for sample in samples if sample[0] >= SETTLED_S), samples[-1])
     off_us = (device_stamp_us(payload) - first_stamp_us - round(run.start_s * 1e6) + HOUR_US // 2) % HOUR_US - HOUR_US // 2
     return {
@@ -133,6 +123,8 @@ def replay_watched(hilsim, capture, run, first_stamp_us):
         "rss_peak_mib": round(max(sample[1] for sample in samples) / 1024, 1),
         "growth_mib": round((samples[-1][1] - settled[1]) / 1024, 1),
         "anonymous_growth_mib": round((samples[-1][2] - settled[2]) / 1024, 1),
+        "sent": sum(flow["sent_packets"] for flow in flows),
+        "dropped": sum(flow["dropped_packets"] for flow in flows),
         "exit_code": process.returncode,
     }
 
@@ -183,7 +175,7 @@ def measure_memory(hilsim, template, period_s, directory):
         Run("the last seconds", duration_s - NEAR_THE_END_S, 1.0, None),
     )
     first = next(datagram.payload for datagram in CaptureFile(template) if datagram.destination_port == DATA_PORT)
-    return [replay_watched(hilsim, path, run, device_stamp_us(first)) for run in runs]
+    return [replay_watched(hilsim, path, run, device_stamp_us(first), Path(directory)) for run in runs]
 
 
 def print_memory(rows):
@@ -196,5 +188,5 @@ def print_memory(rows):
             f"memory, {row['run']} (--start-s {row['start_s']:g}, --interval-scale {row['interval_scale']:g}): first packet after {row['first_s']} s,"
             f" {row['start_off_ms']} ms from where it should start; VmRSS {row['rss_5s_mib']} MiB after {SETTLED_S:g} s, {row['rss_end_mib']} after"
             f" {row['watched_s']} s, peak {row['rss_peak_mib']}; growth {row['growth_mib']} MiB ({row['anonymous_growth_mib']} of it anonymous);"
-            f" exit code {row['exit_code']}"
+            f" {row['sent']:,} packets sent, {row['dropped']} dropped; exit code {row['exit_code']}"
         )
