@@ -107,6 +107,7 @@ class SensorSpec:
         phase_deg: Azimuth of the head at the sensor's first firing.
         start_delay_us: Rig time of the sensor's first firing.
         return_mode: Which returns are reported.
+        sub_rays: Rays by which a beam's footprint is sampled: 1 (a pencil beam; nothing is ever met by halves), 7 or 19.
         clock: The sensor's own clock.
         gps: The receiver on its GPS input; without it position packets carry no sentence.
         network: How its packets reach the wire.
@@ -121,6 +122,7 @@ class SensorSpec:
     phase_deg: float = 0.0
     start_delay_us: float = 0.0
     return_mode: ReturnModeName = "strongest"
+    sub_rays: int = 1
     clock: ClockSetting = field(default_factory=ClockSetting)
     gps: GpsSetting | None = None
     network: NetworkSpec = field(default_factory=NetworkSpec)
@@ -323,6 +325,7 @@ def _lidar(sensor: SensorSpec, number: int, rig_path: Path) -> LidarSetting:
         phase_deg=sensor.phase_deg,
         start_delay_us=sensor.start_delay_us,
         return_mode=sensor.return_mode,
+        sub_rays=sensor.sub_rays,
         clock=sensor.clock,
         gps=sensor.gps,
     )

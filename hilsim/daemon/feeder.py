@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
-from hilsim.emulator.fused import Scratch, allocate_scratch, render_data_packet, render_position_packet
+from hilsim.emulator.fused import render_data_packet, render_position_packet
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import position_deadline_ns
-from hilsim.emulator.stages import data_deadline_ns, first_packet_due
+from hilsim.emulator.stages import Shots, allocate_shots, data_deadline_ns, first_packet_due
 from hilsim.packets.ethernet import HEADER_SIZE, Framing
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.scene.world import World
@@ -85,7 +85,7 @@ def feed(
     epoch_ns: int,
     lead_ns: int,
     state: FeederState,
-    scratch: Scratch,
+    shots: Shots,
     datagram: npt.NDArray[np.uint8],
     positions: npt.NDArray[np.int64],
 ) -> None:
@@ -103,7 +103,7 @@ def feed(
         epoch_ns: CLOCK_MONOTONIC time of rig time 0.
         lead_ns: How long before its deadline a packet is rendered.
         state: Shared.
-        scratch: Working arrays.
+        shots: Working arrays.
         datagram: ``uint8[>= frame]``, working array.
         positions: ``int64[t]``, working array: next packet of each position train.
     """
@@ -132,7 +132,7 @@ def feed(
             seek = True
             continue
         if data_due_ns <= position_due_ns:
-            size = render_data_packet(plan, carrier, world, data_framing, packet, scratch, datagram)
+            size = render_data_packet(plan, carrier, world, data_framing, packet, shots, datagram)
             done_ns = monotonic_ns()
             put = push(rings, data_flow, due_ns, now_ns, datagram, size)
             packet += 1
@@ -203,9 +203,9 @@ class Feeder:
         stopped.stop[0] = 1
         self._feed(stopped)
         plan = self.lidar.plan
-        scratch = allocate_scratch(plan)
+        shots = allocate_shots(plan, plan.sequences_per_packet, is_opaque=self.lidar.world.is_opaque)
         row = np.zeros(HEADER_SIZE + DATA_PACKET_SIZE, np.uint8)
-        render_data_packet(plan, self.lidar.carrier, self.lidar.world, self.lidar.data_framing, 0, scratch, row)
+        render_data_packet(plan, self.lidar.carrier, self.lidar.world, self.lidar.data_framing, 0, shots, row)
 
     def warm_positions(self) -> None:
         """Load or compile what schedules packets and encodes position packets, while another process may compile the rest."""
@@ -235,7 +235,7 @@ class Feeder:
             self.epoch_ns,
             self.lead_ns,
             state,
-            allocate_scratch(lidar.plan),
+            allocate_shots(lidar.plan, lidar.plan.sequences_per_packet, is_opaque=lidar.world.is_opaque),
             np.zeros(HEADER_SIZE + DATA_PACKET_SIZE, np.uint8),
             np.zeros(lidar.plan.position.period_ns.size, np.int64),
         )

@@ -23,8 +23,9 @@ def main() -> None:
     """Render one packet of nothing."""
     import numpy as np  # noqa: PLC0415 - only the child needs these
 
-    from hilsim.emulator.fused import allocate_scratch, render_data_packet  # noqa: PLC0415
+    from hilsim.emulator.fused import render_data_packet  # noqa: PLC0415
     from hilsim.emulator.plan import LidarSetting, lidar_plan  # noqa: PLC0415
+    from hilsim.emulator.stages import allocate_shots  # noqa: PLC0415
     from hilsim.geometry.poses import Pose  # noqa: PLC0415
     from hilsim.geometry.tracks import fixed_track  # noqa: PLC0415
     from hilsim.packets.ethernet import PAYLOAD_ONLY  # noqa: PLC0415
@@ -37,7 +38,8 @@ def main() -> None:
     setting = LidarSetting(name="none", stream=0, spec=parse_table(LidarSpec, read_toml(path), str(path)))
     plan = lidar_plan(setting, seed=0, utc_epoch_ns=0)
     payload = np.zeros(DATA_PACKET_SIZE, np.uint8)
-    render_data_packet(plan, build_carrier(fixed_track(Pose())), build_world([]), PAYLOAD_ONLY, 0, allocate_scratch(plan), payload)
+    shots = allocate_shots(plan, plan.sequences_per_packet, is_opaque=True)
+    render_data_packet(plan, build_carrier(fixed_track(Pose())), build_world([]), PAYLOAD_ONLY, 0, shots, payload)
 
 
 if __name__ == "__main__":

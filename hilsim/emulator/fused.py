@@ -3,18 +3,17 @@
 The stages are the very kernels that ``lidar.py`` calls one by one, so the bytes are the same (tested).
 """
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
 from hilsim.emulator.plan import Gps, LidarPlan
 from hilsim.emulator.position import encode_position
-from hilsim.emulator.stages import Rays, Returns, allocate_rays, allocate_returns, encode, fire, respond
+from hilsim.emulator.stages import LAYERS, Shots, collect, encode, fire, respond
 from hilsim.packets.ethernet import Framing, write_headers
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE
+from hilsim.render.beams import cast_beams
 from hilsim.render.cpu import cast_rays
 from hilsim.scene.world import World
 from hilsim.sensor.clock import DeviceClock
@@ -22,18 +21,6 @@ from hilsim.vehicle.carrier import Carrier
 
 _DATA_SIZE = constant(DATA_PACKET_SIZE)
 _POSITION_SIZE = constant(POSITION_PACKET_SIZE)
-
-
-class Scratch(NamedTuple):
-    """Working arrays of one lidar thread: one packet's rays and returns."""
-
-    rays: Rays
-    returns: Returns
-
-
-def allocate_scratch(plan: LidarPlan) -> Scratch:
-    """Working arrays for one packet of a lidar."""
-    return Scratch(rays=allocate_rays(plan, plan.sequences_per_packet), returns=allocate_returns(plan, plan.sequences_per_packet))
 
 
 @kernel
@@ -46,8 +33,50 @@ def frame_datagram(framing: Framing, index: int, datagram: npt.NDArray[np.uint8]
 
 
 @kernel
+def trace(plan: LidarPlan, world: World, shots: Shots) -> None:
+    """Cast the rays, and those that go on behind what lets light pass, and gather what they met."""
+    shots.hits.hit_count[:] = 0
+    rays, beyond = shots.rays, shots.ahead
+    count = rays.range_m.size
+    beam = plan.beam
+    if beam.share.size == 1:
+        cast_rays(world, rays.origin_m, rays.direction, rays.time_ns, plan.cast_range_m, rays.range_m, rays.instance, rays.triangle)
+    else:
+        cast_beams(
+            world,
+            rays.origin_m,
+            rays.direction,
+            rays.time_ns,
+            plan.cast_range_m,
+            beam.share.size,
+            beam.width_m,
+            beam.spread,
+            rays.range_m,
+            rays.instance,
+            rays.triangle,
+        )
+    count = collect(plan, world, rays, count, shots.hits, beyond)
+    rays, spare = beyond, shots.behind
+    layer = 1
+    while count > 0 and layer < LAYERS:
+        cast_rays(
+            world,
+            rays.origin_m[:count],
+            rays.direction[:count],
+            rays.time_ns[:count],
+            plan.cast_range_m,
+            rays.range_m[:count],
+            rays.instance[:count],
+            rays.triangle[:count],
+        )
+        count = collect(plan, world, rays, count, shots.hits, spare)
+        rays, spare = spare, rays
+        layer += 1
+
+
+@kernel
 def render_data_packet(
-    plan: LidarPlan, carrier: Carrier, world: World, framing: Framing, packet: int, scratch: Scratch, datagram: npt.NDArray[np.uint8]
+    plan: LidarPlan, carrier: Carrier, world: World, framing: Framing, packet: int, shots: Shots, datagram: npt.NDArray[np.uint8]
 ) -> int:
     """Render and encode data packet ``packet``; returns the datagram's size in bytes.
 
@@ -57,16 +86,15 @@ def render_data_packet(
         world: What it sees.
         framing: Payload or whole frame.
         packet: Index of the packet since the sensor started.
-        scratch: Working arrays, overwritten.
+        shots: Working arrays, overwritten.
         datagram: ``uint8[>= header + 1206]``, written.
     """
     sequences = plan.sequences_per_packet
     first = packet * sequences
-    rays = scratch.rays
-    fire(plan, carrier, first, sequences, rays)
-    cast_rays(world, rays.origin_m, rays.direction, rays.time_ns, plan.cast_range_m, rays.range_m, rays.instance, rays.triangle)
-    respond(plan, world.material, world.reflectivity, first, sequences, rays, scratch.returns)
-    encode(plan, packet, scratch.returns, framing.header_size, datagram)
+    fire(plan, carrier, first, sequences, shots.rays)
+    trace(plan, world, shots)
+    respond(plan, first, sequences, shots)
+    encode(plan, packet, shots.returns, framing.header_size, datagram)
     return frame_datagram(framing, packet, datagram, _DATA_SIZE)
 
 
@@ -86,10 +114,10 @@ def render_data_packets(
     world: World,
     framing: Framing,
     first_packet: int,
-    scratch: Scratch,
+    shots: Shots,
     size: npt.NDArray[np.int32],
     datagrams: npt.NDArray[np.uint8],
 ) -> None:
     """Render consecutive data packets, one row of ``datagrams`` each."""
     for row in range(size.size):
-        size[row] = render_data_packet(plan, carrier, world, framing, first_packet + row, scratch, datagrams[row])
+        size[row] = render_data_packet(plan, carrier, world, framing, first_packet + row, shots, datagrams[row])

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.emulator.batch import DatagramBatch, Flow
-from hilsim.emulator.fused import allocate_scratch, frame_datagram, render_data_packets, render_position_packet
+from hilsim.emulator.fused import frame_datagram, render_data_packets, render_position_packet
 from hilsim.emulator.plan import LidarPlan, LidarSetting, lidar_plan
 from hilsim.emulator.position import position_deadline_ns
-from hilsim.emulator.stages import Rays, Returns, allocate_rays, allocate_returns, data_deadline_ns, encode, fire, first_packet_due, respond
+from hilsim.emulator.stages import LAYERS, Returns, Shots, allocate_shots, collect, data_deadline_ns, encode, fire, first_packet_due, respond
 from hilsim.packets.ethernet import PAYLOAD_ONLY, Framing
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE
@@ -65,15 +65,15 @@ class LidarEmulator:
         datagrams = np.zeros((count, self.data_framing.header_size + DATA_PACKET_SIZE), np.uint8)
         size = np.zeros(count, np.int32)
         if renderer is None:
-            scratch = allocate_scratch(self.plan)
-            render_data_packets(self.plan, self.carrier, self.world, self.data_framing, first, scratch, size, datagrams)
+            shots = allocate_shots(self.plan, self.plan.sequences_per_packet, is_opaque=self.world.is_opaque)
+            render_data_packets(self.plan, self.carrier, self.world, self.data_framing, first, shots, size, datagrams)
         else:
             self._render_by_stages(renderer, first, size, datagrams)
         deadline = np.array([data_deadline_ns(self.plan, packet) for packet in range(first, first + count)], dtype=np.int64)
         return DatagramBatch(self.data_flow, deadline, deadline - self.plan.data_latency_ns, size, datagrams)
 
     def _render_by_stages(self, renderer: Renderer, first: int, size: npt.NDArray[np.int32], datagrams: npt.NDArray[np.uint8]) -> None:
-        _, returns = self.returns(first, size.size, renderer)
+        returns = self.shots(first, size.size, renderer).returns
         sequences = self.plan.sequences_per_packet
         for row in range(size.size):
             of_packet = slice(row * sequences, (row + 1) * sequences)
@@ -81,25 +81,42 @@ class LidarEmulator:
                 np.ascontiguousarray(returns.distance[:, of_packet]),
                 np.ascontiguousarray(returns.reflectivity[:, of_packet]),
                 returns.azimuth_cdeg[of_packet],
+                returns.echo,
+                returns.range_m,
             )
             encode(self.plan, first + row, part, self.data_framing.header_size, datagrams[row])
             size[row] = frame_datagram(self.data_framing, first + row, datagrams[row], DATA_PACKET_SIZE)
 
-    def returns(self, first: int, count: int, renderer: Renderer) -> tuple[Rays, Returns]:
-        """Rays with true ranges, and what is reported, of ``count`` data packets: the ground truth beside the packets.
+    def shots(self, first: int, count: int, renderer: Renderer) -> Shots:
+        """Everything about the firings of ``count`` data packets, from rays with true ranges to what is reported: the ground truth beside the packets.
 
-        Rays are ``[channel, sequence]`` flattened, ``count * sequences_per_packet`` sequences.
+        Firings are ``[channel, sequence]`` flattened, ``count * sequences_per_packet`` sequences.
         """
-        sequences = count * self.plan.sequences_per_packet
-        first_sequence = first * self.plan.sequences_per_packet
-        rays = allocate_rays(self.plan, sequences)
-        returns = allocate_returns(self.plan, sequences)
-        fire(self.plan, self.carrier, first_sequence, sequences, rays)
-        renderer.cast_rays(
-            self.world, rays.origin_m, rays.direction, rays.time_ns, self.plan.cast_range_m, rays.range_m, rays.instance, rays.triangle
-        )
-        respond(self.plan, self.world.material, self.world.reflectivity, first_sequence, sequences, rays, returns)
-        return rays, returns
+        plan, world = self.plan, self.world
+        sequences = count * plan.sequences_per_packet
+        first_sequence = first * plan.sequences_per_packet
+        shots = allocate_shots(plan, sequences, is_opaque=world.is_opaque)
+        fire(plan, self.carrier, first_sequence, sequences, shots.rays)
+        rays, beyond = shots.rays, shots.ahead
+        going_on = rays.range_m.size
+        for _ in range(LAYERS):
+            of = slice(0, going_on)
+            renderer.cast_rays(
+                world,
+                rays.origin_m[of],
+                rays.direction[of],
+                rays.time_ns[of],
+                plan.cast_range_m,
+                rays.range_m[of],
+                rays.instance[of],
+                rays.triangle[of],
+            )
+            going_on = int(collect(plan, world, rays, going_on, shots.hits, beyond))
+            if going_on == 0:
+                break
+            rays, beyond = beyond, shots.behind if beyond is shots.ahead else shots.ahead
+        respond(plan, first_sequence, sequences, shots)
+        return shots
 
     def data_span(self, start_ns: int, stop_ns: int, renderer: Renderer | None = None) -> DatagramBatch:
         """Data packets due in ``[start_ns, stop_ns)`` of rig time."""

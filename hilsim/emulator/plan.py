@@ -11,6 +11,7 @@ from hilsim.errors import require
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.poses import extrinsics
 from hilsim.packets.velodyne_data import BLOCKS, RECORDS_PER_BLOCK, ReturnMode
+from hilsim.sensor.beam import SUB_RAY_COUNTS, Beam, beam
 from hilsim.sensor.clock import DeviceClock, device_clock
 from hilsim.sensor.head import Head, head
 from hilsim.sensor.position_stream import PositionStream, position_stream
@@ -34,6 +35,7 @@ class LidarSetting:
         phase_deg: True azimuth of the head at the sensor's first firing.
         start_delay_us: Rig time of the sensor's first firing (sensors of a fleet are not in step unless this is equal).
         return_mode: Which returns are reported.
+        sub_rays: Rays by which a beam's footprint is sampled: 1 (a pencil beam), 7 or 19.
         clock: The sensor's own clock.
         gps: The receiver on its GPS input, or None.
     """
@@ -47,6 +49,7 @@ class LidarSetting:
     phase_deg: float = 0.0
     start_delay_us: float = 0.0
     return_mode: ReturnModeName = "strongest"
+    sub_rays: int = 1
     clock: ClockSetting = field(default_factory=ClockSetting)
     gps: GpsSetting | None = None
 
@@ -57,7 +60,7 @@ class LidarSetting:
             (all(map(math.isfinite, self.mount_rotation_deg)), f"mount_rotation_deg must be finite, got {self.mount_rotation_deg}"),
             (0.0 <= self.phase_deg < 360.0, f"phase_deg must be 0 to less than 360, got {self.phase_deg}"),
             (0.0 <= self.start_delay_us <= 1e9, f"start_delay_us must be 0 to 1000000000, got {self.start_delay_us}"),
-            (self.return_mode == "strongest", f'return_mode must be "strongest" (pencil beams have one return), got "{self.return_mode}"'),
+            (self.sub_rays in SUB_RAY_COUNTS, f"sub_rays must be one of {', '.join(map(str, SUB_RAY_COUNTS))}, got {self.sub_rays}"),
         )
         self.spec.check_rate(self.rotation_rate_rpm)
 
@@ -80,7 +83,8 @@ class LidarPlan(NamedTuple):
     Attributes:
         clock: Device clock.
         head: Rotating head.
-        response: Limits and noise.
+        beam: Its rays and their shares.
+        response: Detection, limits and noise.
         position: Position packet stream.
         gps: Receiver.
         sine_elevation: ``float64[c]``.
@@ -91,6 +95,7 @@ class LidarPlan(NamedTuple):
         sequence_ns: Device time of a firing sequence.
         sequences_per_packet: Firing sequences of a data packet.
         returns: Returns reported for each firing.
+        reports_last: The first (or only) of them is the last return.
         return_mode: Factory byte.
         product: Factory byte.
         mount_orientation: ``float64[4]``, body from sensor.
@@ -100,6 +105,7 @@ class LidarPlan(NamedTuple):
 
     clock: DeviceClock
     head: Head
+    beam: Beam
     response: Response
     position: PositionStream
     gps: Gps
@@ -111,6 +117,7 @@ class LidarPlan(NamedTuple):
     sequence_ns: int
     sequences_per_packet: int
     returns: int
+    reports_last: bool
     return_mode: int
     product: int
     mount_orientation: npt.NDArray[np.float64]
@@ -155,6 +162,7 @@ def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int) -> LidarP
             seed=seed,
             stream=setting.stream,
         ),
+        beam=beam(spec.beam, setting.sub_rays),
         response=response(spec, seed=seed, stream=setting.stream),
         position=position_stream(spec.position, seed=seed, stream=setting.stream),
         gps=_gps(setting.gps),
@@ -166,6 +174,7 @@ def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int) -> LidarP
         sequence_ns=spec.sequence_ns,
         sequences_per_packet=BLOCKS // mode.returns * (RECORDS_PER_BLOCK // channels),
         returns=mode.returns,
+        reports_last=mode is not ReturnMode.STRONGEST,
         return_mode=int(mode),
         product=spec.product,
         mount_orientation=np.array(mount.orientation),

@@ -1,7 +1,7 @@
-"""The stages of a lidar's pipeline as kernels on arrays: firings → rays, ranges → returns, returns → data packet.
+"""The stages of a lidar's pipeline as kernels on arrays: firings → rays, ranges → hits, hits → returns, returns → data packet.
 
 ``fused.py`` strings them together with the CPU ray caster into one kernel that needs no Python; ``lidar.py`` calls them one by one around any
-``Renderer``. Arrays are ``[channel, sequence]`` (azimuth fastest), which is the order ray casting likes best.
+``Renderer``. Arrays are ``[channel, sequence, sub-ray]``, which is the order ray casting likes best.
 """
 
 import math
@@ -14,20 +14,55 @@ from hilsim._jit import kernel
 from hilsim.emulator.plan import LidarPlan
 from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.packets.velodyne_data import encode_data_packet
+from hilsim.render.truth import hit_normal, triangle_normal
+from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig, rig_from_device, stamp_us
+from hilsim.sensor.echoes import (
+    COSINE,
+    ECHO_CODE,
+    ECHO_COLUMNS,
+    ECHO_DRAWS,
+    ECHO_ENERGY,
+    ECHO_RANGE,
+    ECHO_RETRO,
+    ENERGY,
+    INSTANCE,
+    RANGE,
+    RAY,
+    RETRO,
+    TRIANGLE,
+    Hits,
+    allocate_hits,
+    chosen_echo,
+    group_echoes,
+    is_detected,
+)
 from hilsim.sensor.head import head_reading_cdeg, head_turns
-from hilsim.sensor.response import distance_code
+from hilsim.sensor.response import CHANNELS_PER_STREAM, distance_code, is_dropped, noise_sd_m, reflectivity_byte
 from hilsim.vehicle.carrier import Carrier, carrier_state
+
+LAYERS = 4
+"""Surfaces that a ray can pass one behind the other: foliage, fences, glass."""
+
+_FAINTEST_SHARE = 1e-4
+_STEP_M = 1e-3
+"""How far behind a surface that it passed a ray goes on."""
+_NEAREST_M = 0.01
+_EXTRA_HITS = 6
+"""Room for what is no surface: drops, fog, false alarms."""
 
 
 class Rays(NamedTuple):
-    """Ray and hit arrays of ``n = channels * sequences`` firings, channel-major.
+    """Rays of ``f = channels * sequences`` firings of ``k`` sub-rays, ``n = f * k``, channel-major, a firing's sub-rays side by side.
 
     Attributes:
         origin_m: ``float64[n, 3]`` in the world.
         direction: ``float32[n, 3]`` in the world, unit.
         time_ns: ``int64[n]``, rig time of each firing.
-        range_m: ``float32[n]``, ``inf`` for a miss.
+        owner: ``int32[n]``, ``firing * k + sub-ray``.
+        share: ``float64[n]``, of the firing's light that the ray still carries.
+        travelled_m: ``float64[n]``, from the sensor to the origin.
+        range_m: ``float32[n]``, from the origin; ``inf`` for a miss.
         instance: ``int32[n]``, -1 for a miss.
         triangle: ``int32[n]``, -1 for a miss.
     """
@@ -35,6 +70,9 @@ class Rays(NamedTuple):
     origin_m: npt.NDArray[np.float64]
     direction: npt.NDArray[np.float32]
     time_ns: npt.NDArray[np.int64]
+    owner: npt.NDArray[np.int32]
+    share: npt.NDArray[np.float64]
+    travelled_m: npt.NDArray[np.float64]
     range_m: npt.NDArray[np.float32]
     instance: npt.NDArray[np.int32]
     triangle: npt.NDArray[np.int32]
@@ -47,30 +85,89 @@ class Returns(NamedTuple):
         distance: ``uint16[r, s, c]``, raw; 0 for no return.
         reflectivity: ``uint8[r, s, c]``.
         azimuth_cdeg: ``int64[s]``, the encoder's readings.
+        echo: ``int8[r, s, c]``, which of the firing's echoes is reported; -1 for none.
+        range_m: ``float64[r, s, c]``, of that echo, without noise; ``inf`` for none.
     """
 
     distance: npt.NDArray[np.uint16]
     reflectivity: npt.NDArray[np.uint8]
     azimuth_cdeg: npt.NDArray[np.int64]
+    echo: npt.NDArray[np.int8]
+    range_m: npt.NDArray[np.float64]
 
 
-def allocate_rays(plan: LidarPlan, sequences: int) -> Rays:
-    """Arrays for the rays of ``sequences`` firing sequences."""
-    n = plan.firing_offset_ns.size * sequences
+class Shots(NamedTuple):
+    """Working arrays for the firings of some sequences, from rays to returns.
+
+    Attributes:
+        rays: As they leave.
+        ahead: Rays beyond a surface that lets light pass.
+        behind: The same for the surface after the next.
+        hits: What they met.
+        echoes: ``float64[m, 4]``, of one firing.
+        kept: ``int64[m]``, echoes of one firing that are detected.
+        returns: What is reported.
+    """
+
+    rays: Rays
+    ahead: Rays
+    behind: Rays
+    hits: Hits
+    echoes: npt.NDArray[np.float64]
+    kept: npt.NDArray[np.int64]
+    returns: Returns
+
+
+def allocate_rays(count: int) -> Rays:
+    """Arrays for ``count`` rays."""
     return Rays(
-        origin_m=np.zeros((n, 3)),
-        direction=np.zeros((n, 3), np.float32),
-        time_ns=np.zeros(n, np.int64),
-        range_m=np.zeros(n, np.float32),
-        instance=np.zeros(n, np.int32),
-        triangle=np.zeros(n, np.int32),
+        origin_m=np.zeros((count, 3)),
+        direction=np.zeros((count, 3), np.float32),
+        time_ns=np.zeros(count, np.int64),
+        owner=np.zeros(count, np.int32),
+        share=np.zeros(count),
+        travelled_m=np.zeros(count),
+        range_m=np.zeros(count, np.float32),
+        instance=np.zeros(count, np.int32),
+        triangle=np.zeros(count, np.int32),
     )
 
 
-def allocate_returns(plan: LidarPlan, sequences: int) -> Returns:
-    """Arrays for the returns of ``sequences`` firing sequences."""
+def allocate_shots(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> Shots:
+    """Arrays for ``sequences`` firing sequences; in a world in which everything ``is_opaque`` no ray goes on behind a surface."""
+    firings = plan.firing_offset_ns.size * sequences
+    rays = firings * plan.beam.share.size
+    most = plan.beam.share.size * (1 if is_opaque else LAYERS) + _EXTRA_HITS
     shape = (plan.returns, sequences, plan.firing_offset_ns.size)
-    return Returns(distance=np.zeros(shape, np.uint16), reflectivity=np.zeros(shape, np.uint8), azimuth_cdeg=np.zeros(sequences, np.int64))
+    return Shots(
+        rays=allocate_rays(rays),
+        ahead=allocate_rays(1 if is_opaque else rays),
+        behind=allocate_rays(1 if is_opaque else rays),
+        hits=allocate_hits(firings, most),
+        echoes=np.zeros((most, ECHO_COLUMNS)),
+        kept=np.zeros(most, np.int64),
+        returns=Returns(
+            distance=np.zeros(shape, np.uint16),
+            reflectivity=np.zeros(shape, np.uint8),
+            azimuth_cdeg=np.zeros(sequences, np.int64),
+            echo=np.full(shape, -1, np.int8),
+            range_m=np.full(shape, np.inf),
+        ),
+    )
+
+
+@kernel
+def _put_ray(rays: Rays, at: int, ox: float, oy: float, oz: float, dx: float, dy: float, dz: float, time_ns: int, share: float) -> None:
+    rays.origin_m[at, 0] = ox
+    rays.origin_m[at, 1] = oy
+    rays.origin_m[at, 2] = oz
+    rays.direction[at, 0] = dx
+    rays.direction[at, 1] = dy
+    rays.direction[at, 2] = dz
+    rays.time_ns[at] = time_ns
+    rays.owner[at] = at
+    rays.share[at] = share
+    rays.travelled_m[at] = 0.0
 
 
 @kernel
@@ -87,6 +184,7 @@ def fire(plan: LidarPlan, carrier: Carrier, first_sequence: int, sequences: int,
         sequences: How many.
         rays: Written.
     """
+    sub_rays = plan.beam.share.size
     device_ns = first_sequence * plan.sequence_ns
     stop_ns = rig_from_device(plan.clock, device_ns)
     (stop_x, stop_y, stop_z), stop_q = carrier_state(carrier, stop_ns)
@@ -113,55 +211,152 @@ def fire(plan: LidarPlan, carrier: Carrier, first_sequence: int, sequences: int,
             body = normalise((qw, qx, qy, qz))
             turns = start_turns + travelled * (plan.firing_offset_ns[channel] / plan.sequence_ns)
             azimuth = 2.0 * math.pi * turns + plan.azimuth_offset_rad[channel]
-            level = plan.cosine_elevation[channel]
-            in_sensor = (level * math.sin(azimuth), level * math.cos(azimuth), plan.sine_elevation[channel])
-            dx, dy, dz = rotate(multiply(body, mount), in_sensor)
+            level, rise = plan.cosine_elevation[channel], plan.sine_elevation[channel]
+            sine, cosine = math.sin(azimuth), math.cos(azimuth)
+            turned = multiply(body, mount)
+            dx, dy, dz = rotate(turned, (level * sine, level * cosine, rise))
             begin = plan.channel_origin_m[channel]
             ox, oy, oz = rotate(body, (begin[0], begin[1], begin[2]))
-            at = channel * sequences + sequence
-            rays.origin_m[at, 0] = start_x + share * (stop_x - start_x) + ox
-            rays.origin_m[at, 1] = start_y + share * (stop_y - start_y) + oy
-            rays.origin_m[at, 2] = start_z + share * (stop_z - start_z) + oz
-            rays.direction[at, 0] = dx
-            rays.direction[at, 1] = dy
-            rays.direction[at, 2] = dz
-            rays.time_ns[at] = time_ns
+            ox += start_x + share * (stop_x - start_x)
+            oy += start_y + share * (stop_y - start_y)
+            oz += start_z + share * (stop_z - start_z)
+            first = (channel * sequences + sequence) * sub_rays
+            _put_ray(rays, first, ox, oy, oz, dx, dy, dz, time_ns, plan.beam.share[0])
+            if sub_rays == 1:
+                continue
+            hx, hy, hz = rotate(turned, (cosine, -sine, 0.0))  # across the beam, horizontally and upwards
+            vx, vy, vz = rotate(turned, (-rise * sine, -rise * cosine, level))
+            for ray in range(1, sub_rays):
+                u, v = plan.beam.tangent[ray, 0], plan.beam.tangent[ray, 1]
+                x, y, z = dx + u * hx + v * vx, dy + u * hy + v * vy, dz + u * hz + v * vz
+                scale = 1.0 / math.sqrt(1.0 + u * u + v * v)
+                u, v = plan.beam.offset_m[ray, 0], plan.beam.offset_m[ray, 1]
+                _put_ray(
+                    rays,
+                    first + ray,
+                    ox + u * hx + v * vx,
+                    oy + u * hy + v * vy,
+                    oz + u * hz + v * vz,
+                    x * scale,
+                    y * scale,
+                    z * scale,
+                    time_ns,
+                    plan.beam.share[ray],
+                )
         device_ns += plan.sequence_ns
 
 
 @kernel
-def respond(
-    plan: LidarPlan,
-    material: npt.NDArray[np.uint16],
-    reflectivity: npt.NDArray[np.uint8],
-    first_sequence: int,
-    sequences: int,
-    rays: Rays,
-    returns: Returns,
-) -> None:
-    """Turn ranges into what the sensor reports.
+def collect(plan: LidarPlan, world: World, rays: Rays, count: int, hits: Hits, beyond: Rays) -> int:
+    """Add what rays met to their firings' hits, and let light go on behind what is open or transparent.
 
     Args:
         plan: The lidar.
-        material: The world's material of each triangle.
-        reflectivity: The world's code of each material.
+        world: What was hit.
+        rays: With ranges written by a renderer.
+        count: How many of them.
+        hits: Added to.
+        beyond: Written: rays that go on; not touched in a world in which everything is opaque.
+
+    Returns:
+        How many rays go on.
+    """
+    # Taken out of the loop: each look into a tuple inside would count references with an atomic instruction.
+    sub_rays = plan.beam.share.size
+    origin_m, direction, time_ns, owner = rays.origin_m, rays.direction, rays.time_ns, rays.owner
+    share, travelled_m, range_m = rays.share, rays.travelled_m, rays.range_m
+    instance, triangle = rays.instance, rays.triangle
+    material, optics, corners, tile_count = world.material, world.optics, world.corners, world.tile_count
+    hit_count, value, what = hits.hit_count, hits.value, hits.what
+    room = value.shape[1]
+    going_on = 0
+    for ray in range(count):
+        row = triangle[ray]
+        if row < 0:
+            continue
+        nx, ny, nz = triangle_normal(corners, row)
+        if instance[ray] >= tile_count:
+            nx, ny, nz = hit_normal(world, instance[ray], row, time_ns[ray])
+        cosine = abs(nx * direction[ray, 0] + ny * direction[ray, 1] + nz * direction[ray, 2])
+        surface = material[row]
+        porosity, transmission = float(optics[surface, 2]), float(optics[surface, 3])
+        hit_m = travelled_m[ray] + range_m[ray]
+        far_m = max(hit_m, _NEAREST_M)
+        firing = owner[ray] // sub_rays
+        at = hit_count[firing]
+        if at < room:
+            value[firing, at, RANGE] = hit_m
+            value[firing, at, ENERGY] = share[ray] * (1.0 - porosity) * float(optics[surface, 0]) * cosine / (far_m * far_m)
+            value[firing, at, COSINE] = cosine
+            value[firing, at, RETRO] = optics[surface, 1]
+            what[firing, at, RAY] = owner[ray] % sub_rays
+            what[firing, at, INSTANCE] = instance[ray]
+            what[firing, at, TRIANGLE] = row
+            hit_count[firing] = at + 1
+        passing = share[ray] * (porosity + (1.0 - porosity) * transmission * transmission)
+        if passing < _FAINTEST_SHARE:
+            continue
+        step_m = range_m[ray] + _STEP_M
+        for axis in range(3):
+            beyond.origin_m[going_on, axis] = origin_m[ray, axis] + step_m * direction[ray, axis]
+            beyond.direction[going_on, axis] = direction[ray, axis]
+        beyond.time_ns[going_on] = time_ns[ray]
+        beyond.owner[going_on] = owner[ray]
+        beyond.share[going_on] = passing
+        beyond.travelled_m[going_on] = travelled_m[ray] + step_m
+        going_on += 1
+    return going_on
+
+
+@kernel
+def respond(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) -> None:
+    """Turn what firings met into what the sensor reports.
+
+    Args:
+        plan: The lidar.
         first_sequence: Index of the first firing sequence.
         sequences: How many.
-        rays: With ranges written by a renderer.
-        returns: Written.
+        shots: ``hits`` are sorted and grouped, ``returns`` written.
     """
+    hit_count, value, what = shots.hits.hit_count, shots.hits.value, shots.hits.what
+    echoes, kept = shots.echoes, shots.kept
+    distance, reflectivity, azimuth_cdeg = shots.returns.distance, shots.returns.reflectivity, shots.returns.azimuth_cdeg
+    reported_echo, reported_m = shots.returns.echo, shots.returns.range_m
+    response, head = plan.response, plan.head
+    baseline, seed = response.baseline, response.seed
     for sequence in range(sequences):
         index = first_sequence + sequence
-        returns.azimuth_cdeg[sequence] = head_reading_cdeg(plan.head, index * plan.sequence_ns, index)
-        for channel in range(plan.firing_offset_ns.size):
-            at = channel * sequences + sequence
-            code = distance_code(plan.response, rays.range_m[at], channel, index)
-            byte = plan.response.baseline[channel]
-            if code > 0:
-                byte = reflectivity[material[rays.triangle[at]]]
+        azimuth_cdeg[sequence] = head_reading_cdeg(head, index * plan.sequence_ns, index)
+        for channel in range(baseline.size):
+            firing = channel * sequences + sequence
+            found = 0
+            if hit_count[firing] > 0 and not is_dropped(response, channel, index):
+                found = group_echoes(hit_count[firing], value, what, firing, response.merge_distance_m, echoes)
+            stream = response.stream * CHANNELS_PER_STREAM + channel
+            count = 0
+            for echo in range(found):
+                draw = index * ECHO_DRAWS + min(echo, ECHO_DRAWS - 1)
+                energy, range_m = echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE]
+                if not is_detected(energy, response.threshold_energy, response.noise_ratio, seed, stream, draw):
+                    continue
+                code = distance_code(response, range_m, noise_sd_m(response, energy, range_m), channel, index, echo)
+                if code > 0:
+                    echoes[echo, ECHO_CODE] = code
+                    kept[count] = echo
+                    count += 1
             for which in range(plan.returns):
-                returns.distance[which, sequence, channel] = code
-                returns.reflectivity[which, sequence, channel] = byte
+                echo = chosen_echo(echoes, kept, count, which, plan.returns, plan.reports_last)
+                reported_echo[which, sequence, channel] = echo
+                if echo < 0:
+                    distance[which, sequence, channel] = 0
+                    reflectivity[which, sequence, channel] = baseline[channel]
+                    reported_m[which, sequence, channel] = np.inf
+                    continue
+                distance[which, sequence, channel] = int(echoes[echo, ECHO_CODE])
+                reported_m[which, sequence, channel] = echoes[echo, ECHO_RANGE]
+                reflectivity[which, sequence, channel] = reflectivity_byte(
+                    echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE], 2.0 * echoes[echo, ECHO_RETRO] > 1.0, response.diffuse_max
+                )
 
 
 @kernel

@@ -14,7 +14,8 @@ from hilsim.scene.bvh import STACK_SIZE
 from hilsim.scene.tiles import LATTICE_PER_M
 from hilsim.scene.world import World
 
-_AGREEMENT_M = 0.1  # a triangle seen edge-on has no useful plane; then float32's answer stands
+AGREEMENT_M = 0.1
+"""A triangle seen edge-on has no useful plane; then float32's answer stands."""
 
 RAY_STACK_SIZE = 2 * STACK_SIZE
 """``int32`` entries one ray needs: the tile tree's and one geometry's."""
@@ -260,7 +261,7 @@ def cast_span(  # noqa: C901, PLR0912, PLR0915 - one loop over rays: calls with 
         if triangle_hit >= 0:
             distance = np.float64(best)
             exact = plane_distance(corners, np.uintp(triangle_hit), wx, wy, wz, vx, vy, vz)
-            if math.fabs(exact - distance) < _AGREEMENT_M:
+            if math.fabs(exact - distance) < AGREEMENT_M:
                 distance = exact
         range_m[ray] = distance
         instance[ray] = instance_hit

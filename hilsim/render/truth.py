@@ -21,11 +21,8 @@ def hit_reflectivity(world: World, instance: int, triangle: int) -> int:
 
 
 @kernel
-def hit_normal(world: World, instance: int, triangle: int, time_ns: int) -> Vector:
-    """Unit normal of a hit in the world at rig time ``time_ns``, by the triangle's winding; zero for a miss."""
-    if instance < 0:
-        return 0.0, 0.0, 0.0
-    corners = world.corners
+def triangle_normal(corners: npt.NDArray[np.float32], triangle: int) -> Vector:
+    """Unit normal of a triangle in its geometry's frame, by its winding."""
     ax = np.float64(corners[triangle, 3])
     ay = np.float64(corners[triangle, 4])
     az = np.float64(corners[triangle, 5])
@@ -36,7 +33,15 @@ def hit_normal(world: World, instance: int, triangle: int, time_ns: int) -> Vect
     y = az * bx - ax * bz
     z = ax * by - ay * bx
     scale = 1.0 / math.sqrt(x * x + y * y + z * z)
-    normal = (x * scale, y * scale, z * scale)
+    return x * scale, y * scale, z * scale
+
+
+@kernel
+def hit_normal(world: World, instance: int, triangle: int, time_ns: int) -> Vector:
+    """Unit normal of a hit in the world at rig time ``time_ns``, by the triangle's winding; zero for a miss."""
+    if instance < 0:
+        return 0.0, 0.0, 0.0
+    normal = triangle_normal(world.corners, triangle)
     mover = instance - world.tile_count
     if mover < 0:
         return normal

@@ -20,16 +20,32 @@ class Material:
         name: What people call it.
         reflectivity: The calibrated code of the sensor's manual: 0 to 100 percent of a white diffuse surface; 101 (retro-reflector behind
             a translucent cover) to 255 (ideal retro-reflector).
+        porosity: Share of open area, 0 to 1: a beam's footprint passes with this share and is met by the rest (foliage, fences).
+        transmission: Share of the light that passes what is not open, one way, 0 to 1 (glass).
     """
 
     name: str
     reflectivity: int
+    porosity: float = 0.0
+    transmission: float = 0.0
 
     def __post_init__(self) -> None:
         require(
             (bool(self.name), "name must not be empty"),
             (0 <= self.reflectivity <= 255, f"reflectivity must be 0 to 255, got {self.reflectivity}"),
+            (0.0 <= self.porosity <= 1.0, f"porosity must be 0 to 1, got {self.porosity}"),
+            (0.0 <= self.transmission <= 1.0, f"transmission must be 0 to 1, got {self.transmission}"),
         )
+
+    @property
+    def equivalent_reflectivity(self) -> float:
+        """Light sent back towards the sensor, in shares of a white Lambertian surface: above 1 for retro-reflectors.
+
+        The manual's scale above 100 is taken as logarithmic over a thousand-fold (recommended, unproven: the mapping is not published).
+        """
+        if self.is_retro:
+            return float(1000.0 ** ((self.reflectivity - 101) / 154.0))
+        return self.reflectivity / 100.0
 
     @property
     def is_retro(self) -> bool:
@@ -37,8 +53,11 @@ class Material:
         return self.reflectivity > DIFFUSE_MAX
 
 
+_PASSED: dict[str, tuple[float, float]] = {"leaves": (0.5, 0.0)}
+"""Porosity and transmission of what is not opaque. A tree crown's layer is half open (recommended, unproven)."""
+
 DEFAULTS: dict[str, Material] = {
-    name: Material(name=name, reflectivity=reflectivity)
+    name: Material(name=name, reflectivity=reflectivity, porosity=_PASSED.get(name, (0.0, 0.0))[0], transmission=_PASSED.get(name, (0.0, 0.0))[1])
     for name, reflectivity in {
         "asphalt": 17,
         "asphalt_new": 8,

@@ -33,32 +33,51 @@ class MaterialSpec:
 
     Attributes:
         reflectivity: Velodyne's calibrated scale: 0 to 100 is a diffuse surface in percent, 101 to 255 a retro-reflector (255 the ideal one).
+        porosity: Share of open area, 0 to 1: foliage 0.4 to 0.5 a layer, chain-link fence 0.9.
+        transmission: Share of light that passes what is not open, one way, 0 to 1: a window pane 0.85.
     """
 
     reflectivity: int
+    porosity: float = 0.0
+    transmission: float = 0.0
 
     def __post_init__(self) -> None:
-        require((0 <= self.reflectivity <= 255, f"reflectivity must be 0 to 255, got {self.reflectivity}"))
+        require(
+            (0 <= self.reflectivity <= 255, f"reflectivity must be 0 to 255, got {self.reflectivity}"),
+            (0.0 <= self.porosity <= 1.0, f"porosity must be 0 to 1, got {self.porosity}"),
+            (0.0 <= self.transmission <= 1.0, f"transmission must be 0 to 1, got {self.transmission}"),
+        )
 
 
-BUILT_IN_MATERIALS: dict[str, Material] = DEFAULTS | {
-    name: Material(name=name, reflectivity=reflectivity)
-    for name, reflectivity in {
-        "clothing": 40,
-        "glass": 8,
-        "metal": 40,
-        "number_plate": 180,
-        "paint_blue": 20,
-        "paint_red": 55,
-        "sandstone": 55,
-        "skin": 60,
-        "tiles": 30,
-    }.items()
-}
+BUILT_IN_MATERIALS: dict[str, Material] = (
+    DEFAULTS
+    | {
+        name: Material(name=name, reflectivity=reflectivity)
+        for name, reflectivity in {
+            "clothing": 40,
+            "metal": 40,
+            "number_plate": 180,
+            "paint_blue": 20,
+            "paint_red": 55,
+            "sandstone": 55,
+            "skin": 60,
+            "tiles": 30,
+        }.items()
+    }
+    | {
+        material.name: material
+        for material in (
+            Material(name="glass", reflectivity=2, transmission=0.85),
+            Material(name="hedge", reflectivity=50, porosity=0.4),
+            Material(name="chain_link", reflectivity=40, porosity=0.9),
+            Material(name="paling", reflectivity=50, porosity=0.6),
+        )
+    }
+)
 """Materials every rig knows; a rig's ``[scene.materials]`` replaces or adds to them.
 
-Those added here are hilsim's defaults for typical surfaces at 905 nm, not measurements of one. Glass stands for the weak diffuse share of a
-dirty pane: hilsim has no transmissive surfaces.
+Those added here are hilsim's defaults for typical surfaces at 905 nm, not measurements of one. Glass has the weak diffuse share of a dirty pane;
+its mirror image is not rendered. Transmission 85 %: as quoted from the HDL-64E manual by BLAINDER; porosities are recommended, unproven.
 """
 
 
@@ -397,5 +416,9 @@ class SceneSpec:
 
     def material_table(self) -> dict[str, Material]:
         """Every material by name: the built-in ones and the rig's own, which go before."""
-        own = {name: Material(name=name, reflectivity=spec.reflectivity) for name, spec in self.materials.items() if name}
+        own = {
+            name: Material(name=name, reflectivity=spec.reflectivity, porosity=spec.porosity, transmission=spec.transmission)
+            for name, spec in self.materials.items()
+            if name
+        }
         return BUILT_IN_MATERIALS | own

@@ -79,6 +79,8 @@ class World(NamedTuple):
         key_orientation: ``float64[q, 4]``.
         object_label: ``uint8[o]``.
         reflectivity: ``uint8[r]``, code of each material.
+        optics: ``float32[r, 4]`` of each material: equivalent reflectivity, 1 for a retro-reflector, porosity, transmission.
+        is_opaque: No material lets light pass.
     """
 
     origin_m: npt.NDArray[np.float64]
@@ -106,6 +108,8 @@ class World(NamedTuple):
     key_orientation: npt.NDArray[np.float64]
     object_label: npt.NDArray[np.uint8]
     reflectivity: npt.NDArray[np.uint8]
+    optics: npt.NDArray[np.float32]
+    is_opaque: bool
 
 
 def build_world(objects: Sequence[SceneObject]) -> World:
@@ -144,6 +148,11 @@ def build_world(objects: Sequence[SceneObject]) -> World:
         instance_object=np.array(parts.instance_object, dtype=np.int32),
         object_label=np.array([thing.label for thing in objects], dtype=np.uint8),
         reflectivity=np.array([material.reflectivity for material in parts.materials], dtype=np.uint8),
+        optics=np.array(
+            [(material.equivalent_reflectivity, material.is_retro, material.porosity, material.transmission) for material in parts.materials],
+            dtype=np.float32,
+        ).reshape(-1, 4),
+        is_opaque=all(material.porosity == 0.0 and material.transmission == 0.0 for material in parts.materials),
         **movers,
     )
 

@@ -1,8 +1,6 @@
-"""From ranges to what the sensor reports: limits, range noise, drop-outs, the no-return baseline.
+"""From echoes to what the sensor reports: distance with its noise, the reflectivity byte, limits, the no-return baseline."""
 
-One return a firing (strongest); a pencil beam. Reflectivity is calibrated: the packet's byte is the material's, whatever the range.
-"""
-
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -10,58 +8,111 @@ import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
 from hilsim.draws import Purpose, normal, uniform
+from hilsim.sensor.echoes import ECHO_DRAWS
 from hilsim.sensor.specs import LidarSpec
 
 _RANGE_NOISE = constant(Purpose.RANGE_NOISE)
 _DROP_OUT = constant(Purpose.DROP_OUT)
-_CHANNELS_PER_STREAM = 256
+CHANNELS_PER_STREAM = 256
+_RETRO_STEPS_PER_E = 154.0 / math.log(1000.0)
 
 
 class Response(NamedTuple):
-    """Kernel-side response; see ``LidarSpec`` for the meaning of each."""
+    """Kernel-side response; see ``LidarSpec`` and ``DetectorSpec`` for the meaning of each.
+
+    ``baseline`` is ``uint8[c]``, ``bias_m`` ``float64[c]``, both in firing order.
+    """
 
     unit_m: float
     range_min_m: float
     range_max_m: float
     noise_m: float
+    weak_noise_m: float
+    noise_onset_m: float
     drop_out_ratio: float
+    threshold_energy: float
+    noise_ratio: float
+    merge_distance_m: float
+    diffuse_max: int
     baseline: npt.NDArray[np.uint8]
+    bias_m: npt.NDArray[np.float64]
     seed: np.uint64
     stream: int
 
 
 def response(spec: LidarSpec, *, seed: int, stream: int) -> Response:
     """Kernel-side response of a model; ``stream`` is the sensor's number within the rig."""
+    detector = spec.detector
+    channels = range(len(spec.channels))
+    bias = [normal(np.uint64(seed), stream * CHANNELS_PER_STREAM + channel, 0, constant(Purpose.LASER_BIAS)) for channel in channels]
     return Response(
         unit_m=spec.range_unit_mm / 1000.0,
         range_min_m=spec.range_min_m,
         range_max_m=spec.range_max_m,
         noise_m=spec.range_noise_m,
+        weak_noise_m=detector.range_noise_weak_m,
+        noise_onset_m=detector.range_noise_onset_m,
         drop_out_ratio=spec.drop_out_ratio,
+        threshold_energy=detector.threshold_energy,
+        noise_ratio=detector.noise_ratio,
+        merge_distance_m=detector.merge_distance_m,
+        diffuse_max=detector.diffuse_max,
         baseline=np.array([channel.no_return_reflectivity for channel in spec.channels], dtype=np.uint8),
+        bias_m=detector.laser_bias_m * np.array(bias),
         seed=np.uint64(seed),
         stream=stream,
     )
 
 
 @kernel
-def distance_code(response: Response, range_m: float, channel: int, sequence: int) -> int:
-    """The packet's distance for a true range: 0 when nothing is reported.
+def is_dropped(response: Response, channel: int, sequence: int) -> bool:
+    """Whether a firing is lost at random, whatever it met."""
+    if response.drop_out_ratio <= 0.0:
+        return False
+    return uniform(response.seed, response.stream * CHANNELS_PER_STREAM + channel, sequence, _DROP_OUT) < response.drop_out_ratio
+
+
+@kernel
+def reflectivity_byte(energy: float, range_m: float, is_retro: bool, diffuse_max: int) -> int:  # noqa: FBT001 - a kernel takes plain positional scalars
+    """The packet's reflectivity of an echo: the range is taken out, what else the light lost is not (the sensor cannot know it).
+
+    0 to 100 is percent of a white diffuse target, 101 to 255 a retro-reflector (VLP-16 manual 63-9243 page 32); the scale above 100 is taken as
+    logarithmic over a thousand-fold (recommended, unproven: the mapping is not published).
+    """
+    share = energy * range_m * range_m
+    if is_retro and share > 1.0:
+        return min(255, math.floor(101.5 + _RETRO_STEPS_PER_E * math.log(share)))
+    return min(diffuse_max, math.floor(100.0 * share + 0.5))
+
+
+@kernel
+def noise_sd_m(response: Response, energy: float, range_m: float) -> float:
+    """Standard deviation of an echo's range."""
+    if response.weak_noise_m <= 0.0:
+        return response.noise_m
+    percent = 100.0 * energy * range_m * range_m
+    far = max(1.0, range_m / response.noise_onset_m)
+    return math.sqrt(response.noise_m**2 + response.weak_noise_m**2 / (percent + 1.0) * far * far)
+
+
+@kernel
+def distance_code(response: Response, range_m: float, sd_m: float, channel: int, sequence: int, echo: int) -> int:
+    """The packet's distance of an echo: 0 when it is not reported.
 
     Args:
         response: The sensor's response.
         range_m: True range, ``inf`` for a miss.
+        sd_m: Of its noise.
         channel: In firing order.
-        sequence: Index of the firing sequence; with the channel it is the counter of noise and drop-out.
+        sequence: Index of the firing sequence; with channel and echo it is the counter of the noise.
+        echo: Which of the firing's echoes, nearest first.
     """
     if not np.isfinite(range_m):
         return 0
-    stream = response.stream * _CHANNELS_PER_STREAM + channel
-    if response.drop_out_ratio > 0.0 and uniform(response.seed, stream, sequence, _DROP_OUT) < response.drop_out_ratio:
-        return 0
-    measured = float(range_m)
-    if response.noise_m > 0.0:
-        measured += response.noise_m * normal(response.seed, stream, sequence, _RANGE_NOISE)
+    measured = float(range_m) + response.bias_m[channel]
+    if sd_m > 0.0:
+        index = sequence * ECHO_DRAWS + min(echo, ECHO_DRAWS - 1)
+        measured += sd_m * normal(response.seed, response.stream * CHANNELS_PER_STREAM + channel, index, _RANGE_NOISE)
     code = int(np.floor(measured / response.unit_m + 0.5))
     reported_m = code * response.unit_m
     if reported_m < response.range_min_m or reported_m > response.range_max_m or code > 65535:

@@ -126,6 +126,80 @@ class PositionSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BeamSpec:
+    """A laser beam: full width of the visible spot, as ``window + range * divergence``, horizontally and vertically.
+
+    Attributes:
+        divergence_h_mrad: Full angle of the spot.
+        divergence_v_mrad: Full angle of the spot.
+        window_h_mm: Spot on the sensor's window.
+        window_v_mm: Spot on the sensor's window.
+        profile: How light is spread over the spot: ``top_hat`` evenly, ``gaussian`` falling to 1/e^2 at the rim.
+    """
+
+    divergence_h_mrad: float = 0.0
+    divergence_v_mrad: float = 0.0
+    window_h_mm: float = 0.0
+    window_v_mm: float = 0.0
+    profile: Literal["top_hat", "gaussian"] = "top_hat"
+
+    def __post_init__(self) -> None:
+        require(
+            (0.0 <= self.divergence_h_mrad <= 100.0, f"divergence_h_mrad must be 0 to 100, got {self.divergence_h_mrad}"),
+            (0.0 <= self.divergence_v_mrad <= 100.0, f"divergence_v_mrad must be 0 to 100, got {self.divergence_v_mrad}"),
+            (0.0 <= self.window_h_mm <= 100.0, f"window_h_mm must be 0 to 100, got {self.window_h_mm}"),
+            (0.0 <= self.window_v_mm <= 100.0, f"window_v_mm must be 0 to 100, got {self.window_v_mm}"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectorSpec:
+    """What the receiver makes of the light that comes back.
+
+    Attributes:
+        threshold_reflectivity: With ``threshold_range_m`` the faintest target: a diffuse wall of this reflectivity is detected half of the time at
+            that range. 0: everything is detected.
+        threshold_range_m: See there.
+        noise_ratio: Threshold over noise: how sharp the threshold is; 0: perfectly.
+        merge_distance_m: Surfaces nearer to each other than this make one echo.
+        pulse_ns: Length of the laser's pulse.
+        diffuse_max: Largest reflectivity byte of a diffuse surface.
+        range_noise_weak_m: Noise of weak echoes: with ``range_noise_m`` s0 and this s1, the variance is s0^2 + s1^2 / (b + 1) * max(1, R / R1)^2 for a
+            reflectivity of b percent at range R.
+        range_noise_onset_m: R1.
+        laser_bias_m: Standard deviation of each laser's constant range error.
+    """
+
+    threshold_reflectivity: float = 0.0
+    threshold_range_m: float = 100.0
+    noise_ratio: float = 0.0
+    merge_distance_m: float = 1.15
+    pulse_ns: float = 5.0
+    diffuse_max: int = 100
+    range_noise_weak_m: float = 0.0
+    range_noise_onset_m: float = 15.0
+    laser_bias_m: float = 0.0
+
+    def __post_init__(self) -> None:
+        require(
+            (0.0 <= self.threshold_reflectivity <= 1.0, f"threshold_reflectivity must be 0 to 1, got {self.threshold_reflectivity}"),
+            (1.0 <= self.threshold_range_m <= 1000.0, f"threshold_range_m must be 1 to 1000, got {self.threshold_range_m}"),
+            (0.0 <= self.noise_ratio <= 100.0, f"noise_ratio must be 0 to 100, got {self.noise_ratio}"),
+            (0.0 <= self.merge_distance_m <= 10.0, f"merge_distance_m must be 0 to 10, got {self.merge_distance_m}"),
+            (0.1 <= self.pulse_ns <= 1000.0, f"pulse_ns must be 0.1 to 1000, got {self.pulse_ns}"),
+            (0 <= self.diffuse_max <= 255, f"diffuse_max must be 0 to 255, got {self.diffuse_max}"),
+            (0.0 <= self.range_noise_weak_m <= 1.0, f"range_noise_weak_m must be 0 to 1, got {self.range_noise_weak_m}"),
+            (0.1 <= self.range_noise_onset_m <= 1000.0, f"range_noise_onset_m must be 0.1 to 1000, got {self.range_noise_onset_m}"),
+            (0.0 <= self.laser_bias_m <= 1.0, f"laser_bias_m must be 0 to 1, got {self.laser_bias_m}"),
+        )
+
+    @property
+    def threshold_energy(self) -> float:
+        """Energy that is detected half of the time."""
+        return self.threshold_reflectivity / self.threshold_range_m**2
+
+
+@dataclass(frozen=True, kw_only=True)
 class LidarSpec:
     """A lidar model (and unit): geometry, timing, response and packet identity.
 
@@ -140,7 +214,7 @@ class LidarSpec:
         range_unit_mm: One count of a packet's distance.
         range_min_m: Nothing nearer is reported.
         range_max_m: Nothing farther is reported.
-        range_noise_m: Standard deviation of the range noise.
+        range_noise_m: Standard deviation of the range noise of strong echoes.
         drop_out_ratio: Share of returns lost at random.
         rate_min_rpm: Slowest rotation.
         rate_max_rpm: Fastest rotation.
@@ -149,6 +223,8 @@ class LidarSpec:
         encoder: How the head's angle is read, one entry for each measured rate.
         ripple: How the rotation rate swings.
         position: The position packet stream.
+        beam: The laser beams.
+        detector: The receiver.
     """
 
     model: str
@@ -170,6 +246,8 @@ class LidarSpec:
     encoder: tuple[EncoderSpec, ...]
     ripple: RippleSpec = field(default_factory=RippleSpec)
     position: PositionSpec
+    beam: BeamSpec = field(default_factory=BeamSpec)
+    detector: DetectorSpec = field(default_factory=DetectorSpec)
 
     def __post_init__(self) -> None:
         span_ns = self.firing_ns * len(self.channels) // max(self.lasers_per_firing, 1)

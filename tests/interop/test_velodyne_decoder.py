@@ -36,10 +36,10 @@ def test_the_decoder_finds_the_right_number_of_scans(tmp_path):
 
 @pytest.mark.parametrize("noise_m", [0.0, 0.006])
 def test_every_decoded_range_is_the_true_one_within_noise_and_one_code(tmp_path, noise_m):
-    text = ROOM.replace('name = "lidar"', f'name = "lidar"\noverride = {{ range_noise_m = {noise_m} }}')
+    text = ROOM.replace('name = "lidar"', f'name = "lidar"\noverride = {{ range_noise_m = {noise_m}, detector = {{}} }}')
     rig, path = recorded(tmp_path, text)
     lidar = build_lidar(rig, 0, build_scenery(rig), utc_epoch_ns=UTC_EPOCH_NS, frames=False)
-    rays, _ = lidar.returns(0, lidar.first_data_packet(round(DURATION_S * 1e9)), CpuRenderer())
+    rays = lidar.shots(0, lidar.first_data_packet(round(DURATION_S * 1e9)), CpuRenderer()).rays
     true_m = rays.range_m.reshape(16, -1)
     points = np.concatenate([points for _, points in decoded(path)])
     assert points.size == np.count_nonzero(np.isfinite(true_m))

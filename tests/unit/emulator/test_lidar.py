@@ -6,11 +6,12 @@ import itertools
 import numpy as np
 import pytest
 
-from hilsim.emulator.stages import allocate_rays, data_deadline_ns, fire
+from hilsim.emulator.stages import allocate_shots, data_deadline_ns, fire
 from hilsim.packets.velodyne_data import decode_data_packets
 from hilsim.packets.velodyne_position import decode_position_packets
 from hilsim.render.reference import ReferenceRenderer
 from hilsim.render.renderer import CpuRenderer
+from hilsim.sensor.echoes import COSINE, RETRO
 from hilsim.sensor.specs import ClockSetting
 from hilsim.vehicle.carrier import carrier_state
 from hilsim.vehicle.wobble import NO_WOBBLE
@@ -66,7 +67,7 @@ def test_the_first_packet_due_is_found_however_late_and_whatever_the_oscillator(
 
 def test_each_firing_leaves_from_the_pose_and_angle_of_its_own_time(make_lidar):
     lidar = make_lidar(mount_position_m=(0.0, 0.0, 1.9), rotation_rate_rpm=1200)
-    rays = allocate_rays(lidar.plan, 24)
+    rays = allocate_shots(lidar.plan, 24, is_opaque=True).rays
     fire(lidar.plan, lidar.carrier, 4800, 24, rays)
     times = rays.time_ns.reshape(16, 24)
     np.testing.assert_array_equal(np.diff(times, axis=0), 2304)
@@ -83,28 +84,38 @@ def test_each_firing_leaves_from_the_pose_and_angle_of_its_own_time(make_lidar):
 
 def test_azimuth_zero_looks_ahead_and_a_quarter_turn_looks_right(make_lidar):
     lidar = dataclasses.replace(make_lidar(), carrier=make_lidar().carrier._replace(wobble=NO_WOBBLE))
-    rays = allocate_rays(lidar.plan, 1)
+    rays = allocate_shots(lidar.plan, 1, is_opaque=True).rays
     for quarter, axis, sign in [(0, 0, 1), (1, 1, -1), (2, 0, -1), (3, 1, 1)]:
         sequence = round(quarter * 25_000_000 / 55_296)
         fire(lidar.plan, lidar.carrier, sequence, 1, rays)
         assert sign * rays.direction[7, axis] > 0.98  # laser 7 looks 7 degrees up; the ripple turns it by a little
 
 
-def test_codes_are_true_ranges_within_noise_and_reflectivity_is_the_materials(make_lidar, vlp16):
-    lidar = make_lidar(spec=dataclasses.replace(vlp16, range_noise_m=0.0))
-    rays, returns = lidar.returns(0, 6, ReferenceRenderer())
+def quiet(spec):
+    """A model without noise on its ranges."""
+    return dataclasses.replace(spec, range_noise_m=0.0, detector=dataclasses.replace(spec.detector, range_noise_weak_m=0.0))
+
+
+def test_codes_are_true_ranges_within_noise_and_reflectivity_is_the_materials_at_its_angle(make_lidar, vlp16):
+    lidar = make_lidar(spec=quiet(vlp16))
+    shots = lidar.shots(0, 6, ReferenceRenderer())
     packets = decode_data_packets(lidar.data_packets(0, 6).payload)
     codes = packets["blocks"]["channels"]["distance"].reshape(-1, 16)
     bytes_ = packets["blocks"]["channels"]["reflectivity"].reshape(-1, 16)
-    true_m = rays.range_m.reshape(16, -1).T
+    true_m = shots.rays.range_m.reshape(16, -1).T
+    cosine = shots.hits.value[:, 0, COSINE].reshape(16, -1).T
+    is_retro = shots.hits.value[:, 0, RETRO].reshape(16, -1).T > 0
     hit = np.isfinite(true_m)
     assert hit.sum() > 1000
     assert np.abs(codes[hit] * 0.002 - true_m[hit]).max() <= 0.002
-    assert set(np.unique(bytes_[hit])) <= {85, 250}
+    walls = hit & ~is_retro
+    assert np.abs(bytes_[walls] - 85.0 * cosine[walls]).max() <= 0.5 + 1e-3
+    assert bytes_[walls].max() == 85
+    assert (bytes_[hit & is_retro] > 200).all()
     assert (codes[~hit] == 0).all()
     baseline = np.array([channel.no_return_reflectivity for channel in vlp16.channels])
     np.testing.assert_array_equal(bytes_[~hit], np.broadcast_to(baseline, hit.shape)[~hit])
-    np.testing.assert_array_equal(returns.distance[0] > 0, hit)
+    np.testing.assert_array_equal(shots.returns.distance[0] > 0, hit)
 
 
 def test_position_packets_name_the_second_in_progress_once_the_sentence_has_come(make_lidar):
@@ -132,6 +143,6 @@ def test_a_setting_names_every_broken_rule(vlp16, make_lidar):
         make_lidar(phase_deg=360.0, start_delay_us=-1.0)
     with pytest.raises(ValueError, match=r"rotation_rate_rpm must be 300 to 1200 in steps of 60 for a VLP-16, got 610"):
         make_lidar(rotation_rate_rpm=610)
-    with pytest.raises(ValueError, match='return_mode must be "strongest"'):
-        make_lidar(return_mode="dual")
+    with pytest.raises(ValueError, match="sub_rays must be one of 1, 7, 19, got 5"):
+        make_lidar(sub_rays=5)
     assert vlp16.model == "VLP-16"

@@ -6,7 +6,7 @@ import pytest
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.sensor.position_stream import next_position, position_stream, position_time_ns, seek_positions
-from hilsim.sensor.response import distance_code, response
+from hilsim.sensor.response import distance_code, is_dropped, noise_sd_m, response
 from hilsim.sensor.specs import LidarSpec
 
 
@@ -24,25 +24,37 @@ def quiet(**override):
     [(0.498, 0), (0.4989, 0), (0.4991, 250), (0.5, 250), (10.0, 5000), (10.0009, 5000), (10.0011, 5001), (120.0, 60000), (120.01, 0), (np.inf, 0)],
 )
 def test_ranges_are_rounded_to_2_mm_and_limited(range_m, code):
-    assert distance_code(quiet(), range_m, 0, 0) == code
+    assert distance_code(quiet(), range_m, 0.0, 0, 0, 0) == code
 
 
 def test_range_noise_has_the_given_spread_and_no_bias():
-    noisy = response(vlp16(range_noise_m=0.02), seed=1, stream=0)
-    measured = np.array([distance_code(noisy, 20.0, channel, sequence) for channel in range(16) for sequence in range(1000)]) * 0.002
+    noisy = response(vlp16(), seed=1, stream=0)
+    measured = np.array([distance_code(noisy, 20.0, 0.02, channel, sequence, 0) for channel in range(16) for sequence in range(1000)]) * 0.002
     assert measured.mean() == pytest.approx(20.0, abs=4 * 0.02 / np.sqrt(measured.size))
     assert measured.std() == pytest.approx(0.02, rel=0.03)
 
 
 def test_drop_outs_have_the_given_share():
     dropping = quiet(drop_out_ratio=0.25)
-    lost = np.mean([distance_code(dropping, 20.0, channel, sequence) == 0 for channel in range(16) for sequence in range(1000)])
+    lost = np.mean([is_dropped(dropping, channel, sequence) for channel in range(16) for sequence in range(1000)])
     assert lost == pytest.approx(0.25, abs=4 * np.sqrt(0.25 * 0.75 / 16_000))
 
 
 def test_the_same_firing_always_draws_the_same_noise():
     noisy = response(vlp16(), seed=1, stream=0)
-    assert [distance_code(noisy, 20.0, 3, 77) for _ in range(3)] == [distance_code(noisy, 20.0, 3, 77)] * 3
+    assert [distance_code(noisy, 20.0, 0.02, 3, 77, 0) for _ in range(3)] == [distance_code(noisy, 20.0, 0.02, 3, 77, 0)] * 3
+
+
+def test_every_echo_of_a_firing_has_noise_of_its_own():
+    noisy = response(vlp16(), seed=1, stream=0)
+    assert len({distance_code(noisy, 20.0, 0.02, 3, 77, echo) for echo in range(4)}) == 4
+
+
+@pytest.mark.parametrize(("percent", "sd_mm"), [(1.5, 16.5), (8.0, 9.5), (15.0, 7.8), (30.0, 6.4), (85.0, 5.3)])
+def test_weak_echoes_are_noisier_as_measured_on_real_units(percent, sd_mm):
+    noisy = response(vlp16(), seed=1, stream=0)
+    assert 1000 * noise_sd_m(noisy, percent / 100 / 10.0**2, 10.0) == pytest.approx(sd_mm, abs=0.05)
+    assert noise_sd_m(noisy, percent / 100 / 30.0**2, 30.0) > noise_sd_m(noisy, percent / 100 / 10.0**2, 10.0)
 
 
 def test_a_spec_names_every_broken_rule_at_once():

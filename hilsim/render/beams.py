@@ -1,0 +1,295 @@
+"""Rays that leave side by side, as the sub-rays of a laser beam do: one walk through the tree for all of them, on the CPU.
+
+Boxes are tested once, by the beam's centre ray against boxes widened by the beam's half width there; triangles are tested by every ray. The results
+are those of ``render.cast`` ray by ray, but where a ray meets two triangles at the very same distance (an edge).
+"""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.geometry.rotations import conjugate, rotate
+from hilsim.geometry.tracks import keyed_pose
+from hilsim.render.cast import AGREEMENT_M, RAY_STACK_SIZE, bound_movers
+from hilsim.render.intersect import INFINITY, Single, greater, lesser, plane_distance, reciprocal, triangle_distance
+from hilsim.scene.tiles import LATTICE_PER_M
+from hilsim.scene.world import World
+
+_CHUNK = 1024  # rays that share one bounding of the movers
+_FAR_SCALE = np.float32(1.0 + 4e-7)
+_ZERO = np.float32(0.0)
+
+
+@kernel
+def _wide_box_entry(
+    bounds: npt.NDArray[np.float32],
+    node: np.uintp,
+    child: int,
+    ox: Single,
+    oy: Single,
+    oz: Single,
+    ix: Single,
+    iy: Single,
+    iz: Single,
+    margin: Single,
+    limit: Single,
+) -> Single:
+    """``render.intersect.box_entry`` of a box grown by ``margin`` on all sides."""
+    x0 = (bounds[node, child] - margin - ox) * ix
+    x1 = (bounds[node, child + 3] + margin - ox) * ix
+    y0 = (bounds[node, child + 1] - margin - oy) * iy
+    y1 = (bounds[node, child + 4] + margin - oy) * iy
+    z0 = (bounds[node, child + 2] - margin - oz) * iz
+    z1 = (bounds[node, child + 5] + margin - oz) * iz
+    near = greater(greater(lesser(x0, x1), lesser(y0, y1)), greater(lesser(z0, z1), _ZERO))
+    far = lesser(lesser(greater(x0, x1), greater(y0, y1)), greater(z0, z1)) * _FAR_SCALE
+    if near <= far and near <= limit:
+        return near
+    return INFINITY
+
+
+@kernel
+def _closest_in_tree(  # noqa: C901, PLR0912 - one walk
+    bounds: npt.NDArray[np.float32],
+    links: npt.NDArray[np.int32],
+    corners: npt.NDArray[np.float32],
+    root: int,
+    ray: npt.NDArray[np.float32],
+    width_m: Single,
+    spread: Single,
+    best: npt.NDArray[np.float32],
+    found: npt.NDArray[np.int32],
+    stack: npt.NDArray[np.int32],
+    base: int,
+) -> None:
+    """Nearest triangle of one tree for each ray of a beam, if closer than what ``best`` holds.
+
+    Args:
+        bounds: ``float32[n, 16]``, nodes as in ``scene.bvh``; ``links`` is ``int32[n, 16]`` of the same memory.
+        corners: ``float32[m, 9]``.
+        root: Node row.
+        ray: ``float32[k, 6]``, origin in the geometry's frame and unit direction; the first is the beam's centre.
+        width_m: How far other rays' origins are from the centre's, at most.
+        spread: How much farther they are apart a metre on, at most.
+        best: ``float32[k]``, updated.
+        found: ``int32[k]``, updated: row of the triangle.
+        stack: ``int32[s]`` scratch with room from ``base``.
+        base: First free entry of ``stack``.
+    """
+    rays = ray.shape[0]
+    ox, oy, oz = ray[0, 0], ray[0, 1], ray[0, 2]
+    ix, iy, iz = reciprocal(ray[0, 3]), reciprocal(ray[0, 4]), reciprocal(ray[0, 5])
+    reach = best[0]
+    for k in range(1, rays):
+        reach = greater(reach, best[k])
+    margin = width_m + spread * reach
+    top = base
+    link = np.int64(root)
+    while True:
+        if link >= 0:
+            node = np.uintp(link)
+            near0 = _wide_box_entry(bounds, node, 0, ox, oy, oz, ix, iy, iz, margin, reach)
+            near1 = _wide_box_entry(bounds, node, 6, ox, oy, oz, ix, iy, iz, margin, reach)
+            if near0 <= near1:
+                if near1 < INFINITY:
+                    stack[top] = links[node, 13]
+                    top += 1
+                if near0 < INFINITY:
+                    link = np.int64(links[node, 12])
+                    continue
+            else:
+                if near0 < INFINITY:
+                    stack[top] = links[node, 12]
+                    top += 1
+                link = np.int64(links[node, 13])
+                continue
+        else:
+            code = -1 - link
+            first = code >> 3
+            is_nearer = False
+            for row in range(first, first + (code & 7)):
+                for k in range(rays):
+                    t = triangle_distance(corners, np.uintp(row), ray[k, 0], ray[k, 1], ray[k, 2], ray[k, 3], ray[k, 4], ray[k, 5])
+                    if t < best[k]:
+                        best[k] = t
+                        found[k] = row
+                        is_nearer = True
+            if is_nearer:
+                reach = best[0]
+                for k in range(1, rays):
+                    reach = greater(reach, best[k])
+                margin = width_m + spread * reach
+        if top == base:
+            return
+        top -= 1
+        link = np.int64(stack[top])
+
+
+@kernel
+def cast_beams(  # noqa: C901, PLR0912, PLR0915 - one loop over beams: calls with the world as an argument cost more than the rays
+    world: World,
+    origin_m: npt.NDArray[np.float64],
+    direction: npt.NDArray[np.float32],
+    time_ns: npt.NDArray[np.int64],
+    max_range_m: float,
+    beam_rays: int,
+    width_m: float,
+    spread: float,
+    range_m: npt.NDArray[np.float32],
+    instance: npt.NDArray[np.int32],
+    triangle: npt.NDArray[np.int32],
+) -> None:
+    """Cast rays that belong to beams, each beam at one time; a beam's result does not depend on its neighbours.
+
+    Args:
+        world: What can be hit.
+        origin_m: ``float64[n, 3]`` in the world.
+        direction: ``float32[n, 3]``, unit vectors in the world.
+        time_ns: ``int64[n]``, rig time; the same for the rays of a beam.
+        max_range_m: Only what is closer counts.
+        beam_rays: So many rays in a row are one beam's, its centre first; ``n`` is a multiple of it.
+        width_m: How far the origins of a beam's rays are from its centre's, at most.
+        spread: How much farther rays are from the centre ray a metre on, at most: the tangent of half the divergence.
+        range_m: ``float32[n]`` out; infinity for a miss.
+        instance: ``int32[n]`` out; -1 for a miss.
+        triangle: ``int32[n]`` out, row of the world's triangles; -1 for a miss.
+    """
+    bounds, links, corners = world.node_bounds, world.node_links, world.corners
+    tree_origin_m, tile_count, tile_root = world.origin_m, world.tile_count, world.tile_root
+    geometry_root, geometry_origin_m, instance_geometry = world.geometry_root, world.geometry_origin_m, world.instance_geometry
+    key_time_ns, key_position_m, key_arrival_mps = world.key_time_ns, world.key_position_m, world.key_arrival_mps
+    key_departure_mps, key_orientation = world.key_departure_mps, world.key_orientation
+    key_first, key_count, period_ns = world.key_first, world.key_count, world.period_ns
+    stack = np.empty(RAY_STACK_SIZE, dtype=np.int32)
+    spheres = np.empty((key_first.shape[0], 4), dtype=np.float64)
+    movers = np.empty(key_first.shape[0], dtype=np.int32)
+    local = np.empty((beam_rays, 6), dtype=np.float32)
+    won = np.empty((beam_rays, 6), dtype=np.float64)  # the winner's ray in its geometry's frame, for the range in float64
+    best = np.empty(beam_rays, dtype=np.float32)
+    found = np.empty(beam_rays, dtype=np.int32)
+    width, tangent = np.float32(width_m), np.float32(spread)
+    mover_count = 0
+    bounded_to = 0
+    for begin in range(0, range_m.shape[0], beam_rays):
+        if begin >= bounded_to:
+            bounded_to = min(begin + _CHUNK // beam_rays * beam_rays, range_m.shape[0])
+            mover_count = bound_movers(world, origin_m, time_ns, begin, bounded_to, max_range_m, spheres, movers)
+        for k in range(beam_rays):
+            best[k] = np.float32(max_range_m)
+            instance[begin + k] = -1
+            triangle[begin + k] = -1
+        if tile_root >= 0:
+            ix, iy, iz = reciprocal(direction[begin, 0]), reciprocal(direction[begin, 1]), reciprocal(direction[begin, 2])
+            rx = np.float32(origin_m[begin, 0] - tree_origin_m[0])
+            ry = np.float32(origin_m[begin, 1] - tree_origin_m[1])
+            rz = np.float32(origin_m[begin, 2] - tree_origin_m[2])
+            top = 0
+            link = np.int64(tile_root)
+            while True:
+                if link >= 0:
+                    reach = best[0]
+                    for k in range(1, beam_rays):
+                        reach = greater(reach, best[k])
+                    margin = width + tangent * reach
+                    node = np.uintp(link)
+                    near0 = _wide_box_entry(bounds, node, 0, rx, ry, rz, ix, iy, iz, margin, reach)
+                    near1 = _wide_box_entry(bounds, node, 6, rx, ry, rz, ix, iy, iz, margin, reach)
+                    nearer = 12 if near0 <= near1 else 13
+                    if greater(near0, near1) < INFINITY:
+                        stack[top] = links[node, 25 - nearer]
+                        top += 1
+                    if lesser(near0, near1) < INFINITY:
+                        link = np.int64(links[node, nearer])
+                        continue
+                else:
+                    tile = int((-1 - link) >> 3)
+                    geometry = instance_geometry[tile]
+                    for k in range(beam_rays):
+                        found[k] = -1
+                        for axis in range(3):
+                            # On the lattice the differences to vertices are exact: neighbouring tiles see the same ray.
+                            lattice = (
+                                math.floor((origin_m[begin + k, axis] - geometry_origin_m[geometry, axis]) * LATTICE_PER_M + 0.5) / LATTICE_PER_M
+                            )
+                            local[k, axis] = np.float32(lattice)
+                            local[k, 3 + axis] = direction[begin + k, axis]
+                    _closest_in_tree(bounds, links, corners, geometry_root[geometry], local, width, tangent, best, found, stack, top)
+                    for k in range(beam_rays):
+                        if found[k] >= 0:
+                            instance[begin + k] = tile
+                            triangle[begin + k] = found[k]
+                            for axis in range(3):
+                                won[k, axis] = origin_m[begin + k, axis] - geometry_origin_m[geometry, axis]
+                                won[k, 3 + axis] = direction[begin + k, axis]
+                if top == 0:
+                    break
+                top -= 1
+                link = np.int64(stack[top])
+
+        dx, dy, dz = np.float64(direction[begin, 0]), np.float64(direction[begin, 1]), np.float64(direction[begin, 2])
+        length = dx * dx + dy * dy + dz * dz
+        for candidate in range(mover_count):
+            cx = spheres[candidate, 0] - origin_m[begin, 0]
+            cy = spheres[candidate, 1] - origin_m[begin, 1]
+            cz = spheres[candidate, 2] - origin_m[begin, 2]
+            along = (cx * dx + cy * dy + cz * dz) / length
+            distance_2 = cx * cx + cy * cy + cz * cz
+            wide = math.sqrt(spheres[candidate, 3])
+            wide += width_m + spread * (math.sqrt(distance_2) + wide)
+            apart = distance_2 - wide * wide
+            if apart > 0.0 and (along < 0.0 or apart > along * along * length):
+                continue
+            mover = movers[candidate]
+            (px, py, pz), turn = keyed_pose(
+                key_time_ns,
+                key_position_m,
+                key_arrival_mps,
+                key_departure_mps,
+                key_orientation,
+                key_first[mover],
+                key_count[mover],
+                period_ns[mover],
+                time_ns[begin],
+            )
+            body_from_world = conjugate(turn)
+            number = tile_count + mover
+            geometry = instance_geometry[number]
+            for k in range(beam_rays):
+                ray = begin + k
+                mx, my, mz = rotate(body_from_world, (origin_m[ray, 0] - px, origin_m[ray, 1] - py, origin_m[ray, 2] - pz))
+                nx, ny, nz = rotate(body_from_world, (np.float64(direction[ray, 0]), np.float64(direction[ray, 1]), np.float64(direction[ray, 2])))
+                local[k, 0] = mx - geometry_origin_m[geometry, 0]
+                local[k, 1] = my - geometry_origin_m[geometry, 1]
+                local[k, 2] = mz - geometry_origin_m[geometry, 2]
+                local[k, 3] = nx
+                local[k, 4] = ny
+                local[k, 5] = nz
+                found[k] = -1
+            _closest_in_tree(bounds, links, corners, geometry_root[geometry], local, width, tangent, best, found, stack, 0)
+            for k in range(beam_rays):
+                if found[k] >= 0:
+                    ray = begin + k
+                    instance[ray] = number
+                    triangle[ray] = found[k]
+                    mx, my, mz = rotate(body_from_world, (origin_m[ray, 0] - px, origin_m[ray, 1] - py, origin_m[ray, 2] - pz))
+                    nx, ny, nz = rotate(
+                        body_from_world, (np.float64(direction[ray, 0]), np.float64(direction[ray, 1]), np.float64(direction[ray, 2]))
+                    )
+                    won[k, 0] = mx - geometry_origin_m[geometry, 0]
+                    won[k, 1] = my - geometry_origin_m[geometry, 1]
+                    won[k, 2] = mz - geometry_origin_m[geometry, 2]
+                    won[k, 3] = nx
+                    won[k, 4] = ny
+                    won[k, 5] = nz
+
+        for k in range(beam_rays):
+            distance = np.inf
+            row = triangle[begin + k]
+            if row >= 0:
+                distance = np.float64(best[k])
+                exact = plane_distance(corners, np.uintp(row), won[k, 0], won[k, 1], won[k, 2], won[k, 3], won[k, 4], won[k, 5])
+                if math.fabs(exact - distance) < AGREEMENT_M:
+                    distance = exact
+            range_m[begin + k] = distance

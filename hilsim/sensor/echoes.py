@@ -1,0 +1,166 @@
+"""From what one firing's light met to echoes, and from echoes to returns: grouping by range, detection by energy, strongest and last.
+
+Energy is normalised: a white Lambertian wall that fills the beam at normal incidence, 1 m away in clear air, sends back 1. A hit's energy is
+``share * reflectivity * cos(incidence) * transmission / range^2``; the footprint's area cancels the second cosine. (Wagner's simplified range
+equation, as in HELIOS++ ``EnergyMaths.cpp``.)
+
+Two surfaces nearer to each other than ``merge_distance_m`` make one echo: no second return closer than 1.16 m was seen in public dual-return
+captures of VLP-16s.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import constant, kernel
+from hilsim.draws import Purpose, uniform
+
+ECHO_DRAWS = 8
+"""Draws kept apart for the echoes of one firing; echoes beyond the eighth share the eighth's."""
+
+_DETECTION = constant(Purpose.DETECTION)
+_ROOT_HALF = math.sqrt(0.5)
+
+
+RANGE, ENERGY, COSINE, RETRO = 0, 1, 2, 3
+"""Columns of ``Hits.value``."""
+RAY, INSTANCE, TRIANGLE, ECHO = 0, 1, 2, 3
+"""Columns of ``Hits.what``."""
+ECHO_RANGE, ECHO_ENERGY, ECHO_RETRO, ECHO_CODE = 0, 1, 2, 3
+"""Columns of the array of echoes: range (m), energy, share of retro-reflectors in it, the packet's distance."""
+ECHO_COLUMNS = 4
+
+WEATHER_RAY, FALSE_ALARM_RAY = -1, -2
+"""In place of a sub-ray's number."""
+
+
+class Hits(NamedTuple):
+    """What the light of each of ``f`` firings met: up to ``m`` hits each, in any order.
+
+    Attributes:
+        hit_count: ``int32[f]``.
+        value: ``float64[f, m, 4]``: range (m), normalised energy, cosine of the incidence, 1 for a retro-reflector.
+        what: ``int32[f, m, 4]``: sub-ray (negative for weather and false alarms), instance (-1 where nothing solid was hit), triangle, and which echo
+            it became part of, nearest first (-1 for none).
+    """
+
+    hit_count: npt.NDArray[np.int32]
+    value: npt.NDArray[np.float64]
+    what: npt.NDArray[np.int32]
+
+
+def allocate_hits(firings: int, most: int) -> Hits:
+    """No hits yet, for ``firings`` firings of up to ``most`` hits."""
+    return Hits(hit_count=np.zeros(firings, np.int32), value=np.zeros((firings, most, 4)), what=np.zeros((firings, most, 4), np.int32))
+
+
+@kernel
+def group_echoes(
+    hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int, merge_distance_m: float, echoes: npt.NDArray[np.float64]
+) -> int:
+    """Sort a firing's hits by range (ties: the lower sub-ray first) and group them into echoes; returns how many.
+
+    A hit joins the echo before it while it is nearer than ``merge_distance_m`` to that echo's energy-weighted centre so far.
+
+    Args:
+        hit_count: Of this firing.
+        value: Of ``Hits``, sorted.
+        what: Of ``Hits``, sorted; the column ``ECHO`` is written.
+        firing: Which.
+        merge_distance_m: See above.
+        echoes: ``float64[m, 4]``, written but for the code: range (energy-weighted mean), energy (sum), share of retro-reflectors in it.
+    """
+    for end in range(1, hit_count):
+        at = end
+        while at > 0 and (
+            value[firing, at, RANGE] < value[firing, at - 1, RANGE]
+            or (value[firing, at, RANGE] == value[firing, at - 1, RANGE] and what[firing, at, RAY] < what[firing, at - 1, RAY])
+        ):
+            for column in range(4):
+                value[firing, at, column], value[firing, at - 1, column] = value[firing, at - 1, column], value[firing, at, column]
+                what[firing, at, column], what[firing, at - 1, column] = what[firing, at - 1, column], what[firing, at, column]
+            at -= 1
+    found = 0
+    moment = retro = total = 0.0
+    for at in range(hit_count):
+        energy = value[firing, at, ENERGY]
+        if energy <= 0.0:
+            what[firing, at, ECHO] = -1
+            continue
+        range_m = value[firing, at, RANGE]
+        if found == 0 or range_m - echoes[found - 1, ECHO_RANGE] >= merge_distance_m:
+            found += 1
+            moment = retro = total = 0.0
+        what[firing, at, ECHO] = found - 1
+        total += energy
+        moment += energy * range_m
+        retro += energy * value[firing, at, RETRO]
+        echoes[found - 1, ECHO_RANGE] = moment / total
+        echoes[found - 1, ECHO_ENERGY] = total
+        echoes[found - 1, ECHO_RETRO] = retro / total
+    return found
+
+
+@kernel
+def detection_probability(energy: float, threshold_energy: float, noise_ratio: float) -> float:
+    """Chance that an echo passes the threshold: Gaussian noise of ``threshold_energy / noise_ratio``; a hard threshold where the ratio is 0."""
+    if noise_ratio <= 0.0 or threshold_energy <= 0.0:
+        return 1.0 if energy >= threshold_energy else 0.0
+    return 0.5 * math.erfc(-noise_ratio * (energy / threshold_energy - 1.0) * _ROOT_HALF)
+
+
+@kernel
+def is_detected(energy: float, threshold_energy: float, noise_ratio: float, seed: np.uint64, stream: int, index: int) -> bool:
+    """Whether an echo passes the threshold; the draw is made only where chance has a say."""
+    probability = detection_probability(energy, threshold_energy, noise_ratio)
+    if probability >= 1.0 - 1e-15:
+        return True
+    if probability <= 1e-15:
+        return False
+    return uniform(seed, stream, index, _DETECTION) < probability
+
+
+@kernel
+def strongest_echo(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], count: int, but: int) -> int:
+    """The echo of most energy among ``kept[:count]``, the nearer of equals, leaving out ``but``; -1 where there is none."""
+    best = -1
+    for at in range(count):
+        echo = kept[at]
+        if echo != but and (best < 0 or echoes[echo, ECHO_ENERGY] > echoes[best, ECHO_ENERGY]):
+            best = echo
+    return int(best)
+
+
+@kernel
+def chosen_echo(
+    echoes: npt.NDArray[np.float64],
+    kept: npt.NDArray[np.int64],
+    count: int,
+    which: int,
+    returns: int,
+    reports_last: bool,  # noqa: FBT001 - a kernel takes plain positional scalars
+) -> int:
+    """The echo that return ``which`` of a firing reports, -1 for none: the last, or the strongest, or the second strongest where that is the last.
+
+    In dual return mode the first return is the last and the second the strongest (VLP-16 manual 63-9243 page 57); both are the same echo where there
+    is only one. The firmware's rank is taken to be by energy (recommended, unproven).
+
+    Args:
+        echoes: Of ``group_echoes``.
+        kept: Detected echoes, nearest first.
+        count: How many of them.
+        which: 0, or 1 in dual mode.
+        returns: 1, or 2 in dual mode.
+        reports_last: Whether return 0 is the last.
+    """
+    if count == 0:
+        return -1
+    last = int(kept[count - 1])
+    if which == 0 and reports_last:
+        return last
+    strongest = strongest_echo(echoes, kept, count, -1)
+    if returns == 2 and strongest == last and count > 1:
+        return strongest_echo(echoes, kept, count, last)
+    return strongest
