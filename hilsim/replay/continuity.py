@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from hilsim.packets.cepton_stdv import SEQUENCE_OFFSET, read_stdv_header
 from hilsim.packets.recognise import PacketKind
@@ -10,6 +11,7 @@ from hilsim.replay.timeline import Placed, Recorded, Timeline, whole_cycles_ns
 from hilsim.replay.tracks import Track
 
 _UNSIGNED = 1 << 32
+_MOST_SURPLUS = 8
 
 
 @dataclass(kw_only=True)
@@ -33,11 +35,13 @@ class Continuity:
         tracks: Of the reader, which adds to them.
         master: Recorded address of the sensor for which the seam was cut.
         due_ns: When the last packet is due.
+        surplus_packets: Left out at seams for stamps to go on by whole cycles.
     """
 
     tracks: list[Track]
     master: str
     due_ns: int = 0
+    surplus_packets: int = 0
     _begin_ns: int | None = 0
     _spans: dict[int, _Span] = field(default_factory=dict)
     _former_spans: dict[int, _Span] = field(default_factory=dict)
@@ -52,6 +56,8 @@ class Continuity:
         """The next pass begins at ``at_ns`` whatever was before: the first pass, and after a seek."""
         self._next()
         self._begin_ns, self._next_stamp_ns = at_ns, None
+        self.due_ns = at_ns  # what was read ahead and not played is forgotten
+        self._points_ns.clear()
 
     def join(self, next_stamp_ns: int | None) -> bool:
         """The next pass goes on from here; returns whether anything was played in this one (else the next begins where this one should have).
@@ -73,20 +79,41 @@ class Continuity:
         self._sensor_shift_ns.clear()
         self._sequence_shift.clear()
 
+    def find_surplus(self, placed: Placed, recorded: Recorded, timeline: Timeline) -> npt.NDArray[np.bool_]:
+        """Which packets of a run must be left out at a seam, ``bool[n]``.
+
+        The master's part may hold one packet more of another sensor than that sensor's cycles fit into it. Were it played, the sensor's stamps would
+        gain on the master's with every pass.
+        """
+        shift_ns = self._fix_shift(placed, recorded)
+        is_surplus = np.zeros(recorded.flow.size, np.bool_)
+        for source in self._sources(recorded):
+            joint = self._joint(source, timeline)
+            rows = self._rows(recorded, source, points_only=True)[:_MOST_SURPLUS]
+            if joint is None or source in self._sensor_shift_ns:
+                continue
+            before_ns, cycle_ns = joint
+            too_soon = 2 * (placed.stamp_ns[rows] + shift_ns - before_ns) < cycle_ns
+            if not too_soon.all():
+                is_surplus[rows[: int(np.argmin(too_soon))]] = True
+        self.surplus_packets += int(is_surplus.sum())
+        return is_surplus
+
     def shifted(self, placed: Placed, recorded: Recorded, timeline: Timeline) -> Placed:
         """Move a run to where the passes before ended; a sensor's stamps go on by whole cycles."""
-        if self._shift_ns is None:
-            self._shift_ns = self._find_shift_ns(placed, recorded)
-        shift = np.full(placed.due_ns.size, self._shift_ns, np.int64)
-        for source in dict.fromkeys(self.tracks[number].recorded.source for number in np.unique(recorded.flow).tolist()):
-            if source not in self._sensor_shift_ns:
-                self._sensor_shift_ns[source] = self._shift_ns + self._correction_ns(source, timeline)
-            shift[self._rows(recorded, source, points_only=False)] = self._sensor_shift_ns[source]
+        shift_ns = self._fix_shift(placed, recorded)
+        shift = np.full(placed.due_ns.size, shift_ns, np.int64)
+        for source in self._sources(recorded):
+            points = self._rows(recorded, source, points_only=True)
+            if source not in self._sensor_shift_ns and points.size:
+                step_ns = int(placed.stamp_ns[points[0]]) + shift_ns
+                self._sensor_shift_ns[source] = shift_ns + self._correction_ns(source, step_ns, timeline)
+            shift[self._rows(recorded, source, points_only=False)] = self._sensor_shift_ns.get(source, shift_ns)
         return Placed(placed.due_ns + shift, placed.stamp_ns + shift)
 
     def remember(self, placed: Placed, recorded: Recorded) -> None:
         """Take notice of a run that is played."""
-        self.due_ns = max(self.due_ns, int(placed.due_ns.max()))
+        self.due_ns = int(placed.due_ns.max(initial=self.due_ns))
         for number in np.unique(recorded.flow).tolist():
             own = recorded.flow == number
             span = self._spans.setdefault(number, _Span(first_ns=int(placed.due_ns[own][0])))
@@ -94,6 +121,11 @@ class Continuity:
             span.packets += int(own.sum())
             if self.tracks[number].is_points:
                 self._points_ns[self.tracks[number].recorded.source] = int(placed.stamp_ns[own][-1])
+
+    def _fix_shift(self, placed: Placed, recorded: Recorded) -> int:
+        if self._shift_ns is None:
+            self._shift_ns = self._find_shift_ns(placed, recorded)
+        return self._shift_ns
 
     def _find_shift_ns(self, placed: Placed, recorded: Recorded) -> int:
         if self._begin_ns is not None:
@@ -113,16 +145,24 @@ class Continuity:
             shift_ns = max(shift_ns, span.last_ns + span.interval_ns - int(own[0]))
         return shift_ns
 
-    def _correction_ns(self, source: str, timeline: Timeline) -> int:
-        """What a sensor other than the master needs at a seam for its stamps to go on by whole cycles: half a cycle at most, one where it had none."""
+    def _correction_ns(self, source: str, stamp_ns: int, timeline: Timeline) -> int:
+        """What a sensor other than the master needs for its stamps to go on by whole cycles where its first would be ``stamp_ns``."""
+        joint = self._joint(source, timeline)
+        if joint is None:
+            return 0
+        before_ns, cycle_ns = joint
+        return before_ns + whole_cycles_ns(stamp_ns - before_ns, cycle_ns) - stamp_ns
+
+    def _joint(self, source: str, timeline: Timeline) -> tuple[int, float] | None:
+        """At a seam: a sensor's last stamp before it, and its cycle; None where nothing must fit."""
         sensor, before_ns = timeline.sensors.get(source), self._points_ns.get(source)
         is_cyclic = any(track.kind is PacketKind.VELODYNE_DATA and track.recorded.source == source for track in self.tracks)
-        if self._next_stamp_ns is None or source == self.master or not is_cyclic or sensor is None or before_ns is None:
-            return 0
-        if sensor.first_points_ns is None or sensor.cycle_ns <= 0.0:
-            return 0
-        step_ns = sensor.first_points_ns + (self._shift_ns or 0) - before_ns
-        return whole_cycles_ns(step_ns, sensor.cycle_ns) - step_ns
+        if self._next_stamp_ns is None or source == self.master or not is_cyclic or sensor is None or before_ns is None or sensor.cycle_ns <= 0.0:
+            return None
+        return before_ns, sensor.cycle_ns
+
+    def _sources(self, recorded: Recorded) -> list[str]:
+        return list(dict.fromkeys(self.tracks[number].recorded.source for number in np.unique(recorded.flow).tolist()))
 
     def _rows(self, recorded: Recorded, source: str, *, points_only: bool) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
         numbers = [number for number, track in enumerate(self.tracks) if track.recorded.source == source and (track.is_points or not points_only)]

@@ -8,7 +8,6 @@ import time
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -18,8 +17,9 @@ import numpy as np
 from hilsim.capture.pcap import CaptureFile
 from hilsim.emulator.retime import StampClock
 from hilsim.errors import CaptureError, HilsimError
-from hilsim.packets.ethernet import Framing
-from hilsim.replay.plan import LARGEST_BYTES, SMALL_FILE_BYTES, Overview, look_over, plan_cut
+from hilsim.packets.ethernet import HEADER_SIZE, Framing
+from hilsim.packets.recognise import PacketKind
+from hilsim.replay.plan import SMALL_FILE_BYTES, Overview, look_over, plan_cut
 from hilsim.replay.player import MOST_TRACKS, Player, Word, put_run
 from hilsim.replay.reader import CaptureReader, Cues
 from hilsim.replay.seam import CLOSE_CDEG, Cut
@@ -31,6 +31,7 @@ from hilsim.transmit.scheduling import ThreadSettings
 _SEEK_NS = 150_000_000
 """From a seek to the first packet: for reading the file at the new place."""
 _FULL_WAIT_S = 0.02
+_FLUSH_POLL_S = 0.001
 _PREFETCH_S = 0.3
 
 
@@ -93,14 +94,18 @@ class Deck:
         self._player: Player | None = None
         self._reader: CaptureReader | None = None
         self._thread: threading.Thread | None = None
-        self._planning: Future[Cut | None] | None = None
+        self._planner: threading.Thread | None = None
+        self._cut: Cut | None = None
+        self._plan_fault = ""
         self._wake = threading.Event()
         self._lock = threading.Lock()
         self._stopping = False
         self._seek_ns: int | None = None
         self._positions: deque[_Place] = deque([_Place(0, round(spec.start_s * 1e9), 0, 0)])
         self._known_tracks = 0
+        self._largest_bytes = self.overview.capacity
         self._too_large = 0
+        self._endings = 0
         self._has_read_all = False
         self._fault = ""
         self._seam_note = ""
@@ -127,24 +132,32 @@ class Deck:
             scale=self.spec.interval_scale,
             settings=settings,
         )
+        self._largest_bytes = min(self.overview.capacity, rings.payload.shape[2] - (HEADER_SIZE if self.spec.mode == "ethernet" else 0))
         master, kind = self.overview.find_master(self.spec.loop_sensor)
         if self.spec.loop == "seamless":
             if kind is None:
                 self._seam_note = "its packets' formats are not understood, so it cannot be cut seamlessly: it is looped plainly"
             else:
-                self._plan_with(lambda: plan_cut(self.path, self.spec, self.overview.first_ns, master, kind))
+                self._planner = threading.Thread(target=self._plan, args=(master, kind), name=f"plan-{self.spec.name}", daemon=True)
+                self._planner.start()
+                if self.path.stat().st_size < SMALL_FILE_BYTES:  # a cut of a larger file is sought while it plays
+                    self._planner.join()
         self._open_track = open_track
-        self._reader = CaptureReader(CaptureFile(self.path), self.spec, self.overview.first_ns, self._find_cut, master)
+        self._reader = CaptureReader(CaptureFile(self.path), self.spec, self.overview.first_ns, self._find_cut, master, self._goes_on)
         self._thread = threading.Thread(target=self._read, name=f"read-{self.spec.name}", daemon=True)
         self._thread.start()
         self._await_packets()
 
-    def _plan_with(self, plan: Callable[[], Cut | None]) -> None:
-        pool = ThreadPoolExecutor(1, thread_name_prefix=f"plan-{self.spec.name}")
-        self._planning = pool.submit(plan)
-        pool.shutdown(wait=False)
-        if self.path.stat().st_size < SMALL_FILE_BYTES:  # a cut of a larger file is sought while it plays
-            self._planning.result()
+    def _plan(self, master: str, kind: PacketKind) -> None:
+        try:
+            self._cut = plan_cut(self.path, self.spec, self.overview.first_ns, master, kind)
+        except CaptureError as error:
+            self._plan_fault = str(error)
+            return
+        if self._cut is None:
+            self._seam_note = "no two places of it fit each other, so it cannot be cut seamlessly (a whole turn is needed): it is looped plainly"
+        elif self._cut.mismatch > CLOSE_CDEG:
+            self._seam_note = f"its best seam leaps by {self._cut.mismatch / 100:.2f} degrees (a longer recording has better ones)"
 
     def _await_packets(self) -> None:
         """Until something can be played, or nothing will come."""
@@ -210,9 +223,9 @@ class Deck:
             passes=place.passes,
             played_packets=words[Word.PLAYED],
             waiting_packets=waiting_packets,
-            starvations=max(words[Word.RAN_DRY] - int(has_ended), 0),
+            starvations=max(words[Word.RAN_DRY] - self._endings - int(has_ended), 0),
             late_packets=words[Word.LATE],
-            is_paused=bool(words[Word.PAUSE]),
+            is_paused=bool(words[Word.PAUSED_AT_NS]),
             has_ended=has_ended,
             ratio=1.0 if has_ended else self._ratio(place),
             fault=self._fault,
@@ -244,7 +257,7 @@ class Deck:
         if verbatim:
             notes.append(f"replayed verbatim and by capture time, because the format is not understood: {', '.join(verbatim)}")
         if self._too_large:
-            notes.append(f"{self._too_large} datagrams larger than {self.overview.capacity} bytes were left out")
+            notes.append(f"{self._too_large} datagrams larger than {self._largest_bytes} bytes were left out")
         return (*notes, *reader.capture.notes.lines())
 
     # -- reading ahead -----------------------------------------------------------------------------------------------------------------
@@ -255,15 +268,17 @@ class Deck:
         return self._player
 
     def _find_cut(self, *, wait: bool) -> Cut | None:
-        planning = self._planning
-        if planning is None or not (wait or planning.done()):
-            return None
-        cut = planning.result()
-        if cut is not None and cut.mismatch > CLOSE_CDEG:
-            self._seam_note = f"its best seam leaps by {cut.mismatch / 100:.2f} degrees (a longer recording has better ones)"
-        if cut is None:
-            self._seam_note = "no two places of it fit each other, so it cannot be cut seamlessly (a whole turn is needed): it is looped plainly"
-        return cut
+        planner = self._planner
+        while planner is not None and planner.is_alive():
+            if not wait or not self._goes_on():
+                return None
+            planner.join(_FULL_WAIT_S)
+        if self._plan_fault:
+            raise CaptureError(self._plan_fault)
+        return self._cut
+
+    def _goes_on(self) -> bool:
+        return not self._stopping and self._seek_ns is None
 
     def _read(self) -> None:
         try:
@@ -271,6 +286,8 @@ class Deck:
         except HilsimError as error:
             self._fault = str(error)
         finally:
+            if not self._stopping and not self._fault:
+                self._fault = f"{self.path}: reading must not end by itself, got an error of this program (see standard error)"
             self._wake.set()
 
     def _read_until_stopped(self) -> None:
@@ -282,16 +299,25 @@ class Deck:
                 if not self._put(cues):
                     break
             else:
-                self._has_read_all = True
+                self._has_read_all = self._goes_on()
                 self._wait_for_seek()
             position_ns = self._take_seek()
             if position_ns is not None:
-                self._has_read_all = False
-                player = self._open_player()
-                player.flush()
-                passes = self._place(int(player.words[Word.DUE_NS])).passes
-                now_ns = (time.monotonic_ns() - int(player.words[Word.EPOCH_NS])) / self.spec.interval_scale
-                at_ns = max(int(player.words[Word.DUE_NS]), round(now_ns)) + round(_SEEK_NS / self.spec.interval_scale)
+                at_ns, passes = self._forget_what_was_read()
+
+    def _forget_what_was_read(self) -> tuple[int, int]:
+        """Empty the tape; returns where on the time line to go on, and passes completed."""
+        player = self._open_player()
+        self._endings += int(self._has_read_all and player.waiting_packets == 0)
+        self._has_read_all = False
+        player.flush()
+        while player.alive and player.waiting_packets and not self._stopping:
+            time.sleep(_FLUSH_POLL_S)
+        due_ns = int(player.words[Word.DUE_NS])
+        while len(self._positions) > 1 and self._positions[-1].due_ns > due_ns:
+            self._positions.pop()
+        at_ns = max(due_ns, player.line_ns) + round(_SEEK_NS / self.spec.interval_scale) if player.alive else 0
+        return at_ns, self._place(due_ns).passes
 
     def _wait_for_seek(self) -> None:
         while not self._stopping and self._seek_ns is None:
@@ -319,7 +345,8 @@ class Deck:
         data = np.frombuffer(b"".join(cues.payloads), np.uint8)
         stops = np.cumsum([len(payload) for payload in cues.payloads], dtype=np.int64)
         read_bytes = self._reader.capture.read_bytes if self._reader else 0
-        self._positions.append(_Place(int(cues.due_ns[0]) if cues.due_ns.size else 0, cues.position_ns, cues.passes, read_bytes))
+        if cues.due_ns.size:
+            self._positions.append(_Place(int(cues.due_ns[0]), int(cues.position_ns[0]), cues.passes, read_bytes))
         while len(self._positions) > 2 and self._positions[1].due_ns < player.words[Word.DUE_NS]:
             self._positions.popleft()
         done = 0
@@ -328,14 +355,13 @@ class Deck:
             if done < stops.size:
                 self._wake.wait(_FULL_WAIT_S)
                 self._wake.clear()
-            if self._stopping or self._seek_ns is not None:
+            if not self._goes_on():
                 return False
         return True
 
     def _without_too_large(self, cues: Cues) -> Cues:
-        if self.overview.capacity >= LARGEST_BYTES or max(map(len, cues.payloads), default=0) <= self.overview.capacity:
+        if max(map(len, cues.payloads), default=0) <= self._largest_bytes:
             return cues
-        fit = np.array([len(payload) <= self.overview.capacity for payload in cues.payloads])
-        self._too_large += int((~fit).sum())
-        kept = [payload for payload, is_fit in zip(cues.payloads, fit.tolist(), strict=True) if is_fit]
-        return cues._replace(due_ns=cues.due_ns[fit], stamp_ns=cues.stamp_ns[fit], track=cues.track[fit], payloads=kept)
+        fits = np.array([len(payload) <= self._largest_bytes for payload in cues.payloads])
+        self._too_large += int((~fits).sum())
+        return cues.rows(np.flatnonzero(fits))

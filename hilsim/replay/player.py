@@ -5,6 +5,7 @@ only a pause moves it.
 """
 
 import threading
+import time
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from hilsim._jit import constant, kernel
 from hilsim.emulator.retime import Retiming, StampClock, retime
 from hilsim.packets.ethernet import HEADER_SIZE, Framing, write_headers
-from hilsim.transmit.atomics import load_acquire, publish, store_release
+from hilsim.transmit.atomics import load_acquire, publish
 from hilsim.transmit.libc import monotonic_ns, sleep_until
 from hilsim.transmit.ring import Rings, push
 from hilsim.transmit.scheduling import ThreadSettings, enter
@@ -29,7 +30,6 @@ _NAP_NS = 8_000_000
 """What is waited for at a time: 120 wake-ups a second, whatever the rate, and everything is still put 12 ms ahead."""
 
 _POLL_NS = 1_000_000
-_RESUME_NS = 5_000_000
 _FRAME_HEADER = constant(HEADER_SIZE)
 _NOTHING = constant(0)
 
@@ -61,24 +61,23 @@ class Word(IntEnum):
 
     STOP = 0
     """1 ends the loop; written by Python."""
-    PAUSE = 1
-    """1 holds the packets back; written by Python."""
+    PAUSED_AT_NS = 1
+    """CLOCK_MONOTONIC time since which the packets are held back, else 0; written by Python."""
     FLUSH_TO = 2
     """Everything put onto the tape before this count is thrown away; written by Python."""
     EPOCH_NS = 3
-    """CLOCK_MONOTONIC time of the time line's beginning; moved by pauses."""
+    """CLOCK_MONOTONIC time of the time line's beginning; moved by pauses; written by Python."""
     PLAYED = 4
     """Packets put into rings."""
     DUE_NS = 5
     """Time line: when the packet played last was due."""
     RAN_DRY = 6
-    """Times the tape became empty: the capture has ended, or the reader was too slow."""
+    """Times the tape became empty by playing: the capture has ended, or the reader was too slow."""
     WAITED_FOR_RING = 7
     FLUSHED = 8
     """Packets thrown away by seeking."""
-    IS_PAUSED = 9
-    IS_DRY = 10
-    LATE = 11
+    IS_DRY = 9
+    LATE = 10
     """Packets put into their ring after their deadline."""
 
 
@@ -133,6 +132,7 @@ def _flush(tape: Tape, words: npt.NDArray[np.int64]) -> None:
     surplus = load_acquire(words, (Word.FLUSH_TO,)) - tape.head[0]
     if surplus > 0:
         words[Word.FLUSHED] += surplus
+        words[Word.IS_DRY] = 1
         release(tape, surplus)
 
 
@@ -163,20 +163,15 @@ def play(
     while load_acquire(words, (Word.STOP,)) == 0:
         _flush(tape, words)
         now_ns = monotonic_ns()
-        is_paused = load_acquire(words, (Word.PAUSE,)) != 0
         is_dry = waiting(tape) == 0
-        if is_paused or is_dry:
+        if is_dry or load_acquire(words, (Word.PAUSED_AT_NS,)) != 0:
             words[Word.RAN_DRY] += is_dry and words[Word.IS_DRY] == 0
             words[Word.IS_DRY] = is_dry
-            words[Word.IS_PAUSED] |= is_paused
             sleep_until(now_ns + _POLL_NS)
             continue
         words[Word.IS_DRY] = 0
         slot = tape.head[0] % slots
-        if words[Word.IS_PAUSED] != 0:
-            words[Word.IS_PAUSED] = 0
-            store_release(words, (Word.EPOCH_NS,), now_ns + _RESUME_NS - _scaled(tape.time_ns[slot], scale))
-        epoch_ns = words[Word.EPOCH_NS]
+        epoch_ns = load_acquire(words, (Word.EPOCH_NS,))
         due_ns = epoch_ns + _scaled(tape.time_ns[slot], scale)
         if due_ns - AHEAD_NS > now_ns:
             sleep_until(now_ns + _NAP_NS)
@@ -244,6 +239,7 @@ class Player:
     words: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(16, np.int64))
     scheduling_mode: str = ""
     _thread: threading.Thread | None = None
+    _changing: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self.tape = allocate_tape(self.slots, self.capacity)
@@ -282,8 +278,25 @@ class Player:
         return self._thread is not None and self._thread.is_alive()
 
     def pause(self, *, paused: bool) -> None:
-        """Hold the packets back, or let them go on; what is in the rings leaves yet, 20 ms of them at most."""
-        publish(self.words, Word.PAUSE, int(paused))
+        """Hold the packets back, or let them go on, everything later by as long as the pause was.
+
+        What is in the rings leaves yet, 20 ms of it at most.
+        """
+        now_ns = time.monotonic_ns()
+        with self._changing:
+            since_ns = int(self.words[Word.PAUSED_AT_NS])
+            if paused and not since_ns:
+                publish(self.words, Word.PAUSED_AT_NS, now_ns)
+            elif since_ns and not paused:
+                publish(self.words, Word.EPOCH_NS, int(self.words[Word.EPOCH_NS]) + now_ns - since_ns)
+                publish(self.words, Word.PAUSED_AT_NS, 0)
+
+    @property
+    def line_ns(self) -> int:
+        """Where on the time line it is now; that stands still while it is paused."""
+        now_ns = time.monotonic_ns()
+        with self._changing:
+            return round(((int(self.words[Word.PAUSED_AT_NS]) or now_ns) - int(self.words[Word.EPOCH_NS])) / self.scale)
 
     def flush(self) -> None:
         """Throw away what waits on the tape; for its producer, between two runs."""

@@ -3,44 +3,68 @@
 This is Python and reads a disk, so it works seconds ahead of the time; nothing here is waited for when a packet is due.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
+from hilsim.errors import CaptureError
 from hilsim.packets.recognise import PacketKind, recognise
 from hilsim.replay.continuity import Continuity
 from hilsim.replay.flows import RecordedFlow, find_rule
 from hilsim.replay.seam import Cut
 from hilsim.replay.specs import ReplaySpec
-from hilsim.replay.timeline import Recorded, Timeline, Times
+from hilsim.replay.timeline import Placed, Recorded, Timeline, Times
 from hilsim.replay.tracks import Track, read_stamp_ns, recorded_flow
 
 _FIRST_RUN = 512
 """Datagrams by which clocks are laid along each other at the beginning of a pass."""
 _RUN = 256
+_RUN_NS = 4_000_000_000
+"""Capture time after which a run ends however few packets it has."""
+_MOST_HELD = 4096
+_MOST_UNWANTED = 4096
+_ASKED_EVERY = 1024
+_FOREVER_NS = 1 << 62
 
 
 class Cues(NamedTuple):
-    """A run of packets ready to be played.
+    """Packets ready to be played, in order of time; within a pass, also from one run to the next.
 
     Attributes:
         due_ns: ``int64[n]``, on the replay's time line.
         stamp_ns: ``int64[n]``, the instant each one's stamp names.
         track: ``int64[n]``, numbers of tracks.
+        position_ns: ``int64[n]``, capture times from the capture's first packet.
         payloads: ``n`` payloads.
-        position_ns: Capture time of the run's first packet, from the capture's first.
-        passes: Passes completed before it.
+        passes: Passes completed before.
     """
 
     due_ns: Times
     stamp_ns: Times
     track: Times
+    position_ns: Times
     payloads: list[bytes]
-    position_ns: int
     passes: int
+
+    def rows(self, chosen: npt.NDArray[np.intp]) -> "Cues":
+        """Some of them."""
+        payloads = [self.payloads[row] for row in chosen.tolist()]
+        return Cues(self.due_ns[chosen], self.stamp_ns[chosen], self.track[chosen], self.position_ns[chosen], payloads, self.passes)
+
+    def followed_by(self, other: "Cues") -> "Cues":
+        """These and then others."""
+        return Cues(
+            np.concatenate((self.due_ns, other.due_ns)),
+            np.concatenate((self.stamp_ns, other.stamp_ns)),
+            np.concatenate((self.track, other.track)),
+            np.concatenate((self.position_ns, other.position_ns)),
+            self.payloads + other.payloads,
+            other.passes,
+        )
 
 
 class CutFinder(Protocol):
@@ -61,6 +85,10 @@ class _Run:
         self.datagrams.append(datagram)
         self.tracks.append(track)
 
+    def spans_ns(self, datagram: CapturedDatagram) -> int:
+        """Capture time from its first datagram to another."""
+        return datagram.host_stamp_ns - self.datagrams[0].host_stamp_ns if self.datagrams else 0
+
 
 class CaptureReader:
     """Reads one capture for one replay.
@@ -72,10 +100,12 @@ class CaptureReader:
         irregularities: How often something was found that the times of the packets had to be bent for, by what.
     """
 
-    def __init__(self, capture: CaptureFile, spec: ReplaySpec, first_ns: int, find_cut: CutFinder, master: str) -> None:
+    def __init__(
+        self, capture: CaptureFile, spec: ReplaySpec, first_ns: int, find_cut: CutFinder, master: str, goes_on: Callable[[], bool] = lambda: True
+    ) -> None:
         """Read ``capture``, whose first datagram was seen at ``first_ns``.
 
-        ``find_cut`` says where a seamless loop is cut for the sensor ``master``.
+        ``find_cut`` says where a seamless loop is cut for the sensor ``master``; ``goes_on`` is asked now and then whether reading makes sense yet.
         """
         self.capture = capture
         self.tracks: list[Track] = []
@@ -84,10 +114,12 @@ class CaptureReader:
         self._spec = spec
         self._first_ns = first_ns
         self._find_cut = find_cut
+        self._goes_on = goes_on
         self._numbers: dict[tuple[RecordedFlow, PacketKind], int] = {}
         self._unwanted: set[RecordedFlow] = set()
         self._continuity = Continuity(tracks=self.tracks, master=master)
         self._timeline = Timeline(spec.pace, spec.rate_hz)
+        self._held: Cues | None = None
 
     def runs(self, position_ns: int | None = None, at_ns: int = 0, passes: int = 0) -> Iterator[Cues]:
         """Cues from a position of the capture on; for ever if looped for ever.
@@ -98,17 +130,21 @@ class CaptureReader:
             passes: Passes completed before.
 
         Raises:
-            CaptureError: the file cannot be read, or the pace needs a rate that is not given.
+            CaptureError: the file cannot be read, nothing in it lies where the replay begins, or the pace needs a rate that is not given.
         """
         begin_ns = round(self._spec.start_s * 1e9)
         self._continuity.begin(at_ns)
-        yield from self._one_pass(begin_ns if position_ns is None else position_ns, 0, passes)
+        played = yield from self._one_pass(begin_ns if position_ns is None else position_ns, 0, passes)
+        if not played and position_ns is None and self._goes_on():
+            until = f" for {self._spec.duration_s:g} s" if self._spec.duration_s else ""
+            raise CaptureError(f"{self.capture.path}: must hold packets to be replayed from {self._spec.start_s:g} s on{until}, got none there")
         while self._loops_on(passes):
             passes += 1
             cut = self._find_cut(wait=True)
+            before_ns = self._continuity.due_ns
             played = yield from self._one_pass(begin_ns, cut.start_frame if cut else 0, passes)
-            if not played:
-                return  # there is nothing to repeat
+            if not played or self._continuity.due_ns <= before_ns:
+                return  # there is nothing to repeat, or it takes no time
 
     def _loops_on(self, passes: int) -> bool:
         return self._spec.loop != "none" and not (self._spec.loops and passes + 1 >= self._spec.loops)
@@ -118,6 +154,7 @@ class CaptureReader:
         self._timeline = Timeline(self._spec.pace, self._spec.rate_hz)
         for known in self.tracks:
             self._timeline.add_flow(known.recorded, known.kind)
+        self._held = None
         run = _Run()
         length = _FIRST_RUN
         cut = self._find_cut(wait=False)
@@ -125,19 +162,19 @@ class CaptureReader:
             track = self._track(datagram)
             if track is None:
                 self.skipped_datagrams += 1
+                if self.skipped_datagrams % _ASKED_EVERY == 0 and not self._goes_on():
+                    return False
                 continue
-            if len(run.tracks) >= length:
-                yield self._cues(run, passes)
+            if len(run.tracks) >= length or run.spans_ns(datagram) > _RUN_NS:
+                yield from self._cues(run, passes)
                 run, length = _Run(), _RUN
                 cut = self._find_cut(wait=False)
             if cut is not None and datagram.frame >= cut.stop_frame and self._loops_on(passes):
-                if run.tracks:
-                    yield self._cues(run, passes)
+                yield from self._cues(run, passes, is_last=True)
                 seam_ns = self._seam_ns(datagram, track)
                 return self._continuity.join(seam_ns)
             run.add(datagram, track)
-        if run.tracks:
-            yield self._cues(run, passes)
+        yield from self._cues(run, passes, is_last=True)
         return self._continuity.join(None)
 
     def _datagrams(self, begin_ns: int, start_frame: int) -> Iterator[CapturedDatagram]:
@@ -160,38 +197,51 @@ class CaptureReader:
         if number is not None or recorded in self._unwanted:
             return number
         if find_rule(self._spec.flow, recorded) is None:
+            if len(self._unwanted) >= _MOST_UNWANTED:  # a busy network's capture has flows without end
+                self._unwanted.clear()
             self._unwanted.add(recorded)
             return None
         self.tracks.append(Track(recorded=recorded, kind=kind, first=datagram))
         self._numbers[recorded, kind] = len(self.tracks) - 1
         return self._timeline.add_flow(recorded, kind)
 
-    def _cues(self, run: _Run, passes: int) -> Cues:
+    def _cues(self, run: _Run, passes: int, *, is_last: bool = False) -> Iterator[Cues]:
+        """What can be played of a run and of those before, if anything; all of it after the pass's last run."""
+        cues, horizon_ns = self._held, -_FOREVER_NS
+        if run.tracks:
+            placed = self._placed(run, passes)
+            horizon_ns = min((int(placed.due_ns[placed.track == track].max()) for track in np.unique(placed.track)), default=horizon_ns)
+            cues = placed if cues is None else cues.followed_by(placed)
+        if cues is None:
+            return
+        order = np.argsort(cues.due_ns, kind="stable")
+        is_all = is_last or order.size > _MOST_HELD
+        count = order.size if is_all else int(np.searchsorted(cues.due_ns[order], horizon_ns, side="right"))
+        self._held = cues.rows(order[count:]) if count < order.size else None
+        if count:
+            yield cues.rows(order[:count])
+
+    def _placed(self, run: _Run, passes: int) -> Cues:
+        """A run with its times, in file order, without what must be left out at a seam."""
         recorded = self._recorded(run)
-        placed = self._continuity.shifted(self._timeline.place(recorded), recorded, self._timeline)
+        placed = self._timeline.place(recorded)
+        kept = np.flatnonzero(~self._continuity.find_surplus(placed, recorded, self._timeline))
+        recorded = Recorded(*(column[kept] for column in recorded))
+        placed = self._continuity.shifted(Placed(*(column[kept] for column in placed)), recorded, self._timeline)
         self._continuity.remember(placed, recorded)
         self._note_irregularities()
-        payloads = [datagram.payload for datagram in run.datagrams]
+        payloads = [run.datagrams[row].payload for row in kept.tolist()]
         if self._spec.retime != "none":
             payloads = [
                 self._continuity.renumbered(payload, track) if self.tracks[track].kind is PacketKind.CEPTON_STDV else payload
-                for payload, track in zip(payloads, run.tracks, strict=True)
+                for payload, track in zip(payloads, recorded.flow.tolist(), strict=True)
             ]
-        order = np.argsort(placed.due_ns, kind="stable")
-        return Cues(
-            placed.due_ns[order],
-            placed.stamp_ns[order],
-            recorded.flow[order],
-            [payloads[row] for row in order.tolist()],
-            run.datagrams[0].host_stamp_ns - self._first_ns,
-            passes,
-        )
+        return Cues(placed.due_ns, placed.stamp_ns, recorded.flow, recorded.capture_ns - self._first_ns, payloads, passes)
 
     def _recorded(self, run: _Run) -> Recorded:
         stamps = [read_stamp_ns(datagram.payload, self.tracks[track].kind) for datagram, track in zip(run.datagrams, run.tracks, strict=True)]
-        return Recorded(
-            np.array([datagram.host_stamp_ns for datagram in run.datagrams], np.int64), np.array(run.tracks, np.int64), np.array(stamps, np.int64)
-        )
+        capture = [min(datagram.host_stamp_ns, _FOREVER_NS) for datagram in run.datagrams]
+        return Recorded(np.array(capture, np.int64), np.array(run.tracks, np.int64), np.array(stamps, np.int64))
 
     def _seam_ns(self, datagram: CapturedDatagram, track: int) -> int:
         """The instant that the stamp of the packet names which the next pass's first stands for; it is not played."""
@@ -205,6 +255,8 @@ class CaptureReader:
             "the capture's times go back by more than 0.1 s; they are taken to go on": self._timeline.host_leaps,
             "the capture's times go back by less than 0.1 s; such a packet leaves right after the one before": self._timeline.host_steps_back,
             "a sensor's own clock leaps; it is taken to go on": self._timeline.clock_leaps,
+            "a packet's own stamp stands still; it leaves by capture time": self._timeline.standing_packets,
+            "a packet of another sensor than the loop's is left out at a seam, for its stamps to go on by whole cycles": self._continuity.surplus_packets,
         }
         for what, count in found.items():
             if count:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hilsim.errors import require
+from hilsim.packets.ethernet import parse_mac
 from hilsim.replay.flows import FlowRule, is_ipv4
 
 Pace = Literal["device", "capture", "nominal"]
@@ -87,14 +88,26 @@ class ReplaySpec:
                 "broadcast must be true for destination 255.255.255.255: every host on the network gets these packets",
             ),
             (self.mode == "udp" or bool(self.interface), 'interface must be given for mode "ethernet"'),
-            (self.rate_hz >= 0.0, f"rate_hz must be 0 or more, got {self.rate_hz}"),
+            (
+                not self.destination_mac or _is_mac(self.destination_mac),
+                f'destination_mac must be like "60:76:88:10:2f:6f", got "{self.destination_mac}"',
+            ),
+            (0.0 <= self.rate_hz <= 1e6, f"rate_hz must be 0 to 1000000, got {self.rate_hz}"),
             (1e-3 <= self.interval_scale <= 1e3, f"interval_scale must be 0.001 to 1000, got {self.interval_scale}"),
             (0.0 <= self.start_s <= 1e8, f"start_s must be 0 or more, got {self.start_s}"),
             (0.0 <= self.duration_s <= 1e8, f"duration_s must be 0 (to the end) or more, got {self.duration_s}"),
             (0.0 <= self.offset_s <= 1e8, f"offset_s must be 0 or more, got {self.offset_s}"),
-            (abs(self.clock_offset_s) <= 1e10, f"clock_offset_s must be at most 1e10 either way, got {self.clock_offset_s}"),
+            (abs(self.clock_offset_s) <= 8e9, f"clock_offset_s must be at most 8e9 either way, got {self.clock_offset_s}"),
             (self.loops >= 0, f"loops must be 0 (for ever) or more, got {self.loops}"),
             (self.loop != "none" or self.loops <= 1, f'loops must be given with loop "plain" or "seamless" only, got {self.loops}'),
             (not self.loop_sensor or is_ipv4(self.loop_sensor), f'loop_sensor must be an IPv4 address, got "{self.loop_sensor}"'),
             (64 <= self.lookahead_packets <= 1 << 18, f"lookahead_packets must be 64 to {1 << 18}, got {self.lookahead_packets}"),
         )
+
+
+def _is_mac(text: str) -> bool:
+    try:
+        parse_mac(text)
+    except ValueError:
+        return False
+    return True

@@ -95,14 +95,10 @@ class SensorClock:
     Attributes:
         source: Its recorded address.
         cycle_ns: Mean time between its point packets, 0 while unknown.
-        last_points_ns: Instant named by the latest point packet's stamp, on the time line; None before the first.
-        first_points_ns: The same of the first.
     """
 
     source: str
     cycle_ns: float = 0.0
-    first_points_ns: int | None = None
-    last_points_ns: int | None = None
     raw_ns: int | None = None
     device_ns: int = 0
     line_ns: int = 0
@@ -208,7 +204,6 @@ class Timeline:
         for flow in dict.fromkeys(self._flows[number].recorded for number in np.unique(recorded.flow)):
             rows = np.flatnonzero(np.isin(recorded.flow, [number for number, other in enumerate(self._flows) if other.recorded == flow]))
             self._keep_order(flow, rows, has_stamp, due)
-        self._remember_points(recorded, stamp)
         return Placed(due, np.where(has_stamp, stamp, due))
 
     def _keep_order(self, flow: RecordedFlow, rows: Times, has_stamp: npt.NDArray[np.bool_], due: Times) -> None:
@@ -317,15 +312,6 @@ class Timeline:
         flow.sent += 1
         self._even_ns = max(self._even_ns, due_ns)
         return due_ns
-
-    def _remember_points(self, recorded: Recorded, stamp: Times) -> None:
-        for source, sensor in self.sensors.items():
-            points = [number for number, flow in enumerate(self._flows) if flow.source == source and flow.kind in POINTS]
-            rows = np.flatnonzero(np.isin(recorded.flow, points))
-            if rows.size:
-                if sensor.first_points_ns is None:
-                    sensor.first_points_ns = int(stamp[rows[0]])
-                sensor.last_points_ns = int(stamp[rows[-1]])
 
 
 def _earliest(values: Times) -> int:

@@ -15,6 +15,9 @@ _RETIMINGS = {
 }
 _STAMP_PLACES = {PacketKind.VELODYNE_DATA: (1200, 1204), PacketKind.VELODYNE_POSITION: (198, 202), PacketKind.CEPTON_STDV: (8, 16)}
 
+_LATEST_NS = 1 << 62
+"""The year 2116."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Track:
@@ -47,6 +50,7 @@ def recorded_flow(datagram: CapturedDatagram) -> RecordedFlow:
 
 
 def read_stamp_ns(payload: bytes, kind: PacketKind) -> int:
-    """What a packet's own stamp shows; ``NO_STAMP`` for kinds whose stamps are not understood."""
+    """What a packet's own stamp shows; ``NO_STAMP`` for kinds whose stamps are not understood, and for a stamp that names no time."""
     place = _STAMP_PLACES.get(kind)
-    return NO_STAMP if place is None else 1000 * int.from_bytes(payload[place[0] : place[1]], "little")
+    stamp_ns = NO_STAMP if place is None else 1000 * int.from_bytes(payload[place[0] : place[1]], "little")
+    return stamp_ns if stamp_ns < _LATEST_NS else NO_STAMP
