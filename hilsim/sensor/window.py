@@ -1,0 +1,106 @@
+"""The sensor's window: dirt on it, and sectors that are dirtier or blocked.
+
+Dirt only takes light. That it also sends some back is not modelled: no source gives an amount for a Velodyne's window, and what comes from the window itself lies below
+the 0.5 m that a VLP-16 reports from.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.errors import require
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowSectorSpec:
+    """A part of the window that lets less light through, in the sensor's frame.
+
+    Attributes:
+        azimuth_from_deg: Where it begins, clockwise, 0 to less than 360.
+        azimuth_to_deg: Where it ends (exclusive), 0 to 360; less than the beginning for a sector through 0. 0 to 360 is the whole turn.
+        elevation_from_deg: Lowest elevation, inclusive.
+        elevation_to_deg: Highest elevation, inclusive.
+        transmission: Share of the energy let through, one way, 0 to 1; 0 is blocked.
+    """
+
+    azimuth_from_deg: float
+    azimuth_to_deg: float
+    elevation_from_deg: float = -90.0
+    elevation_to_deg: float = 90.0
+    transmission: float
+
+    def __post_init__(self) -> None:
+        require(
+            (0.0 <= self.azimuth_from_deg < 360.0, f"azimuth_from_deg must be 0 to less than 360, got {self.azimuth_from_deg}"),
+            (0.0 <= self.azimuth_to_deg <= 360.0, f"azimuth_to_deg must be 0 to 360, got {self.azimuth_to_deg}"),
+            (
+                self.azimuth_from_deg != self.azimuth_to_deg,
+                f"azimuth_from_deg and azimuth_to_deg must differ (0 and 360 for a whole turn), got {self.azimuth_from_deg} for both",
+            ),
+            (
+                -90.0 <= self.elevation_from_deg <= self.elevation_to_deg <= 90.0,
+                f"elevation_from_deg and elevation_to_deg must be -90 <= from <= to <= 90, got {self.elevation_from_deg} and {self.elevation_to_deg}",
+            ),
+            (0.0 <= self.transmission <= 1.0, f"transmission must be 0 to 1, got {self.transmission}"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowSpec:
+    """The window; as it is by default, nothing is lost.
+
+    Attributes:
+        dirt_transmission: Of dirt all over it, one way, above 0 to 1.
+        sectors: Parts that let less through; where they overlap, their transmissions multiply.
+    """
+
+    dirt_transmission: float = 1.0
+    sectors: tuple[WindowSectorSpec, ...] = ()
+
+    def __post_init__(self) -> None:
+        require((0.0 < self.dirt_transmission <= 1.0, f"dirt_transmission must be above 0 and at most 1, got {self.dirt_transmission}"))
+
+
+class Window(NamedTuple):
+    """Kernel-side window of ``c`` channels and ``s`` sectors.
+
+    Attributes:
+        dirt_transmission: As in ``WindowSpec``.
+        sectors: ``float64[s, c, 3]``: azimuth where a sector begins (0.01 deg), its width (0.01 deg, 0 for channels that look past it), its transmission.
+    """
+
+    dirt_transmission: float
+    sectors: npt.NDArray[np.float64]
+
+
+def window(spec: WindowSpec, *, elevation_deg: Sequence[float]) -> Window:
+    """Kernel-side window of a sensor whose channels, in firing order, look at ``elevation_deg``."""
+    sectors = np.zeros((len(spec.sectors), len(elevation_deg), 3))
+    for at, sector in enumerate(spec.sectors):
+        width_deg = sector.azimuth_to_deg - sector.azimuth_from_deg
+        if width_deg < 0.0:
+            width_deg += 360.0
+        for channel, elevation in enumerate(elevation_deg):
+            inside = sector.elevation_from_deg <= elevation <= sector.elevation_to_deg
+            sectors[at, channel] = 100.0 * sector.azimuth_from_deg, 100.0 * width_deg if inside else 0.0, sector.transmission
+    return Window(float(spec.dirt_transmission), sectors)
+
+
+@kernel
+def window_transmission(window: Window, azimuth_cdeg: float, channel: int) -> float:
+    """Share of the energy that the window lets through one way, 0 to 1; square it for the way out and back.
+
+    Args:
+        window: The window.
+        azimuth_cdeg: Of the beam in the sensor's frame, clockwise (the head's angle and the channel's offset), 0.01 deg, of any turn.
+        channel: In firing order.
+    """
+    share = window.dirt_transmission
+    for sector in range(window.sectors.shape[0]):
+        if (azimuth_cdeg - window.sectors[sector, channel, 0]) % 36_000.0 < window.sectors[sector, channel, 1]:
+            share *= window.sectors[sector, channel, 2]
+    return share

@@ -1,0 +1,49 @@
+"""Returns made of noise."""
+
+import math
+
+import numpy as np
+import pytest
+
+from hilsim.sensor.false_alarms import FalseAlarmSpec, false_alarm, false_alarms
+
+THRESHOLD = 5e-5
+MAX_RANGE_M = 130.0
+
+
+def alarms_of(rate, firings, *, seed=7, stream=3):
+    made = false_alarms(FalseAlarmSpec(rate_per_shot=rate))
+    return np.array([false_alarm(made, seed, stream, sequence, MAX_RANGE_M, THRESHOLD) for sequence in range(firings)])
+
+
+def test_at_night_there_are_none():
+    assert not alarms_of(0.0, 500).any()
+
+
+def test_alarms_have_the_given_rate_and_are_uniform_in_range_and_energy():
+    firings, rate = 20_000, 0.1
+    range_m, energy = alarms_of(rate, firings).T
+    found = range_m > 0.0
+    assert found.sum() == pytest.approx(rate * firings, abs=4 * math.sqrt(rate * firings))
+    assert (energy[~found] == 0.0).all()
+    for value in (range_m[found] / MAX_RANGE_M, (energy[found] / THRESHOLD - 1.0) / 0.4):
+        assert value.min() >= 0.0
+        assert value.max() <= 1.0
+        distance = np.abs(np.sort(value) - (np.arange(value.size) + 0.5) / value.size).max()
+        assert distance < 1.63 / math.sqrt(value.size)  # Kolmogorov-Smirnov, 1 %
+    assert abs(np.corrcoef(range_m[found], energy[found])[0, 1]) < 4 / math.sqrt(found.sum())
+
+
+def test_an_alarm_depends_on_its_firing_only():
+    forwards = alarms_of(0.1, 300)
+    made = false_alarms(FalseAlarmSpec(rate_per_shot=0.1))
+    backwards = np.array([false_alarm(made, 7, 3, sequence, MAX_RANGE_M, THRESHOLD) for sequence in reversed(range(300))])[::-1]
+    np.testing.assert_array_equal(forwards, backwards)
+    assert (alarms_of(0.1, 300, stream=4) != forwards).any()
+    assert (alarms_of(0.1, 300, seed=8) != forwards).any()
+
+
+@pytest.mark.parametrize("rate", [-1e-4, 0.11, math.nan])
+def test_a_senseless_rate_is_refused(rate):
+    with pytest.raises(ValueError, match=r"rate_per_shot must be 0 to 0.1, got"):
+        FalseAlarmSpec(rate_per_shot=rate)
