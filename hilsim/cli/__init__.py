@@ -16,7 +16,7 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Names in the order a newcomer needs them."""
-        return ["run", "replay", "control", "check", "record", "verify", "inspect", "picture", "doctor"]
+        return ["run", "replay", "control", "check", "record", "verify", "compare", "inspect", "picture", "doctor"]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command's function, imported now."""
@@ -33,6 +33,8 @@ class Commands(click.Group):
                 from hilsim.cli.record import record as command  # noqa: PLC0415
             case "verify":
                 from hilsim.cli.verify import verify as command  # noqa: PLC0415
+            case "compare":
+                from hilsim.cli.compare import compare as command  # noqa: PLC0415
             case "inspect":
                 from hilsim.cli.inspect import inspect as command  # noqa: PLC0415
             case "picture":

@@ -1,0 +1,101 @@
+"""``hilsim compare``: statistics of two Velodyne streams side by side."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hilsim.capture.datagram import CapturedDatagram
+from hilsim.capture.pcap import CaptureFile
+from hilsim.comparison.comparison import compare as compare_streams
+from hilsim.comparison.draw import draw_comparison
+from hilsim.comparison.report import Tone, render_text, to_json
+from hilsim.comparison.statistics import NAMES
+from hilsim.comparison.stream import StreamStatistics, gather
+from hilsim.errors import CommandFaultError
+
+_LARGE_SIZE = 20_000_000
+_DATAGRAMS_A_STEP = 4096
+_STYLES: dict[Tone, dict[str, Any]] = {
+    Tone.HEAD: {"bold": True},
+    Tone.PLAIN: {},
+    Tone.ALIKE: {"fg": "green"},
+    Tone.DIFFERS: {"fg": "yellow"},
+    Tone.NOTE: {"fg": "yellow"},
+    Tone.BAD: {"fg": "red", "bold": True},
+}
+
+
+class NamedLimit(click.ParamType[tuple[str, float]]):
+    """The name of a statistic and the largest distance, like ``azimuth.total_variation=0.03``."""
+
+    name = "name=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
+        """Name and limit."""
+        name, _, text = str(value).partition("=")
+        if name not in NAMES:
+            self.fail(f'the name must be one of {", ".join(NAMES)}, got "{name}"', param, ctx)
+        try:
+            limit = float(text)
+        except ValueError:
+            limit = -1.0
+        if not 0.0 <= limit < float("inf"):
+            self.fail(f'{name} must be given a number of 0 or more, got "{text}"', param, ctx)
+        return name, limit
+
+
+@click.command()
+@click.argument("a", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("b", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--sensor-a", default="", metavar="ADDRESS", help="Which sensor of A; needed where there are several.")
+@click.option("--sensor-b", default="", metavar="ADDRESS", help="Which sensor of B.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Draw both streams' distributions: .png, .svg or .pdf.")
+@click.option("--max", "limits", type=NamedLimit(), multiple=True, help="Exit with 1 when the distance NAME is larger than VALUE; repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, distributions included.")
+def compare(*, a: Path, b: Path, sensor_a: str, sensor_b: str, output: Path | None, limits: tuple[tuple[str, float], ...], as_json: bool) -> None:
+    """Compare the Velodyne streams of captures A and B: each statistic of both, and how far they are apart.
+
+    Where it is known how far two real units of one model are apart, a verdict says whether these are. Exits with 0 whatever the
+    verdicts are, and with 1 when a --max is not kept.
+    """
+    streams = _gathered(a, sensor_a, as_json=as_json), _gathered(b, sensor_b, as_json=as_json)
+    comparison = compare_streams(*streams, dict(limits))
+    names = str(a), str(b)
+    if output is not None:
+        draw_comparison(comparison, names, output)
+    if as_json:
+        click.echo(json.dumps(to_json(comparison, names)))
+    else:
+        for line in render_text(comparison, names):
+            click.secho(line.text, **_STYLES[line.tone])
+    if not comparison.passed:
+        raise CommandFaultError
+
+
+def _gathered(path: Path, sensor: str, *, as_json: bool) -> StreamStatistics:
+    file = CaptureFile(path)
+    size_bytes = file.size_bytes
+    if size_bytes < _LARGE_SIZE or not sys.stderr.isatty():
+        statistics = gather(file, name=str(path), sensor=sensor)
+    else:
+        with click.progressbar(length=size_bytes, label=f"reading {path.name}", file=sys.stderr) as bar:
+            statistics = gather(_watched(file, bar.update), name=str(path), sensor=sensor)
+    if not as_json:
+        for note in file.notes.lines():
+            click.secho(f"note: {path.name}: {note}", fg="yellow", err=True)
+    return statistics
+
+
+def _watched(file: CaptureFile, advance: Callable[[int], object]) -> Iterator[CapturedDatagram]:
+    """Pass a file's datagrams on and tell a progress bar how far the file was read."""
+    done = 0
+    for number, datagram in enumerate(file):
+        if number % _DATAGRAMS_A_STEP == 0:
+            advance(file.read_bytes - done)
+            done = file.read_bytes
+        yield datagram
+    advance(file.read_bytes - done)

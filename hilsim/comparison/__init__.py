@@ -1,0 +1,1 @@
+"""Statistics of two Velodyne streams side by side: does an emulated sensor look like a real one?"""

@@ -1,0 +1,154 @@
+"""Verdicts, limits and reports."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from hilsim.comparison.comparison import Verdict, compare
+from hilsim.comparison.draw import draw_comparison
+from hilsim.comparison.report import render_text, to_json
+from hilsim.comparison.statistics import NAMES
+from hilsim.comparison.stream import gather
+from hilsim.comparison.tolerances import TOLERANCES, Tolerance
+from hilsim.errors import CaptureError
+from tests.unit.conformance.streams import stamps_us, vlp16
+
+
+def statistics(stream):
+    return gather(stream.datagrams(), name="stream")
+
+
+@pytest.fixture(scope="module")
+def real():
+    return statistics(vlp16(700))
+
+
+@pytest.fixture(scope="module")
+def dual():
+    return statistics(vlp16(700, dual=True))
+
+
+def verdicts(comparison):
+    return {row.statistic.name: row.verdict for row in comparison.rows}
+
+
+def differing(stream, real):
+    return {name for name, verdict in verdicts(compare(real, statistics(stream))).items() if verdict is Verdict.DIFFERS}
+
+
+def test_a_stream_is_like_itself_in_everything(dual):
+    comparison = compare(dual, dual)
+    assert {row.distance for row in comparison.rows if not math.isnan(row.distance)} == {0.0}
+    assert Verdict.DIFFERS not in verdicts(comparison).values()
+    assert comparison.notes() == []
+
+
+def test_a_second_unit_is_alike(real):
+    assert differing(vlp16(700, seed=9), real) == set()
+
+
+def test_an_exact_ramp_of_azimuth_is_told(real):
+    assert differing(vlp16(700, noise=0.0), real) == {"azimuth.sd", "azimuth.autocorrelation", "azimuth.total_variation"}
+
+
+def test_rounded_time_stamps_are_told(real):
+    stream = vlp16(700)
+    stream.data["stamp"] = 1_000_000 + 1327 * np.arange(700)
+    assert differing(stream, real) == {"stamps.residual_sd", "stamps.cycle", "stamps.total_variation"}
+
+
+def test_misses_filled_with_zeros_are_told(real):
+    stream = vlp16(700)
+    records = stream.data["blocks"]["records"]
+    records["reflectivity"][records["distance"] == 0] = 0
+    assert differing(stream, real) == {"empty.zero_bytes"}
+
+
+def test_even_codes_and_near_returns_are_told(real):
+    stream = vlp16(700)
+    records = stream.data["blocks"]["records"]
+    records["distance"] &= 0xFFFE
+    records["distance"][5, 3, 2] = 100
+    assert differing(stream, real) == {"ranges.odd", "ranges.below_floor"}
+
+
+def test_swapped_blocks_of_dual_mode_are_told(dual):
+    stream = vlp16(700, dual=True)
+    records = stream.data["blocks"]["records"]
+    records[:, ::2], records[:, 1::2] = records[:, 1::2].copy(), records[:, ::2].copy()
+    assert differing(stream, dual) == {"dual.even_farther"}
+
+
+def test_nothing_is_judged_between_models(real):
+    stream = vlp16(700)
+    stream.data["product"] = 0x24
+    comparison = compare(real, statistics(stream))
+    assert set(verdicts(comparison).values()) == {Verdict.OPEN}
+    assert comparison.notes() == ["the models differ (VLP-16, Puck Hi-Res): nothing is judged"]
+
+
+def test_modes_are_compared_but_for_pairs_and_steps_of_stamps(real, dual):
+    comparison = compare(real, dual)
+    judged = verdicts(comparison)
+    assert not any(name.startswith("dual.") for name in judged)
+    assert judged["stamps.cycle"] is Verdict.ALIKE
+    assert judged["stamps.total_variation"] is Verdict.OPEN
+    assert comparison.notes() == ["the return modes differ: pairs are not compared"]
+
+
+def test_a_short_stream_gets_no_verdict(real):
+    judged = verdicts(compare(real, statistics(vlp16(60))))
+    assert judged["azimuth.total_variation"] is Verdict.FEW
+    assert judged["stamps.cycle"] is Verdict.FEW
+
+
+def test_limits_are_kept_broken_or_cannot_be_told(real, dual):
+    other = statistics(vlp16(700, noise=0.0))
+    kept = compare(real, other, {"stamps.cycle": 1.0})
+    assert kept.passed
+    assert not compare(real, other, {"stamps.cycle": 1.0, "azimuth.total_variation": 0.03}).passed
+    untold = compare(real, dual, {"dual.identical": 100.0})
+    assert not untold.passed
+    assert "not known of both streams" in render_text(untold, ("a", "b"))[-1].text
+
+
+def test_every_tolerance_belongs_to_a_statistic_and_has_a_source():
+    assert set(TOLERANCES) <= set(NAMES)
+    assert len(NAMES) == len(set(NAMES))
+    with pytest.raises(ValueError, match="limit must be 0 or more, got -1; source must say what was measured"):
+        Tolerance(limit=-1, source="")
+
+
+def test_the_table_fits_110_columns_and_names_what_differs(dual):
+    shifted = vlp16(700, dual=True, start_us=5)
+    shifted.data["stamp"] = stamps_us(700, 663_552 * 1.00005, 7)
+    comparison = compare(dual, statistics(shifted))
+    lines = [line.text for line in render_text(comparison, ("a.pcap", "b.pcap"))]
+    assert max(map(len, lines)) <= 110
+    assert lines[-1] == "differ: stamps.cycle, stamps.total_variation"
+    assert [line.split()[0] for line in lines if line and not line.startswith(" ")][:4] == ["A", "B", "stream", "azimuth"]
+    assert any(line.split()[:1] == ["separation_min"] for line in lines)
+
+
+def test_json_is_plain_and_holds_the_distributions(real, dual):
+    told = json.loads(json.dumps(to_json(compare(dual, real), ("a.pcap", "b.pcap")), allow_nan=False))
+    assert [told[letter]["return_mode"] for letter in "ab"] == [0x39, 0x37]
+    increments = told["b"]["histograms"]["azimuth_increments_cdeg"]
+    assert sum(increments["counts"]) == 700 * 12 - 1
+    assert sum(told["b"]["histograms"]["stamp_steps_us"]["counts"]) == 699
+    assert "dual_separations_m" in told["a"]["histograms"]
+    assert len(told["a"]["lasers"]) == 16
+    by_name = {entry["name"]: entry for entry in told["statistics"]}
+    assert by_name["azimuth.total_variation"]["tolerance"] == TOLERANCES["azimuth.total_variation"].limit
+    assert by_name["azimuth.total_variation"]["verdict"] == "alike"
+
+
+def test_the_picture_is_written_for_streams_of_one_and_of_two_modes(real, dual, tmp_path):
+    for number, other in enumerate((real, dual)):
+        path = tmp_path / f"{number}.png"
+        draw_comparison(compare(dual, other), ("a.pcap", "b.pcap"), path)
+        assert path.read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(CaptureError, match="the picture cannot be written"):
+        draw_comparison(compare(dual, dual), ("a.pcap", "b.pcap"), tmp_path / "absent" / "x.png")
