@@ -269,6 +269,7 @@ def test_tables_of_particles_are_the_integral_of_their_density(kind, amount, nea
     mean, _ = integrate.quad(density_of, 0.9, 40.0, args=(kind, amount, near_gain_m), limit=500, points=[3.0])
     assert particles.mean == pytest.approx(mean, rel=1e-5)
     assert particles.none_ratio == math.exp(-particles.mean)
+    assert (share[0], share[-1]) == (0.0, 1.0)
     for end_m in quantiles(particles, share):
         part, _ = integrate.quad(density_of, 0.9, end_m, args=(kind, amount, near_gain_m), limit=500, points=[min(3.0, end_m)])
         inside = np.interp((end_m - 0.9) / particles.step_m, np.arange(share.size), share)
@@ -365,6 +366,11 @@ def test_no_echo_lies_at_or_behind_the_hard_hit_nor_beyond_the_arrays(sequence, 
     assert (energy[min(start, room) : count] >= 0).all()
     unbounded = echoes(ALL_AT_ONCE, sequence, hard_range_m)[0]
     np.testing.assert_array_equal(range_m[min(start, room) : count], unbounded[: room - min(start, room)])
+
+
+@pytest.mark.parametrize("hard_range_m", [0.5, 0.89, 0.9])
+def test_a_hard_hit_before_the_receiver_sees_the_beam_leaves_no_echo(hard_range_m):
+    assert all(len(echoes(ALL_AT_ONCE, sequence, hard_range_m)[0]) == 0 for sequence in range(100))
 
 
 def test_a_hard_hit_takes_away_the_drops_and_flakes_behind_it_and_no_others():
