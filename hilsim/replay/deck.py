@@ -157,7 +157,8 @@ class Deck:
         if self._cut is None:
             self._seam_note = "no two places of it fit each other, so it cannot be cut seamlessly (a whole turn is needed): it is looped plainly"
         elif self._cut.mismatch > CLOSE_CDEG:
-            self._seam_note = f"its best seam leaps by {self._cut.mismatch / 100:.2f} degrees (a longer recording has better ones)"
+            leap = f"{self._cut.mismatch / 100:.2f} degrees" if kind is PacketKind.VELODYNE_DATA else f"{self._cut.mismatch} points of a frame"
+            self._seam_note = f"its best seam leaps by {leap} (a longer recording has better ones)"
 
     def _await_packets(self) -> None:
         """Until something can be played, or nothing will come."""

@@ -1,6 +1,7 @@
 """What must be known of a capture before its first packet is played: which flows it has, and where a loop is cut. Reads its ends, not all of it."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
 from hilsim.packets.recognise import PacketKind, recognise
 from hilsim.replay.flows import RecordedFlow, find_rule
-from hilsim.replay.seam import Cut, CutCandidates, CutPacket, find_cut
+from hilsim.replay.seam import MOST_CANDIDATES, Cut, CutCandidates, CutPacket, find_cut
 from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.timeline import POINTS
 from hilsim.replay.tracks import recorded_flow
@@ -117,17 +118,20 @@ def plan_cut(path: Path, spec: ReplaySpec, first_ns: int, master: str, kind: Pac
     capture = CaptureFile(path)
     begin_ns = first_ns + round(spec.start_s * 1e9)
     stop_ns = begin_ns + round(spec.duration_s * 1e9) if spec.duration_s else _LAST_NS
-    first = _candidates(capture, spec, master, kind, begin_ns, min(begin_ns + _ENDS_NS, stop_ns))
+    first = _candidates(capture, spec, master, kind, begin_ns, min(begin_ns + _ENDS_NS, stop_ns), most=MOST_CANDIDATES)
     tail = capture.seek_point_before(stop_ns)
     tail = capture.seek_point_before(min(tail.host_stamp_ns, stop_ns) - _ENDS_NS)
     last = _candidates(capture, spec, master, kind, max(tail.host_stamp_ns, begin_ns), stop_ns)
-    return find_cut(first, last)
+    return find_cut(kind, first, last)
 
 
-def _candidates(capture: CaptureFile, spec: ReplaySpec, master: str, kind: PacketKind, begin_ns: int, stop_ns: int) -> list[CutPacket]:
+def _candidates(
+    capture: CaptureFile, spec: ReplaySpec, master: str, kind: PacketKind, begin_ns: int, stop_ns: int, most: int | None = None
+) -> Sequence[CutPacket]:
+    """The last packets at which the recording may be cut between two times; ``most``: the first so many."""
     found = CutCandidates(kind)
     for datagram in capture.datagrams(capture.seek_point_before(begin_ns)):
-        if datagram.host_stamp_ns >= stop_ns:
+        if datagram.host_stamp_ns >= stop_ns or (most is not None and len(found.packets) >= most):
             break
         if datagram.host_stamp_ns < begin_ns or datagram.source != master or recognise(datagram.payload) is not kind:
             continue

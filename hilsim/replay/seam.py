@@ -1,5 +1,7 @@
 """Where a recording can be cut so that its end runs on into its beginning: nothing is blended or invented, only the cut is chosen."""
 
+from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +13,10 @@ from hilsim.packets.recognise import PacketKind
 _TURN_CDEG = 36_000
 CLOSE_CDEG = 12
 """Some 0.3 of a VLP-16's step between blocks at 600 rpm; reading noise alone is 2."""
-_FARTHEST_CDEG = 1_000
-"""What a packet sweeps at 1200 rpm: ends farther apart are of a recording shorter than a turn."""
-_MOST_CANDIDATES = 3000
+_MOST_OF_A_STEP = 0.75
+"""In a whole turn some packet begins within half of what a packet sweeps: ends farther apart are of a recording shorter than that."""
+MOST_CANDIDATES = 3000
+"""Of either end."""
 
 
 class CutPacket(NamedTuple):
@@ -23,13 +26,11 @@ class CutPacket(NamedTuple):
         frame: Its number in the file.
         phase: Where the sensor is in its cycle: azimuth in 0.01 deg, or for Cepton the point within the packet at which a frame begins.
         group: Only packets of one group fit each other: the frame parity for Cepton, 0 for Velodyne.
-        stamp_ns: What its stamp shows.
     """
 
     frame: int
     phase: int
     group: int
-    stamp_ns: int
 
 
 class Cut(NamedTuple):
@@ -47,54 +48,67 @@ class Cut(NamedTuple):
 
 
 class CutCandidates:
-    """Gathers packets at which the recording of one sensor may be cut."""
+    """Gathers packets at which the recording of one sensor may be cut; keeps the latest ``MOST_CANDIDATES``."""
 
     def __init__(self, kind: PacketKind) -> None:
-        self.packets: list[CutPacket] = []
+        self.packets: deque[CutPacket] = deque(maxlen=MOST_CANDIDATES)
         self._kind = kind
         self._parity: int | None = None
 
     def look(self, frame: int, payload: bytes) -> None:
         """Take notice of the sensor's next point packet."""
         if self._kind is PacketKind.VELODYNE_DATA:
-            azimuth = int.from_bytes(payload[2:4], "little")
-            self.packets.append(CutPacket(frame, azimuth, 0, 1000 * int.from_bytes(payload[1200:1204], "little")))
+            self.packets.append(CutPacket(frame, int.from_bytes(payload[2:4], "little"), 0))
             return
         header = read_stdv_header(payload)
         if header is None:
             return
         for point, parity in enumerate(frame_parities(payload, header)):
             if self._parity is not None and parity != self._parity:
-                self.packets.append(CutPacket(frame, point, parity, 1000 * header.stamp_us))
+                self.packets.append(CutPacket(frame, point, parity))
             self._parity = parity
 
 
-def find_cut(first: list[CutPacket], last: list[CutPacket]) -> Cut | None:
+def find_cut(kind: PacketKind, first: Sequence[CutPacket], last: Sequence[CutPacket]) -> Cut | None:
     """The longest loop whose ends fit, else the one whose ends fit best.
 
     Args:
+        kind: What the packets are.
         first: Packets of the recording's beginning.
         last: Packets of its end; may overlap ``first`` in a short recording. A loop must be longer than half of the span from the first to the last.
 
     Returns:
         None where no two packets can be each other's stand-in.
     """
-    first, last = first[:_MOST_CANDIDATES], last[-_MOST_CANDIDATES:]
     if not first or not last:
         return None
     start, stop = _columns(first), _columns(last)
-    mismatch = np.abs((stop[None, :, 1] - start[:, None, 1] + _TURN_CDEG // 2) % _TURN_CDEG - _TURN_CDEG // 2)
-    length = stop[None, :, 0] - start[:, None, 0]
-    fits = (stop[None, :, 2] == start[:, None, 2]) & (2 * length > stop[-1, 0] - start[0, 0])
-    if not fits.any():
+    span = stop[-1, 0] - start[0, 0]
+    best: Cut | None = None
+    for frame, phase, group in start.tolist():  # one after the other: all pairs at once would take 300 MB
+        length = stop[:, 0] - frame
+        fitting = np.flatnonzero((stop[:, 2] == group) & (2 * length > span))
+        if fitting.size:
+            mismatch = _apart(stop[fitting, 1], phase)
+            farthest = np.flatnonzero(mismatch <= max(mismatch.min(), CLOSE_CDEG))[-1]
+            cut = Cut(frame, int(stop[fitting[farthest], 0]), int(mismatch[farthest]))
+            best = cut if best is None or _rank(cut) < _rank(best) else best
+    if best is not None and kind is PacketKind.VELODYNE_DATA and best.mismatch > max(_MOST_OF_A_STEP * _typical_step(start[:, 1]), CLOSE_CDEG):
         return None
-    closest = int(mismatch[fits].min())
-    if closest > _FARTHEST_CDEG:
-        return None
-    is_close = fits & (mismatch <= max(closest, CLOSE_CDEG))
-    row, column = np.unravel_index(int(np.argmax(np.where(is_close, length, -1))), length.shape)
-    return Cut(first[row].frame, last[column].frame, int(mismatch[row, column]))
+    return best
 
 
-def _columns(packets: list[CutPacket]) -> npt.NDArray[np.int64]:
+def _rank(cut: Cut) -> tuple[int, int]:
+    return max(cut.mismatch, CLOSE_CDEG), cut.start_frame - cut.stop_frame
+
+
+def _apart(phase: npt.NDArray[np.int64], other: npt.NDArray[np.int64] | int) -> npt.NDArray[np.int64]:
+    return np.asarray(np.abs((phase - other + _TURN_CDEG // 2) % _TURN_CDEG - _TURN_CDEG // 2), dtype=np.int64)
+
+
+def _typical_step(phase: npt.NDArray[np.int64]) -> float:
+    return float(np.median(_apart(phase[1:], phase[:-1]))) if phase.size > 1 else 0.0
+
+
+def _columns(packets: Sequence[CutPacket]) -> npt.NDArray[np.int64]:
     return np.array([(packet.frame, packet.phase, packet.group) for packet in packets], dtype=np.int64)
