@@ -32,6 +32,7 @@ class Purpose(IntEnum):
     RAIN_DROP = 23
     SNOW_FLAKE = 24
     FALSE_ALARM = 25
+    GAP = 26
 
 
 _MULTIPLIER_0 = np.uint64(0xD2511F53)

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim._jit import constant, kernel
+from hilsim.draws import Purpose, uniform
 from hilsim.emulator.plan import LidarPlan
 from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.packets.velodyne_data import encode_data_packet
@@ -41,6 +42,7 @@ from hilsim.sensor.head import head_reading_cdeg, head_turns
 from hilsim.sensor.response import CHANNELS_PER_STREAM, distance_code, is_dropped, noise_sd_m, reflectivity_byte
 from hilsim.vehicle.carrier import Carrier, carrier_state
 
+_GAP = constant(Purpose.GAP)
 LAYERS = 4
 """Surfaces that a ray can pass one behind the other: foliage, fences, glass."""
 
@@ -247,6 +249,25 @@ def fire(plan: LidarPlan, carrier: Carrier, first_sequence: int, sequences: int,
 
 
 @kernel
+def _opening(
+    seed: np.uint64,
+    material: int,
+    porosity: float,
+    gap_m: float,
+    origin_m: npt.NDArray[np.float64],
+    direction: npt.NDArray[np.float32],
+    ray: int,
+    range_m: float,
+) -> float:
+    """1 where a ray goes through an opening of a porous surface, 0 where it meets it: openings are cells of the world, always the same ones."""
+    cell = 0
+    for axis in range(3):
+        place = math.floor((origin_m[ray, axis] + range_m * direction[ray, axis]) / gap_m)
+        cell = (cell << 21) ^ (place & 0x1FFFFF)
+    return 1.0 if uniform(seed, material, cell, _GAP) < porosity else 0.0
+
+
+@kernel
 def collect(plan: LidarPlan, world: World, rays: Rays, count: int, hits: Hits, beyond: Rays) -> int:
     """Add what rays met to their firings' hits, and let light go on behind what is open or transparent.
 
@@ -269,6 +290,7 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, hits: Hits, b
     material, optics, corners, tile_count = world.material, world.optics, world.corners, world.tile_count
     hit_count, value, what = hits.hit_count, hits.value, hits.what
     room = value.shape[1]
+    seed = plan.response.seed
     going_on = 0
     for ray in range(count):
         row = triangle[ray]
@@ -277,14 +299,17 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, hits: Hits, b
         nx, ny, nz = triangle_normal(corners, row)
         if instance[ray] >= tile_count:
             nx, ny, nz = hit_normal(world, instance[ray], row, time_ns[ray])
+        porosity, gap_m = float(optics[material[row], 2]), float(optics[material[row], 4])
+        if porosity > 0.0 and gap_m > 0.0 and instance[ray] < tile_count:
+            porosity = _opening(seed, material[row], porosity, gap_m, origin_m, direction, ray, float(range_m[ray]))
         cosine = abs(nx * direction[ray, 0] + ny * direction[ray, 1] + nz * direction[ray, 2])
         surface = material[row]
-        porosity, transmission = float(optics[surface, 2]), float(optics[surface, 3])
+        transmission = float(optics[surface, 3])
         hit_m = travelled_m[ray] + range_m[ray]
         far_m = max(hit_m, _NEAREST_M)
         firing = owner[ray] // sub_rays
         at = hit_count[firing]
-        if at < room:
+        if at < room and porosity < 1.0:
             value[firing, at, RANGE] = hit_m
             value[firing, at, ENERGY] = share[ray] * (1.0 - porosity) * float(optics[surface, 0]) * cosine / (far_m * far_m)
             value[firing, at, COSINE] = cosine

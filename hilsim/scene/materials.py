@@ -22,12 +22,15 @@ class Material:
             a translucent cover) to 255 (ideal retro-reflector).
         porosity: Share of open area, 0 to 1: a beam's footprint passes with this share and is met by the rest (foliage, fences).
         transmission: Share of the light that passes what is not open, one way, 0 to 1 (glass).
+        gap_m: Size of the openings of a porous surface that stands still: a beam that is narrower passes or is met as a whole. 0: openings are so fine
+            that every ray is split by its share.
     """
 
     name: str
     reflectivity: int
     porosity: float = 0.0
     transmission: float = 0.0
+    gap_m: float = 0.0
 
     def __post_init__(self) -> None:
         require(
@@ -35,6 +38,7 @@ class Material:
             (0 <= self.reflectivity <= 255, f"reflectivity must be 0 to 255, got {self.reflectivity}"),
             (0.0 <= self.porosity <= 1.0, f"porosity must be 0 to 1, got {self.porosity}"),
             (0.0 <= self.transmission <= 1.0, f"transmission must be 0 to 1, got {self.transmission}"),
+            (0.0 <= self.gap_m <= 10.0, f"gap_m must be 0 to 10, got {self.gap_m}"),
         )
 
     @property
@@ -53,17 +57,13 @@ class Material:
         return self.reflectivity > DIFFUSE_MAX
 
 
-_PASSED: dict[str, tuple[float, float]] = {"leaves": (0.5, 0.0)}
-"""Porosity and transmission of what is not opaque. A tree crown's layer is half open (recommended, unproven)."""
-
 DEFAULTS: dict[str, Material] = {
-    name: Material(name=name, reflectivity=reflectivity, porosity=_PASSED.get(name, (0.0, 0.0))[0], transmission=_PASSED.get(name, (0.0, 0.0))[1])
+    name: Material(name=name, reflectivity=reflectivity)
     for name, reflectivity in {
         "asphalt": 17,
         "asphalt_new": 8,
         "concrete": 35,
         "grass": 50,
-        "leaves": 50,
         "soil": 25,
         "gravel": 25,
         "snow": 85,
@@ -79,8 +79,9 @@ DEFAULTS: dict[str, Material] = {
         # High-intensity sheet, 250 cd/lx/m2, is about 785 times a white diffuse surface; 101 + 154 ln(785)/ln(1000), see sensor.response.
         "retro_sign": 250,
     }.items()
-}
-"""Materials by name; reflectivity at 905 nm. Ranges: asphalt 5-25 %, concrete 25-45, grass 40-65, soil 15-40, snow 70-95, brick 30-60."""
+} | {"leaves": Material(name="leaves", reflectivity=50, porosity=0.5, gap_m=0.15)}
+"""Materials by name; reflectivity at 905 nm. Ranges: asphalt 5-25 %, concrete 25-45, grass 40-65, soil 15-40, snow 70-95, brick 30-60. Half of a tree crown's layer is open (recommended,
+unproven), in gaps as wide as a leaf is long."""
 
 
 def default_material(name: str) -> Material:

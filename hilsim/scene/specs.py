@@ -35,17 +35,20 @@ class MaterialSpec:
         reflectivity: Velodyne's calibrated scale: 0 to 100 is a diffuse surface in percent, 101 to 255 a retro-reflector (255 the ideal one).
         porosity: Share of open area, 0 to 1: foliage 0.4 to 0.5 a layer, chain-link fence 0.9.
         transmission: Share of light that passes what is not open, one way, 0 to 1: a window pane 0.85.
+        gap_m: Size of the openings of a porous surface that stands still; 0: so fine that every ray is split.
     """
 
     reflectivity: int
     porosity: float = 0.0
     transmission: float = 0.0
+    gap_m: float = 0.0
 
     def __post_init__(self) -> None:
         require(
             (0 <= self.reflectivity <= 255, f"reflectivity must be 0 to 255, got {self.reflectivity}"),
             (0.0 <= self.porosity <= 1.0, f"porosity must be 0 to 1, got {self.porosity}"),
             (0.0 <= self.transmission <= 1.0, f"transmission must be 0 to 1, got {self.transmission}"),
+            (0.0 <= self.gap_m <= 10.0, f"gap_m must be 0 to 10, got {self.gap_m}"),
         )
 
 
@@ -62,21 +65,23 @@ BUILT_IN_MATERIALS: dict[str, Material] = (
             "sandstone": 55,
             "skin": 60,
             "tiles": 30,
+            "window": 8,
         }.items()
     }
     | {
         material.name: material
         for material in (
             Material(name="glass", reflectivity=2, transmission=0.85),
-            Material(name="hedge", reflectivity=50, porosity=0.4),
+            Material(name="hedge", reflectivity=50, porosity=0.4, gap_m=0.1),
             Material(name="chain_link", reflectivity=40, porosity=0.9),
-            Material(name="paling", reflectivity=50, porosity=0.6),
+            Material(name="paling", reflectivity=50, porosity=0.6, gap_m=0.1),
         )
     }
 )
 """Materials every rig knows; a rig's ``[scene.materials]`` replaces or adds to them.
 
-Those added here are hilsim's defaults for typical surfaces at 905 nm, not measurements of one. Glass has the weak diffuse share of a dirty pane;
+Those added here are hilsim's defaults for typical surfaces at 905 nm, not measurements of one. A window is a pane with curtains or darkness
+behind it, and opaque. Glass has the weak diffuse share of a dirty pane;
 its mirror image is not rendered. Transmission 85 %: as quoted from the HDL-64E manual by BLAINDER; porosities are recommended, unproven.
 """
 
@@ -416,9 +421,5 @@ class SceneSpec:
 
     def material_table(self) -> dict[str, Material]:
         """Every material by name: the built-in ones and the rig's own, which go before."""
-        own = {
-            name: Material(name=name, reflectivity=spec.reflectivity, porosity=spec.porosity, transmission=spec.transmission)
-            for name, spec in self.materials.items()
-            if name
-        }
+        own = {name: Material(name=name, **vars(spec)) for name, spec in self.materials.items() if name}
         return BUILT_IN_MATERIALS | own

@@ -130,7 +130,7 @@ def _windowed_wall(shape: Shape, place: Place, width: float, style: Style, top: 
         for pier in range(0, len(edges), 2):
             _wall(shape, place, style.wall, (edges[pier], edges[pier + 1]), (sill, heads))
         for pane in range(1, len(edges) - 1, 2):
-            _opening(shape, place, (edges[pane], edges[pane + 1]), (sill, heads), style.wall, "glass")
+            _opening(shape, place, (edges[pane], edges[pane + 1]), (sill, heads), style.wall, "window")
         floor += style.floor_m
     _wall(shape, place, style.wall, (0.0, width), (heads, top))
 
@@ -141,7 +141,7 @@ def _ground_floor(shape: Shape, place: Place, style: Style, columns: int, cell: 
     for column in range(columns):
         a, b = column * cell, (column + 1) * cell
         half = 0.5 * (0.85 * cell if style.shop else min(style.window_m[0], 0.8 * cell))
-        low, high, pane = (_PLINTH_M + 0.5, ceiling - 0.6, "glass") if style.shop else (_PLINTH_M + 1.0, ceiling - 0.8, "glass")
+        low, high, pane = (_PLINTH_M + 0.5, ceiling - 0.6, "window") if style.shop else (_PLINTH_M + 1.0, ceiling - 0.8, "window")
         if column == door:
             half, low, high, pane = 0.5, _PLINTH_M, _PLINTH_M + _DOOR_M, "wood"
         middle = 0.5 * (a + b)

@@ -52,7 +52,7 @@ SALOON = Model(
     base=(-1.80, 1.10, 0.80),
     roof=(-1.10, 0.30, 0.60),
     heights=(0.92, 1.44),
-    side="glass",
+    side="window",
     wheels=(-1.38, 1.38, 0.32),
 )
 HATCHBACK = Model(
@@ -66,7 +66,7 @@ HATCHBACK = Model(
     base=(-1.92, 0.95, 0.77),
     roof=(-1.55, 0.20, 0.60),
     heights=(0.92, 1.50),
-    side="glass",
+    side="window",
     wheels=(-1.22, 1.25, 0.30),
 )
 VAN = Model(
@@ -120,7 +120,7 @@ def _cabin(shape: Shape, model: Model, paint: str) -> None:
     foot, edge = _rectangle(model.base, model.heights[0]), _rectangle(model.roof, model.heights[1])
     rear, front, width = model.roof
     lid = _rectangle((rear + 0.12, front - 0.12, width - 0.10), model.heights[1] + 0.05)
-    for k, material in enumerate((model.side, "glass", model.side, "glass")):
+    for k, material in enumerate((model.side, "window", model.side, "window")):
         j = (k + 1) % 4
         shape.polygon(material or paint, foot[k], foot[j], edge[j], edge[k])
     shape.bands(paint, [edge, lid])

@@ -79,7 +79,7 @@ class World(NamedTuple):
         key_orientation: ``float64[q, 4]``.
         object_label: ``uint8[o]``.
         reflectivity: ``uint8[r]``, code of each material.
-        optics: ``float32[r, 4]`` of each material: equivalent reflectivity, 1 for a retro-reflector, porosity, transmission.
+        optics: ``float32[r, 5]`` of each material: equivalent reflectivity, 1 for a retro-reflector, porosity, transmission, size of the gaps (m).
         is_opaque: No material lets light pass.
     """
 
@@ -149,9 +149,12 @@ def build_world(objects: Sequence[SceneObject]) -> World:
         object_label=np.array([thing.label for thing in objects], dtype=np.uint8),
         reflectivity=np.array([material.reflectivity for material in parts.materials], dtype=np.uint8),
         optics=np.array(
-            [(material.equivalent_reflectivity, material.is_retro, material.porosity, material.transmission) for material in parts.materials],
+            [
+                (material.equivalent_reflectivity, material.is_retro, material.porosity, material.transmission, material.gap_m)
+                for material in parts.materials
+            ],
             dtype=np.float32,
-        ).reshape(-1, 4),
+        ).reshape(-1, 5),
         is_opaque=all(material.porosity == 0.0 and material.transmission == 0.0 for material in parts.materials),
         **movers,
     )
