@@ -11,6 +11,7 @@ import numpy as np
 from hilsim.capture.pcap import PcapWriter
 from hilsim.config.rig import Rig
 from hilsim.daemon.build import build_lidar, build_scenery
+from hilsim.daemon.replays import taken_addresses
 from hilsim.emulator.batch import DatagramBatch
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.replay.flows import LoopbackSources
@@ -92,7 +93,7 @@ def record(
         AssetError: the rig's files cannot be used.
         CaptureError: the capture cannot be written, or one that the rig replays cannot be read.
     """
-    sources = LoopbackSources(taken=tuple(sensor.network.source for sensor in rig.spec.sensor))
+    sources = LoopbackSources(taken=taken_addresses(rig))
     replays = [OfflineReplay(spec, rig.directory / spec.file, sources, utc_epoch_ns=utc_epoch_ns) for spec in rig.spec.replay]
     scenery = build_scenery(rig) if rig.spec.sensor else None
     lidars = [build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True) for number in range(len(rig.lidars))] if scenery else []

@@ -102,6 +102,7 @@ class Replays:
         Raises:
             TransmitError: a flow cannot be opened; that replay does not play.
         """
+        self._sources.leave_to_others(taken_addresses(rig))
         kept = {spec.name for spec in rig.spec.replay} - prepared.keys()
         done = [f"{name}: unchanged" for name in self._playing if name in kept]
         for name in [name for name in self._playing if name not in kept]:
@@ -150,7 +151,7 @@ class Replays:
         transmit = rig.spec.transmit
         self._transmitter, self._recorder, self._scheduling = transmitter, recorder, transmit.scheduling
         self._priority = max(transmit.priority - _PLAYER_PRIORITY_BELOW, 1)
-        self._sources = LoopbackSources(taken=tuple(sensor.network.source for sensor in rig.spec.sensor))
+        self._sources = LoopbackSources(taken=taken_addresses(rig))
         for playing in self._playing.values():
             self._open_one(playing)
 
@@ -280,6 +281,11 @@ class Replays:
             elif not playing.deck.alive:
                 found.append(f"{name}: the playing thread has ended")
         return tuple(found)
+
+
+def taken_addresses(rig: Rig) -> set[str]:
+    """Addresses that the rig's sensors and replays were told to send from."""
+    return {sensor.network.source for sensor in rig.spec.sensor} | {address for replay in rig.spec.replay for address in replay.source_addresses}
 
 
 def _reading(name: str, state: DeckState) -> ReplayReading:

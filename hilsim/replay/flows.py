@@ -4,8 +4,10 @@ One grammar for both: ``SOURCE>DESTINATION``, each ``ADDRESS:PORT``, every part 
 target, it is the replay's own setting, and for ports the recorded one. ``192.168.1.201``, ``:2368``, ``192.168.1.201>:8808`` are all sound.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address
+from itertools import chain
 from typing import NamedTuple
 
 from hilsim.errors import require
@@ -109,17 +111,23 @@ class LoopbackSources:
     Receivers tell sensors apart by their address, so each recorded source gets one of its own; every 127.x.y.z is this host's.
     """
 
-    def __init__(self, *, taken: tuple[str, ...] = ()) -> None:
+    def __init__(self, *, taken: Iterable[str] = ()) -> None:
         """``taken`` addresses belong to others."""
-        self._others = {*taken, "127.0.0.1", "127.0.0.0", "127.255.255.255"}
+        self._others = {"127.0.0.1", "127.0.0.0", "127.255.255.255"}
         self._given: dict[tuple[str, str], str] = {}
+        self.leave_to_others(taken)
+
+    def leave_to_others(self, taken: Iterable[str]) -> None:
+        """From now on give none of these away."""
+        self._others.update(taken)
 
     def address(self, owner: str, recorded: str) -> str:
         """The address for a recorded source of one replay; the same each time."""
         if (owner, recorded) not in self._given:
             third, fourth = recorded.split(".")[2:]
             unfit = {*self._given.values(), *self._others}
-            candidates = [recorded] if recorded.startswith("127.") else []
-            candidates += [f"127.{second}.{third}.{fourth}" for second in range(256)]
+            like_recorded = (f"127.{second}.{third}.{fourth}" for second in range(256))
+            any_other = (str(IPv4Address("127.1.0.0") + offset) for offset in range(1 << 23))
+            candidates = chain([recorded] if recorded.startswith("127.") else [], like_recorded, any_other)
             self._given[owner, recorded] = next(candidate for candidate in candidates if candidate not in unfit)
         return self._given[owner, recorded]

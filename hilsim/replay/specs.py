@@ -5,7 +5,7 @@ from typing import Literal
 
 from hilsim.errors import require
 from hilsim.packets.ethernet import parse_mac
-from hilsim.replay.flows import FlowRule, is_ipv4
+from hilsim.replay.flows import FlowRule, is_ipv4, parse_endpoints
 
 Pace = Literal["device", "capture", "nominal"]
 Retime = Literal["utc", "device", "none"]
@@ -94,15 +94,21 @@ class ReplaySpec:
             ),
             (0.0 <= self.rate_hz <= 1e6, f"rate_hz must be 0 to 1000000, got {self.rate_hz}"),
             (1e-3 <= self.interval_scale <= 1e3, f"interval_scale must be 0.001 to 1000, got {self.interval_scale}"),
-            (0.0 <= self.start_s <= 1e8, f"start_s must be 0 or more, got {self.start_s}"),
-            (0.0 <= self.duration_s <= 1e8, f"duration_s must be 0 (to the end) or more, got {self.duration_s}"),
-            (0.0 <= self.offset_s <= 1e8, f"offset_s must be 0 or more, got {self.offset_s}"),
+            (0.0 <= self.start_s <= 1e8, f"start_s must be 0 to 1e8, got {self.start_s}"),
+            (0.0 <= self.duration_s <= 1e8, f"duration_s must be 0 (to the end) to 1e8, got {self.duration_s}"),
+            (0.0 <= self.offset_s <= 1e8, f"offset_s must be 0 to 1e8, got {self.offset_s}"),
             (abs(self.clock_offset_s) <= 8e9, f"clock_offset_s must be at most 8e9 either way, got {self.clock_offset_s}"),
             (self.loops >= 0, f"loops must be 0 (for ever) or more, got {self.loops}"),
             (self.loop != "none" or self.loops <= 1, f'loops must be given with loop "plain" or "seamless" only, got {self.loops}'),
             (not self.loop_sensor or is_ipv4(self.loop_sensor), f'loop_sensor must be an IPv4 address, got "{self.loop_sensor}"'),
             (64 <= self.lookahead_packets <= 1 << 18, f"lookahead_packets must be 64 to {1 << 18}, got {self.lookahead_packets}"),
         )
+
+    @property
+    def source_addresses(self) -> tuple[str, ...]:
+        """Addresses that it was told to send from."""
+        told = (self.source, *(parse_endpoints(rule.send).source for rule in self.flow))
+        return tuple(address for address in told if is_ipv4(address))
 
 
 def _is_mac(text: str) -> bool:

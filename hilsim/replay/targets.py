@@ -4,7 +4,16 @@ from ipaddress import IPv4Address
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.errors import ConfigError
-from hilsim.packets.ethernet import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, Framing, LinkStyle, framing, mac_of
+from hilsim.packets.ethernet import (
+    BROADCAST_MAC,
+    VELODYNE_DATA_STYLE,
+    VELODYNE_POSITION_STYLE,
+    Framing,
+    LinkStyle,
+    framing,
+    mac_of,
+    parse_mac,
+)
 from hilsim.packets.recognise import PacketKind
 from hilsim.replay.flows import Endpoints, LoopbackSources, RecordedFlow, find_rule, parse_endpoints
 from hilsim.replay.specs import ReplaySpec
@@ -13,6 +22,7 @@ from hilsim.transmit.specs import FrameSocketSpec, SocketSpec
 _HEADERS = 28  # bytes of IPv4 and UDP headers
 _IPV4_WITHOUT_OPTIONS = 0x45
 _UNKNOWN_MAC = "60:76:88:00:00:01"
+_BROADCAST = parse_mac(BROADCAST_MAC)
 _PLAIN_STYLE = LinkStyle(ttl=64, dont_fragment=False, counting_identification=True, udp_checksum=True)
 _STYLES = {PacketKind.VELODYNE_DATA: VELODYNE_DATA_STYLE, PacketKind.VELODYNE_POSITION: VELODYNE_POSITION_STYLE}
 
@@ -56,17 +66,33 @@ def link_style(first: CapturedDatagram, kind: PacketKind) -> LinkStyle:
 
 
 def link_framing(spec: ReplaySpec, target: RecordedFlow, first: CapturedDatagram, kind: PacketKind) -> Framing:
-    """Whole frames of a flow with headers like the recorded ones of its first datagram."""
+    """Whole frames of a flow with headers like the recorded ones of its first datagram.
+
+    Raises:
+        ConfigError: they are to be sent to one host whose MAC address is not known.
+    """
     recorded = first.link if first.is_ethernet else None
     return framing(
         link_style(first, kind),
         source_mac=recorded[6:12].hex(":") if recorded else _UNKNOWN_MAC,
-        destination_mac=spec.destination_mac or mac_of(target.destination, broadcast=spec.broadcast),
+        destination_mac=_destination_mac(spec, target, recorded if target.destination == first.destination else None),
         source=target.source,
         destination=target.destination,
         source_port=target.source_port,
         destination_port=target.destination_port,
     )
+
+
+def _destination_mac(spec: ReplaySpec, target: RecordedFlow, recorded: bytes | None) -> str:
+    """MAC address that a flow's frames go to; ``recorded`` are the headers of a frame that went to the same IPv4 address, if there is one."""
+    if spec.destination_mac:
+        return spec.destination_mac
+    if recorded is not None and (spec.broadcast or recorded[:6] != _BROADCAST):
+        return recorded[:6].hex(":")
+    is_known = spec.broadcast or IPv4Address(target.destination).is_multicast
+    if spec.mode == "ethernet" and not is_known:
+        raise ConfigError(f"replay {spec.name}: destination_mac must be given for frames to one host, got none for {target}")
+    return mac_of(target.destination, broadcast=spec.broadcast)
 
 
 def flow_socket(spec: ReplaySpec, target: RecordedFlow, style: LinkStyle) -> SocketSpec | FrameSocketSpec:
