@@ -15,7 +15,11 @@ from hilsim.geometry.frames import Vector
 from hilsim.packets.ethernet import parse_mac
 from hilsim.replay.specs import ReplaySpec
 from hilsim.scene.specs import SceneSpec
+from hilsim.sensor.false_alarms import FalseAlarmSpec
 from hilsim.sensor.specs import ClockSetting, GpsSetting, LidarSpec, ReturnModeName
+from hilsim.sensor.thinning import ThinningSpec
+from hilsim.sensor.weather import WeatherSpec
+from hilsim.sensor.window import WindowSpec
 from hilsim.telemetry.specs import MetricsServerSpec
 from hilsim.transmit.specs import TransmitSpec
 from hilsim.vehicle.wobble import WobbleSpec
@@ -108,6 +112,9 @@ class SensorSpec:
         start_delay_us: Rig time of the sensor's first firing.
         return_mode: Which returns are reported.
         sub_rays: Rays by which a beam's footprint is sampled: 1 (a pencil beam; nothing is ever met by halves), 7 or 19.
+        window: Dirt on the sensor's window, and blocked sectors.
+        false_alarms: How often its receiver takes noise for an echo.
+        thinning: Which firings it reports.
         clock: The sensor's own clock.
         gps: The receiver on its GPS input; without it position packets carry no sentence.
         network: How its packets reach the wire.
@@ -123,6 +130,9 @@ class SensorSpec:
     start_delay_us: float = 0.0
     return_mode: ReturnModeName = "strongest"
     sub_rays: int = 1
+    window: WindowSpec = field(default_factory=WindowSpec)
+    false_alarms: FalseAlarmSpec = field(default_factory=FalseAlarmSpec)
+    thinning: ThinningSpec = field(default_factory=ThinningSpec)
     clock: ClockSetting = field(default_factory=ClockSetting)
     gps: GpsSetting | None = None
     network: NetworkSpec = field(default_factory=NetworkSpec)
@@ -215,6 +225,7 @@ class RigSpec:
         seed: Of every random draw, 0 to 2^63 - 1.
         lead_ms: How long before its deadline a packet is rendered; pose-to-wire latency is a little more.
         scene: What there is to see.
+        weather: What light passes through.
         carrier: What carries the sensors.
         sensor: The lidars.
         replay: Captures that are replayed.
@@ -228,6 +239,7 @@ class RigSpec:
     seed: int = 0
     lead_ms: float = 4.0
     scene: SceneSpec = field(default_factory=SceneSpec)
+    weather: WeatherSpec = field(default_factory=WeatherSpec)
     carrier: CarrierSpec = field(default_factory=CarrierSpec)
     sensor: tuple[SensorSpec, ...] = ()
     replay: tuple[ReplaySpec, ...] = ()
@@ -283,7 +295,7 @@ def load_rig(path: Path) -> Rig:
     lidars: list[LidarSetting] = []
     for number, sensor in enumerate(spec.sensor):
         try:
-            lidars.append(_lidar(sensor, number, path))
+            lidars.append(_lidar(sensor, spec.weather, number, path))
         except ConfigError as error:
             faults.append(str(error))
         except ValueError as error:
@@ -309,7 +321,7 @@ def with_recording(rig: Rig, given: Mapping[str, str | float]) -> Rig:
     return replace(rig, spec=replace(rig.spec, record=record))
 
 
-def _lidar(sensor: SensorSpec, number: int, rig_path: Path) -> LidarSetting:
+def _lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path: Path) -> LidarSetting:
     try:
         profile = find_profile("sensors", sensor.profile, rig_path.parent)
     except ConfigError as error:
@@ -326,6 +338,10 @@ def _lidar(sensor: SensorSpec, number: int, rig_path: Path) -> LidarSetting:
         start_delay_us=sensor.start_delay_us,
         return_mode=sensor.return_mode,
         sub_rays=sensor.sub_rays,
+        weather=weather,
+        window=sensor.window,
+        false_alarms=sensor.false_alarms,
+        thinning=sensor.thinning,
         clock=sensor.clock,
         gps=sensor.gps,
     )

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hilsim._jit import constant, kernel
 from hilsim.emulator.plan import Gps, LidarPlan
 from hilsim.emulator.position import encode_position
-from hilsim.emulator.stages import LAYERS, Shots, collect, encode, fire, respond
+from hilsim.emulator.stages import LAYERS, Shots, collect, encode, fire, respond, thin
 from hilsim.packets.ethernet import Framing, write_headers
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE
@@ -94,6 +94,7 @@ def render_data_packet(
     fire(plan, carrier, first, sequences, shots.rays)
     trace(plan, world, shots)
     respond(plan, first, sequences, shots)
+    thin(plan, first, sequences, shots)
     encode(plan, packet, shots.returns, framing.header_size, datagram)
     return frame_datagram(framing, packet, datagram, _DATA_SIZE)
 

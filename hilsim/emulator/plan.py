@@ -13,10 +13,14 @@ from hilsim.geometry.poses import extrinsics
 from hilsim.packets.velodyne_data import BLOCKS, RECORDS_PER_BLOCK, ReturnMode
 from hilsim.sensor.beam import SUB_RAY_COUNTS, Beam, beam
 from hilsim.sensor.clock import DeviceClock, device_clock
+from hilsim.sensor.false_alarms import FalseAlarms, FalseAlarmSpec, false_alarms
 from hilsim.sensor.head import Head, head
 from hilsim.sensor.position_stream import PositionStream, position_stream
 from hilsim.sensor.response import Response, response
 from hilsim.sensor.specs import ClockSetting, GpsSetting, LidarSpec, ReturnModeName
+from hilsim.sensor.thinning import Thinning, ThinningSpec, thinning
+from hilsim.sensor.weather import Weather, WeatherSpec, weather
+from hilsim.sensor.window import Window, WindowSpec, window
 
 _NOISE_MARGIN_SIGMAS = 8.0
 
@@ -36,6 +40,10 @@ class LidarSetting:
         start_delay_us: Rig time of the sensor's first firing (sensors of a fleet are not in step unless this is equal).
         return_mode: Which returns are reported.
         sub_rays: Rays by which a beam's footprint is sampled: 1 (a pencil beam), 7 or 19.
+        weather: What the light passes through.
+        window: Dirt on the sensor's window.
+        false_alarms: How often the receiver takes noise for an echo.
+        thinning: Which firings are reported.
         clock: The sensor's own clock.
         gps: The receiver on its GPS input, or None.
     """
@@ -50,6 +58,10 @@ class LidarSetting:
     start_delay_us: float = 0.0
     return_mode: ReturnModeName = "strongest"
     sub_rays: int = 1
+    weather: WeatherSpec = field(default_factory=WeatherSpec)
+    window: WindowSpec = field(default_factory=WindowSpec)
+    false_alarms: FalseAlarmSpec = field(default_factory=FalseAlarmSpec)
+    thinning: ThinningSpec = field(default_factory=ThinningSpec)
     clock: ClockSetting = field(default_factory=ClockSetting)
     gps: GpsSetting | None = None
 
@@ -85,6 +97,11 @@ class LidarPlan(NamedTuple):
         head: Rotating head.
         beam: Its rays and their shares.
         response: Detection, limits and noise.
+        weather: Extinction and false echoes.
+        window: What the sensor's window lets through.
+        false_alarms: Noise taken for echoes.
+        thinning: Which firings are reported.
+        is_thinned: Not all of them are.
         position: Position packet stream.
         gps: Receiver.
         sine_elevation: ``float64[c]``.
@@ -107,6 +124,11 @@ class LidarPlan(NamedTuple):
     head: Head
     beam: Beam
     response: Response
+    weather: Weather
+    window: Window
+    false_alarms: FalseAlarms
+    thinning: Thinning
+    is_thinned: bool
     position: PositionStream
     gps: Gps
     sine_elevation: npt.NDArray[np.float64]
@@ -155,7 +177,7 @@ def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int) -> LidarP
     return LidarPlan(
         clock=device_clock(setting.clock, start_ns=round(setting.start_delay_us * 1000), utc_epoch_ns=utc_epoch_ns),
         head=head(
-            rate_rpm=setting.rotation_rate_rpm,
+            rate_rpm=setting.rotation_rate_rpm + spec.encoder_at(setting.rotation_rate_rpm).rate_offset_rpm,
             phase_deg=setting.phase_deg,
             encoder=spec.encoder_at(setting.rotation_rate_rpm),
             ripple=spec.ripple,
@@ -164,6 +186,19 @@ def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int) -> LidarP
         ),
         beam=beam(spec.beam, setting.sub_rays),
         response=response(spec, seed=seed, stream=setting.stream),
+        weather=weather(
+            setting.weather,
+            threshold_energy=spec.detector.threshold_energy,
+            pulse_ns=spec.detector.pulse_ns,
+            divergence_h_mrad=spec.beam.divergence_h_mrad,
+            divergence_v_mrad=spec.beam.divergence_v_mrad,
+            window_h_mm=spec.beam.window_h_mm,
+            window_v_mm=spec.beam.window_v_mm,
+        ),
+        window=window(setting.window, elevation_deg=[channel.elevation_deg for channel in spec.channels]),
+        false_alarms=false_alarms(setting.false_alarms),
+        thinning=thinning(setting.thinning, spec),
+        is_thinned=setting.thinning != ThinningSpec(),
         position=position_stream(spec.position, seed=seed, stream=setting.stream),
         gps=_gps(setting.gps),
         sine_elevation=np.sin(elevation),

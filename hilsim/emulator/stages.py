@@ -20,6 +20,7 @@ from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig, rig_from_device, stamp_us
 from hilsim.sensor.echoes import (
     COSINE,
+    ECHO,
     ECHO_CODE,
     ECHO_COLUMNS,
     ECHO_DRAWS,
@@ -27,19 +28,25 @@ from hilsim.sensor.echoes import (
     ECHO_RANGE,
     ECHO_RETRO,
     ENERGY,
+    FALSE_ALARM_RAY,
     INSTANCE,
     RANGE,
     RAY,
     RETRO,
     TRIANGLE,
+    WEATHER_RAY,
     Hits,
     allocate_hits,
     chosen_echo,
     group_echoes,
     is_detected,
 )
+from hilsim.sensor.false_alarms import false_alarm
 from hilsim.sensor.head import head_reading_cdeg, head_turns
 from hilsim.sensor.response import CHANNELS_PER_STREAM, distance_code, is_dropped, noise_sd_m, reflectivity_byte
+from hilsim.sensor.thinning import reported_firings, withhold_firings
+from hilsim.sensor.weather import extinction, weather_echoes
+from hilsim.sensor.window import window_transmission
 from hilsim.vehicle.carrier import Carrier, carrier_state
 
 _GAP = constant(Purpose.GAP)
@@ -50,7 +57,8 @@ _FAINTEST_SHARE = 1e-4
 _STEP_M = 1e-3
 """How far behind a surface that it passed a ray goes on."""
 _NEAREST_M = 0.01
-_EXTRA_HITS = 6
+_CDEG_PER_RAD = 18_000.0 / math.pi
+_EXTRA_HITS = 12
 """Room for what is no surface: drops, fog, false alarms."""
 
 
@@ -108,6 +116,7 @@ class Shots(NamedTuple):
         hits: What they met.
         echoes: ``float64[m, 4]``, of one firing.
         kept: ``int64[m]``, echoes of one firing that are detected.
+        reported: ``bool[c, s]``, firings that a thinned sensor reports.
         returns: What is reported.
     """
 
@@ -117,6 +126,7 @@ class Shots(NamedTuple):
     hits: Hits
     echoes: npt.NDArray[np.float64]
     kept: npt.NDArray[np.int64]
+    reported: npt.NDArray[np.bool_]
     returns: Returns
 
 
@@ -148,6 +158,7 @@ def allocate_shots(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> Shots
         hits=allocate_hits(firings, most),
         echoes=np.zeros((most, ECHO_COLUMNS)),
         kept=np.zeros(most, np.int64),
+        reported=np.ones((plan.firing_offset_ns.size, sequences), np.bool_),
         returns=Returns(
             distance=np.zeros(shape, np.uint16),
             reflectivity=np.zeros(shape, np.uint8),
@@ -334,6 +345,64 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, hits: Hits, b
 
 
 @kernel
+def _weaken(plan: LidarPlan, hits: Hits, firing: int, azimuth_cdeg: float, channel: int, index: int) -> None:
+    """Take away what a firing's light loses on its way, and add the echoes of what it loses it to."""
+    value, what = hits.value, hits.what
+    weather = plan.weather
+    count = hits.hit_count[firing]
+    nearest_m = np.inf
+    for at in range(count):
+        nearest_m = min(nearest_m, value[firing, at, RANGE])
+        value[firing, at, ENERGY] *= extinction(weather, value[firing, at, RANGE])
+    if weather.has_echoes:
+        stream = plan.response.stream * CHANNELS_PER_STREAM + channel
+        total = weather_echoes(weather, plan.response.seed, stream, index, nearest_m, value[firing, :, RANGE], value[firing, :, ENERGY], count)
+        for at in range(count, total):
+            _mark(hits, firing, at, WEATHER_RAY)
+        count = total
+    through = window_transmission(plan.window, azimuth_cdeg, channel)
+    for at in range(count):
+        value[firing, at, ENERGY] *= through * through
+    hits.hit_count[firing] = count
+    what[firing, count:, ECHO] = -1
+
+
+@kernel
+def _mark(hits: Hits, firing: int, at: int, ray: int) -> None:
+    """Say of a hit that no surface made it."""
+    hits.value[firing, at, COSINE] = 1.0
+    hits.value[firing, at, RETRO] = 0.0
+    hits.what[firing, at, RAY] = ray
+    hits.what[firing, at, INSTANCE] = -1
+    hits.what[firing, at, TRIANGLE] = -1
+
+
+@kernel
+def _add_false_alarm(plan: LidarPlan, hits: Hits, firing: int, channel: int, index: int) -> bool:
+    """Let noise be taken for an echo, now and then; returns whether it was."""
+    response = plan.response
+    stream = response.stream * CHANNELS_PER_STREAM + channel
+    range_m, energy = false_alarm(plan.false_alarms, response.seed, stream, index, response.range_max_m, response.threshold_energy)
+    at = hits.hit_count[firing]
+    if range_m <= 0.0 or at >= hits.value.shape[1]:
+        return False
+    hits.value[firing, at, RANGE] = range_m
+    hits.value[firing, at, ENERGY] = max(energy, 1e-12)
+    _mark(hits, firing, at, FALSE_ALARM_RAY)
+    hits.hit_count[firing] = at + 1
+    return True
+
+
+@kernel
+def _echo_of(hits: Hits, firing: int, ray: int) -> int:
+    """The echo that holds a firing's hit of some ray; -1 where there is none."""
+    for at in range(hits.hit_count[firing]):
+        if hits.what[firing, at, RAY] == ray:
+            return int(hits.what[firing, at, ECHO])
+    return -1
+
+
+@kernel
 def respond(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) -> None:
     """Turn what firings met into what the sensor reports.
 
@@ -347,22 +416,32 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) 
     echoes, kept = shots.echoes, shots.kept
     distance, reflectivity, azimuth_cdeg = shots.returns.distance, shots.returns.reflectivity, shots.returns.azimuth_cdeg
     reported_echo, reported_m = shots.returns.echo, shots.returns.range_m
-    response, head = plan.response, plan.head
+    response, head, hits = plan.response, plan.head, shots.hits
     baseline, seed = response.baseline, response.seed
+    is_weak = (
+        plan.weather.extinction_per_m > 0.0 or plan.weather.has_echoes or plan.window.dirt_transmission < 1.0 or plan.window.sectors.shape[0] > 0
+    )
+    has_alarms = plan.false_alarms.rate_per_shot > 0.0
+    azimuth_offset_rad = plan.azimuth_offset_rad
     for sequence in range(sequences):
         index = first_sequence + sequence
         azimuth_cdeg[sequence] = head_reading_cdeg(head, index * plan.sequence_ns, index)
         for channel in range(baseline.size):
             firing = channel * sequences + sequence
             found = 0
+            certain = -1
+            if is_weak:
+                _weaken(plan, hits, firing, azimuth_cdeg[sequence] + _CDEG_PER_RAD * azimuth_offset_rad[channel], channel, index)
+            is_alarm = has_alarms and _add_false_alarm(plan, hits, firing, channel, index)
             if hit_count[firing] > 0 and not is_dropped(response, channel, index):
                 found = group_echoes(hit_count[firing], value, what, firing, response.merge_distance_m, echoes)
+                certain = _echo_of(hits, firing, FALSE_ALARM_RAY) if is_alarm else -1
             stream = response.stream * CHANNELS_PER_STREAM + channel
             count = 0
             for echo in range(found):
                 draw = index * ECHO_DRAWS + min(echo, ECHO_DRAWS - 1)
                 energy, range_m = echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE]
-                if not is_detected(energy, response.threshold_energy, response.noise_ratio, seed, stream, draw):
+                if echo != certain and not is_detected(energy, response.threshold_energy, response.noise_ratio, seed, stream, draw):
                     continue
                 code = distance_code(response, range_m, noise_sd_m(response, energy, range_m), channel, index, echo)
                 if code > 0:
@@ -382,6 +461,21 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) 
                 reflectivity[which, sequence, channel] = reflectivity_byte(
                     echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE], 2.0 * echoes[echo, ECHO_RETRO] > 1.0, response.diffuse_max
                 )
+
+
+@kernel
+def thin(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) -> None:
+    """Let a thinned sensor keep back the firings that it does not report."""
+    if not plan.is_thinned:
+        return
+    returns = shots.returns
+    reported_firings(plan.thinning, plan.head, first_sequence, sequences, shots.reported)
+    withhold_firings(shots.reported, plan.response.baseline, returns.distance, returns.reflectivity)
+    for channel in range(shots.reported.shape[0]):
+        for sequence in range(sequences):
+            if not shots.reported[channel, sequence]:
+                returns.echo[:, sequence, channel] = -1
+                returns.range_m[:, sequence, channel] = np.inf
 
 
 @kernel

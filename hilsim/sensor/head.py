@@ -13,7 +13,8 @@ from hilsim._jit import constant, kernel
 from hilsim.draws import Purpose, normal, uniform
 from hilsim.sensor.specs import EncoderSpec, RippleSpec
 
-_MINUTE_NS = 60_000_000_000
+_PERIOD_NS = 6_000_000_000_000
+"""100 minutes: whole turns at any rate in 0.01 rpm."""
 _TURN_CDEG = 36_000
 _ENCODER_NOISE = constant(Purpose.ENCODER_NOISE)
 
@@ -22,7 +23,7 @@ class Head(NamedTuple):
     """Kernel-side head.
 
     Attributes:
-        rate_rpm: Mean rotation rate, an integer (so that a minute is whole turns and long runs lose no precision).
+        rate_crpm: Mean rotation rate in 0.01 rpm, an integer (so that 100 minutes are whole turns and long runs lose no precision).
         phase_turns: Angle at device time 0, in turns.
         per_turn_ratio: See ``RippleSpec``.
         per_turn_phase_rad: Where in a turn the swing peaks.
@@ -35,7 +36,7 @@ class Head(NamedTuple):
         stream: The sensor's number.
     """
 
-    rate_rpm: int
+    rate_crpm: int
     phase_turns: float
     per_turn_ratio: float
     per_turn_phase_rad: float
@@ -48,11 +49,11 @@ class Head(NamedTuple):
     stream: int
 
 
-def head(*, rate_rpm: int, phase_deg: float, encoder: EncoderSpec, ripple: RippleSpec, seed: int, stream: int) -> Head:
+def head(*, rate_rpm: float, phase_deg: float, encoder: EncoderSpec, ripple: RippleSpec, seed: int, stream: int) -> Head:
     """Kernel-side head; the phases of its swings are drawn from the rig's seed (every unit has its own)."""
     per_turn, wander = (2 * np.pi * uniform(np.uint64(seed), stream, index, int(Purpose.HEAD_RIPPLE)) for index in (0, 1))
     return Head(
-        rate_rpm=rate_rpm,
+        rate_crpm=round(100 * rate_rpm),
         phase_turns=phase_deg / 360.0 % 1.0,
         per_turn_ratio=ripple.per_turn_ratio,
         per_turn_phase_rad=float(per_turn),
@@ -69,11 +70,11 @@ def head(*, rate_rpm: int, phase_deg: float, encoder: EncoderSpec, ripple: Rippl
 @kernel
 def head_turns(head: Head, device_ns: int) -> float:
     """True angle in turns at a device time, in [0, 1) give or take the swings; accurate to 1e-12 turns however long the run."""
-    of_minute = device_ns % _MINUTE_NS
-    uniform_turns = head.phase_turns + (of_minute * head.rate_rpm % _MINUTE_NS) / _MINUTE_NS
+    of_period = device_ns % _PERIOD_NS
+    uniform_turns = head.phase_turns + (of_period * head.rate_crpm % _PERIOD_NS) / _PERIOD_NS
     # A speed swing of relative amplitude a at angular frequency w is an angle swing of a * rate / w.
     per_turn = head.per_turn_ratio / (2.0 * np.pi) * np.sin(2.0 * np.pi * uniform_turns + head.per_turn_phase_rad)
-    turns_per_period = head.rate_rpm / _MINUTE_NS * head.wander_period_ns
+    turns_per_period = head.rate_crpm / _PERIOD_NS * head.wander_period_ns
     wander_angle = 2.0 * np.pi * (device_ns % head.wander_period_ns) / head.wander_period_ns + head.wander_phase_rad
     wander = head.wander_ratio * turns_per_period / (2.0 * np.pi) * np.sin(wander_angle)
     return float(uniform_turns + per_turn + wander)

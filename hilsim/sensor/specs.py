@@ -48,17 +48,20 @@ class EncoderSpec:
         rate_rpm: Rotation rate this was measured at.
         tick_cdeg: Width of an encoder step in 0.01 deg; 0 reads without a grid.
         noise_cdeg: Standard deviation of the reading noise in 0.01 deg.
+        rate_offset_rpm: How much faster the unit turns than it was told.
     """
 
     rate_rpm: int
     tick_cdeg: float
     noise_cdeg: float
+    rate_offset_rpm: float = 0.0
 
     def __post_init__(self) -> None:
         require(
             (self.rate_rpm > 0, f"rate_rpm must be above 0, got {self.rate_rpm}"),
             (0.0 <= self.tick_cdeg <= 100.0, f"tick_cdeg must be 0 to 100, got {self.tick_cdeg}"),
             (0.0 <= self.noise_cdeg <= 100.0, f"noise_cdeg must be 0 to 100, got {self.noise_cdeg}"),
+            (abs(self.rate_offset_rpm) <= 3.0, f"rate_offset_rpm must be at most 3 either way (the manual's tolerance), got {self.rate_offset_rpm}"),
         )
 
 

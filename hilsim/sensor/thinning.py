@@ -423,7 +423,7 @@ def reported_firings(thinning: Thinning, head: Head, first_sequence: int, sequen
         sequences: How many.
         reported: ``bool[c, s]``, written; channels in firing order.
     """
-    turn_sequences = _MINUTE_NS / (head.rate_rpm * thinning.sequence_ns)
+    turn_sequences = 100 * _MINUTE_NS / (head.rate_crpm * thinning.sequence_ns)
     stop = first_sequence + sequences
     for channel in range(thinning.keeps_channel.size):
         if thinning.ray_step == 1 or not thinning.keeps_channel[channel]:

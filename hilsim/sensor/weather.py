@@ -12,7 +12,7 @@ simulation, CVPR 2022 (published physics only); [LISA] Kilic et al., arXiv 2107.
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -262,8 +262,8 @@ def _particle_echoes(
     stream: int,
     sequence: int,
     hard_range_m: float,
-    range_m: npt.NDArray[np.float32],
-    energy: npt.NDArray[np.float32],
+    range_m: npt.NDArray[Any],
+    energy: npt.NDArray[Any],
     start: int,
 ) -> int:
     """Append ``number`` drops or flakes but for those beyond the hard hit; each at least at the threshold, at most a filled beam."""
@@ -294,8 +294,8 @@ def weather_echoes(
     stream: int,
     sequence: int,
     hard_range_m: float,
-    range_m: npt.NDArray[np.float32],
-    energy: npt.NDArray[np.float32],
+    range_m: npt.NDArray[Any],
+    energy: npt.NDArray[Any],
     start: int,
 ) -> int:
     """Append the echoes that the weather makes in one firing, unsorted and unmerged, none at or beyond the hard hit.
