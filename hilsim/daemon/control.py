@@ -15,6 +15,7 @@ What cannot be done is answered by ``error: …``.
 import asyncio
 import json
 import math
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
@@ -24,6 +25,9 @@ from hilsim.daemon.station import Station
 from hilsim.errors import ConfigError, HilsimError, TransmitError
 
 _LONGEST_LINE = 1024
+_LONGEST_ANSWER = 1 << 22
+_ANSWER_S = 10.0
+_PROBE_S = 1.0
 
 
 def obey(station: Station, line: str) -> str:
@@ -53,7 +57,7 @@ def _position(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0.0 <= seconds <= 1e8:
-        raise ConfigError(f"a position must be 0 s or more, got {text}")
+        raise ConfigError(f"a position must be 0 to 1e8 s, got {text}")
     return seconds
 
 
@@ -68,44 +72,93 @@ async def serve_control(station: Station, path: Path | None) -> AsyncIterator[No
         yield
         return
 
-    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            while True:
-                line = (await reader.readuntil()).decode(errors="replace")
-                try:
-                    answer = obey(station, line)
-                except HilsimError as error:
-                    answer = f"error: {error}"
-                writer.write(f"{answer}\n".encode())
-                await writer.drain()
-        writer.close()
+    listener = await asyncio.to_thread(_listen, path)
+    conversations: dict[asyncio.Task[None] | None, asyncio.StreamWriter] = {}
 
-    try:
-        await asyncio.to_thread(path.unlink, missing_ok=True)
-        server = await asyncio.start_unix_server(converse, path, limit=_LONGEST_LINE)
-        await asyncio.to_thread(path.chmod, 0o600)
-    except OSError as error:
-        raise TransmitError(f"the control socket must be a path that can be created, got {path}: {error.strerror or error}") from error
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        conversations[asyncio.current_task()] = writer
+        try:
+            with suppress(ConnectionError, asyncio.IncompleteReadError):
+                while True:
+                    writer.write(f"{await _answer(station, reader)}\n".encode())
+                    await writer.drain()
+        except asyncio.LimitOverrunError:
+            writer.write(f"error: a command must be at most {_LONGEST_LINE} bytes\n".encode())
+        finally:
+            writer.close()
+            del conversations[asyncio.current_task()]
+
+    server = await asyncio.start_unix_server(converse, sock=listener, limit=_LONGEST_LINE)
     try:
         yield
     finally:
         server.close()
+        for writer in conversations.values():
+            writer.transport.abort()
+        await asyncio.gather(*(task for task in conversations if task), return_exceptions=True)
         await asyncio.to_thread(path.unlink, missing_ok=True)
+
+
+async def _answer(station: Station, reader: asyncio.StreamReader) -> str:
+    line = (await reader.readuntil()).decode(errors="replace")
+    try:
+        return obey(station, line)
+    except HilsimError as error:
+        return f"error: {error}"
+
+
+def _listen(path: Path) -> socket.socket:
+    """A socket at a path, for this user alone from the beginning.
+
+    Raises:
+        TransmitError: it cannot be made, or something that must not be replaced is there.
+    """
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        _remove_abandoned(path)
+        listener.bind(str(path))
+        path.chmod(0o600)  # nobody can connect before it listens
+    except OSError as error:
+        listener.close()
+        raise TransmitError(f"the control socket must be a path that can be created, got {path}: {error.strerror or error}") from error
+    except TransmitError:
+        listener.close()
+        raise
+    return listener
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove the socket of a daemon that ended without doing so; nothing else."""
+    if not path.is_socket():
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(_PROBE_S)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+        except TimeoutError:
+            pass
+    raise TransmitError(f"the control socket must be one daemon's alone, got {path}, where another listens")
 
 
 async def tell(path: Path, line: str) -> str:
     """Give a running daemon one command; returns its answer.
 
     Raises:
-        TransmitError: nobody listens there.
+        TransmitError: nobody listens there, or nobody answers.
     """
     try:
-        reader, writer = await asyncio.open_unix_connection(path)
+        reader, writer = await asyncio.open_unix_connection(path, limit=_LONGEST_ANSWER)
     except OSError as error:
         raise TransmitError(f"a daemon must listen at {path}, got {error.strerror or error}; [control] socket in its rig says where") from error
-    writer.write(f"{line}\n".encode())
-    answer = (await reader.readline()).decode().rstrip("\n")
-    writer.close()
-    with suppress(ConnectionError):
-        await writer.wait_closed()
-    return answer
+    answer = b""
+    with suppress(ConnectionError, TimeoutError):
+        async with asyncio.timeout(_ANSWER_S):
+            writer.write(f"{line}\n".encode())
+            answer = await reader.readline()
+    writer.transport.abort()
+    if not answer.endswith(b"\n"):
+        raise TransmitError(f"the daemon at {path} must answer within {_ANSWER_S:.0f} s, got nothing")
+    return answer.decode().rstrip("\n")

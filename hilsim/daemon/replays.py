@@ -121,9 +121,10 @@ class Replays:
 
     def _remove(self, playing: Playing) -> None:
         playing.deck.stop()
-        for row in playing.rows.values():
-            self._open_transmitter().remove_flow(row)
-            del self.rows[row]
+        with self._changing:
+            for row in playing.rows.values():
+                self._open_transmitter().remove_flow(row)
+                del self.rows[row]
 
     @property
     def flow_count(self) -> int:
@@ -159,7 +160,8 @@ class Replays:
         # Every flow seen in the beginning is opened here, so that a socket that cannot be had is a fault of starting.
         overview = playing.deck.overview
         for flow, kinds in overview.kinds.items():
-            self._row(playing, flow, kinds.most_common(1)[0][0], overview.firsts[flow])
+            with self._changing:  # others' reading threads may find new flows at the same time
+                self._row(playing, flow, kinds.most_common(1)[0][0], overview.firsts[flow])
 
         def open_track(track: Track) -> tuple[int, Framing]:
             with self._changing:

@@ -1,0 +1,234 @@
+"""Commands to a running daemon over a Unix socket."""
+
+import asyncio
+import json
+import socket
+import stat
+from types import SimpleNamespace
+
+import pytest
+
+from hilsim.daemon.control import obey, serve_control, tell
+from hilsim.daemon.replays import Playing, Replays
+from hilsim.emulator.retime import StampClock
+from hilsim.errors import ConfigError, TransmitError
+from hilsim.packets.ethernet import PAYLOAD_ONLY
+from hilsim.replay.deck import Deck
+from hilsim.replay.specs import ReplaySpec
+from hilsim.transmit.ring import allocate_rings
+from hilsim.transmit.scheduling import ThreadSettings
+from tests.unit.replay.streams import Recording
+
+FAR_FUTURE_NS = 1 << 60
+
+
+@pytest.fixture
+def station(tmp_path):
+    """Two replays that wait for a beginning in the far future: the part of a station that commands are for."""
+    path = Recording().add_turning(1507).write(tmp_path / "turning.pcap")
+    replays = Replays(rows={})
+    playing = {name: Playing(spec=spec, deck=Deck(spec, path)) for name in ("front", "rear") for spec in [ReplaySpec(name=name, file=path.name)]}
+    for each in playing.values():
+        each.deck.open(allocate_rings(1, 64, 2048), lambda _track: (0, PAYLOAD_ONLY), ThreadSettings(scheduling="plain"))
+        each.deck.start(FAR_FUTURE_NS, StampClock(0, 0))
+    replays.begin(playing)
+    yield SimpleNamespace(replays=replays)
+    replays.stop()
+
+
+def states(station):
+    return {name: playing.deck.state() for name, playing in station.replays.playing.items()}
+
+
+def paused(station):
+    return {name: state.is_paused for name, state in states(station).items()}
+
+
+# -- commands ---------------------------------------------------------------------------------------------------------------------------
+
+
+def test_one_replay_or_all_of_them_are_held_back_and_let_go(station):
+    assert obey(station, "pause rear") == "ok"
+    assert paused(station) == {"front": False, "rear": True}
+    assert obey(station, "pause\n") == "ok"
+    assert paused(station) == {"front": True, "rear": True}
+    assert obey(station, "resume front") == "ok"
+    assert paused(station) == {"front": False, "rear": True}
+    assert obey(station, "resume") == "ok"
+    assert paused(station) == {"front": False, "rear": False}
+
+
+def test_seeking_is_asked_of_the_named_replay_alone(station):
+    assert obey(station, "seek 1.25 front") == "ok"
+    assert station.replays.playing["front"].deck._seek_ns in {1_250_000_000, None}  # None: the reading thread has taken it already
+    assert station.replays.playing["rear"].deck._seek_ns is None
+
+
+def test_status_tells_every_replay(station):
+    status = json.loads(obey(station, "status"))
+    assert [replay["replay"] for replay in status["replays"]] == ["front", "rear"]
+    assert {"position_s", "passes", "played_packets", "starvations", "is_paused", "has_ended", "ratio"} <= status["replays"][0].keys()
+
+
+@pytest.mark.parametrize("line", ["", "dance", "pause front rear", "seek", "seek 1 front rear", "status front", "PAUSE"])
+def test_what_is_no_command_is_answered_with_what_is(station, line):
+    with pytest.raises(ConfigError, match=rf'a command must be pause \[NAME\], resume \[NAME\], seek SECONDS \[NAME\] or status, got "{line}"'):
+        obey(station, line)
+
+
+@pytest.mark.parametrize("line", ["pause side", "resume side", "seek 1 side"])
+def test_a_name_that_is_not_there_is_answered_with_those_that_are(station, line):
+    with pytest.raises(ConfigError, match="a replay must be one of front, rear, got side"):
+        obey(station, line)
+    assert paused(station) == {"front": False, "rear": False}
+
+
+@pytest.mark.parametrize("position", ["-1", "nan", "inf", "1e9", "soon"])
+def test_a_position_that_cannot_be_is_refused(station, position):
+    with pytest.raises(ConfigError, match=f"a position must be 0 to 1e8 s, got {position}"):
+        obey(station, f"seek {position}")
+
+
+# -- the socket -------------------------------------------------------------------------------------------------------------------------
+
+
+def over_socket(station, path, *lines):
+    """The answers that a client gets to lines of bytes, one connection each."""
+
+    async def ask():
+        async with serve_control(station, path):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+            answers = []
+            for line in lines:
+                reader, writer = await asyncio.open_unix_connection(path)
+                writer.write(line)
+                writer.write_eof()
+                answers.append((await reader.read()).decode())
+                writer.close()
+            return answers
+
+    return asyncio.run(ask())
+
+
+def test_commands_are_obeyed_over_a_socket_for_this_user_alone_that_is_gone_afterwards(station, tmp_path):
+    path = tmp_path / "control"
+    assert over_socket(station, path, b"pause\n", b"resume front\npause rear\nstatus\n") == ["ok\n", f"ok\nok\n{obey(station, 'status')}\n"]
+    assert paused(station) == {"front": False, "rear": True}
+    assert not path.exists()
+
+
+def test_what_cannot_be_done_is_answered_and_the_conversation_goes_on(station, tmp_path):
+    answers = over_socket(station, tmp_path / "control", b"dance\npause side\npause\n", b"\xff\xfe\n", b"pau")
+    assert [line.split(":")[0] for line in answers[0].splitlines()] == ["error", "error", "ok"]
+    assert answers[1].startswith("error: a command must be")
+    assert answers[2] == ""
+
+
+def test_a_line_without_end_is_refused(station, tmp_path):
+    assert over_socket(station, tmp_path / "control", b"x" * 5000) == ["error: a command must be at most 1024 bytes\n"]
+
+
+def test_without_a_path_there_is_no_socket(station):
+    async def nothing():
+        async with serve_control(station, None):
+            return True
+
+    assert asyncio.run(nothing())
+
+
+def told(station, path, *lines):
+    async def ask():
+        async with serve_control(station, path):
+            return [await tell(path, line) for line in lines]
+
+    return asyncio.run(ask())
+
+
+def test_a_client_tells_and_is_answered(station, tmp_path):
+    answers = told(station, tmp_path / "control", "pause front", "status", "pause side")
+    assert answers[0] == "ok"
+    assert json.loads(answers[1])["replays"][0]["is_paused"]
+    assert answers[2] == "error: a replay must be one of front, rear, got side"
+
+
+def test_a_long_answer_arrives_whole(tmp_path):
+    readings = [{"replay": "x" * 1000}] * 300
+
+    async def ask(path):
+        async def answer(reader, writer):
+            await reader.readline()
+            writer.write(json.dumps(readings).encode() + b"\n")
+            await writer.drain()
+            writer.close()
+
+        async with await asyncio.start_unix_server(answer, path):
+            return await tell(path, "status")
+
+    assert json.loads(asyncio.run(ask(tmp_path / "long"))) == readings
+
+
+@pytest.mark.parametrize(("name", "reason"), [("missing/control", "No such file or directory"), ("x" * 150, "AF_UNIX path too long")])
+def test_a_path_that_cannot_be_made_is_named_with_the_reason(station, tmp_path, name, reason):
+    with pytest.raises(TransmitError, match=rf"the control socket must be a path that can be created, got .*{name}: {reason}"):
+        over_socket(station, tmp_path / name)
+
+
+def test_a_file_that_is_no_socket_is_left_alone(station, tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("mine")
+    with pytest.raises(TransmitError, match=r"must be a path that can be created, got .*notes\.txt: Address already in use"):
+        over_socket(station, path)
+    assert path.read_text() == "mine"
+
+
+def test_the_socket_of_a_daemon_that_died_is_replaced(station, tmp_path):
+    path = tmp_path / "control"
+    with socket.socket(socket.AF_UNIX) as abandoned:
+        abandoned.bind(str(path))
+    assert path.is_socket()
+    assert over_socket(station, path, b"pause\n") == ["ok\n"]
+
+
+def test_the_socket_of_a_daemon_that_lives_is_not_taken_from_it(station, tmp_path):
+    path = tmp_path / "control"
+
+    async def second():
+        async with serve_control(station, path):
+            with pytest.raises(TransmitError, match=r"the control socket must be one daemon's alone, got .*control, where another listens"):
+                async with serve_control(station, path):
+                    pass
+            return await tell(path, "pause")
+
+    assert asyncio.run(second()) == "ok"
+
+
+def test_a_client_that_only_waits_is_let_go_when_the_daemon_ends(station, tmp_path):
+    async def wait():
+        async with serve_control(station, tmp_path / "control"):
+            reader, writer = await asyncio.open_unix_connection(tmp_path / "control")
+            writer.write(b"pause\n")
+            assert await reader.readline() == b"ok\n"
+        rest = await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+        return rest, len(asyncio.all_tasks())
+
+    assert asyncio.run(wait()) == (b"", 1)
+
+
+def test_nobody_at_the_path_is_told(tmp_path):
+    with pytest.raises(
+        TransmitError, match=r"a daemon must listen at .*control, got No such file or directory; \[control\] socket in its rig says where"
+    ):
+        asyncio.run(tell(tmp_path / "control", "status"))
+
+
+def test_a_daemon_that_hangs_up_without_an_answer_is_a_fault(tmp_path):
+    async def ask():
+        async def hang_up(_reader, writer):
+            writer.close()
+
+        async with await asyncio.start_unix_server(hang_up, tmp_path / "control"):
+            return await tell(tmp_path / "control", "pause")
+
+    with pytest.raises(TransmitError, match=r"the daemon at .*control must answer within 10 s, got nothing"):
+        asyncio.run(ask())
