@@ -4,11 +4,15 @@ Exit codes: 0 done, 1 a fault (the text says which), 2 the command was not under
 """
 
 import sys
+from importlib import import_module
 
 import click
 
 from hilsim import __version__
 from hilsim.errors import CommandFaultError, HilsimError
+
+_COMMANDS = ("run", "replay", "control", "check", "record", "verify", "compare", "inspect", "picture", "doctor")
+"""In the order a newcomer needs them; each is a function of this name in a module of this name."""
 
 
 class Commands(click.Group):
@@ -16,33 +20,13 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Names in the order a newcomer needs them."""
-        return ["run", "replay", "control", "check", "record", "verify", "compare", "inspect", "picture", "doctor"]
+        return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command's function, imported now."""
-        match cmd_name:
-            case "run":
-                from hilsim.cli.run import run as command  # noqa: PLC0415
-            case "replay":
-                from hilsim.cli.replay import replay as command  # noqa: PLC0415
-            case "control":
-                from hilsim.cli.control import control as command  # noqa: PLC0415
-            case "check":
-                from hilsim.cli.check import check as command  # noqa: PLC0415
-            case "record":
-                from hilsim.cli.record import record as command  # noqa: PLC0415
-            case "verify":
-                from hilsim.cli.verify import verify as command  # noqa: PLC0415
-            case "compare":
-                from hilsim.cli.compare import compare as command  # noqa: PLC0415
-            case "inspect":
-                from hilsim.cli.inspect import inspect as command  # noqa: PLC0415
-            case "picture":
-                from hilsim.cli.picture import picture as command  # noqa: PLC0415
-            case "doctor":
-                from hilsim.cli.doctor import doctor as command  # noqa: PLC0415
-            case _:
-                return super().get_command(ctx, cmd_name)
+        if cmd_name not in _COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = getattr(import_module(f"hilsim.cli.{cmd_name}"), cmd_name)
         return command
 
 

@@ -59,6 +59,13 @@ if TYPE_CHECKING:
 @click.option("--end-s", type=float, default=None, help="Where in the capture to end.")
 @click.option("--offset-s", "offsets", type=float, multiple=True, help="When a capture begins; once for each capture, in their order.")
 @click.option(
+    "--align",
+    type=click.Choice(["start", "capture"]),
+    default="start",
+    show_default=True,
+    help="Several captures begin together (start), or as far apart as they were recorded (capture).",
+)
+@click.option(
     "--retime",
     type=click.Choice(["utc", "device", "none"]),
     default="utc",
@@ -150,7 +157,8 @@ def _rig_spec(captures: tuple[Path, ...], options: dict[str, Any]) -> RigSpec:
             "duration_s": duration_s if duration_s is not None else (end_s - begin_s if end_s is not None else 0.0),
         }
         common |= {
-            key: options[key] for key in ("pace", "rate_hz", "interval_scale", "start_s", "retime", "clock_offset_s", "loop", "loops", "loop_sensor")
+            key: options[key]
+            for key in ("align", "pace", "rate_hz", "interval_scale", "start_s", "retime", "clock_offset_s", "loop", "loops", "loop_sensor")
         }
         replays = tuple(
             ReplaySpec(name=name, file=str(path.absolute()), offset_s=offset_s, **common)

@@ -16,6 +16,7 @@ from hilsim.emulator.batch import DatagramBatch
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.offline import OfflineReplay
+from hilsim.replay.plan import begin_times_ns
 
 MILLISECOND_NS = 1_000_000
 
@@ -95,6 +96,10 @@ def record(
     """
     sources = LoopbackSources(taken=taken_addresses(rig))
     replays = [OfflineReplay(spec, rig.directory / spec.file, sources, utc_epoch_ns=utc_epoch_ns) for spec in rig.spec.replay]
+    for replay, begin_ns in zip(
+        replays, begin_times_ns([(spec, one.first_ns) for spec, one in zip(rig.spec.replay, replays, strict=True)]), strict=True
+    ):
+        replay.begin_ns = begin_ns
     scenery = build_scenery(rig) if rig.spec.sensor else None
     lidars = [build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True) for number in range(len(rig.lidars))] if scenery else []
     packets = written = done_ns = 0

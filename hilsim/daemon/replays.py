@@ -14,6 +14,7 @@ from hilsim.packets.ethernet import HEADER_SIZE, PAYLOAD_ONLY, Framing
 from hilsim.packets.recognise import PacketKind
 from hilsim.replay.deck import Deck, DeckState
 from hilsim.replay.flows import LoopbackSources, RecordedFlow
+from hilsim.replay.plan import begin_times_ns
 from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.targets import find_target, flow_socket, link_framing, link_style
 from hilsim.replay.tracks import Track
@@ -173,8 +174,9 @@ class Replays:
     def start(self, *, epoch_ns: int, utc_epoch_ns: int) -> None:
         """Begin to play; rig time 0 is ``epoch_ns`` on CLOCK_MONOTONIC and ``utc_epoch_ns`` in UTC."""
         self._epoch_ns, self._utc_epoch_ns = epoch_ns, utc_epoch_ns
-        for playing in self._playing.values():
-            self._start_one(playing, epoch_ns + round(playing.spec.offset_s * 1e9))
+        begin_ns = begin_times_ns([(playing.spec, playing.deck.overview.first_ns) for playing in self._playing.values()])
+        for playing, after_ns in zip(self._playing.values(), begin_ns, strict=True):
+            self._start_one(playing, epoch_ns + after_ns)
 
     def _start_one(self, playing: Playing, begin_ns: int) -> None:
         spec = playing.spec

@@ -17,7 +17,12 @@ from hilsim.replay.targets import find_target, link_framing
 
 
 class OfflineReplay:
-    """One capture of a rig that is recorded and not sent."""
+    """One capture of a rig that is recorded and not sent.
+
+    Attributes:
+        first_ns: Host stamp of its first datagram.
+        begin_ns: Rig time at which it begins.
+    """
 
     def __init__(self, spec: ReplaySpec, path: Path, sources: LoopbackSources, *, utc_epoch_ns: int) -> None:
         """Look the capture over; ``utc_epoch_ns`` is the UTC of rig time 0.
@@ -30,6 +35,7 @@ class OfflineReplay:
         shown_ns = utc_epoch_ns if spec.retime == "utc" else round(spec.clock_offset_s * 1e9)
         self._clock = StampClock(shown_ns=shown_ns, utc_ns=utc_epoch_ns)
         overview = look_over(path, spec)
+        self.first_ns, self.begin_ns = overview.first_ns, 0
         master, kind = overview.find_master(spec.loop_sensor)
         cut = plan_cut(path, spec, overview.first_ns, master, kind) if spec.loop == "seamless" and kind is not None else None
 
@@ -50,7 +56,6 @@ class OfflineReplay:
         Raises:
             CaptureError: the file cannot be read.
         """
-        offset_ns = round(self._spec.offset_s * 1e9)
         while not self._has_ended and (not self._pending or self._pending[-1][0] < stop_ns):
             cues = next(self._runs, None)
             if cues is None:
@@ -59,7 +64,7 @@ class OfflineReplay:
             for due_ns, stamp_ns, track, payload in zip(
                 cues.due_ns.tolist(), cues.stamp_ns.tolist(), cues.track.tolist(), cues.payloads, strict=True
             ):
-                self._pending.append((offset_ns + self._scaled(due_ns), offset_ns + self._scaled(stamp_ns), track, payload))
+                self._pending.append((self.begin_ns + self._scaled(due_ns), self.begin_ns + self._scaled(stamp_ns), track, payload))
         count = next((number for number, cue in enumerate(self._pending) if cue[0] >= stop_ns), len(self._pending))
         due, self._pending = self._pending[:count], self._pending[count:]
         return [self._batch(track, [cue for cue in due if cue[2] == track]) for track in sorted({cue[2] for cue in due})]

@@ -105,6 +105,16 @@ def _duration_s(path: Path, first_ns: int) -> float | None:
     return max(last_ns - first_ns, 0) / 1e9
 
 
+def begin_times_ns(replays: Sequence[tuple[ReplaySpec, int]]) -> list[int]:
+    """Rig time at which each replay begins.
+
+    Args:
+        replays: Of each, its settings and the host stamp of its capture's first datagram.
+    """
+    aligned = [first_ns for spec, first_ns in replays if spec.align == "capture"]
+    return [round(spec.offset_s * 1e9) + (first_ns - min(aligned) if spec.align == "capture" else 0) for spec, first_ns in replays]
+
+
 def _rate_hz(count: int, span_ns: int) -> float:
     return min((count - 1) * 1e9 / span_ns, 1e5) if count > 1 and span_ns > 0 else 1.0
 

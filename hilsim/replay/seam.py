@@ -75,7 +75,7 @@ def find_cut(kind: PacketKind, first: Sequence[CutPacket], last: Sequence[CutPac
     Args:
         kind: What the packets are.
         first: Packets of the recording's beginning.
-        last: Packets of its end; may overlap ``first`` in a short recording. A loop must be longer than half of the span from the first to the last.
+        last: Packets of its end; may overlap ``first`` in a short recording. A loop must be 0.45 of the span from the first to the last: of two turns and a bit, one will do.
 
     Returns:
         None where no two packets can be each other's stand-in.
@@ -87,7 +87,7 @@ def find_cut(kind: PacketKind, first: Sequence[CutPacket], last: Sequence[CutPac
     best: Cut | None = None
     for frame, phase, group in start.tolist():  # one after the other: all pairs at once would take 300 MB
         length = stop[:, 0] - frame
-        fitting = np.flatnonzero((stop[:, 2] == group) & (2 * length > span))
+        fitting = np.flatnonzero((stop[:, 2] == group) & (length > 0) & (20 * length >= 9 * span))
         if fitting.size:
             mismatch = _apart(stop[fitting, 1], phase)
             farthest = np.flatnonzero(mismatch <= max(mismatch.min(), CLOSE_CDEG))[-1]

@@ -37,7 +37,8 @@ class ReplaySpec:
         interval_scale: Stretches the time between packets: 0.5 replays twice as fast.
         start_s: Where in the capture to begin.
         duration_s: How much of it to replay; 0: to its end.
-        offset_s: Rig time at which it begins.
+        offset_s: Rig time at which it begins; its first packet is due 2 ms later.
+        align: ``start``: it begins then; ``capture``: captures that are aligned so begin as far apart as they were recorded, the earliest of them then.
         retime: What time stamps, NMEA sentences and sequence numbers become: ``utc``: now; ``device``: the rig's device clock (rig time plus
             ``clock_offset_s``); ``none``: untouched, every payload as it was recorded.
         clock_offset_s: What stamps show at rig time 0 with ``retime = "device"``.
@@ -65,6 +66,7 @@ class ReplaySpec:
     start_s: float = 0.0
     duration_s: float = 0.0
     offset_s: float = 0.0
+    align: Literal["start", "capture"] = "start"
     retime: Retime = "utc"
     clock_offset_s: float = 0.0
     loop: Loop = "none"
