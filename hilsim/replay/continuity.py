@@ -1,5 +1,6 @@
 """Lets each pass through a capture go on where the one before ended: times, stamps and sequence numbers run on for ever."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +12,7 @@ from hilsim.replay.timeline import Placed, Recorded, Timeline, whole_cycles_ns
 from hilsim.replay.tracks import Track
 
 _UNSIGNED = 1 << 32
+_FOREVER_NS = 1 << 62
 _MOST_SURPLUS = 8
 
 
@@ -42,7 +44,7 @@ class Continuity:
     master: str
     due_ns: int = 0
     surplus_packets: int = 0
-    _begin_ns: int | None = 0
+    _begin: Callable[[], int] | None = None
     _spans: dict[int, _Span] = field(default_factory=dict)
     _former_spans: dict[int, _Span] = field(default_factory=dict)
     _next_stamp_ns: int | None = None
@@ -52,11 +54,11 @@ class Continuity:
     _sequence: dict[int, int] = field(default_factory=dict)
     _sequence_shift: dict[int, int] = field(default_factory=dict)
 
-    def begin(self, at_ns: int) -> None:
-        """The next pass begins at ``at_ns`` whatever was before: the first pass, and after a seek."""
+    def begin(self, at: Callable[[], int]) -> None:
+        """The next pass begins at ``at()`` whatever was before: the first pass, and after a seek. It is asked when packets are there."""
         self._next()
-        self._begin_ns, self._next_stamp_ns = at_ns, None
-        self.due_ns = at_ns  # what was read ahead and not played is forgotten
+        self._begin, self._next_stamp_ns = at, None
+        self.due_ns = -_FOREVER_NS  # what was read ahead and not played is forgotten
         self._points_ns.clear()
 
     def join(self, next_stamp_ns: int | None) -> bool:
@@ -65,12 +67,12 @@ class Continuity:
         Args:
             next_stamp_ns: The instant that the stamp of the master's first packet names in it; None where the pass just follows at the mean interval.
         """
-        if not self._spans and self._begin_ns is not None:
-            self.begin(self._begin_ns)
+        if not self._spans and self._begin is not None:
+            self.begin(self._begin)
             return False
         has_played = bool(self._spans)
         self._next()
-        self._begin_ns, self._next_stamp_ns = None, next_stamp_ns
+        self._begin, self._next_stamp_ns = None, next_stamp_ns
         return has_played
 
     def _next(self) -> None:
@@ -128,8 +130,9 @@ class Continuity:
         return self._shift_ns
 
     def _find_shift_ns(self, placed: Placed, recorded: Recorded) -> int:
-        if self._begin_ns is not None:
-            return self._begin_ns
+        if self._begin is not None:
+            self.due_ns = self._begin()
+            return self.due_ns
         rows = self._rows(recorded, self.master, points_only=True)
         if self._next_stamp_ns is not None and rows.size:
             return self._next_stamp_ns - int(placed.stamp_ns[rows[0]])

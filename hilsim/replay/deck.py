@@ -28,8 +28,8 @@ from hilsim.replay.tracks import Track
 from hilsim.transmit.ring import Rings
 from hilsim.transmit.scheduling import ThreadSettings
 
-_SEEK_NS = 150_000_000
-"""From a seek to the first packet: for reading the file at the new place."""
+_SEEK_NS = 50_000_000
+"""From when packets were read at a new place to the first of them."""
 _FULL_WAIT_S = 0.02
 _FLUSH_POLL_S = 0.001
 _PREFETCH_S = 0.3
@@ -292,9 +292,9 @@ class Deck:
             self._wake.set()
 
     def _read_until_stopped(self) -> None:
-        reader, position_ns, at_ns, passes = self._reader, None, 0, 0
+        reader, position_ns, passes = self._reader, None, 0
         while reader is not None and not self._stopping:
-            for cues in reader.runs(position_ns, at_ns, passes):
+            for cues in reader.runs(position_ns, self._next_free_ns, passes):
                 self._open_new_tracks(reader)
                 passes = cues.passes
                 if not self._put(cues):
@@ -304,10 +304,17 @@ class Deck:
                 self._wait_for_seek()
             position_ns = self._take_seek()
             if position_ns is not None:
-                at_ns, passes = self._forget_what_was_read()
+                passes = self._forget_what_was_read()
 
-    def _forget_what_was_read(self) -> tuple[int, int]:
-        """Empty the tape; returns where on the time line to go on, and passes completed."""
+    def _next_free_ns(self) -> int:
+        """Where on the time line packets can begin: at its beginning before it is played, soon after now else."""
+        player = self._open_player()
+        if not player.alive:
+            return 0
+        return max(int(player.words[Word.DUE_NS]), player.line_ns) + round(_SEEK_NS / self.spec.interval_scale)
+
+    def _forget_what_was_read(self) -> int:
+        """Empty the tape; returns passes completed."""
         player = self._open_player()
         self._endings += int(self._has_read_all and player.waiting_packets == 0)
         self._has_read_all = False
@@ -317,8 +324,7 @@ class Deck:
         due_ns = int(player.words[Word.DUE_NS])
         while len(self._positions) > 1 and self._positions[-1].due_ns > due_ns:
             self._positions.pop()
-        at_ns = max(due_ns, player.line_ns) + round(_SEEK_NS / self.spec.interval_scale) if player.alive else 0
-        return at_ns, self._place(due_ns).passes
+        return self._place(due_ns).passes
 
     def _wait_for_seek(self) -> None:
         while not self._stopping and self._seek_ns is None:

@@ -121,19 +121,19 @@ class CaptureReader:
         self._timeline = Timeline(spec.pace, spec.rate_hz)
         self._held: Cues | None = None
 
-    def runs(self, position_ns: int | None = None, at_ns: int = 0, passes: int = 0) -> Iterator[Cues]:
+    def runs(self, position_ns: int | None = None, at: Callable[[], int] = lambda: 0, passes: int = 0) -> Iterator[Cues]:
         """Cues from a position of the capture on; for ever if looped for ever.
 
         Args:
             position_ns: Capture time from the capture's first packet; None: where the replay begins.
-            at_ns: Where on the replay's time line this is.
+            at: Says where on the replay's time line this is, once the first packets were read.
             passes: Passes completed before.
 
         Raises:
             CaptureError: the file cannot be read, nothing in it lies where the replay begins, or the pace needs a rate that is not given.
         """
         begin_ns = round(self._spec.start_s * 1e9)
-        self._continuity.begin(at_ns)
+        self._continuity.begin(at)
         played = yield from self._one_pass(begin_ns if position_ns is None else position_ns, 0, passes)
         if not played and position_ns is None and self._goes_on():
             until = f" for {self._spec.duration_s:g} s" if self._spec.duration_s else ""

@@ -129,7 +129,7 @@ def test_start_and_duration_choose_by_capture_time(turning):
 
 def test_seeking_to_a_position_is_reading_from_there(turning):
     whole = cues_of(reader_of(turning))
-    sought = cues_of(reader_of(turning), 1_234_567_890, 77_000 * MS, 0)
+    sought = cues_of(reader_of(turning), 1_234_567_890, lambda: 77_000 * MS, 0)
     expected = [row for row in whole if row[4] >= 1_234_567_890]
     assert payloads_of(sought) == payloads_of(expected)
     assert sought[0][2] - 77_000 * MS < 2 * MS
@@ -141,7 +141,7 @@ def test_a_reader_that_was_interrupted_can_be_sent_elsewhere(turning):
     runs = reader.runs()
     next(runs)
     runs.close()
-    rows = cues_of(reader, 2_000 * MS, 9_000 * MS, 0)
+    rows = cues_of(reader, 2_000 * MS, lambda: 9_000 * MS, 0)
     assert payloads_of(rows) == payloads_of([row for row in cues_of(reader_of(turning)) if row[4] >= 2_000 * MS])
 
 
@@ -313,7 +313,7 @@ def test_after_a_seek_the_next_pass_follows_what_was_played_and_not_what_was_rea
     reader = reader_of(turning, loop="plain")
     for _ in islice(reader.runs(), 40):  # many seconds ahead of what is played
         pass
-    rows = cues_of(reader, 2_900 * MS, 1_000 * MS, 0, passes=2)
+    rows = cues_of(reader, 2_900 * MS, lambda: 1_000 * MS, 0, passes=2)
     assert np.diff(due_ns(rows)).max() < 2 * CYCLE_NS
 
 
@@ -323,14 +323,14 @@ def test_after_a_seek_no_sensor_is_held_back_to_where_it_was_read_ahead(tmp_path
     reader = reader_of(recording.write(tmp_path / "two.pcap"), loop="seamless")
     for _ in islice(reader.runs(), 60):
         pass
-    rows = cues_of(reader, 500 * MS, 1_000 * MS, 0, passes=3)
+    rows = cues_of(reader, 500 * MS, lambda: 1_000 * MS, 0, passes=3)
     other = track_of(reader, OTHER_SENSOR)
     first_of_pass = due_ns([row for row in rows if row[0] == 1])[0]
     assert due_ns(rows, other)[0] - first_of_pass < 5 * MS
 
 
 def test_a_seek_beyond_the_end_of_a_loop_goes_on_with_the_next_pass(turning):
-    rows = cues_of(reader_of(turning, loop="plain"), 99_000 * MS, 5_000 * MS, 3, passes=5)
+    rows = cues_of(reader_of(turning, loop="plain"), 99_000 * MS, lambda: 5_000 * MS, 3, passes=5)
     assert {*pass_number(rows).tolist()} == {4}
     assert payloads_of(rows) == Recording().add_turning(2261).payloads()
     assert due_ns(rows)[0] - 5_000 * MS == pytest.approx(2 * MS, abs=0.1 * MS)
