@@ -122,6 +122,18 @@ def kernel(function: F) -> F:
     return compiled
 
 
+def inlined_kernel(function: F) -> F:
+    """A kernel that becomes part of each kernel that calls it, before compiling.
+
+    For what only strings other kernels together: each level of calls costs seconds of linking and optimising all that is below it once more.
+    """
+    place = _module_cache_directory(function.__module__)
+    if place is not None:
+        numba.config.CACHE_DIR = place
+    compiled: F = numba.njit(nogil=True, cache=place is not None, error_model="numpy", inline="always")(function)
+    return compiled
+
+
 def module_is_compiled(module: str) -> bool:
     """Whether a module's kernels are in the cache on disk; also True when there is no cache they could be in."""
     place = _module_cache_directory(module)

@@ -17,7 +17,7 @@ from hilsim.emulator.fused import render_data_packet, render_position_packet
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import position_deadline_ns
-from hilsim.emulator.stages import Shots, allocate_shots, data_deadline_ns, first_packet_due
+from hilsim.emulator.stages import Shots, allocate_shots, data_deadline_ns, first_packet_due, respond
 from hilsim.packets.ethernet import HEADER_SIZE, Framing
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.scene.world import World
@@ -202,15 +202,13 @@ class Feeder:
         stopped = allocate_state()
         stopped.stop[0] = 1
         self._feed(stopped)
-        plan = self.lidar.plan
-        shots = allocate_shots(plan, plan.sequences_per_packet, is_opaque=self.lidar.world.is_opaque)
-        row = np.zeros(HEADER_SIZE + DATA_PACKET_SIZE, np.uint8)
-        render_data_packet(plan, self.lidar.carrier, self.lidar.world, self.lidar.data_framing, 0, shots, row)
 
-    def warm_positions(self) -> None:
-        """Load or compile what schedules packets and encodes position packets, while another process may compile the rest."""
-        plan, row = self.lidar.plan, np.zeros(HEADER_SIZE + DATA_PACKET_SIZE, np.uint8)
-        render_position_packet(plan.clock, plan.gps, self.lidar.carrier, self.lidar.position_framing, 0, 0, row)
+    def warm_stages(self) -> None:
+        """Load or compile what follows the casting of rays, while another process may compile what comes before."""
+        plan = self.lidar.plan
+        sequences = plan.sequences_per_packet
+        shots = allocate_shots(plan, sequences, is_opaque=True)
+        respond(plan, 0, sequences, shots)
         counters = np.zeros(plan.position.period_ns.size, np.int64)
         first_packet_due(plan, 0)
         seek_positions(plan.position, 0, counters)

@@ -14,22 +14,23 @@ from hilsim.config.profiles import profiles_directory
 
 def start_precompiling() -> "subprocess.Popen[bytes] | None":
     """Start the child if kernels are missing from the cache; None when there is nothing to do or no cache to do it in."""
-    if module_is_compiled("hilsim.emulator.fused"):
+    if module_is_compiled("hilsim.daemon.feeder"):
         return None
     return subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - ourselves
 
 
 def main() -> None:
-    """Render one packet of nothing."""
+    """Fire and cast a packet's rays into nothing, and encode a position packet; the daemon itself compiles the rest meanwhile."""
     import numpy as np  # noqa: PLC0415 - only the child needs these
 
-    from hilsim.emulator.fused import render_data_packet  # noqa: PLC0415
+    from hilsim.emulator.fused import render_position_packet  # noqa: PLC0415
     from hilsim.emulator.plan import LidarSetting, lidar_plan  # noqa: PLC0415
-    from hilsim.emulator.stages import allocate_shots  # noqa: PLC0415
+    from hilsim.emulator.stages import allocate_shots, collect, encode, fire  # noqa: PLC0415
     from hilsim.geometry.poses import Pose  # noqa: PLC0415
     from hilsim.geometry.tracks import fixed_track  # noqa: PLC0415
     from hilsim.packets.ethernet import PAYLOAD_ONLY  # noqa: PLC0415
     from hilsim.packets.velodyne_data import DATA_PACKET_SIZE  # noqa: PLC0415
+    from hilsim.render.beams import cast_beams  # noqa: PLC0415
     from hilsim.scene.world import build_world  # noqa: PLC0415
     from hilsim.sensor.specs import LidarSpec  # noqa: PLC0415
     from hilsim.vehicle.carrier import build_carrier  # noqa: PLC0415
@@ -37,9 +38,15 @@ def main() -> None:
     path = profiles_directory() / "sensors" / "vlp16.toml"
     setting = LidarSetting(name="none", stream=0, spec=parse_table(LidarSpec, read_toml(path), str(path)))
     plan = lidar_plan(setting, seed=0, utc_epoch_ns=0)
+    carrier, world = build_carrier(fixed_track(Pose())), build_world([])
     payload = np.zeros(DATA_PACKET_SIZE, np.uint8)
     shots = allocate_shots(plan, plan.sequences_per_packet, is_opaque=True)
-    render_data_packet(plan, build_carrier(fixed_track(Pose())), build_world([]), PAYLOAD_ONLY, 0, shots, payload)
+    rays = shots.rays
+    cast_beams(world, rays.origin_m, rays.direction, rays.time_ns, 1.0, 1, 0.0, 0.0, rays.range_m, rays.instance, rays.triangle)
+    collect(plan, world, rays, rays.range_m.size, shots.hits, shots.ahead)
+    fire(plan, carrier, 0, plan.sequences_per_packet, rays)
+    render_position_packet(plan.clock, plan.gps, carrier, PAYLOAD_ONLY, 0, 0, payload)
+    encode(plan, 0, shots.returns, 0, payload)
 
 
 if __name__ == "__main__":

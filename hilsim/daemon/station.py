@@ -122,7 +122,7 @@ class Station:
             for number in range(len(self.rig.lidars)):
                 self._add(self.rig, number)
             for streaming in self._sensors.values():
-                streaming.feeder.warm_positions()
+                streaming.feeder.warm_stages()
             if self._precompiling is not None:
                 self._precompiling.wait()
             for streaming in self._sensors.values():

@@ -6,19 +6,19 @@ The stages are the very kernels that ``lidar.py`` calls one by one, so the bytes
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.emulator.plan import Gps, LidarPlan
 from hilsim.emulator.position import encode_position
-from hilsim.emulator.stages import LAYERS, Shots, collect, encode, fire, respond, thin
+from hilsim.emulator.stages import LAYERS, Shots, collect, encode, fire, respond
 from hilsim.packets.ethernet import Framing, write_headers
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE
 from hilsim.render.beams import cast_beams
-from hilsim.render.cpu import cast_rays
 from hilsim.scene.world import World
 from hilsim.sensor.clock import DeviceClock
 from hilsim.vehicle.carrier import Carrier
 
+_SINGLE = constant(1)
 _DATA_SIZE = constant(DATA_PACKET_SIZE)
 _POSITION_SIZE = constant(POSITION_PACKET_SIZE)
 
@@ -32,39 +32,39 @@ def frame_datagram(framing: Framing, index: int, datagram: npt.NDArray[np.uint8]
     return write_headers(framing.template, identification, framing.udp_checksum, datagram, payload_size)
 
 
-@kernel
+@inlined_kernel
 def trace(plan: LidarPlan, world: World, shots: Shots) -> None:
     """Cast the rays, and those that go on behind what lets light pass, and gather what they met."""
     shots.hits.hit_count[:] = 0
     rays, beyond = shots.rays, shots.ahead
     count = rays.range_m.size
     beam = plan.beam
-    if beam.share.size == 1:
-        cast_rays(world, rays.origin_m, rays.direction, rays.time_ns, plan.cast_range_m, rays.range_m, rays.instance, rays.triangle)
-    else:
-        cast_beams(
-            world,
-            rays.origin_m,
-            rays.direction,
-            rays.time_ns,
-            plan.cast_range_m,
-            beam.share.size,
-            beam.width_m,
-            beam.spread,
-            rays.range_m,
-            rays.instance,
-            rays.triangle,
-        )
+    cast_beams(
+        world,
+        rays.origin_m,
+        rays.direction,
+        rays.time_ns,
+        plan.cast_range_m,
+        beam.share.size,
+        beam.width_m,
+        beam.spread,
+        rays.range_m,
+        rays.instance,
+        rays.triangle,
+    )
     count = collect(plan, world, rays, count, shots.hits, beyond)
     rays, spare = beyond, shots.behind
     layer = 1
     while count > 0 and layer < LAYERS:
-        cast_rays(
+        cast_beams(
             world,
             rays.origin_m[:count],
             rays.direction[:count],
             rays.time_ns[:count],
             plan.cast_range_m,
+            _SINGLE,
+            0.0,
+            0.0,
             rays.range_m[:count],
             rays.instance[:count],
             rays.triangle[:count],
@@ -74,7 +74,7 @@ def trace(plan: LidarPlan, world: World, shots: Shots) -> None:
         layer += 1
 
 
-@kernel
+@inlined_kernel
 def render_data_packet(
     plan: LidarPlan, carrier: Carrier, world: World, framing: Framing, packet: int, shots: Shots, datagram: npt.NDArray[np.uint8]
 ) -> int:
@@ -94,7 +94,6 @@ def render_data_packet(
     fire(plan, carrier, first, sequences, shots.rays)
     trace(plan, world, shots)
     respond(plan, first, sequences, shots)
-    thin(plan, first, sequences, shots)
     encode(plan, packet, shots.returns, framing.header_size, datagram)
     return frame_datagram(framing, packet, datagram, _DATA_SIZE)
 

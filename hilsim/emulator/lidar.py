@@ -10,7 +10,7 @@ from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.fused import frame_datagram, render_data_packets, render_position_packet
 from hilsim.emulator.plan import LidarPlan, LidarSetting, lidar_plan
 from hilsim.emulator.position import position_deadline_ns
-from hilsim.emulator.stages import LAYERS, Returns, Shots, allocate_shots, collect, data_deadline_ns, encode, fire, first_packet_due, respond, thin
+from hilsim.emulator.stages import LAYERS, Returns, Shots, allocate_shots, collect, data_deadline_ns, encode, fire, first_packet_due, respond
 from hilsim.packets.ethernet import PAYLOAD_ONLY, Framing
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE
@@ -116,7 +116,6 @@ class LidarEmulator:
                 break
             rays, beyond = beyond, shots.behind if beyond is shots.ahead else shots.ahead
         respond(plan, first_sequence, sequences, shots)
-        thin(plan, first_sequence, sequences, shots)
         return shots
 
     def data_span(self, start_ns: int, stop_ns: int, renderer: Renderer | None = None) -> DatagramBatch:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.draws import Purpose, uniform
 from hilsim.emulator.plan import LidarPlan
 from hilsim.geometry.rotations import multiply, normalise, rotate
@@ -169,7 +169,7 @@ def allocate_shots(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> Shots
     )
 
 
-@kernel
+@inlined_kernel
 def _put_ray(rays: Rays, at: int, ox: float, oy: float, oz: float, dx: float, dy: float, dz: float, time_ns: int, share: float) -> None:
     rays.origin_m[at, 0] = ox
     rays.origin_m[at, 1] = oy
@@ -344,7 +344,17 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, hits: Hits, b
     return going_on
 
 
-@kernel
+@inlined_kernel
+def _mark(hits: Hits, firing: int, at: int, ray: int) -> None:
+    """Say of a hit that no surface made it."""
+    hits.value[firing, at, COSINE] = 1.0
+    hits.value[firing, at, RETRO] = 0.0
+    hits.what[firing, at, RAY] = ray
+    hits.what[firing, at, INSTANCE] = -1
+    hits.what[firing, at, TRIANGLE] = -1
+
+
+@inlined_kernel
 def _weaken(plan: LidarPlan, hits: Hits, firing: int, azimuth_cdeg: float, channel: int, index: int) -> None:
     """Take away what a firing's light loses on its way, and add the echoes of what it loses it to."""
     value, what = hits.value, hits.what
@@ -367,17 +377,7 @@ def _weaken(plan: LidarPlan, hits: Hits, firing: int, azimuth_cdeg: float, chann
     what[firing, count:, ECHO] = -1
 
 
-@kernel
-def _mark(hits: Hits, firing: int, at: int, ray: int) -> None:
-    """Say of a hit that no surface made it."""
-    hits.value[firing, at, COSINE] = 1.0
-    hits.value[firing, at, RETRO] = 0.0
-    hits.what[firing, at, RAY] = ray
-    hits.what[firing, at, INSTANCE] = -1
-    hits.what[firing, at, TRIANGLE] = -1
-
-
-@kernel
+@inlined_kernel
 def _add_false_alarm(plan: LidarPlan, hits: Hits, firing: int, channel: int, index: int) -> bool:
     """Let noise be taken for an echo, now and then; returns whether it was."""
     response = plan.response
@@ -393,13 +393,28 @@ def _add_false_alarm(plan: LidarPlan, hits: Hits, firing: int, channel: int, ind
     return True
 
 
-@kernel
+@inlined_kernel
 def _echo_of(hits: Hits, firing: int, ray: int) -> int:
     """The echo that holds a firing's hit of some ray; -1 where there is none."""
     for at in range(hits.hit_count[firing]):
         if hits.what[firing, at, RAY] == ray:
             return int(hits.what[firing, at, ECHO])
     return -1
+
+
+@inlined_kernel
+def _thin(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) -> None:
+    """Let a thinned sensor keep back the firings that it does not report."""
+    if not plan.is_thinned:
+        return
+    returns = shots.returns
+    reported_firings(plan.thinning, plan.head, first_sequence, sequences, shots.reported)
+    withhold_firings(shots.reported, plan.response.baseline, returns.distance, returns.reflectivity)
+    for channel in range(shots.reported.shape[0]):
+        for sequence in range(sequences):
+            if not shots.reported[channel, sequence]:
+                returns.echo[:, sequence, channel] = -1
+                returns.range_m[:, sequence, channel] = np.inf
 
 
 @kernel
@@ -461,24 +476,10 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) 
                 reflectivity[which, sequence, channel] = reflectivity_byte(
                     echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE], 2.0 * echoes[echo, ECHO_RETRO] > 1.0, response.diffuse_max
                 )
+    _thin(plan, first_sequence, sequences, shots)
 
 
-@kernel
-def thin(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) -> None:
-    """Let a thinned sensor keep back the firings that it does not report."""
-    if not plan.is_thinned:
-        return
-    returns = shots.returns
-    reported_firings(plan.thinning, plan.head, first_sequence, sequences, shots.reported)
-    withhold_firings(shots.reported, plan.response.baseline, returns.distance, returns.reflectivity)
-    for channel in range(shots.reported.shape[0]):
-        for sequence in range(sequences):
-            if not shots.reported[channel, sequence]:
-                returns.echo[:, sequence, channel] = -1
-                returns.range_m[:, sequence, channel] = np.inf
-
-
-@kernel
+@inlined_kernel
 def encode(plan: LidarPlan, packet: int, returns: Returns, offset: int, payload: npt.NDArray[np.uint8]) -> None:
     """Write data packet ``packet`` to ``payload[offset : offset + 1206]`` from the returns of its firing sequences."""
     stamp = stamp_us(plan.clock, packet * plan.sequences_per_packet * plan.sequence_ns)
