@@ -27,7 +27,7 @@ _CLOCKED = {PacketKind.VELODYNE_DATA: _HOUR_NS, PacketKind.VELODYNE_POSITION: _H
 POINTS = frozenset((PacketKind.VELODYNE_DATA, PacketKind.CEPTON_STDV))
 
 LEAD_IN_NS = 2_000_000
-"""From the time line's beginning to the first packet of a pass by the host's clock: what its stamp names lies before it is sent, and not before 0."""
+"""From the time line's beginning to the first packet of a pass by the host's clock: what a stamp names lies some milliseconds before it is sent."""
 
 _SENDING_NS = 100_000
 """From a packet's completion to the wire."""
@@ -202,7 +202,7 @@ class Timeline:
         elif self.pace == "nominal":
             self._space_evenly(recorded, line, stamp, due)
         if self._origin_ns is None:
-            self._origin_ns = int(min(due.min(), stamp.min())) if self.pace == "nominal" else int(line[0]) - LEAD_IN_NS
+            self._origin_ns = int(min(due.min(), stamp.min())) if self.pace == "nominal" else int(min(line[0] - LEAD_IN_NS, due.min()))
         due, stamp = due - self._origin_ns, stamp - self._origin_ns
         for flow in dict.fromkeys(self._flows[number].recorded for number in np.unique(recorded.flow)):
             rows = np.flatnonzero(np.isin(recorded.flow, [number for number, other in enumerate(self._flows) if other.recorded == flow]))

@@ -153,6 +153,14 @@ def test_a_packet_is_due_when_its_last_firing_is_done():
     assert abs(stamp[0] - (LEAD_IN_NS - LATENCY_NS)) < 1000
 
 
+@pytest.mark.parametrize("pace", ["device", "capture", "nominal"])
+def test_nothing_is_due_before_the_beginning_though_the_host_paused_just_then(pace):
+    recording = stream(2000)
+    recording = recording._replace(host_ns=with_pause(recording.host_ns, 0, 400 * MS))
+    _, due, _ = placed(recording, pace)
+    assert due.min() >= 0
+
+
 # -- the host's times -------------------------------------------------------------------------------------------------------------------
 
 
