@@ -49,6 +49,7 @@ bench: $(VENV)/installed-test
 	$(BIN)/python bench/bench_daemon.py
 	$(BIN)/python bench/bench_replay.py
 	$(BIN)/python bench/bench_render.py
+	$(BIN)/python bench/bench_optics.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .test-service
