@@ -14,6 +14,7 @@ from hilsim.cli.rigs import RigArgument, UtcInstant, loaded
 @click.command()
 @click.argument("rig", type=RigArgument())
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="Capture to write (nanosecond PCAP).")
+@click.option("--truth", type=click.Path(dir_okay=False, path_type=Path), help="Write the ground truth of every return too (.parquet).")
 @click.option("--duration-s", type=click.FloatRange(0.001, 1e6), default=10.0, show_default=True, help="How much rig time to record.")
 @click.option("--start-utc", type=UtcInstant(), default="2026-01-01T00:00:00Z", show_default=True, help="UTC of the first instant.")
 @click.option(
@@ -21,8 +22,13 @@ from hilsim.cli.rigs import RigArgument, UtcInstant, loaded
 )
 @click.option("--batch-ms", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Rendered at a time; changes no byte.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-def record(rig: Path, *, output: Path, duration_s: float, start_utc: int, threads: int, batch_ms: int, as_json: bool) -> None:
+def record(rig: Path, *, output: Path, truth: Path | None, duration_s: float, start_utc: int, threads: int, batch_ms: int, as_json: bool) -> None:
     """Write what RIG would send to a capture, as fast as the machine goes and always the same bytes."""
+    if truth is not None and truth.suffix != ".parquet":
+        raise click.BadParameter(f"must end in .parquet, got {truth}", param_hint="--truth")
+    if truth is not None and truth.resolve() == output.resolve():
+        raise click.BadParameter(f"must be another file than the capture, got {truth} for both", param_hint="--truth")
+
     from hilsim.daemon import record as recorder  # noqa: PLC0415 - compiles kernels
 
     checked = loaded(rig)
@@ -41,13 +47,17 @@ def record(rig: Path, *, output: Path, duration_s: float, start_utc: int, thread
             batch_ms=batch_ms,
             threads=threads,
             progress=progress,
+            truth=truth,
         )
     took_s = time.monotonic() - started_s
     if as_json:
-        click.echo(json.dumps({"file": str(output), "packets": result.packets, "bytes": result.bytes_, "duration_s": duration_s, "took_s": took_s}))
+        summary = {"file": str(output), "packets": result.packets, "bytes": result.bytes_, "duration_s": duration_s, "took_s": took_s}
+        click.echo(json.dumps(summary | ({"truth": str(truth), "returns": result.returns} if truth else {})))
         return
     for note in result.notes:
         click.secho(f"note: {note}", fg="yellow", err=True)
     click.echo(
         f"{output}: {result.packets:,} packets, {result.bytes_:,} bytes, {duration_s:g} s in {took_s:.1f} s ({duration_s / took_s:.1f} x real time)"
     )
+    if truth is not None:
+        click.echo(f"{truth}: ground truth of {result.returns:,} returns")

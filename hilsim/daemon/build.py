@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hilsim.assets.scenes import build_scene
+from hilsim.assets.scenes import scene_objects
 from hilsim.assets.trajectories import load_trajectory
 from hilsim.config.rig import CarrierSpec, Rig, SensorSpec
 from hilsim.emulator.batch import Flow
@@ -16,8 +16,9 @@ from hilsim.geometry.tracks import PoseTrack, fixed_track
 from hilsim.packets.ethernet import PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, Framing, LinkStyle, framing, mac_of
 from hilsim.packets.velodyne_data import DATA_PORT
 from hilsim.packets.velodyne_position import POSITION_PORT
+from hilsim.scene.materials import Material
 from hilsim.scene.street import street_carrier_track
-from hilsim.scene.world import World
+from hilsim.scene.world import World, build_world, world_materials
 from hilsim.vehicle.carrier import Carrier
 from hilsim.vehicle.carrier import build_carrier as carrier_on
 from hilsim.vehicle.wobble import NO_WOBBLE, build_wobble
@@ -31,11 +32,15 @@ class Scenery:
         world: What there is to see.
         carrier: What carries the sensors.
         notes: What a person should know of the files read (materials not named in the rig …).
+        object_names: Of each object, by its id in the world.
+        materials: Of each row of the world's materials.
     """
 
     world: World
     carrier: Carrier
     notes: tuple[str, ...] = ()
+    object_names: tuple[str, ...] = ()
+    materials: tuple[Material, ...] = ()
 
 
 def build_scenery(rig: Rig) -> Scenery:
@@ -44,8 +49,14 @@ def build_scenery(rig: Rig) -> Scenery:
     Raises:
         AssetError: naming every file that cannot be used.
     """
-    world, notes = build_scene(rig.spec.scene, rig.directory)
-    return Scenery(world=world, carrier=build_carrier(rig.spec.carrier, rig), notes=tuple(notes))
+    objects, notes = scene_objects(rig.spec.scene, rig.directory)
+    return Scenery(
+        world=build_world(objects),
+        carrier=build_carrier(rig.spec.carrier, rig),
+        notes=notes,
+        object_names=tuple(thing.name for thing in objects),
+        materials=world_materials(objects),
+    )
 
 
 def build_carrier(spec: CarrierSpec, rig: Rig) -> Carrier:

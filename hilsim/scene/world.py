@@ -123,7 +123,7 @@ def build_world(objects: Sequence[SceneObject]) -> World:
     for number, thing in enumerate(objects):
         if not 0 <= thing.label <= 255:
             raise ValueError(f"object {number}: label must be 0 to 255, got {thing.label}")
-    parts = _Parts()
+    parts = _Parts(materials={material: row for row, material in enumerate(world_materials(objects))})
     origin_m = _add_tiles(parts, objects)
     tile_count = len(parts.instance_geometry)
     tile_root = _add_tile_tree(parts, origin_m)
@@ -160,6 +160,12 @@ def build_world(objects: Sequence[SceneObject]) -> World:
     )
 
 
+def world_materials(objects: Sequence[SceneObject]) -> tuple[Material, ...]:
+    """Materials of the world of ``objects``: row r of its ``reflectivity`` and ``optics`` is of ``world_materials(objects)[r]``."""
+    still_first = sorted(objects, key=lambda thing: not isinstance(thing.placement, Pose))
+    return tuple(dict.fromkeys(material for thing in still_first for material in thing.mesh.materials))
+
+
 @dataclass
 class _Parts:
     """What grows while a world is built."""
@@ -178,8 +184,8 @@ class _Parts:
     instance_object: list[int] = field(default_factory=list)
 
     def material_rows(self, mesh: Mesh) -> npt.NDArray[np.int64]:
-        """Row of each of the mesh's triangles in the world's table of materials, which takes up new ones."""
-        rows = [self.materials.setdefault(material, len(self.materials)) for material in mesh.materials]
+        """Row of each of the mesh's triangles in the world's table of materials."""
+        rows = [self.materials[material] for material in mesh.materials]
         return np.array(rows, dtype=np.int64)[mesh.material]
 
     def add_nodes(self, tree: Tree, leaf_offset: int) -> int:

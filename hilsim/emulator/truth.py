@@ -1,0 +1,341 @@
+"""Ground truth beside the packets: for each return what sent it, where from, and where the sensor was.
+
+The rows come out of the very firings that the packets are encoded from (``render_with_truth`` runs the packet's own kernel and then looks at its
+working arrays), so a row's distance and reflectivity are the packet's bytes.
+"""
+
+import math
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import constant, kernel
+from hilsim.emulator.batch import DatagramBatch
+from hilsim.emulator.fused import render_data_packet
+from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.plan import LidarPlan
+from hilsim.emulator.stages import Shots, allocate_shots, data_deadline_ns
+from hilsim.geometry.rotations import multiply, normalise, rotate
+from hilsim.packets.ethernet import Framing
+from hilsim.packets.velodyne_data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK
+from hilsim.render.renderer import Renderer
+from hilsim.scene.world import World
+from hilsim.sensor.echoes import COSINE, ECHO, ENERGY, INSTANCE, RAY, TRIANGLE, Hits
+from hilsim.vehicle.carrier import Carrier, carrier_state
+
+
+class ReturnType(IntEnum):
+    """Which of a firing's echoes a return reports; in single return modes what the sensor was told to report."""
+
+    STRONGEST = 0
+    LAST = 1
+    BOTH = 2
+    """In dual return mode: the strongest echo is the last."""
+    SECOND_STRONGEST = 3
+    """In dual return mode: reported beside a last echo that is the strongest."""
+
+
+class Cause(IntEnum):
+    """What sent most of an echo's energy."""
+
+    SURFACE = 0
+    WEATHER = 1
+    FALSE_ALARM = 2
+
+
+_STRONGEST, _LAST = constant(ReturnType.STRONGEST), constant(ReturnType.LAST)
+_BOTH, _SECOND = constant(ReturnType.BOTH), constant(ReturnType.SECOND_STRONGEST)
+_RECORDS = constant(RECORDS_PER_BLOCK)
+
+
+class Truth(NamedTuple):
+    """``n`` returns in the order of their bytes: by packet, block, record.
+
+    Attributes:
+        packet: ``int64[n]``, index of the data packet since the sensor started.
+        block: ``uint8[n]``, data block in the packet, 0 to 11.
+        record: ``uint8[n]``, channel record in the block, 0 to 31.
+        sequence: ``int64[n]``, index of the firing sequence since the sensor started.
+        channel: ``uint8[n]``, in firing order.
+        return_type: ``uint8[n]``, a ``ReturnType``.
+        time_ns: ``int64[n]``, rig time of the firing.
+        distance: ``uint16[n]``, as in the packet.
+        reflectivity: ``uint8[n]``, as in the packet.
+        range_m: ``float32[n]``, of the echo, before noise, bias and rounding to a code; to 4 um at 120 m, as rays are cast.
+        echo: ``uint8[n]``, which of the firing's echoes, 0 the nearest.
+        echoes: ``uint8[n]``, how many the firing had, those too weak to be detected included.
+        sub_rays: ``uint32[n]``, bit k set where sub-ray k met a surface of this echo; 0 for weather and false alarms alone.
+        object_id: ``int32[n]``, the object that sent most of the echo's energy (the lower id of equals), its place in ``build_world``'s sequence; -1 where weather
+            or noise did.
+        label: ``int16[n]``, of the object; -1 where ``object_id`` is.
+        material: ``int32[n]``, row of the world's materials: the one that sent most of that object's energy; -1 where ``object_id`` is.
+        cause: ``uint8[n]``, a ``Cause``.
+        incidence_deg: ``float32[n]``, mean over the echo's surfaces by energy, 0 along the normal; NaN where there is no surface.
+        position_m: ``float64[n, 3]``, sensor's origin in the world at ``time_ns``.
+        orientation: ``float32[n, 4]``, unit quaternion ``(w, x, y, z)``, world from sensor, at ``time_ns``.
+    """
+
+    packet: npt.NDArray[np.int64]
+    block: npt.NDArray[np.uint8]
+    record: npt.NDArray[np.uint8]
+    sequence: npt.NDArray[np.int64]
+    channel: npt.NDArray[np.uint8]
+    return_type: npt.NDArray[np.uint8]
+    time_ns: npt.NDArray[np.int64]
+    distance: npt.NDArray[np.uint16]
+    reflectivity: npt.NDArray[np.uint8]
+    range_m: npt.NDArray[np.float32]
+    echo: npt.NDArray[np.uint8]
+    echoes: npt.NDArray[np.uint8]
+    sub_rays: npt.NDArray[np.uint32]
+    object_id: npt.NDArray[np.int32]
+    label: npt.NDArray[np.int16]
+    material: npt.NDArray[np.int32]
+    cause: npt.NDArray[np.uint8]
+    incidence_deg: npt.NDArray[np.float32]
+    position_m: npt.NDArray[np.float64]
+    orientation: npt.NDArray[np.float32]
+
+
+def allocate_truth(rows: int) -> Truth:
+    """Arrays for up to ``rows`` returns."""
+    return Truth(
+        packet=np.zeros(rows, np.int64),
+        block=np.zeros(rows, np.uint8),
+        record=np.zeros(rows, np.uint8),
+        sequence=np.zeros(rows, np.int64),
+        channel=np.zeros(rows, np.uint8),
+        return_type=np.zeros(rows, np.uint8),
+        time_ns=np.zeros(rows, np.int64),
+        distance=np.zeros(rows, np.uint16),
+        reflectivity=np.zeros(rows, np.uint8),
+        range_m=np.zeros(rows, np.float32),
+        echo=np.zeros(rows, np.uint8),
+        echoes=np.zeros(rows, np.uint8),
+        sub_rays=np.zeros(rows, np.uint32),
+        object_id=np.zeros(rows, np.int32),
+        label=np.zeros(rows, np.int16),
+        material=np.zeros(rows, np.int32),
+        cause=np.zeros(rows, np.uint8),
+        incidence_deg=np.zeros(rows, np.float32),
+        position_m=np.zeros((rows, 3)),
+        orientation=np.zeros((rows, 4), np.float32),
+    )
+
+
+@kernel
+def _sender(world: World, hits: Hits, firing: int, at: int) -> int:
+    """Object that a hit is of; ``echoes.WEATHER_RAY`` or ``FALSE_ALARM_RAY`` for what is no surface."""
+    what = hits.what
+    if what[firing, at, RAY] < 0:
+        return int(what[firing, at, RAY])
+    instance = what[firing, at, INSTANCE]
+    if instance < world.tile_count:
+        return int(world.owner[what[firing, at, TRIANGLE]])
+    return int(world.instance_object[instance])
+
+
+@kernel
+def _main_sender(world: World, hits: Hits, firing: int, echo: int) -> int:
+    """The sender of most of an echo's energy, the lower of equals."""
+    value, what, count = hits.value, hits.what, hits.hit_count[firing]
+    best, most, known = 0, -1.0, 0
+    for at in range(count):
+        if what[firing, at, ECHO] != echo:
+            continue
+        sender = _sender(world, hits, firing, at)
+        if most >= 0.0 and sender == known:
+            continue  # most echoes are of one object
+        known = sender
+        energy = 0.0
+        for other in range(count):
+            if what[firing, other, ECHO] == echo and _sender(world, hits, firing, other) == sender:
+                energy += value[firing, other, ENERGY]
+        if energy > most or (energy == most and sender < best):
+            best, most = sender, energy
+    return best
+
+
+@kernel
+def _main_material(world: World, hits: Hits, firing: int, echo: int, sender: int) -> int:
+    """The material of most of a sender's energy in an echo, the lower row of equals; -1 for what is no surface."""
+    if sender < 0:
+        return -1
+    value, what, count = hits.value, hits.what, hits.hit_count[firing]
+    best, most, known = -1, -1.0, -1
+    for at in range(count):
+        if what[firing, at, ECHO] != echo or _sender(world, hits, firing, at) != sender:
+            continue
+        material = int(world.material[what[firing, at, TRIANGLE]])
+        if material == known:
+            continue
+        known = material
+        energy = 0.0
+        for other in range(count):
+            is_of_sender = what[firing, other, ECHO] == echo and _sender(world, hits, firing, other) == sender
+            if is_of_sender and world.material[what[firing, other, TRIANGLE]] == material:
+                energy += value[firing, other, ENERGY]
+        if energy > most or (energy == most and material < best):
+            best, most = material, energy
+    return best
+
+
+@kernel
+def _echo_energy(hits: Hits, firing: int, echo: int) -> float:
+    """Energy of an echo, added up as ``group_echoes`` does."""
+    energy = 0.0
+    for at in range(hits.hit_count[firing]):
+        if hits.what[firing, at, ECHO] == echo:
+            energy += hits.value[firing, at, ENERGY]
+    return energy
+
+
+@kernel
+def _return_type(plan: LidarPlan, hits: Hits, firing: int, which: int, echo: int, other: int) -> int:
+    """``ReturnType`` of return ``which``, whose echo is ``echo``, beside that of the pair's other return."""
+    if plan.returns == 1:
+        return _LAST if plan.reports_last else _STRONGEST
+    if echo == other:
+        return _BOTH
+    last, strongest = (echo, other) if which == 0 else (other, echo)
+    last_is_strongest = _echo_energy(hits, firing, last) > _echo_energy(hits, firing, strongest)
+    if which == 0:
+        return _BOTH if last_is_strongest else _LAST
+    return _SECOND if last_is_strongest else _STRONGEST
+
+
+@kernel
+def _describe_echo(world: World, hits: Hits, firing: int, echo: int, truth: Truth, row: int) -> None:
+    """Write what sent an echo: everything that follows from its hits."""
+    value, what = hits.value, hits.what
+    sub_rays = 0
+    weighted = energy = 0.0
+    echoes = 0
+    for at in range(hits.hit_count[firing]):
+        echoes = max(echoes, what[firing, at, ECHO] + 1)
+        if what[firing, at, ECHO] == echo and what[firing, at, RAY] >= 0:
+            sub_rays |= 1 << what[firing, at, RAY]
+            energy += value[firing, at, ENERGY]
+            weighted += value[firing, at, ENERGY] * math.acos(min(1.0, value[firing, at, COSINE]))
+    sender = _main_sender(world, hits, firing, echo)
+    truth.echo[row] = echo
+    truth.echoes[row] = echoes
+    truth.sub_rays[row] = sub_rays
+    truth.object_id[row] = max(sender, -1)
+    truth.label[row] = world.object_label[sender] if sender >= 0 else -1
+    truth.material[row] = _main_material(world, hits, firing, echo, sender)
+    truth.cause[row] = -sender if sender < 0 else 0  # WEATHER_RAY and FALSE_ALARM_RAY are the causes' negatives
+    truth.incidence_deg[row] = math.degrees(weighted / energy) if sub_rays else np.nan
+
+
+@kernel
+def note_returns(
+    plan: LidarPlan, carrier: Carrier, world: World, mount_m: npt.NDArray[np.float64], first_sequence: int, shots: Shots, truth: Truth, row: int
+) -> int:
+    """Write a row for each return of some whole packets.
+
+    Args:
+        plan: The lidar.
+        carrier: What carries it.
+        world: What it saw.
+        mount_m: ``float64[3]``, sensor's origin in the carrier's body frame.
+        first_sequence: Index of the first firing sequence, a packet's first.
+        shots: After ``respond`` and ``thin``.
+        truth: Written from ``row`` on.
+        row: First row to write.
+
+    Returns:
+        The row after the last.
+    """
+    returns, hits = shots.returns, shots.hits
+    distance, reported_echo = returns.distance, returns.echo
+    which_count, sequences, channels = distance.shape
+    sequences_per_block = _RECORDS // channels
+    sub_rays = plan.beam.share.size
+    mount = (plan.mount_orientation[0], plan.mount_orientation[1], plan.mount_orientation[2], plan.mount_orientation[3])
+    for begin in range(0, sequences, sequences_per_block):
+        for which in range(which_count):
+            for sequence in range(begin, begin + sequences_per_block):
+                index = first_sequence + sequence
+                of_packet = index % plan.sequences_per_packet
+                for channel in range(channels):
+                    if distance[which, sequence, channel] == 0:
+                        continue
+                    firing = channel * sequences + sequence
+                    echo = int(reported_echo[which, sequence, channel])
+                    other = int(reported_echo[which_count - 1 - which, sequence, channel])
+                    time_ns = shots.rays.time_ns[firing * sub_rays]
+                    truth.packet[row] = index // plan.sequences_per_packet
+                    truth.block[row] = of_packet // sequences_per_block * which_count + which
+                    truth.record[row] = of_packet % sequences_per_block * channels + channel
+                    truth.sequence[row] = index
+                    truth.channel[row] = channel
+                    truth.return_type[row] = _return_type(plan, hits, firing, which, echo, other)
+                    truth.time_ns[row] = time_ns
+                    truth.distance[row] = distance[which, sequence, channel]
+                    truth.reflectivity[row] = returns.reflectivity[which, sequence, channel]
+                    truth.range_m[row] = returns.range_m[which, sequence, channel]
+                    _describe_echo(world, hits, firing, echo, truth, row)
+                    (x, y, z), body = carrier_state(carrier, time_ns)
+                    mx, my, mz = rotate(body, (mount_m[0], mount_m[1], mount_m[2]))
+                    truth.position_m[row, 0] = x + mx
+                    truth.position_m[row, 1] = y + my
+                    truth.position_m[row, 2] = z + mz
+                    w, i, j, k = normalise(multiply(body, mount))
+                    truth.orientation[row, 0] = w
+                    truth.orientation[row, 1] = i
+                    truth.orientation[row, 2] = j
+                    truth.orientation[row, 3] = k
+                    row += 1
+    return row
+
+
+@kernel
+def render_with_truth(
+    plan: LidarPlan,
+    carrier: Carrier,
+    world: World,
+    framing: Framing,
+    mount_m: npt.NDArray[np.float64],
+    first_packet: int,
+    shots: Shots,
+    size: npt.NDArray[np.int32],
+    datagrams: npt.NDArray[np.uint8],
+    truth: Truth,
+) -> int:
+    """``fused.render_data_packets``, and a row of ``truth`` for each return; returns how many rows."""
+    rows = 0
+    for at in range(size.size):
+        size[at] = render_data_packet(plan, carrier, world, framing, first_packet + at, shots, datagrams[at])
+        rows = note_returns(plan, carrier, world, mount_m, (first_packet + at) * plan.sequences_per_packet, shots, truth, rows)
+    return rows
+
+
+def _first_rows(truth: Truth, rows: int) -> Truth:
+    return Truth._make(column[:rows].copy() for column in truth)
+
+
+def packets_with_truth(lidar: LidarEmulator, first: int, count: int) -> tuple[DatagramBatch, Truth]:
+    """``lidar.data_packets(first, count)``, the same bytes, and the ground truth of their returns."""
+    plan = lidar.plan
+    datagrams = np.zeros((count, lidar.data_framing.header_size + DATA_PACKET_SIZE), np.uint8)
+    size = np.zeros(count, np.int32)
+    shots = allocate_shots(plan, plan.sequences_per_packet, is_opaque=lidar.world.is_opaque)
+    truth = allocate_truth(count * BLOCKS * RECORDS_PER_BLOCK)
+    rows = render_with_truth(
+        plan, lidar.carrier, lidar.world, lidar.data_framing, np.array(lidar.setting.mount_position_m), first, shots, size, datagrams, truth
+    )
+    deadline = np.array([data_deadline_ns(plan, packet) for packet in range(first, first + count)], dtype=np.int64)
+    return DatagramBatch(lidar.data_flow, deadline, deadline - plan.data_latency_ns, size, datagrams), _first_rows(truth, rows)
+
+
+def returns_truth(lidar: LidarEmulator, first: int, count: int, renderer: Renderer) -> Truth:
+    """Ground truth of the returns in data packets ``first`` to ``first + count - 1``, with rays cast by ``renderer``."""
+    truth = allocate_truth(count * BLOCKS * RECORDS_PER_BLOCK)
+    shots = lidar.shots(first, count, renderer)
+    first_sequence = first * lidar.plan.sequences_per_packet
+    mount_m = np.array(lidar.setting.mount_position_m)
+    rows = note_returns(lidar.plan, lidar.carrier, lidar.world, mount_m, first_sequence, shots, truth, 0)
+    return _first_rows(truth, rows)
