@@ -99,7 +99,7 @@ def turning(recording, tmp_path):
 
 
 def test_a_capture_plays_to_its_end_and_says_so(bench, turning, recording):
-    played = bench(turning).open().start().play()
+    played = bench(turning, lookahead_packets=8192).open().start().play()
     state = played.deck.state()
     assert played.payloads == recording.payloads()
     assert (state.played_packets, state.waiting_packets, state.passes, state.ratio, state.fault) == (2261, 0, 0, 1.0, "")
@@ -288,6 +288,13 @@ def after(recording, position_s):
 def test_seeking_after_the_end_plays_again_from_there(bench, turning, recording):
     played = bench(turning).open().start().play()
     for position_s in (1.5, 0.0, 2.9):
+        assert seek_and_play(played, position_s).payloads == after(recording, position_s)
+
+
+def test_neither_an_end_nor_a_seek_is_a_starvation(bench, tmp_path):
+    recording = Recording().add_turning(200)  # one run: there is no moment at which more is waited for
+    played = bench(recording.write(tmp_path / "short.pcap")).open().start().play()
+    for position_s in (0.1, 0.0, 0.2):
         assert seek_and_play(played, position_s).payloads == after(recording, position_s)
     assert played.deck.state().starvations == 0
 
