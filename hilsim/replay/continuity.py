@@ -89,7 +89,7 @@ class Continuity:
         """
         shift_ns = self._fix_shift(placed, recorded)
         is_surplus = np.zeros(recorded.flow.size, np.bool_)
-        for source in self._sources(recorded):
+        for source in self._sources(recorded) if self._next_stamp_ns is not None else ():
             joint = self._joint(source, timeline)
             rows = self._rows(recorded, source, points_only=True)[:_MOST_SURPLUS]
             if joint is None or source in self._sensor_shift_ns:

@@ -85,10 +85,6 @@ class _Run:
         self.datagrams.append(datagram)
         self.tracks.append(track)
 
-    def spans_ns(self, datagram: CapturedDatagram) -> int:
-        """Capture time from its first datagram to another."""
-        return datagram.host_stamp_ns - self.datagrams[0].host_stamp_ns if self.datagrams else 0
-
 
 class CaptureReader:
     """Reads one capture for one replay.
@@ -165,7 +161,7 @@ class CaptureReader:
                 if self.skipped_datagrams % _ASKED_EVERY == 0 and not self._goes_on():
                     return False
                 continue
-            if len(run.tracks) >= length or run.spans_ns(datagram) > _RUN_NS:
+            if len(run.tracks) >= length or (run.tracks and datagram.host_stamp_ns > run.datagrams[0].host_stamp_ns + _RUN_NS):
                 yield from self._cues(run, passes)
                 run, length = _Run(), _RUN
                 cut = self._find_cut(wait=False)
@@ -214,6 +210,9 @@ class CaptureReader:
             cues = placed if cues is None else cues.followed_by(placed)
         if cues is None:
             return
+        if self._held is None and cues.due_ns.size and int(cues.due_ns[-1]) <= horizon_ns and (np.diff(cues.due_ns) >= 0).all():
+            yield cues  # as of one flow
+            return
         order = np.argsort(cues.due_ns, kind="stable")
         is_all = is_last or order.size > _MOST_HELD
         count = order.size if is_all else int(np.searchsorted(cues.due_ns[order], horizon_ns, side="right"))
@@ -225,12 +224,15 @@ class CaptureReader:
         """A run with its times, in file order, without what must be left out at a seam."""
         recorded = self._recorded(run)
         placed = self._timeline.place(recorded)
-        kept = np.flatnonzero(~self._continuity.find_surplus(placed, recorded, self._timeline))
-        recorded = Recorded(*(column[kept] for column in recorded))
-        placed = self._continuity.shifted(Placed(*(column[kept] for column in placed)), recorded, self._timeline)
+        payloads = [datagram.payload for datagram in run.datagrams]
+        is_surplus = self._continuity.find_surplus(placed, recorded, self._timeline)
+        if is_surplus.any():
+            kept = np.flatnonzero(~is_surplus)
+            recorded, placed = Recorded(*(column[kept] for column in recorded)), Placed(*(column[kept] for column in placed))
+            payloads = [payloads[row] for row in kept.tolist()]
+        placed = self._continuity.shifted(placed, recorded, self._timeline)
         self._continuity.remember(placed, recorded)
         self._note_irregularities()
-        payloads = [run.datagrams[row].payload for row in kept.tolist()]
         if self._spec.retime != "none":
             payloads = [
                 self._continuity.renumbered(payload, track) if self.tracks[track].kind is PacketKind.CEPTON_STDV else payload
