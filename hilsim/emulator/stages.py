@@ -53,11 +53,14 @@ _GAP = constant(Purpose.GAP)
 LAYERS = 4
 """Surfaces that a ray can pass one behind the other: foliage, fences, glass."""
 
+GAP_SHIFT = 0.6180339887498949
+"""Where the grid of openings lies, in cells from the world's zero. Not at it: on a fence at a round coordinate rounding would choose between two cells."""
 _FAINTEST_SHARE = 1e-4
 _STEP_M = 1e-3
 """How far behind a surface that it passed a ray goes on."""
 _NEAREST_M = 0.01
 _CDEG_PER_RAD = 18_000.0 / math.pi
+_CDEG_PER_NS_PER_CRPM = 6e-9
 _EXTRA_HITS = 12
 """Room for what is no surface: drops, fog, false alarms."""
 
@@ -273,7 +276,7 @@ def _opening(
     """1 where a ray goes through an opening of a porous surface, 0 where it meets it: openings are cells of the world, always the same ones."""
     cell = 0
     for axis in range(3):
-        place = math.floor((origin_m[ray, axis] + range_m * direction[ray, axis]) / gap_m)
+        place = math.floor((origin_m[ray, axis] + range_m * direction[ray, axis]) / gap_m + GAP_SHIFT)
         cell = (cell << 21) ^ (place & 0x1FFFFF)
     return 1.0 if uniform(seed, material, cell, _GAP) < porosity else 0.0
 
@@ -438,6 +441,7 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) 
     )
     has_alarms = plan.false_alarms.rate_per_shot > 0.0
     azimuth_offset_rad = plan.azimuth_offset_rad
+    cdeg_per_ns = _CDEG_PER_NS_PER_CRPM * head.rate_crpm
     for sequence in range(sequences):
         index = first_sequence + sequence
         azimuth_cdeg[sequence] = head_reading_cdeg(head, index * plan.sequence_ns, index)
@@ -446,7 +450,8 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) 
             found = 0
             certain = -1
             if is_weak:
-                _weaken(plan, hits, firing, azimuth_cdeg[sequence] + _CDEG_PER_RAD * azimuth_offset_rad[channel], channel, index)
+                turned_cdeg = cdeg_per_ns * plan.firing_offset_ns[channel] + _CDEG_PER_RAD * azimuth_offset_rad[channel]
+                _weaken(plan, hits, firing, azimuth_cdeg[sequence] + turned_cdeg, channel, index)
             is_alarm = has_alarms and _add_false_alarm(plan, hits, firing, channel, index)
             if hit_count[firing] > 0 and not is_dropped(response, channel, index):
                 found = group_echoes(hit_count[firing], value, what, firing, response.merge_distance_m, echoes)

@@ -17,7 +17,7 @@ from hilsim.sensor.thinning import ThinningSpec
 from hilsim.sensor.weather import WeatherSpec
 from tests.unit.emulator.optical_scenes import diffuse, level, shots_of, still_lidar, wall
 
-compiled_only = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="takes minutes with kernels as plain Python")
+compiled_only = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too slow with kernels as plain Python")
 
 
 def truth_of(lidar, sequences=1, edit=None):
@@ -57,6 +57,18 @@ def furnished(vlp16):
         return still_lidar(objects, spec, **{"phase_deg": 345.0} | optics | setting)
 
     return make
+
+
+def test_a_packet_and_its_rows_come_together_and_one_by_one(vlp16):
+    objects = [wall(25.0, diffuse(60), label=3), wall(9.0, diffuse(40), y=(-1.0, 1.0), label=4)]
+    lidar = still_lidar(objects, level(vlp16), return_mode="dual", phase_deg=355.0)
+    batch, truth = packets_with_truth(lidar, 2, 1)
+    alone = lidar.data_packets(2, 1)
+    np.testing.assert_array_equal(batch.payload, alone.payload)
+    np.testing.assert_array_equal(batch.deadline_ns, alone.deadline_ns)
+    np.testing.assert_array_equal(batch.pose_ns, alone.pose_ns)
+    assert same(truth, returns_truth(lidar, 2, 1, CpuRenderer()))
+    assert truth.packet.size == np.count_nonzero(decode_data_packets(batch.payload)["blocks"]["channels"]["distance"]) > 100
 
 
 @compiled_only

@@ -117,6 +117,12 @@ def test_beams_find_what_the_reference_finds(random_world, vlp16_beam):
     np.testing.assert_array_equal(instance, slow[1])
 
 
+def test_rays_side_by_side_are_not_lost_where_the_centre_misses(random_world):
+    pattern = beam(BeamSpec(window_h_mm=100.0, window_v_mm=100.0), 19)
+    for seed in range(20, 26):
+        assert_same(random_world(seed, movers=8), pattern, bundles(np.random.default_rng(seed), pattern, 2000))
+
+
 def test_a_beams_result_does_not_depend_on_its_neighbours(random_world, vlp16_beam):
     pattern = vlp16_beam(7)
     world = random_world(6)
