@@ -157,3 +157,12 @@ def test_without_pyarrow_the_error_says_what_to_install(two_sensors, tmp_path):
     assert result.returncode == 1
     assert 'pip install "hilsim-lidar[truth]"' in result.stderr
     assert not (tmp_path / "a.pcap").exists()
+
+
+def test_a_rig_that_only_replays_has_no_ground_truth(recording, tmp_path):
+    flow = '[[replay.flow]]\nmatch = ">:2368"\nsend = ">127.0.0.1:2368"\n'
+    rig = write_rig(tmp_path, f'name = "again"\n[[replay]]\nname = "one"\nfile = "{recording[0]}"\n{flow}')
+    result = hilsim("record", rig, "-o", tmp_path / "b.pcap", "--truth", tmp_path / "b.parquet", "--duration-s", "0.2")
+    assert result.returncode == 1
+    assert "a rig must have a [[sensor]] for ground truth to be written, got none" in result.stderr
+    assert not (tmp_path / "b.pcap").exists()
