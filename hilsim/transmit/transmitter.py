@@ -6,8 +6,10 @@ Flows may be added, retargeted and removed at any time; the other flows do not n
 
 import threading
 import time
+from collections.abc import Callable
+from functools import wraps
 from types import TracebackType
-from typing import Self
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 
@@ -23,10 +25,24 @@ from hilsim.transmit.specs import FlowSpec, FrameSocketSpec, TransmitSpec
 from hilsim.transmit.statistics import LoopStatistics, allocate_statistics, clear_flow
 from hilsim.transmit.tape import Tape, allocate_tape
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _GRACE_TURNS = 3
 """Turns the loop must begin after a change before it has surely let go of what was before: one may be under way, one may have read just before."""
 
 _GRACE_POLL_S = 0.0003
+
+
+def _one_at_a_time(method: Callable[Concatenate["Transmitter", P], R]) -> Callable[Concatenate["Transmitter", P], R]:
+    """Let no two threads change flows at once."""
+
+    @wraps(method)
+    def alone(self: "Transmitter", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._changing:
+            return method(self, *args, **kwargs)
+
+    return alone
 
 
 class Transmitter:
@@ -60,6 +76,7 @@ class Transmitter:
         self._tape_slots = tape_slots
         self._flows_added = 0
         self._flows: dict[int, FlowSpec] = {}
+        self._changing = threading.RLock()  # a reload and a replay's reader may change flows at once
         self._sockets = SocketPool()
         self._stop = np.zeros(8, np.int64)
         self._thread: threading.Thread | None = None
@@ -100,6 +117,7 @@ class Transmitter:
         """What the kernel would not give to the sockets, one sentence each."""
         return self._sockets.shortfalls
 
+    @_one_at_a_time
     def add_flow(self, spec: FlowSpec) -> int:
         """Open (or share) the flow's socket and serve its ring from now on; returns its row, whose statistics are zeroed.
 
@@ -121,6 +139,7 @@ class Transmitter:
         set_active(self._table, row, active=True)
         return row
 
+    @_one_at_a_time
     def retarget_flow(self, row: int, spec: FlowSpec) -> None:
         """Send the flow's datagrams elsewhere from now on; what its ring holds goes there too.
 
@@ -134,6 +153,7 @@ class Transmitter:
         self._wait_for_turns()
         self._sockets.release(former.socket)
 
+    @_one_at_a_time
     def remove_flow(self, row: int) -> None:
         """Serve the flow no more and free its row; its producer must have ended. What its ring held is lost."""
         set_active(self._table, row, active=False)

@@ -148,7 +148,8 @@ def test_names_of_sensors_and_replays_must_differ(tmp_path, recording):
 
 def test_captures_of_one_drive_begin_as_far_apart_as_they_were_recorded(tmp_path, recording):
     text = 'name = "bench"\n' + "".join(
-        replay_table(name, recording, 2368, 8308, f'align = "capture"\nstart_s = {start_s}\npace = "capture"') for name, start_s in (("one", 0), ("two", 0))
+        replay_table(name, recording, 2368, 8308, f'align = "capture"\nstart_s = {start_s}\npace = "capture"')
+        for name, start_s in (("one", 0), ("two", 0))
     )
     late = tmp_path / "late.pcap"
     data = bytearray(recording.read_bytes())
