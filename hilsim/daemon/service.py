@@ -114,7 +114,15 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
             async with serve_control(station, socket), _metrics(station, rig) as metrics:
                 await _await_packets(station, stop)
                 manager.ready(_streaming(rig))
-                log.info("daemon.started", version=__version__, rig=str(rig.path), sources=_streaming(rig), metrics=metrics, **station.obtained)
+                log.info(
+                    "daemon.started",
+                    version=__version__,
+                    rig=str(rig.path),
+                    sensors=len(rig.spec.sensor),
+                    replays=len(rig.spec.replay),
+                    metrics=metrics,
+                    **station.obtained,
+                )
                 console.started(station, metrics)
                 await _run(station, source, console, manager, stop, reload, duration_s, until_played=until_played)
                 console.ended(station)
