@@ -223,7 +223,8 @@ def test_a_replay_is_paused_sought_and_resumed_while_it_runs(capture, arrivals, 
         while len(heard.datagrams) < count + 50:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        assert status_of(socket)["position_s"] >= 1.5
+        resumed = status_of(socket)
+        assert resumed["position_s"] >= 1.5 or resumed["passes"] > held["passes"]
         assert "must be pause" in control(socket, "dance").stderr
         assert control(socket, "pause", "nobody").returncode == 1
     finally:
