@@ -18,7 +18,7 @@ from hilsim.errors import CaptureError
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE, decode_data_packets
 from hilsim.picture.draw import draw_scan
 from hilsim.picture.scan import Scan, first_scan, packets_for_one_turn
-from hilsim.sensor.specs import LidarSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 Payloads = npt.NDArray[np.uint8]
 
@@ -59,13 +59,13 @@ def picture(
     click.echo(f"{output}: {scan.model}, {scan.range_m.size:,} firings, {scan.returns:,} returns")
 
 
-def model_of(product: int) -> LidarSpec:
+def model_of(product: int) -> VelodyneSpec:
     """The shipped profile whose product byte is ``product``.
 
     Raises:
         CaptureError: there is none; the text lists what there is.
     """
-    specs = {path.stem: parse_table(LidarSpec, read_toml(path), str(path)) for path in sorted((profiles_directory() / "sensors").glob("*.toml"))}
+    specs = {path.stem: parse_table(VelodyneSpec, read_toml(path), str(path)) for path in sorted((profiles_directory() / "sensors").glob("*.toml"))}
     for spec in specs.values():
         if spec.product == product:
             return spec
@@ -79,7 +79,7 @@ def _scan(payloads: Payloads, model: str, where: str) -> Scan:
     packets = decode_data_packets(payloads)
     if model:
         path = find_profile("sensors", model, Path.cwd())
-        spec = parse_table(LidarSpec, read_toml(path), str(path))
+        spec = parse_table(VelodyneSpec, read_toml(path), str(path))
     else:
         spec = model_of(int(packets["product"][0]))
     return first_scan(packets, spec)

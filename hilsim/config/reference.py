@@ -8,7 +8,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hilsim.config.rig import RigSpec
-from hilsim.sensor.specs import LidarSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*)$")
 
@@ -32,7 +32,7 @@ def configuration_reference() -> str:
         "`profiles/sensors/*.toml`; a rig's `[[sensor]]` names one with `profile` and may replace values with `override`.",
         "",
     ]
-    _describe(LidarSpec, "", lines, seen)
+    _describe(VelodyneSpec, "", lines, seen)
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -16,8 +16,9 @@ from hilsim.packets.ethernet import parse_mac
 from hilsim.replay.specs import ReplaySpec
 from hilsim.scene.specs import SceneSpec
 from hilsim.sensor.false_alarms import FalseAlarmSpec
-from hilsim.sensor.specs import ClockSetting, GpsSetting, LidarSpec, ReturnModeName
+from hilsim.sensor.specs import ClockSetting, ReturnModeName
 from hilsim.sensor.thinning import ThinningSpec
+from hilsim.sensor.velodyne_specs import GpsSetting, VelodyneSpec
 from hilsim.sensor.weather import WeatherSpec
 from hilsim.sensor.window import WindowSpec
 from hilsim.telemetry.specs import MetricsServerSpec
@@ -330,7 +331,7 @@ def _lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path: Path
     return LidarSetting(
         name=sensor.name,
         stream=number,
-        spec=parse_table(LidarSpec, read_toml(profile) | sensor.override, where),
+        spec=parse_table(VelodyneSpec, read_toml(profile) | sensor.override, where),
         mount_position_m=sensor.mount_position_m,
         mount_rotation_deg=sensor.mount_rotation_deg,
         rotation_rate_rpm=sensor.rotation_rate_rpm,

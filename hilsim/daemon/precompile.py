@@ -32,11 +32,11 @@ def main() -> None:
     from hilsim.packets.velodyne_data import DATA_PACKET_SIZE  # noqa: PLC0415
     from hilsim.render.beams import cast_beams  # noqa: PLC0415
     from hilsim.scene.world import build_world  # noqa: PLC0415
-    from hilsim.sensor.specs import LidarSpec  # noqa: PLC0415
+    from hilsim.sensor.velodyne_specs import VelodyneSpec  # noqa: PLC0415
     from hilsim.vehicle.carrier import build_carrier  # noqa: PLC0415
 
     path = profiles_directory() / "sensors" / "vlp16.toml"
-    setting = LidarSetting(name="none", stream=0, spec=parse_table(LidarSpec, read_toml(path), str(path)))
+    setting = LidarSetting(name="none", stream=0, spec=parse_table(VelodyneSpec, read_toml(path), str(path)))
     plan = lidar_plan(setting, seed=0, utc_epoch_ns=0)
     carrier, world = build_carrier(fixed_track(Pose())), build_world([])
     payload = np.zeros(DATA_PACKET_SIZE, np.uint8)

@@ -17,8 +17,9 @@ from hilsim.sensor.false_alarms import FalseAlarms, FalseAlarmSpec, false_alarms
 from hilsim.sensor.head import Head, head
 from hilsim.sensor.position_stream import PositionStream, position_stream
 from hilsim.sensor.response import Response, response
-from hilsim.sensor.specs import ClockSetting, GpsSetting, LidarSpec, ReturnModeName
+from hilsim.sensor.specs import ClockSetting, ReturnModeName
 from hilsim.sensor.thinning import Thinning, ThinningSpec, thinning
+from hilsim.sensor.velodyne_specs import GpsSetting, VelodyneSpec
 from hilsim.sensor.weather import Weather, WeatherSpec, weather
 from hilsim.sensor.window import Window, WindowSpec, window
 
@@ -50,7 +51,7 @@ class LidarSetting:
 
     name: str
     stream: int
-    spec: LidarSpec
+    spec: VelodyneSpec
     mount_position_m: Vector = (0.0, 0.0, 0.0)
     mount_rotation_deg: Vector = (0.0, 0.0, 0.0)
     rotation_rate_rpm: int = 600

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from hilsim.errors import CaptureError
 from hilsim.packets.velodyne_data import BLOCKS, RECORDS_PER_BLOCK, ReturnMode
-from hilsim.sensor.specs import LidarSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _TURN_CDEG = 36_000
 
@@ -46,7 +46,7 @@ class Scan:
         return points, self.reflectivity[hit]
 
 
-def first_scan(packets: npt.NDArray[Any], spec: LidarSpec) -> Scan:
+def first_scan(packets: npt.NDArray[Any], spec: VelodyneSpec) -> Scan:
     """The first whole turn in a run of data packets of one sensor.
 
     Args:
@@ -88,7 +88,7 @@ def first_scan(packets: npt.NDArray[Any], spec: LidarSpec) -> Scan:
     )
 
 
-def packets_for_one_turn(spec: LidarSpec) -> int:
+def packets_for_one_turn(spec: VelodyneSpec) -> int:
     """Data packets that surely hold a whole turn between two wraps, at the slowest rate."""
     sequences = BLOCKS * RECORDS_PER_BLOCK // len(spec.channels)
     turn_ns = 60e9 / spec.rate_min_rpm

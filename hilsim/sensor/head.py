@@ -11,7 +11,7 @@ import numpy as np
 
 from hilsim._jit import constant, kernel
 from hilsim.draws import Purpose, normal, uniform
-from hilsim.sensor.specs import EncoderSpec, RippleSpec
+from hilsim.sensor.velodyne_specs import EncoderSpec, RippleSpec
 
 _PERIOD_NS = 6_000_000_000_000
 """100 minutes: whole turns at any rate in 0.01 rpm."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
 from hilsim.draws import Purpose, uniform
-from hilsim.sensor.specs import PositionSpec
+from hilsim.sensor.velodyne_specs import PositionSpec
 
 _JITTER = constant(Purpose.POSITION_JITTER)
 _TRAINS_PER_STREAM = 8

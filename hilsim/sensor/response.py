@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hilsim._jit import constant, kernel
 from hilsim.draws import Purpose, normal, uniform
 from hilsim.sensor.echoes import ECHO_DRAWS
-from hilsim.sensor.specs import LidarSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _RANGE_NOISE = constant(Purpose.RANGE_NOISE)
 _DROP_OUT = constant(Purpose.DROP_OUT)
@@ -18,7 +18,7 @@ _RETRO_STEPS_PER_E = 154.0 / math.log(1000.0)
 
 
 class Response(NamedTuple):
-    """Kernel-side response; see ``LidarSpec`` and ``DetectorSpec`` for the meaning of each.
+    """Kernel-side response; see ``VelodyneSpec`` and ``DetectorSpec`` for the meaning of each.
 
     ``baseline`` is ``uint8[c]``, ``bias_m`` ``float64[c]``, both in firing order.
     """
@@ -40,7 +40,7 @@ class Response(NamedTuple):
     stream: int
 
 
-def response(spec: LidarSpec, *, seed: int, stream: int) -> Response:
+def response(spec: VelodyneSpec, *, seed: int, stream: int) -> Response:
     """Kernel-side response of a model; ``stream`` is the sensor's number within the rig."""
     detector = spec.detector
     channels = range(len(spec.channels))

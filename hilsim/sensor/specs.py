@@ -1,9 +1,10 @@
 """What a lidar model is, as data: frozen specifications that own their rules.
 
-A profile (``profiles/sensors/*.toml``) is one ``LidarSpec``; a rig's ``[[sensor]]`` adds a ``HeadSetting`` and a ``ClockSetting``. Every figure in a
-profile carries its source beside it in the TOML file.
+A profile (``profiles/sensors/*.toml``) is a ``VelodyneSpec`` or a ``CeptonSpec``, by its ``family``; a rig's ``[[sensor]]`` adds how it is set up. Every figure in a profile
+carries its source beside it in the TOML file.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,121 +12,6 @@ from hilsim.errors import require
 
 ReturnModeName = Literal["strongest", "last", "dual"]
 ClockSync = Literal["pps", "free"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChannelSpec:
-    """One laser, in firing order.
-
-    Attributes:
-        elevation_deg: Above the sensor's horizontal plane.
-        azimuth_offset_deg: Added to the block's azimuth (clockwise) to get where this laser looks.
-        vertical_offset_mm: Height of the laser's origin above the sensor's origin.
-        no_return_reflectivity: The byte reported when nothing comes back: a per-unit baseline that real units show.
-    """
-
-    elevation_deg: float
-    azimuth_offset_deg: float = 0.0
-    vertical_offset_mm: float = 0.0
-    no_return_reflectivity: int = 0
-
-    def __post_init__(self) -> None:
-        require(
-            (-90.0 < self.elevation_deg < 90.0, f"elevation_deg must be above -90 and below 90, got {self.elevation_deg}"),
-            (-180.0 <= self.azimuth_offset_deg <= 180.0, f"azimuth_offset_deg must be -180 to 180, got {self.azimuth_offset_deg}"),
-            (-1000.0 <= self.vertical_offset_mm <= 1000.0, f"vertical_offset_mm must be -1000 to 1000, got {self.vertical_offset_mm}"),
-            (0 <= self.no_return_reflectivity <= 255, f"no_return_reflectivity must be 0 to 255, got {self.no_return_reflectivity}"),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class EncoderSpec:
-    """How the head's angle is read: white noise on the angle, then the encoder's grid, then hundredths of a degree.
-
-    Real units read differently at different rates, so a model has one of these for each rate that was measured; the nearest is used.
-
-    Attributes:
-        rate_rpm: Rotation rate this was measured at.
-        tick_cdeg: Width of an encoder step in 0.01 deg; 0 reads without a grid.
-        noise_cdeg: Standard deviation of the reading noise in 0.01 deg.
-        rate_offset_rpm: How much faster the unit turns than it was told.
-    """
-
-    rate_rpm: int
-    tick_cdeg: float
-    noise_cdeg: float
-    rate_offset_rpm: float = 0.0
-
-    def __post_init__(self) -> None:
-        require(
-            (self.rate_rpm > 0, f"rate_rpm must be above 0, got {self.rate_rpm}"),
-            (0.0 <= self.tick_cdeg <= 100.0, f"tick_cdeg must be 0 to 100, got {self.tick_cdeg}"),
-            (0.0 <= self.noise_cdeg <= 100.0, f"noise_cdeg must be 0 to 100, got {self.noise_cdeg}"),
-            (abs(self.rate_offset_rpm) <= 3.0, f"rate_offset_rpm must be at most 3 either way (the manual's tolerance), got {self.rate_offset_rpm}"),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class RippleSpec:
-    """How the rotation rate swings about its mean.
-
-    Attributes:
-        per_turn_ratio: Amplitude, relative to the mean rate, of a swing once per turn (imbalance).
-        wander_ratio: Amplitude, relative to the mean rate, of a slow swing.
-        wander_period_s: Period of the slow swing.
-    """
-
-    per_turn_ratio: float = 0.0
-    wander_ratio: float = 0.0
-    wander_period_s: float = 2.0
-
-    def __post_init__(self) -> None:
-        require(
-            (0.0 <= self.per_turn_ratio <= 0.2, f"per_turn_ratio must be 0 to 0.2, got {self.per_turn_ratio}"),
-            (0.0 <= self.wander_ratio <= 0.2, f"wander_ratio must be 0 to 0.2, got {self.wander_ratio}"),
-            (0.1 <= self.wander_period_s <= 1000.0, f"wander_period_s must be 0.1 to 1000, got {self.wander_period_s}"),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PositionTrainSpec:
-    """One of the periodic tasks that send position packets; several run side by side, which makes the intervals irregular.
-
-    Attributes:
-        period_us: Mean interval.
-        jitter_us: Each packet is displaced by a uniform amount up to this, either way.
-    """
-
-    period_us: float
-    jitter_us: float = 0.0
-
-    def __post_init__(self) -> None:
-        require(
-            (1000.0 <= self.period_us <= 1e7, f"period_us must be 1000 to 10000000, got {self.period_us}"),
-            (0.0 <= self.jitter_us < self.period_us / 2, f"jitter_us must be 0 to less than half of period_us, got {self.jitter_us}"),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PositionSpec:
-    """The position packet stream.
-
-    Attributes:
-        trains: Periodic tasks that send position packets, 1 to 4.
-        minimum_gap_us: Packets of the other trains keep this distance from those of the first.
-        latency_us: From a packet's stamp to the wire, beyond ``data_latency_us``.
-    """
-
-    trains: tuple[PositionTrainSpec, ...]
-    minimum_gap_us: float
-    latency_us: float
-
-    def __post_init__(self) -> None:
-        require(
-            (1 <= len(self.trains) <= 4, f"trains must be 1 to 4, got {len(self.trains)}"),
-            (0.0 <= self.minimum_gap_us <= 5000.0, f"minimum_gap_us must be 0 to 5000, got {self.minimum_gap_us}"),
-            (0.0 <= self.latency_us <= 100_000.0, f"latency_us must be 0 to 100000, got {self.latency_us}"),
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,36 +90,26 @@ class DetectorSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class LidarSpec:
-    """A lidar model (and unit): geometry, timing, response and packet identity.
+    """What every lidar model (and unit) has: its firings, its response and its name on the network.
 
     Attributes:
         model: The model's name.
-        product: Factory byte that names the model in data packets.
         mac_prefix: First three bytes of the unit's MAC address.
-        channels: Lasers in firing order; 16 or 32.
-        firing_ns: Time between firings (or pairs of firings) inside a firing sequence.
+        firing_ns: Time between firings (or groups of firings) inside a firing sequence.
         lasers_per_firing: Lasers that fire at once.
         sequence_ns: Time between firing sequences.
-        range_unit_mm: One count of a packet's distance.
+        range_unit_mm: One count of a distance.
         range_min_m: Nothing nearer is reported.
         range_max_m: Nothing farther is reported.
         range_noise_m: Standard deviation of the range noise of strong echoes.
         drop_out_ratio: Share of returns lost at random.
-        rate_min_rpm: Slowest rotation.
-        rate_max_rpm: Fastest rotation.
-        rate_step_rpm: Rates must be a multiple of this.
         data_latency_us: From the end of a packet's last firing sequence to the wire.
-        encoder: How the head's angle is read, one entry for each measured rate.
-        ripple: How the rotation rate swings.
-        position: The position packet stream.
         beam: The laser beams.
         detector: The receiver.
     """
 
     model: str
-    product: int
     mac_prefix: str
-    channels: tuple[ChannelSpec, ...]
     firing_ns: int
     lasers_per_firing: int = 1
     sequence_ns: int
@@ -242,53 +118,41 @@ class LidarSpec:
     range_max_m: float
     range_noise_m: float
     drop_out_ratio: float = 0.0
-    rate_min_rpm: int
-    rate_max_rpm: int
-    rate_step_rpm: int
     data_latency_us: float
-    encoder: tuple[EncoderSpec, ...]
-    ripple: RippleSpec = field(default_factory=RippleSpec)
-    position: PositionSpec
     beam: BeamSpec = field(default_factory=BeamSpec)
     detector: DetectorSpec = field(default_factory=DetectorSpec)
 
     def __post_init__(self) -> None:
-        span_ns = self.firing_ns * len(self.channels) // max(self.lasers_per_firing, 1)
-        require(
-            (0 <= self.product <= 255, f"product must be 0 to 255, got {self.product}"),
-            (len(self.channels) in (16, 32), f"channels must be 16 or 32, got {len(self.channels)}"),
-            (self.lasers_per_firing in (1, 2), f"lasers_per_firing must be 1 or 2, got {self.lasers_per_firing}"),
-            (self.firing_ns > 0, f"firing_ns must be above 0, got {self.firing_ns}"),
-            (self.sequence_ns >= span_ns, f"sequence_ns must be at least the {span_ns} ns its firings take, got {self.sequence_ns}"),
-            (0.1 <= self.range_unit_mm <= 100.0, f"range_unit_mm must be 0.1 to 100, got {self.range_unit_mm}"),
-            (
-                0.0 <= self.range_min_m < self.range_max_m <= 65.535 * self.range_unit_mm,
-                f"range_min_m and range_max_m must be 0 <= min < max <= {65.535 * self.range_unit_mm:g} (16 bits), got {self.range_min_m} and {self.range_max_m}",
-            ),
-            (0.0 <= self.range_noise_m <= 1.0, f"range_noise_m must be 0 to 1, got {self.range_noise_m}"),
-            (0.0 <= self.drop_out_ratio <= 1.0, f"drop_out_ratio must be 0 to 1, got {self.drop_out_ratio}"),
-            (
-                0 < self.rate_min_rpm <= self.rate_max_rpm,
-                f"rate_min_rpm must be above 0 and at most rate_max_rpm, got {self.rate_min_rpm} and {self.rate_max_rpm}",
-            ),
-            (len(self.encoder) > 0, "encoder must have at least one entry"),
-            (self.rate_step_rpm > 0, f"rate_step_rpm must be above 0, got {self.rate_step_rpm}"),
-            (0.0 <= self.data_latency_us <= 100_000.0, f"data_latency_us must be 0 to 100000, got {self.data_latency_us}"),
-        )
+        require(*self.rules())
 
-    def encoder_at(self, rate_rpm: int) -> EncoderSpec:
-        """The encoder's entry for the measured rate nearest to ``rate_rpm`` (by ratio)."""
-        return min(self.encoder, key=lambda entry: max(entry.rate_rpm / rate_rpm, rate_rpm / entry.rate_rpm))
+    @property
+    def laser_count(self) -> int:
+        """Firings of a firing sequence."""
+        raise NotImplementedError
 
-    def check_rate(self, rate_rpm: int) -> None:
-        """Raise ``ValueError`` unless this model can rotate at ``rate_rpm``."""
-        possible = self.rate_min_rpm <= rate_rpm <= self.rate_max_rpm and rate_rpm % self.rate_step_rpm == 0
-        require(
-            (
-                possible,
-                f"rotation_rate_rpm must be {self.rate_min_rpm} to {self.rate_max_rpm} in steps of {self.rate_step_rpm} for a {self.model}, got {rate_rpm}",
-            )
+    @property
+    def _farthest_m(self) -> float:
+        """The longest range that the model's packets can say."""
+        raise NotImplementedError
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Every rule with its fault."""
+        span_ns = self.firing_ns * self.laser_count // max(self.lasers_per_firing, 1)
+        yield self.firing_ns > 0, f"firing_ns must be above 0, got {self.firing_ns}"
+        yield self.sequence_ns >= span_ns, f"sequence_ns must be at least the {span_ns} ns its firings take, got {self.sequence_ns}"
+        yield 0.1 <= self.range_unit_mm <= 100.0, f"range_unit_mm must be 0.1 to 100, got {self.range_unit_mm}"
+        yield (
+            0.0 <= self.range_min_m < self.range_max_m <= self._farthest_m,
+            f"range_min_m and range_max_m must be 0 <= min < max <= {self._farthest_m:g} ({self._limit}), got {self.range_min_m} and {self.range_max_m}",
         )
+        yield 0.0 <= self.range_noise_m <= 1.0, f"range_noise_m must be 0 to 1, got {self.range_noise_m}"
+        yield 0.0 <= self.drop_out_ratio <= 1.0, f"drop_out_ratio must be 0 to 1, got {self.drop_out_ratio}"
+        yield 0.0 <= self.data_latency_us <= 100_000.0, f"data_latency_us must be 0 to 100000, got {self.data_latency_us}"
+
+    @property
+    def _limit(self) -> str:
+        """What sets ``_farthest_m``."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,30 +176,4 @@ class ClockSetting:
             (0.0 <= self.offset_s < 1e9, f"offset_s must be 0 to 1000000000, got {self.offset_s}"),
             (abs(self.oscillator_ppm) <= 1000.0, f"oscillator_ppm must be -1000 to 1000, got {self.oscillator_ppm}"),
             (abs(self.stamp_ppm) <= 1000.0, f"stamp_ppm must be -1000 to 1000, got {self.stamp_ppm}"),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class GpsSetting:
-    """The receiver on the sensor's GPS input: it feeds the sentence in position packets.
-
-    Attributes:
-        latitude_deg: Of the world's point ``origin_m``, north positive.
-        longitude_deg: Of the same point, east positive.
-        origin_m: World east and north (m) that latitude and longitude belong to.
-        valid: Receiver status in the sentence.
-        sentence_delay_ms: From the pulse to the sentence being taken over (70.9 ms measured for 66 characters at 9600 baud).
-    """
-
-    latitude_deg: float
-    longitude_deg: float
-    origin_m: tuple[float, float] = (0.0, 0.0)
-    valid: bool = True
-    sentence_delay_ms: float = 70.9
-
-    def __post_init__(self) -> None:
-        require(
-            (-89.9 <= self.latitude_deg <= 89.9, f"latitude_deg must be -89.9 to 89.9, got {self.latitude_deg}"),
-            (-180.0 <= self.longitude_deg <= 180.0, f"longitude_deg must be -180 to 180, got {self.longitude_deg}"),
-            (0.0 <= self.sentence_delay_ms < 1000.0, f"sentence_delay_ms must be 0 to less than 1000, got {self.sentence_delay_ms}"),
         )

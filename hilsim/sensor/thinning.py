@@ -25,7 +25,7 @@ from hilsim._jit import constant, kernel
 from hilsim.draws import uniform, uniform_pair
 from hilsim.errors import require
 from hilsim.sensor.head import Head, head_turns
-from hilsim.sensor.specs import LidarSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 SPURIOUS_TAG = -1
 SPURIOUS_POINT_PURPOSE = 1000
@@ -344,7 +344,7 @@ class Thinning(NamedTuple):
     azimuth_offset_turns: npt.NDArray[np.float64]
 
 
-def channel_rings(spec: LidarSpec) -> npt.NDArray[np.int64]:
+def channel_rings(spec: VelodyneSpec) -> npt.NDArray[np.int64]:
     """Ring of each channel, ``int64[c]`` in firing order: its place by elevation, 0 the lowest.
 
     For evenly spaced channels (VLP-16) that is what ``ring_ids`` gives. Where they are not (VLP-32C), ``ring_ids`` puts several channels into one
@@ -354,7 +354,7 @@ def channel_rings(spec: LidarSpec) -> npt.NDArray[np.int64]:
     return np.argsort(order)
 
 
-def thinning(setting: ThinningSpec, spec: LidarSpec) -> Thinning:
+def thinning(setting: ThinningSpec, spec: VelodyneSpec) -> Thinning:
     """Kernel-side thinning of a model.
 
     Raises:

@@ -24,7 +24,7 @@ from hilsim.packets.velodyne_position import decode_position_packets
 from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.sensor.specs import GpsSetting, LidarSpec
+from hilsim.sensor.velodyne_specs import GpsSetting, VelodyneSpec
 from hilsim.vehicle.carrier import build_carrier
 
 DIGESTS = Path(__file__).with_name("vlp16_stream.json")
@@ -35,7 +35,7 @@ def digest(array):
 
 
 def stream_digests():
-    spec = parse_table(LidarSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
+    spec = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
     material = Material(name="wall", reflectivity=60)
     walls = [((10.5, 0, 2), (1, 14, 6)), ((-10.5, 0, 2), (1, 14, 6)), ((0, 6.5, 2), (22, 1, 6)), ((0, -6.5, 2), (22, 1, 6))]
     flow = Flow(name="lidar/data", source="192.168.1.201", source_port=2368, destination="192.168.1.77", destination_port=2368)

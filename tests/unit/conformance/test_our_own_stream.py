@@ -13,7 +13,8 @@ from hilsim.geometry.tracks import fixed_track
 from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.sensor.specs import ClockSetting, GpsSetting, LidarSpec
+from hilsim.sensor.specs import ClockSetting
+from hilsim.sensor.velodyne_specs import GpsSetting, VelodyneSpec
 from hilsim.vehicle.carrier import build_carrier
 
 UTC_EPOCH_NS = 1_767_229_199_000_000_000  # one second before the top of an hour
@@ -26,7 +27,7 @@ def flow(port):
 
 def emulate(**setting):
     """Four seconds of a VLP-16 in a room with gaps, as datagrams at their deadlines."""
-    spec = parse_table(LidarSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
+    spec = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
     materials = [Material(name=f"wall {number}", reflectivity=12 + 15 * number) for number in range(len(WALLS))]
     lidar = LidarEmulator(
         setting=LidarSetting(name="lidar", stream=0, spec=spec, gps=GpsSetting(latitude_deg=36.8, longitude_deg=-2.4), **setting),

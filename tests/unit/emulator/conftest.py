@@ -13,7 +13,7 @@ from hilsim.geometry.tracks import linear_track
 from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box, sphere
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.sensor.specs import GpsSetting, LidarSpec
+from hilsim.sensor.velodyne_specs import GpsSetting, VelodyneSpec
 from hilsim.vehicle.carrier import build_carrier
 from hilsim.vehicle.wobble import WobbleSpec, build_wobble
 
@@ -25,7 +25,7 @@ UTC_EPOCH_NS = 1_767_225_600_000_000_000
 
 @pytest.fixture(scope="session")
 def vlp16():
-    return parse_table(LidarSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
+    return parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from hilsim.geometry.tracks import fixed_track
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.sensor.specs import EncoderSpec, RippleSpec
+from hilsim.sensor.velodyne_specs import EncoderSpec, RippleSpec
 from hilsim.vehicle.carrier import build_carrier
 
 CODE_M = 0.002

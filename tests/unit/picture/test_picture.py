@@ -12,12 +12,12 @@ from hilsim.errors import CaptureError
 from hilsim.packets.velodyne_data import decode_data_packets
 from hilsim.picture.draw import draw_scan
 from hilsim.picture.scan import first_scan
-from hilsim.sensor.specs import LidarSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 
 @pytest.fixture
 def spec():
-    return parse_table(LidarSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
+    return parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
 
 
 def packets_of(path):

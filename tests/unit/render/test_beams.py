@@ -12,7 +12,8 @@ from hilsim.render.cpu import cast_rays
 from hilsim.render.reference import ReferenceRenderer
 from hilsim.scene.world import build_world
 from hilsim.sensor.beam import SUB_RAY_COUNTS, Beam, beam
-from hilsim.sensor.specs import BeamSpec, LidarSpec
+from hilsim.sensor.specs import BeamSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 MAX_RANGE_M = 120.0
 SAME_M = 1e-6
@@ -61,7 +62,7 @@ def assert_same(world, pattern, rays, max_range_m=MAX_RANGE_M):
 
 @pytest.fixture(scope="module")
 def vlp16_beam():
-    spec = parse_table(LidarSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16").beam
+    spec = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16").beam
     return lambda sub_rays: beam(spec, sub_rays)
 
 

@@ -25,7 +25,7 @@ from hilsim.sensor.echoes import (
     is_detected,
 )
 from hilsim.sensor.response import noise_sd_m, reflectivity_byte, response
-from hilsim.sensor.specs import LidarSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 THRESHOLD = 5.0e-5
 MERGE_M = 1.15
@@ -77,7 +77,7 @@ def test_1_a_wall_at_45_degrees():
     energy = energy_of(1.0, 0.8, 20.0, cosine=np.sqrt(0.5))
     assert energy == pytest.approx(1.414214e-3, rel=1e-6)
     expect(Firing((20.0, energy)), strongest=(20.0, 57), last=(20.0, 57), dual=[(20.0, 57), (20.0, 57)])
-    vlp16 = parse_table(LidarSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
+    vlp16 = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
     assert 1000 * noise_sd_m(response(vlp16, seed=1, stream=0), energy, 20.0) == pytest.approx(6.36, abs=0.005)
 
 

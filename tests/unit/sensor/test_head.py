@@ -8,12 +8,12 @@ from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.packets.velodyne_data import decode_data_packets
 from hilsim.sensor.head import head, head_reading_cdeg, head_turns
-from hilsim.sensor.specs import EncoderSpec, LidarSpec, RippleSpec
+from hilsim.sensor.velodyne_specs import EncoderSpec, RippleSpec, VelodyneSpec
 
 SEQUENCE_NS = 55_296
 STILL = RippleSpec()
 PERFECT = EncoderSpec(rate_rpm=600, tick_cdeg=0.0, noise_cdeg=0.0)
-PROFILE = parse_table(LidarSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
+PROFILE = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
 VLP16, REAL = PROFILE.encoder_at(600), PROFILE.ripple
 
 

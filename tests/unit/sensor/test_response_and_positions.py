@@ -7,12 +7,12 @@ from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.sensor.position_stream import next_position, position_stream, position_time_ns, seek_positions
 from hilsim.sensor.response import distance_code, is_dropped, noise_sd_m, response
-from hilsim.sensor.specs import LidarSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 
 def vlp16(**override):
     path = profiles_directory() / "sensors" / "vlp16.toml"
-    return parse_table(LidarSpec, read_toml(path) | override, "vlp16")
+    return parse_table(VelodyneSpec, read_toml(path) | override, "vlp16")
 
 
 def quiet(**override):
@@ -59,7 +59,7 @@ def test_weak_echoes_are_noisier_as_measured_on_real_units(percent, sd_mm):
 
 def test_a_spec_names_every_broken_rule_at_once():
     with pytest.raises(ValueError, match=r"range_min_m and range_max_m must be .*; range_noise_m must be 0 to 1, got -1"):
-        LidarSpec(**{**vars(vlp16()), "range_max_m": 200.0, "range_noise_m": -1.0})
+        VelodyneSpec(**{**vars(vlp16()), "range_max_m": 200.0, "range_noise_m": -1.0})
 
 
 def test_position_intervals_are_irregular_like_a_real_units():

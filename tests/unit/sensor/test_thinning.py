@@ -15,7 +15,6 @@ from hilsim.config.profiles import profiles_directory
 from hilsim.draws import Purpose
 from hilsim.packets.velodyne_data import Product, ReturnMode, decode_data_packets, encode_data_packet
 from hilsim.sensor.head import head, head_turns
-from hilsim.sensor.specs import ChannelSpec, EncoderSpec, LidarSpec, RippleSpec
 from hilsim.sensor.thinning import (
     SPURIOUS_POINT_PURPOSE,
     SpuriousSpec,
@@ -32,9 +31,10 @@ from hilsim.sensor.thinning import (
     thinning,
     withhold_firings,
 )
+from hilsim.sensor.velodyne_specs import ChannelSpec, EncoderSpec, RippleSpec, VelodyneSpec
 
 VLP16 = {"lower_fov_deg": -15.0, "upper_fov_deg": 15.0}
-PUCK = parse_table(LidarSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
+PUCK = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
 WILD = RippleSpec(per_turn_ratio=0.2, wander_ratio=0.2, wander_period_s=0.15)
 HOW_TO = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "thin-a-sensor.md"
 BASELINE = np.arange(1, 17, dtype=np.uint8)
@@ -405,7 +405,7 @@ def test_nonsense_is_refused_with_the_rule(call, fault):
 
 
 def sensor(**override):
-    return LidarSpec(**vars(PUCK) | override)
+    return VelodyneSpec(**vars(PUCK) | override)
 
 
 def uneven(offsets_deg=(1.4, -4.2, 4.2, -1.4)):
