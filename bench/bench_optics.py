@@ -18,8 +18,10 @@ from bench_timing import describe_machine
 from hilsim._jit import kernel
 from hilsim.config.rig import load_rig
 from hilsim.daemon.build import build_lidar, build_scenery
+from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import trace
-from hilsim.emulator.stages import allocate_shots, fire, respond
+from hilsim.emulator.response import respond
+from hilsim.emulator.shots import allocate_shots
 
 DEMO = Path(__file__).resolve().parent.parent / "profiles" / "rigs" / "demo.toml"
 STAGES = ("fire", "trace", "respond")

@@ -17,7 +17,9 @@ from hilsim.emulator.fused import render_data_packet, render_position_packet
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import position_deadline_ns
-from hilsim.emulator.stages import Shots, allocate_shots, data_deadline_ns, first_packet_due, respond
+from hilsim.emulator.response import respond
+from hilsim.emulator.schedule import data_deadline_ns, first_packet_due
+from hilsim.emulator.shots import Shots, allocate_shots
 from hilsim.packets.ethernet import HEADER_SIZE, Framing
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.scene.world import World

@@ -23,9 +23,12 @@ def main() -> None:
     """Fire and cast a packet's rays into nothing, and encode a position packet; the daemon itself compiles the rest meanwhile."""
     import numpy as np  # noqa: PLC0415 - only the child needs these
 
+    from hilsim.emulator.encoding import encode  # noqa: PLC0415
+    from hilsim.emulator.firing import fire  # noqa: PLC0415
     from hilsim.emulator.fused import render_position_packet  # noqa: PLC0415
+    from hilsim.emulator.hits import collect  # noqa: PLC0415
     from hilsim.emulator.plan import LidarSetting, lidar_plan  # noqa: PLC0415
-    from hilsim.emulator.stages import allocate_shots, collect, encode, fire  # noqa: PLC0415
+    from hilsim.emulator.shots import allocate_shots  # noqa: PLC0415
     from hilsim.geometry.poses import Pose  # noqa: PLC0415
     from hilsim.geometry.tracks import fixed_track  # noqa: PLC0415
     from hilsim.packets.ethernet import PAYLOAD_ONLY  # noqa: PLC0415

@@ -17,7 +17,7 @@ from hilsim.daemon.recorder import Recorder, tape_slots
 from hilsim.daemon.replays import Replays
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.stages import data_deadline_ns
+from hilsim.emulator.schedule import data_deadline_ns
 from hilsim.errors import ConfigError, HilsimError
 from hilsim.packets.ethernet import HEADER_SIZE, PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, LinkStyle
 from hilsim.packets.velodyne_data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK

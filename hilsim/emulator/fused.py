@@ -7,9 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, inlined_kernel, kernel
+from hilsim.emulator.encoding import encode
+from hilsim.emulator.firing import fire
+from hilsim.emulator.hits import collect
 from hilsim.emulator.plan import Gps, LidarPlan
 from hilsim.emulator.position import encode_position
-from hilsim.emulator.stages import LAYERS, Shots, collect, encode, fire, respond
+from hilsim.emulator.response import respond
+from hilsim.emulator.shots import LAYERS, Shots
 from hilsim.packets.ethernet import Framing, write_headers
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE

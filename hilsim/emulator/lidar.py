@@ -7,10 +7,15 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.emulator.batch import DatagramBatch, Flow
+from hilsim.emulator.encoding import encode
+from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram, render_data_packets, render_position_packet
+from hilsim.emulator.hits import collect
 from hilsim.emulator.plan import LidarPlan, LidarSetting, lidar_plan
 from hilsim.emulator.position import position_deadline_ns
-from hilsim.emulator.stages import LAYERS, Returns, Shots, allocate_shots, collect, data_deadline_ns, encode, fire, first_packet_due, respond
+from hilsim.emulator.response import respond
+from hilsim.emulator.schedule import data_deadline_ns, first_packet_due
+from hilsim.emulator.shots import LAYERS, Returns, Shots, allocate_shots
 from hilsim.packets.ethernet import PAYLOAD_ONLY, Framing
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE

@@ -16,7 +16,8 @@ from hilsim.emulator.batch import DatagramBatch
 from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
-from hilsim.emulator.stages import Shots, allocate_shots, data_deadline_ns
+from hilsim.emulator.schedule import data_deadline_ns
+from hilsim.emulator.shots import Shots, allocate_shots
 from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.packets.ethernet import Framing
 from hilsim.packets.velodyne_data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK

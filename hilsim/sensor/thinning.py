@@ -378,7 +378,7 @@ def thinning(setting: ThinningSpec, spec: VelodyneSpec) -> Thinning:
 
 @kernel
 def _past_zero_turns(thinning: Thinning, head: Head, channel: int, sequence: int) -> float:
-    """How far past azimuth 0 a channel's beam is when it fires, in turns, -0.5..0.5; between firing sequences as ``emulator.stages.fire`` has it."""
+    """How far past azimuth 0 a channel's beam is when it fires, in turns, -0.5..0.5; between firing sequences as ``emulator.firing.fire`` has it."""
     device_ns = sequence * thinning.sequence_ns
     start_turns = head_turns(head, device_ns)
     travelled = head_turns(head, device_ns + thinning.sequence_ns) - start_turns

@@ -6,10 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim.emulator.batch import Flow
+from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import trace
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarSetting
-from hilsim.emulator.stages import allocate_shots, fire, respond
+from hilsim.emulator.response import respond
+from hilsim.emulator.shots import allocate_shots
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
 from hilsim.scene.materials import Material

@@ -6,7 +6,9 @@ import itertools
 import numpy as np
 import pytest
 
-from hilsim.emulator.stages import allocate_shots, data_deadline_ns, fire
+from hilsim.emulator.firing import fire
+from hilsim.emulator.schedule import data_deadline_ns
+from hilsim.emulator.shots import allocate_shots
 from hilsim.packets.velodyne_data import decode_data_packets
 from hilsim.packets.velodyne_position import decode_position_packets
 from hilsim.render.reference import ReferenceRenderer

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import config
 
-from hilsim.emulator.stages import GAP_SHIFT
+from hilsim.emulator.hits import GAP_SHIFT
 from hilsim.emulator.truth import Cause, packets_with_truth
 from hilsim.geometry.poses import Pose
 from hilsim.packets.velodyne_data import decode_data_packets

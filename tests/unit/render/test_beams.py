@@ -21,7 +21,7 @@ SECOND = 1_000_000_000
 
 
 def bundles(rng, pattern, count, around_m=(0.0, 0.0, 0.0)):
-    """``count`` beams from near ``around_m``: origins, directions and times of their rays, as ``emulator.stages.fire`` lays them out."""
+    """``count`` beams from near ``around_m``: origins, directions and times of their rays, as ``emulator.firing.fire`` lays them out."""
     heading = rng.normal(size=(count, 3)) * [1.0, 1.0, 0.3]
     ahead = heading / np.linalg.norm(heading, axis=1, keepdims=True)
     across = np.cross(ahead, [0.0, 0.0, 1.0])

@@ -1,0 +1,126 @@
+"""Working arrays of a lidar's pipeline: rays, what they met, what is reported. Arrays are ``[channel, sequence, sub-ray]``, the order ray casting likes best."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.emulator.plan import LidarPlan
+from hilsim.sensor.echoes import (
+    ECHO_COLUMNS,
+    Hits,
+    allocate_hits,
+)
+
+LAYERS = 4
+"""Surfaces that a ray can pass one behind the other: foliage, fences, glass."""
+
+_EXTRA_HITS = 12
+"""Room for what is no surface: drops, fog, false alarms."""
+
+
+class Rays(NamedTuple):
+    """Rays of ``f = channels * sequences`` firings of ``k`` sub-rays, ``n = f * k``, channel-major, a firing's sub-rays side by side.
+
+    Attributes:
+        origin_m: ``float64[n, 3]`` in the world.
+        direction: ``float32[n, 3]`` in the world, unit.
+        time_ns: ``int64[n]``, rig time of each firing.
+        owner: ``int32[n]``, ``firing * k + sub-ray``.
+        share: ``float64[n]``, of the firing's light that the ray still carries.
+        travelled_m: ``float64[n]``, from the sensor to the origin.
+        range_m: ``float32[n]``, from the origin; ``inf`` for a miss.
+        instance: ``int32[n]``, -1 for a miss.
+        triangle: ``int32[n]``, -1 for a miss.
+    """
+
+    origin_m: npt.NDArray[np.float64]
+    direction: npt.NDArray[np.float32]
+    time_ns: npt.NDArray[np.int64]
+    owner: npt.NDArray[np.int32]
+    share: npt.NDArray[np.float64]
+    travelled_m: npt.NDArray[np.float64]
+    range_m: npt.NDArray[np.float32]
+    instance: npt.NDArray[np.int32]
+    triangle: npt.NDArray[np.int32]
+
+
+class Returns(NamedTuple):
+    """What the sensor reports for some firing sequences.
+
+    Attributes:
+        distance: ``uint16[r, s, c]``, raw; 0 for no return.
+        reflectivity: ``uint8[r, s, c]``.
+        azimuth_cdeg: ``int64[s]``, the encoder's readings.
+        echo: ``int8[r, s, c]``, which of the firing's echoes is reported; -1 for none.
+        range_m: ``float64[r, s, c]``, of that echo, without noise; ``inf`` for none.
+    """
+
+    distance: npt.NDArray[np.uint16]
+    reflectivity: npt.NDArray[np.uint8]
+    azimuth_cdeg: npt.NDArray[np.int64]
+    echo: npt.NDArray[np.int8]
+    range_m: npt.NDArray[np.float64]
+
+
+class Shots(NamedTuple):
+    """Working arrays for the firings of some sequences, from rays to returns.
+
+    Attributes:
+        rays: As they leave.
+        ahead: Rays beyond a surface that lets light pass.
+        behind: The same for the surface after the next.
+        hits: What they met.
+        echoes: ``float64[m, 4]``, of one firing.
+        kept: ``int64[m]``, echoes of one firing that are detected.
+        reported: ``bool[c, s]``, firings that a thinned sensor reports.
+        returns: What is reported.
+    """
+
+    rays: Rays
+    ahead: Rays
+    behind: Rays
+    hits: Hits
+    echoes: npt.NDArray[np.float64]
+    kept: npt.NDArray[np.int64]
+    reported: npt.NDArray[np.bool_]
+    returns: Returns
+
+
+def allocate_rays(count: int) -> Rays:
+    """Arrays for ``count`` rays."""
+    return Rays(
+        origin_m=np.zeros((count, 3)),
+        direction=np.zeros((count, 3), np.float32),
+        time_ns=np.zeros(count, np.int64),
+        owner=np.zeros(count, np.int32),
+        share=np.zeros(count),
+        travelled_m=np.zeros(count),
+        range_m=np.zeros(count, np.float32),
+        instance=np.zeros(count, np.int32),
+        triangle=np.zeros(count, np.int32),
+    )
+
+
+def allocate_shots(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> Shots:
+    """Arrays for ``sequences`` firing sequences; in a world in which everything ``is_opaque`` no ray goes on behind a surface."""
+    firings = plan.firing_offset_ns.size * sequences
+    rays = firings * plan.beam.share.size
+    most = plan.beam.share.size * (1 if is_opaque else LAYERS) + _EXTRA_HITS
+    shape = (plan.returns, sequences, plan.firing_offset_ns.size)
+    return Shots(
+        rays=allocate_rays(rays),
+        ahead=allocate_rays(1 if is_opaque else rays),
+        behind=allocate_rays(1 if is_opaque else rays),
+        hits=allocate_hits(firings, most),
+        echoes=np.zeros((most, ECHO_COLUMNS)),
+        kept=np.zeros(most, np.int64),
+        reported=np.ones((plan.firing_offset_ns.size, sequences), np.bool_),
+        returns=Returns(
+            distance=np.zeros(shape, np.uint16),
+            reflectivity=np.zeros(shape, np.uint8),
+            azimuth_cdeg=np.zeros(sequences, np.int64),
+            echo=np.full(shape, -1, np.int8),
+            range_m=np.full(shape, np.inf),
+        ),
+    )
