@@ -1,6 +1,8 @@
 """``hilsim picture``: one scan as an image."""
 
 import asyncio
+import math
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -8,19 +10,20 @@ import click
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.live import Listener
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.addresses import Address, HostPort
 from hilsim.cli.rigs import loaded, rig_path
 from hilsim.config.parse import parse_table, read_toml
-from hilsim.config.profiles import find_profile, profiles_directory
+from hilsim.config.profiles import find_profile, parse_profile, profiles_directory
 from hilsim.errors import CaptureError
+from hilsim.packets.cepton_stdv import STDV_SIGNATURE
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE, decode_data_packets
 from hilsim.picture.draw import draw_scan
+from hilsim.picture.image import ImageScan, draw_image_scan, first_image_scan
 from hilsim.picture.scan import Scan, first_scan, packets_for_one_turn
 from hilsim.sensor.velodyne_specs import VelodyneSpec
-
-Payloads = npt.NDArray[np.uint8]
 
 
 @click.command()
@@ -43,7 +46,7 @@ def picture(
     extent_m: float | None,
     timeout_s: float,
 ) -> None:
-    """Draw one scan of SOURCE (a rig or a capture) or of a live stream: range image, reflectivity, and the view from above."""
+    """Draw one scan of SOURCE (a rig or a capture) or of a live stream: what it sees by range and by reflectivity, and the view from above."""
     if (source is None) == (listen is None):
         raise click.UsageError("give either SOURCE (a rig or a capture) or --listen HOST:PORT")
     if listen is not None:
@@ -55,8 +58,12 @@ def picture(
     else:
         title = f"{source}, {at_s:g} s"
         scan = _scan(_captured(Path(source or ""), sensor, at_s), model, title)
-    draw_scan(scan, output, title=title, extent_m=extent_m)
-    click.echo(f"{output}: {scan.model}, {scan.range_m.size:,} firings, {scan.returns:,} returns")
+    if isinstance(scan, ImageScan):
+        draw_image_scan(scan, output, title=title, extent_m=extent_m)
+        click.echo(f"{output}: {scan.count:,} points, {len(scan.points_m):,} returns")
+    else:
+        draw_scan(scan, output, title=title, extent_m=extent_m)
+        click.echo(f"{output}: {scan.model}, {scan.range_m.size:,} firings, {scan.returns:,} returns")
 
 
 def model_of(product: int) -> VelodyneSpec:
@@ -65,7 +72,8 @@ def model_of(product: int) -> VelodyneSpec:
     Raises:
         CaptureError: there is none; the text lists what there is.
     """
-    specs = {path.stem: parse_table(VelodyneSpec, read_toml(path), str(path)) for path in sorted((profiles_directory() / "sensors").glob("*.toml"))}
+    found = {path.stem: parse_profile(read_toml(path), str(path)) for path in sorted((profiles_directory() / "sensors").glob("*.toml"))}
+    specs = {name: spec for name, spec in found.items() if isinstance(spec, VelodyneSpec)}
     for spec in specs.values():
         if spec.product == product:
             return spec
@@ -73,10 +81,12 @@ def model_of(product: int) -> VelodyneSpec:
     raise CaptureError(f"no profile for product byte 0x{product:02x} (there are: {known}); name one with --model")
 
 
-def _scan(payloads: Payloads, model: str, where: str) -> Scan:
-    if payloads.shape[0] == 0:
-        raise CaptureError(f"{where}: no Velodyne data packets (1206 bytes of UDP payload) found")
-    packets = decode_data_packets(payloads)
+def _scan(payloads: list[bytes], model: str, where: str) -> Scan | ImageScan:
+    if not payloads:
+        raise CaptureError(f"{where}: no Velodyne data packets (1206 bytes of UDP payload) and no Cepton STDV packets found")
+    if payloads[0].startswith(STDV_SIGNATURE):
+        return first_image_scan(payloads)
+    packets = decode_data_packets(_stacked(payloads))
     if model:
         path = find_profile("sensors", model, Path.cwd())
         spec = parse_table(VelodyneSpec, read_toml(path), str(path))
@@ -85,58 +95,67 @@ def _scan(payloads: Payloads, model: str, where: str) -> Scan:
     return first_scan(packets, spec)
 
 
-def _stacked(payloads: list[bytes]) -> Payloads:
+def _stacked(payloads: list[bytes]) -> npt.NDArray[np.uint8]:
     return np.frombuffer(b"".join(payloads), np.uint8).reshape(-1, DATA_PACKET_SIZE)
+
+
+@dataclass
+class _Gathered:
+    """Data packets of the sensor that was chosen, or of the first; of one kind, that of its first."""
+
+    sensor: str
+    payloads: list[bytes] = field(default_factory=list)
+
+    def take(self, datagram: CapturedDatagram) -> None:
+        """Keep a datagram that belongs here."""
+        is_points = datagram.payload.startswith(STDV_SIGNATURE)
+        if not is_points and len(datagram.payload) != DATA_PACKET_SIZE:
+            return
+        self.sensor = self.sensor or datagram.source
+        if datagram.source == self.sensor and (not self.payloads or is_points == self.payloads[0].startswith(STDV_SIGNATURE)):
+            self.payloads.append(datagram.payload)
 
 
 _ENOUGH_PACKETS = 1200
 """Two turns of the slowest and fastest sensor: a VLP-32C at 300 rpm sends 302 packets a turn, in dual mode twice that."""
 
 
-def _captured(path: Path, sensor: str, at_s: float) -> Payloads:
-    payloads: list[bytes] = []
-    chosen = sensor
+def _captured(path: Path, sensor: str, at_s: float) -> list[bytes]:
+    gathered = _Gathered(sensor)
     start_ns: int | None = None
     for datagram in CaptureFile(path):
         if start_ns is None:
             start_ns = datagram.host_stamp_ns
-        if len(datagram.payload) != DATA_PACKET_SIZE or datagram.host_stamp_ns - start_ns < at_s * 1e9:
-            continue
-        chosen = chosen or datagram.source
-        if datagram.source == chosen:
-            payloads.append(datagram.payload)
-        if len(payloads) >= _ENOUGH_PACKETS:
+        if datagram.host_stamp_ns - start_ns >= at_s * 1e9:
+            gathered.take(datagram)
+        if len(gathered.payloads) >= _ENOUGH_PACKETS:
             break
-    return _stacked(payloads)
+    return gathered.payloads
 
 
-async def _live(address: Address, sensor: str, timeout_s: float) -> Payloads:
-    payloads: list[bytes] = []
-    chosen = sensor
+async def _live(address: Address, sensor: str, timeout_s: float) -> list[bytes]:
+    gathered = _Gathered(sensor)
 
     async def collect() -> None:
-        nonlocal chosen
         async with Listener(host=address[0], ports=(address[1],)) as listener:
             async for datagram in listener:
-                if len(datagram.payload) == DATA_PACKET_SIZE:
-                    chosen = chosen or datagram.source
-                    if datagram.source == chosen:
-                        payloads.append(datagram.payload)
-                if len(payloads) >= _ENOUGH_PACKETS // 3:
+                gathered.take(datagram)
+                if len(gathered.payloads) >= _ENOUGH_PACKETS // 3:
                     return
 
     try:
         async with asyncio.timeout(timeout_s):
             await collect()
     except TimeoutError:
-        if not payloads:
+        if not gathered.payloads:
             raise CaptureError(
-                f"{address[0]}:{address[1]}: no Velodyne data packets in {timeout_s:g} s; is a sensor sending here (hilsim doctor names the usual causes)?"
+                f"{address[0]}:{address[1]}: no Velodyne data packets and no Cepton STDV packets in {timeout_s:g} s;"
+                " is a sensor sending here (hilsim doctor names the usual causes)?"
             ) from None
-    return _stacked(payloads)
+    return gathered.payloads
 
 
-def _from_rig(source: str, sensor: str, at_s: float) -> Scan:
+def _from_rig(source: str, sensor: str, at_s: float) -> Scan | ImageScan:
     from hilsim.daemon.build import build_lidar, build_scenery  # noqa: PLC0415 - compiles kernels
 
     rig = loaded(rig_path(source))
@@ -146,5 +165,8 @@ def _from_rig(source: str, sensor: str, at_s: float) -> Scan:
     if sensor and sensor not in names:
         raise CaptureError(f'{source}: sensor must be one of {", ".join(names)}, got "{sensor}"')
     lidar = build_lidar(rig, names.index(sensor) if sensor else 0, build_scenery(rig), utc_epoch_ns=0, frames=False)
-    batch = lidar.data_packets(lidar.first_data_packet(round(at_s * 1e9)), packets_for_one_turn(lidar.setting.spec))
-    return first_scan(decode_data_packets(batch.payload), lidar.setting.spec)
+    spec, first = lidar.setting.spec, lidar.first_data_packet(round(at_s * 1e9))
+    if isinstance(spec, VelodyneSpec):
+        return first_scan(decode_data_packets(lidar.data_packets(first, packets_for_one_turn(spec)).payload), spec)
+    packets = lidar.data_packets(first, math.ceil(2.0 * spec.scan_s * lidar.setting.packet_rate_hz) + 2)
+    return first_image_scan([row.tobytes() for row in packets.payload])

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.telemetry.metrics import LATENESS
 from hilsim.telemetry.readings import FlowReading, HistogramReading, Reading, ReplayReading
 from hilsim.transmit.specs import FrameSocketSpec, SocketSpec
 
 if TYPE_CHECKING:
+    from hilsim.daemon.build import SensorFlows
     from hilsim.daemon.station import Station
+    from hilsim.emulator.plan import LidarSetting
 
 _MOST_BARS = 2
 _BAR_WIDTH = 12
@@ -36,15 +39,12 @@ class Screen:
 
     def started(self, station: "Station", metrics: str) -> None:
         """Where everything is."""
+        from hilsim.daemon.build import sensor_flows  # noqa: PLC0415 - loads kernels, and they are loaded by now
+
         self._over("")
         rig = station.rig
         for sensor, lidar in zip(rig.spec.sensor, rig.lidars, strict=True):
-            network = sensor.network
-            _titled(
-                sensor.name,
-                f"{lidar.spec.model} at {lidar.rotation_rate_rpm} rpm, from {network.source}"
-                f" to {network.destination}:{network.data_port} (data) and :{network.position_port} (position)",
-            )
+            _titled(sensor.name, _summary(lidar, sensor_flows(sensor, lidar)))
         for name, recorded, flow in station.replays.routes:
             _titled(name, f"{flow.name.rpartition('/')[2]:9} {recorded.source}:{recorded.source_port} {_arrow(flow.socket)}")
         for name, note in station.replays.notes:
@@ -52,8 +52,10 @@ class Screen:
         if metrics:
             click.echo(f"metrics  {metrics}", err=True)
         if rig.spec.sensor:
-            first = rig.spec.sensor[0].network
-            click.echo(f"see it   {command()} picture --listen {first.destination}:{first.data_port} -o scan.png   (Ctrl-C here stops)", err=True)
+            first = sensor_flows(rig.spec.sensor[0], rig.lidars[0]).data.flow
+            click.echo(
+                f"see it   {command()} picture --listen {first.destination}:{first.destination_port} -o scan.png   (Ctrl-C here stops)", err=True
+            )
         if self._hint:
             click.echo(self._hint, err=True)
         click.echo(err=True)
@@ -142,3 +144,12 @@ def _quantile(reading: HistogramReading, bounds_s: tuple[float, ...], share: flo
         if count >= share * total:
             return f"< {bound_s * 1e6:.0f} us"
     return f"> {bounds_s[-1] * 1e6:.0f} us"
+
+
+def _summary(lidar: "LidarSetting", flows: "SensorFlows") -> str:
+    """What a sensor is, and where its packets go."""
+    to = f"from {flows.data.flow.source} to {flows.data.flow.destination}:{flows.data.flow.destination_port}"
+    if isinstance(lidar.spec, VelodyneSpec):
+        return f"{lidar.spec.model} at {lidar.rotation_rate_rpm} rpm, {to} (data) and :{flows.info.flow.destination_port} (position)"
+    with_info = " and information" if lidar.cepton and lidar.cepton.info_packets else ""
+    return f"{lidar.spec.model}, {1.0 / lidar.spec.scan_s:.3g} scans/s, {to} (points{with_info})"

@@ -1,8 +1,12 @@
 """Where shipped profiles are: in the wheel beside the package, in a checkout at its top."""
 
 from pathlib import Path
+from typing import Any
 
+from hilsim.config.parse import parse_table
 from hilsim.errors import ConfigError
+from hilsim.sensor.cepton_specs import CeptonSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -17,6 +21,25 @@ def profiles_directory() -> Path:
         if place.is_dir():
             return place
     raise ConfigError(f"{_PACKAGE}: the installation has no profiles; install hilsim-lidar again")
+
+
+def parse_profile(table: dict[str, Any], where: str) -> VelodyneSpec | CeptonSpec:
+    """A sensor profile's table as a specification, by its ``family``.
+
+    Args:
+        table: What ``read_toml`` gave.
+        where: What messages begin with, usually the file.
+
+    Raises:
+        ConfigError: naming every fault, one a line.
+    """
+    family = table.get("family", "velodyne")
+    match family:
+        case "velodyne":
+            return parse_table(VelodyneSpec, table, where)
+        case "cepton":
+            return parse_table(CeptonSpec, table, where)
+    raise ConfigError(f'{where}: family must be "velodyne" or "cepton", got {family!r}')
 
 
 def find_profile(kind: str, name: str, rig_directory: Path) -> Path:

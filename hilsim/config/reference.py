@@ -8,6 +8,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hilsim.config.rig import RigSpec
+from hilsim.sensor.cepton_specs import CeptonSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*)$")
@@ -33,6 +34,8 @@ def configuration_reference() -> str:
         "",
     ]
     _describe(VelodyneSpec, "", lines, seen)
+    lines += ["# Profiles of Cepton-style sensors", "", 'With `family = "cepton"`.', ""]
+    _describe(CeptonSpec, "", lines, seen)
     return "\n".join(lines).rstrip() + "\n"
 
 

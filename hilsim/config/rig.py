@@ -7,14 +7,16 @@ from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 from typing import Any, Literal
 
-from hilsim.config.parse import collect_faults, parse_table, read_toml
-from hilsim.config.profiles import find_profile
+from hilsim.config.parse import collect_faults, read_toml
+from hilsim.config.profiles import find_profile, parse_profile
 from hilsim.emulator.plan import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.geometry.frames import Vector
 from hilsim.packets.ethernet import parse_mac
+from hilsim.packets.velodyne_data import DATA_PORT
 from hilsim.replay.specs import ReplaySpec
 from hilsim.scene.specs import SceneSpec
+from hilsim.sensor.cepton_specs import CeptonSetting
 from hilsim.sensor.false_alarms import FalseAlarmSpec
 from hilsim.sensor.specs import ClockSetting, ReturnModeName
 from hilsim.sensor.thinning import ThinningSpec
@@ -26,6 +28,7 @@ from hilsim.transmit.specs import TransmitSpec
 from hilsim.vehicle.wobble import WobbleSpec
 
 ZERO: Vector = (0.0, 0.0, 0.0)
+DEFAULT_RATE_RPM = 600
 
 
 def _is_address(text: str) -> bool:
@@ -54,9 +57,9 @@ class NetworkSpec:
         source: The sensor's IPv4 address. ``udp`` needs it on this host (any 127.x.y.z is).
         destination: Where packets go: unicast, multicast, or a broadcast address.
         broadcast: Must be true for a broadcast destination: everyone on the network gets it.
-        data_port: Destination port of data packets.
+        data_port: Destination port of data packets; by default the model's: 2368, or 8808 for a Cepton-style sensor (its information packets go there too).
         position_port: Destination port of position packets.
-        source_ports: ``sensor``: packets leave from ports 2368 and 8308 as the real sensor's do; ``any``: from free ports, so that a receiver on this
+        source_ports: ``sensor``: packets leave from the real sensor's ports (2368 and 8308; 8808); ``any``: from free ports, so that a receiver on this
             very host can bind 0.0.0.0:2368 (``udp`` only).
         interface: Name of the network interface; needed for ``ethernet``, optional for ``udp``.
         source_mac: The sensor's MAC address in frames; by default the model's prefix and the sensor's number.
@@ -67,7 +70,7 @@ class NetworkSpec:
     source: str = "127.0.1.201"
     destination: str = "127.0.0.1"
     broadcast: bool = False
-    data_port: int = 2368
+    data_port: int | None = None
     position_port: int = 8308
     source_ports: Literal["sensor", "any"] = "sensor"
     interface: str = ""
@@ -78,9 +81,12 @@ class NetworkSpec:
         require(
             (_is_address(self.source), f'source must be an IPv4 address, got "{self.source}"'),
             (_is_address(self.destination), f'destination must be an IPv4 address, got "{self.destination}"'),
-            (1 <= self.data_port <= 65_535, f"data_port must be 1 to 65535, got {self.data_port}"),
+            (self.data_port is None or 1 <= self.data_port <= 65_535, f"data_port must be 1 to 65535, got {self.data_port}"),
             (1 <= self.position_port <= 65_535, f"position_port must be 1 to 65535, got {self.position_port}"),
-            (self.data_port != self.position_port, f"data_port and position_port must differ, got {self.data_port} for both"),
+            (
+                (self.data_port or DATA_PORT) != self.position_port,
+                f"data_port and position_port must differ, got {self.position_port} for both",
+            ),
             (
                 self.broadcast or self.destination != "255.255.255.255",
                 "broadcast must be true for destination 255.255.255.255: every host on the network gets these packets",
@@ -104,12 +110,12 @@ class SensorSpec:
 
     Attributes:
         name: Unique within the rig; a label of metrics.
-        profile: A shipped model (``vlp16``) or the path of a profile, relative to the rig.
+        profile: A shipped model (``vlp16``, ``hr80w-like`` …) or the path of a profile, relative to the rig.
         override: Values that replace the profile's, e.g. ``{ range_noise_m = 0.0 }``.
         mount_position_m: In the carrier's body frame (x forward, y left, z up).
         mount_rotation_deg: Roll, pitch, yaw in the body frame.
-        rotation_rate_rpm: Mean rotation rate.
-        phase_deg: Azimuth of the head at the sensor's first firing.
+        rotation_rate_rpm: Mean rotation rate, 600 by default; not for a sensor without a turning head.
+        phase_deg: Azimuth of the head, or phase of the mirror's sweep across, at the sensor's first firing.
         start_delay_us: Rig time of the sensor's first firing.
         return_mode: Which returns are reported.
         sub_rays: Rays by which a beam's footprint is sampled: 1 (a pencil beam; nothing is ever met by halves), 7 or 19.
@@ -118,6 +124,7 @@ class SensorSpec:
         thinning: Which firings it reports.
         clock: The sensor's own clock.
         gps: The receiver on its GPS input; without it position packets carry no sentence.
+        cepton: What a Cepton-style sensor says of itself; only for one.
         network: How its packets reach the wire.
     """
 
@@ -126,7 +133,7 @@ class SensorSpec:
     override: dict[str, Any] = field(default_factory=dict)
     mount_position_m: Vector = ZERO
     mount_rotation_deg: Vector = ZERO
-    rotation_rate_rpm: int = 600
+    rotation_rate_rpm: int | None = None
     phase_deg: float = 0.0
     start_delay_us: float = 0.0
     return_mode: ReturnModeName = "strongest"
@@ -136,6 +143,7 @@ class SensorSpec:
     thinning: ThinningSpec = field(default_factory=ThinningSpec)
     clock: ClockSetting = field(default_factory=ClockSetting)
     gps: GpsSetting | None = None
+    cepton: CeptonSetting | None = None
     network: NetworkSpec = field(default_factory=NetworkSpec)
 
     def __post_init__(self) -> None:
@@ -328,13 +336,16 @@ def _lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path: Path
     except ConfigError as error:
         raise ConfigError(f"{rig_path}: sensor[{number}].{error}") from error
     where = f"{profile}" if not sensor.override else f"{profile} with {rig_path}: sensor[{number}].override"
+    spec = parse_profile(read_toml(profile) | sensor.override, where)
+    is_turning = isinstance(spec, VelodyneSpec)
+    require((is_turning or sensor.rotation_rate_rpm is None, f"rotation_rate_rpm must not be given for a {spec.model}: its head does not turn"))
     return LidarSetting(
         name=sensor.name,
         stream=number,
-        spec=parse_table(VelodyneSpec, read_toml(profile) | sensor.override, where),
+        spec=spec,
         mount_position_m=sensor.mount_position_m,
         mount_rotation_deg=sensor.mount_rotation_deg,
-        rotation_rate_rpm=sensor.rotation_rate_rpm,
+        rotation_rate_rpm=sensor.rotation_rate_rpm or DEFAULT_RATE_RPM,
         phase_deg=sensor.phase_deg,
         start_delay_us=sensor.start_delay_us,
         return_mode=sensor.return_mode,
@@ -345,4 +356,5 @@ def _lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path: Path
         thinning=sensor.thinning,
         clock=sensor.clock,
         gps=sensor.gps,
+        cepton=sensor.cepton,
     )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,12 +14,14 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarSetting
 from hilsim.geometry.poses import mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track
-from hilsim.packets.ethernet import PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, Framing, LinkStyle, framing, mac_of
+from hilsim.packets.cepton_stdv import STDV_PORT
+from hilsim.packets.ethernet import CEPTON_STYLE, PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, Framing, LinkStyle, framing, mac_of
 from hilsim.packets.velodyne_data import DATA_PORT
 from hilsim.packets.velodyne_position import POSITION_PORT
 from hilsim.scene.materials import Material
 from hilsim.scene.street import street_carrier_track
 from hilsim.scene.world import World, build_world, world_materials
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.vehicle.carrier import Carrier
 from hilsim.vehicle.carrier import build_carrier as carrier_on
 from hilsim.vehicle.wobble import NO_WOBBLE, build_wobble
@@ -79,27 +82,38 @@ def _track(spec: CarrierSpec, rig: Rig) -> PoseTrack:
             return street_carrier_track(rig.spec.scene)
 
 
-def data_flow(sensor: SensorSpec) -> Flow:
-    """Where a sensor's data packets go."""
-    network = sensor.network
-    return Flow(
-        name=f"{sensor.name}/data",
-        source=network.source,
-        source_port=DATA_PORT,
-        destination=network.destination,
-        destination_port=network.data_port,
-    )
+class SensorFlow(NamedTuple):
+    """A stream of a sensor's datagrams, and how its headers are filled."""
+
+    flow: Flow
+    style: LinkStyle
 
 
-def position_flow(sensor: SensorSpec) -> Flow:
-    """Where a sensor's position packets go."""
+class SensorFlows(NamedTuple):
+    """What a sensor sends: its data, and beside it position packets or sensor information (``info`` may have no packets)."""
+
+    data: SensorFlow
+    info: SensorFlow
+
+
+def sensor_flows(sensor: SensorSpec, setting: LidarSetting) -> SensorFlows:
+    """Where a sensor's packets go."""
+    if isinstance(setting.spec, VelodyneSpec):
+        data = _flow(sensor, "data", DATA_PORT, sensor.network.data_port or DATA_PORT)
+        position = _flow(sensor, "position", POSITION_PORT, sensor.network.position_port)
+        return SensorFlows(SensorFlow(data, VELODYNE_DATA_STYLE), SensorFlow(position, VELODYNE_POSITION_STYLE))
+    port = sensor.network.data_port or STDV_PORT
+    return SensorFlows(*(SensorFlow(_flow(sensor, name, STDV_PORT, port), CEPTON_STYLE) for name in ("points", "info")))
+
+
+def _flow(sensor: SensorSpec, name: str, source_port: int, destination_port: int) -> Flow:
     network = sensor.network
     return Flow(
-        name=f"{sensor.name}/position",
+        name=f"{sensor.name}/{name}",
         source=network.source,
-        source_port=POSITION_PORT,
+        source_port=source_port,
         destination=network.destination,
-        destination_port=network.position_port,
+        destination_port=destination_port,
     )
 
 
@@ -111,10 +125,11 @@ def source_mac(sensor: SensorSpec, setting: LidarSetting) -> str:
     return f"{setting.spec.mac_prefix}:10:{number >> 8:02x}:{number & 0xFF:02x}"
 
 
-def flow_framing(style: LinkStyle, flow: Flow, sensor: SensorSpec, setting: LidarSetting) -> Framing:
+def flow_framing(of: SensorFlow, sensor: SensorSpec, setting: LidarSetting) -> Framing:
     """Whole frames of a flow, with the real sensor's headers."""
+    flow = of.flow
     return framing(
-        style,
+        of.style,
         source_mac=source_mac(sensor, setting),
         destination_mac=sensor.network.destination_mac or mac_of(flow.destination, broadcast=sensor.network.broadcast),
         source=flow.source,
@@ -135,17 +150,17 @@ def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, f
         frames: Whole Ethernet frames rather than payloads.
     """
     sensor, setting = rig.spec.sensor[number], rig.lidars[number]
-    data, position = data_flow(sensor), position_flow(sensor)
+    flows = sensor_flows(sensor, setting)
     return LidarEmulator(
         setting=setting,
         world=scenery.world,
         carrier=scenery.carrier,
         seed=rig.spec.seed,
         utc_epoch_ns=utc_epoch_ns,
-        data_flow=data,
-        position_flow=position,
-        data_framing=flow_framing(VELODYNE_DATA_STYLE, data, sensor, setting) if frames else PAYLOAD_ONLY,
-        position_framing=flow_framing(VELODYNE_POSITION_STYLE, position, sensor, setting) if frames else PAYLOAD_ONLY,
+        data_flow=flows.data.flow,
+        position_flow=flows.info.flow,
+        data_framing=flow_framing(flows.data, sensor, setting) if frames else PAYLOAD_ONLY,
+        position_framing=flow_framing(flows.info, sensor, setting) if frames else PAYLOAD_ONLY,
     )
 
 

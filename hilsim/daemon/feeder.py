@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
-from hilsim.emulator.fused import render_data_packet, render_position_packet
+from hilsim.emulator.fused import render_data_packet, render_info_packet
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import position_deadline_ns
@@ -21,7 +21,6 @@ from hilsim.emulator.response import respond
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due
 from hilsim.emulator.shots import Shots, allocate_shots
 from hilsim.packets.ethernet import HEADER_SIZE, Framing
-from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig
 from hilsim.sensor.position_stream import next_position, seek_positions
@@ -53,6 +52,8 @@ class FeederCounter(IntEnum):
     """Position packets encoded."""
     NEXT_PACKET = 6
     """Index of the next data packet."""
+    UNSAID = 7
+    """Returns that the packet format cannot say, sent as no return."""
 
 
 class FeederState(NamedTuple):
@@ -141,12 +142,13 @@ def feed(
             state.counters[FeederCounter.RENDERED] += 1
             state.counters[FeederCounter.RENDER_SUM_NS] += done_ns - now_ns
             state.counters[FeederCounter.NEXT_PACKET] = packet
+            state.counters[FeederCounter.UNSAID] = shots.unsaid[0]
             state.render[bin_index(done_ns - now_ns)] += 1
         else:
             index = _NONE
             for other in range(positions.size):
                 index += positions[other]
-            size = render_position_packet(plan.clock, plan.gps, carrier, position_framing, index, position_ns, datagram)
+            size = render_info_packet(plan, carrier, position_framing, index, position_ns, datagram)
             done_ns = monotonic_ns()
             put = push(rings, position_flow, due_ns, now_ns, datagram, size)
             positions[train] += 1
@@ -236,6 +238,6 @@ class Feeder:
             self.lead_ns,
             state,
             allocate_shots(lidar.plan, lidar.plan.sequences_per_packet, is_opaque=lidar.world.is_opaque),
-            np.zeros(HEADER_SIZE + DATA_PACKET_SIZE, np.uint8),
+            np.zeros(HEADER_SIZE + max(lidar.plan.data_size, lidar.plan.info_size), np.uint8),
             np.zeros(lidar.plan.position.period_ns.size, np.int64),
         )

@@ -25,7 +25,7 @@ def main() -> None:
 
     from hilsim.emulator.encoding import encode  # noqa: PLC0415
     from hilsim.emulator.firing import fire  # noqa: PLC0415
-    from hilsim.emulator.fused import render_position_packet  # noqa: PLC0415
+    from hilsim.emulator.fused import render_info_packet  # noqa: PLC0415
     from hilsim.emulator.hits import collect  # noqa: PLC0415
     from hilsim.emulator.plan import LidarSetting, lidar_plan  # noqa: PLC0415
     from hilsim.emulator.shots import allocate_shots  # noqa: PLC0415
@@ -48,7 +48,7 @@ def main() -> None:
     cast_beams(world, rays.origin_m, rays.direction, rays.time_ns, 1.0, 1, 0.0, 0.0, rays.range_m, rays.instance, rays.triangle)
     collect(plan, world, rays, rays.range_m.size, shots.hits, shots.ahead)
     fire(plan, carrier, 0, plan.sequences_per_packet, rays)
-    render_position_packet(plan.clock, plan.gps, carrier, PAYLOAD_ONLY, 0, 0, payload)
+    render_info_packet(plan, carrier, PAYLOAD_ONLY, 0, 0, payload)
     encode(plan, 0, shots.returns, 0, payload)
 
 

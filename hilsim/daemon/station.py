@@ -10,18 +10,21 @@ from pathlib import Path
 import numpy as np
 
 from hilsim.config.rig import Rig, SensorSpec
-from hilsim.daemon.build import Scenery, asset_files, build_lidar, build_scenery, flow_framing
+from hilsim.daemon.build import Scenery, asset_files, build_lidar, build_scenery, flow_framing, sensor_flows
 from hilsim.daemon.feeder import Feeder, FeederCounter
 from hilsim.daemon.precompile import start_precompiling
 from hilsim.daemon.recorder import Recorder, tape_slots
 from hilsim.daemon.replays import Replays
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.plan import Family
 from hilsim.emulator.schedule import data_deadline_ns
 from hilsim.errors import ConfigError, HilsimError
-from hilsim.packets.ethernet import HEADER_SIZE, PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, LinkStyle
-from hilsim.packets.velodyne_data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK
+from hilsim.packets.cepton_stdv import POINTS_MAX, packet_size
+from hilsim.packets.ethernet import HEADER_SIZE, PAYLOAD_ONLY, LinkStyle
+from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.sensor.clock import stamp_us
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.telemetry.loop import read_flows, read_histograms, read_loop_turn_age_s
 from hilsim.telemetry.metrics import RENDER
 from hilsim.telemetry.readings import Reading, SensorReading
@@ -34,8 +37,8 @@ _STALLED_S = 1.0
 _START_UP_NS = 100_000_000
 _FEEDER_PRIORITY_BELOW = 10
 _HEADROOM_FLOWS = 16
-_RENDER_COST_S = 200e-6
-"""CPU time to render a data packet of a large scene: 90 us measured in a room, 140 us in the demo street."""
+_FIRING_COST_S = 200e-6 / 384
+"""CPU time to render a firing in a large scene: 90 us for the 384 of a packet measured in a room, 140 us in the demo street."""
 _SUB_RAY_COST_RATIO = 0.27
 """What a further sub-ray costs, in costs of a beam of one: 2.6 fold for 7, 5.8 fold for 19 measured in the demo street."""
 _FEEDER_BUDGET_RATIO = 0.5
@@ -52,8 +55,8 @@ class Streaming:
     spec: SensorSpec
     lidar: LidarEmulator
     feeder: Feeder
-    data_row: int
-    position_row: int
+    rows: tuple[int, ...]
+    """Its flows in the transmitter, the data first."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -114,7 +117,7 @@ class Station:
         """
         flows = 2 * len(self.rig.lidars) + self._replays.flow_count + _HEADROOM_FLOWS
         slots = tape_slots(data_packet_rate_hz(self.rig) + self._replays.packet_rate_hz) if self._recorder else 1
-        capacity = max(HEADER_SIZE + DATA_PACKET_SIZE, self._replays.capacity)
+        capacity = max(HEADER_SIZE + max(DATA_PACKET_SIZE, packet_size(2, POINTS_MAX)), self._replays.capacity)
         self._transmitter = Transmitter(self.rig.spec.transmit, flows=flows, capacity=capacity, tape_slots=slots)
         self._open = ExitStack()
         self._open.enter_context(self._transmitter)
@@ -236,42 +239,41 @@ class Station:
             raise AssertionError("a station is built before it is opened")
         frames = sensor.network.mode == "ethernet"
         lidar = build_lidar(rig, number, self._scenery, utc_epoch_ns=self.utc_epoch_ns, frames=frames)
-        packets_hz = 1e9 / (lidar.plan.sequences_per_packet * lidar.plan.sequence_ns)
+        packets_hz = rig.lidars[number].packet_rate_hz
         positions_hz = float(np.sum(1e9 / lidar.plan.position.period_ns))
-        data_row = transmitter.add_flow(flow_spec(lidar.data_flow, sensor, VELODYNE_DATA_STYLE, packets_hz))
+        flows = sensor_flows(sensor, rig.lidars[number])
+        opened = [(flows.data, packets_hz)] + ([(flows.info, positions_hz)] if lidar.plan.info_size else [])
+        rows: list[int] = []
         try:
-            position_row = transmitter.add_flow(flow_spec(lidar.position_flow, sensor, VELODYNE_POSITION_STYLE, positions_hz))
+            rows.extend(transmitter.add_flow(flow_spec(one.flow, sensor, one.style, rate_hz)) for one, rate_hz in opened)
         except BaseException:
-            transmitter.remove_flow(data_row)
+            for row in rows:
+                transmitter.remove_flow(row)
             raise
-        for row, flow, style in (
-            (data_row, lidar.data_flow, VELODYNE_DATA_STYLE),
-            (position_row, lidar.position_flow, VELODYNE_POSITION_STYLE),
-        ):
+        for row, (one, _) in zip(rows, opened, strict=True):
+            self._rows[row] = one.flow.name
             if self._recorder is not None:
-                recorded = PAYLOAD_ONLY if frames else flow_framing(style, flow, sensor, rig.lidars[number])
-                self._recorder.add_flow(transmitter.flow_number(row), recorded)
-        self._rows[data_row], self._rows[position_row] = lidar.data_flow.name, lidar.position_flow.name
+                self._recorder.add_flow(transmitter.flow_number(row), PAYLOAD_ONLY if frames else flow_framing(one, sensor, rig.lidars[number]))
         transmit = rig.spec.transmit
         feeder = Feeder(
             lidar=lidar,
             rings=transmitter.rings,
-            data_flow=data_row,
-            position_flow=position_row,
+            data_flow=rows[0],
+            position_flow=rows[-1],
             epoch_ns=self.epoch_ns,
             lead_ns=round(rig.spec.lead_ms * 1e6),
             settings=ThreadSettings(
                 scheduling=feeder_scheduling(rig), priority=max(transmit.priority - _FEEDER_PRIORITY_BELOW, 1), slice_us=_FEEDER_SLICE_US
             ),
         )
-        streaming = Streaming(spec=sensor, lidar=lidar, feeder=feeder, data_row=data_row, position_row=position_row)
+        streaming = Streaming(spec=sensor, lidar=lidar, feeder=feeder, rows=tuple(rows))
         self._sensors[sensor.name] = streaming
         return streaming
 
     def _remove(self, name: str) -> None:
         streaming = self._sensors.pop(name)
         streaming.feeder.stop()
-        for row in (streaming.data_row, streaming.position_row):
+        for row in streaming.rows:
             self._open_transmitter().remove_flow(row)
             del self._rows[row]
 
@@ -286,7 +288,7 @@ class Station:
     def flowing(self) -> bool:
         """Whether every sensor and every replay that begins at once has sent packets."""
         counters = self._open_transmitter().statistics.counters
-        sensors_flow = all(counters[streaming.data_row, Counter.PACKETS] > 0 for streaming in self._sensors.values())
+        sensors_flow = all(counters[streaming.rows[0], Counter.PACKETS] > 0 for streaming in self._sensors.values())
         return sensors_flow and self._replays.has_begun(lambda row: int(counters[row, Counter.PACKETS]))
 
     @property
@@ -361,17 +363,20 @@ class Station:
             sensor=setting.name,
             model=setting.spec.model,
             return_mode=setting.return_mode,
-            rotation_rate_hz=setting.rotation_rate_rpm / 60,
+            rotation_rate_hz=setting.rotation_rate_rpm / 60 if isinstance(setting.spec, VelodyneSpec) else None,
             device_clock_offset_s=self._clock_offset_s(streaming.lidar, now_ns),
             feeder_late_packets=counters[FeederCounter.LATE],
             feeder_skipped_packets=counters[FeederCounter.SKIPPED],
             feeder_unqueued_packets=counters[FeederCounter.RING_FULL],
+            unsaid_returns=counters[FeederCounter.UNSAID],
             render=read_histograms(RENDER, np.atleast_2d(state.render), [counters[FeederCounter.RENDER_SUM_NS]])[0],
         )
 
     def _clock_offset_s(self, lidar: LidarEmulator, now_ns: int) -> float:
         """Stamp shown now minus UTC's time past the hour, taken to the nearer side of the hour."""
         plan = lidar.plan
+        if plan.family == Family.CEPTON:
+            return lidar.setting.clock.offset_s  # its counter runs from power-up
         rig_ns = now_ns - self.epoch_ns
         device_ns = max(rig_ns - plan.clock.start_ns, 0)
         shown_s = stamp_us(plan.clock, device_ns) / 1e6
@@ -385,7 +390,7 @@ class Station:
         elif turn_age_s is not None and turn_age_s > _STALLED_S:
             faults.append(f"the sending loop has not turned for {turn_age_s:.1f} s")
         for name, streaming in streams.items():
-            last_ns = int(self._open_transmitter().statistics.counters[streaming.data_row, Counter.LAST_SEND_NS])
+            last_ns = int(self._open_transmitter().statistics.counters[streaming.rows[0], Counter.LAST_SEND_NS])
             first_due_ns = self.epoch_ns + int(data_deadline_ns(streaming.lidar.plan, 0))
             silent_s = (now_ns - max(last_ns, first_due_ns)) / 1e9
             if not streaming.feeder.alive:
@@ -421,9 +426,8 @@ def flow_spec(flow: Flow, sensor: SensorSpec, style: LinkStyle, packet_rate_hz: 
 
 
 def data_packet_rate_hz(rig: Rig) -> float:
-    """Of all sensors together; a packet in dual mode holds half as many firing sequences."""
-    sequences = [BLOCKS * RECORDS_PER_BLOCK // len(lidar.spec.channels) // (2 if lidar.return_mode == "dual" else 1) for lidar in rig.lidars]
-    return sum(1e9 / (count * lidar.spec.sequence_ns) for count, lidar in zip(sequences, rig.lidars, strict=True))
+    """Of all sensors together."""
+    return sum(lidar.packet_rate_hz for lidar in rig.lidars)
 
 
 def feeder_scheduling(rig: Rig) -> SchedulingChoice:
@@ -435,8 +439,8 @@ def feeder_scheduling(rig: Rig) -> SchedulingChoice:
     wanted = rig.spec.transmit.scheduling
     if wanted in ("slice", "plain"):
         return wanted
-    firings_hz = [1e9 / (BLOCKS * RECORDS_PER_BLOCK // len(lidar.spec.channels) * lidar.spec.sequence_ns) for lidar in rig.lidars]
-    costs_s = [_RENDER_COST_S * (1.0 + _SUB_RAY_COST_RATIO * (lidar.sub_rays - 1)) for lidar in rig.lidars]
+    firings_hz = [lidar.spec.laser_count * 1e9 / lidar.spec.sequence_ns for lidar in rig.lidars]
+    costs_s = [_FIRING_COST_S * (1.0 + _SUB_RAY_COST_RATIO * (lidar.sub_rays - 1)) for lidar in rig.lidars]
     load = sum(rate_hz * cost_s for rate_hz, cost_s in zip(firings_hz, costs_s, strict=True))
     return "auto" if load <= _FEEDER_BUDGET_RATIO * len(os.sched_getaffinity(0)) else "slice"
 

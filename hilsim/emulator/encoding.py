@@ -1,17 +1,75 @@
 """Fourth stage: returns → bytes of a data packet."""
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import inlined_kernel
-from hilsim.emulator.plan import LidarPlan
+from hilsim._jit import constant, inlined_kernel, kernel
+from hilsim.emulator.plan import Family, LidarPlan
 from hilsim.emulator.shots import Returns
+from hilsim.packets.cepton_stdv import COUNT_MAX, POINT_SIZE, POINT_UNIT_M, PointFlag, write_stdv_header, write_stdv_point
 from hilsim.packets.velodyne_data import encode_data_packet
-from hilsim.sensor.clock import stamp_us
+from hilsim.sensor.clock import counter_us, stamp_us
+from hilsim.sensor.mirror import image_point, scan_number
+
+_CEPTON = constant(Family.CEPTON)
+_PARITY, _SECOND, _NO_RETURN = constant(PointFlag.FRAME_PARITY), constant(PointFlag.SECOND_RETURN), constant(PointFlag.NO_RETURN)
+_NOTHING = constant(0)
+_COUNT_MAX, _Y_MAX, _COUNT_MIN = constant(COUNT_MAX), constant(2 * COUNT_MAX + 1), constant(-COUNT_MAX - 1)
+
+
+@kernel
+def _previous_point_us(plan: LidarPlan, first_ns: int) -> int:
+    """What the counter showed at the firing before a packet's first one; at the very first packet, at its start."""
+    before_ns = first_ns - plan.sequence_ns + plan.firing_offset_ns[plan.firing_offset_ns.size - 1]
+    return counter_us(plan.clock, max(before_ns, 0))
+
+
+@kernel
+def encode_points(plan: LidarPlan, packet: int, returns: Returns, offset: int, payload: npt.NDArray[np.uint8]) -> int:
+    """Write point packet ``packet`` to ``payload[offset:]``; returns how many of its returns the format cannot say.
+
+    Those (``|x|`` or ``|z|`` above 163.8 m; y is above 0 in any image, and range limits keep it below 327.7 m) are sent as no return. In two-return mode both points of each
+    firing are sent, so that a packet does not depend on those before it; where there is no second echo, the second point is no return.
+    """
+    sequences, channels = plan.sequences_per_packet, plan.firing_offset_ns.size
+    first_ns = packet * sequences * plan.sequence_ns
+    before_us = _previous_point_us(plan, first_ns)
+    points = sequences * channels * plan.returns
+    at = offset + write_stdv_header(plan.header_version, before_us, points, packet, payload[offset:])
+    scale = plan.response.unit_m / POINT_UNIT_M
+    unsaid = 0
+    for sequence in range(sequences):
+        for channel in range(channels):
+            firing_ns = first_ns + sequence * plan.sequence_ns + plan.firing_offset_ns[channel]
+            image_x, image_z = image_point(plan.mirror, channel, firing_ns)
+            ahead = scale / math.sqrt(1.0 + image_x * image_x + image_z * image_z)
+            parity = _PARITY if scan_number(plan.mirror, firing_ns) & 1 else _NOTHING
+            now_us = counter_us(plan.clock, firing_ns)
+            for which in range(plan.returns):
+                flags = parity | returns.flags[which, sequence, channel] | (_SECOND if which > 0 else _NOTHING)
+                distance = returns.distance[which, sequence, channel]
+                x = math.floor(distance * ahead * image_x + 0.5)
+                y = math.floor(distance * ahead + 0.5)
+                z = math.floor(distance * ahead * image_z + 0.5)
+                is_said = _COUNT_MIN <= x <= _COUNT_MAX and 0 <= y <= _Y_MAX and _COUNT_MIN <= z <= _COUNT_MAX
+                reflectivity = int(returns.reflectivity[which, sequence, channel])
+                if distance == 0 or not is_said:
+                    unsaid += 0 if is_said else 1
+                    flags |= _NO_RETURN
+                    x = y = z = reflectivity = 0
+                write_stdv_point(x, y, z, reflectivity, now_us - before_us, channel, flags, payload, at)
+                before_us = now_us
+                at += POINT_SIZE
+    return unsaid
 
 
 @inlined_kernel
-def encode(plan: LidarPlan, packet: int, returns: Returns, offset: int, payload: npt.NDArray[np.uint8]) -> None:
-    """Write data packet ``packet`` to ``payload[offset : offset + 1206]`` from the returns of its firing sequences."""
+def encode(plan: LidarPlan, packet: int, returns: Returns, offset: int, payload: npt.NDArray[np.uint8]) -> int:
+    """Write data packet ``packet`` to ``payload[offset : offset + plan.data_size]`` from the returns of its firing sequences; returns how many the format cannot say."""
+    if plan.family == _CEPTON:
+        return encode_points(plan, packet, returns, offset, payload)
     stamp = stamp_us(plan.clock, packet * plan.sequences_per_packet * plan.sequence_ns)
     encode_data_packet(returns.azimuth_cdeg, returns.distance, returns.reflectivity, stamp, plan.return_mode, plan.product, payload[offset:])
+    return 0

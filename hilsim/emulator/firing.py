@@ -2,13 +2,16 @@
 
 import math
 
-from hilsim._jit import inlined_kernel, kernel
-from hilsim.emulator.plan import LidarPlan
+from hilsim._jit import constant, inlined_kernel, kernel
+from hilsim.emulator.plan import Family, LidarPlan
 from hilsim.emulator.shots import Rays
 from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.sensor.clock import rig_from_device
 from hilsim.sensor.head import head_turns
+from hilsim.sensor.mirror import image_point
 from hilsim.vehicle.carrier import Carrier, carrier_state
+
+_CEPTON = constant(Family.CEPTON)
 
 
 @inlined_kernel
@@ -25,11 +28,23 @@ def _put_ray(rays: Rays, at: int, ox: float, oy: float, oz: float, dx: float, dy
     rays.travelled_m[at] = 0.0
 
 
+@inlined_kernel
+def _direction(plan: LidarPlan, channel: int, firing_ns: int, turns: float) -> tuple[float, float, float, float]:
+    """Sine and cosine of a firing's azimuth, cosine and sine of its elevation, in the sensor's frame."""
+    if plan.family == _CEPTON:
+        image_x, image_z = image_point(plan.mirror, channel, firing_ns)
+        ahead = math.sqrt(1.0 + image_x * image_x)
+        length = math.sqrt(1.0 + image_x * image_x + image_z * image_z)
+        return image_x / ahead, 1.0 / ahead, ahead / length, image_z / length
+    azimuth = 2.0 * math.pi * turns + plan.azimuth_offset_rad[channel]
+    return math.sin(azimuth), math.cos(azimuth), plan.cosine_elevation[channel], plan.sine_elevation[channel]
+
+
 @kernel
 def fire(plan: LidarPlan, carrier: Carrier, first_sequence: int, sequences: int, rays: Rays) -> None:
-    """Write the ray of every firing, from the pose and the head angle at that firing's own time.
+    """Write the ray of every firing, from the pose and the head's or mirror's angle at that firing's own time.
 
-    The carrier's pose and the head's angle are evaluated at the start and the end of each firing sequence and interpolated linearly in between:
+    The carrier's pose and the head's angle (not the mirror's) are evaluated at the start and the end of each firing sequence and interpolated linearly in between:
     over 55 us that is exact to a * dt^2 / 8, 0.02 um at 50 m/s^2, and 1e-9 turns for the swings of a head.
 
     Args:
@@ -65,9 +80,7 @@ def fire(plan: LidarPlan, carrier: Carrier, first_sequence: int, sequences: int,
             qz = start_q[3] + share * (sign * stop_q[3] - start_q[3])
             body = normalise((qw, qx, qy, qz))
             turns = start_turns + travelled * (plan.firing_offset_ns[channel] / plan.sequence_ns)
-            azimuth = 2.0 * math.pi * turns + plan.azimuth_offset_rad[channel]
-            level, rise = plan.cosine_elevation[channel], plan.sine_elevation[channel]
-            sine, cosine = math.sin(azimuth), math.cos(azimuth)
+            sine, cosine, level, rise = _direction(plan, channel, firing_ns, turns)
             turned = multiply(body, mount)
             dx, dy, dz = rotate(turned, (level * sine, level * cosine, rise))
             begin = plan.channel_origin_m[channel]

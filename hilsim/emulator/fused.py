@@ -10,21 +10,16 @@ from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.emulator.encoding import encode
 from hilsim.emulator.firing import fire
 from hilsim.emulator.hits import collect
-from hilsim.emulator.plan import Gps, LidarPlan
-from hilsim.emulator.position import encode_position
+from hilsim.emulator.plan import LidarPlan
+from hilsim.emulator.position import encode_info
 from hilsim.emulator.response import respond
 from hilsim.emulator.shots import LAYERS, Shots
 from hilsim.packets.ethernet import Framing, write_headers
-from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
-from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE
 from hilsim.render.beams import cast_beams
 from hilsim.scene.world import World
-from hilsim.sensor.clock import DeviceClock
 from hilsim.vehicle.carrier import Carrier
 
 _SINGLE = constant(1)
-_DATA_SIZE = constant(DATA_PACKET_SIZE)
-_POSITION_SIZE = constant(POSITION_PACKET_SIZE)
 
 
 @kernel
@@ -91,24 +86,22 @@ def render_data_packet(
         framing: Payload or whole frame.
         packet: Index of the packet since the sensor started.
         shots: Working arrays, overwritten.
-        datagram: ``uint8[>= header + 1206]``, written.
+        datagram: ``uint8[>= header + plan.data_size]``, written.
     """
     sequences = plan.sequences_per_packet
     first = packet * sequences
     fire(plan, carrier, first, sequences, shots.rays)
     trace(plan, world, shots)
     respond(plan, first, sequences, shots)
-    encode(plan, packet, shots.returns, framing.header_size, datagram)
-    return frame_datagram(framing, packet, datagram, _DATA_SIZE)
+    shots.unsaid[0] += encode(plan, packet, shots.returns, framing.header_size, datagram)
+    return frame_datagram(framing, packet, datagram, plan.data_size)
 
 
 @kernel
-def render_position_packet(
-    clock: DeviceClock, gps: Gps, carrier: Carrier, framing: Framing, index: int, device_ns: int, datagram: npt.NDArray[np.uint8]
-) -> int:
-    """Encode the position packet assembled at ``device_ns``, the ``index``-th of its stream; returns the datagram's size in bytes."""
-    encode_position(clock, gps, carrier, device_ns, datagram[framing.header_size :])
-    return frame_datagram(framing, index, datagram, _POSITION_SIZE)
+def render_info_packet(plan: LidarPlan, carrier: Carrier, framing: Framing, index: int, device_ns: int, datagram: npt.NDArray[np.uint8]) -> int:
+    """Encode the position (or information) packet assembled at ``device_ns``, the ``index``-th of its stream; returns the datagram's size in bytes."""
+    encode_info(plan, carrier, device_ns, datagram[framing.header_size :])
+    return frame_datagram(framing, index, datagram, plan.info_size)
 
 
 @kernel

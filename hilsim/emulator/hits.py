@@ -28,6 +28,7 @@ _GAP = constant(Purpose.GAP)
 GAP_SHIFT = 0.6180339887498949
 """Where the grid of openings lies, in cells from the world's zero. Not at it: on a fence at a round coordinate rounding would choose between two cells."""
 _FAINTEST_SHARE = 1e-4
+"""What of a firing's light is not followed on, if each of its rays carries as little."""
 _STEP_M = 1e-3
 """How far behind a surface that it passed a ray goes on."""
 _NEAREST_M = 0.01
@@ -104,7 +105,7 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, hits: Hits, b
             what[firing, at, TRIANGLE] = row
             hit_count[firing] = at + 1
         passing = share[ray] * (porosity + (1.0 - porosity) * transmission * transmission)
-        if passing < _FAINTEST_SHARE:
+        if passing * sub_rays < _FAINTEST_SHARE:
             continue
         step_m = range_m[ray] + _STEP_M
         for axis in range(3):

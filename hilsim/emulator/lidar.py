@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.encoding import encode
 from hilsim.emulator.firing import fire
-from hilsim.emulator.fused import frame_datagram, render_data_packets, render_position_packet
+from hilsim.emulator.fused import frame_datagram, render_data_packets, render_info_packet
 from hilsim.emulator.hits import collect
 from hilsim.emulator.plan import LidarPlan, LidarSetting, lidar_plan
 from hilsim.emulator.position import position_deadline_ns
@@ -17,8 +17,6 @@ from hilsim.emulator.response import respond
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due
 from hilsim.emulator.shots import LAYERS, Returns, Shots, allocate_shots
 from hilsim.packets.ethernet import PAYLOAD_ONLY, Framing
-from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
-from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE
 from hilsim.render.renderer import Renderer
 from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig, rig_from_device
@@ -67,7 +65,7 @@ class LidarEmulator:
         Without a renderer the fused CPU kernel runs; with one the same stages are called around it. The bytes are the same wherever the
         renderer's ranges are.
         """
-        datagrams = np.zeros((count, self.data_framing.header_size + DATA_PACKET_SIZE), np.uint8)
+        datagrams = np.zeros((count, self.data_framing.header_size + self.plan.data_size), np.uint8)
         size = np.zeros(count, np.int32)
         if renderer is None:
             shots = allocate_shots(self.plan, self.plan.sequences_per_packet, is_opaque=self.world.is_opaque)
@@ -85,12 +83,13 @@ class LidarEmulator:
             part = Returns(
                 np.ascontiguousarray(returns.distance[:, of_packet]),
                 np.ascontiguousarray(returns.reflectivity[:, of_packet]),
+                np.ascontiguousarray(returns.flags[:, of_packet]),
                 returns.azimuth_cdeg[of_packet],
                 returns.echo,
                 returns.range_m,
             )
             encode(self.plan, first + row, part, self.data_framing.header_size, datagrams[row])
-            size[row] = frame_datagram(self.data_framing, first + row, datagrams[row], DATA_PACKET_SIZE)
+            size[row] = frame_datagram(self.data_framing, first + row, datagrams[row], self.plan.data_size)
 
     def shots(self, first: int, count: int, renderer: Renderer) -> Shots:
         """Everything about the firings of ``count`` data packets, from rays with true ranges to what is reported: the ground truth beside the packets.
@@ -129,7 +128,7 @@ class LidarEmulator:
         return self.data_packets(first, self.first_data_packet(stop_ns) - first, renderer)
 
     def position_span(self, start_ns: int, stop_ns: int) -> DatagramBatch:
-        """Position packets due in ``[start_ns, stop_ns)`` of rig time."""
+        """Position (or information) packets due in ``[start_ns, stop_ns)`` of rig time."""
         plan = self.plan
         counters = np.zeros(plan.position.period_ns.size, np.int64)
         latency_ns = plan.position.latency_ns + plan.data_latency_ns
@@ -144,13 +143,11 @@ class LidarEmulator:
             if deadline_ns >= stop_ns:
                 break
             if deadline_ns >= start_ns:
-                row = np.zeros(self.position_framing.header_size + POSITION_PACKET_SIZE, np.uint8)
-                sizes.append(
-                    int(render_position_packet(plan.clock, plan.gps, self.carrier, self.position_framing, int(counters.sum()), device_ns, row))
-                )
+                row = np.zeros(self.position_framing.header_size + plan.info_size, np.uint8)
+                sizes.append(int(render_info_packet(plan, self.carrier, self.position_framing, int(counters.sum()), device_ns, row)))
                 rows.append(row)
                 deadlines.append(deadline_ns)
                 stamps.append(int(rig_from_device(plan.clock, device_ns)))
             counters[train] += 1
-        payload = np.array(rows, np.uint8).reshape(len(rows), self.position_framing.header_size + POSITION_PACKET_SIZE)
+        payload = np.array(rows, np.uint8).reshape(len(rows), self.position_framing.header_size + plan.info_size)
         return DatagramBatch(self.position_flow, np.array(deadlines, np.int64), np.array(stamps, np.int64), np.array(sizes, np.int32), payload)

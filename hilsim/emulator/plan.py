@@ -2,28 +2,36 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.errors import require
 from hilsim.geometry.frames import Vector
-from hilsim.geometry.poses import extrinsics
-from hilsim.packets.velodyne_data import BLOCKS, RECORDS_PER_BLOCK, ReturnMode
+from hilsim.geometry.poses import Pose, extrinsics
+from hilsim.packets.cepton_info import InfoPacket, encode_info_packet
+from hilsim.packets.cepton_stdv import packet_size, points_max
+from hilsim.packets.velodyne_data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, ReturnMode
+from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE
 from hilsim.sensor.beam import SUB_RAY_COUNTS, Beam, beam
+from hilsim.sensor.cepton_specs import CeptonSetting, CeptonSpec
 from hilsim.sensor.clock import DeviceClock, device_clock
 from hilsim.sensor.false_alarms import FalseAlarms, FalseAlarmSpec, false_alarms
-from hilsim.sensor.head import Head, head
-from hilsim.sensor.position_stream import PositionStream, position_stream
+from hilsim.sensor.head import Head, head, no_head
+from hilsim.sensor.mirror import Mirror, mirror, no_mirror
+from hilsim.sensor.position_stream import PositionStream, periodic_stream, position_stream
 from hilsim.sensor.response import Response, response
 from hilsim.sensor.specs import ClockSetting, ReturnModeName
-from hilsim.sensor.thinning import Thinning, ThinningSpec, thinning
+from hilsim.sensor.thinning import Thinning, ThinningSpec, no_thinning, thinning
 from hilsim.sensor.velodyne_specs import GpsSetting, VelodyneSpec
 from hilsim.sensor.weather import Weather, WeatherSpec, weather
 from hilsim.sensor.window import Window, WindowSpec, window
 
 _NOISE_MARGIN_SIGMAS = 8.0
+INFO_PERIOD_NS = 500_000_000
+"""Sensor information is sent twice a second (Cepton Sensor Communication Specifications)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +44,8 @@ class LidarSetting:
         spec: The model.
         mount_position_m: Sensor's origin in the carrier's body frame (x forward, y left, z up).
         mount_rotation_deg: Roll, pitch and yaw in the body frame.
-        rotation_rate_rpm: Mean rotation rate.
-        phase_deg: True azimuth of the head at the sensor's first firing.
+        rotation_rate_rpm: Mean rotation rate; only of a head that turns.
+        phase_deg: True azimuth of the head (or phase of the mirror's sweep across) at the sensor's first firing.
         start_delay_us: Rig time of the sensor's first firing (sensors of a fleet are not in step unless this is equal).
         return_mode: Which returns are reported.
         sub_rays: Rays by which a beam's footprint is sampled: 1 (a pencil beam), 7 or 19.
@@ -47,11 +55,12 @@ class LidarSetting:
         thinning: Which firings are reported.
         clock: The sensor's own clock.
         gps: The receiver on its GPS input, or None.
+        cepton: What a Cepton-style sensor says of itself; only of one.
     """
 
     name: str
     stream: int
-    spec: VelodyneSpec
+    spec: VelodyneSpec | CeptonSpec
     mount_position_m: Vector = (0.0, 0.0, 0.0)
     mount_rotation_deg: Vector = (0.0, 0.0, 0.0)
     rotation_rate_rpm: int = 600
@@ -65,6 +74,7 @@ class LidarSetting:
     thinning: ThinningSpec = field(default_factory=ThinningSpec)
     clock: ClockSetting = field(default_factory=ClockSetting)
     gps: GpsSetting | None = None
+    cepton: CeptonSetting | None = None
 
     def __post_init__(self) -> None:
         require(
@@ -75,7 +85,43 @@ class LidarSetting:
             (0.0 <= self.start_delay_us <= 1e9, f"start_delay_us must be 0 to 1000000000, got {self.start_delay_us}"),
             (self.sub_rays in SUB_RAY_COUNTS, f"sub_rays must be one of {', '.join(map(str, SUB_RAY_COUNTS))}, got {self.sub_rays}"),
         )
-        self.spec.check_rate(self.rotation_rate_rpm)
+        if isinstance(self.spec, VelodyneSpec):
+            require((self.cepton is None, f"cepton must not be given for a {self.spec.model}"))
+            self.spec.check_rate(self.rotation_rate_rpm)
+        else:
+            require(
+                (self.gps is None, f"gps must not be given for a {self.spec.model}: it has no input for a receiver"),
+                (self.thinning == ThinningSpec(), f"thinning must not be given for a {self.spec.model}: its firings have no channels and columns"),
+            )
+
+    @property
+    def returns(self) -> int:
+        """Returns reported for each firing."""
+        return 2 if self.return_mode == "dual" else 1
+
+    @property
+    def sequences_per_packet(self) -> int:
+        """Firing sequences of a data packet."""
+        if isinstance(self.spec, VelodyneSpec):
+            return BLOCKS // self.returns * (RECORDS_PER_BLOCK // self.spec.laser_count)
+        return points_max(self.header_version) // (self.spec.laser_count * self.returns)
+
+    @property
+    def header_version(self) -> int:
+        """Of a Cepton-style sensor's point packets."""
+        return (self.cepton or CeptonSetting()).header_version
+
+    @property
+    def packet_rate_hz(self) -> float:
+        """Data packets a second."""
+        return 1e9 / (self.sequences_per_packet * self.spec.sequence_ns)
+
+
+class Family(IntEnum):
+    """Whose packets, and how firings are directed."""
+
+    VELODYNE = 0
+    CEPTON = 1
 
 
 class Gps(NamedTuple):
@@ -94,8 +140,10 @@ class LidarPlan(NamedTuple):
     """Kernel-side lidar.
 
     Attributes:
+        family: A ``Family``.
         clock: Device clock.
-        head: Rotating head.
+        head: Rotating head; of no meaning without one.
+        mirror: Scanning mirror; of no meaning without one.
         beam: Its rays and their shares.
         response: Detection, limits and noise.
         weather: Extinction and false echoes.
@@ -103,8 +151,13 @@ class LidarPlan(NamedTuple):
         false_alarms: Noise taken for echoes.
         thinning: Which firings are reported.
         is_thinned: Not all of them are.
-        position: Position packet stream.
+        position: When position packets, or a Cepton-style sensor's information packets, are sent.
         gps: Receiver.
+        info: ``uint8[88]``, the information packet; empty where there is none.
+        header_version: Of point packets.
+        data_size: Bytes of a data packet's payload.
+        info_size: Bytes of a position or information packet's payload.
+        elevation_deg: ``float64[c]``.
         sine_elevation: ``float64[c]``.
         cosine_elevation: ``float64[c]``.
         azimuth_offset_rad: ``float64[c]``.
@@ -121,8 +174,10 @@ class LidarPlan(NamedTuple):
         cast_range_m: How far rays are cast: the longest range plus a margin for noise.
     """
 
+    family: int
     clock: DeviceClock
     head: Head
+    mirror: Mirror
     beam: Beam
     response: Response
     weather: Weather
@@ -132,6 +187,11 @@ class LidarPlan(NamedTuple):
     is_thinned: bool
     position: PositionStream
     gps: Gps
+    info: npt.NDArray[np.uint8]
+    header_version: int
+    data_size: int
+    info_size: int
+    elevation_deg: npt.NDArray[np.float64]
     sine_elevation: npt.NDArray[np.float64]
     cosine_elevation: npt.NDArray[np.float64]
     azimuth_offset_rad: npt.NDArray[np.float64]
@@ -171,23 +231,12 @@ def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int) -> LidarP
         utc_epoch_ns: UTC of rig time 0 in ns since 1970.
     """
     spec = setting.spec
-    mode = ReturnMode[setting.return_mode.upper()]
-    channels = len(spec.channels)
-    elevation = np.radians([channel.elevation_deg for channel in spec.channels])
     mount = extrinsics(setting.mount_position_m, setting.mount_rotation_deg)
-    return LidarPlan(
-        clock=device_clock(setting.clock, start_ns=round(setting.start_delay_us * 1000), utc_epoch_ns=utc_epoch_ns),
-        head=head(
-            rate_rpm=setting.rotation_rate_rpm + spec.encoder_at(setting.rotation_rate_rpm).rate_offset_rpm,
-            phase_deg=setting.phase_deg,
-            encoder=spec.encoder_at(setting.rotation_rate_rpm),
-            ripple=spec.ripple,
-            seed=seed,
-            stream=setting.stream,
-        ),
-        beam=beam(spec.beam, setting.sub_rays),
-        response=response(spec, seed=seed, stream=setting.stream),
-        weather=weather(
+    common: dict[str, Any] = {
+        "clock": device_clock(setting.clock, start_ns=round(setting.start_delay_us * 1000), utc_epoch_ns=utc_epoch_ns),
+        "beam": beam(spec.beam, setting.sub_rays),
+        "response": response(spec, seed=seed, stream=setting.stream),
+        "weather": weather(
             setting.weather,
             threshold_energy=spec.detector.threshold_energy,
             pulse_ns=spec.detector.pulse_ns,
@@ -196,24 +245,93 @@ def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int) -> LidarP
             window_h_mm=spec.beam.window_h_mm,
             window_v_mm=spec.beam.window_v_mm,
         ),
-        window=window(setting.window, elevation_deg=[channel.elevation_deg for channel in spec.channels]),
-        false_alarms=false_alarms(setting.false_alarms),
-        thinning=thinning(setting.thinning, spec),
-        is_thinned=setting.thinning != ThinningSpec(),
-        position=position_stream(spec.position, seed=seed, stream=setting.stream),
-        gps=_gps(setting.gps),
-        sine_elevation=np.sin(elevation),
-        cosine_elevation=np.cos(elevation),
-        azimuth_offset_rad=np.radians([channel.azimuth_offset_deg for channel in spec.channels]),
-        channel_origin_m=np.array([mount.transform((0.0, 0.0, channel.vertical_offset_mm / 1000.0)) for channel in spec.channels]),
-        firing_offset_ns=np.arange(channels, dtype=np.int64) // spec.lasers_per_firing * spec.firing_ns,
-        sequence_ns=spec.sequence_ns,
-        sequences_per_packet=BLOCKS // mode.returns * (RECORDS_PER_BLOCK // channels),
-        returns=mode.returns,
-        reports_last=mode is not ReturnMode.STRONGEST,
-        return_mode=int(mode),
-        product=spec.product,
-        mount_orientation=np.array(mount.orientation),
-        data_latency_ns=round(spec.data_latency_us * 1000),
-        cast_range_m=spec.range_max_m + _NOISE_MARGIN_SIGMAS * spec.range_noise_m,
+        "window": window(setting.window),
+        "false_alarms": false_alarms(setting.false_alarms),
+        "gps": _gps(setting.gps),
+        "firing_offset_ns": np.arange(spec.laser_count, dtype=np.int64) // spec.lasers_per_firing * spec.firing_ns,
+        "sequence_ns": spec.sequence_ns,
+        "sequences_per_packet": setting.sequences_per_packet,
+        "returns": setting.returns,
+        "header_version": setting.header_version,
+        "mount_orientation": np.array(mount.orientation),
+        "data_latency_ns": round(spec.data_latency_us * 1000),
+        "cast_range_m": spec.range_max_m + _NOISE_MARGIN_SIGMAS * spec.range_noise_m,
+    }
+    of_family = _turning(setting, spec, mount, seed) if isinstance(spec, VelodyneSpec) else _sweeping(setting, spec, mount, seed, utc_epoch_ns)
+    return LidarPlan(**common, **of_family)
+
+
+def _turning(setting: LidarSetting, spec: VelodyneSpec, mount: Pose, seed: int) -> dict[str, Any]:
+    """What is a turning sensor's own of its plan."""
+    mode = ReturnMode[setting.return_mode.upper()]
+    encoder = spec.encoder_at(setting.rotation_rate_rpm)
+    elevation_deg = np.array([channel.elevation_deg for channel in spec.channels])
+    return {
+        "family": int(Family.VELODYNE),
+        "head": head(
+            rate_rpm=setting.rotation_rate_rpm + encoder.rate_offset_rpm,
+            phase_deg=setting.phase_deg,
+            encoder=encoder,
+            ripple=spec.ripple,
+            seed=seed,
+            stream=setting.stream,
+        ),
+        "mirror": no_mirror(),
+        "thinning": thinning(setting.thinning, spec),
+        "is_thinned": setting.thinning != ThinningSpec(),
+        "position": position_stream(spec.position, seed=seed, stream=setting.stream),
+        "info": np.zeros(0, np.uint8),
+        "data_size": DATA_PACKET_SIZE,
+        "info_size": POSITION_PACKET_SIZE,
+        "elevation_deg": elevation_deg,
+        "sine_elevation": np.sin(np.radians(elevation_deg)),
+        "cosine_elevation": np.cos(np.radians(elevation_deg)),
+        "azimuth_offset_rad": np.radians([channel.azimuth_offset_deg for channel in spec.channels]),
+        "channel_origin_m": np.array([mount.transform((0.0, 0.0, channel.vertical_offset_mm / 1000.0)) for channel in spec.channels]),
+        "reports_last": mode is not ReturnMode.STRONGEST,
+        "return_mode": int(mode),
+        "product": spec.product,
+    }
+
+
+def _sweeping(setting: LidarSetting, spec: CeptonSpec, mount: Pose, seed: int, utc_epoch_ns: int) -> dict[str, Any]:
+    """What is a mirror sensor's own of its plan."""
+    cepton = setting.cepton or CeptonSetting()
+    nothing = np.zeros(spec.laser_count)
+    info = _info(setting, spec, cepton, utc_epoch_ns) if cepton.info_packets else np.zeros(0, np.uint8)
+    return {
+        "family": int(Family.CEPTON),
+        "head": no_head(),
+        "mirror": mirror(spec, phase_deg=setting.phase_deg),
+        "thinning": no_thinning(spec.laser_count),
+        "is_thinned": False,
+        "position": periodic_stream(INFO_PERIOD_NS if cepton.info_packets else None, seed=seed, stream=setting.stream),
+        "info": info,
+        "data_size": packet_size(cepton.header_version, setting.sequences_per_packet * spec.laser_count * setting.returns),
+        "info_size": info.size,
+        "elevation_deg": nothing,
+        "sine_elevation": nothing,
+        "cosine_elevation": nothing,
+        "azimuth_offset_rad": nothing,
+        "channel_origin_m": np.repeat([mount.position_m], spec.laser_count, axis=0),
+        "reports_last": setting.return_mode == "last",
+        "return_mode": 0,
+        "product": 0,
+    }
+
+
+def _info(setting: LidarSetting, spec: CeptonSpec, cepton: CeptonSetting, utc_epoch_ns: int) -> npt.NDArray[np.uint8]:
+    """The sensor information packet: its counter began ``offset_s`` before the sensor's first firing; a synchronised clock says how far UTC is ahead of the counter."""
+    power_up_us = (utc_epoch_ns + round(setting.start_delay_us * 1000)) // 1000 - round(setting.clock.offset_s * 1e6)
+    return encode_info_packet(
+        InfoPacket(
+            model=spec.model_code,
+            serial=cepton.serial,
+            firmware=cepton.firmware,
+            model_name=spec.model,
+            part_number=cepton.part_number,
+            power_up_us=power_up_us,
+            sync_offset_us=power_up_us if setting.clock.sync == "pps" else 0,
+            returns=setting.returns,
+        )
     )

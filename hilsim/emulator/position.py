@@ -5,13 +5,14 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
-from hilsim.emulator.plan import Gps, LidarPlan
+from hilsim._jit import constant, kernel
+from hilsim.emulator.plan import Family, Gps, LidarPlan
 from hilsim.packets.nmea import GPRMC_CAPACITY, write_gprmc
 from hilsim.packets.velodyne_position import encode_position_packet
 from hilsim.sensor.clock import DeviceClock, rig_from_device, stamp_us
 from hilsim.vehicle.carrier import Carrier, carrier_state
 
+_CEPTON = constant(Family.CEPTON)
 _BILLION = 1_000_000_000
 _SPEED_SPAN_NS = 100_000_000
 _PPS_ABSENT = 0
@@ -67,6 +68,15 @@ def encode_position(clock: DeviceClock, gps: Gps, carrier: Carrier, device_ns: i
 
 
 @kernel
+def encode_info(plan: LidarPlan, carrier: Carrier, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
+    """Write the position packet assembled at ``device_ns``, or a Cepton-style sensor's information, to ``payload[: plan.info_size]``."""
+    if plan.family == _CEPTON:
+        payload[: plan.info_size] = plan.info
+    else:
+        encode_position(plan.clock, plan.gps, carrier, device_ns, payload)
+
+
+@kernel
 def position_deadline_ns(plan: LidarPlan, device_ns: int) -> int:
-    """Rig time at which the position packet assembled at ``device_ns`` is due."""
+    """Rig time at which the position or information packet assembled at ``device_ns`` is due."""
     return rig_from_device(plan.clock, device_ns) + plan.position.latency_ns + plan.data_latency_ns

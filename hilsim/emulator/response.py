@@ -3,9 +3,10 @@
 import math
 
 import numpy as np
+import numpy.typing as npt
 
-from hilsim._jit import inlined_kernel, kernel
-from hilsim.emulator.plan import LidarPlan
+from hilsim._jit import constant, inlined_kernel, kernel
+from hilsim.emulator.plan import Family, LidarPlan
 from hilsim.emulator.shots import Shots
 from hilsim.sensor.echoes import (
     COSINE,
@@ -27,14 +28,19 @@ from hilsim.sensor.echoes import (
     chosen_echo,
     group_echoes,
     is_detected,
+    reported_pair,
 )
 from hilsim.sensor.false_alarms import false_alarm
 from hilsim.sensor.head import head_reading_cdeg
-from hilsim.sensor.response import CHANNELS_PER_STREAM, distance_code, is_dropped, noise_sd_m, reflectivity_byte
+from hilsim.sensor.mirror import image_point
+from hilsim.sensor.response import CHANNELS_PER_STREAM, Response, ReturnFlag, brightness, distance_code, is_dropped, noise_sd_m
 from hilsim.sensor.thinning import reported_firings, withhold_firings
 from hilsim.sensor.weather import extinction, weather_echoes
 from hilsim.sensor.window import window_transmission
 
+_CEPTON = constant(Family.CEPTON)
+_BLOCKED, _UNFLAGGED = constant(ReturnFlag.BLOCKED), constant(0)
+_DEG_PER_RAD = 180.0 / math.pi
 _CDEG_PER_RAD = 18_000.0 / math.pi
 _CDEG_PER_NS_PER_CRPM = 6e-9
 
@@ -50,7 +56,7 @@ def _mark(hits: Hits, firing: int, at: int, ray: int) -> None:
 
 
 @inlined_kernel
-def _weaken(plan: LidarPlan, hits: Hits, firing: int, azimuth_cdeg: float, channel: int, index: int) -> None:
+def _weaken(plan: LidarPlan, hits: Hits, firing: int, through: float, channel: int, index: int) -> None:
     """Take away what a firing's light loses on its way, and add the echoes of what it loses it to."""
     value, what = hits.value, hits.what
     weather = plan.weather
@@ -65,11 +71,39 @@ def _weaken(plan: LidarPlan, hits: Hits, firing: int, azimuth_cdeg: float, chann
         for at in range(count, total):
             _mark(hits, firing, at, WEATHER_RAY)
         count = total
-    through = window_transmission(plan.window, azimuth_cdeg, channel)
     for at in range(count):
         value[firing, at, ENERGY] *= through * through
     hits.hit_count[firing] = count
     what[firing, count:, ECHO] = -1
+
+
+@inlined_kernel
+def _takes_light(plan: LidarPlan) -> bool:
+    """Whether weather or the window has a say."""
+    weather, window = plan.weather, plan.window
+    return weather.extinction_per_m > 0.0 or weather.has_echoes or window.dirt_transmission < 1.0 or window.sectors.shape[0] > 0
+
+
+@inlined_kernel
+def _window_share(plan: LidarPlan, reading_cdeg: int, channel: int, index: int) -> float:
+    """Share of a firing's light that the window lets through, one way."""
+    if plan.family == _CEPTON:
+        image_x, image_z = image_point(plan.mirror, channel, index * plan.sequence_ns + plan.firing_offset_ns[channel])
+        azimuth_cdeg = _CDEG_PER_RAD * math.atan(image_x)
+        elevation_deg = _DEG_PER_RAD * math.atan(image_z / math.sqrt(1.0 + image_x * image_x))
+    else:
+        azimuth_cdeg = reading_cdeg + _CDEG_PER_NS_PER_CRPM * plan.head.rate_crpm * plan.firing_offset_ns[channel]
+        azimuth_cdeg += _CDEG_PER_RAD * plan.azimuth_offset_rad[channel]
+        elevation_deg = plan.elevation_deg[channel]
+    return window_transmission(plan.window, azimuth_cdeg, elevation_deg)
+
+
+@inlined_kernel
+def _reported(plan: LidarPlan, echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], count: int, which: int) -> int:
+    """The echo that return ``which`` of a firing reports, -1 for none."""
+    if plan.family == _CEPTON:
+        return reported_pair(echoes, kept, count, which, plan.reports_last)
+    return chosen_echo(echoes, kept, count, which, plan.returns, plan.reports_last)
 
 
 @inlined_kernel
@@ -112,6 +146,27 @@ def _thin(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) ->
                 returns.range_m[:, sequence, channel] = np.inf
 
 
+@inlined_kernel
+def _detected(
+    response: Response, echoes: npt.NDArray[np.float64], found: int, certain: int, channel: int, index: int, kept: npt.NDArray[np.int64]
+) -> int:
+    """Gather the echoes of a firing that are detected and within limits, nearest first, with their distances; returns how many. ``certain`` passes the threshold."""
+    stream = response.stream * CHANNELS_PER_STREAM + channel
+    threshold_energy, noise_ratio, seed = response.threshold_energy, response.noise_ratio, response.seed
+    count = 0
+    for echo in range(found):
+        draw = index * ECHO_DRAWS + min(echo, ECHO_DRAWS - 1)
+        energy, range_m = echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE]
+        if echo != certain and not is_detected(energy, threshold_energy, noise_ratio, seed, stream, draw):
+            continue
+        code = distance_code(response, range_m, noise_sd_m(response, energy, range_m), channel, index, echo)
+        if code > 0:
+            echoes[echo, ECHO_CODE] = code
+            kept[count] = echo
+            count += 1
+    return count
+
+
 @kernel
 def respond(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) -> None:
     """Turn what firings met into what the sensor reports.
@@ -125,52 +180,42 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) 
     hit_count, value, what = shots.hits.hit_count, shots.hits.value, shots.hits.what
     echoes, kept = shots.echoes, shots.kept
     distance, reflectivity, azimuth_cdeg = shots.returns.distance, shots.returns.reflectivity, shots.returns.azimuth_cdeg
+    flags, is_swept = shots.returns.flags, plan.family == _CEPTON
     reported_echo, reported_m = shots.returns.echo, shots.returns.range_m
     response, head, hits = plan.response, plan.head, shots.hits
-    baseline, seed = response.baseline, response.seed
-    is_weak = (
-        plan.weather.extinction_per_m > 0.0 or plan.weather.has_echoes or plan.window.dirt_transmission < 1.0 or plan.window.sectors.shape[0] > 0
-    )
+    baseline = response.baseline
+    is_weak = _takes_light(plan)
     has_alarms = plan.false_alarms.rate_per_shot > 0.0
-    azimuth_offset_rad = plan.azimuth_offset_rad
-    cdeg_per_ns = _CDEG_PER_NS_PER_CRPM * head.rate_crpm
     for sequence in range(sequences):
         index = first_sequence + sequence
-        azimuth_cdeg[sequence] = head_reading_cdeg(head, index * plan.sequence_ns, index)
+        if not is_swept:
+            azimuth_cdeg[sequence] = head_reading_cdeg(head, index * plan.sequence_ns, index)
         for channel in range(baseline.size):
             firing = channel * sequences + sequence
             found = 0
             certain = -1
+            blocked = _UNFLAGGED
             if is_weak:
-                turned_cdeg = cdeg_per_ns * plan.firing_offset_ns[channel] + _CDEG_PER_RAD * azimuth_offset_rad[channel]
-                _weaken(plan, hits, firing, azimuth_cdeg[sequence] + turned_cdeg, channel, index)
+                through = _window_share(plan, azimuth_cdeg[sequence], channel, index)
+                blocked = _BLOCKED if through <= 0.0 else _UNFLAGGED
+                _weaken(plan, hits, firing, through, channel, index)
             is_alarm = has_alarms and _add_false_alarm(plan, hits, firing, channel, index)
             if hit_count[firing] > 0 and not is_dropped(response, channel, index):
                 found = group_echoes(hit_count[firing], value, what, firing, response.merge_distance_m, echoes)
                 certain = _echo_of(hits, firing, FALSE_ALARM_RAY) if is_alarm else -1
-            stream = response.stream * CHANNELS_PER_STREAM + channel
-            count = 0
-            for echo in range(found):
-                draw = index * ECHO_DRAWS + min(echo, ECHO_DRAWS - 1)
-                energy, range_m = echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE]
-                if echo != certain and not is_detected(energy, response.threshold_energy, response.noise_ratio, seed, stream, draw):
-                    continue
-                code = distance_code(response, range_m, noise_sd_m(response, energy, range_m), channel, index, echo)
-                if code > 0:
-                    echoes[echo, ECHO_CODE] = code
-                    kept[count] = echo
-                    count += 1
+            count = _detected(response, echoes, found, certain, channel, index, kept)
             for which in range(plan.returns):
-                echo = chosen_echo(echoes, kept, count, which, plan.returns, plan.reports_last)
+                echo = _reported(plan, echoes, kept, count, which)
                 reported_echo[which, sequence, channel] = echo
                 if echo < 0:
                     distance[which, sequence, channel] = 0
                     reflectivity[which, sequence, channel] = baseline[channel]
+                    flags[which, sequence, channel] = blocked
                     reported_m[which, sequence, channel] = np.inf
                     continue
                 distance[which, sequence, channel] = int(echoes[echo, ECHO_CODE])
                 reported_m[which, sequence, channel] = echoes[echo, ECHO_RANGE]
-                reflectivity[which, sequence, channel] = reflectivity_byte(
-                    echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE], 2.0 * echoes[echo, ECHO_RETRO] > 1.0, response.diffuse_max
-                )
+                byte, said = brightness(response, echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE], echoes[echo, ECHO_RETRO])
+                reflectivity[which, sequence, channel] = byte
+                flags[which, sequence, channel] = blocked | said
     _thin(plan, first_sequence, sequences, shots)

@@ -49,15 +49,17 @@ class Returns(NamedTuple):
     """What the sensor reports for some firing sequences.
 
     Attributes:
-        distance: ``uint16[r, s, c]``, raw; 0 for no return.
+        distance: ``int32[r, s, c]``, in counts of the model's range unit; 0 for no return.
         reflectivity: ``uint8[r, s, c]``.
+        flags: ``uint8[r, s, c]``, ``ReturnFlag``.
         azimuth_cdeg: ``int64[s]``, the encoder's readings.
         echo: ``int8[r, s, c]``, which of the firing's echoes is reported; -1 for none.
         range_m: ``float64[r, s, c]``, of that echo, without noise; ``inf`` for none.
     """
 
-    distance: npt.NDArray[np.uint16]
+    distance: npt.NDArray[np.int32]
     reflectivity: npt.NDArray[np.uint8]
+    flags: npt.NDArray[np.uint8]
     azimuth_cdeg: npt.NDArray[np.int64]
     echo: npt.NDArray[np.int8]
     range_m: npt.NDArray[np.float64]
@@ -75,6 +77,7 @@ class Shots(NamedTuple):
         kept: ``int64[m]``, echoes of one firing that are detected.
         reported: ``bool[c, s]``, firings that a thinned sensor reports.
         returns: What is reported.
+        unsaid: ``int64[1]``, returns so far that the packet format could not say.
     """
 
     rays: Rays
@@ -85,6 +88,7 @@ class Shots(NamedTuple):
     kept: npt.NDArray[np.int64]
     reported: npt.NDArray[np.bool_]
     returns: Returns
+    unsaid: npt.NDArray[np.int64]
 
 
 def allocate_rays(count: int) -> Rays:
@@ -117,10 +121,12 @@ def allocate_shots(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> Shots
         kept=np.zeros(most, np.int64),
         reported=np.ones((plan.firing_offset_ns.size, sequences), np.bool_),
         returns=Returns(
-            distance=np.zeros(shape, np.uint16),
+            distance=np.zeros(shape, np.int32),
             reflectivity=np.zeros(shape, np.uint8),
+            flags=np.zeros(shape, np.uint8),
             azimuth_cdeg=np.zeros(sequences, np.int64),
             echo=np.full(shape, -1, np.int8),
             range_m=np.full(shape, np.inf),
         ),
+        unsaid=np.zeros(1, np.int64),
     )

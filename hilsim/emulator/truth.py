@@ -15,12 +15,12 @@ from hilsim._jit import constant, kernel
 from hilsim.emulator.batch import DatagramBatch
 from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.plan import LidarPlan
+from hilsim.emulator.plan import Family, LidarPlan
 from hilsim.emulator.schedule import data_deadline_ns
 from hilsim.emulator.shots import Shots, allocate_shots
 from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.packets.ethernet import Framing
-from hilsim.packets.velodyne_data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK
+from hilsim.packets.velodyne_data import RECORDS_PER_BLOCK
 from hilsim.render.renderer import Renderer
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import COSINE, ECHO, ENERGY, INSTANCE, RAY, TRIANGLE, Hits
@@ -48,7 +48,7 @@ class Cause(IntEnum):
 
 _STRONGEST, _LAST = constant(ReturnType.STRONGEST), constant(ReturnType.LAST)
 _BOTH, _SECOND = constant(ReturnType.BOTH), constant(ReturnType.SECOND_STRONGEST)
-_RECORDS = constant(RECORDS_PER_BLOCK)
+_RECORDS, _ONE, _CEPTON = constant(RECORDS_PER_BLOCK), constant(1), constant(Family.CEPTON)
 
 
 class Truth(NamedTuple):
@@ -56,13 +56,13 @@ class Truth(NamedTuple):
 
     Attributes:
         packet: ``int64[n]``, index of the data packet since the sensor started.
-        block: ``uint8[n]``, data block in the packet, 0 to 11.
-        record: ``uint8[n]``, channel record in the block, 0 to 31.
+        block: ``uint8[n]``, data block in the packet, 0 to 11; 0 in a packet without blocks.
+        record: ``uint8[n]``, channel record in the block, 0 to 31; point in a Cepton-style packet, 0 to 143.
         sequence: ``int64[n]``, index of the firing sequence since the sensor started.
         channel: ``uint8[n]``, in firing order.
         return_type: ``uint8[n]``, a ``ReturnType``.
         time_ns: ``int64[n]``, rig time of the firing.
-        distance: ``uint16[n]``, as in the packet.
+        distance: ``uint32[n]``, in counts of the model's range unit: a Velodyne packet's bytes.
         reflectivity: ``uint8[n]``, as in the packet.
         range_m: ``float32[n]``, of the echo, before noise, bias and rounding to a code; to 4 um at 120 m, as rays are cast.
         echo: ``uint8[n]``, which of the firing's echoes, 0 the nearest.
@@ -85,7 +85,7 @@ class Truth(NamedTuple):
     channel: npt.NDArray[np.uint8]
     return_type: npt.NDArray[np.uint8]
     time_ns: npt.NDArray[np.int64]
-    distance: npt.NDArray[np.uint16]
+    distance: npt.NDArray[np.uint32]
     reflectivity: npt.NDArray[np.uint8]
     range_m: npt.NDArray[np.float32]
     echo: npt.NDArray[np.uint8]
@@ -110,7 +110,7 @@ def allocate_truth(rows: int) -> Truth:
         channel=np.zeros(rows, np.uint8),
         return_type=np.zeros(rows, np.uint8),
         time_ns=np.zeros(rows, np.int64),
-        distance=np.zeros(rows, np.uint16),
+        distance=np.zeros(rows, np.uint32),
         reflectivity=np.zeros(rows, np.uint8),
         range_m=np.zeros(rows, np.float32),
         echo=np.zeros(rows, np.uint8),
@@ -198,8 +198,13 @@ def _return_type(plan: LidarPlan, hits: Hits, firing: int, which: int, echo: int
     """``ReturnType`` of return ``which``, whose echo is ``echo``, beside that of the pair's other return."""
     if plan.returns == 1:
         return _LAST if plan.reports_last else _STRONGEST
-    if echo == other:
+    if echo == other or other < 0:
         return _BOTH
+    if plan.family == _CEPTON:
+        first, second = (echo, other) if which == 0 else (other, echo)
+        if which == 0:
+            return _BOTH if first > second else _STRONGEST
+        return _SECOND if first > second else _LAST
     last, strongest = (echo, other) if which == 0 else (other, echo)
     last_is_strongest = _echo_energy(hits, firing, last) > _echo_energy(hits, firing, strongest)
     if which == 0:
@@ -253,43 +258,51 @@ def note_returns(
     returns, hits = shots.returns, shots.hits
     distance, reported_echo = returns.distance, returns.echo
     which_count, sequences, channels = distance.shape
-    sequences_per_block = _RECORDS // channels
+    is_interleaved = plan.family == _CEPTON
+    sequences_per_block = _ONE if is_interleaved else _RECORDS // channels
+    outer, inner = (_ONE, which_count) if is_interleaved else (which_count, _ONE)
     sub_rays = plan.beam.share.size
     mount = (plan.mount_orientation[0], plan.mount_orientation[1], plan.mount_orientation[2], plan.mount_orientation[3])
     for begin in range(0, sequences, sequences_per_block):
-        for which in range(which_count):
+        for block_return in range(outer):
             for sequence in range(begin, begin + sequences_per_block):
                 index = first_sequence + sequence
                 of_packet = index % plan.sequences_per_packet
                 for channel in range(channels):
-                    if distance[which, sequence, channel] == 0:
-                        continue
-                    firing = channel * sequences + sequence
-                    echo = int(reported_echo[which, sequence, channel])
-                    other = int(reported_echo[which_count - 1 - which, sequence, channel])
-                    time_ns = shots.rays.time_ns[firing * sub_rays]
-                    truth.packet[row] = index // plan.sequences_per_packet
-                    truth.block[row] = of_packet // sequences_per_block * which_count + which
-                    truth.record[row] = of_packet % sequences_per_block * channels + channel
-                    truth.sequence[row] = index
-                    truth.channel[row] = channel
-                    truth.return_type[row] = _return_type(plan, hits, firing, which, echo, other)
-                    truth.time_ns[row] = time_ns
-                    truth.distance[row] = distance[which, sequence, channel]
-                    truth.reflectivity[row] = returns.reflectivity[which, sequence, channel]
-                    truth.range_m[row] = returns.range_m[which, sequence, channel]
-                    _describe_echo(world, hits, firing, echo, truth, row)
-                    (x, y, z), body = carrier_state(carrier, time_ns)
-                    mx, my, mz = rotate(body, (mount_m[0], mount_m[1], mount_m[2]))
-                    truth.position_m[row, 0] = x + mx
-                    truth.position_m[row, 1] = y + my
-                    truth.position_m[row, 2] = z + mz
-                    w, i, j, k = normalise(multiply(body, mount))
-                    truth.orientation[row, 0] = w
-                    truth.orientation[row, 1] = i
-                    truth.orientation[row, 2] = j
-                    truth.orientation[row, 3] = k
-                    row += 1
+                    for return_of_point in range(inner):
+                        which = block_return + return_of_point
+                        if distance[which, sequence, channel] == 0:
+                            continue
+                        firing = channel * sequences + sequence
+                        echo = int(reported_echo[which, sequence, channel])
+                        other = int(reported_echo[which_count - 1 - which, sequence, channel])
+                        time_ns = shots.rays.time_ns[firing * sub_rays]
+                        truth.packet[row] = index // plan.sequences_per_packet
+                        truth.block[row] = 0 if is_interleaved else of_packet // sequences_per_block * which_count + which
+                        truth.record[row] = (
+                            (of_packet * channels + channel) * which_count + which
+                            if is_interleaved
+                            else of_packet % sequences_per_block * channels + channel
+                        )
+                        truth.sequence[row] = index
+                        truth.channel[row] = channel
+                        truth.return_type[row] = _return_type(plan, hits, firing, which, echo, other)
+                        truth.time_ns[row] = time_ns
+                        truth.distance[row] = distance[which, sequence, channel]
+                        truth.reflectivity[row] = returns.reflectivity[which, sequence, channel]
+                        truth.range_m[row] = returns.range_m[which, sequence, channel]
+                        _describe_echo(world, hits, firing, echo, truth, row)
+                        (x, y, z), body = carrier_state(carrier, time_ns)
+                        mx, my, mz = rotate(body, (mount_m[0], mount_m[1], mount_m[2]))
+                        truth.position_m[row, 0] = x + mx
+                        truth.position_m[row, 1] = y + my
+                        truth.position_m[row, 2] = z + mz
+                        w, i, j, k = normalise(multiply(body, mount))
+                        truth.orientation[row, 0] = w
+                        truth.orientation[row, 1] = i
+                        truth.orientation[row, 2] = j
+                        truth.orientation[row, 3] = k
+                        row += 1
     return row
 
 
@@ -318,13 +331,18 @@ def _first_rows(truth: Truth, rows: int) -> Truth:
     return Truth._make(column[:rows].copy() for column in truth)
 
 
+def _returns_max(plan: LidarPlan) -> int:
+    """Returns of a packet, at most."""
+    return int(plan.sequences_per_packet * plan.firing_offset_ns.size * plan.returns)
+
+
 def packets_with_truth(lidar: LidarEmulator, first: int, count: int) -> tuple[DatagramBatch, Truth]:
     """``lidar.data_packets(first, count)``, the same bytes, and the ground truth of their returns."""
     plan = lidar.plan
-    datagrams = np.zeros((count, lidar.data_framing.header_size + DATA_PACKET_SIZE), np.uint8)
+    datagrams = np.zeros((count, lidar.data_framing.header_size + plan.data_size), np.uint8)
     size = np.zeros(count, np.int32)
     shots = allocate_shots(plan, plan.sequences_per_packet, is_opaque=lidar.world.is_opaque)
-    truth = allocate_truth(count * BLOCKS * RECORDS_PER_BLOCK)
+    truth = allocate_truth(count * _returns_max(lidar.plan))
     rows = render_with_truth(
         plan, lidar.carrier, lidar.world, lidar.data_framing, np.array(lidar.setting.mount_position_m), first, shots, size, datagrams, truth
     )
@@ -334,7 +352,7 @@ def packets_with_truth(lidar: LidarEmulator, first: int, count: int) -> tuple[Da
 
 def returns_truth(lidar: LidarEmulator, first: int, count: int, renderer: Renderer) -> Truth:
     """Ground truth of the returns in data packets ``first`` to ``first + count - 1``, with rays cast by ``renderer``."""
-    truth = allocate_truth(count * BLOCKS * RECORDS_PER_BLOCK)
+    truth = allocate_truth(count * _returns_max(lidar.plan))
     shots = lidar.shots(first, count, renderer)
     first_sequence = first * lidar.plan.sequences_per_packet
     mount_m = np.array(lidar.setting.mount_position_m)

@@ -86,6 +86,8 @@ class LinkStyle:
 
 
 VELODYNE_DATA_STYLE = LinkStyle(ttl=255, dont_fragment=True, counting_identification=False, udp_checksum=False)
+CEPTON_STYLE = LinkStyle(ttl=128, dont_fragment=False, counting_identification=True, udp_checksum=True)
+"""TTL as measured on the public capture of the generation before; the other fields of this generation are not known."""
 VELODYNE_POSITION_STYLE = LinkStyle(ttl=64, dont_fragment=False, counting_identification=True, udp_checksum=True)
 
 

@@ -65,7 +65,7 @@ class Product(IntEnum):
 @kernel
 def encode_data_packet(
     azimuth_cdeg: npt.NDArray[np.int64],
-    distance: npt.NDArray[np.uint16],
+    distance: npt.NDArray[np.int32],
     reflectivity: npt.NDArray[np.uint8],
     stamp_us: int,
     return_mode: int,
@@ -76,7 +76,7 @@ def encode_data_packet(
 
     Args:
         azimuth_cdeg: ``int64[s]``, reported azimuth of each firing sequence, 0..35999.
-        distance: ``uint16[r, s, c]`` raw distances; r = 1, or 2 for dual (0 the last, 1 the strongest or second strongest). ``12 * 32 = r * s * c``.
+        distance: ``int32[r, s, c]`` raw distances, 0..65535; r = 1, or 2 for dual (0 the last, 1 the strongest or second strongest). ``12 * 32 = r * s * c``.
         reflectivity: ``uint8[r, s, c]``.
         stamp_us: Microseconds past the hour of the first firing, 0..3,599,999,999.
         return_mode: A ``ReturnMode``.

@@ -99,6 +99,7 @@ class CeptonSpec(LidarSpec):
     """A lidar whose lasers are swept over an image by a mirror, with STDV packets.
 
     Attributes:
+        family: Whose packets.
         model_code: Of the sensor information packet (public header ``cepton_sdk3.h``).
         segments: Lasers in firing order.
         mirror: How they are swept.
@@ -115,12 +116,9 @@ class CeptonSpec(LidarSpec):
         return len(self.segments)
 
     @property
-    def _farthest_m(self) -> float:
-        return 327.675
-
-    @property
-    def _limit(self) -> str:
-        return "16 bits of 5 mm"
+    def range_code_max(self) -> int:
+        """Largest distance, in counts of ``range_unit_mm``, that the model's packets can say: 16 bits of 5 mm straight ahead."""
+        return int(65_535 * 5.0 / self.range_unit_mm)
 
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Every rule with its fault."""
@@ -143,3 +141,30 @@ class CeptonSpec(LidarSpec):
     def scan_s(self) -> float:
         """How long a scan takes."""
         return self.mirror.passes_per_scan / (2.0 * self.mirror.x_hz)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CeptonSetting:
+    """What a Cepton-style sensor says of itself, and how.
+
+    Attributes:
+        header_version: Of point packets: 2 (144 points), or 1 (143 points, read by the vendor's SDK 2 and not by SDK 3).
+        info_packets: Send sensor information twice a second: SDK 2 then knows the sensor, and SDK 3 makes frames. Its layout was measured on the SDKs, the vendor has not
+            published it.
+        serial: Serial number in it.
+        firmware: Firmware version in it, major to build.
+        part_number: Part number in it.
+    """
+
+    header_version: Literal[1, 2] = 2
+    info_packets: bool = False
+    serial: int = 1
+    firmware: tuple[int, int, int, int] = (1, 0, 0, 0)
+    part_number: int = 0
+
+    def __post_init__(self) -> None:
+        require(
+            (0 <= self.serial < 2**32, f"serial must be 0 to 4294967295, got {self.serial}"),
+            (0 <= self.part_number < 2**32, f"part_number must be 0 to 4294967295, got {self.part_number}"),
+            (all(0 <= part <= 255 for part in self.firmware), f"firmware must be four numbers of 0 to 255, got {self.firmware}"),
+        )

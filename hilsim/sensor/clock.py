@@ -91,3 +91,9 @@ def stamp_us(clock: DeviceClock, device_ns: int) -> int:
         since_edge_ns = scaled_up(scaled_up(utc_ns - second * _BILLION, clock.oscillator_ppb), clock.stamp_ppb)
         return (second % 3600 * 1_000_000 + since_edge_ns // 1000) % _HOUR_US
     return (clock.stamp_offset_ns + scaled_up(device_ns, clock.stamp_ppb)) // 1000 % _HOUR_US
+
+
+@kernel
+def counter_us(clock: DeviceClock, device_ns: int) -> int:
+    """What a counter of microseconds shows that runs from ``stamp_offset_ns`` and never wraps."""
+    return (clock.stamp_offset_ns + scaled_up(device_ns, clock.stamp_ppb)) // 1000

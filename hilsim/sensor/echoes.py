@@ -134,6 +134,23 @@ def strongest_echo(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64],
 
 
 @kernel
+def reported_pair(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], count: int, which: int, reports_last: bool) -> int:  # noqa: FBT001 - as below
+    """The echo that return ``which`` of a Cepton-style firing reports, -1 for none: the strongest (or the last), then the last, or the second strongest where that is it.
+
+    A second return is another echo than the first, or there is none (SDK 1 manual: the farthest if different, else the second strongest).
+    """
+    if count == 0:
+        return -1
+    strongest = strongest_echo(echoes, kept, count, -1)
+    last = int(kept[count - 1])
+    if which == 0:
+        return last if reports_last else strongest
+    if count == 1:
+        return -1
+    return last if last != strongest else strongest_echo(echoes, kept, count, strongest)
+
+
+@kernel
 def chosen_echo(
     echoes: npt.NDArray[np.float64],
     kept: npt.NDArray[np.int64],

@@ -67,6 +67,11 @@ def head(*, rate_rpm: float, phase_deg: float, encoder: EncoderSpec, ripple: Rip
     )
 
 
+def no_head() -> Head:
+    """Of a sensor that has none."""
+    return Head(0, 0.0, 0.0, 0.0, 0.0, 1_000_000_000, 0.0, 0.0, 0.0, np.uint64(0), 0)
+
+
 @kernel
 def head_turns(head: Head, device_ns: int) -> float:
     """True angle in turns at a device time, in [0, 1) give or take the swings; accurate to 1e-12 turns however long the run."""

@@ -16,6 +16,8 @@ from hilsim.sensor.velodyne_specs import PositionSpec
 _JITTER = constant(Purpose.POSITION_JITTER)
 _TRAINS_PER_STREAM = 8
 _FIRST_TRAIN = constant(0)
+NEVER_NS = 1 << 60
+"""36 years."""
 
 
 class PositionStream(NamedTuple):
@@ -56,6 +58,13 @@ def position_stream(spec: PositionSpec, *, seed: int, stream: int) -> PositionSt
     )
 
 
+def periodic_stream(period_ns: int | None, *, seed: int, stream: int) -> PositionStream:
+    """A stream that begins with the sensor and keeps its period exactly; None: nothing is ever sent."""
+    period = np.array([] if period_ns is None else [period_ns], dtype=np.int64)
+    still = np.zeros(period.size, dtype=np.int64)
+    return PositionStream(period_ns=period, jitter_ns=still, phase_ns=still, minimum_gap_ns=0, latency_ns=0, seed=np.uint64(seed), stream=stream)
+
+
 @kernel
 def _unshifted_ns(stream: PositionStream, train: int, index: int) -> int:
     draw = uniform(stream.seed, stream.stream * _TRAINS_PER_STREAM + train, index, _JITTER)
@@ -88,7 +97,9 @@ def seek_positions(stream: PositionStream, device_ns: int, counters: npt.NDArray
 
 @kernel
 def next_position(stream: PositionStream, counters: npt.NDArray[np.int64]) -> tuple[int, int]:
-    """Train and device time (ns) of the earliest packet not yet taken; the caller adds one to that train's counter."""
+    """Train and device time (ns) of the earliest packet not yet taken; the caller adds one to that train's counter. Without trains it never comes."""
+    if counters.size == 0:
+        return 0, NEVER_NS
     best = 0
     best_ns = position_time_ns(stream, _FIRST_TRAIN, counters[0])
     for train in range(1, counters.size):

@@ -1,6 +1,7 @@
 """From echoes to what the sensor reports: distance with its noise, the reflectivity byte, limits, the no-return baseline."""
 
 import math
+from enum import IntFlag
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 from hilsim._jit import constant, kernel
 from hilsim.draws import Purpose, normal, uniform
 from hilsim.sensor.echoes import ECHO_DRAWS
+from hilsim.sensor.specs import LidarSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _RANGE_NOISE = constant(Purpose.RANGE_NOISE)
@@ -17,10 +19,27 @@ CHANNELS_PER_STREAM = 256
 _RETRO_STEPS_PER_E = 154.0 / math.log(1000.0)
 
 
-class Response(NamedTuple):
-    """Kernel-side response; see ``VelodyneSpec`` and ``DetectorSpec`` for the meaning of each.
+_LINEAR_CODES = 127
+_LINEAR_TOP = 1.27
+_EXPONENTIAL_STEPS_PER_E = 128.0 / math.log(50.0 / _LINEAR_TOP)
 
-    ``baseline`` is ``uint8[c]``, ``bias_m`` ``float64[c]``, both in firing order.
+
+class ReturnFlag(IntFlag):
+    """What a sensor says of a return beside its range; the bits are those of a Cepton point, the only packet that carries them."""
+
+    SATURATED = 0x01
+    NOISE = 0x40
+    BLOCKED = 0x80
+
+
+_SATURATED, _NOISE = constant(ReturnFlag.SATURATED), constant(ReturnFlag.NOISE)
+
+
+class Response(NamedTuple):
+    """Kernel-side response; see ``LidarSpec`` and ``DetectorSpec`` for the meaning of each.
+
+    ``baseline`` is ``uint8[c]``, ``bias_m`` ``float64[c]``, both in firing order. ``code_max`` is the largest distance that packets can say; ``is_cepton``
+    chooses the scale of reflectivities; ``saturation_energy`` and ``doubt_energy`` are infinite and 0 where nothing is flagged.
     """
 
     unit_m: float
@@ -34,16 +53,21 @@ class Response(NamedTuple):
     noise_ratio: float
     merge_distance_m: float
     diffuse_max: int
+    code_max: int
+    is_cepton: bool
+    saturation_energy: float
+    doubt_energy: float
     baseline: npt.NDArray[np.uint8]
     bias_m: npt.NDArray[np.float64]
     seed: np.uint64
     stream: int
 
 
-def response(spec: VelodyneSpec, *, seed: int, stream: int) -> Response:
+def response(spec: LidarSpec, *, seed: int, stream: int) -> Response:
     """Kernel-side response of a model; ``stream`` is the sensor's number within the rig."""
     detector = spec.detector
-    channels = range(len(spec.channels))
+    channels = range(spec.laser_count)
+    baselines = [channel.no_return_reflectivity for channel in spec.channels] if isinstance(spec, VelodyneSpec) else [0] * spec.laser_count
     bias = [normal(np.uint64(seed), stream * CHANNELS_PER_STREAM + channel, 0, constant(Purpose.LASER_BIAS)) for channel in channels]
     return Response(
         unit_m=spec.range_unit_mm / 1000.0,
@@ -57,7 +81,11 @@ def response(spec: VelodyneSpec, *, seed: int, stream: int) -> Response:
         noise_ratio=detector.noise_ratio,
         merge_distance_m=detector.merge_distance_m,
         diffuse_max=detector.diffuse_max,
-        baseline=np.array([channel.no_return_reflectivity for channel in spec.channels], dtype=np.uint8),
+        code_max=spec.range_code_max,
+        is_cepton=not isinstance(spec, VelodyneSpec),
+        saturation_energy=detector.saturation_ratio * detector.threshold_energy or math.inf,
+        doubt_energy=detector.doubt_ratio * detector.threshold_energy,
+        baseline=np.array(baselines, dtype=np.uint8),
         bias_m=detector.laser_bias_m * np.array(bias),
         seed=np.uint64(seed),
         stream=stream,
@@ -83,6 +111,36 @@ def reflectivity_byte(energy: float, range_m: float, is_retro: bool, diffuse_max
     if is_retro and share > 1.0:
         return min(255, math.floor(101.5 + _RETRO_STEPS_PER_E * math.log(share)))
     return min(diffuse_max, math.floor(100.0 * share + 0.5))
+
+
+@kernel
+def cepton_reflectivity(ratio: float) -> int:
+    """A Cepton point's reflectivity of a share of a white diffuse target: 0 to 127 is percent, 128 to 255 rises exponentially to 50.
+
+    The closed form of the vendor's table (``cepton_sdk2/frame.py``): all of its 256 values come back as their codes (tested).
+    """
+    if ratio <= _LINEAR_TOP:
+        return math.floor(100.0 * max(ratio, 0.0) + 0.5)
+    return min(255, math.floor(_LINEAR_CODES + 0.5 + _EXPONENTIAL_STEPS_PER_E * math.log(ratio / _LINEAR_TOP)))
+
+
+@kernel
+def return_flags(response: Response, energy: float) -> int:
+    """``ReturnFlag`` of an echo."""
+    flags = 0
+    if energy > response.saturation_energy:
+        flags |= _SATURATED
+    if energy < response.doubt_energy:
+        flags |= _NOISE
+    return flags
+
+
+@kernel
+def brightness(response: Response, energy: float, range_m: float, retro: float) -> tuple[int, int]:
+    """What the packet says of an echo's strength: its reflectivity byte and its ``ReturnFlag``; ``retro`` is the share of retro-reflectors in it."""
+    if response.is_cepton:
+        return cepton_reflectivity(energy * range_m * range_m), return_flags(response, energy)
+    return reflectivity_byte(energy, range_m, 2.0 * retro > 1.0, response.diffuse_max), 0
 
 
 @kernel
@@ -115,6 +173,6 @@ def distance_code(response: Response, range_m: float, sd_m: float, channel: int,
         measured += sd_m * normal(response.seed, response.stream * CHANNELS_PER_STREAM + channel, index, _RANGE_NOISE)
     code = int(np.floor(measured / response.unit_m + 0.5))
     reported_m = code * response.unit_m
-    if reported_m < response.range_min_m or reported_m > response.range_max_m or code > 65535:
+    if reported_m < response.range_min_m or reported_m > response.range_max_m or code > response.code_max:
         return 0
     return code

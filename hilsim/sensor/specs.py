@@ -57,6 +57,8 @@ class DetectorSpec:
             reflectivity of b percent at range R.
         range_noise_onset_m: R1.
         laser_bias_m: Standard deviation of each laser's constant range error.
+        saturation_ratio: Echoes of more than so many times the threshold's energy saturate the receiver, and are flagged where packets can say so; 0: none.
+        doubt_ratio: Echoes of less than so many times the threshold's energy are flagged as noise where packets can say so; 0: none.
     """
 
     threshold_reflectivity: float = 0.0
@@ -68,6 +70,8 @@ class DetectorSpec:
     range_noise_weak_m: float = 0.0
     range_noise_onset_m: float = 15.0
     laser_bias_m: float = 0.0
+    saturation_ratio: float = 0.0
+    doubt_ratio: float = 0.0
 
     def __post_init__(self) -> None:
         require(
@@ -80,6 +84,8 @@ class DetectorSpec:
             (0.0 <= self.range_noise_weak_m <= 1.0, f"range_noise_weak_m must be 0 to 1, got {self.range_noise_weak_m}"),
             (0.1 <= self.range_noise_onset_m <= 1000.0, f"range_noise_onset_m must be 0.1 to 1000, got {self.range_noise_onset_m}"),
             (0.0 <= self.laser_bias_m <= 1.0, f"laser_bias_m must be 0 to 1, got {self.laser_bias_m}"),
+            (0.0 <= self.saturation_ratio <= 1e12, f"saturation_ratio must be 0 to 1e12, got {self.saturation_ratio}"),
+            (0.0 <= self.doubt_ratio <= 1e6, f"doubt_ratio must be 0 to 1e6, got {self.doubt_ratio}"),
         )
 
     @property
@@ -131,8 +137,8 @@ class LidarSpec:
         raise NotImplementedError
 
     @property
-    def _farthest_m(self) -> float:
-        """The longest range that the model's packets can say."""
+    def range_code_max(self) -> int:
+        """Largest distance, in counts of ``range_unit_mm``, that the model's packets can say."""
         raise NotImplementedError
 
     def rules(self) -> Iterator[tuple[bool, str]]:
@@ -141,18 +147,14 @@ class LidarSpec:
         yield self.firing_ns > 0, f"firing_ns must be above 0, got {self.firing_ns}"
         yield self.sequence_ns >= span_ns, f"sequence_ns must be at least the {span_ns} ns its firings take, got {self.sequence_ns}"
         yield 0.1 <= self.range_unit_mm <= 100.0, f"range_unit_mm must be 0.1 to 100, got {self.range_unit_mm}"
+        farthest_m = self.range_code_max * self.range_unit_mm / 1000.0
         yield (
-            0.0 <= self.range_min_m < self.range_max_m <= self._farthest_m,
-            f"range_min_m and range_max_m must be 0 <= min < max <= {self._farthest_m:g} ({self._limit}), got {self.range_min_m} and {self.range_max_m}",
+            0.0 <= self.range_min_m < self.range_max_m <= farthest_m,
+            f"range_min_m and range_max_m must be 0 <= min < max <= {farthest_m:g} (16 bits), got {self.range_min_m} and {self.range_max_m}",
         )
         yield 0.0 <= self.range_noise_m <= 1.0, f"range_noise_m must be 0 to 1, got {self.range_noise_m}"
         yield 0.0 <= self.drop_out_ratio <= 1.0, f"drop_out_ratio must be 0 to 1, got {self.drop_out_ratio}"
         yield 0.0 <= self.data_latency_us <= 100_000.0, f"data_latency_us must be 0 to 100000, got {self.data_latency_us}"
-
-    @property
-    def _limit(self) -> str:
-        """What sets ``_farthest_m``."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -376,6 +376,12 @@ def thinning(setting: ThinningSpec, spec: VelodyneSpec) -> Thinning:
     )
 
 
+def no_thinning(channels: int) -> Thinning:
+    """Of a sensor that reports every firing of its ``channels`` lasers."""
+    nothing = np.zeros(channels, np.int64)
+    return Thinning(np.ones(channels, np.bool_), 1, 1, nothing, nothing.astype(np.float64))
+
+
 @kernel
 def _past_zero_turns(thinning: Thinning, head: Head, channel: int, sequence: int) -> float:
     """How far past azimuth 0 a channel's beam is when it fires, in turns, -0.5..0.5; between firing sequences as ``emulator.firing.fire`` has it."""
@@ -444,7 +450,7 @@ def reported_firings(thinning: Thinning, head: Head, first_sequence: int, sequen
 
 @kernel
 def withhold_firings(
-    reported: npt.NDArray[np.bool_], baseline: npt.NDArray[np.uint8], distance: npt.NDArray[np.uint16], reflectivity: npt.NDArray[np.uint8]
+    reported: npt.NDArray[np.bool_], baseline: npt.NDArray[np.uint8], distance: npt.NDArray[np.int32], reflectivity: npt.NDArray[np.uint8]
 ) -> None:
     """Turn firings that are not reported into no-returns: distance 0 with the channel's baseline, in every return.
 
@@ -454,7 +460,7 @@ def withhold_firings(
     Args:
         reported: ``bool[c, s]``, see ``reported_firings``.
         baseline: ``uint8[c]``, the byte of a no-return.
-        distance: ``uint16[r, s, c]``, changed in place.
+        distance: ``int32[r, s, c]``, changed in place.
         reflectivity: ``uint8[r, s, c]``, changed in place.
     """
     returns, sequences, channels = distance.shape

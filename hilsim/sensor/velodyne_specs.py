@@ -128,6 +128,7 @@ class VelodyneSpec(LidarSpec):
     """A lidar whose head turns.
 
     Attributes:
+        family: Whose packets.
         product: Factory byte that names the model in data packets.
         channels: Lasers in firing order; 16 or 32.
         lasers_per_firing: Lasers that fire at once, 1 or 2.
@@ -155,12 +156,9 @@ class VelodyneSpec(LidarSpec):
         return len(self.channels)
 
     @property
-    def _farthest_m(self) -> float:
-        return 65.535 * self.range_unit_mm
-
-    @property
-    def _limit(self) -> str:
-        return "16 bits"
+    def range_code_max(self) -> int:
+        """Largest distance, in counts of ``range_unit_mm``, that the model's packets can say."""
+        return 65_535
 
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Every rule with its fault."""

@@ -4,7 +4,6 @@ Dirt only takes light. That it also sends some back is not modelled: no source g
 the 0.5 m that a VLP-16 reports from.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -66,41 +65,40 @@ class WindowSpec:
 
 
 class Window(NamedTuple):
-    """Kernel-side window of ``c`` channels and ``s`` sectors.
+    """Kernel-side window of ``s`` sectors.
 
     Attributes:
         dirt_transmission: As in ``WindowSpec``.
-        sectors: ``float64[s, c, 3]``: azimuth where a sector begins (0.01 deg), its width (0.01 deg, 0 for channels that look past it), its transmission.
+        sectors: ``float64[s, 5]``: azimuth where a sector begins and its width (0.01 deg), its lowest and highest elevation (deg), its transmission.
     """
 
     dirt_transmission: float
     sectors: npt.NDArray[np.float64]
 
 
-def window(spec: WindowSpec, *, elevation_deg: Sequence[float]) -> Window:
-    """Kernel-side window of a sensor whose channels, in firing order, look at ``elevation_deg``."""
-    sectors = np.zeros((len(spec.sectors), len(elevation_deg), 3))
+def window(spec: WindowSpec) -> Window:
+    """Kernel-side window."""
+    sectors = np.zeros((len(spec.sectors), 5))
     for at, sector in enumerate(spec.sectors):
         width_deg = sector.azimuth_to_deg - sector.azimuth_from_deg
         if width_deg < 0.0:
             width_deg += 360.0
-        for channel, elevation in enumerate(elevation_deg):
-            inside = sector.elevation_from_deg <= elevation <= sector.elevation_to_deg
-            sectors[at, channel] = 100.0 * sector.azimuth_from_deg, 100.0 * width_deg if inside else 0.0, sector.transmission
+        sectors[at] = 100.0 * sector.azimuth_from_deg, 100.0 * width_deg, sector.elevation_from_deg, sector.elevation_to_deg, sector.transmission
     return Window(float(spec.dirt_transmission), sectors)
 
 
 @kernel
-def window_transmission(window: Window, azimuth_cdeg: float, channel: int) -> float:
+def window_transmission(window: Window, azimuth_cdeg: float, elevation_deg: float) -> float:
     """Share of the energy that the window lets through one way, 0 to 1; square it for the way out and back.
 
     Args:
         window: The window.
         azimuth_cdeg: Of the beam in the sensor's frame, clockwise (the head's angle and the channel's offset), 0.01 deg, of any turn.
-        channel: In firing order.
+        elevation_deg: Of the beam in the sensor's frame.
     """
     share = window.dirt_transmission
     for sector in range(window.sectors.shape[0]):
-        if (azimuth_cdeg - window.sectors[sector, channel, 0]) % 36_000.0 < window.sectors[sector, channel, 1]:
-            share *= window.sectors[sector, channel, 2]
+        is_level = window.sectors[sector, 2] <= elevation_deg <= window.sectors[sector, 3]
+        if is_level and (azimuth_cdeg - window.sectors[sector, 0]) % 36_000.0 < window.sectors[sector, 1]:
+            share *= window.sectors[sector, 4]
     return share

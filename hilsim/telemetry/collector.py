@@ -73,6 +73,7 @@ def _sensor_families(sensors: tuple[SensorReading, ...]) -> Iterator[Family]:
     yield _plain(m.FEEDER_SKIPPED, zip(keys, [sensor.feeder_skipped_packets for sensor in sensors], strict=True))
     yield _plain(m.FEEDER_UNQUEUED, zip(keys, [sensor.feeder_unqueued_packets for sensor in sensors], strict=True))
     yield _plain(m.DEVICE_CLOCK_OFFSET, zip(keys, [sensor.device_clock_offset_s for sensor in sensors], strict=True))
+    yield _plain(m.UNSAID_RETURNS, zip(keys, [sensor.unsaid_returns for sensor in sensors], strict=True))
     yield _plain(m.ROTATION_RATE, zip(keys, [sensor.rotation_rate_hz for sensor in sensors], strict=True))
     yield _info(m.SENSOR_INFO, [(sensor.sensor, sensor.model, sensor.return_mode) for sensor in sensors])
 

@@ -10,7 +10,7 @@ from typing import Literal
 from hilsim.errors import require
 from hilsim.transmit.scheduling import SchedulingMode
 
-UNITS = ("seconds", "bytes", "packets", "errors", "hertz", "passes", "starvations")
+UNITS = ("seconds", "bytes", "packets", "errors", "hertz", "passes", "starvations", "returns")
 """Base units a name may end with; states (``STATE`` kind) and ``_info`` carry none."""
 
 TIMING_BOUNDS_S = (10e-6, 20e-6, 30e-6, 50e-6, 75e-6, 100e-6, 150e-6, 200e-6, 300e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3)
@@ -129,6 +129,12 @@ FEEDER_SKIPPED = Metric(
 FEEDER_UNQUEUED = Metric(
     name="hilsim_feeder_unqueued_packets_total", kind="counter", labels=("sensor",), help="Datagrams rendered, but the ring had no room for them"
 )
+UNSAID_RETURNS = Metric(
+    name="hilsim_unsaid_returns_total",
+    kind="counter",
+    labels=("sensor",),
+    help="Returns sent as no return, because the packet format cannot say where they are",
+)
 DEVICE_CLOCK_OFFSET = Metric(
     name="hilsim_device_clock_offset_seconds", kind="gauge", labels=("sensor",), help="The sensor's own clock minus the rig's time"
 )
@@ -195,6 +201,7 @@ METRICS: tuple[Metric, ...] = (
     FEEDER_LATE,
     FEEDER_SKIPPED,
     FEEDER_UNQUEUED,
+    UNSAID_RETURNS,
     DEVICE_CLOCK_OFFSET,
     ROTATION_RATE,
     SENSOR_INFO,

@@ -69,22 +69,24 @@ class SensorReading:
         sensor: Name of the sensor in the rig.
         model: Profile it was made from.
         return_mode: ``strongest``, ``last`` or ``dual``.
-        rotation_rate_hz: Rate of its head.
+        rotation_rate_hz: Rate of its head; None without one.
         device_clock_offset_s: Its own clock minus rig time.
         feeder_late_packets: Rendered, but pushed into the ring after their deadline.
         feeder_skipped_packets: Never rendered, to catch up.
         feeder_unqueued_packets: Rendered, but the ring had no room.
+        unsaid_returns: Sent as no return, because the packet format cannot say where they are.
         render: Time to render and encode one chunk; None where another renderer keeps no account.
     """
 
     sensor: str
     model: str
     return_mode: str
-    rotation_rate_hz: float
+    rotation_rate_hz: float | None
     device_clock_offset_s: float
     feeder_late_packets: int
     feeder_skipped_packets: int
     feeder_unqueued_packets: int = 0
+    unsaid_returns: int = 0
     render: HistogramReading | None = None
 
 
