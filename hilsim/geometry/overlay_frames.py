@@ -1,18 +1,20 @@
 """The coordinate systems of Cepton's AR note, its matrices as printed, and the mounting it calls "ground only".
 
-Source: https://developer.cepton.com/blog/AR_simulator. The note names three systems: the lidar's (hilsim's sensor frame), WGPU's (hilsim's graphics frame, see
-``geometry.frames``) and the world, "the final output space". It prints three matrices, and the formula that joins them is a picture that is not in its text.
-What follows from the numbers:
+Source: https://developer.cepton.com/blog/AR_simulator. The note names three systems: the lidar's (hilsim's sensor frame), WGPU's (hilsim's graphics
+frame, see ``geometry.frames``) and the world, "the final output space". It prints three matrices, and the formula that joins them is a picture that
+is not in its text. What follows from the numbers:
 
-- ``T_coord`` takes (x, y, z) to (x, -z, y): a quarter turn about x, determinant 1. The lidar's and WGPU's axes, as the note names them, differ by swapping y and z,
-  determinant -1 (``graphics_from_sensor``). So ``T_coord`` is neither that nor its inverse: taken from lidar to graphics it keeps forward and puts up
-  down; taken from graphics to z-up it keeps up and puts forward backward. It is exactly right from a graphics frame whose z points *backward* (OpenGL's) to z-up.
+- ``T_coord`` takes (x, y, z) to (x, -z, y): a quarter turn about x, determinant 1. The lidar's and WGPU's axes, as the note names them, differ by
+  swapping y and z, determinant -1 (``graphics_from_sensor``). So ``T_coord`` is neither that nor its inverse: taken from lidar to graphics it keeps
+  forward and puts up down; taken from graphics to z-up it keeps up and puts forward backward. It is exactly right from a graphics frame whose z
+  points *backward* (OpenGL's) to z-up.
 - ``T_height`` adds h to y: right where y is up, so in a graphics frame.
 - ``R_pitch`` turns about z. In a graphics frame, forward or backward, z is the line of sight: the picture rolls, and the view does not tilt. It
   would pitch in a frame of x forward, y up, z right.
 
-``ground_only`` is their product in the order in which the note lists them, which is the only one in which all of them have a meaning: pitch and height
-in a y-up frame, where the note's shader leaves its points, then over to z-up. ``ground_only_pose`` is what the note describes in words; hilsim uses that.
+``ground_only`` is their product in the order in which the note lists them, which is the only one in which all of them have a meaning: pitch and
+height in a y-up frame, where the note's shader leaves its points, then over to z-up. ``ground_only_pose`` is what the note describes in words;
+hilsim uses that.
 """
 
 import math
@@ -28,7 +30,7 @@ _RIGHT = (1.0, 0.0, 0.0)
 
 
 def graphics_from_sensor() -> Matrix:
-    """``float64[4, 4]``: the sensor frame's points in the graphics frame, by the axes the note names: y and z change places. It is its own inverse."""
+    """``float64[4, 4]``: from the sensor frame to the graphics frame by the axes the note names: y and z change places. It is its own inverse."""
     return np.array(
         [
             [1.0, 0.0, 0.0, 0.0],
