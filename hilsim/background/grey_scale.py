@@ -70,7 +70,7 @@ def _marks(scale: GreyScale, columns: int, font: ImageFont.ImageFont) -> list[tu
     near, far = f"{scale.near_m:.3g} m", f"{scale.far_m:.3g} m"
     free, last = int(font.getlength(near)) + _GAP, columns - int(font.getlength(far))
     marks = [(0, 0, near), (columns - 1, last, far)]
-    for mark_m in _MARKS_M:
+    for mark_m in (mark_m for mark_m in _MARKS_M if scale.near_m < mark_m < scale.far_m):
         text = f"{mark_m:g} m"
         length = int(font.getlength(text))
         place = round(float(scale.share(mark_m)) * (columns - 1))

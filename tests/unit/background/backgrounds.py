@@ -15,7 +15,7 @@ def background(grid=AZIMUTH, *, distance_mm=None, intensity=None, flags=None, **
     """A map whose cells are all different; 1.5 m and more, valid but for one cell."""
     shape = (grid.rows, grid.columns)
     number = np.arange(grid.rows * grid.columns).reshape(shape)
-    distance_mm = 1500 + 997 * number if distance_mm is None else np.asarray(distance_mm)
+    distance_mm = 1500 + 997 * number % 190_000 if distance_mm is None else np.asarray(distance_mm)
     if flags is None:
         flags = np.full(shape, VALID)
         flags[0, -1] = INVALID
@@ -64,7 +64,7 @@ def grids(draw):
     if draw(st.booleans()):
         elevation = draw(st.lists(finite, min_size=1, max_size=4, unique=True))
         return AzimuthGrid(columns=columns, elevation_deg=tuple(sorted(elevation)))
-    x, z = (sorted(draw(st.lists(finite, min_size=2, max_size=2, unique=True))) for _ in range(2))
+    x, z = (sorted(draw(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=2, unique=True))) for _ in range(2))
     return ImageGrid(columns=columns, rows=draw(st.integers(2, 4)), x_min=x[0], x_max=x[1], z_min=z[0], z_max=z[1])
 
 
