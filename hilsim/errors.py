@@ -14,7 +14,7 @@ class ConfigError(HilsimError):
 
 
 class AssetError(HilsimError):
-    """A mesh, terrain or trajectory file that is missing or broken."""
+    """A mesh, terrain, trajectory or background file that is missing or broken, or a background file that cannot be written."""
 
 
 class PacketError(HilsimError):

@@ -5,6 +5,9 @@ world     ENU: x east, y north, z up. Metres in float64, because UTM coordinates
 body      FLU: x forward, y left, z up. A vehicle at zero roll, pitch and yaw looks east, level.
 sensor    Velodyne's (VLP-16 manual 63-9243, section on the sensor's coordinates): x right, y forward, z up. Azimuth is measured from +y
           towards +x, that is clockwise seen from above; elevation from the xy plane upwards.
+          Cepton's sensors have the same axes.
+graphics  Of Cepton's AR note (https://developer.cepton.com/blog/AR_simulator), there "WGPU": x right, y up, z forward. Left-handed, so no rotation
+          leads to it from any of the others; met only in ``geometry.overlay_frames``.
 ========  ==========================================================================================================================
 
 A sensor with zero mounting angles looks along body +x at azimuth 0: ``BODY_FROM_SENSOR``.

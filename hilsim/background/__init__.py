@@ -1,0 +1,1 @@
+"""Background maps: from captures, to files, and back."""

@@ -1,0 +1,148 @@
+"""What the files of a background map say beside its arrays: one line of JSON, the same in every format.
+
+==============  =================================================================================================================================
+``format``      ``"hilsim-background"``
+``version``     1
+``grid``        ``{"kind": "azimuth", "columns": …, "elevation_deg": […]}`` or ``{"kind": "image", "columns": …, "rows": …, …}``
+``model``       Of the sensor; empty text where it is not known.
+``pose``        World from sensor: ``{"position_m": [x, y, z], "orientation": [w, x, y, z]}``, or null.
+``provenance``  What it was made from, as ``BackgroundMap.provenance``.
+==============  =================================================================================================================================
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from hilsim.errors import AssetError
+from hilsim.geometry.poses import Pose
+from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
+
+FORMAT, VERSION = "hilsim-background", 1
+MOST_CELLS = 1 << 26
+"""What a file may hold: 256 rows by 65,536 columns four times over, or 8192 by 8192."""
+
+T = TypeVar("T")
+Grid = AzimuthGrid | ImageGrid
+_KINDS: dict[str, type[AzimuthGrid] | type[ImageGrid]] = {"azimuth": AzimuthGrid, "image": ImageGrid}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapMetadata:
+    """A background map without its arrays; see ``BackgroundMap`` for what the fields mean."""
+
+    grid: Grid
+    model: str
+    pose: Pose | None
+    provenance: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Stored:
+    """The JSON as it is; the grid's own keys depend on its kind."""
+
+    format: str
+    version: int
+    grid: dict[str, Any]
+    model: str
+    pose: Pose | None
+    provenance: dict[str, Any]
+
+
+def describe_map(background: BackgroundMap) -> str:
+    """The JSON of a map, in ASCII.
+
+    Raises:
+        ValueError: the provenance holds a number that is not finite.
+        TypeError: it holds something that is no JSON value.
+    """
+    grid = background.grid
+    kind = next(name for name, known in _KINDS.items() if isinstance(grid, known))
+    stored = {
+        "format": FORMAT,
+        "version": VERSION,
+        "grid": {"kind": kind, **asdict(grid)},
+        "model": background.model,
+        "pose": None if background.pose is None else asdict(background.pose),
+        "provenance": background.provenance,
+    }
+    return json.dumps(stored, allow_nan=False)
+
+
+def read_metadata(text: str | bytes, where: str, *, expected: Grid | None = None) -> MapMetadata:
+    """What the JSON of a map says.
+
+    Args:
+        text: The JSON.
+        where: File and place, for messages.
+        expected: The grid that the map must have, where the caller knows it.
+
+    Raises:
+        AssetError: it is no JSON, of another format or version, breaks a rule, has more than ``MOST_CELLS`` cells, or has another grid than expected.
+    """
+    table = read_json(text, where, format_name=FORMAT, version=VERSION)
+    stored = checked(_Stored, table, where)
+    kind = stored.grid.get("kind")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise AssetError(f"{where}: grid.kind must be {' or '.join(_KINDS)}, got {kind!r}")
+    grid = checked(_KINDS[kind], {key: value for key, value in stored.grid.items() if key != "kind"}, f"{where}: grid")
+    check_cells(grid.rows, grid.columns, where)
+    if expected is not None and grid != expected:
+        raise AssetError(f"{where}: grid must be the one asked for, {expected}, got {grid}")
+    return MapMetadata(grid=grid, model=stored.model, pose=stored.pose, provenance=stored.provenance)
+
+
+def read_json(text: str | bytes, where: str, *, format_name: str, version: int) -> dict[str, Any]:
+    """The table of a JSON text that names its format and version.
+
+    Raises:
+        AssetError: it is no JSON, or of another format or version.
+    """
+    try:
+        table = from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        raise AssetError(f"{where}: must be JSON: {error}") from error
+    found = table.get("format") if isinstance(table, dict) else None
+    if found != format_name:
+        raise AssetError(f'{where}: format must be "{format_name}", got {found!r}')
+    if table.get("version") != version:
+        raise AssetError(f"{where}: version of {format_name} must be {version}, got {table.get('version')!r}; written by a newer hilsim?")
+    return dict(table)
+
+
+def check_cells(rows: int, columns: int, where: str) -> None:
+    """Refuse a map that a file may not hold.
+
+    Raises:
+        AssetError: it has more than ``MOST_CELLS`` cells.
+    """
+    if rows * columns > MOST_CELLS:
+        raise AssetError(f"{where}: rows x columns must be at most {MOST_CELLS}, got {rows} x {columns}")
+
+
+def checked(kind: type[T], table: dict[str, Any], where: str) -> T:
+    """A table as a frozen dataclass.
+
+    Raises:
+        AssetError: naming every fault.
+    """
+    try:
+        return TypeAdapter(kind).validate_json(json.dumps(table), strict=True, extra="forbid")
+    except ValidationError as error:
+        raise AssetError(f"{where}: {'; '.join(_sentence(fault) for fault in error.errors())}") from error
+
+
+def _sentence(fault: Any) -> str:
+    key = ".".join(map(str, fault["loc"]))
+    match fault["type"]:
+        case "value_error":
+            return f"{key + ': ' if key else ''}{fault['ctx']['error']}"
+        case "unexpected_keyword_argument":
+            return f"{key} must not be there"
+        case "missing" | "missing_keyword_only_argument":
+            return f"{key} must be given"
+        case _:
+            return f"{key} must be {fault['msg'].removeprefix('Input should be ')}, got {fault['input']!r}"

@@ -1,0 +1,261 @@
+"""Grey pictures: what each grey value stands for, the picture as a person sees it, and reading it back."""
+
+import io
+import json
+import math
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
+from hilsim.background.bmp import append_trailer
+from hilsim.background.grey import grey_values, read_grey, write_grey
+from hilsim.background.grey_scale import GreyScale, draw_bar
+from hilsim.errors import AssetError
+from hilsim.scene.background import AzimuthGrid, ImageGrid
+from tests.unit.background.backgrounds import AZIMUTH, IMAGE, background, maps, told
+
+LAYOUT = {"format": "hilsim-grey", "version": 1, "rows": 3, "columns": 5, "row_pixels": 54, "column_pixels": 72, "near_m": 2.0, "far_m": 20.0}
+BAR_ROWS = 32
+
+
+@pytest.fixture(params=[".png", ".bmp"])
+def path(tmp_path, request):
+    return tmp_path / f"a{request.param}"
+
+
+@pytest.fixture
+def picture(tmp_path):
+    """A grey PNG or BMP by another program, with any text, read back."""
+
+    def read(pixels, text, *, suffix=".png", mode=None):
+        image, stored, info = Image.fromarray(pixels), io.BytesIO(), PngInfo()
+        if mode:
+            image = image.convert(mode)
+        if suffix == ".bmp":
+            image.save(stored, "BMP")
+            data = stored.getvalue() if text is None else append_trailer(stored.getvalue(), text)
+        else:
+            if text is not None:
+                info.add_text("hilsim-grey", text)
+            image.save(stored, "PNG", pnginfo=info)
+            data = stored.getvalue()
+        (tmp_path / f"b{suffix}").write_bytes(data)
+        return read_grey(tmp_path / f"b{suffix}")
+
+    return read
+
+
+def pixels_of(path):
+    with Image.open(path) as image:
+        assert image.mode == "L"
+        return np.asarray(image)
+
+
+def test_the_nearest_cell_is_white_the_farthest_dark_and_nothing_black():
+    grey, scale = grey_values(background(distance_mm=np.geomspace(1500, 150_000, 15).reshape(3, 5)))
+    assert grey[0, 0] == 255
+    assert grey[2, 4] == 32
+    assert grey[0, 4] == 0  # flagged as invalid
+    assert (scale.near_m, scale.far_m) == (1.5, 150.0)
+    assert grey[1, 2] == 255 - round(223 * math.log(15.0 / 1.5) / math.log(150.0 / 1.5))
+
+
+def test_what_an_overlay_does_not_take_is_black():
+    grey, scale = grey_values(background(distance_mm=[[100, 101, 199_999, 200_000, 5000], [0] * 5, [5000] * 5]))
+    assert grey[0].tolist() == [0, 255, 32, 0, 0]
+    assert grey[1].tolist() == [0] * 5
+    assert (scale.near_m, scale.far_m) == (0.101, 199.999)
+
+
+def test_a_map_of_nothing_is_black_and_has_the_scale_of_what_may_be_used(path):
+    nothing = background(distance_mm=np.zeros((3, 5)))
+    write_grey(nothing, path)
+    grey, scale = read_grey(path)
+    assert not grey.any()
+    assert scale == GreyScale(near_m=0.1, far_m=200.0)
+
+
+def test_a_map_of_one_distance_is_white(path):
+    write_grey(background(distance_mm=np.full((3, 5), 7000), flags=np.full((3, 5), 3)), path)
+    grey, scale = read_grey(path)
+    assert (grey == 255).all()
+    assert scale == GreyScale(near_m=7.0, far_m=7.0)
+    assert scale.distance_m[255] == 7.0
+
+
+def test_each_grey_value_from_32_to_255_stands_for_a_distance():
+    metres = GreyScale(near_m=2.0, far_m=50.0).distance_m
+    assert np.isnan(metres[:32]).all()
+    assert metres[255] == 2.0
+    assert metres[32] == pytest.approx(50.0, rel=1e-15)
+    np.testing.assert_allclose(metres[32:-1] / metres[33:], 25.0 ** (1 / 223), rtol=1e-12)
+
+
+@given(expected=maps())
+def test_distances_come_back_within_half_a_step_of_grey(expected):
+    grey, scale = grey_values(expected)
+    used = expected.used
+    assert ((grey > 0) == used).all()
+    half_step = (scale.far_m / scale.near_m) ** (0.5 / 223)
+    ratio = scale.distance_m[grey[used]] / (expected.distance_mm[used] / 1000.0)
+    assert (ratio < half_step * (1 + 1e-9)).all()
+    assert (ratio > (1 - 1e-9) / half_step).all()
+
+
+@pytest.mark.parametrize("grid", [AZIMUTH, IMAGE, AzimuthGrid(columns=1800, elevation_deg=tuple(range(-15, 17, 2)))])
+def test_grey_values_and_scale_come_back_as_they_were_written(path, grid):
+    expected, scale = grey_values(told(grid))
+    write_grey(told(grid), path)
+    found, found_scale = read_grey(path)
+    assert found.dtype == np.uint8
+    np.testing.assert_array_equal(found, expected)
+    assert found_scale == scale
+    np.testing.assert_array_equal(found_scale.distance_m, scale.distance_m)
+
+
+@given(expected=maps())
+def test_grey_values_of_any_map_come_back(tmp_path_factory, expected):
+    path = tmp_path_factory.getbasetemp() / "any.bmp"
+    write_grey(expected, path)
+    grey, scale = grey_values(expected)
+    assert read_grey(path)[1] == scale
+    np.testing.assert_array_equal(read_grey(path)[0], grey)
+
+
+def test_the_picture_stands_upright_and_small_cells_are_enlarged(path):
+    grey, _ = grey_values(told())
+    write_grey(told(), path)
+    pixels = pixels_of(path)
+    assert pixels.shape == (3 * 54 + BAR_ROWS, 5 * 72)
+    assert (pixels[:54, :72] == grey[2, 0]).all()
+    assert (pixels[108:162, 288:] == grey[0, 4]).all()
+
+
+def test_sixteen_rows_of_a_turn_are_no_hairline(path):
+    write_grey(background(AzimuthGrid(columns=1800, elevation_deg=tuple(range(-15, 17, 2)))), path)
+    assert pixels_of(path).shape == (16 * 10 + BAR_ROWS * 2, 1800)
+
+
+def test_a_large_map_keeps_its_size(path):
+    write_grey(background(ImageGrid(columns=400, rows=200, x_min=-1, x_max=1, z_min=-1, z_max=1), distance_mm=np.full((200, 400), 9000)), path)
+    assert pixels_of(path).shape == (200 + BAR_ROWS, 400)
+
+
+def test_the_bar_goes_from_near_to_far_through_every_grey_value():
+    bar = draw_bar(GreyScale(near_m=1.0, far_m=100.0), 800)
+    row = bar[8]
+    assert (row[0], row[-1]) == (255, 32)
+    assert set(row.tolist()) == set(range(32, 256))
+    assert (np.diff(row.astype(int)) <= 0).all()
+
+
+def marks(scale, width):
+    """Columns of the bar's marks: white right below its grey values."""
+    return np.nonzero(draw_bar(scale, width)[16] == 255)[0].tolist()
+
+
+def test_the_bar_is_marked_at_both_ends_and_at_round_distances():
+    scale = GreyScale(near_m=1.0, far_m=100.0)
+    expected = [round(math.log10(mark) / 2 * 799) for mark in (1, 2, 5, 10, 20, 50, 100)]
+    assert marks(scale, 800) == expected
+    assert marks(GreyScale(near_m=7.0, far_m=7.0), 800) == [0, 799]
+
+
+def test_a_mark_without_room_for_its_number_is_left_out():
+    assert marks(GreyScale(near_m=0.1, far_m=200.0), 360) == [0, 76, 109, 141, 185, 218, 250, 294, 359]
+
+
+def test_a_wide_bar_is_enlarged_to_the_whole_width():
+    bar = draw_bar(GreyScale(near_m=1.0, far_m=100.0), 3603)
+    assert bar.shape == (4 * BAR_ROWS, 3603)
+    assert not bar[:, 3600:].any()
+    np.testing.assert_array_equal(bar[::4, :3600:4], draw_bar(GreyScale(near_m=1.0, far_m=100.0), 900))
+
+
+def test_another_program_finds_the_scale_in_a_png(tmp_path):
+    write_grey(background(distance_mm=np.geomspace(2000, 20_000, 15).reshape(3, 5)), tmp_path / "a.png")
+    with Image.open(tmp_path / "a.png") as image:
+        assert json.loads(image.text["hilsim-grey"]) == LAYOUT
+
+
+def test_a_bmp_has_a_palette_of_greys_and_is_read_by_pillow(tmp_path):
+    write_grey(told(), tmp_path / "a.bmp")
+    data = (tmp_path / "a.bmp").read_bytes()
+    assert struct.unpack_from("<HI", data, 28) == (8, 0)
+    assert struct.unpack_from("<I", data, 2)[0] == len(data)
+    assert pixels_of(tmp_path / "a.bmp").shape == (194, 360)
+
+
+def test_a_name_of_another_kind_is_refused(tmp_path):
+    with pytest.raises(AssetError, match=r'a\.jpg: a grey picture must be a \.png or \.bmp, got "\.jpg"'):
+        write_grey(told(), tmp_path / "a.jpg")
+
+
+def test_a_picture_that_cannot_be_written_is_named(tmp_path):
+    with pytest.raises(AssetError, match=r"a\.png: cannot be written: No such file or directory"):
+        write_grey(told(), tmp_path / "none" / "a.png")
+
+
+@pytest.mark.parametrize("suffix", [".png", ".bmp"])
+def test_a_picture_without_a_scale_is_refused(picture, suffix):
+    with pytest.raises(AssetError, match="a grey picture must have the text hilsim-grey, got none"):
+        picture(np.zeros((194, 360), np.uint8), None, suffix=suffix)
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        ({"format": "hilsim-background"}, "format must be \"hilsim-grey\", got 'hilsim-background'"),
+        ({"version": 2}, "version of hilsim-grey must be 1, got 2"),
+        ({"rows": 0}, r"rows, columns, row_pixels and column_pixels must be at least 1, got \(0, 5, 54, 72\)"),
+        ({"columns": "5"}, "columns must be a valid integer, got '5'"),
+        ({"near_m": 0.0}, "near_m must be above 0 and at most far_m, got 0.0 and 20.0"),
+        ({"near_m": 21.0}, "near_m must be above 0 and at most far_m, got 21.0 and 20.0"),
+        ({"columns": 1 << 30}, "rows x columns must be at most 67108864, got 3 x 1073741824"),
+        ({"colour": 1}, "colour must not be there"),
+    ],
+    ids=str,
+)
+def test_a_scale_that_breaks_a_rule_is_refused(picture, layout, message):
+    with pytest.raises(AssetError, match=rf"b\.png: hilsim-grey: {message}"):
+        picture(np.zeros((194, 360), np.uint8), json.dumps({**LAYOUT, **layout}))
+
+
+@pytest.mark.parametrize("shape", [(161, 360), (194, 361)])
+def test_a_picture_of_another_size_than_its_scale_says_is_refused(picture, shape):
+    with pytest.raises(AssetError, match=f"picture must be 360 pixels wide and at least 162 high, got {shape[1]} x {shape[0]}"):
+        picture(np.zeros(shape, np.uint8), json.dumps(LAYOUT))
+
+
+@pytest.mark.parametrize("suffix", [".png", ".bmp"])
+def test_a_cell_of_several_greys_is_refused(picture, suffix):
+    pixels = np.zeros((194, 360), np.uint8)
+    pixels[161, 359] = 1
+    with pytest.raises(AssetError, match="pixels of a cell must have one grey value, got several: scaled or edited"):
+        picture(pixels, json.dumps(LAYOUT), suffix=suffix)
+
+
+def test_a_picture_in_colour_is_refused(picture):
+    with pytest.raises(AssetError, match=r"b\.png: must be 8-bit grey of at most 134217728 pixels, got RGB of 360 x 194"):
+        picture(np.zeros((194, 360), np.uint8), json.dumps(LAYOUT), mode="RGB")
+    with pytest.raises(AssetError, match=r"b\.bmp: bits a pixel must be 8, got 24 at byte 28"):
+        picture(np.zeros((194, 360), np.uint8), json.dumps(LAYOUT), mode="RGB", suffix=".bmp")
+
+
+def test_a_picture_cut_short_is_refused(path):
+    write_grey(told(), path)
+    data = path.read_bytes()
+    for size in range(2, len(data), 97):
+        path.write_bytes(data[:size])
+        with pytest.raises(AssetError, match=r"a\.(png: (a grey picture must be a PNG|cannot be decoded)|bmp: (a BMP must|size of the file must))"):
+            read_grey(path)
+
+
+def test_a_file_of_another_kind_is_no_picture(path):
+    path.write_bytes(b"PK\3\4 not a picture")
+    with pytest.raises(AssetError, match=r"a grey picture must be a PNG or BMP, got b'PK\\x03\\x04 not'"):
+        read_grey(path)
