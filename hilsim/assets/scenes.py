@@ -86,8 +86,8 @@ def scene_objects(spec: SceneSpec, directory: Path) -> tuple[list[SceneObject], 
             faults.setdefault(str(error))
     if faults:
         raise AssetError("\n".join(faults))
-    if not objects:
-        raise ConfigError('scene must have a generator or at least one object, got neither; try generator = "street"')
+    if not objects and not spec.background:
+        raise ConfigError('scene must have a generator, an object or a background, got none; try generator = "street"')
     return objects, tuple(assets.notes)
 
 

@@ -104,6 +104,19 @@ def read_bitmap(path: Path, *, grid: Grid | None = None) -> BackgroundMap:
     return _unpack(words, metadata)
 
 
+def foreign_size(path: Path) -> tuple[int, int] | None:
+    """Rows and columns of a bitmap that comes from elsewhere, and so needs a grid; None for any other file.
+
+    Raises:
+        AssetError: the file cannot be read, or is a damaged bitmap.
+    """
+    data = read_bytes(path)
+    if not data.startswith(b"BM"):
+        return None
+    picture = read_picture(path, data, bit_count=32)
+    return None if read_trailer(path, data, picture.end) is not None else (picture.rows, picture.columns)
+
+
 def pack_pixels(background: BackgroundMap) -> npt.NDArray[np.uint32]:
     """``uint32[rows, columns]``, little-endian: the note's pixels of a map."""
     intensity = background.intensity.astype("<u4") << _INTENSITY_SHIFT

@@ -156,7 +156,7 @@ class CarrierSpec:
     """What carries the sensors, and how it moves.
 
     Attributes:
-        kind: ``fixed``, ``trajectory`` (from ``file``), or ``street`` (the built-in street's own route).
+        kind: ``fixed``, ``trajectory`` (from ``file``), ``street`` (the built-in street's own route), or ``background`` (where the scene's background was captured).
         position_m: Of a fixed carrier in the world.
         rotation_deg: Roll, pitch, yaw of a fixed carrier.
         file: Trajectory file (CSV or TUM), relative to the rig.
@@ -164,7 +164,7 @@ class CarrierSpec:
         wobble: A disturbance between carrier and sensors.
     """
 
-    kind: Literal["fixed", "trajectory", "street"] = "fixed"
+    kind: Literal["fixed", "trajectory", "street", "background"] = "fixed"
     position_m: Vector = ZERO
     rotation_deg: Vector = ZERO
     file: str = ""
@@ -267,6 +267,10 @@ class RigSpec:
             (
                 self.carrier.kind != "street" or self.scene.generator == "street",
                 f'carrier.kind "street" needs scene.generator "street", got "{self.scene.generator}"',
+            ),
+            (
+                self.carrier.kind != "background" or bool(self.scene.background),
+                'carrier.kind "background" needs a [[scene.background]], got none',
             ),
             (1.0 <= self.lead_ms <= 1000.0, f"lead_ms must be 1 to 1000, got {self.lead_ms}"),
         )

@@ -1,6 +1,7 @@
 """From a rig to what runs: world, carrier and emulated lidars with their flows."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,8 +10,10 @@ import numpy as np
 from hilsim.assets.scenes import scene_objects
 from hilsim.assets.trajectories import load_trajectory
 from hilsim.config.rig import CarrierSpec, Rig, SensorSpec
+from hilsim.daemon.backgrounds import SensorBackground, carrier_pose, check_places, load_backgrounds
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.overlay import Overlay
 from hilsim.emulator.plan import LidarSetting
 from hilsim.geometry.poses import mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track
@@ -37,6 +40,7 @@ class Scenery:
         notes: What a person should know of the files read (materials not named in the rig …).
         object_names: Of each object, by its id in the world.
         materials: Of each row of the world's materials.
+        overlays: What sensors see of captured backgrounds, by the sensor's place in the rig.
     """
 
     world: World
@@ -44,6 +48,7 @@ class Scenery:
     notes: tuple[str, ...] = ()
     object_names: tuple[str, ...] = ()
     materials: tuple[Material, ...] = ()
+    overlays: Mapping[int, Overlay] = field(default_factory=dict)
 
 
 def build_scenery(rig: Rig) -> Scenery:
@@ -51,31 +56,37 @@ def build_scenery(rig: Rig) -> Scenery:
 
     Raises:
         AssetError: naming every file that cannot be used.
+        ConfigError: a background does not belong to its sensor.
     """
     objects, notes = scene_objects(rig.spec.scene, rig.directory)
+    backgrounds = load_backgrounds(rig)
     return Scenery(
         world=build_world(objects),
-        carrier=build_carrier(rig.spec.carrier, rig),
+        carrier=build_carrier(rig.spec.carrier, rig, backgrounds),
+        overlays={one.sensor: one.overlay for one in backgrounds},
         notes=notes,
         object_names=tuple(thing.name for thing in objects),
         materials=world_materials(objects),
     )
 
 
-def build_carrier(spec: CarrierSpec, rig: Rig) -> Carrier:
+def build_carrier(spec: CarrierSpec, rig: Rig, backgrounds: Sequence[SensorBackground] = ()) -> Carrier:
     """The carrier of a rig.
 
     Raises:
         AssetError: its trajectory file cannot be used.
+        ConfigError: it does not stand where its sensors' backgrounds were captured.
     """
     wobble = build_wobble(spec.wobble, rig.spec.seed, 0) if spec.wobble else NO_WOBBLE
-    return carrier_on(_track(spec, rig), wobble)
+    return carrier_on(_track(spec, rig, backgrounds), wobble)
 
 
-def _track(spec: CarrierSpec, rig: Rig) -> PoseTrack:
+def _track(spec: CarrierSpec, rig: Rig, backgrounds: Sequence[SensorBackground]) -> PoseTrack:
     match spec.kind:
-        case "fixed":
-            return fixed_track(mounting(spec.position_m, spec.rotation_deg))
+        case "fixed" | "background":
+            body = mounting(spec.position_m, spec.rotation_deg) if spec.kind == "fixed" else carrier_pose(rig, backgrounds)
+            check_places(rig, backgrounds, body)
+            return fixed_track(body)
         case "trajectory":
             return load_trajectory(rig.directory / spec.file, loop=spec.loop)
         case "street":
@@ -157,6 +168,7 @@ def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, f
         carrier=scenery.carrier,
         seed=rig.spec.seed,
         utc_epoch_ns=utc_epoch_ns,
+        overlay=scenery.overlays.get(number),
         data_flow=flows.data.flow,
         position_flow=flows.info.flow,
         data_framing=flow_framing(flows.data, sensor, setting) if frames else PAYLOAD_ONLY,
@@ -167,7 +179,7 @@ def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, f
 def asset_files(rig: Rig) -> tuple[Path, ...]:
     """Every file the rig's scene and carrier name."""
     scene = rig.spec.scene
-    names = [mesh.file for mesh in scene.mesh] + [terrain.file for terrain in scene.terrain]
+    names = [mesh.file for mesh in scene.mesh] + [terrain.file for terrain in scene.terrain] + [background.file for background in scene.background]
     if rig.spec.carrier.file:
         names.append(rig.spec.carrier.file)
     return tuple(rig.directory / name for name in names)

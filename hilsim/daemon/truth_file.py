@@ -15,7 +15,7 @@ from hilsim import __version__
 from hilsim.config.rig import Rig
 from hilsim.daemon.build import Scenery
 from hilsim.emulator.batch import DatagramBatch
-from hilsim.emulator.truth import Cause, ReturnType, Truth, allocate_truth
+from hilsim.emulator.truth import BackgroundObject, Cause, ReturnType, Truth, allocate_truth
 from hilsim.errors import CaptureError
 
 METADATA_KEY = b"hilsim.truth"
@@ -76,7 +76,7 @@ class TruthFile:
         self._utc_epoch_ns = utc_epoch_ns
         self._names = {
             "sensor": [sensor.name for sensor in rig.spec.sensor],
-            "object": list(scenery.object_names),
+            "object": [*scenery.object_names, "background", "background before an object"],
             "material": [material.name for material in scenery.materials],
             "return_type": [kind.name.lower() for kind in ReturnType],
             "cause": [cause.name.lower() for cause in Cause],
@@ -186,7 +186,7 @@ class TruthFile:
             "echoes": truth.echoes,
             "sub_rays": truth.sub_rays,
             "object_id": truth.object_id,
-            "object": self._named("object", truth.object_id),
+            "object": self._named("object", self._object_code(truth.object_id)),
             "label": truth.label,
             "material": self._named("material", truth.material),
             "cause": self._named("cause", truth.cause),
@@ -195,6 +195,12 @@ class TruthFile:
             **{f"orientation_{part}": np.ascontiguousarray(truth.orientation[:, at]) for at, part in enumerate("wxyz")},
         }
         return pa.table(columns)
+
+    def _object_code(self, object_id: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """Place of an object's name among the names."""
+        alone = len(self._names["object"]) - 2
+        code = np.where(object_id == BackgroundObject.ALONE, alone, object_id)
+        return np.where(object_id == BackgroundObject.CHOSEN, alone + 1, code).astype(np.int32)
 
     def _named(self, name: str, code: npt.NDArray[Any]) -> Any:
         """A column of names by code, null where the code is negative."""

@@ -7,9 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, inlined_kernel, kernel
+from hilsim.emulator.backdrop import sample_background
 from hilsim.emulator.encoding import encode
 from hilsim.emulator.firing import fire
 from hilsim.emulator.hits import collect
+from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import encode_info
 from hilsim.emulator.response import respond
@@ -20,6 +22,7 @@ from hilsim.scene.world import World
 from hilsim.vehicle.carrier import Carrier
 
 _SINGLE = constant(1)
+_SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
 
 
 @kernel
@@ -51,7 +54,7 @@ def trace(plan: LidarPlan, world: World, shots: Shots) -> None:
         rays.instance,
         rays.triangle,
     )
-    count = collect(plan, world, rays, count, shots.hits, beyond)
+    count = collect(plan, world, rays, count, shots.backdrop, shots.hits, beyond)
     rays, spare = beyond, shots.behind
     layer = 1
     while count > 0 and layer < LAYERS:
@@ -68,7 +71,7 @@ def trace(plan: LidarPlan, world: World, shots: Shots) -> None:
             rays.instance[:count],
             rays.triangle[:count],
         )
-        count = collect(plan, world, rays, count, shots.hits, spare)
+        count = collect(plan, world, rays, count, shots.backdrop, shots.hits, spare)
         rays, spare = spare, rays
         layer += 1
 
@@ -91,6 +94,8 @@ def render_data_packet(
     sequences = plan.sequences_per_packet
     first = packet * sequences
     fire(plan, carrier, first, sequences, shots.rays)
+    if plan.overlay.rule != _SYNTHETIC_ONLY:
+        sample_background(plan, first, sequences, shots.backdrop)
     trace(plan, world, shots)
     respond(plan, first, sequences, shots)
     shots.unsaid[0] += encode(plan, packet, shots.returns, framing.header_size, datagram)

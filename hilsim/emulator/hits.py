@@ -7,11 +7,14 @@ import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
 from hilsim.draws import Purpose, uniform
+from hilsim.emulator.overlay import Backdrop, OverlayRule
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.shots import Rays
 from hilsim.render.truth import hit_normal, triangle_normal
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import (
+    BACKGROUND_ALONE,
+    BACKGROUND_CHOSEN,
     COSINE,
     ENERGY,
     INSTANCE,
@@ -23,6 +26,7 @@ from hilsim.sensor.echoes import (
 )
 
 _GAP = constant(Purpose.GAP)
+_SYNTHETIC_ONLY, _NEAREST = constant(OverlayRule.SYNTHETIC_ONLY), constant(OverlayRule.NEAREST)
 
 
 GAP_SHIFT = 0.6180339887498949
@@ -54,7 +58,28 @@ def _opening(
 
 
 @kernel
-def collect(plan: LidarPlan, world: World, rays: Rays, count: int, hits: Hits, beyond: Rays) -> int:
+def _meets_background(rays: Rays, ray: int, sub_rays: int, rule: int, backdrop: Backdrop, hits: Hits) -> bool:
+    """Whether a ray ends at the captured background; if so it is added to its firing's hits."""
+    firing = rays.owner[ray] // sub_rays
+    behind_m = backdrop.range_m[firing]
+    hit_m = rays.travelled_m[ray] + float(rays.range_m[ray])
+    if behind_m == np.inf or (rule == _NEAREST and hit_m < behind_m):
+        return False
+    at = hits.hit_count[firing]
+    if at < hits.value.shape[1]:
+        hits.value[firing, at, RANGE] = behind_m
+        hits.value[firing, at, ENERGY] = rays.share[ray] * backdrop.ratio[firing] / (behind_m * behind_m)
+        hits.value[firing, at, COSINE] = np.nan  # what was captured has no known surface
+        hits.value[firing, at, RETRO] = 1.0 if backdrop.ratio[firing] > 1.0 else 0.0
+        hits.what[firing, at, RAY] = rays.owner[ray] % sub_rays
+        hits.what[firing, at, INSTANCE] = BACKGROUND_ALONE if rays.triangle[ray] < 0 else BACKGROUND_CHOSEN
+        hits.what[firing, at, TRIANGLE] = -1
+        hits.hit_count[firing] = at + 1
+    return True
+
+
+@kernel
+def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Backdrop, hits: Hits, beyond: Rays) -> int:
     """Add what rays met to their firings' hits, and let light go on behind what is open or transparent.
 
     Args:
@@ -62,6 +87,7 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, hits: Hits, b
         world: What was hit.
         rays: With ranges written by a renderer.
         count: How many of them.
+        backdrop: What the background shows to each firing.
         hits: Added to.
         beyond: Written: rays that go on; not touched in a world in which everything is opaque.
 
@@ -78,8 +104,11 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, hits: Hits, b
     room = value.shape[1]
     seed = plan.response.seed
     going_on = 0
+    rule = plan.overlay.rule
     for ray in range(count):
         row = triangle[ray]
+        if rule != _SYNTHETIC_ONLY and _meets_background(rays, ray, sub_rays, rule, backdrop, hits):
+            continue
         if row < 0:
             continue
         nx, ny, nz = triangle_normal(corners, row)

@@ -6,11 +6,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.emulator.backdrop import sample_background
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.encoding import encode
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram, render_data_packets, render_info_packet
 from hilsim.emulator.hits import collect
+from hilsim.emulator.overlay import Overlay, OverlayRule
 from hilsim.emulator.plan import LidarPlan, LidarSetting, lidar_plan
 from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.response import respond
@@ -38,6 +40,7 @@ class LidarEmulator:
         position_flow: Where position packets go.
         data_framing: Bytes of data datagrams: payload, or whole frames.
         position_framing: The same for position datagrams.
+        overlay: What it sees of a captured background.
     """
 
     setting: LidarSetting
@@ -49,11 +52,12 @@ class LidarEmulator:
     position_flow: Flow
     data_framing: Framing = field(default=PAYLOAD_ONLY)
     position_framing: Framing = field(default=PAYLOAD_ONLY)
+    overlay: Overlay | None = None
 
     @cached_property
     def plan(self) -> LidarPlan:
         """Kernel-side lidar."""
-        return lidar_plan(self.setting, seed=self.seed, utc_epoch_ns=self.utc_epoch_ns)
+        return lidar_plan(self.setting, seed=self.seed, utc_epoch_ns=self.utc_epoch_ns, overlay=self.overlay)
 
     def first_data_packet(self, start_ns: int) -> int:
         """Index of the first data packet due at or after rig time ``start_ns``."""
@@ -101,6 +105,8 @@ class LidarEmulator:
         first_sequence = first * plan.sequences_per_packet
         shots = allocate_shots(plan, sequences, is_opaque=world.is_opaque)
         fire(plan, self.carrier, first_sequence, sequences, shots.rays)
+        if plan.overlay.rule != OverlayRule.SYNTHETIC_ONLY:
+            sample_background(plan, first_sequence, sequences, shots.backdrop)
         rays, beyond = shots.rays, shots.ahead
         going_on = rays.range_m.size
         for _ in range(LAYERS):
@@ -115,7 +121,7 @@ class LidarEmulator:
                 rays.instance[of],
                 rays.triangle[of],
             )
-            going_on = int(collect(plan, world, rays, going_on, shots.hits, beyond))
+            going_on = int(collect(plan, world, rays, going_on, shots.backdrop, shots.hits, beyond))
             if going_on == 0:
                 break
             rays, beyond = beyond, shots.behind if beyond is shots.ahead else shots.ahead

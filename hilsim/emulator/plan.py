@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.emulator.overlay import Overlay, no_overlay
 from hilsim.errors import require
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.poses import Pose, extrinsics
@@ -149,6 +150,7 @@ class LidarPlan(NamedTuple):
         weather: Extinction and false echoes.
         window: What the sensor's window lets through.
         false_alarms: Noise taken for echoes.
+        overlay: Captured background.
         thinning: Which firings are reported.
         is_thinned: Not all of them are.
         position: When position packets, or a Cepton-style sensor's information packets, are sent.
@@ -183,6 +185,7 @@ class LidarPlan(NamedTuple):
     weather: Weather
     window: Window
     false_alarms: FalseAlarms
+    overlay: Overlay
     thinning: Thinning
     is_thinned: bool
     position: PositionStream
@@ -222,13 +225,14 @@ def _gps(setting: GpsSetting | None) -> Gps:
     )
 
 
-def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int) -> LidarPlan:
+def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: Overlay | None = None) -> LidarPlan:
     """Kernel-side lidar of a setting.
 
     Args:
         setting: The lidar.
         seed: The rig's seed, 64 bits.
         utc_epoch_ns: UTC of rig time 0 in ns since 1970.
+        overlay: What it sees of a captured background.
     """
     spec = setting.spec
     mount = extrinsics(setting.mount_position_m, setting.mount_rotation_deg)
@@ -247,6 +251,7 @@ def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int) -> LidarP
         ),
         "window": window(setting.window),
         "false_alarms": false_alarms(setting.false_alarms),
+        "overlay": overlay or no_overlay(),
         "gps": _gps(setting.gps),
         "firing_offset_ns": np.arange(spec.laser_count, dtype=np.int64) // spec.lasers_per_firing * spec.firing_ns,
         "sequence_ns": spec.sequence_ns,

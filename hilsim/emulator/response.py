@@ -6,9 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, inlined_kernel, kernel
+from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import Family, LidarPlan
 from hilsim.emulator.shots import Shots
 from hilsim.sensor.echoes import (
+    BACKGROUND_ALONE,
     COSINE,
     ECHO,
     ECHO_CODE,
@@ -39,6 +41,7 @@ from hilsim.sensor.weather import extinction, weather_echoes
 from hilsim.sensor.window import window_transmission
 
 _CEPTON = constant(Family.CEPTON)
+_SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
 _BLOCKED, _UNFLAGGED = constant(ReturnFlag.BLOCKED), constant(0)
 _DEG_PER_RAD = 180.0 / math.pi
 _CDEG_PER_RAD = 18_000.0 / math.pi
@@ -132,6 +135,15 @@ def _echo_of(hits: Hits, firing: int, ray: int) -> int:
 
 
 @inlined_kernel
+def _background_echo(hits: Hits, firing: int) -> int:
+    """The echo that holds the captured background; -1 where there is none."""
+    for at in range(hits.hit_count[firing]):
+        if hits.what[firing, at, INSTANCE] <= BACKGROUND_ALONE:
+            return int(hits.what[firing, at, ECHO])
+    return -1
+
+
+@inlined_kernel
 def _thin(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) -> None:
     """Let a thinned sensor keep back the firings that it does not report."""
     if not plan.is_thinned:
@@ -148,16 +160,26 @@ def _thin(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) ->
 
 @inlined_kernel
 def _detected(
-    response: Response, echoes: npt.NDArray[np.float64], found: int, certain: int, channel: int, index: int, kept: npt.NDArray[np.int64]
+    response: Response,
+    echoes: npt.NDArray[np.float64],
+    found: int,
+    certain: int,
+    recorded: int,
+    channel: int,
+    index: int,
+    kept: npt.NDArray[np.int64],
 ) -> int:
-    """Gather the echoes of a firing that are detected and within limits, nearest first, with their distances; returns how many. ``certain`` passes the threshold."""
+    """Gather the echoes of a firing that are detected and within limits, nearest first, with their distances; returns how many.
+
+    ``certain`` and ``recorded`` pass the threshold whatever their energy: noise that was taken for an echo, and what a real sensor has detected.
+    """
     stream = response.stream * CHANNELS_PER_STREAM + channel
     threshold_energy, noise_ratio, seed = response.threshold_energy, response.noise_ratio, response.seed
     count = 0
     for echo in range(found):
         draw = index * ECHO_DRAWS + min(echo, ECHO_DRAWS - 1)
         energy, range_m = echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE]
-        if echo != certain and not is_detected(energy, threshold_energy, noise_ratio, seed, stream, draw):
+        if echo not in (certain, recorded) and not is_detected(energy, threshold_energy, noise_ratio, seed, stream, draw):
             continue
         code = distance_code(response, range_m, noise_sd_m(response, energy, range_m), channel, index, echo)
         if code > 0:
@@ -185,6 +207,7 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) 
     response, head, hits = plan.response, plan.head, shots.hits
     baseline = response.baseline
     is_weak = _takes_light(plan)
+    is_plain = plan.overlay.rule == _SYNTHETIC_ONLY
     has_alarms = plan.false_alarms.rate_per_shot > 0.0
     for sequence in range(sequences):
         index = first_sequence + sequence
@@ -203,7 +226,8 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) 
             if hit_count[firing] > 0 and not is_dropped(response, channel, index):
                 found = group_echoes(hit_count[firing], value, what, firing, response.merge_distance_m, echoes)
                 certain = _echo_of(hits, firing, FALSE_ALARM_RAY) if is_alarm else -1
-            count = _detected(response, echoes, found, certain, channel, index, kept)
+            recorded = -1 if is_weak or is_plain else _background_echo(hits, firing)
+            count = _detected(response, echoes, found, certain, recorded, channel, index, kept)
             for which in range(plan.returns):
                 echo = _reported(plan, echoes, kept, count, which)
                 reported_echo[which, sequence, channel] = echo

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.emulator.overlay import Backdrop
 from hilsim.emulator.plan import LidarPlan
 from hilsim.sensor.echoes import (
     ECHO_COLUMNS,
@@ -72,6 +73,7 @@ class Shots(NamedTuple):
         rays: As they leave.
         ahead: Rays beyond a surface that lets light pass.
         behind: The same for the surface after the next.
+        backdrop: What a captured background shows to each firing.
         hits: What they met.
         echoes: ``float64[m, 4]``, of one firing.
         kept: ``int64[m]``, echoes of one firing that are detected.
@@ -83,6 +85,7 @@ class Shots(NamedTuple):
     rays: Rays
     ahead: Rays
     behind: Rays
+    backdrop: Backdrop
     hits: Hits
     echoes: npt.NDArray[np.float64]
     kept: npt.NDArray[np.int64]
@@ -116,6 +119,7 @@ def allocate_shots(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> Shots
         rays=allocate_rays(rays),
         ahead=allocate_rays(1 if is_opaque else rays),
         behind=allocate_rays(1 if is_opaque else rays),
+        backdrop=Backdrop(np.full(firings, np.inf), np.zeros(firings)),
         hits=allocate_hits(firings, most),
         echoes=np.zeros((most, ECHO_COLUMNS)),
         kept=np.zeros(most, np.int64),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.emulator.batch import DatagramBatch
 from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.lidar import LidarEmulator
@@ -23,7 +23,7 @@ from hilsim.packets.ethernet import Framing
 from hilsim.packets.velodyne_data import RECORDS_PER_BLOCK
 from hilsim.render.renderer import Renderer
 from hilsim.scene.world import World
-from hilsim.sensor.echoes import COSINE, ECHO, ENERGY, INSTANCE, RAY, TRIANGLE, Hits
+from hilsim.sensor.echoes import BACKGROUND_ALONE, COSINE, ECHO, ENERGY, INSTANCE, RAY, TRIANGLE, Hits
 from hilsim.vehicle.carrier import Carrier, carrier_state
 
 
@@ -38,6 +38,22 @@ class ReturnType(IntEnum):
     """In dual return mode: reported beside a last echo that is the strongest."""
 
 
+class BackgroundObject(IntEnum):
+    """Object ids of a captured background (Cepton's "AR simulator" note)."""
+
+    ALONE = 888_888
+    """Nothing synthetic was in the way."""
+    CHOSEN = 999_999
+    """Something synthetic was, and the background was chosen."""
+
+
+class BackgroundLabel(IntEnum):
+    """Their labels."""
+
+    ALONE = 99
+    CHOSEN = 100
+
+
 class Cause(IntEnum):
     """What sent most of an echo's energy."""
 
@@ -46,6 +62,8 @@ class Cause(IntEnum):
     FALSE_ALARM = 2
 
 
+_BACKGROUND_ALONE, _BACKGROUND_CHOSEN = constant(BackgroundObject.ALONE), constant(BackgroundObject.CHOSEN)
+_LABEL_ALONE, _LABEL_CHOSEN = constant(BackgroundLabel.ALONE), constant(BackgroundLabel.CHOSEN)
 _STRONGEST, _LAST = constant(ReturnType.STRONGEST), constant(ReturnType.LAST)
 _BOTH, _SECOND = constant(ReturnType.BOTH), constant(ReturnType.SECOND_STRONGEST)
 _RECORDS, _ONE, _CEPTON = constant(RECORDS_PER_BLOCK), constant(1), constant(Family.CEPTON)
@@ -69,11 +87,11 @@ class Truth(NamedTuple):
         echoes: ``uint8[n]``, how many the firing had, those too weak to be detected included.
         sub_rays: ``uint32[n]``, bit k set where sub-ray k met a surface of this echo; 0 for weather and false alarms alone.
         object_id: ``int32[n]``, the object that sent most of the echo's energy (the lower id of equals), its place in ``build_world``'s sequence; -1 where weather
-            or noise did.
-        label: ``int16[n]``, of the object; -1 where ``object_id`` is.
-        material: ``int32[n]``, row of the world's materials: the one that sent most of that object's energy; -1 where ``object_id`` is.
+            or noise did; a ``BackgroundObject`` where a captured background did.
+        label: ``int16[n]``, of the object; a ``BackgroundLabel`` for a background; -1 where ``object_id`` is.
+        material: ``int32[n]``, row of the world's materials: the one that sent most of that object's energy; -1 where ``object_id`` is, and for a background.
         cause: ``uint8[n]``, a ``Cause``.
-        incidence_deg: ``float32[n]``, mean over the echo's surfaces by energy, 0 along the normal; NaN where there is no surface.
+        incidence_deg: ``float32[n]``, mean over the echo's surfaces by energy, 0 along the normal; NaN where there is no surface, or a captured one.
         position_m: ``float64[n, 3]``, sensor's origin in the world at ``time_ns``.
         orientation: ``float32[n, 4]``, unit quaternion ``(w, x, y, z)``, world from sensor, at ``time_ns``.
     """
@@ -133,6 +151,8 @@ def _sender(world: World, hits: Hits, firing: int, at: int) -> int:
     if what[firing, at, RAY] < 0:
         return int(what[firing, at, RAY])
     instance = what[firing, at, INSTANCE]
+    if instance <= BACKGROUND_ALONE:
+        return _BACKGROUND_ALONE if instance == BACKGROUND_ALONE else _BACKGROUND_CHOSEN
     if instance < world.tile_count:
         return int(world.owner[what[firing, at, TRIANGLE]])
     return int(world.instance_object[instance])
@@ -162,7 +182,7 @@ def _main_sender(world: World, hits: Hits, firing: int, echo: int) -> int:
 @kernel
 def _main_material(world: World, hits: Hits, firing: int, echo: int, sender: int) -> int:
     """The material of most of a sender's energy in an echo, the lower row of equals; -1 for what is no surface."""
-    if sender < 0:
+    if sender < 0 or sender >= _BACKGROUND_ALONE:
         return -1
     value, what, count = hits.value, hits.what, hits.hit_count[firing]
     best, most, known = -1, -1.0, -1
@@ -212,6 +232,13 @@ def _return_type(plan: LidarPlan, hits: Hits, firing: int, which: int, echo: int
     return _SECOND if last_is_strongest else _STRONGEST
 
 
+@inlined_kernel
+def _label(world: World, sender: int) -> int:
+    if sender >= _BACKGROUND_ALONE:
+        return _LABEL_ALONE if sender == _BACKGROUND_ALONE else _LABEL_CHOSEN
+    return int(world.object_label[sender]) if sender >= 0 else -1
+
+
 @kernel
 def _describe_echo(world: World, hits: Hits, firing: int, echo: int, truth: Truth, row: int) -> None:
     """Write what sent an echo: everything that follows from its hits."""
@@ -230,7 +257,7 @@ def _describe_echo(world: World, hits: Hits, firing: int, echo: int, truth: Trut
     truth.echoes[row] = echoes
     truth.sub_rays[row] = sub_rays
     truth.object_id[row] = max(sender, -1)
-    truth.label[row] = world.object_label[sender] if sender >= 0 else -1
+    truth.label[row] = _label(world, sender)
     truth.material[row] = _main_material(world, hits, firing, echo, sender)
     truth.cause[row] = -sender if sender < 0 else 0  # WEATHER_RAY and FALSE_ALARM_RAY are the causes' negatives
     truth.incidence_deg[row] = math.degrees(weighted / energy) if sub_rays else np.nan

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hilsim.errors import require
+from hilsim.scene.background_specs import BackgroundSpec
 from hilsim.scene.materials import DEFAULTS, Material
 
 Vector = tuple[float, float, float]
@@ -371,6 +372,7 @@ class SceneSpec:
         box: Boxes.
         cylinder: Upright cylinders.
         sphere: Spheres.
+        background: Captured depth maps that sensors see behind all of this.
     """
 
     generator: Literal["none", "street"] = "none"
@@ -385,6 +387,7 @@ class SceneSpec:
     box: tuple[BoxSpec, ...] = ()
     cylinder: tuple[CylinderSpec, ...] = ()
     sphere: tuple[SphereSpec, ...] = ()
+    background: tuple[BackgroundSpec, ...] = ()
 
     def __post_init__(self) -> None:
         known = self.material_table()

@@ -34,6 +34,8 @@ ECHO_COLUMNS = 4
 
 WEATHER_RAY, FALSE_ALARM_RAY = -1, -2
 """In place of a sub-ray's number."""
+BACKGROUND_ALONE, BACKGROUND_CHOSEN = -2, -3
+"""In place of an instance: a captured background where there is nothing synthetic, and where it was chosen before something synthetic."""
 
 
 class Hits(NamedTuple):
@@ -42,7 +44,7 @@ class Hits(NamedTuple):
     Attributes:
         hit_count: ``int32[f]``.
         value: ``float64[f, m, 4]``: range (m), normalised energy, cosine of the incidence, 1 for a retro-reflector.
-        what: ``int32[f, m, 4]``: sub-ray (negative for weather and false alarms), instance (-1 where nothing solid was hit), triangle, and which echo
+        what: ``int32[f, m, 4]``: sub-ray (negative for weather and false alarms), instance (-1 where nothing solid was hit, see also the background's), triangle (-1 there), and which echo
             it became part of, nearest first (-1 for none).
     """
 

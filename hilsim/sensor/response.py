@@ -19,6 +19,8 @@ CHANNELS_PER_STREAM = 256
 _RETRO_STEPS_PER_E = 154.0 / math.log(1000.0)
 
 
+_BLACK = 0.25
+"""Percent of what is reported as 0, so that something comes back."""
 _LINEAR_CODES = 127
 _LINEAR_TOP = 1.27
 _EXPONENTIAL_STEPS_PER_E = 128.0 / math.log(50.0 / _LINEAR_TOP)
@@ -122,6 +124,20 @@ def cepton_reflectivity(ratio: float) -> int:
     if ratio <= _LINEAR_TOP:
         return math.floor(100.0 * max(ratio, 0.0) + 0.5)
     return min(255, math.floor(_LINEAR_CODES + 0.5 + _EXPONENTIAL_STEPS_PER_E * math.log(ratio / _LINEAR_TOP)))
+
+
+def velodyne_ratios() -> npt.NDArray[np.float64]:
+    """``float64[256]``, share of a white diffuse target for each reflectivity byte: ``reflectivity_byte`` gives it back (101 and above of a retro-reflector)."""
+    code = np.arange(256.0)
+    diffuse = np.maximum(code, _BLACK) / 100.0
+    return np.where(code <= 100, diffuse, np.exp((code - 101.0 + _BLACK) / _RETRO_STEPS_PER_E))
+
+
+def cepton_ratios() -> npt.NDArray[np.float64]:
+    """``float64[256]``, share of a white diffuse target for each reflectivity code: ``cepton_reflectivity`` gives it back."""
+    code = np.arange(256.0)
+    linear = np.maximum(code, _BLACK) / 100.0
+    return np.where(code <= _LINEAR_CODES, linear, _LINEAR_TOP * np.exp((code - _LINEAR_CODES) / _EXPONENTIAL_STEPS_PER_E))
 
 
 @kernel

@@ -1,0 +1,44 @@
+"""Between firing and hits: what a captured background shows to each firing."""
+
+import math
+
+from hilsim._jit import constant, kernel
+from hilsim.emulator.overlay import Backdrop, sample_image, sample_turning
+from hilsim.emulator.plan import Family, LidarPlan
+from hilsim.sensor.head import head_turns
+from hilsim.sensor.mirror import image_point
+
+_CEPTON = constant(Family.CEPTON)
+_TURN_CDEG = 36_000.0
+
+
+@kernel
+def sample_background(plan: LidarPlan, first_sequence: int, sequences: int, backdrop: Backdrop) -> None:
+    """Write what the background shows to each firing of some sequences, by where the firing looks at its own time.
+
+    Args:
+        plan: The lidar.
+        first_sequence: Index of the first firing sequence.
+        sequences: How many.
+        backdrop: Written, ``[channel, sequence]`` flattened.
+    """
+    overlay = plan.overlay
+    channels = plan.firing_offset_ns.size
+    stop_turns = head_turns(plan.head, first_sequence * plan.sequence_ns)
+    for sequence in range(sequences):
+        device_ns = (first_sequence + sequence) * plan.sequence_ns
+        start_turns = stop_turns
+        stop_turns = head_turns(plan.head, device_ns + plan.sequence_ns)
+        travelled = stop_turns - start_turns
+        travelled -= math.floor(travelled + 0.5)  # over the seam of a turn
+        for channel in range(channels):
+            firing = channel * sequences + sequence
+            offset_ns = plan.firing_offset_ns[channel]
+            if plan.family == _CEPTON:
+                image_x, image_z = image_point(plan.mirror, channel, device_ns + offset_ns)
+                range_m, ratio = sample_image(overlay, image_x, image_z)
+            else:
+                turns = start_turns + travelled * (offset_ns / plan.sequence_ns) + plan.azimuth_offset_rad[channel] / (2.0 * math.pi)
+                range_m, ratio = sample_turning(overlay, channel, _TURN_CDEG * turns)
+            backdrop.range_m[firing] = range_m
+            backdrop.ratio[firing] = ratio

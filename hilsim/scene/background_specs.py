@@ -1,0 +1,62 @@
+"""What a rig's ``[[scene.background]]`` says."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from hilsim.errors import require
+
+Vector = tuple[float, float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackgroundSpec:
+    """A captured depth map (``hilsim background``) that a sensor sees behind the scene's objects. The sensor must stand still where the map was captured.
+
+    Attributes:
+        file: NPZ or 32-bit BMP, relative to the rig.
+        sensor: Which sensor sees it; may be left out where the rig has one.
+        rule: ``nearest``: the nearer of object and background; ``background-first``: the background wherever there is one; ``synthetic-only``: as if there were none.
+        sampling: ``nearest``: the cell that a beam looks at; ``edge-aware``: between the cells of one surface, the cell itself at edges.
+        height_m: "Ground only" mounting, in place of what the file says: height of the sensor above the scene's ground, with
+        pitch_deg: its tilt, positive nose down.
+        position_m: Full mounting in place of what the file says: the sensor in the world, with
+        rotation_deg: roll, pitch and yaw; all 0 looks east.
+        image_x: Image x of a bitmap's first and last column, if hilsim did not make it; by default what the sensor reaches.
+        image_z: Image z of its lowest and highest row.
+    """
+
+    file: str
+    sensor: str = ""
+    rule: Literal["nearest", "background-first", "synthetic-only"] = "nearest"
+    sampling: Literal["nearest", "edge-aware"] = "nearest"
+    height_m: float | None = None
+    pitch_deg: float | None = None
+    position_m: Vector | None = None
+    rotation_deg: Vector | None = None
+    image_x: tuple[float, float] | None = None
+    image_z: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        require(*self._rules())
+
+    def _rules(self) -> Iterator[tuple[bool, str]]:
+        is_ground_only, is_full = self.height_m is not None, self.position_m is not None
+        yield bool(self.file.strip()), "file must not be empty"
+        yield is_ground_only or self.pitch_deg is None, "pitch_deg must come with height_m"
+        yield is_full or self.rotation_deg is None, "rotation_deg must come with position_m"
+        yield not (is_ground_only and is_full), "a background must have height_m or position_m, got both"
+        numbers = [self.height_m, self.pitch_deg, *(self.position_m or ()), *(self.rotation_deg or ())]
+        yield (
+            all(math.isfinite(number) for number in numbers if number is not None),
+            "height_m, pitch_deg, position_m and rotation_deg must be finite",
+        )
+        yield (self.image_x is None) == (self.image_z is None), "image_x and image_z must be given together"
+        for name, span in (("image_x", self.image_x), ("image_z", self.image_z)):
+            yield span is None or span[0] < span[1], f"{name} must rise, got {span}"
+
+    @property
+    def says_where(self) -> bool:
+        """Whether a mounting is given."""
+        return self.height_m is not None or self.position_m is not None
