@@ -251,7 +251,8 @@ def _describe_echo(world: World, hits: Hits, firing: int, echo: int, truth: Trut
         if what[firing, at, ECHO] == echo and what[firing, at, RAY] >= 0:
             sub_rays |= 1 << what[firing, at, RAY]
             energy += value[firing, at, ENERGY]
-            weighted += value[firing, at, ENERGY] * math.acos(min(1.0, value[firing, at, COSINE]))
+            cosine = value[firing, at, COSINE]
+            weighted += value[firing, at, ENERGY] * (np.nan if math.isnan(cosine) else math.acos(min(1.0, cosine)))
     sender = _main_sender(world, hits, firing, echo)
     truth.echo[row] = echo
     truth.echoes[row] = echoes
