@@ -48,16 +48,20 @@ def info(
     return bytes(payload)
 
 
+def ethernet_frame(payload, *, source="192.168.32.87"):
+    """Ethernet, IPv4 and UDP to port 8808 of everyone around a payload."""
+    ethernet = b"\xff" * 6 + bytes.fromhex("181212000037") + b"\x08\x00"
+    ip = struct.pack(">BBHHHBBHII", 0x45, 0, 28 + len(payload), 0, 0x4000, 128, 17, 0, int(IPv4Address(source)), 0xFFFFFFFF)
+    total = sum(struct.unpack(">10H", ip))
+    total = (total & 0xFFFF) + (total >> 16)
+    ip = ip[:10] + struct.pack(">H", ~(total + (total >> 16)) & 0xFFFF) + ip[12:]
+    return ethernet + ip + struct.pack(">HHHH", 443, 8808, 8 + len(payload), 0) + payload
+
+
 def capture(payloads, *, source="192.168.32.87", period_us=144, begin_s=1_700_000_000):
-    """A classic capture with microseconds, Ethernet, IPv4 and UDP to port 8808 of everyone."""
+    """A classic little-endian capture with microseconds."""
     written = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1)]
     for number, payload in enumerate(payloads):
-        ethernet = b"\xff" * 6 + bytes.fromhex("181212000037") + b"\x08\x00"
-        ip = struct.pack(">BBHHHBBHII", 0x45, 0, 28 + len(payload), 0, 0x4000, 128, 17, 0, int(IPv4Address(source)), 0xFFFFFFFF)
-        total = sum(struct.unpack(">10H", ip))
-        total = (total & 0xFFFF) + (total >> 16)
-        ip = ip[:10] + struct.pack(">H", ~(total + (total >> 16)) & 0xFFFF) + ip[12:]
-        frame = ethernet + ip + struct.pack(">HHHH", 443, 8808, 8 + len(payload), 0) + payload
-        microseconds = number * period_us
-        written.append(struct.pack("<IIII", begin_s + microseconds // 1_000_000, microseconds % 1_000_000, len(frame), len(frame)) + frame)
+        frame, stamp_us = ethernet_frame(payload, source=source), number * period_us
+        written.append(struct.pack("<IIII", begin_s + stamp_us // 1_000_000, stamp_us % 1_000_000, len(frame), len(frame)) + frame)
     return b"".join(written)
