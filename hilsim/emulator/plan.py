@@ -12,7 +12,7 @@ from hilsim.emulator.overlay import Overlay, no_overlay
 from hilsim.errors import require
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.poses import Pose, extrinsics
-from hilsim.packets.cepton_info import InfoPacket, encode_info_packet
+from hilsim.packets.cepton_info import encode_info_packet
 from hilsim.packets.cepton_stdv import packet_size, points_max
 from hilsim.packets.velodyne_data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, ReturnMode
 from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE
@@ -329,14 +329,12 @@ def _info(setting: LidarSetting, spec: CeptonSpec, cepton: CeptonSetting, utc_ep
     """The sensor information packet: its counter began ``offset_s`` before the sensor's first firing; a synchronised clock says how far UTC is ahead of the counter."""
     power_up_us = (utc_epoch_ns + round(setting.start_delay_us * 1000)) // 1000 - round(setting.clock.offset_s * 1e6)
     return encode_info_packet(
-        InfoPacket(
-            model=spec.model_code,
-            serial=cepton.serial,
-            firmware=cepton.firmware,
-            model_name=spec.model,
-            part_number=cepton.part_number,
-            power_up_us=power_up_us,
-            sync_offset_us=power_up_us if setting.clock.sync == "pps" else 0,
-            returns=setting.returns,
-        )
+        model=spec.model_code,
+        serial=cepton.serial,
+        firmware=cepton.firmware,
+        model_name=spec.model,
+        part_number=cepton.part_number,
+        power_up_us=max(power_up_us, 0),
+        sync_offset_us=power_up_us if setting.clock.sync == "pps" else 0,
+        returns=setting.returns,
     )

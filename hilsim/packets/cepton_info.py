@@ -1,29 +1,38 @@
-"""The sensor information packet ``INFZ`` that goes beside STDV points: UDP payload, little-endian.
+"""Cepton's INFZ packet, sensor information: UDP payload on port 8808, little-endian; to be sent twice a second, before the first points.
 
-**Measured, not vendor-documented.**
+MEASURED, NOT VENDOR-DOCUMENTED. The vendor's table of this packet could not be read. Every field below was found by changing one byte of an accepted packet and looking
+which public field of ``CeptonSensor`` changes in the vendor's libraries (cepton_sdk2 2.1.4, 2.1.14; cepton_sdk3 3.0.17). What neither of them shows is reserved here, and 0.
 
-======  ====  ===========================================================================================
-offset  size  field
-======  ====  ===========================================================================================
-0       4     ASCII ``INFZ``
-4       1     length of this header, 88
-5       1     8: version 1 in the upper bits, no blocks in the low three (blocks crash the vendor's SDK 2)
-8       2     model
-12      4     serial number
-16      4     firmware version, major in the lowest byte
-20      28    model name
-48      4     part number
-52      4     firmware version once more, where SDK 3 looks for some models
-64      8     power-up, microseconds UTC
-72      8     what to add to a point's time for UTC, microseconds
-85      1     returns of a firing
-======  ====  ===========================================================================================
+======  ====  ==============================================================  =====================================================================
+offset  size  field                                                           seen by
+======  ====  ==============================================================  =====================================================================
+0       4     ASCII ``INFZ``                                                  both (the name also stands in the vendor's SDK guide)
+4       1     size of this common header, 88                                  both
+5       1     version in the upper 5 bits (1), block flags in the lower 3     both; see below
+6       1     reserved
+7       1     faults                                                          SDK 3 (``fault_summary``)
+8       2     model                                                           both (codes: public header ``cepton_sdk3.h``)
+10      2     reserved
+12      4     serial number                                                   both
+16      4     firmware version: major, minor, build, patch, a byte each       both, but SDK 3 for models 22 and 24
+20      28    model name, zero padded                                         both
+48      4     part number                                                     both
+52      4     firmware version again                                          SDK 3, models 22 and 24
+56      8     reserved
+64      8     time of power-up, signed, microseconds                          both
+72      8     time synchronisation: offset, signed, microseconds              both
+80      4     time synchronisation: drift                                     SDK 2 2.1.14 alone
+84      1     reserved
+85      1     returns                                                         SDK 3
+86      2     reserved
+======  ====  ==============================================================  =====================================================================
 
-Found by changing byte after byte of an accepted packet and looking at what ``cepton-sdk2`` 2.1.4 and ``cepton-sdk3`` 3.0.17 then say of the sensor; the vendor's document names the packet,
-its table could not be read. Bytes not listed are 0.
+Block flags announce optional blocks whose layout is unknown: four of them crash SDK 2 2.1.4, so none is ever sent. SDK 3 makes frames of a sensor's points only
+once it has had this packet, and counts a model's channels by its code.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,35 +41,51 @@ from hilsim.errors import require
 
 INFO_SIGNATURE = b"INFZ"
 INFO_PACKET_SIZE = 88
-_VERSION_1_WITHOUT_BLOCKS = 8
+INFO_VERSION = 1
+_VERSION_SHIFT, _BLOCK_FLAGS = 3, 0x07
 _NAME_SIZE = 28
 
 INFO_PACKET_DTYPE = np.dtype(
-    {
-        "names": [
-            "signature", "header_size", "version", "model", "serial", "firmware", "model_name", "part_number", "firmware_again", "power_up_us", "sync_offset_us",
-            "returns",
-        ],
-        "formats": ["S4", "u1", "u1", "<u2", "<u4", "(4,)u1", f"S{_NAME_SIZE}", "<u4", "(4,)u1", "<i8", "<i8", "u1"],
-        "offsets": [0, 4, 5, 8, 12, 16, 20, 48, 52, 64, 72, 85],
-        "itemsize": INFO_PACKET_SIZE,
-    }
-)  # fmt: skip
+    [
+        ("signature", "S4"),
+        ("header_size", "u1"),
+        ("version_and_blocks", "u1"),
+        ("reserved_0", "u1"),
+        ("faults", "u1"),
+        ("model", "<u2"),
+        ("reserved_1", "u1", (2,)),
+        ("serial", "<u4"),
+        ("firmware", "u1", (4,)),
+        ("model_name", f"S{_NAME_SIZE}"),
+        ("part_number", "<u4"),
+        ("firmware_again", "u1", (4,)),
+        ("reserved_2", "u1", (8,)),
+        ("power_up_us", "<i8"),
+        ("sync_offset_us", "<i8"),
+        ("sync_drift", "<u4"),
+        ("reserved_3", "u1"),
+        ("returns", "u1"),
+        ("reserved_4", "u1", (2,)),
+    ]
+)
+if INFO_PACKET_DTYPE.itemsize != INFO_PACKET_SIZE:
+    raise AssertionError(f"an INFZ packet must be {INFO_PACKET_SIZE} bytes, got {INFO_PACKET_DTYPE.itemsize}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class InfoPacket:
-    """What an information packet says.
+    """What a sensor says of itself.
 
     Attributes:
-        model: Code of the model (public header ``cepton_sdk3.h``).
+        model: Code of the model.
         serial: Serial number.
-        firmware: Major, minor, build and patch.
-        model_name: ASCII, at most 27 characters.
+        firmware: Major, minor, build, patch.
+        model_name: Up to its first zero byte; bytes above 127 as Latin-1.
         part_number: Part number.
-        power_up_us: UTC of the counter's zero.
-        sync_offset_us: What to add to a point's time for UTC; 0 where the sensor is not synchronised.
-        returns: Returns of a firing.
+        power_up_us: When the sensor was switched on, UTC.
+        sync_offset_us: From the sensor's clock to the time that it is synchronised to.
+        returns: Returns a firing.
+        blocks: Flags of optional blocks behind the common header, which are not read; a packet made here has none.
     """
 
     model: int
@@ -71,46 +96,70 @@ class InfoPacket:
     power_up_us: int
     sync_offset_us: int
     returns: int
-
-    def __post_init__(self) -> None:
-        require(
-            (0 <= self.model < 2**16, f"model must be 0 to 65535, got {self.model}"),
-            (0 <= self.serial < 2**32, f"serial must be 0 to 4294967295, got {self.serial}"),
-            (all(0 <= part <= 255 for part in self.firmware), f"firmware must be four numbers of 0 to 255, got {self.firmware}"),
-            (
-                self.model_name.isascii() and len(self.model_name) < _NAME_SIZE,
-                f'model_name must be ASCII of at most 27 characters, got "{self.model_name}"',
-            ),
-            (0 <= self.part_number < 2**32, f"part_number must be 0 to 4294967295, got {self.part_number}"),
-            (abs(self.power_up_us) < 2**63, f"power_up_us must fit 64 bits, got {self.power_up_us}"),
-            (abs(self.sync_offset_us) < 2**63, f"sync_offset_us must fit 64 bits, got {self.sync_offset_us}"),
-            (1 <= self.returns <= 255, f"returns must be 1 to 255, got {self.returns}"),
-        )
+    blocks: int = 0
 
 
-def encode_info_packet(packet: InfoPacket) -> npt.NDArray[np.uint8]:
-    """``uint8[88]``, the payload."""
-    record = np.zeros(1, INFO_PACKET_DTYPE)
-    record["signature"], record["header_size"], record["version"] = INFO_SIGNATURE, INFO_PACKET_SIZE, _VERSION_1_WITHOUT_BLOCKS
-    for name, value in vars(packet).items():
-        record[name] = value.encode() if isinstance(value, str) else value
-    record["firmware_again"] = packet.firmware
-    return record.view(np.uint8)
+def encode_info_packet(
+    *,
+    model: int,
+    serial: int,
+    firmware: tuple[int, int, int, int],
+    model_name: str,
+    part_number: int,
+    power_up_us: int,
+    sync_offset_us: int,
+    returns: int,
+) -> npt.NDArray[np.uint8]:
+    """``uint8[88]``, the payload; arguments are those of ``InfoPacket``.
+
+    Raises:
+        ValueError: a value does not fit its field; the text names every such value.
+    """
+    require(
+        (0 <= model < 2**16, f"model must be 0 to 65535, got {model}"),
+        (0 <= serial < 2**32, f"serial must be 0 to 4294967295, got {serial}"),
+        (len(firmware) == 4 and all(0 <= part <= 255 for part in firmware), f"firmware must be four numbers of 0 to 255, got {firmware}"),
+        (
+            0 < len(model_name) < _NAME_SIZE and model_name.isascii() and model_name.isprintable(),
+            f"model_name must be 1 to {_NAME_SIZE - 1} printable ASCII characters, got {model_name!r}",
+        ),
+        (0 <= part_number < 2**32, f"part_number must be 0 to 4294967295, got {part_number}"),
+        (0 <= power_up_us < 2**63, f"power_up_us must be 0 to 2^63 - 1, got {power_up_us}"),
+        (-(2**63) <= sync_offset_us < 2**63, f"sync_offset_us must be -2^63 to 2^63 - 1, got {sync_offset_us}"),
+        (returns in {1, 2}, f"returns must be 1 or 2, got {returns}"),
+    )
+    packet = np.zeros(1, INFO_PACKET_DTYPE)
+    packet["signature"] = INFO_SIGNATURE
+    packet["header_size"] = INFO_PACKET_SIZE
+    packet["version_and_blocks"] = INFO_VERSION << _VERSION_SHIFT
+    packet["model"] = model
+    packet["serial"] = serial
+    packet["firmware"] = packet["firmware_again"] = firmware
+    packet["model_name"] = model_name.encode("ascii")
+    packet["part_number"] = part_number
+    packet["power_up_us"] = power_up_us
+    packet["sync_offset_us"] = sync_offset_us
+    packet["returns"] = returns
+    return packet.view(np.uint8)
 
 
 def read_info_packet(payload: bytes) -> InfoPacket | None:
-    """What a payload says, or None where it is no information packet of this layout."""
-    if len(payload) < INFO_PACKET_SIZE or not payload.startswith(INFO_SIGNATURE) or payload[5] >> 3 != 1:
+    """What an INFZ payload says, or None where it is none of version 1 with a whole common header."""
+    if len(payload) < INFO_PACKET_SIZE or not payload.startswith(INFO_SIGNATURE):
         return None
-    record = np.frombuffer(payload, INFO_PACKET_DTYPE, count=1)[0]
-    major, minor, build, patch = (int(part) for part in record["firmware"])
+    packet: Any = np.frombuffer(payload, INFO_PACKET_DTYPE, count=1)[0]
+    says = int(packet["version_and_blocks"])
+    if says >> _VERSION_SHIFT != INFO_VERSION or not INFO_PACKET_SIZE <= packet["header_size"] <= len(payload):
+        return None
+    major, minor, build, patch = packet["firmware"].tolist()
     return InfoPacket(
-        model=int(record["model"]),
-        serial=int(record["serial"]),
+        model=int(packet["model"]),
+        serial=int(packet["serial"]),
         firmware=(major, minor, build, patch),
-        model_name=record["model_name"].decode("ascii", "replace").replace("\ufffd", "?"),
-        part_number=int(record["part_number"]),
-        power_up_us=int(record["power_up_us"]),
-        sync_offset_us=int(record["sync_offset_us"]),
-        returns=max(int(record["returns"]), 1),
+        model_name=bytes(packet["model_name"]).split(b"\0")[0].decode("latin-1"),
+        part_number=int(packet["part_number"]),
+        power_up_us=int(packet["power_up_us"]),
+        sync_offset_us=int(packet["sync_offset_us"]),
+        returns=int(packet["returns"]),
+        blocks=says & _BLOCK_FLAGS,
     )

@@ -122,6 +122,8 @@ class CeptonSpec(LidarSpec):
 
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Every rule with its fault."""
+        is_name = 0 < len(self.model) <= 27 and self.model.isascii() and self.model.isprintable()
+        yield is_name, f"model must be 1 to 27 printable ASCII characters, got {self.model!r}"
         yield 0 <= self.model_code <= 65_535, f"model_code must be 0 to 65535, got {self.model_code}"
         yield 1 <= len(self.segments) <= 72, f"segments must be 1 to 72, got {len(self.segments)}"
         yield 1 <= self.lasers_per_firing <= 72, f"lasers_per_firing must be 1 to 72, got {self.lasers_per_firing}"
