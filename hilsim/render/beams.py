@@ -9,15 +9,17 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim._jit import constant, kernel
 from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.geometry.tracks import keyed_pose
 from hilsim.render.cast import AGREEMENT_M, RAY_STACK_SIZE, bound_movers
-from hilsim.render.cells import Cells, closest_in_cell, place_in_tile
+from hilsim.render.cells import Cells, is_found_in_cell, place_in_tile
 from hilsim.render.intersect import INFINITY, Single, greater, lesser, plane_distance, reciprocal, triangle_distance, wide_box_entry
 from hilsim.scene.world import World
 
 _CHUNK = 1024  # rays that share one bounding of the movers
+_BOTTOM = constant(0)  # of the stack
+_CHILD_0, _CHILD_1 = constant(0), constant(6)  # first columns of a node's boxes
 
 
 @kernel
@@ -60,8 +62,8 @@ def _closest_in_tree(  # noqa: C901, PLR0912 - one walk
     while True:
         if link >= 0:
             node = np.uintp(link)
-            near0 = wide_box_entry(bounds, node, 0, ox, oy, oz, ix, iy, iz, margin, reach)
-            near1 = wide_box_entry(bounds, node, 6, ox, oy, oz, ix, iy, iz, margin, reach)
+            near0 = wide_box_entry(bounds, node, _CHILD_0, ox, oy, oz, ix, iy, iz, margin, reach)
+            near1 = wide_box_entry(bounds, node, _CHILD_1, ox, oy, oz, ix, iy, iz, margin, reach)
             if near0 <= near1:
                 if near1 < INFINITY:
                     stack[top] = links[node, 13]
@@ -143,7 +145,8 @@ def cast_beams(  # noqa: C901, PLR0912, PLR0915 - one loop over beams: calls wit
     spheres = np.empty((key_first.shape[0], 4), dtype=np.float64)
     movers = np.empty(key_first.shape[0], dtype=np.int32)
     local = np.empty((beam_rays, 6), dtype=np.float32)
-    won = np.empty((beam_rays, 6), dtype=np.float64)  # the winner's ray in its geometry's frame, for the range in float64
+    placed = np.empty((beam_rays, 6), dtype=np.float64)
+    won = np.empty((beam_rays, 6), dtype=np.float64)  # `placed` of the winner, for the range in float64
     best = np.empty(beam_rays, dtype=np.float32)
     found = np.empty(beam_rays, dtype=np.int32)
     second = np.empty(beam_rays, dtype=np.float32)
@@ -161,46 +164,45 @@ def cast_beams(  # noqa: C901, PLR0912, PLR0915 - one loop over beams: calls wit
             instance[begin + k] = -1
             triangle[begin + k] = -1
         walks = tile_root >= 0
+        ix, iy, iz = reciprocal(direction[begin, 0]), reciprocal(direction[begin, 1]), reciprocal(direction[begin, 2])
         if has_cells and cell[begin // beam_rays] >= 0:
-            number = cell[begin // beam_rays]
-            walks = not closest_in_cell(
+            listed = cell[begin // beam_rays]
+            walks = not is_found_in_cell(
                 bounds,
                 corners,
                 geometry_origin_m,
                 instance_geometry,
-                cell_first,
                 cell_row,
                 cell_box,
                 cell_tile,
-                number,
-                np.float32(cell_reach_m[number] - travelled_m[begin]),
+                cell_first[listed],
+                cell_first[listed + 1],
+                np.float32(cell_reach_m[listed] - travelled_m[begin]),
                 origin_m,
                 direction,
                 begin,
+                ix,
+                iy,
+                iz,
                 width,
                 tangent,
+                placed,
                 local,
                 best,
                 second,
-                found,
+                won,
+                instance,
+                triangle,
             )
-            for k in range(beam_rays):
-                if walks:
-                    best[k] = np.float32(max_range_m)
-                elif found[k] >= 0:
-                    tile = int(cell_tile[found[k]])
-                    geometry = instance_geometry[tile]
-                    instance[begin + k] = tile
-                    triangle[begin + k] = cell_row[found[k]]
-                    for axis in range(3):
-                        won[k, axis] = origin_m[begin + k, axis] - geometry_origin_m[geometry, axis]
-                        won[k, 3 + axis] = direction[begin + k, axis]
         if walks:
-            ix, iy, iz = reciprocal(direction[begin, 0]), reciprocal(direction[begin, 1]), reciprocal(direction[begin, 2])
+            for k in range(beam_rays):
+                best[k] = np.float32(max_range_m)
+                instance[begin + k] = -1
+                triangle[begin + k] = -1
             rx = np.float32(origin_m[begin, 0] - tree_origin_m[0])
             ry = np.float32(origin_m[begin, 1] - tree_origin_m[1])
             rz = np.float32(origin_m[begin, 2] - tree_origin_m[2])
-            top = 0
+            top = _BOTTOM
             link = np.int64(tile_root)
             while True:
                 if link >= 0:
@@ -209,8 +211,8 @@ def cast_beams(  # noqa: C901, PLR0912, PLR0915 - one loop over beams: calls wit
                         reach = greater(reach, best[k])
                     margin = width + tangent * reach
                     node = np.uintp(link)
-                    near0 = wide_box_entry(bounds, node, 0, rx, ry, rz, ix, iy, iz, margin, reach)
-                    near1 = wide_box_entry(bounds, node, 6, rx, ry, rz, ix, iy, iz, margin, reach)
+                    near0 = wide_box_entry(bounds, node, _CHILD_0, rx, ry, rz, ix, iy, iz, margin, reach)
+                    near1 = wide_box_entry(bounds, node, _CHILD_1, rx, ry, rz, ix, iy, iz, margin, reach)
                     nearer = 12 if near0 <= near1 else 13
                     if greater(near0, near1) < INFINITY:
                         stack[top] = links[node, 25 - nearer]
@@ -221,7 +223,7 @@ def cast_beams(  # noqa: C901, PLR0912, PLR0915 - one loop over beams: calls wit
                 else:
                     tile = int((-1 - link) >> 3)
                     geometry = instance_geometry[tile]
-                    place_in_tile(origin_m, direction, begin, geometry_origin_m, geometry, local)
+                    place_in_tile(origin_m, direction, begin, geometry_origin_m, geometry, placed, local)
                     for k in range(beam_rays):
                         found[k] = -1
                     _closest_in_tree(bounds, links, corners, geometry_root[geometry], local, width, tangent, best, found, stack, top)
@@ -229,9 +231,8 @@ def cast_beams(  # noqa: C901, PLR0912, PLR0915 - one loop over beams: calls wit
                         if found[k] >= 0:
                             instance[begin + k] = tile
                             triangle[begin + k] = found[k]
-                            for axis in range(3):
-                                won[k, axis] = origin_m[begin + k, axis] - geometry_origin_m[geometry, axis]
-                                won[k, 3 + axis] = direction[begin + k, axis]
+                            for column in range(6):
+                                won[k, column] = placed[k, column]
                 if top == 0:
                     break
                 top -= 1
@@ -269,29 +270,22 @@ def cast_beams(  # noqa: C901, PLR0912, PLR0915 - one loop over beams: calls wit
                 ray = begin + k
                 mx, my, mz = rotate(body_from_world, (origin_m[ray, 0] - px, origin_m[ray, 1] - py, origin_m[ray, 2] - pz))
                 nx, ny, nz = rotate(body_from_world, (np.float64(direction[ray, 0]), np.float64(direction[ray, 1]), np.float64(direction[ray, 2])))
-                local[k, 0] = mx - geometry_origin_m[geometry, 0]
-                local[k, 1] = my - geometry_origin_m[geometry, 1]
-                local[k, 2] = mz - geometry_origin_m[geometry, 2]
-                local[k, 3] = nx
-                local[k, 4] = ny
-                local[k, 5] = nz
+                placed[k, 0] = mx - geometry_origin_m[geometry, 0]
+                placed[k, 1] = my - geometry_origin_m[geometry, 1]
+                placed[k, 2] = mz - geometry_origin_m[geometry, 2]
+                placed[k, 3] = nx
+                placed[k, 4] = ny
+                placed[k, 5] = nz
+                for column in range(6):
+                    local[k, column] = placed[k, column]
                 found[k] = -1
-            _closest_in_tree(bounds, links, corners, geometry_root[geometry], local, width, tangent, best, found, stack, 0)
+            _closest_in_tree(bounds, links, corners, geometry_root[geometry], local, width, tangent, best, found, stack, _BOTTOM)
             for k in range(beam_rays):
                 if found[k] >= 0:
-                    ray = begin + k
-                    instance[ray] = number
-                    triangle[ray] = found[k]
-                    mx, my, mz = rotate(body_from_world, (origin_m[ray, 0] - px, origin_m[ray, 1] - py, origin_m[ray, 2] - pz))
-                    nx, ny, nz = rotate(
-                        body_from_world, (np.float64(direction[ray, 0]), np.float64(direction[ray, 1]), np.float64(direction[ray, 2]))
-                    )
-                    won[k, 0] = mx - geometry_origin_m[geometry, 0]
-                    won[k, 1] = my - geometry_origin_m[geometry, 1]
-                    won[k, 2] = mz - geometry_origin_m[geometry, 2]
-                    won[k, 3] = nx
-                    won[k, 4] = ny
-                    won[k, 5] = nz
+                    instance[begin + k] = number
+                    triangle[begin + k] = found[k]
+                    for column in range(6):
+                        won[k, column] = placed[k, column]
 
         for k in range(beam_rays):
             distance = np.inf

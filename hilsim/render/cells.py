@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
-from hilsim.render.intersect import INFINITY, Single, reciprocal, triangle_distance, wide_box_entry
+from hilsim._jit import inlined_kernel
+from hilsim.render.intersect import INFINITY, Single, triangle_distance, wide_box_entry
 from hilsim.scene.tiles import LATTICE_PER_M
 
-_GUARD_M = np.float32(2e-4)
-_GUARD_RATIO = np.float32(4e-6)
+GUARD_M = np.float32(2e-4)
+GUARD_RATIO = np.float32(4e-6)
 """Float32 ranges err by a few ulp, boxes have 4 um of room: with these two nothing of that can change which triangle is nearest."""
 
 
@@ -58,114 +58,107 @@ NO_CELL = np.zeros(0, np.int32)
 """The cells of rays that have none."""
 
 
-@kernel
+@inlined_kernel
 def place_in_tile(
     origin_m: npt.NDArray[np.float64],
     direction: npt.NDArray[np.float32],
     begin: int,
     geometry_origin_m: npt.NDArray[np.float64],
     geometry: int,
+    placed: npt.NDArray[np.float64],
     local: npt.NDArray[np.float32],
 ) -> None:
-    """Write rays from ``begin`` to ``local`` ``float32[k, 6]``: origin in a tile's frame, direction.
+    """Write rays from ``begin`` in a tile's frame, origin and direction: to ``placed`` ``float64[k, 6]``, and on the lattice to ``local`` ``float32[k, 6]``.
 
     On the lattice the differences to vertices are exact: neighbouring tiles see the same ray.
     """
     for k in range(local.shape[0]):
         for axis in range(3):
             away = origin_m[begin + k, axis] - geometry_origin_m[geometry, axis]
+            placed[k, axis] = away
+            placed[k, 3 + axis] = direction[begin + k, axis]
             local[k, axis] = np.float32(math.floor(away * LATTICE_PER_M + 0.5) / LATTICE_PER_M)
             local[k, 3 + axis] = direction[begin + k, axis]
 
 
-@kernel
-def closest_in_cell(  # noqa: C901, PLR0911 - one search and the reasons for not trusting it
+@inlined_kernel
+def is_found_in_cell(  # noqa: C901 - one search
     bounds: npt.NDArray[np.float32],
     corners: npt.NDArray[np.float32],
     geometry_origin_m: npt.NDArray[np.float64],
     instance_geometry: npt.NDArray[np.int32],
-    first: npt.NDArray[np.int32],
     rows: npt.NDArray[np.int32],
     boxes: npt.NDArray[np.int32],
     tiles: npt.NDArray[np.int32],
-    cell: int,
+    first: int,
+    last: int,
     reach_m: Single,
     origin_m: npt.NDArray[np.float64],
     direction: npt.NDArray[np.float32],
     begin: int,
+    ix: Single,
+    iy: Single,
+    iz: Single,
     width_m: Single,
     spread: Single,
+    placed: npt.NDArray[np.float64],
     local: npt.NDArray[np.float32],
     best: npt.NDArray[np.float32],
     second: npt.NDArray[np.float32],
-    found: npt.NDArray[np.int32],
+    won: npt.NDArray[np.float64],
+    instance: npt.NDArray[np.int32],
+    triangle: npt.NDArray[np.int32],
 ) -> bool:
-    """Nearest triangle for each ray of a beam from its cell's list; False when the trees must be walked instead.
+    """Nearest triangle of a list for each ray of a beam; False when the trees must be walked instead, whatever has been written.
 
     Args:
-        bounds: As ``links`` and so on in ``render.beams``.
+        bounds: ``float32[n, 16]`` of the world's nodes.
         corners: ``float32[m, 9]``.
         geometry_origin_m: ``float64[g, 3]``.
         instance_geometry: ``int32[i]``.
-        first: As ``rows``, ``boxes`` and ``tiles`` of ``Cells``.
-        cell: The beam's.
-        reach_m: How far the list is complete, from where the rays begin.
-        origin_m: ``float64[n, 3]``, all rays.
-        direction: ``float32[n, 3]``.
-        begin: The beam's first ray.
-        width_m: Of the beam, with ``spread`` as in ``cast_beams``.
+        rows: Of ``Cells``, as ``boxes`` and ``tiles``.
+        first: The cell's first entry.
+        last: One beyond its last.
+        reach_m: How far its list is complete, from where the rays begin.
+        origin_m: ``float64[n, 3]`` of all rays.
+        direction: ``float32[n, 3]`` of all rays.
+        begin: The beam's first ray, its centre; with ``ix``, ``iy``, ``iz`` the reciprocals of its direction.
+        width_m: How far the origins of the beam's rays are from its centre's, at most.
+        spread: How much farther they are apart a metre on, at most.
+        placed: ``float64[k, 6]`` scratch.
         local: ``float32[k, 6]`` scratch.
         best: ``float32[k]``, holds the greatest range; updated.
         second: ``float32[k]`` scratch.
-        found: ``int32[k]`` out: entry of the list, -1 for a miss.
+        won: ``float64[k, 6]``, updated: the ray in the frame of what it met.
+        instance: ``int32[n]`` of all rays, updated.
+        triangle: ``int32[n]`` of all rays, updated.
     """
     rays = local.shape[0]
     for k in range(rays):
         second[k] = best[k]
-        found[k] = -1
+    is_sure = True
     tile = -1
-    for entry in range(first[cell], first[cell + 1]):
+    for entry in range(first, last):
         if tiles[entry] != tile:
             tile = tiles[entry]
-            place_in_tile(origin_m, direction, begin, geometry_origin_m, instance_geometry[tile], local)
+            place_in_tile(origin_m, direction, begin, geometry_origin_m, instance_geometry[tile], placed, local)
         row = np.uintp(rows[entry])
         for k in range(rays):
             t = triangle_distance(corners, row, local[k, 0], local[k, 1], local[k, 2], local[k, 3], local[k, 4], local[k, 5])
             if t < best[k]:
                 second[k] = best[k]
                 best[k] = t
-                found[k] = entry
+                for column in range(6):
+                    won[k, column] = placed[k, column]
+                instance[begin + k] = tile
+                triangle[begin + k] = rows[entry]
+                node, child = np.uintp(boxes[entry] >> 1), 6 * (boxes[entry] & 1)
+                margin, limit = width_m + spread * t, t + (GUARD_M + GUARD_RATIO * t)
+                near = wide_box_entry(bounds, node, child, local[0, 0], local[0, 1], local[0, 2], ix, iy, iz, margin, limit)
+                is_sure = is_sure and near < INFINITY
             elif t < second[k]:
                 second[k] = t
-    farthest = best[0]
-    for k in range(1, rays):
-        farthest = max(farthest, best[k])
-    if farthest + (_GUARD_M + _GUARD_RATIO * farthest) > reach_m:
-        return False
-    margin = width_m + spread * farthest
     for k in range(rays):
-        if found[k] < 0:
-            continue
-        guard = _GUARD_M + _GUARD_RATIO * best[k]
-        if second[k] - best[k] <= guard:
-            return False
-        if tiles[found[k]] != tile:
-            tile = tiles[found[k]]
-            place_in_tile(origin_m, direction, begin, geometry_origin_m, instance_geometry[tile], local)
-        box = boxes[found[k]]
-        near = wide_box_entry(
-            bounds,
-            np.uintp(box >> 1),
-            6 * (box & 1),
-            local[0, 0],
-            local[0, 1],
-            local[0, 2],
-            reciprocal(local[0, 3]),
-            reciprocal(local[0, 4]),
-            reciprocal(local[0, 5]),
-            margin,
-            best[k] + guard,
-        )
-        if near == INFINITY:
-            return False
-    return True
+        guard = GUARD_M + GUARD_RATIO * best[k]
+        is_sure = is_sure and best[k] + guard <= reach_m and (triangle[begin + k] < 0 or second[k] - best[k] > guard)
+    return is_sure
