@@ -31,6 +31,7 @@ def main() -> None:
     from hilsim.packets.ethernet import PAYLOAD_ONLY  # noqa: PLC0415
     from hilsim.packets.velodyne_data import DATA_PACKET_SIZE  # noqa: PLC0415
     from hilsim.render.beams import cast_beams  # noqa: PLC0415
+    from hilsim.render.cells import NO_CELL, NO_CELLS  # noqa: PLC0415
     from hilsim.scene.world import build_world  # noqa: PLC0415
     from hilsim.sensor.specs import LidarSpec  # noqa: PLC0415
     from hilsim.vehicle.carrier import build_carrier  # noqa: PLC0415
@@ -42,7 +43,8 @@ def main() -> None:
     payload = np.zeros(DATA_PACKET_SIZE, np.uint8)
     shots = allocate_shots(plan, plan.sequences_per_packet, is_opaque=True)
     rays = shots.rays
-    cast_beams(world, rays.origin_m, rays.direction, rays.time_ns, 1.0, 1, 0.0, 0.0, rays.range_m, rays.instance, rays.triangle)
+    cells = NO_CELLS, NO_CELL, rays.travelled_m
+    cast_beams(world, rays.origin_m, rays.direction, rays.time_ns, 1.0, 1, 0.0, 0.0, *cells, rays.range_m, rays.instance, rays.triangle)
     collect(plan, world, rays, rays.range_m.size, shots.hits, shots.ahead)
     fire(plan, carrier, 0, plan.sequences_per_packet, rays)
     render_position_packet(plan.clock, plan.gps, carrier, PAYLOAD_ONLY, 0, 0, payload)

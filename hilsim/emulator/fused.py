@@ -14,6 +14,7 @@ from hilsim.packets.ethernet import Framing, write_headers
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE
 from hilsim.render.beams import cast_beams
+from hilsim.render.cells import NO_CELL, NO_CELLS
 from hilsim.scene.world import World
 from hilsim.sensor.clock import DeviceClock
 from hilsim.vehicle.carrier import Carrier
@@ -48,6 +49,9 @@ def trace(plan: LidarPlan, world: World, shots: Shots) -> None:
         beam.share.size,
         beam.width_m,
         beam.spread,
+        NO_CELLS,
+        NO_CELL,
+        rays.travelled_m,
         rays.range_m,
         rays.instance,
         rays.triangle,
@@ -65,6 +69,9 @@ def trace(plan: LidarPlan, world: World, shots: Shots) -> None:
             _SINGLE,
             0.0,
             0.0,
+            NO_CELLS,
+            NO_CELL,
+            rays.travelled_m[:count],
             rays.range_m[:count],
             rays.instance[:count],
             rays.triangle[:count],

@@ -158,7 +158,7 @@ def cast_beams(  # noqa: C901, PLR0912, PLR0915 - one loop over beams: calls wit
     for begin in range(0, range_m.shape[0], beam_rays):
         if begin >= bounded_to:
             bounded_to = min(begin + _CHUNK // beam_rays * beam_rays, range_m.shape[0])
-            mover_count = bound_movers(world, origin_m, time_ns, begin, bounded_to, max_range_m, spheres, movers)
+            mover_count = bound_movers(world, origin_m, direction, time_ns, begin, bounded_to, max_range_m, spheres, movers)
         for k in range(beam_rays):
             best[k] = np.float32(max_range_m)
             instance[begin + k] = -1

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hilsim._jit import kernel
 from hilsim.render.beams import cast_beams
 from hilsim.render.cast import RAY_STACK_SIZE
-from hilsim.render.cells import NO_CELL, NO_CELLS, Cells
+from hilsim.render.cells import NO_CELL, NO_CELLS, Cells, frozen
 from hilsim.scene.tiles import LATTICE_PER_M
 from hilsim.scene.world import World
 
@@ -115,7 +115,7 @@ def _is_met(
     if sign * (dx * vx + dy * vy + dz * vz) + _length(vx, vy, vz) * angle_rad + a * width + _ROUNDING * s * a + room < 0.0:
         return False
     rounding = _ROUNDING * (s * (a + b) + a * b)
-    return sign * (dx * wx + dy * wy + dz * wz) + _length(wx, wy, wz) * angle_rad + c * width + rounding + room >= 0.0
+    return bool(sign * (dx * wx + dy * wy + dz * wz) + _length(wx, wy, wz) * angle_rad + c * width + rounding + room >= 0.0)
 
 
 @kernel
@@ -124,7 +124,7 @@ def _inverse(component: float) -> float:
 
 
 @kernel
-def _gather(  # noqa: C901, PLR0912 - two walks, one within the other
+def _gather(  # noqa: C901 - two walks, one within the other
     world: World,
     origin_m: npt.NDArray[np.float64],
     axis: npt.NDArray[np.float64],
@@ -162,7 +162,11 @@ def _gather(  # noqa: C901, PLR0912 - two walks, one within the other
                 continue
             tile = (-1 - link) >> 3
             geometry = instance_geometry[tile]
-            x, y, z = origin_m[0] - geometry_origin_m[geometry, 0], origin_m[1] - geometry_origin_m[geometry, 1], origin_m[2] - geometry_origin_m[geometry, 2]
+            x, y, z = (
+                origin_m[0] - geometry_origin_m[geometry, 0],
+                origin_m[1] - geometry_origin_m[geometry, 1],
+                origin_m[2] - geometry_origin_m[geometry, 2],
+            )
             base = top
             stack[top] = geometry_root[geometry]
             top += 1
@@ -221,9 +225,7 @@ def _gather_cells(
         reach_m[cell] = 0.0
         for sample in range((sampled_m.shape[1] + 1) // 2):
             reach = sampled_m[cell, sample] * (1.0 + _REACH_MARGIN_RATIO) + _REACH_MARGIN_M
-            found = _gather(
-                world, origin_m[group[cell]], axis[cell], angle_rad[cell], width_m, min(reach, max_range_m), stack, entries, total, most
-            )
+            found = _gather(world, origin_m[group[cell]], axis[cell], angle_rad[cell], width_m, min(reach, max_range_m), stack, entries, total, most)
             if found >= 0:
                 count[cell] = found
                 total += found
@@ -298,7 +300,7 @@ def build_cells(
     angles = np.broadcast_to(np.asarray(half_angle_rad, dtype=np.float64), (len(axes),))
     _check(origins, axes, groups, angles, max_range_m, width_m, spread, most)
     if world.tile_root < 0 or len(axes) == 0:
-        return NO_CELLS._replace(first=np.zeros(len(axes) + 1, np.int32), reach_m=np.full(len(axes), np.inf, np.float32), max_range_m=max_range_m)
+        return NO_CELLS._replace(first=frozen(np.zeros(len(axes) + 1), np.int32), reach_m=frozen(np.full(len(axes), np.inf), np.float32))
     nobody = np.zeros(0, np.int32)
     still = world._replace(key_first=nobody, key_count=nobody)
     wide_rad = angles + math.atan(spread) + _ANGLE_RAD
@@ -313,9 +315,15 @@ def build_cells(
         counts.append(count)
         reaches.append(reach)
         lists.append(entries[:total].copy())
-    row, box, tile = np.ascontiguousarray(np.concatenate(lists).T)
-    first = np.cumsum(np.concatenate(counts), dtype=np.int32)
-    return Cells(first=first, row=row, box=box, tile=tile, reach_m=np.concatenate(reaches), max_range_m=float(max_range_m))
+    row, box, tile = (frozen(column, np.int32) for column in np.concatenate(lists).T)
+    return Cells(
+        first=frozen(np.cumsum(np.concatenate(counts)), np.int32),
+        row=row,
+        box=box,
+        tile=tile,
+        reach_m=frozen(np.concatenate(reaches), np.float32),
+        max_range_m=float(max_range_m),
+    )
 
 
 def _check(

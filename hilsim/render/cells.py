@@ -10,7 +10,7 @@ for bit. Where float32 fails altogether, on triangles seen edge-on to within its
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,18 +44,25 @@ class Cells(NamedTuple):
     max_range_m: float
 
 
+def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """A contiguous array that nobody can write: kernels are compiled once for constants and for what is built."""
+    array = np.array(values, dtype=dtype, order="C")
+    array.setflags(write=False)
+    return array
+
+
 NO_CELLS = Cells(
-    first=np.zeros(1, np.int32),
-    row=np.zeros(0, np.int32),
-    box=np.zeros(0, np.int32),
-    tile=np.zeros(0, np.int32),
-    reach_m=np.zeros(0, np.float32),
+    first=frozen([0], np.int32),
+    row=frozen([], np.int32),
+    box=frozen([], np.int32),
+    tile=frozen([], np.int32),
+    reach_m=frozen([], np.float32),
     max_range_m=0.0,
 )
 """For a sensor that moves: with it no ray has a cell."""
 
-NO_CELL = np.zeros(0, np.int32)
-"""The cells of rays that have none."""
+NO_CELL = frozen([], np.int32)
+"""The cells of beams that have none."""
 
 
 @inlined_kernel
@@ -82,7 +89,7 @@ def place_in_tile(
 
 
 @inlined_kernel
-def is_found_in_cell(  # noqa: C901 - one search
+def is_found_in_cell(
     bounds: npt.NDArray[np.float32],
     corners: npt.NDArray[np.float32],
     geometry_origin_m: npt.NDArray[np.float64],
