@@ -151,7 +151,8 @@ def cast_beams(  # noqa: C901, PLR0912, PLR0915 - one loop over beams: calls wit
     found = np.empty(beam_rays, dtype=np.int32)
     second = np.empty(beam_rays, dtype=np.float32)
     cell_first, cell_row, cell_box, cell_tile, cell_reach_m = cells.first, cells.row, cells.box, cells.tile, cells.reach_m
-    has_cells = tile_root >= 0 and cell.shape[0] > 0 and max_range_m <= cells.max_range_m
+    cells_range_m = cells.max_range_m
+    has_cells = tile_root >= 0 and cell.shape[0] > 0 and max_range_m <= cells_range_m
     width, tangent = np.float32(width_m), np.float32(spread)
     mover_count = 0
     bounded_to = 0
@@ -167,6 +168,9 @@ def cast_beams(  # noqa: C901, PLR0912, PLR0915 - one loop over beams: calls wit
         ix, iy, iz = reciprocal(direction[begin, 0]), reciprocal(direction[begin, 1]), reciprocal(direction[begin, 2])
         if has_cells and cell[begin // beam_rays] >= 0:
             listed = cell[begin // beam_rays]
+            reach_m = np.float64(cell_reach_m[listed])
+            if travelled_m[begin] > 0.0:
+                reach_m = min(reach_m, cells_range_m) - travelled_m[begin]
             walks = not is_found_in_cell(
                 bounds,
                 corners,
@@ -177,7 +181,7 @@ def cast_beams(  # noqa: C901, PLR0912, PLR0915 - one loop over beams: calls wit
                 cell_tile,
                 cell_first[listed],
                 cell_first[listed + 1],
-                np.float32(cell_reach_m[listed] - travelled_m[begin]),
+                np.float32(reach_m),
                 origin_m,
                 direction,
                 begin,

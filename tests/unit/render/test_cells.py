@@ -116,7 +116,7 @@ def evenly(count=1800, first_deg=0.0):
 def test_in_the_demo_street_all_hits_are_those_of_the_trees(street, sub_rays):
     rng = np.random.default_rng(sub_rays)
     for place in street_places(rng, 12 if sub_rays == 1 else 4):
-        tilt = mounting((0.0, 0.0, 0.0), tuple(rng.uniform(-25.0, 25.0, 2)) + (rng.uniform(0.0, 360.0),)).orientation
+        tilt = mounting((0.0, 0.0, 0.0), tuple(rng.uniform(-1.0, 1.0, 3) * [25.0, 25.0, 180.0])).orientation
         sensor = Standing(street, place, tilt, sub_rays=sub_rays)
         azimuth = rng.uniform(0.0, 2.0 * np.pi, 1800)
         time_ns = np.repeat(rng.integers(0, 60 * SECOND, CHANNELS * 1800), sub_rays)
@@ -154,15 +154,15 @@ def test_thin_poles_one_behind_the_other_are_all_met_where_the_trees_meet_them()
     world = build_world([SceneObject(mesh=poles(rng, 300)), SceneObject(mesh=plane((300.0, 300.0), CONCRETE), placement=Pose(position_m=(0, 0, -2)))])
     for sub_rays in (1, 7):
         sensor = Standing(world, rng.uniform(-2.0, 2.0, 3), sub_rays=sub_rays)
-        assert sensor.assert_same(evenly(3600)) > 0.5
+        assert sensor.assert_same(evenly(3600)) > 0.4
 
 
 def fence(openings, gap_m, bar_m):
-    """Bars in the plane y = 0, from x = 0 on."""
+    """Bars like blades along y = 0, from x = 0 on."""
     parts = []
     for number in range(openings):
-        bar = box((bar_m, 0.0, 4.0), CONCRETE)
-        parts.append(Mesh(bar.vertices_m + [number * (gap_m + bar_m), 0.0, 0.0], bar.triangles, bar.material, bar.materials))
+        bar = box((bar_m, 0.001, 4.0), CONCRETE)
+        parts.append(Mesh(bar.vertices_m + np.array([number * (gap_m + bar_m), 0.0, 0.0]), bar.triangles, bar.material, bar.materials))
     return join_meshes(tuple(parts))
 
 
@@ -170,7 +170,9 @@ def fence(openings, gap_m, bar_m):
 def test_through_a_fence_the_wall_behind_it_is_met_where_the_trees_meet_it(yaw_deg):
     turned = mounting((-12.0, 8.0, 0.0), (0.0, 0.0, yaw_deg))
     wall = box((60.0, 0.3, 8.0), CONCRETE)
-    world = build_world([SceneObject(mesh=fence(250, 0.08, 0.02), placement=turned), SceneObject(mesh=wall, placement=Pose(position_m=(0.0, 30.0, 0.0)))])
+    world = build_world(
+        [SceneObject(mesh=fence(250, 0.08, 0.02), placement=turned), SceneObject(mesh=wall, placement=Pose(position_m=(0.0, 30.0, 0.0)))]
+    )
     for sub_rays in (1, 7):
         Standing(world, (0.0, 0.0, 0.0), sub_rays=sub_rays).assert_same(evenly(5400))
 
@@ -178,12 +180,12 @@ def test_through_a_fence_the_wall_behind_it_is_met_where_the_trees_meet_it(yaw_d
 def grid_town(sensor_m=(0.0, 0.0, 0.0)):
     """Boxes on whole metres, on exact diagonals from the sensor, touching each other and the ground."""
     x, y, _ = sensor_m
-    objects = [SceneObject(mesh=plane((200.0, 200.0), CONCRETE), placement=Pose(position_m=(x, y, -2.0)))]
-    for i in range(-6, 7):
-        for j in range(-6, 7):
-            if abs(i) + abs(j) > 1:
-                objects.append(SceneObject(mesh=box((2.0, 2.0, 1.0 + (i * j) % 3), CONCRETE), placement=Pose(position_m=(x + 4.0 * i, y + 4.0 * j, -1.0))))
-    return build_world(objects)
+    ground = SceneObject(mesh=plane((200.0, 200.0), CONCRETE), placement=Pose(position_m=(x, y, -2.0)))
+    places = [(i, j) for i in range(-6, 7) for j in range(-6, 7) if abs(i) + abs(j) > 1]
+    blocks = [
+        SceneObject(mesh=box((2.0, 2.0, 1.0 + (i * j) % 3), CONCRETE), placement=Pose(position_m=(x + 4.0 * i, y + 4.0 * j, -1.0))) for i, j in places
+    ]
+    return build_world([ground, *blocks])
 
 
 @pytest.mark.parametrize("origin_m", [(0.0, 0.0, 0.0), (500_000.0, 6_600_000.0, 0.0)])
@@ -191,7 +193,7 @@ def grid_town(sensor_m=(0.0, 0.0, 0.0)):
 def test_on_exact_diagonals_of_a_grid_all_hits_are_those_of_the_trees(origin_m, sub_rays):
     world = grid_town(origin_m)
     for away in (0.0, 0.5, 1.0):
-        sensor = Standing(world, np.array(origin_m) + [0.0, 0.0, away], sub_rays=sub_rays, sectors=720)
+        sensor = Standing(world, np.add(origin_m, [0.0, 0.0, away]), sub_rays=sub_rays, sectors=720)
         assert sensor.assert_same(evenly(1440)) > 0.4  # every half degree falls on an edge of cells, 45 degrees on corners
 
 
@@ -237,11 +239,11 @@ def test_where_tiles_meet_all_hits_are_those_of_the_trees():
     assert world.tile_count > 4
     for place in ((256.0, 256.0, 6.0), (250.0, 0.0, 4.0), (0.0, 0.0, 4.0)):
         sensor = Standing(world, place, sub_rays=7)
-        assert len(np.unique(sensor.cells.tile)) > 0
+        assert len(np.unique(sensor.cells.tile)) > 1
         assert sensor.assert_same(evenly()) > 0.3
 
 
-def test_a_world_without_anything_static_has_empty_cells(random_world):
+def test_a_world_without_anything_static_has_empty_cells():
     assert Standing(build_world([]), (0.0, 0.0, 0.0)).assert_same(evenly()) == 0.0
     only_movers = build_world([SceneObject(mesh=box((4.0, 2.0, 1.5), CONCRETE), placement=street_carrier_track(SceneSpec(generator="street")))])
     sensor = Standing(only_movers, (-3.8, -25.0, 1.0), sub_rays=7)
@@ -316,17 +318,17 @@ def loose_triangles(seed, count, size_m):
     size_m=st.sampled_from([0.02, 0.3, 3.0, 40.0]),
     sub_rays=st.sampled_from([1, 7, 19]),
     divergence_mrad=st.sampled_from([0.0, 3.0, 50.0]),
-    sectors=st.sampled_from([60, 900, 3750]),
+    sectors=st.sampled_from([60, 900]),
     max_range_m=st.sampled_from([4.0, 25.0, 130.0]),
 )
-@settings(max_examples=60)
+@settings(max_examples=50)
 def test_in_any_soup_all_hits_are_those_of_the_trees(seed, count, size_m, sub_rays, divergence_mrad, sectors, max_range_m):
     spot = BeamSpec(divergence_h_mrad=divergence_mrad, divergence_v_mrad=0.4 * divergence_mrad, window_h_mm=9.5, window_v_mm=12.7)
     world = build_world([SceneObject(mesh=loose_triangles(seed, count, size_m))])
     rng = np.random.default_rng(seed)
     tilt = mounting((0.0, 0.0, 0.0), tuple(rng.uniform(-180.0, 180.0, 3))).orientation
     sensor = Standing(world, rng.uniform(-5.0, 5.0, 3), tilt, sub_rays=sub_rays, sectors=sectors, max_range_m=max_range_m, spot=spot)
-    sensor.assert_same(rng.uniform(0.0, 2.0 * np.pi, 400))
+    sensor.assert_same(rng.uniform(0.0, 2.0 * np.pi, 150))
 
 
 @given(seed=st.integers(0, 1_000_000), size_m=st.sampled_from([0.1, 3.0, 40.0]), half_angle_rad=st.sampled_from([1e-5, 1e-3, 0.02, 0.3]))
