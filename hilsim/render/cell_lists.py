@@ -1,8 +1,7 @@
 """Which static triangles the rays of each cell can meet: what ``render.cells`` needs, made once for a sensor that stands still.
 
 How far a list must reach is found by casting a few rays of the cell; that may be too little (rays then walk the trees) and never does harm. That a
-list holds every triangle up to its reach is what hits depend on: a triangle is left out only when no ray of the cell can meet it, whatever float32
-makes of the ray. Each bound below therefore has room for the rounding of the test in ``render.intersect`` and of origins to the lattice.
+list holds every triangle up to its reach is what hits depend on, and the business of ``render.bundles``.
 """
 
 import math
@@ -11,7 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import kernel
+from hilsim.geometry.frames import Quaternion
+from hilsim.geometry.rotations import matrix_from_quaternion
 from hilsim.render.beams import cast_beams
+from hilsim.render.bundles import gather
 from hilsim.render.cast import RAY_STACK_SIZE
 from hilsim.render.cells import NO_CELL, NO_CELLS, Cells, frozen
 from hilsim.scene.tiles import LATTICE_PER_M
@@ -19,179 +21,12 @@ from hilsim.scene.world import World
 
 _ORIGIN_M = 1.01 * 0.5 * math.sqrt(3.0) / LATTICE_PER_M + 1e-9  # how far rounding to the lattice moves an origin
 _ANGLE_RAD = 5e-7  # a direction's rounding to float32, and that of whoever chose the cell
-_ROUNDING = 2e-6
-"""Of the sums and products of a triangle test, relative to the product of the lengths that go in: ten operations of 6e-8, and as much again."""
-_TOLERANCE = 3e-6  # of barycentric coordinates: the test's own at edges, 1e-6, with their rounding
-_BOX_RATIO = 1e-6  # of a tile's box: its origin's rounding relative to the tree's is the tile tree's own business
-
 _RIM = 6
 _SURFACES = 4  # that light passes, one behind the other, as far as a list looks for the opaque one
 _STEP_M = 1e-3
 _REACH_MARGIN_M = 0.05
 _REACH_MARGIN_RATIO = 0.002
 _CHUNK = 4096  # cells whose lists are gathered at once: bounds the memory, and how long a call keeps its thread
-
-
-@kernel
-def _entry(
-    bounds: npt.NDArray[np.float32],
-    node: np.uintp,
-    child: int,
-    x: float,
-    y: float,
-    z: float,
-    ix: float,
-    iy: float,
-    iz: float,
-    angle_rad: float,
-    width_m: float,
-    reach_m: float,
-) -> float:
-    """Distance before which no ray of a bundle enters a node's child box; infinity when none does within ``reach_m``.
-
-    A ray that is in the box after ``t`` is within ``width_m + angle_rad * t`` of the axis' point there, and ``t`` is at most the distance of the
-    box's farthest corner.
-    """
-    x0, x1 = bounds[node, child] - x, bounds[node, child + 3] - x
-    y0, y1 = bounds[node, child + 1] - y, bounds[node, child + 4] - y
-    z0, z1 = bounds[node, child + 2] - z, bounds[node, child + 5] - z
-    fx, fy, fz = max(-x0, x1), max(-y0, y1), max(-z0, z1)
-    margin = width_m + angle_rad * min(math.sqrt(fx * fx + fy * fy + fz * fz) + width_m, reach_m)
-    margin += _BOX_RATIO * max(fx, fy, fz)
-    x0, x1 = (x0 - margin) * ix, (x1 + margin) * ix
-    y0, y1 = (y0 - margin) * iy, (y1 + margin) * iy
-    z0, z1 = (z0 - margin) * iz, (z1 + margin) * iz
-    near = max(min(x0, x1), min(y0, y1), min(z0, z1), 0.0)
-    far = min(max(x0, x1), max(y0, y1), max(z0, z1))
-    return near if near <= far and near <= reach_m else np.inf
-
-
-@kernel
-def _length(x: float, y: float, z: float) -> float:
-    return math.sqrt(x * x + y * y + z * z)
-
-
-@kernel
-def _is_met(
-    corners: npt.NDArray[np.float32],
-    row: int,
-    x: float,
-    y: float,
-    z: float,
-    dx: float,
-    dy: float,
-    dz: float,
-    angle_rad: float,
-    width_m: float,
-    reach_m: float,
-) -> bool:
-    """Whether a ray of a bundle can meet a triangle within ``reach_m``; x, y, z is the bundle's origin, dx, dy, dz its axis.
-
-    The numbers that ``triangle_distance`` compares are scalar products of the direction with vectors that the origin gives. A direction within
-    ``angle_rad`` of the axis changes them by that share of the vector's length at most, an origin within ``width_m`` by that times an edge's length.
-    """
-    ax, ay, az = float(corners[row, 3]), float(corners[row, 4]), float(corners[row, 5])
-    bx, by, bz = float(corners[row, 6]), float(corners[row, 7]), float(corners[row, 8])
-    sx, sy, sz = x - corners[row, 0], y - corners[row, 1], z - corners[row, 2]
-    a, b, c, s = _length(ax, ay, az), _length(bx, by, bz), _length(ax - bx, ay - by, az - bz), _length(sx, sy, sz) + width_m
-    nx, ny, nz = by * az - bz * ay, bz * ax - bx * az, bx * ay - by * ax
-    n = _length(nx, ny, nz)
-    slope = dx * nx + dy * ny + dz * nz
-    steepest = n * angle_rad + _ROUNDING * a * b
-    if abs(slope) <= steepest:
-        return True  # seen edge-on by some ray
-    sign = 1.0 if slope > 0.0 else -1.0
-    away = -sign * (sx * nx + sy * ny + sz * nz)
-    slack = n * width_m + _ROUNDING * s * a * b
-    if away + slack < 0.0 or away - slack > reach_m * (abs(slope) + steepest):
-        return False
-    ux, uy, uz = by * sz - bz * sy, bz * sx - bx * sz, bx * sy - by * sx
-    vx, vy, vz = sy * az - sz * ay, sz * ax - sx * az, sx * ay - sy * ax
-    wx, wy, wz = nx - ux - vx, ny - uy - vy, nz - uz - vz
-    width = width_m * (1.0 + angle_rad)
-    room = _TOLERANCE * n
-    if sign * (dx * ux + dy * uy + dz * uz) + _length(ux, uy, uz) * angle_rad + b * width + _ROUNDING * s * b + room < 0.0:
-        return False
-    if sign * (dx * vx + dy * vy + dz * vz) + _length(vx, vy, vz) * angle_rad + a * width + _ROUNDING * s * a + room < 0.0:
-        return False
-    rounding = _ROUNDING * (s * (a + b) + a * b)
-    return bool(sign * (dx * wx + dy * wy + dz * wz) + _length(wx, wy, wz) * angle_rad + c * width + rounding + room >= 0.0)
-
-
-@kernel
-def _inverse(component: float) -> float:
-    return 1.0 / component if abs(component) > 1e-20 else 1e20
-
-
-@kernel
-def _gather(  # noqa: C901 - two walks, one within the other
-    world: World,
-    origin_m: npt.NDArray[np.float64],
-    axis: npt.NDArray[np.float64],
-    angle_rad: float,
-    width_m: float,
-    reach_m: float,
-    stack: npt.NDArray[np.int32],
-    entries: npt.NDArray[np.int32],
-    begin: int,
-    most: int,
-) -> int:
-    """Write the triangles that rays of a bundle can meet to ``entries`` ``int32[m, 3]`` (row, box, tile) from ``begin``; returns how many.
-
-    -1 when they are more than ``most``.
-    """
-    bounds, links, corners = world.node_bounds, world.node_links, world.corners
-    tree_origin_m, geometry_origin_m, instance_geometry = world.origin_m, world.geometry_origin_m, world.instance_geometry
-    geometry_root = world.geometry_root
-    dx, dy, dz = axis[0], axis[1], axis[2]
-    ix, iy, iz = _inverse(dx), _inverse(dy), _inverse(dz)
-    rx, ry, rz = origin_m[0] - tree_origin_m[0], origin_m[1] - tree_origin_m[1], origin_m[2] - tree_origin_m[2]
-    count = 0
-    top = 1
-    stack[0] = world.tile_root
-    while top > 0:
-        top -= 1
-        node = np.uintp(stack[top])
-        for child in range(2):
-            if _entry(bounds, node, 6 * child, rx, ry, rz, ix, iy, iz, angle_rad, width_m, reach_m) == np.inf:
-                continue
-            link = np.int64(links[node, 12 + child])
-            if link >= 0:
-                stack[top] = link
-                top += 1
-                continue
-            tile = (-1 - link) >> 3
-            geometry = instance_geometry[tile]
-            x, y, z = (
-                origin_m[0] - geometry_origin_m[geometry, 0],
-                origin_m[1] - geometry_origin_m[geometry, 1],
-                origin_m[2] - geometry_origin_m[geometry, 2],
-            )
-            base = top
-            stack[top] = geometry_root[geometry]
-            top += 1
-            while top > base:
-                top -= 1
-                inner = np.uintp(stack[top])
-                for side in range(2):
-                    if _entry(bounds, inner, 6 * side, x, y, z, ix, iy, iz, angle_rad, width_m, reach_m) == np.inf:
-                        continue
-                    link = np.int64(links[inner, 12 + side])
-                    if link >= 0:
-                        stack[top] = link
-                        top += 1
-                        continue
-                    first = (-1 - link) >> 3
-                    for row in range(first, first + ((-1 - link) & 7)):
-                        if not _is_met(corners, row, x, y, z, dx, dy, dz, angle_rad, width_m, reach_m):
-                            continue
-                        if count == most:
-                            return -1
-                        entries[begin + count, 0] = row
-                        entries[begin + count, 1] = 2 * inner + side
-                        entries[begin + count, 2] = tile
-                        count += 1
-    return count
 
 
 @kernel
@@ -225,7 +60,7 @@ def _gather_cells(
         reach_m[cell] = 0.0
         for sample in range((sampled_m.shape[1] + 1) // 2):
             reach = sampled_m[cell, sample] * (1.0 + _REACH_MARGIN_RATIO) + _REACH_MARGIN_M
-            found = _gather(world, origin_m[group[cell]], axis[cell], angle_rad[cell], width_m, min(reach, max_range_m), stack, entries, total, most)
+            found = gather(world, origin_m[group[cell]], axis[cell], angle_rad[cell], width_m, min(reach, max_range_m), stack, entries, total, most)
             if found >= 0:
                 count[cell] = found
                 total += found
@@ -323,6 +158,53 @@ def build_cells(
         tile=tile,
         reach_m=frozen(np.concatenate(reaches), np.float32),
         max_range_m=float(max_range_m),
+    )
+
+
+def build_turning_cells(
+    world: World,
+    origin_m: npt.ArrayLike,
+    world_from_sensor: Quaternion,
+    elevation_rad: npt.ArrayLike,
+    sectors: int,
+    max_range_m: float,
+    width_m: float = 0.0,
+    spread: float = 0.0,
+    most: int = 32,
+) -> Cells:
+    """Cells of a head that turns at one place, ``sectors`` of them for each channel; ``render.cells.turning_cell`` says which is a beam's.
+
+    Args:
+        world: What stands still in it is listed.
+        origin_m: ``float64[c, 3]``, where each channel's beams begin.
+        world_from_sensor: Rotation of the sensor's frame, see ``geometry.frames``.
+        elevation_rad: ``float64[c]``.
+        sectors: Cells of a turn. More make shorter lists, longer building and more memory; 3750 (0.096 degrees) suit a VLP-16.
+        max_range_m: As the following in ``build_cells``.
+
+    Raises:
+        ValueError: as ``build_cells``; less than 8 sectors; elevations and origins that do not match.
+    """
+    elevation = np.asarray(elevation_rad, dtype=np.float64)
+    origins = np.asarray(origin_m, dtype=np.float64).reshape(-1, 3)
+    if sectors < 8:
+        raise ValueError(f"sectors must be at least 8, got {sectors}")
+    if elevation.shape != (len(origins),):
+        raise ValueError(f"elevation_rad must be one for each of {len(origins)} origins, got shape {elevation.shape}")
+    azimuth = (np.arange(sectors) + 0.5) * (2.0 * np.pi / sectors)
+    level, rise = np.cos(elevation)[:, np.newaxis], np.sin(elevation)[:, np.newaxis]
+    axis = np.stack(np.broadcast_arrays(level * np.sin(azimuth), level * np.cos(azimuth), rise), axis=-1).reshape(-1, 3)
+    half_rad = 2.0 * np.arcsin(np.cos(elevation) * np.sin(0.5 * np.pi / sectors))  # between a sector's middle and its ends
+    return build_cells(
+        world,
+        origins,
+        axis @ matrix_from_quaternion(world_from_sensor).T,
+        np.repeat(np.arange(len(origins)), sectors),
+        np.repeat(half_rad, sectors),
+        max_range_m,
+        width_m,
+        spread,
+        most,
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import inlined_kernel
+from hilsim._jit import inlined_kernel, kernel
 from hilsim.render.intersect import INFINITY, Single, triangle_distance, wide_box_entry
 from hilsim.scene.tiles import LATTICE_PER_M
 
@@ -63,6 +63,14 @@ NO_CELLS = Cells(
 
 NO_CELL = frozen([], np.int32)
 """The cells of beams that have none."""
+
+
+@kernel
+def turning_cell(channel: int, azimuth_rad: float, sectors: int) -> int:
+    """Cell of ``build_turning_cells`` that a beam lies in; ``azimuth_rad`` is the beam's own, any number of turns."""
+    turns = azimuth_rad / (2.0 * math.pi)
+    sector = int((turns - math.floor(turns)) * sectors)
+    return channel * sectors + min(sector, sectors - 1)
 
 
 @inlined_kernel

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.rotations import matrix_from_quaternion
 from hilsim.render.beams import cast_beams
-from hilsim.render.cell_lists import build_cells
-from hilsim.render.cells import NO_CELL, NO_CELLS
+from hilsim.render.cell_lists import build_cells, build_turning_cells
+from hilsim.render.cells import NO_CELL, NO_CELLS, turning_cell
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.mesh import Mesh, join_meshes
 from hilsim.scene.primitives import box, plane
@@ -44,18 +44,14 @@ class Standing:
         self.pattern = beam(spot, sub_rays)
         self.world, self.orientation, self.sectors, self.max_range_m = world, orientation, sectors, max_range_m
         self.origin_m = np.array(position_m) + RISE_M[:, np.newaxis] * matrix_from_quaternion(orientation)[:, 2]
-        width = 2.0 * np.pi / sectors
-        axis = heading(ELEVATIONS_DEG, (np.arange(sectors) + 0.5) * width, orientation).reshape(-1, 3)
-        group = np.repeat(np.arange(CHANNELS), sectors)
         footprint = self.pattern.width_m, self.pattern.spread
-        self.cells = build_cells(world, self.origin_m, axis, group, 0.5 * width, max_range_m, *footprint, most=most)
+        self.cells = build_turning_cells(world, self.origin_m, orientation, np.radians(ELEVATIONS_DEG), sectors, max_range_m, *footprint, most=most)
 
     def beams(self, azimuth_rad):
         """Origins, directions of all channels' beams, and their cells."""
-        azimuth = np.asarray(azimuth_rad) % (2.0 * np.pi)
+        azimuth = np.asarray(azimuth_rad)
         ahead = heading(ELEVATIONS_DEG, azimuth, self.orientation).reshape(-1, 3)
-        sector = np.minimum((azimuth * (self.sectors / (2.0 * np.pi))).astype(np.int64), self.sectors - 1)
-        cell = (np.arange(CHANNELS)[:, np.newaxis] * self.sectors + sector).reshape(-1).astype(np.int32)
+        cell = np.array([turning_cell(channel, turned, self.sectors) for channel in range(CHANNELS) for turned in azimuth], np.int32)
         begin = np.repeat(self.origin_m, len(azimuth), axis=0)
         across = np.cross(ahead, np.eye(3)[np.argmin(np.abs(ahead), axis=1)])
         across /= np.linalg.norm(across, axis=1, keepdims=True)
@@ -320,7 +316,7 @@ def loose_triangles(seed, count, size_m):
     sectors=st.sampled_from([60, 900]),
     max_range_m=st.sampled_from([4.0, 25.0, 130.0]),
 )
-@settings(max_examples=50)
+@settings(max_examples=100)
 def test_in_any_soup_all_hits_are_those_of_the_trees(seed, count, size_m, sub_rays, divergence_mrad, sectors, max_range_m):
     spot = BeamSpec(divergence_h_mrad=divergence_mrad, divergence_v_mrad=0.4 * divergence_mrad, window_h_mm=9.5, window_v_mm=12.7)
     world = build_world([SceneObject(mesh=loose_triangles(seed, count, size_m))])
@@ -367,3 +363,23 @@ def test_cells_that_make_no_sense_are_refused(changed, fault):
     good = {"origin_m": [[0.0, 0.0, 0.0]], "axis": [[1.0, 0.0, 0.0]], "group": 0, "half_angle_rad": 0.001, "max_range_m": 100.0}
     with pytest.raises(ValueError, match=fault):
         build_cells(build_world([]), **{**good, **changed})
+
+
+def test_every_azimuth_has_a_cell_of_its_channel():
+    assert turning_cell(2, 0.0, 100) == 200
+    assert turning_cell(2, 0.99 * 2.0 * np.pi + 1e-9, 100) == 299
+    assert turning_cell(2, -1e-20, 100) == 299
+    assert turning_cell(0, 7.0 * 2.0 * np.pi + 1e-9, 100) == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"sectors": 7}, "sectors must be at least 8, got 7"),
+        ({"elevation_rad": [0.0]}, r"elevation_rad must be one for each of 2 origins, got shape \(1,\)"),
+    ],
+)
+def test_turning_cells_that_make_no_sense_are_refused(changed, fault):
+    good = {"origin_m": np.zeros((2, 3)), "elevation_rad": [0.0, 0.1], "sectors": 100, "max_range_m": 100.0}
+    with pytest.raises(ValueError, match=fault):
+        build_turning_cells(build_world([]), world_from_sensor=LEVEL, **{**good, **changed})
