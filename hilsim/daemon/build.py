@@ -12,10 +12,11 @@ from hilsim.assets.trajectories import load_trajectory
 from hilsim.config.rig import CarrierSpec, Rig, SensorSpec
 from hilsim.daemon.backgrounds import SensorBackground, carrier_pose, check_places, load_backgrounds
 from hilsim.emulator.batch import Flow
+from hilsim.emulator.cells import beam_cells
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.overlay import Overlay
 from hilsim.emulator.plan import LidarSetting
-from hilsim.geometry.poses import mounting
+from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track
 from hilsim.packets.cepton_stdv import STDV_PORT
 from hilsim.packets.ethernet import CEPTON_STYLE, PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, Framing, LinkStyle, framing, mac_of
@@ -25,7 +26,7 @@ from hilsim.scene.materials import Material
 from hilsim.scene.street import street_carrier_track
 from hilsim.scene.world import World, build_world, world_materials
 from hilsim.sensor.velodyne_specs import VelodyneSpec
-from hilsim.vehicle.carrier import Carrier
+from hilsim.vehicle.carrier import Carrier, carrier_state
 from hilsim.vehicle.carrier import build_carrier as carrier_on
 from hilsim.vehicle.wobble import NO_WOBBLE, build_wobble
 
@@ -41,6 +42,7 @@ class Scenery:
         object_names: Of each object, by its id in the world.
         materials: Of each row of the world's materials.
         overlays: What sensors see of captured backgrounds, by the sensor's place in the rig.
+        still_at: Where the carrier stands for good; None: it moves.
     """
 
     world: World
@@ -49,6 +51,7 @@ class Scenery:
     object_names: tuple[str, ...] = ()
     materials: tuple[Material, ...] = ()
     overlays: Mapping[int, Overlay] = field(default_factory=dict)
+    still_at: Pose | None = None
 
 
 def build_scenery(rig: Rig) -> Scenery:
@@ -60,9 +63,12 @@ def build_scenery(rig: Rig) -> Scenery:
     """
     objects, notes = scene_objects(rig.spec.scene, rig.directory)
     backgrounds = load_backgrounds(rig)
+    carrier = build_carrier(rig.spec.carrier, rig, backgrounds)
+    is_still = rig.spec.carrier.kind in {"fixed", "background"} and rig.spec.carrier.wobble is None
     return Scenery(
         world=build_world(objects),
-        carrier=build_carrier(rig.spec.carrier, rig, backgrounds),
+        carrier=carrier,
+        still_at=pose_at_start(carrier) if is_still else None,
         overlays={one.sensor: one.overlay for one in backgrounds},
         notes=notes,
         object_names=tuple(thing.name for thing in objects),
@@ -117,6 +123,12 @@ def sensor_flows(sensor: SensorSpec, setting: LidarSetting) -> SensorFlows:
     return SensorFlows(*(SensorFlow(_flow(sensor, name, STDV_PORT, port), CEPTON_STYLE) for name in ("points", "info")))
 
 
+def pose_at_start(carrier: Carrier) -> Pose:
+    """World from body at rig time 0."""
+    position_m, orientation = carrier_state(carrier, 0)
+    return Pose(position_m=position_m, orientation=orientation)
+
+
 def _flow(sensor: SensorSpec, name: str, source_port: int, destination_port: int) -> Flow:
     network = sensor.network
     return Flow(
@@ -150,7 +162,7 @@ def flow_framing(of: SensorFlow, sensor: SensorSpec, setting: LidarSetting) -> F
     )
 
 
-def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, frames: bool) -> LidarEmulator:
+def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, frames: bool, is_for_long: bool = False) -> LidarEmulator:
     """The emulated lidar of ``rig.spec.sensor[number]``.
 
     Args:
@@ -159,6 +171,7 @@ def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, f
         scenery: Of ``build_scenery``.
         utc_epoch_ns: UTC of rig time 0.
         frames: Whole Ethernet frames rather than payloads.
+        is_for_long: Take time to find out what a sensor that stands still can see; no byte changes.
     """
     sensor, setting = rig.spec.sensor[number], rig.lidars[number]
     flows = sensor_flows(sensor, setting)
@@ -169,6 +182,7 @@ def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, f
         seed=rig.spec.seed,
         utc_epoch_ns=utc_epoch_ns,
         overlay=scenery.overlays.get(number),
+        cells=beam_cells(setting, scenery.world, scenery.still_at) if is_for_long and scenery.still_at else None,
         data_flow=flows.data.flow,
         position_flow=flows.info.flow,
         data_framing=flow_framing(flows.data, sensor, setting) if frames else PAYLOAD_ONLY,

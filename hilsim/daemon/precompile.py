@@ -45,7 +45,8 @@ def main() -> None:
     payload = np.zeros(DATA_PACKET_SIZE, np.uint8)
     shots = allocate_shots(plan, plan.sequences_per_packet, is_opaque=True)
     rays = shots.rays
-    cast_beams(world, rays.origin_m, rays.direction, rays.time_ns, 1.0, 1, 0.0, 0.0, rays.range_m, rays.instance, rays.triangle)
+    footprint = 1, 0.0, 0.0, plan.beam_cells.cells, rays.cell, rays.travelled_m
+    cast_beams(world, rays.origin_m, rays.direction, rays.time_ns, 1.0, *footprint, rays.range_m, rays.instance, rays.triangle)
     collect(plan, world, rays, rays.range_m.size, shots.backdrop, shots.hits, shots.ahead)
     fire(plan, carrier, 0, plan.sequences_per_packet, rays)
     render_info_packet(plan, carrier, PAYLOAD_ONLY, 0, 0, payload)

@@ -238,7 +238,7 @@ class Station:
         if self._scenery is None:
             raise AssertionError("a station is built before it is opened")
         frames = sensor.network.mode == "ethernet"
-        lidar = build_lidar(rig, number, self._scenery, utc_epoch_ns=self.utc_epoch_ns, frames=frames)
+        lidar = build_lidar(rig, number, self._scenery, utc_epoch_ns=self.utc_epoch_ns, frames=frames, is_for_long=True)
         packets_hz = rig.lidars[number].packet_rate_hz
         positions_hz = float(np.sum(1e9 / lidar.plan.position.period_ns))
         flows = sensor_flows(sensor, rig.lidars[number])

@@ -6,6 +6,7 @@ from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.emulator.plan import Family, LidarPlan
 from hilsim.emulator.shots import Rays
 from hilsim.geometry.rotations import multiply, normalise, rotate
+from hilsim.render.cells import image_cell_of, turning_cell
 from hilsim.sensor.clock import rig_from_device
 from hilsim.sensor.head import head_turns
 from hilsim.sensor.mirror import image_point
@@ -38,6 +39,15 @@ def _direction(plan: LidarPlan, channel: int, firing_ns: int, turns: float) -> t
         return image_x / ahead, 1.0 / ahead, ahead / length, image_z / length
     azimuth = 2.0 * math.pi * turns + plan.azimuth_offset_rad[channel]
     return math.sin(azimuth), math.cos(azimuth), plan.cosine_elevation[channel], plan.sine_elevation[channel]
+
+
+@inlined_kernel
+def _cell(plan: LidarPlan, channel: int, sine: float, cosine: float, level: float, rise: float) -> int:
+    """Cell that a beam lies in."""
+    if plan.family == _CEPTON:
+        ahead = level * cosine
+        return image_cell_of(level * sine / ahead, rise / ahead, plan.beam_cells.extent, plan.beam_cells.columns, plan.beam_cells.rows)
+    return turning_cell(channel, math.atan2(sine, cosine), plan.beam_cells.columns)
 
 
 @kernel
@@ -81,6 +91,8 @@ def fire(plan: LidarPlan, carrier: Carrier, first_sequence: int, sequences: int,
             body = normalise((qw, qx, qy, qz))
             turns = start_turns + travelled * (plan.firing_offset_ns[channel] / plan.sequence_ns)
             sine, cosine, level, rise = _direction(plan, channel, firing_ns, turns)
+            if rays.cell.size > 0:
+                rays.cell[channel * sequences + sequence] = _cell(plan, channel, sine, cosine, level, rise)
             turned = multiply(body, mount)
             dx, dy, dz = rotate(turned, (level * sine, level * cosine, rise))
             begin = plan.channel_origin_m[channel]

@@ -13,7 +13,7 @@ from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram, render_data_packets, render_info_packet
 from hilsim.emulator.hits import collect
 from hilsim.emulator.overlay import Overlay, OverlayRule
-from hilsim.emulator.plan import LidarPlan, LidarSetting, lidar_plan
+from hilsim.emulator.plan import BeamCells, LidarPlan, LidarSetting, lidar_plan
 from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.response import respond
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due
@@ -41,6 +41,7 @@ class LidarEmulator:
         data_framing: Bytes of data datagrams: payload, or whole frames.
         position_framing: The same for position datagrams.
         overlay: What it sees of a captured background.
+        cells: What its beams can meet, where the carrier stands still: rays are cast faster, and no byte changes.
     """
 
     setting: LidarSetting
@@ -53,11 +54,12 @@ class LidarEmulator:
     data_framing: Framing = field(default=PAYLOAD_ONLY)
     position_framing: Framing = field(default=PAYLOAD_ONLY)
     overlay: Overlay | None = None
+    cells: BeamCells | None = None
 
     @cached_property
     def plan(self) -> LidarPlan:
         """Kernel-side lidar."""
-        return lidar_plan(self.setting, seed=self.seed, utc_epoch_ns=self.utc_epoch_ns, overlay=self.overlay)
+        return lidar_plan(self.setting, seed=self.seed, utc_epoch_ns=self.utc_epoch_ns, overlay=self.overlay, cells=self.cells)
 
     def first_data_packet(self, start_ns: int) -> int:
         """Index of the first data packet due at or after rig time ``start_ns``."""

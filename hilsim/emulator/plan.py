@@ -16,6 +16,7 @@ from hilsim.packets.cepton_info import encode_info_packet
 from hilsim.packets.cepton_stdv import packet_size, points_max
 from hilsim.packets.velodyne_data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, ReturnMode
 from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE
+from hilsim.render.cells import NO_CELLS, Cells
 from hilsim.sensor.beam import SUB_RAY_COUNTS, Beam, beam
 from hilsim.sensor.cepton_specs import CeptonSetting, CeptonSpec
 from hilsim.sensor.clock import DeviceClock, device_clock
@@ -137,6 +138,25 @@ class Gps(NamedTuple):
     sentence_delay_ns: int
 
 
+class BeamCells(NamedTuple):
+    """What each beam of a lidar that stands still can meet, by direction.
+
+    Attributes:
+        cells: Lists of static triangles; ``NO_CELLS`` of a lidar that moves.
+        columns: Cells across: of a turn, or of the image.
+        rows: Cells of the image upwards.
+        extent: Image that the cells cover: smallest and largest x, smallest and largest z.
+    """
+
+    cells: Cells
+    columns: int = 1
+    rows: int = 1
+    extent: tuple[float, float, float, float] = (0.0, 1.0, 0.0, 1.0)
+
+
+NO_BEAM_CELLS = BeamCells(NO_CELLS)
+
+
 class LidarPlan(NamedTuple):
     """Kernel-side lidar.
 
@@ -151,6 +171,7 @@ class LidarPlan(NamedTuple):
         window: What the sensor's window lets through.
         false_alarms: Noise taken for echoes.
         overlay: Captured background.
+        beam_cells: Static triangles by direction, of a sensor that stands still.
         thinning: Which firings are reported.
         is_thinned: Not all of them are.
         position: When position packets, or a Cepton-style sensor's information packets, are sent.
@@ -186,6 +207,7 @@ class LidarPlan(NamedTuple):
     window: Window
     false_alarms: FalseAlarms
     overlay: Overlay
+    beam_cells: BeamCells
     thinning: Thinning
     is_thinned: bool
     position: PositionStream
@@ -225,7 +247,7 @@ def _gps(setting: GpsSetting | None) -> Gps:
     )
 
 
-def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: Overlay | None = None) -> LidarPlan:
+def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: Overlay | None = None, cells: BeamCells | None = None) -> LidarPlan:
     """Kernel-side lidar of a setting.
 
     Args:
@@ -233,6 +255,7 @@ def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: 
         seed: The rig's seed, 64 bits.
         utc_epoch_ns: UTC of rig time 0 in ns since 1970.
         overlay: What it sees of a captured background.
+        cells: What its beams can meet, where it stands still.
     """
     spec = setting.spec
     mount = extrinsics(setting.mount_position_m, setting.mount_rotation_deg)
@@ -252,6 +275,7 @@ def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: 
         "window": window(setting.window),
         "false_alarms": false_alarms(setting.false_alarms),
         "overlay": overlay or no_overlay(),
+        "beam_cells": cells or NO_BEAM_CELLS,
         "gps": _gps(setting.gps),
         "firing_offset_ns": np.arange(spec.laser_count, dtype=np.int64) // spec.lasers_per_firing * spec.firing_ns,
         "sequence_ns": spec.sequence_ns,

@@ -30,6 +30,7 @@ class Rays(NamedTuple):
         owner: ``int32[n]``, ``firing * k + sub-ray``.
         share: ``float64[n]``, of the firing's light that the ray still carries.
         travelled_m: ``float64[n]``, from the sensor to the origin.
+        cell: ``int32[f]``, cell of ``LidarPlan.beam_cells`` that each firing's beam lies in; empty where the plan has none.
         range_m: ``float32[n]``, from the origin; ``inf`` for a miss.
         instance: ``int32[n]``, -1 for a miss.
         triangle: ``int32[n]``, -1 for a miss.
@@ -41,6 +42,7 @@ class Rays(NamedTuple):
     owner: npt.NDArray[np.int32]
     share: npt.NDArray[np.float64]
     travelled_m: npt.NDArray[np.float64]
+    cell: npt.NDArray[np.int32]
     range_m: npt.NDArray[np.float32]
     instance: npt.NDArray[np.int32]
     triangle: npt.NDArray[np.int32]
@@ -94,8 +96,8 @@ class Shots(NamedTuple):
     unsaid: npt.NDArray[np.int64]
 
 
-def allocate_rays(count: int) -> Rays:
-    """Arrays for ``count`` rays."""
+def allocate_rays(count: int, beams_in_cells: int = 0) -> Rays:
+    """Arrays for ``count`` rays, and for the cells of so many beams."""
     return Rays(
         origin_m=np.zeros((count, 3)),
         direction=np.zeros((count, 3), np.float32),
@@ -103,6 +105,7 @@ def allocate_rays(count: int) -> Rays:
         owner=np.zeros(count, np.int32),
         share=np.zeros(count),
         travelled_m=np.zeros(count),
+        cell=np.full(beams_in_cells, -1, np.int32),
         range_m=np.zeros(count, np.float32),
         instance=np.zeros(count, np.int32),
         triangle=np.zeros(count, np.int32),
@@ -116,7 +119,7 @@ def allocate_shots(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> Shots
     most = plan.beam.share.size * (1 if is_opaque else LAYERS) + _EXTRA_HITS
     shape = (plan.returns, sequences, plan.firing_offset_ns.size)
     return Shots(
-        rays=allocate_rays(rays),
+        rays=allocate_rays(rays, firings if plan.beam_cells.cells.first.size > 1 else 0),
         ahead=allocate_rays(1 if is_opaque else rays),
         behind=allocate_rays(1 if is_opaque else rays),
         backdrop=Backdrop(np.full(firings, np.inf), np.zeros(firings)),

@@ -9,45 +9,17 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim._jit import constant, kernel
 from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.geometry.tracks import keyed_pose
 from hilsim.render.cast import AGREEMENT_M, RAY_STACK_SIZE, bound_movers
-from hilsim.render.intersect import INFINITY, Single, greater, lesser, plane_distance, reciprocal, triangle_distance
-from hilsim.scene.tiles import LATTICE_PER_M
+from hilsim.render.cells import Cells, is_found_in_cell, place_in_tile
+from hilsim.render.intersect import INFINITY, Single, greater, lesser, plane_distance, reciprocal, triangle_distance, wide_box_entry
 from hilsim.scene.world import World
 
 _CHUNK = 1024  # rays that share one bounding of the movers
-_FAR_SCALE = np.float32(1.0 + 4e-7)
-_ZERO = np.float32(0.0)
-
-
-@kernel
-def _wide_box_entry(
-    bounds: npt.NDArray[np.float32],
-    node: np.uintp,
-    child: int,
-    ox: Single,
-    oy: Single,
-    oz: Single,
-    ix: Single,
-    iy: Single,
-    iz: Single,
-    margin: Single,
-    limit: Single,
-) -> Single:
-    """``render.intersect.box_entry`` of a box grown by ``margin`` on all sides."""
-    x0 = (bounds[node, child] - margin - ox) * ix
-    x1 = (bounds[node, child + 3] + margin - ox) * ix
-    y0 = (bounds[node, child + 1] - margin - oy) * iy
-    y1 = (bounds[node, child + 4] + margin - oy) * iy
-    z0 = (bounds[node, child + 2] - margin - oz) * iz
-    z1 = (bounds[node, child + 5] + margin - oz) * iz
-    near = greater(greater(lesser(x0, x1), lesser(y0, y1)), greater(lesser(z0, z1), _ZERO))
-    far = lesser(lesser(greater(x0, x1), greater(y0, y1)), greater(z0, z1)) * _FAR_SCALE
-    if near <= far and near <= limit:
-        return near
-    return INFINITY
+_BOTTOM = constant(0)  # of the stack
+_CHILD_0, _CHILD_1 = constant(0), constant(6)  # first columns of a node's boxes
 
 
 @kernel
@@ -90,8 +62,8 @@ def _closest_in_tree(  # noqa: C901, PLR0912 - one walk
     while True:
         if link >= 0:
             node = np.uintp(link)
-            near0 = _wide_box_entry(bounds, node, 0, ox, oy, oz, ix, iy, iz, margin, reach)
-            near1 = _wide_box_entry(bounds, node, 6, ox, oy, oz, ix, iy, iz, margin, reach)
+            near0 = wide_box_entry(bounds, node, _CHILD_0, ox, oy, oz, ix, iy, iz, margin, reach)
+            near1 = wide_box_entry(bounds, node, _CHILD_1, ox, oy, oz, ix, iy, iz, margin, reach)
             if near0 <= near1:
                 if near1 < INFINITY:
                     stack[top] = links[node, 13]
@@ -137,6 +109,9 @@ def cast_beams(  # noqa: C901, PLR0912, PLR0915 - one loop over beams: calls wit
     beam_rays: int,
     width_m: float,
     spread: float,
+    cells: Cells,
+    cell: npt.NDArray[np.int32],
+    travelled_m: npt.NDArray[np.float64],
     range_m: npt.NDArray[np.float32],
     instance: npt.NDArray[np.int32],
     triangle: npt.NDArray[np.int32],
@@ -152,6 +127,10 @@ def cast_beams(  # noqa: C901, PLR0912, PLR0915 - one loop over beams: calls wit
         beam_rays: So many rays in a row are one beam's, its centre first; ``n`` is a multiple of it.
         width_m: How far the origins of a beam's rays are from its centre's, at most.
         spread: How much farther rays are from the centre ray a metre on, at most: the tangent of half the divergence.
+        cells: Lists of static triangles for rays that leave one place for good; ``NO_CELLS`` when there are none.
+        cell: ``int32[n / beam_rays]``, cell that each beam lies in, -1 for one that walks the trees; empty (``NO_CELL``) when none has a cell.
+            Whether a beam does lie in its cell is not checked.
+        travelled_m: ``float64[n]``, how far from its cell's origin a ray begins, along itself; the same for the rays of a beam.
         range_m: ``float32[n]`` out; infinity for a miss.
         instance: ``int32[n]`` out; -1 for a miss.
         triangle: ``int32[n]`` out, row of the world's triangles; -1 for a miss.
@@ -166,26 +145,68 @@ def cast_beams(  # noqa: C901, PLR0912, PLR0915 - one loop over beams: calls wit
     spheres = np.empty((key_first.shape[0], 4), dtype=np.float64)
     movers = np.empty(key_first.shape[0], dtype=np.int32)
     local = np.empty((beam_rays, 6), dtype=np.float32)
-    won = np.empty((beam_rays, 6), dtype=np.float64)  # the winner's ray in its geometry's frame, for the range in float64
+    placed = np.empty((beam_rays, 6), dtype=np.float64)
+    won = np.empty((beam_rays, 6), dtype=np.float64)  # `placed` of the winner, for the range in float64
     best = np.empty(beam_rays, dtype=np.float32)
     found = np.empty(beam_rays, dtype=np.int32)
+    second = np.empty(beam_rays, dtype=np.float32)
+    cell_first, cell_row, cell_box, cell_tile, cell_reach_m = cells.first, cells.row, cells.box, cells.tile, cells.reach_m
+    cells_range_m = cells.max_range_m
+    has_cells = tile_root >= 0 and cell.shape[0] > 0 and max_range_m <= cells_range_m
     width, tangent = np.float32(width_m), np.float32(spread)
     mover_count = 0
     bounded_to = 0
     for begin in range(0, range_m.shape[0], beam_rays):
         if begin >= bounded_to:
             bounded_to = min(begin + _CHUNK // beam_rays * beam_rays, range_m.shape[0])
-            mover_count = bound_movers(world, origin_m, time_ns, begin, bounded_to, max_range_m, spheres, movers)
+            mover_count = bound_movers(world, origin_m, direction, time_ns, begin, bounded_to, max_range_m, spheres, movers)
         for k in range(beam_rays):
             best[k] = np.float32(max_range_m)
             instance[begin + k] = -1
             triangle[begin + k] = -1
-        if tile_root >= 0:
-            ix, iy, iz = reciprocal(direction[begin, 0]), reciprocal(direction[begin, 1]), reciprocal(direction[begin, 2])
+        walks = tile_root >= 0
+        ix, iy, iz = reciprocal(direction[begin, 0]), reciprocal(direction[begin, 1]), reciprocal(direction[begin, 2])
+        if has_cells and cell[begin // beam_rays] >= 0:
+            listed = cell[begin // beam_rays]
+            reach_m = np.float64(cell_reach_m[listed])
+            if travelled_m[begin] > 0.0:
+                reach_m = min(reach_m, cells_range_m) - travelled_m[begin]
+            walks = not is_found_in_cell(
+                bounds,
+                corners,
+                geometry_origin_m,
+                instance_geometry,
+                cell_row,
+                cell_box,
+                cell_tile,
+                cell_first[listed],
+                cell_first[listed + 1],
+                np.float32(reach_m),
+                origin_m,
+                direction,
+                begin,
+                ix,
+                iy,
+                iz,
+                width,
+                tangent,
+                placed,
+                local,
+                best,
+                second,
+                won,
+                instance,
+                triangle,
+            )
+        if walks:
+            for k in range(beam_rays):
+                best[k] = np.float32(max_range_m)
+                instance[begin + k] = -1
+                triangle[begin + k] = -1
             rx = np.float32(origin_m[begin, 0] - tree_origin_m[0])
             ry = np.float32(origin_m[begin, 1] - tree_origin_m[1])
             rz = np.float32(origin_m[begin, 2] - tree_origin_m[2])
-            top = 0
+            top = _BOTTOM
             link = np.int64(tile_root)
             while True:
                 if link >= 0:
@@ -194,8 +215,8 @@ def cast_beams(  # noqa: C901, PLR0912, PLR0915 - one loop over beams: calls wit
                         reach = greater(reach, best[k])
                     margin = width + tangent * reach
                     node = np.uintp(link)
-                    near0 = _wide_box_entry(bounds, node, 0, rx, ry, rz, ix, iy, iz, margin, reach)
-                    near1 = _wide_box_entry(bounds, node, 6, rx, ry, rz, ix, iy, iz, margin, reach)
+                    near0 = wide_box_entry(bounds, node, _CHILD_0, rx, ry, rz, ix, iy, iz, margin, reach)
+                    near1 = wide_box_entry(bounds, node, _CHILD_1, rx, ry, rz, ix, iy, iz, margin, reach)
                     nearer = 12 if near0 <= near1 else 13
                     if greater(near0, near1) < INFINITY:
                         stack[top] = links[node, 25 - nearer]
@@ -206,23 +227,16 @@ def cast_beams(  # noqa: C901, PLR0912, PLR0915 - one loop over beams: calls wit
                 else:
                     tile = int((-1 - link) >> 3)
                     geometry = instance_geometry[tile]
+                    place_in_tile(origin_m, direction, begin, geometry_origin_m, geometry, placed, local)
                     for k in range(beam_rays):
                         found[k] = -1
-                        for axis in range(3):
-                            # On the lattice the differences to vertices are exact: neighbouring tiles see the same ray.
-                            lattice = (
-                                math.floor((origin_m[begin + k, axis] - geometry_origin_m[geometry, axis]) * LATTICE_PER_M + 0.5) / LATTICE_PER_M
-                            )
-                            local[k, axis] = np.float32(lattice)
-                            local[k, 3 + axis] = direction[begin + k, axis]
                     _closest_in_tree(bounds, links, corners, geometry_root[geometry], local, width, tangent, best, found, stack, top)
                     for k in range(beam_rays):
                         if found[k] >= 0:
                             instance[begin + k] = tile
                             triangle[begin + k] = found[k]
-                            for axis in range(3):
-                                won[k, axis] = origin_m[begin + k, axis] - geometry_origin_m[geometry, axis]
-                                won[k, 3 + axis] = direction[begin + k, axis]
+                            for column in range(6):
+                                won[k, column] = placed[k, column]
                 if top == 0:
                     break
                 top -= 1
@@ -260,29 +274,22 @@ def cast_beams(  # noqa: C901, PLR0912, PLR0915 - one loop over beams: calls wit
                 ray = begin + k
                 mx, my, mz = rotate(body_from_world, (origin_m[ray, 0] - px, origin_m[ray, 1] - py, origin_m[ray, 2] - pz))
                 nx, ny, nz = rotate(body_from_world, (np.float64(direction[ray, 0]), np.float64(direction[ray, 1]), np.float64(direction[ray, 2])))
-                local[k, 0] = mx - geometry_origin_m[geometry, 0]
-                local[k, 1] = my - geometry_origin_m[geometry, 1]
-                local[k, 2] = mz - geometry_origin_m[geometry, 2]
-                local[k, 3] = nx
-                local[k, 4] = ny
-                local[k, 5] = nz
+                placed[k, 0] = mx - geometry_origin_m[geometry, 0]
+                placed[k, 1] = my - geometry_origin_m[geometry, 1]
+                placed[k, 2] = mz - geometry_origin_m[geometry, 2]
+                placed[k, 3] = nx
+                placed[k, 4] = ny
+                placed[k, 5] = nz
+                for column in range(6):
+                    local[k, column] = placed[k, column]
                 found[k] = -1
-            _closest_in_tree(bounds, links, corners, geometry_root[geometry], local, width, tangent, best, found, stack, 0)
+            _closest_in_tree(bounds, links, corners, geometry_root[geometry], local, width, tangent, best, found, stack, _BOTTOM)
             for k in range(beam_rays):
                 if found[k] >= 0:
-                    ray = begin + k
-                    instance[ray] = number
-                    triangle[ray] = found[k]
-                    mx, my, mz = rotate(body_from_world, (origin_m[ray, 0] - px, origin_m[ray, 1] - py, origin_m[ray, 2] - pz))
-                    nx, ny, nz = rotate(
-                        body_from_world, (np.float64(direction[ray, 0]), np.float64(direction[ray, 1]), np.float64(direction[ray, 2]))
-                    )
-                    won[k, 0] = mx - geometry_origin_m[geometry, 0]
-                    won[k, 1] = my - geometry_origin_m[geometry, 1]
-                    won[k, 2] = mz - geometry_origin_m[geometry, 2]
-                    won[k, 3] = nx
-                    won[k, 4] = ny
-                    won[k, 5] = nz
+                    instance[begin + k] = number
+                    triangle[begin + k] = found[k]
+                    for column in range(6):
+                        won[k, column] = placed[k, column]
 
         for k in range(beam_rays):
             distance = np.inf

@@ -14,6 +14,9 @@ from hilsim.scene.bvh import STACK_SIZE
 from hilsim.scene.tiles import LATTICE_PER_M
 from hilsim.scene.world import World
 
+_COSINE_MARGIN = 1e-5
+"""Covers directions' lengths, which are 1 to within that (``render.renderer.cast``), and the rounding of arc cosines."""
+
 AGREEMENT_M = 0.1
 """A triangle seen edge-on has no useful plane; then float32's answer stands."""
 
@@ -25,6 +28,7 @@ RAY_STACK_SIZE = 2 * STACK_SIZE
 def bound_movers(
     world: World,
     origin_m: npt.NDArray[np.float64],
+    direction: npt.NDArray[np.float32],
     time_ns: npt.NDArray[np.int64],
     begin: int,
     end: int,
@@ -37,6 +41,7 @@ def bound_movers(
     Args:
         world: Where the movers are.
         origin_m: ``float64[n, 3]``.
+        direction: ``float32[n, 3]``, unit vectors.
         time_ns: ``int64[n]``.
         begin: First ray.
         end: One beyond the last ray, above ``begin``.
@@ -49,7 +54,11 @@ def bound_movers(
     low_x = high_x = origin_m[begin, 0]
     low_y = high_y = origin_m[begin, 1]
     low_z = high_z = origin_m[begin, 2]
-    for ray in range(begin + 1, end):
+    ahead_x = ahead_y = ahead_z = 0.0
+    for ray in range(begin, end):
+        ahead_x += direction[ray, 0]
+        ahead_y += direction[ray, 1]
+        ahead_z += direction[ray, 2]
         first_ns = min(first_ns, time_ns[ray])
         last_ns = max(last_ns, time_ns[ray])
         low_x = min(low_x, origin_m[ray, 0])
@@ -58,6 +67,16 @@ def bound_movers(
         high_y = max(high_y, origin_m[ray, 1])
         low_z = min(low_z, origin_m[ray, 2])
         high_z = max(high_z, origin_m[ray, 2])
+    ahead = math.sqrt(ahead_x * ahead_x + ahead_y * ahead_y + ahead_z * ahead_z)
+    cosine = -ahead
+    if ahead > 0.0:
+        cosine = ahead
+        for ray in range(begin, end):
+            cosine = min(cosine, ahead_x * direction[ray, 0] + ahead_y * direction[ray, 1] + ahead_z * direction[ray, 2])
+        cosine /= ahead
+    cone_rad = math.acos(max(-1.0, min(1.0, cosine - _COSINE_MARGIN)))
+    middle_x, middle_y, middle_z = 0.5 * (low_x + high_x), 0.5 * (low_y + high_y), 0.5 * (low_z + high_z)
+    apart_m = math.sqrt((high_x - middle_x) ** 2 + (high_y - middle_y) ** 2 + (high_z - middle_z) ** 2)
     middle_ns = first_ns + (last_ns - first_ns) // 2
     half_s = (last_ns - middle_ns + 1) * 1e-9
     count = 0
@@ -78,6 +97,13 @@ def bound_movers(
         away_y = max(low_y - y, y - high_y, 0.0)
         away_z = max(low_z - z, z - high_z, 0.0)
         reach = max_range_m + radius
+        x_m, y_m, z_m = x - middle_x, y - middle_y, z - middle_z
+        distance = math.sqrt(x_m * x_m + y_m * y_m + z_m * z_m)
+        wide = radius + apart_m
+        if distance > wide and ahead > 0.0:
+            beside = (ahead_x * x_m + ahead_y * y_m + ahead_z * z_m) / (ahead * distance)
+            if math.acos(max(-1.0, min(1.0, beside))) > cone_rad + math.asin(wide / distance):
+                continue
         if away_x * away_x + away_y * away_y + away_z * away_z <= reach * reach:
             spheres[count, 0] = x
             spheres[count, 1] = y

@@ -41,7 +41,7 @@ def cast_rays(
     movers = np.empty(mover_total, dtype=np.int32)
     for begin in range(0, range_m.shape[0], _CHUNK):
         end = min(begin + _CHUNK, range_m.shape[0])
-        mover_count = bound_movers(world, origin_m, time_ns, begin, end, max_range_m, spheres, movers)
+        mover_count = bound_movers(world, origin_m, direction, time_ns, begin, end, max_range_m, spheres, movers)
         cast_span(
             world,
             origin_m,

@@ -88,7 +88,7 @@ class CudaRenderer:
             self._host_world = world
         spheres = np.zeros((max(1, len(world.key_first)), 4), dtype=np.float64)
         movers = np.zeros(max(1, len(world.key_first)), dtype=np.int32)
-        mover_count = bound_movers(world, origin_m, time_ns, 0, count, float(max_range_m), spheres, movers)
+        mover_count = bound_movers(world, origin_m, direction, time_ns, 0, count, float(max_range_m), spheres, movers)
         results = (_to_device(range_m), _to_device(instance), _to_device(triangle))
         batch = RayBatch(
             _to_device(origin_m),

@@ -86,6 +86,34 @@ def box_entry(
 
 
 @kernel
+def wide_box_entry(
+    bounds: npt.NDArray[np.float32],
+    node: np.uintp,
+    child: int,
+    ox: Single,
+    oy: Single,
+    oz: Single,
+    ix: Single,
+    iy: Single,
+    iz: Single,
+    margin: Single,
+    limit: Single,
+) -> Single:
+    """``box_entry`` of a box grown by ``margin`` on all sides."""
+    x0 = (bounds[node, child] - margin - ox) * ix
+    x1 = (bounds[node, child + 3] + margin - ox) * ix
+    y0 = (bounds[node, child + 1] - margin - oy) * iy
+    y1 = (bounds[node, child + 4] + margin - oy) * iy
+    z0 = (bounds[node, child + 2] - margin - oz) * iz
+    z1 = (bounds[node, child + 5] + margin - oz) * iz
+    near = greater(greater(lesser(x0, x1), lesser(y0, y1)), greater(lesser(z0, z1), ZERO))
+    far = lesser(lesser(greater(x0, x1), greater(y0, y1)), greater(z0, z1)) * _FAR_SCALE
+    if near <= far and near <= limit:
+        return near
+    return INFINITY
+
+
+@kernel
 def triangle_distance(
     corners: npt.NDArray[np.float32],
     row: np.uintp,

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.render.beams import cast_beams
+from hilsim.render.cells import NO_CELL, NO_CELLS
 from hilsim.render.cpu import cast_rays
 from hilsim.render.reference import ReferenceRenderer
 from hilsim.scene.world import build_world
@@ -42,7 +43,9 @@ def cast_both(world, pattern: Beam, rays, max_range_m=MAX_RANGE_M):
     for of_beams in (True, False):
         hits = np.empty(len(rays[0]), np.float32), np.empty(len(rays[0]), np.int32), np.empty(len(rays[0]), np.int32)
         if of_beams:
-            cast_beams(world, *rays, max_range_m, pattern.share.size, pattern.width_m, pattern.spread, *hits)
+            cast_beams(
+                world, *rays, max_range_m, pattern.share.size, pattern.width_m, pattern.spread, NO_CELLS, NO_CELL, np.zeros(len(rays[0])), *hits
+            )
         else:
             cast_rays(world, *rays, max_range_m, *hits)
         found.append(hits)

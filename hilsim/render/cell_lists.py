@@ -1,0 +1,279 @@
+"""Which static triangles the rays of each cell can meet: what ``render.cells`` needs, made once for a sensor that stands still.
+
+How far a list must reach is found by casting a few rays of the cell; that may be too little (rays then walk the trees) and never does harm. That a
+list holds every triangle up to its reach is what hits depend on, and the business of ``render.bundles``.
+"""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.geometry.frames import Quaternion
+from hilsim.geometry.rotations import matrix_from_quaternion
+from hilsim.render.beams import cast_beams
+from hilsim.render.bundles import gather
+from hilsim.render.cast import RAY_STACK_SIZE
+from hilsim.render.cells import NO_CELL, NO_CELLS, Cells, frozen
+from hilsim.scene.tiles import LATTICE_PER_M
+from hilsim.scene.world import World
+
+_ORIGIN_M = 1.01 * 0.5 * math.sqrt(3.0) / LATTICE_PER_M + 1e-9  # how far rounding to the lattice moves an origin
+_ANGLE_RAD = 5e-7  # a direction's rounding to float32, and that of whoever chose the cell
+_RIM = 6
+_SURFACES = 4  # that light passes, one behind the other, as far as a list looks for the opaque one
+_STEP_M = 1e-3
+_REACH_MARGIN_M = 0.05
+_REACH_MARGIN_RATIO = 0.002
+_CHUNK = 4096  # cells whose lists are gathered at once: bounds the memory, and how long a call keeps its thread
+
+
+@kernel
+def _gather_cells(
+    world: World,
+    origin_m: npt.NDArray[np.float64],
+    axis: npt.NDArray[np.float64],
+    group: npt.NDArray[np.int32],
+    angle_rad: npt.NDArray[np.float64],
+    width_m: float,
+    sampled_m: npt.NDArray[np.float64],
+    max_range_m: float,
+    most: int,
+    count: npt.NDArray[np.int32],
+    reach_m: npt.NDArray[np.float32],
+    entries: npt.NDArray[np.int32],
+) -> int:
+    """Gather the lists of some cells, one after another; returns how many entries there are.
+
+    Args:
+        sampled_m: ``float64[n, k]``, falling ranges of some rays of each cell. A list that would be too long reaches as far as the next of them
+            instead; where that serves less than half of the rays there is no list.
+        count: ``int32[n]`` out, entries of a cell.
+        reach_m: ``float32[n]`` out.
+        entries: ``int32[n * most, 3]`` out.
+    """
+    stack = np.empty(RAY_STACK_SIZE, dtype=np.int32)
+    total = 0
+    for cell in range(count.shape[0]):
+        count[cell] = 0
+        reach_m[cell] = 0.0
+        for sample in range((sampled_m.shape[1] + 1) // 2):
+            reach = sampled_m[cell, sample] * (1.0 + _REACH_MARGIN_RATIO) + _REACH_MARGIN_M
+            found = gather(world, origin_m[group[cell]], axis[cell], angle_rad[cell], width_m, min(reach, max_range_m), stack, entries, total, most)
+            if found >= 0:
+                count[cell] = found
+                total += found
+                reach_m[cell] = reach if reach < max_range_m else np.inf
+                break
+    return total
+
+
+def _sampled_ranges(
+    world: World, origin_m: npt.NDArray[np.float64], axis: npt.NDArray[np.float64], angle_rad: npt.NDArray[np.float64], max_range_m: float
+) -> npt.NDArray[np.float64]:
+    """Falling ranges ``float64[n, 1 + _RIM]`` to what is opaque, along each cell's axis and its rim; infinity for a miss."""
+    helper = np.eye(3)[np.argmin(np.abs(axis), axis=1)]
+    across = np.cross(axis, helper)
+    across /= np.linalg.norm(across, axis=1, keepdims=True)
+    up = np.cross(across, axis)
+    turn = 2.0 * np.pi * np.arange(_RIM) / _RIM
+    around = np.cos(turn)[:, np.newaxis] * across[:, np.newaxis] + np.sin(turn)[:, np.newaxis] * up[:, np.newaxis]
+    rim = axis[:, np.newaxis] + np.tan(np.minimum(angle_rad, 1.5))[:, np.newaxis, np.newaxis] * around
+    rim /= np.linalg.norm(rim, axis=2, keepdims=True)
+    direction = np.concatenate([axis[:, np.newaxis], rim], axis=1).astype(np.float32).reshape(-1, 3)
+    origin = np.repeat(origin_m, 1 + _RIM, axis=0)
+    passes = (world.optics[:, 2] > 0.0) | (world.optics[:, 3] > 0.0)
+    sampled = np.zeros(len(direction))
+    going = np.arange(len(direction))
+    for _ in range(_SURFACES):
+        hits = np.empty(len(going), np.float32), np.empty(len(going), np.int32), np.empty(len(going), np.int32)
+        begin = origin[going] + sampled[going, np.newaxis] * direction[going]
+        unused = np.zeros(len(going), np.int64), max_range_m, 1, 0.0, 0.0, NO_CELLS, NO_CELL, np.zeros(len(going))
+        cast_beams(world, begin, direction[going], *unused, *hits)
+        sampled[going] += hits[0]
+        met = hits[2] >= 0
+        going = going[met][passes[world.material[hits[2][met]]]]
+        sampled[going] += _STEP_M
+        if len(going) == 0:
+            break
+    return -np.sort(-sampled.reshape(-1, 1 + _RIM), axis=1)
+
+
+def build_cells(
+    world: World,
+    origin_m: npt.ArrayLike,
+    axis: npt.ArrayLike,
+    group: npt.ArrayLike,
+    half_angle_rad: npt.ArrayLike,
+    max_range_m: float,
+    width_m: float = 0.0,
+    spread: float = 0.0,
+    most: int = 32,
+) -> Cells:
+    """Lists of the static triangles that beams of each cell can meet; movers are not in them.
+
+    A beam lies in a cell when its centre ray leaves the origin of the cell's group (within 1 um) in a direction within the half angle of the axis.
+
+    Args:
+        world: What stands still in it is listed.
+        origin_m: ``float64[g, 3]`` in the world.
+        axis: ``float64[n, 3]``, unit vectors.
+        group: ``int32[n]``, which origin.
+        half_angle_rad: ``float64[n]``, or one for all.
+        max_range_m: Rays go so far at most.
+        width_m: How far the origins of a beam's rays are from its centre's, at most.
+        spread: How much farther rays are from the centre ray a metre on, at most.
+        most: Entries of a cell, at most; where more are needed rays walk the trees.
+
+    Raises:
+        ValueError: an axis that is not a unit vector, a group without origin, a number below 0 or not finite.
+    """
+    origins = np.ascontiguousarray(origin_m, dtype=np.float64).reshape(-1, 3)
+    axes = np.ascontiguousarray(axis, dtype=np.float64).reshape(-1, 3)
+    groups = np.ascontiguousarray(np.broadcast_to(np.asarray(group, dtype=np.int32), (len(axes),)))
+    angles = np.broadcast_to(np.asarray(half_angle_rad, dtype=np.float64), (len(axes),))
+    _check(origins, axes, groups, angles, max_range_m, width_m, spread, most)
+    if world.tile_root < 0 or len(axes) == 0:
+        return NO_CELLS._replace(first=frozen(np.zeros(len(axes) + 1), np.int32), reach_m=frozen(np.full(len(axes), np.inf), np.float32))
+    nobody = np.zeros(0, np.int32)
+    still = world._replace(key_first=nobody, key_count=nobody)
+    wide_rad = angles + math.atan(spread) + _ANGLE_RAD
+    counts, reaches, lists = [np.zeros(1, np.int32)], [], []
+    entries = np.empty((_CHUNK * most, 3), np.int32)
+    for begin in range(0, len(axes), _CHUNK):
+        part = slice(begin, begin + _CHUNK)
+        sampled = _sampled_ranges(still, origins[groups[part]], axes[part], wide_rad[part], float(max_range_m))
+        count, reach = np.empty(len(sampled), np.int32), np.empty(len(sampled), np.float32)
+        where = origins, axes[part], groups[part], wide_rad[part], width_m + _ORIGIN_M + 1e-6
+        total = _gather_cells(still, *where, sampled, float(max_range_m), most, count, reach, entries)
+        counts.append(count)
+        reaches.append(reach)
+        lists.append(entries[:total].copy())
+    row, box, tile = (frozen(column, np.int32) for column in np.concatenate(lists).T)
+    return Cells(
+        first=frozen(np.cumsum(np.concatenate(counts)), np.int32),
+        row=row,
+        box=box,
+        tile=tile,
+        reach_m=frozen(np.concatenate(reaches), np.float32),
+        max_range_m=float(max_range_m),
+    )
+
+
+def build_turning_cells(
+    world: World,
+    origin_m: npt.ArrayLike,
+    world_from_sensor: Quaternion,
+    elevation_rad: npt.ArrayLike,
+    sectors: int,
+    max_range_m: float,
+    width_m: float = 0.0,
+    spread: float = 0.0,
+    most: int = 32,
+) -> Cells:
+    """Cells of a head that turns at one place, ``sectors`` of them for each channel; ``render.cells.turning_cell`` says which is a beam's.
+
+    Args:
+        world: What stands still in it is listed.
+        origin_m: ``float64[c, 3]``, where each channel's beams begin.
+        world_from_sensor: Rotation of the sensor's frame, see ``geometry.frames``.
+        elevation_rad: ``float64[c]``.
+        sectors: Cells of a turn. More make shorter lists, longer building and more memory; 3750 (0.096 degrees) suit a VLP-16.
+        max_range_m: As the following in ``build_cells``.
+
+    Raises:
+        ValueError: as ``build_cells``; less than 8 sectors; elevations and origins that do not match.
+    """
+    elevation = np.asarray(elevation_rad, dtype=np.float64)
+    origins = np.asarray(origin_m, dtype=np.float64).reshape(-1, 3)
+    if sectors < 8:
+        raise ValueError(f"sectors must be at least 8, got {sectors}")
+    if elevation.shape != (len(origins),):
+        raise ValueError(f"elevation_rad must be one for each of {len(origins)} origins, got shape {elevation.shape}")
+    azimuth = (np.arange(sectors) + 0.5) * (2.0 * np.pi / sectors)
+    level, rise = np.cos(elevation)[:, np.newaxis], np.sin(elevation)[:, np.newaxis]
+    axis = np.stack(np.broadcast_arrays(level * np.sin(azimuth), level * np.cos(azimuth), rise), axis=-1).reshape(-1, 3)
+    half_rad = 2.0 * np.arcsin(np.cos(elevation) * np.sin(0.5 * np.pi / sectors))  # between a sector's middle and its ends
+    return build_cells(
+        world,
+        origins,
+        axis @ matrix_from_quaternion(world_from_sensor).T,
+        np.repeat(np.arange(len(origins)), sectors),
+        np.repeat(half_rad, sectors),
+        max_range_m,
+        width_m,
+        spread,
+        most,
+    )
+
+
+def build_image_cells(
+    world: World,
+    origin_m: npt.ArrayLike,
+    world_from_sensor: Quaternion,
+    extent: tuple[float, float, float, float],
+    columns: int,
+    rows: int,
+    max_range_m: float,
+    width_m: float = 0.0,
+    spread: float = 0.0,
+    most: int = 32,
+) -> Cells:
+    """Cells of a sensor that sweeps an image from one place; ``render.cells.image_cell_of`` says which is a beam's.
+
+    Args:
+        world: What stands still in it is listed.
+        origin_m: ``float64[3]``, where every beam begins.
+        world_from_sensor: Rotation of the sensor's frame (x right, y forward, z up).
+        extent: Smallest and largest image x, smallest and largest image z.
+        columns: Of the image.
+        rows: Of the image.
+        max_range_m: As the following in ``build_cells``.
+
+    Raises:
+        ValueError: as ``build_cells``; an image without extent.
+    """
+    x_min, x_max, z_min, z_max = extent
+    if not (x_min < x_max and z_min < z_max and columns >= 1 and rows >= 1):
+        raise ValueError(f"an image must have an extent and cells, got {extent}, {columns} columns and {rows} rows")
+    x, z = np.linspace(x_min, x_max, columns + 1), np.linspace(z_min, z_max, rows + 1)
+
+    def directions(image_x: npt.NDArray[np.float64], image_z: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        grid_z, grid_x = np.meshgrid(image_z, image_x, indexing="ij")
+        ahead = np.stack([grid_x, np.ones_like(grid_x), grid_z], axis=-1).reshape(-1, 3)
+        unit: npt.NDArray[np.float64] = ahead / np.linalg.norm(ahead, axis=1, keepdims=True)
+        return unit
+
+    axis = directions(0.5 * (x[1:] + x[:-1]), 0.5 * (z[1:] + z[:-1]))
+    corners = [directions(x[a : columns + a], z[b : rows + b]) for a in (0, 1) for b in (0, 1)]
+    half_rad = np.max([2.0 * np.arcsin(0.5 * np.linalg.norm(corner - axis, axis=1)) for corner in corners], axis=0)
+    turned = axis @ matrix_from_quaternion(world_from_sensor).T
+    return build_cells(world, np.asarray(origin_m, dtype=np.float64).reshape(1, 3), turned, np.zeros(len(axis), np.int32), half_rad, max_range_m, width_m, spread, most)
+
+
+def _check(
+    origin_m: npt.NDArray[np.float64],
+    axis: npt.NDArray[np.float64],
+    group: npt.NDArray[np.int32],
+    half_angle_rad: npt.NDArray[np.float64],
+    max_range_m: float,
+    width_m: float,
+    spread: float,
+    most: int,
+) -> None:
+    off = np.flatnonzero(~(np.abs(np.linalg.norm(axis, axis=1) - 1.0) <= 1e-6))
+    if len(off):
+        raise ValueError(f"row {off[0]}: axis must be a unit vector, got {axis[off[0]].tolist()}")
+    off = np.flatnonzero((group < 0) | (group >= len(origin_m)))
+    if len(off):
+        raise ValueError(f"row {off[0]}: group must be 0 to {len(origin_m) - 1}, got {group[off[0]]}")
+    if not np.isfinite(origin_m).all():
+        raise ValueError("origin_m must be finite")
+    if not ((half_angle_rad >= 0.0) & (half_angle_rad < 1.0)).all():
+        raise ValueError("half_angle_rad must be 0 to below 1")
+    for name, value in (("max_range_m", max_range_m), ("width_m", width_m), ("spread", spread)):
+        if not 0.0 <= value < math.inf:
+            raise ValueError(f"{name} must be at least 0 and finite, got {value}")
+    if most < 1:
+        raise ValueError(f"most must be at least 1, got {most}")

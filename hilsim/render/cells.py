@@ -1,0 +1,190 @@
+"""Lists of the triangles that rays of a cell can meet: for rays that leave one place for good, instead of a walk through the trees.
+
+A cell is a thin bundle of rays: origins about one point, directions about one axis. ``render.cell_lists`` finds for each cell the static triangles
+that any of its rays can meet within a distance, the cell's reach. A ray then tests its cell's triangles only, with the very arithmetic of the walk.
+
+The walk also decides by what it does *not* test: boxes that a ray misses by a rounding, or enters behind what is already found. A ray's hit is
+therefore taken only where such decisions cannot matter: nothing else is met within a guard of it, it is nearer than the cell's reach, and the box of
+its leaf is entered before it. All other rays (on edges, on surfaces that coincide, beyond the reach) walk the trees, so hits are those of the walk bit
+for bit. Where float32 fails altogether, on triangles seen edge-on to within its rounding, the walk may name a hit behind a wall; a cell does not.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import inlined_kernel, kernel
+from hilsim.render.intersect import INFINITY, Single, triangle_distance, wide_box_entry
+from hilsim.scene.tiles import LATTICE_PER_M
+
+GUARD_M = np.float32(2e-4)
+GUARD_RATIO = np.float32(4e-6)
+"""Float32 ranges err by a few ulp, boxes have 4 um of room: with these two nothing of that can change which triangle is nearest."""
+
+
+class Cells(NamedTuple):
+    """Cells and their lists; ``render.cell_lists.build_cells`` is the maker.
+
+    Attributes:
+        first: ``int32[n + 1]``, where a cell's entries begin in the following three, and at last where they end.
+        row: ``int32[m]``, triangle of an entry, row of the world's triangles.
+        box: ``int32[m]``, the box of its leaf: twice the node's row, plus the child.
+        tile: ``int32[m]``, its instance; a cell's entries are sorted by it.
+        reach_m: ``float32[n]``, up to where a cell's list is complete; infinity when up to ``max_range_m``, 0 when there is no list.
+        max_range_m: Rays that go farther walk the trees.
+    """
+
+    first: npt.NDArray[np.int32]
+    row: npt.NDArray[np.int32]
+    box: npt.NDArray[np.int32]
+    tile: npt.NDArray[np.int32]
+    reach_m: npt.NDArray[np.float32]
+    max_range_m: float
+
+
+def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """A contiguous array that nobody can write: kernels are compiled once for constants and for what is built."""
+    array = np.array(values, dtype=dtype, order="C")
+    array.setflags(write=False)
+    return array
+
+
+NO_CELLS = Cells(
+    first=frozen([0], np.int32),
+    row=frozen([], np.int32),
+    box=frozen([], np.int32),
+    tile=frozen([], np.int32),
+    reach_m=frozen([], np.float32),
+    max_range_m=0.0,
+)
+"""For a sensor that moves: with it no ray has a cell."""
+
+NO_CELL = np.zeros(0, np.int32)
+"""The cells of beams that have none; as writable as those of beams that have, so that kernels are compiled once."""
+
+
+@kernel
+def turning_cell(channel: int, azimuth_rad: float, sectors: int) -> int:
+    """Cell of ``build_turning_cells`` that a beam lies in; ``azimuth_rad`` is the beam's own, any number of turns."""
+    turns = azimuth_rad / (2.0 * math.pi)
+    sector = int((turns - math.floor(turns)) * sectors)
+    return channel * sectors + min(sector, sectors - 1)
+
+
+@kernel
+def image_cell_of(image_x: float, image_z: float, extent: tuple[float, float, float, float], columns: int, rows: int) -> int:
+    """Cell of ``build_image_cells`` that a beam through a point of the image lies in; -1 beyond the extent (smallest and largest x, smallest and largest z)."""
+    x_min, x_max, z_min, z_max = extent
+    column = math.floor((image_x - x_min) / (x_max - x_min) * columns)
+    row = math.floor((image_z - z_min) / (z_max - z_min) * rows)
+    if not (0 <= column < columns and 0 <= row < rows):
+        return -1
+    return int(row * columns + column)
+
+
+@inlined_kernel
+def place_in_tile(
+    origin_m: npt.NDArray[np.float64],
+    direction: npt.NDArray[np.float32],
+    begin: int,
+    geometry_origin_m: npt.NDArray[np.float64],
+    geometry: int,
+    placed: npt.NDArray[np.float64],
+    local: npt.NDArray[np.float32],
+) -> None:
+    """Write rays from ``begin`` in a tile's frame, origin and direction: to ``placed`` ``float64[k, 6]``, and on the lattice to ``local`` ``float32[k, 6]``.
+
+    On the lattice the differences to vertices are exact: neighbouring tiles see the same ray.
+    """
+    for k in range(local.shape[0]):
+        for axis in range(3):
+            away = origin_m[begin + k, axis] - geometry_origin_m[geometry, axis]
+            placed[k, axis] = away
+            placed[k, 3 + axis] = direction[begin + k, axis]
+            local[k, axis] = np.float32(math.floor(away * LATTICE_PER_M + 0.5) / LATTICE_PER_M)
+            local[k, 3 + axis] = direction[begin + k, axis]
+
+
+@inlined_kernel
+def is_found_in_cell(
+    bounds: npt.NDArray[np.float32],
+    corners: npt.NDArray[np.float32],
+    geometry_origin_m: npt.NDArray[np.float64],
+    instance_geometry: npt.NDArray[np.int32],
+    rows: npt.NDArray[np.int32],
+    boxes: npt.NDArray[np.int32],
+    tiles: npt.NDArray[np.int32],
+    first: int,
+    last: int,
+    reach_m: Single,
+    origin_m: npt.NDArray[np.float64],
+    direction: npt.NDArray[np.float32],
+    begin: int,
+    ix: Single,
+    iy: Single,
+    iz: Single,
+    width_m: Single,
+    spread: Single,
+    placed: npt.NDArray[np.float64],
+    local: npt.NDArray[np.float32],
+    best: npt.NDArray[np.float32],
+    second: npt.NDArray[np.float32],
+    won: npt.NDArray[np.float64],
+    instance: npt.NDArray[np.int32],
+    triangle: npt.NDArray[np.int32],
+) -> bool:
+    """Nearest triangle of a list for each ray of a beam; False when the trees must be walked instead, whatever has been written.
+
+    Args:
+        bounds: ``float32[n, 16]`` of the world's nodes.
+        corners: ``float32[m, 9]``.
+        geometry_origin_m: ``float64[g, 3]``.
+        instance_geometry: ``int32[i]``.
+        rows: Of ``Cells``, as ``boxes`` and ``tiles``.
+        first: The cell's first entry.
+        last: One beyond its last.
+        reach_m: How far its list is complete, from where the rays begin.
+        origin_m: ``float64[n, 3]`` of all rays.
+        direction: ``float32[n, 3]`` of all rays.
+        begin: The beam's first ray, its centre; with ``ix``, ``iy``, ``iz`` the reciprocals of its direction.
+        width_m: How far the origins of the beam's rays are from its centre's, at most.
+        spread: How much farther they are apart a metre on, at most.
+        placed: ``float64[k, 6]`` scratch.
+        local: ``float32[k, 6]`` scratch.
+        best: ``float32[k]``, holds the greatest range; updated.
+        second: ``float32[k]`` scratch.
+        won: ``float64[k, 6]``, updated: the ray in the frame of what it met.
+        instance: ``int32[n]`` of all rays, updated.
+        triangle: ``int32[n]`` of all rays, updated.
+    """
+    rays = local.shape[0]
+    for k in range(rays):
+        second[k] = best[k]
+    is_sure = True
+    tile = -1
+    for entry in range(first, last):
+        if tiles[entry] != tile:
+            tile = tiles[entry]
+            place_in_tile(origin_m, direction, begin, geometry_origin_m, instance_geometry[tile], placed, local)
+        row = np.uintp(rows[entry])
+        for k in range(rays):
+            t = triangle_distance(corners, row, local[k, 0], local[k, 1], local[k, 2], local[k, 3], local[k, 4], local[k, 5])
+            if t < best[k]:
+                second[k] = best[k]
+                best[k] = t
+                for column in range(6):
+                    won[k, column] = placed[k, column]
+                instance[begin + k] = tile
+                triangle[begin + k] = rows[entry]
+                node, child = np.uintp(boxes[entry] >> 1), 6 * (boxes[entry] & 1)
+                margin, limit = width_m + spread * t, t + (GUARD_M + GUARD_RATIO * t)
+                near = wide_box_entry(bounds, node, child, local[0, 0], local[0, 1], local[0, 2], ix, iy, iz, margin, limit)
+                is_sure = is_sure and near < INFINITY
+            elif t < second[k]:
+                second[k] = t
+    for k in range(rays):
+        guard = GUARD_M + GUARD_RATIO * best[k]
+        is_sure = is_sure and best[k] + guard <= reach_m and (triangle[begin + k] < 0 or second[k] - best[k] > guard)
+    return is_sure

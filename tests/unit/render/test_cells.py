@@ -1,0 +1,385 @@
+"""Rays that test their cell's triangles hit what rays that walk the trees hit, bit for bit."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hilsim.geometry.poses import Pose, mounting
+from hilsim.geometry.rotations import matrix_from_quaternion
+from hilsim.render.beams import cast_beams
+from hilsim.render.cell_lists import build_cells, build_turning_cells
+from hilsim.render.cells import NO_CELL, NO_CELLS, turning_cell
+from hilsim.scene.materials import DEFAULTS
+from hilsim.scene.mesh import Mesh, join_meshes
+from hilsim.scene.primitives import box, plane
+from hilsim.scene.specs import SceneSpec
+from hilsim.scene.street import street_carrier_track, street_objects
+from hilsim.scene.world import SceneObject, build_world
+from hilsim.sensor.beam import beam
+from hilsim.sensor.specs import BeamSpec
+
+SECOND = 1_000_000_000
+MAX_RANGE_M = 130.0
+ELEVATIONS_DEG = np.arange(-15.0, 16.0, 2.0)
+CHANNELS = len(ELEVATIONS_DEG)
+RISE_M = np.linspace(-0.011, 0.011, CHANNELS)  # a channel's beam begins above or below the middle
+LEVEL = (1.0, 0.0, 0.0, 0.0)
+CONCRETE = DEFAULTS["concrete"]
+SPOT = BeamSpec(divergence_h_mrad=3.0, divergence_v_mrad=1.5, window_h_mm=9.5, window_v_mm=12.7)
+
+
+def heading(elevation_deg, azimuth_rad, orientation):
+    """Unit directions ``float64[e, a, 3]`` of a sensor that is mounted somehow."""
+    elevation, azimuth = np.meshgrid(np.radians(elevation_deg), azimuth_rad, indexing="ij")
+    level = np.cos(elevation)
+    seen = np.stack([level * np.sin(azimuth), level * np.cos(azimuth), np.sin(elevation)], axis=-1)
+    return seen @ matrix_from_quaternion(orientation).T
+
+
+class Standing:
+    """A sensor that turns at one place: its cells, and beams from it."""
+
+    def __init__(self, world, position_m, orientation=LEVEL, *, sub_rays=1, sectors=900, max_range_m=MAX_RANGE_M, spot=SPOT, most=32):
+        self.pattern = beam(spot, sub_rays)
+        self.world, self.orientation, self.sectors, self.max_range_m = world, orientation, sectors, max_range_m
+        self.origin_m = np.array(position_m) + RISE_M[:, np.newaxis] * matrix_from_quaternion(orientation)[:, 2]
+        footprint = self.pattern.width_m, self.pattern.spread
+        self.cells = build_turning_cells(world, self.origin_m, orientation, np.radians(ELEVATIONS_DEG), sectors, max_range_m, *footprint, most=most)
+
+    def beams(self, azimuth_rad):
+        """Origins, directions of all channels' beams, and their cells."""
+        azimuth = np.asarray(azimuth_rad)
+        ahead = heading(ELEVATIONS_DEG, azimuth, self.orientation).reshape(-1, 3)
+        cell = np.array([turning_cell(channel, turned, self.sectors) for channel in range(CHANNELS) for turned in azimuth], np.int32)
+        begin = np.repeat(self.origin_m, len(azimuth), axis=0)
+        across = np.cross(ahead, np.eye(3)[np.argmin(np.abs(ahead), axis=1)])
+        across /= np.linalg.norm(across, axis=1, keepdims=True)
+        sides = np.stack([across, np.cross(across, ahead)], axis=1)
+        origin = begin[:, np.newaxis] + self.pattern.offset_m @ sides
+        direction = ahead[:, np.newaxis] + self.pattern.tangent @ sides
+        direction /= np.linalg.norm(direction, axis=2, keepdims=True)
+        return np.ascontiguousarray(origin.reshape(-1, 3)), direction.reshape(-1, 3).astype(np.float32), cell
+
+    def cast(self, rays, *, time_ns=0, cells=None, world=None, travelled_m=0.0):
+        """(range, instance, triangle), from the trees alone when ``cells`` is ``NO_CELLS``."""
+        origin, direction, cell = rays
+        count = len(origin)
+        hits = np.empty(count, np.float32), np.empty(count, np.int32), np.empty(count, np.int32)
+        times = np.broadcast_to(np.asarray(time_ns, np.int64), (count,)).copy()
+        footprint = self.pattern.share.size, self.pattern.width_m, self.pattern.spread
+        chosen = (NO_CELLS, NO_CELL) if cells is NO_CELLS else (cells or self.cells, cell)
+        travelled = np.broadcast_to(np.asarray(travelled_m, np.float64), (count,)).copy()
+        cast_beams(world or self.world, origin, direction, times, self.max_range_m, *footprint, *chosen, travelled, *hits)
+        return hits
+
+    def assert_same(self, azimuth_rad, time_ns=0):
+        """Equal hits with and without cells; returns the share of rays that hit something."""
+        rays = self.beams(azimuth_rad)
+        fast, slow = self.cast(rays, time_ns=time_ns), self.cast(rays, time_ns=time_ns, cells=NO_CELLS)
+        for of_cells, of_trees in zip(fast, slow, strict=True):
+            np.testing.assert_array_equal(of_cells, of_trees)
+        return float(np.isfinite(slow[0]).mean())
+
+    def served(self, azimuth_rad):
+        """Share of the rays that hit something static which needed no walk: in a world whose trees are felled they still hit it."""
+        rays = self.beams(azimuth_rad)
+        nodes = self.world.node_bounds.copy()
+        nodes[self.world.tile_root, :12] = 1e17
+        felled = self.world._replace(node_bounds=nodes, node_links=nodes.view(np.int32))
+        slow, fast = self.cast(rays, cells=NO_CELLS), self.cast(rays, world=felled)
+        hit = (slow[1] >= 0) & (slow[1] < self.world.tile_count)
+        return float((fast[2] == slow[2])[hit].mean())
+
+
+@pytest.fixture(scope="module")
+def street():
+    return build_world(street_objects(SceneSpec(generator="street")))
+
+
+def street_places(rng, count):
+    """Places of a lidar in the street: over its lanes, and anywhere about them."""
+    track = street_carrier_track(SceneSpec(generator="street")).position_m
+    place = track[rng.integers(0, len(track), count)] + rng.uniform(-6.0, 6.0, (count, 3)) * [1.0, 1.0, 0.0]
+    return place + [0.0, 0.0, 1.0] * rng.uniform(0.3, 4.0, (count, 1))
+
+
+def evenly(count=1800, first_deg=0.0):
+    return np.radians(first_deg) + np.arange(count) * (2.0 * np.pi / count)
+
+
+@pytest.mark.parametrize("sub_rays", [1, 7, 19])
+def test_in_the_demo_street_all_hits_are_those_of_the_trees(street, sub_rays):
+    rng = np.random.default_rng(sub_rays)
+    for place in street_places(rng, 12 if sub_rays == 1 else 4):
+        tilt = mounting((0.0, 0.0, 0.0), tuple(rng.uniform(-1.0, 1.0, 3) * [25.0, 25.0, 180.0])).orientation
+        sensor = Standing(street, place, tilt, sub_rays=sub_rays)
+        azimuth = rng.uniform(0.0, 2.0 * np.pi, 1800)
+        time_ns = np.repeat(rng.integers(0, 60 * SECOND, CHANNELS * 1800), sub_rays)
+        assert sensor.assert_same(azimuth, time_ns) > 0.2
+
+
+@pytest.mark.parametrize(("sub_rays", "share"), [(1, 0.99), (7, 0.96), (19, 0.96)])
+def test_in_the_demo_street_hardly_a_ray_walks(street, sub_rays, share):
+    sensor = Standing(street, (-3.8, -25.0, 1.9), sub_rays=sub_rays, sectors=3750)
+    assert sensor.served(evenly(first_deg=0.05)) > share
+
+
+@pytest.mark.parametrize("sub_rays", [1, 7])
+def test_movers_are_met_before_and_behind_what_is_listed(random_world, sub_rays):
+    for seed in range(6):
+        world = random_world(seed, movers=8)
+        sensor = Standing(world, (0.0, 0.0, 0.0), sub_rays=sub_rays)
+        rng = np.random.default_rng(seed)
+        time_ns = np.repeat(rng.integers(-SECOND, 3 * SECOND, CHANNELS * 1800), sub_rays)
+        sensor.assert_same(evenly(first_deg=0.03), time_ns)
+        instance = sensor.cast(sensor.beams(evenly()), time_ns=time_ns)[1]
+        assert (instance >= world.tile_count).any()
+
+
+def poles(rng, count):
+    parts = []
+    for _ in range(count):
+        post = box((*rng.uniform(0.01, 0.1, 2), 6.0), CONCRETE)
+        parts.append(Mesh(post.vertices_m + rng.uniform(-40.0, 40.0, 3) * [1.0, 1.0, 0.05], post.triangles, post.material, post.materials))
+    return join_meshes(tuple(parts))
+
+
+def test_thin_poles_one_behind_the_other_are_all_met_where_the_trees_meet_them():
+    rng = np.random.default_rng(2)
+    world = build_world([SceneObject(mesh=poles(rng, 300)), SceneObject(mesh=plane((300.0, 300.0), CONCRETE), placement=Pose(position_m=(0, 0, -2)))])
+    for sub_rays in (1, 7):
+        sensor = Standing(world, rng.uniform(-2.0, 2.0, 3), sub_rays=sub_rays)
+        assert sensor.assert_same(evenly(3600)) > 0.4
+
+
+def fence(openings, gap_m, bar_m):
+    """Bars like blades along y = 0, from x = 0 on."""
+    parts = []
+    for number in range(openings):
+        bar = box((bar_m, 0.001, 4.0), CONCRETE)
+        parts.append(Mesh(bar.vertices_m + np.array([number * (gap_m + bar_m), 0.0, 0.0]), bar.triangles, bar.material, bar.materials))
+    return join_meshes(tuple(parts))
+
+
+@pytest.mark.parametrize("yaw_deg", [0.0, 7.0, 45.0])
+def test_through_a_fence_the_wall_behind_it_is_met_where_the_trees_meet_it(yaw_deg):
+    turned = mounting((-12.0, 8.0, 0.0), (0.0, 0.0, yaw_deg))
+    wall = box((60.0, 0.3, 8.0), CONCRETE)
+    world = build_world(
+        [SceneObject(mesh=fence(250, 0.08, 0.02), placement=turned), SceneObject(mesh=wall, placement=Pose(position_m=(0.0, 30.0, 0.0)))]
+    )
+    for sub_rays in (1, 7):
+        Standing(world, (0.0, 0.0, 0.0), sub_rays=sub_rays).assert_same(evenly(5400))
+
+
+def grid_town(sensor_m=(0.0, 0.0, 0.0)):
+    """Boxes on whole metres, on exact diagonals from the sensor, touching each other and the ground."""
+    x, y, _ = sensor_m
+    ground = SceneObject(mesh=plane((200.0, 200.0), CONCRETE), placement=Pose(position_m=(x, y, -2.0)))
+    places = [(i, j) for i in range(-6, 7) for j in range(-6, 7) if abs(i) + abs(j) > 1]
+    blocks = [
+        SceneObject(mesh=box((2.0, 2.0, 1.0 + (i * j) % 3), CONCRETE), placement=Pose(position_m=(x + 4.0 * i, y + 4.0 * j, -1.0))) for i, j in places
+    ]
+    return build_world([ground, *blocks])
+
+
+@pytest.mark.parametrize("origin_m", [(0.0, 0.0, 0.0), (500_000.0, 6_600_000.0, 0.0)])
+@pytest.mark.parametrize("sub_rays", [1, 7])
+def test_on_exact_diagonals_of_a_grid_all_hits_are_those_of_the_trees(origin_m, sub_rays):
+    world = grid_town(origin_m)
+    for away in (0.0, 0.5, 1.0):
+        sensor = Standing(world, np.add(origin_m, [0.0, 0.0, away]), sub_rays=sub_rays, sectors=720)
+        assert sensor.assert_same(evenly(1440)) > 0.4  # every half degree falls on an edge of cells, 45 degrees on corners
+
+
+def test_a_ray_that_looks_along_a_wall_or_a_roof_hits_what_the_trees_hit():
+    # The sensor is in the plane of walls and roofs to the rounding: such triangles have no area for it.
+    wall = box((20.0, 20.0, 3.0), CONCRETE)
+    objects = [SceneObject(mesh=wall, placement=Pose(position_m=place)) for place in ((30.0, 10.0, -1.5), (30.0, -31.0, -1.5), (-40.0, 10.0, 0.0))]
+    world = build_world(objects)
+    tilted = mounting((0.0, 0.0, 0.0), (1.0, 0.0, 0.0)).orientation
+    for shift in (0.0, 1e-6, 3e-5, 1e-3):
+        for orientation in (LEVEL, tilted):
+            sensor = Standing(world, (0.0, shift, -RISE_M[7] + shift), orientation)
+            sensor.assert_same(np.pi / 2.0 + np.linspace(-0.02, 0.02, 2001))
+
+
+def test_in_a_closed_box_every_ray_hits():
+    world = build_world([SceneObject(mesh=box((6.0, 4.0, 3.0), CONCRETE))])
+    for place in ((0.0, 0.0, 0.0), (2.9, 1.9, -1.3), (0.7, -1.1, 0.4)):
+        for sub_rays in (1, 7):
+            assert Standing(world, place, sub_rays=sub_rays).assert_same(evenly()) == 1.0
+
+
+def hills(cells, width_m):
+    line = np.linspace(-0.5 * width_m, 0.5 * width_m, cells + 1)
+    x, y = np.meshgrid(line, line, indexing="ij")
+    z = 3.0 * np.sin(x / 17.0) * np.cos(y / 23.0) + 0.3 * np.sin(x / 1.7 + y)
+    first = (np.arange(cells)[:, None] * (cells + 1) + np.arange(cells)).ravel()
+    halves = [np.stack([first, first + cells + 1, first + 1], axis=1), np.stack([first + 1, first + cells + 1, first + cells + 2], axis=1)]
+    return Mesh.uniform(np.stack([x, y, z], axis=-1).reshape(-1, 3), np.concatenate(halves), DEFAULTS["grass"])
+
+
+@pytest.mark.parametrize("sub_rays", [1, 7])
+def test_over_hills_of_small_triangles_all_hits_are_those_of_the_trees(sub_rays):
+    world = build_world([SceneObject(mesh=hills(250, 300.0))])
+    for place in ((0.0, 0.0, 5.0), (31.4, -20.0, 2.5)):
+        sensor = Standing(world, place, sub_rays=sub_rays)
+        assert sensor.assert_same(evenly(first_deg=0.011)) > 0.3
+
+
+def test_where_tiles_meet_all_hits_are_those_of_the_trees():
+    things = [SceneObject(mesh=hills(400, 1600.0)), SceneObject(mesh=poles(np.random.default_rng(4), 200))]
+    world = build_world(things)
+    for place, tiles in (((256.0, 256.0, 6.0), 4), ((250.0, 0.0, 4.0), 2), ((0.0, 0.0, 4.0), 1)):
+        sensor = Standing(world, place, sub_rays=7)
+        assert len(np.unique(sensor.cells.tile)) == tiles
+        assert sensor.assert_same(evenly()) > 0.3
+
+
+def test_a_world_without_anything_static_has_empty_cells():
+    assert Standing(build_world([]), (0.0, 0.0, 0.0)).assert_same(evenly()) == 0.0
+    only_movers = build_world([SceneObject(mesh=box((4.0, 2.0, 1.5), CONCRETE), placement=street_carrier_track(SceneSpec(generator="street")))])
+    sensor = Standing(only_movers, (-3.8, -25.0, 1.0), sub_rays=7)
+    assert len(sensor.cells.row) == 0
+    time_ns = np.repeat(np.arange(CHANNELS * 1800) * 5_000_000, 7)
+    assert 0.0 < sensor.assert_same(evenly(), time_ns) < 1.0
+
+
+@pytest.mark.parametrize("most", [1, 4])
+def test_short_lists_change_how_many_rays_walk_but_no_hit(street, most):
+    short, long = (Standing(street, (-3.8, -25.0, 1.9), sectors=450, most=bound) for bound in (most, 64))
+    assert np.diff(short.cells.first).max() <= most
+    assert short.assert_same(evenly()) > 0.5
+    assert short.served(evenly()) < long.served(evenly()) - 0.005
+
+
+def test_rays_of_wide_cells_hit_what_the_trees_hit(street):
+    sensor = Standing(street, (-3.8, -25.0, 1.9), sectors=36, most=2000)
+    assert sensor.assert_same(evenly()) > 0.5
+
+
+def test_rays_that_go_farther_than_their_cells_walk(street):
+    sensor = Standing(street, (-3.8, -25.0, 1.9), max_range_m=20.0)
+    sensor.max_range_m = MAX_RANGE_M
+    sensor.assert_same(evenly())
+    assert sensor.served(evenly()) == 0.0
+
+
+def test_rays_that_go_less_far_than_their_cells_do_not_walk_for_it(street):
+    sensor = Standing(street, (-3.8, -25.0, 1.9))
+    sensor.max_range_m = 15.0
+    sensor.assert_same(evenly())
+    assert sensor.served(evenly()) > 0.9
+
+
+def test_beams_without_a_cell_walk(street):
+    sensor = Standing(street, (-3.8, -25.0, 1.9))
+    origin, direction, cell = sensor.beams(evenly(360))
+    cell[::3] = -1
+    for of_cells, of_trees in zip(sensor.cast((origin, direction, cell)), sensor.cast((origin, direction, cell), cells=NO_CELLS), strict=True):
+        np.testing.assert_array_equal(of_cells, of_trees)
+
+
+def test_rays_that_go_on_behind_a_surface_are_served_by_the_same_cells(street):
+    sensor = Standing(street, (-3.8, -25.0, 1.9), sectors=3750)
+    origin, direction, cell = sensor.beams(evenly())
+    range_m = sensor.cast((origin, direction, cell))[0].astype(np.float64)
+    for share in (0.4, 1.0):
+        hit = np.flatnonzero(np.isfinite(range_m))
+        travelled_m = share * range_m[hit] + 1e-3
+        beyond = origin[hit] + travelled_m[:, np.newaxis] * direction[hit], direction[hit], cell[hit]
+        fast, slow = sensor.cast(beyond, travelled_m=travelled_m), sensor.cast(beyond, cells=NO_CELLS)
+        for of_cells, of_trees in zip(fast, slow, strict=True):
+            np.testing.assert_array_equal(of_cells, of_trees)
+
+
+def loose_triangles(seed, count, size_m):
+    """Triangles without order, of which some are slivers, some coincide, and some share edges."""
+    rng = np.random.default_rng(seed)
+    corners = rng.uniform(-20.0, 20.0, (count, 1, 3)) * [1.0, 1.0, 0.3] + rng.uniform(-size_m, size_m, (count, 3, 3))
+    slivers = corners[: count // 5]
+    slivers[:, 2] = slivers[:, 1] + rng.normal(0.0, 1e-3, (len(slivers), 3))
+    shared = corners[count // 5 : count // 2].copy()
+    shared[:, 0] += rng.uniform(-size_m, size_m, (len(shared), 3))
+    everything = np.concatenate([corners, shared, corners[-count // 10 :]])
+    return Mesh.uniform(everything.reshape(-1, 3), np.arange(3 * len(everything)).reshape(-1, 3), CONCRETE)
+
+
+@given(
+    seed=st.integers(0, 1_000_000),
+    count=st.sampled_from([10, 100, 1000]),
+    size_m=st.sampled_from([0.02, 0.3, 3.0, 40.0]),
+    sub_rays=st.sampled_from([1, 7, 19]),
+    divergence_mrad=st.sampled_from([0.0, 3.0, 50.0]),
+    sectors=st.sampled_from([60, 900]),
+    max_range_m=st.sampled_from([4.0, 25.0, 130.0]),
+)
+@settings(max_examples=100)
+def test_in_any_soup_all_hits_are_those_of_the_trees(seed, count, size_m, sub_rays, divergence_mrad, sectors, max_range_m):
+    spot = BeamSpec(divergence_h_mrad=divergence_mrad, divergence_v_mrad=0.4 * divergence_mrad, window_h_mm=9.5, window_v_mm=12.7)
+    world = build_world([SceneObject(mesh=loose_triangles(seed, count, size_m))])
+    rng = np.random.default_rng(seed)
+    tilt = mounting((0.0, 0.0, 0.0), tuple(rng.uniform(-180.0, 180.0, 3))).orientation
+    sensor = Standing(world, rng.uniform(-5.0, 5.0, 3), tilt, sub_rays=sub_rays, sectors=sectors, max_range_m=max_range_m, spot=spot)
+    sensor.assert_same(rng.uniform(0.0, 2.0 * np.pi, 150))
+
+
+@given(seed=st.integers(0, 1_000_000), size_m=st.sampled_from([0.1, 3.0, 40.0]), half_angle_rad=st.sampled_from([1e-5, 1e-3, 0.02, 0.3]))
+@settings(max_examples=40)
+def test_a_list_holds_what_rays_up_to_the_rim_of_the_cell_meet(seed, size_m, half_angle_rad):
+    world = build_world([SceneObject(mesh=loose_triangles(seed, 300, size_m))])
+    rng = np.random.default_rng(seed)
+    origin_m, axis = rng.uniform(-5.0, 5.0, (1, 3)), rng.normal(size=(200, 3))
+    axis /= np.linalg.norm(axis, axis=1, keepdims=True)
+    cells = build_cells(world, origin_m, axis, 0, half_angle_rad, MAX_RANGE_M, most=1000)
+    across = np.cross(axis, np.roll(axis, 1, axis=1))
+    across /= np.linalg.norm(across, axis=1, keepdims=True)
+    up = np.cross(across, axis)
+    for turn in rng.uniform(0.0, 2.0 * np.pi, 16):
+        aside = np.cos(turn) * across + np.sin(turn) * up
+        direction = (np.cos(half_angle_rad) * axis + np.sin(half_angle_rad) * aside).astype(np.float32)
+        hits = np.empty(200, np.float32), np.empty(200, np.int32), np.empty(200, np.int32)
+        begin = np.repeat(origin_m, 200, axis=0)
+        cast_beams(world, begin, direction, np.zeros(200, np.int64), MAX_RANGE_M, 1, 0.0, 0.0, NO_CELLS, NO_CELL, np.zeros(200), *hits)
+        for cell in np.flatnonzero((hits[2] >= 0) & (hits[0] < cells.reach_m)):
+            assert hits[2][cell] in cells.row[cells.first[cell] : cells.first[cell + 1]]
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"axis": [[1.0, 1.0, 0.0]]}, r"row 0: axis must be a unit vector, got \[1.0, 1.0, 0.0\]"),
+        ({"group": 1}, "row 0: group must be 0 to 0, got 1"),
+        ({"origin_m": [[0.0, np.nan, 0.0]]}, "origin_m must be finite"),
+        ({"half_angle_rad": 1.0}, "half_angle_rad must be 0 to below 1"),
+        ({"max_range_m": np.inf}, "max_range_m must be at least 0 and finite, got inf"),
+        ({"width_m": -0.1}, "width_m must be at least 0 and finite, got -0.1"),
+        ({"most": 0}, "most must be at least 1, got 0"),
+    ],
+)
+def test_cells_that_make_no_sense_are_refused(changed, fault):
+    good = {"origin_m": [[0.0, 0.0, 0.0]], "axis": [[1.0, 0.0, 0.0]], "group": 0, "half_angle_rad": 0.001, "max_range_m": 100.0}
+    with pytest.raises(ValueError, match=fault):
+        build_cells(build_world([]), **{**good, **changed})
+
+
+def test_every_azimuth_has_a_cell_of_its_channel():
+    assert turning_cell(2, 0.0, 100) == 200
+    assert turning_cell(2, 0.99 * 2.0 * np.pi + 1e-9, 100) == 299
+    assert turning_cell(2, -1e-20, 100) == 299
+    assert turning_cell(0, 7.0 * 2.0 * np.pi + 1e-9, 100) == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"sectors": 7}, "sectors must be at least 8, got 7"),
+        ({"elevation_rad": [0.0]}, r"elevation_rad must be one for each of 2 origins, got shape \(1,\)"),
+    ],
+)
+def test_turning_cells_that_make_no_sense_are_refused(changed, fault):
+    good = {"origin_m": np.zeros((2, 3)), "elevation_rad": [0.0, 0.1], "sectors": 100, "max_range_m": 100.0}
+    with pytest.raises(ValueError, match=fault):
+        build_turning_cells(build_world([]), world_from_sensor=LEVEL, **{**good, **changed})
