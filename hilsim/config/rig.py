@@ -181,7 +181,7 @@ class CarrierSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordSpec:
-    """What was sent, written to nanosecond PCAP files.
+    """What was sent, written to PCAP files.
 
     Attributes:
         file: Where, relative to the rig; empty: nothing is recorded. Without rotation an existing file is replaced, as ``tcpdump -w`` does; with it,
@@ -189,12 +189,14 @@ class RecordSpec:
         rotate_mb: A new file before one would grow above so many megabytes (10^6 bytes); 0: never.
         rotate_s: A new file after so many seconds; 0: never.
         keep: How many files of a rotation stay, those of earlier runs among them; the oldest are deleted. 0: all.
+        stamps: ``ns`` or ``us``: how fine the files' stamps are. The vendor's Cepton SDKs read microseconds only.
     """
 
     file: str = ""
     rotate_mb: float = 0.0
     rotate_s: float = 0.0
     keep: int = 0
+    stamps: Literal["ns", "us"] = "ns"
 
     def __post_init__(self) -> None:
         require(
