@@ -28,12 +28,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hilsim._jit import kernel
 from hilsim.errors import require
 
 INFO_SIGNATURE = b"INFZ"
 INFO_PACKET_SIZE = 88
 _VERSION_1_WITHOUT_BLOCKS = 8
 _NAME_SIZE = 28
+_SYNC_OFFSET = 72
 
 INFO_PACKET_DTYPE = np.dtype(
     {
@@ -82,8 +84,8 @@ class InfoPacket:
                 f'model_name must be ASCII of at most 27 characters, got "{self.model_name}"',
             ),
             (0 <= self.part_number < 2**32, f"part_number must be 0 to 4294967295, got {self.part_number}"),
-            (abs(self.power_up_us) < 2**63, f"power_up_us must fit 64 bits, got {self.power_up_us}"),
-            (abs(self.sync_offset_us) < 2**63, f"sync_offset_us must fit 64 bits, got {self.sync_offset_us}"),
+            (-(2**63) <= self.power_up_us < 2**63, f"power_up_us must fit 64 bits, got {self.power_up_us}"),
+            (-(2**63) <= self.sync_offset_us < 2**63, f"sync_offset_us must fit 64 bits, got {self.sync_offset_us}"),
             (1 <= self.returns <= 255, f"returns must be 1 to 255, got {self.returns}"),
         )
 
@@ -98,17 +100,27 @@ def encode_info_packet(packet: InfoPacket) -> npt.NDArray[np.uint8]:
     return record.view(np.uint8)
 
 
+@kernel
+def write_sync_offset(sync_offset_us: int, payload: npt.NDArray[np.uint8]) -> None:
+    """Write what to add to a point's time for UTC into an information packet, ``uint8[>= 88]``."""
+    for byte in range(8):
+        payload[_SYNC_OFFSET + byte] = (sync_offset_us >> (8 * byte)) & 0xFF
+
+
 def read_info_packet(payload: bytes) -> InfoPacket | None:
-    """What a payload says, or None where it is no information packet of this layout."""
+    """What a payload says, or None where it is no information packet of this layout; the name ends at its first zero."""
     if len(payload) < INFO_PACKET_SIZE or not payload.startswith(INFO_SIGNATURE) or payload[5] >> 3 != 1:
         return None
     record = np.frombuffer(payload, INFO_PACKET_DTYPE, count=1)[0]
+    name = bytes(record["model_name"]).split(b"\0")[0]
+    if len(name) == _NAME_SIZE:
+        return None
     major, minor, build, patch = (int(part) for part in record["firmware"])
     return InfoPacket(
         model=int(record["model"]),
         serial=int(record["serial"]),
         firmware=(major, minor, build, patch),
-        model_name=record["model_name"].decode("ascii", "replace").replace("\ufffd", "?"),
+        model_name=name.decode("ascii", "replace").replace("\ufffd", "?"),
         part_number=int(record["part_number"]),
         power_up_us=int(record["power_up_us"]),
         sync_offset_us=int(record["sync_offset_us"]),
