@@ -100,7 +100,7 @@ def _stacked(payloads: list[bytes]) -> npt.NDArray[np.uint8]:
 
 
 @dataclass
-class _Gathered:
+class Gathered:
     """Data packets of the sensor that was chosen, or of the first; of one kind, that of its first."""
 
     sensor: str
@@ -135,7 +135,7 @@ _MOST_POINT_PACKETS = 20_000
 
 
 def _captured(path: Path, sensor: str, at_s: float) -> list[bytes]:
-    gathered = _Gathered(sensor)
+    gathered = Gathered(sensor)
     start_ns: int | None = None
     for datagram in CaptureFile(path):
         if start_ns is None:
@@ -148,7 +148,7 @@ def _captured(path: Path, sensor: str, at_s: float) -> list[bytes]:
 
 
 async def _live(address: Address, sensor: str, timeout_s: float) -> list[bytes]:
-    gathered = _Gathered(sensor)
+    gathered = Gathered(sensor)
 
     async def collect() -> None:
         async with Listener(host=address[0], ports=(address[1],)) as listener:
