@@ -185,7 +185,7 @@ def test_memory_does_not_grow_with_the_stream(streams):
 def test_a_cepton_stream_is_said_not_to_be_checked():
     points = bytes.fromhex("5354445602180000 0000000000000000 000a0000 00000000".replace(" ", ""))
     datagrams = [
-        CapturedDatagram(0, "127.0.2.1", 8808, "127.0.0.1", 8808, payload, None, is_ethernet=False)
+        CapturedDatagram(0, "127.0.2.1", 8808, "127.0.0.1", 8808, payload, None, is_ethernet=False, frame=1)
         for payload in (points, b"INFZ" + bytes(84), b"other")
     ]
     result = check(datagrams)
