@@ -35,7 +35,7 @@ INFO_SIGNATURE = b"INFZ"
 INFO_PACKET_SIZE = 88
 _VERSION_1_WITHOUT_BLOCKS = 8
 _NAME_SIZE = 28
-_SYNC_OFFSET = 72
+SYNC_OFFSET = 72
 
 INFO_PACKET_DTYPE = np.dtype(
     {
@@ -104,7 +104,7 @@ def encode_info_packet(packet: InfoPacket) -> npt.NDArray[np.uint8]:
 def write_sync_offset(sync_offset_us: int, payload: npt.NDArray[np.uint8]) -> None:
     """Write what to add to a point's time for UTC into an information packet, ``uint8[>= 88]``."""
     for byte in range(8):
-        payload[_SYNC_OFFSET + byte] = (sync_offset_us >> (8 * byte)) & 0xFF
+        payload[SYNC_OFFSET + byte] = (sync_offset_us >> (8 * byte)) & 0xFF
 
 
 def read_info_packet(payload: bytes) -> InfoPacket | None:

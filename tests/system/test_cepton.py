@@ -12,6 +12,7 @@ import pytest
 from hilsim.capture.pcap import CaptureFile
 from hilsim.packets.cepton_info import read_info_packet
 from hilsim.packets.cepton_stdv import FRAME_PARITY, PointFlag, decode_stdv_points, point_times_us, read_stdv_header
+from hilsim.packets.ethernet import HEADER_SIZE
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from tests.system.conftest import sensor_table
 from tests.system.replaying import Arrivals, replay, rerouted
@@ -252,7 +253,10 @@ def test_our_own_recording_replays_re_timed_and_looped_as_one_stream(offline):
     parity = np.concatenate([decode_stdv_points(datagram.payload)["flags"] & FRAME_PARITY for datagram in points])
     lengths = np.diff(np.flatnonzero(np.diff(parity)))
     assert abs(lengths - 6250).max() <= 144
-    assert sum(datagram.payload.startswith(b"INFZ") for datagram in datagrams) >= 6
+    informed = [datagram.payload for datagram in datagrams if datagram.payload.startswith(b"INFZ")]
+    assert len(informed) >= 6
+    assert {read_info_packet(payload).sync_offset_us for payload in informed} == {0}  # stamps are UTC
+    assert read_info_packet(recorded(offline[1])[0]).sync_offset_us != 0
 
 
 def test_faults_of_a_cepton_style_sensor_are_named_without_a_traceback(tmp_path):
@@ -266,8 +270,6 @@ def test_faults_of_a_cepton_style_sensor_are_named_without_a_traceback(tmp_path)
 
 
 def test_frames_have_the_headers_of_a_cepton_sensor(offline):
-    from hilsim.packets.ethernet import HEADER_SIZE  # noqa: PLC0415 - of this test alone
-
     raw = offline[1].read_bytes()
     frame = raw[24 + 16 :][: HEADER_SIZE + 88]
     assert frame[HEADER_SIZE:].startswith(b"INFZ")
