@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hilsim._jit import constant, kernel
 from hilsim.background.table import BEST, COLUMNS, COUNT, KEY, MOST_CELLS, Rows
 from hilsim.errors import require
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 
 Grid = AzimuthGrid | ImageGrid
+_KEY, _BEST, _COUNT = constant(KEY), constant(BEST), constant(COUNT)
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -98,12 +100,34 @@ def merge(partials: Iterable[PartialMap]) -> PartialMap:
 
 
 def _merged_rows(parts: list[Rows]) -> Rows:
-    rows = np.concatenate(parts)
-    rows = rows[np.argsort(rows[:, KEY], kind="stable")]
-    if not len(rows):
-        return rows
-    starts = np.flatnonzero(np.concatenate(([True], np.diff(rows[:, KEY]) != 0)))
-    merged = rows[starts]
-    merged[:, BEST] = np.maximum.reduceat(rows[:, BEST], starts)
-    merged[:, COUNT] = np.add.reduceat(rows[:, COUNT], starts)
-    return np.ascontiguousarray(merged)
+    """Neighbours first, so that each row is copied a few times only."""
+    while len(parts) > 1:
+        pairs = [_merged_pair(one, other) for one, other in zip(parts[::2], parts[1::2], strict=False)]
+        parts = pairs + parts[2 * len(pairs) :]
+    return parts[0]
+
+
+def _merged_pair(one: Rows, other: Rows) -> Rows:
+    rows = np.empty((len(one) + len(other), COLUMNS), dtype=np.uint32)
+    return np.ascontiguousarray(rows[: merge_rows(one, other, rows)])
+
+
+@kernel
+def merge_rows(one: Rows, other: Rows, rows: Rows) -> int:
+    """Write the rows of two sorted lists to ``rows``, those of one key as one; gives how many there are."""
+    a = b = n = 0
+    while a < one.shape[0] or b < other.shape[0]:
+        takes_one = b == other.shape[0] or (a < one.shape[0] and one[a, _KEY] <= other[b, _KEY])
+        takes_other = a == one.shape[0] or (b < other.shape[0] and other[b, _KEY] <= one[a, _KEY])
+        if takes_one:
+            rows[n, _KEY], rows[n, _BEST], rows[n, _COUNT] = one[a, _KEY], one[a, _BEST], one[a, _COUNT]
+            a += 1
+        if takes_other and takes_one:
+            rows[n, _BEST] = max(rows[n, _BEST], other[b, _BEST])
+            rows[n, _COUNT] += other[b, _COUNT]
+        elif takes_other:
+            rows[n, _KEY], rows[n, _BEST], rows[n, _COUNT] = other[b, _KEY], other[b, _BEST], other[b, _COUNT]
+        if takes_other:
+            b += 1
+        n += 1
+    return n

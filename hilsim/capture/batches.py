@@ -21,7 +21,8 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.seek import START, ClassicLayout, SeekPoint
 from hilsim.capture.source import BrokenFileError, CaptureBytes
 
-_PIECE_SIZE = 1 << 20
+_SMALLEST_PIECE_SIZE, _LARGEST_PIECE_SIZE = 1 << 16, 1 << 20
+_PIECES = 12  # at least so many of a file, so that its beginning and its end are told apart
 _DATAGRAMS_A_BATCH = 1024
 _FILE_HEADER_SIZE = 24
 _RECORD_HEADER_SIZE = 16
@@ -83,7 +84,7 @@ class CaptureBatches:
         if self.path.is_file():
             with CaptureBytes(self.path) as source:
                 self._source = source
-                rest = yield from _walked(source)
+                rest = yield from _walked(source, min(max(self.file.size_bytes // _PIECES, _SMALLEST_PIECE_SIZE), _LARGEST_PIECE_SIZE))
             if rest is None:
                 return
         self._is_walked = False
@@ -115,10 +116,10 @@ def address_number(address: str) -> int:
     return int(IPv4Address(address))
 
 
-def _walked(source: CaptureBytes) -> Generator[DatagramArrays, None, SeekPoint | None]:
+def _walked(source: CaptureBytes, piece_size: int) -> Generator[DatagramArrays, None, SeekPoint | None]:
     """Yield the batches of a plain capture; gives where ``CaptureFile`` must go on, or None at the end of the file."""
     try:
-        head = _filled(source, b"", _FILE_HEADER_SIZE)
+        head = _filled(source, b"", _FILE_HEADER_SIZE, piece_size)
     except BrokenFileError:
         return START
     fraction_ns = _FRACTIONS_NS.get(head[:4])
@@ -126,10 +127,10 @@ def _walked(source: CaptureBytes) -> Generator[DatagramArrays, None, SeekPoint |
         return START
     layout = ClassicLayout("<", fraction_ns, LINK_ETHERNET, _RECORD_HEADER_SIZE)
     rest, offset, frame, last_ns = head[_FILE_HEADER_SIZE:], _FILE_HEADER_SIZE, 1, 0
-    rows = _Rows(_PIECE_SIZE // (_RECORD_HEADER_SIZE + _FRAME_HEADERS_SIZE) + 1)
+    rows = _Rows(piece_size // (_RECORD_HEADER_SIZE + _FRAME_HEADERS_SIZE) + 1)
     while True:
         try:
-            piece = _filled(source, rest, len(rest) + 1)
+            piece = _filled(source, rest, len(rest) + 1, piece_size)
         except BrokenFileError:
             piece = rest
         is_at_end = len(piece) == len(rest)
@@ -148,10 +149,10 @@ def _walked(source: CaptureBytes) -> Generator[DatagramArrays, None, SeekPoint |
         offset += at
 
 
-def _filled(source: CaptureBytes, rest: bytes, due: int) -> bytes:
+def _filled(source: CaptureBytes, rest: bytes, due: int, piece_size: int) -> bytes:
     """``rest`` and about a piece more of the file, ``due`` bytes at least unless it ends before."""
     pieces, size = [rest], len(rest)
-    while size < max(due, _PIECE_SIZE) and (piece := source.read(_PIECE_SIZE)):
+    while size < max(due, piece_size) and (piece := source.read(piece_size)):
         pieces.append(piece)
         size += len(piece)
     return b"".join(pieces)
