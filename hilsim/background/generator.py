@@ -114,16 +114,16 @@ def job_for(
     if found.kind is Kind.VELODYNE:
         geometry = {**GEOMETRIES, **profiles}.get(found.model)
         if geometry is None:
-            raise CaptureError(f"{where}: the model must be one of {', '.join(sorted({**GEOMETRIES, **profiles}))}, got {found} that says 0x{found.product:02x}")
+            raise CaptureError(
+                f"{where}: the model must be one of {', '.join(sorted({**GEOMETRIES, **profiles}))}, got {found} that says 0x{found.product:02x}"
+            )
         grid: AzimuthGrid | ImageGrid = _azimuth_grid(geometry, setting)
     elif found.kind is Kind.STDV:
         grid = _image_grid(setting, extent)
     else:
         raise CaptureError(f"{where}: STDT packets can be decoded with the vendor's library only, which is not used yet, got {found}")
     check_size(grid)
-    return MapJob(
-        grid=grid, kind=found.kind, model=found.model, geometry=geometry, sensor=sensor, stretch=stretch or Stretch(), motion=motion
-    )
+    return MapJob(grid=grid, kind=found.kind, model=found.model, geometry=geometry, sensor=sensor, stretch=stretch or Stretch(), motion=motion)
 
 
 def _azimuth_grid(geometry: FiringGeometry, setting: GridSetting) -> AzimuthGrid:
@@ -194,7 +194,7 @@ def _changes(job: MapJob, first: PartialMap | None, first_path: Path, mapped: Ma
     """How much the place changed within a capture, and since the first."""
     changes = [] if mapped.change is None else [mapped.change]
     if first is not None and job.motion is None:
-        changes.append(check_standing(first, mapped.partial, f"{path}: distances differ from those of {first_path}"))
+        changes.append(check_standing(first, mapped.partial, f"{path}: since {first_path}"))
     return changes
 
 
@@ -276,17 +276,15 @@ async def generate_live(
             job = job_for(found, profiles, setting, where=where, sensor=sensor, extent=extent)
             maker = PartialMapMaker(job, found, where)
             for early in waiting:
-                maker.add(early)
+                maker.add(early, first_ns)
             continue
         while len(parts) < min(int((batch.host_stamp_ns[0] - first_ns) * 3e-9 / seconds), 2):
             parts.append(maker.take())
-        maker.add(batch)
+        maker.add(batch, first_ns)
     if maker is None or job is None or found is None:
         found = choose(survey(waiting, sensor), sensor, where)
         raise CaptureError(f"{where}: must send for at least {min(1.0, seconds / 4):g} s, got {found.packets} packets of {found}")
     parts.append(maker.take())
-    whole = with_share(
-        merge(parts), CaptureShare(name=where, packets=maker.packets, first_ns=maker.first_ns, last_ns=maker.last_ns)
-    )
-    change = check_standing(parts[0], parts[-1], f"{where}: between the first and the last third, distances differ")
+    whole = with_share(merge(parts), CaptureShare(name=where, packets=maker.packets, first_ns=maker.first_ns, last_ns=maker.last_ns))
+    change = check_standing(parts[0], parts[-1], f"{where}: from the first to the last third")
     return _formed(job, found, whole, rule, [change], [], pose)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim._jit import constant, kernel, signed
 from hilsim.background.compensation import STANDING, Compensation, into_first_frame
 from hilsim.background.table import CellTable, count_return, has_room
 from hilsim.background.turning import EMPTY, OUTSIDE, PACKETS, RETURNS, USED
@@ -50,7 +50,8 @@ def image_plan(grid: ImageGrid, moved: Compensation = STANDING, epoch_ns: int = 
 
 @kernel
 def _u16(data: npt.NDArray[np.uint8], at: int) -> int:
-    return np.int64(data[at]) | np.int64(data[at + 1]) << 8
+    value: int = signed(data[at]) | signed(data[at + 1]) << 8
+    return value
 
 
 @kernel
@@ -64,7 +65,7 @@ def points_of(data: npt.NDArray[np.uint8], at: int, size: int) -> tuple[int, int
     """Where a packet's points begin, bytes of each and how many; no points where the packet is not whole."""
     if size < _SMALLEST_HEADER:
         return at, _SMALLEST_POINT, 0
-    header, point_size, points = np.int64(data[at + 5]), np.int64(data[at + 17]), _u16(data, at + 18)
+    header, point_size, points = signed(data[at + 5]), signed(data[at + 17]), _u16(data, at + 18)
     if header < _SMALLEST_HEADER or point_size < _SMALLEST_POINT or header + points * point_size > size:
         return at, _SMALLEST_POINT, 0
     return at + header, point_size, points
@@ -87,11 +88,11 @@ def add_points(
         tally[PACKETS] += 1
         back_us = 0
         for point in range(points):
-            back_us += np.int64(data[at + point * point_size + 7])
+            back_us += signed(data[at + point * point_size + 7])
         for _ in range(points):
             x, y, z = float(_i16(data, at)), float(_u16(data, at + 2)), float(_i16(data, at + 4))
-            reflectivity, flags = np.int64(data[at + 6]), np.int64(data[at + 9])
-            back_us -= np.int64(data[at + 7])
+            reflectivity, flags = signed(data[at + 6]), signed(data[at + 9])
+            back_us -= signed(data[at + 7])
             at += point_size
             if flags & _NO_SURFACE or y == 0.0:
                 tally[EMPTY] += 1
@@ -109,7 +110,7 @@ def add_points(
                 tally[OUTSIDE] += 1
                 continue
             tally[RETURNS] += 1
-            distance_mm = np.int64(_UNIT_MM * math.sqrt(x * x + y * y + z * z) + 0.5)
+            distance_mm = signed(_UNIT_MM * math.sqrt(x * x + y * y + z * z) + 0.5)
             tally[USED] += count_return(slots, spill, column * plan.rows + row, distance_mm, reflectivity)
     return batch.start.size
 
@@ -124,7 +125,7 @@ def widen(batch: DatagramArrays, is_chosen: npt.NDArray[np.bool_], extent: npt.N
         at, point_size, points = points_of(data, batch.start[index], batch.size[index])
         for _ in range(points):
             x, y, z = float(_i16(data, at)), float(_u16(data, at + 2)), float(_i16(data, at + 4))
-            if not np.int64(data[at + 9]) & _NO_SURFACE and y > 0.0:
+            if not signed(data[at + 9]) & _NO_SURFACE and y > 0.0:
                 extent[0] = min(extent[0], x / y)
                 extent[1] = max(extent[1], x / y)
                 extent[2] = min(extent[2], z / y)

@@ -25,6 +25,7 @@ from hilsim.packets.velodyne_geometry import FiringGeometry
 from hilsim.scene.background import AzimuthGrid
 
 THIRDS = 3
+_POSE_SLACK_S = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,21 +111,25 @@ def map_capture(job: MapJob, path: Path, advance: Callable[[int], object] = lamb
         CaptureError: it cannot be read; it is of another model than the job's, of several sensors, of a sensor that moved; nothing was seen.
     """
     if not path.is_file():
-        raise CaptureError(f"{path}: must be a file that can be read twice" if path.exists() else f"{path}: cannot be opened: No such file or directory")
+        raise CaptureError(
+            f"{path}: must be a file that can be read twice" if path.exists() else f"{path}: cannot be opened: No such file or directory"
+        )
     where = str(path)
     sensor = surveyed(job, path)
     batches = CaptureBatches(path)
     maker = PartialMapMaker(job, sensor, where)
     parts: list[PartialMap] = []
-    for third, batch in _by_thirds(job.stretch, batches, advance):
+    for third, begin_ns, batch in _by_thirds(job.stretch, batches, advance):
         while len(parts) < third:
             parts.append(maker.take())
-        maker.add(batch)
+        maker.add(batch, begin_ns)
     while len(parts) < THIRDS:
         parts.append(maker.take())
     seen = None
-    if job.motion is None:
-        seen = check_standing(parts[0], parts[-1], f"{where}: between its first and its last third, distances differ")
+    if job.motion is not None:
+        _check_covered(job.motion, maker, where)
+    else:
+        seen = check_standing(parts[0], parts[-1], f"{where}: from its first to its last third")
     share = CaptureShare(name=path.name, sha256=_sha256(path), packets=maker.packets, first_ns=maker.first_ns, last_ns=maker.last_ns)
     whole = merge(parts)
     if not whole.returns:
@@ -132,11 +137,20 @@ def map_capture(job: MapJob, path: Path, advance: Callable[[int], object] = lamb
     return MappedCapture(with_share(whole, share), seen, batches.file.notes.lines())
 
 
+def _check_covered(motion: Motion, maker: "PartialMapMaker", where: str) -> None:
+    """Poses must be known for every packet: outside its keys a track stands still."""
+    begin_ns = 0 if motion.is_utc else maker.begin_ns
+    first_s, last_s = (maker.first_ns - begin_ns) / 1e9, (maker.last_ns - begin_ns) / 1e9
+    known_s = float(motion.track.time_ns[0]) / 1e9, float(motion.track.time_ns[-1]) / 1e9
+    if not known_s[0] - _POSE_SLACK_S <= first_s <= last_s <= known_s[1] + _POSE_SLACK_S:
+        raise CaptureError(
+            f"{where}: the poses must cover the packets' times, {first_s:.3f} to {last_s:.3f} s, got poses from {known_s[0]:.3f} to {known_s[1]:.3f} s"
+        )
+
+
 def with_share(partial: PartialMap, share: CaptureShare) -> PartialMap:
     """The counts as those of one capture."""
-    return PartialMap(
-        grid=partial.grid, rows=partial.rows, returns=partial.returns, empty=partial.empty, outside=partial.outside, captures=(share,)
-    )
+    return PartialMap(grid=partial.grid, rows=partial.rows, returns=partial.returns, empty=partial.empty, outside=partial.outside, captures=(share,))
 
 
 def surveyed(job: MapJob, path: Path) -> FoundSensor:
@@ -159,8 +173,8 @@ def _sha256(path: Path) -> str:
         raise CaptureError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _by_thirds(stretch: Stretch, batches: CaptureBatches, advance: Callable[[int], object]) -> Iterator[tuple[int, DatagramArrays]]:
-    """Yield the batches of a stretch of a capture, each with the third it belongs to: by time where its length is known, else by place in the file."""
+def _by_thirds(stretch: Stretch, batches: CaptureBatches, advance: Callable[[int], object]) -> Iterator[tuple[int, int, DatagramArrays]]:
+    """Yield the batches of a stretch of a capture, each with the third it belongs to and the capture's first stamp: thirds by time where its length is known, else by place in the file."""
     size_bytes = max(batches.file.size_bytes, 1)
     done = 0
     first_ns: int | None = None
@@ -172,15 +186,15 @@ def _by_thirds(stretch: Stretch, batches: CaptureBatches, advance: Callable[[int
             continue
         first_ns = int(batch.host_stamp_ns[0]) if first_ns is None else first_ns
         if stretch == Stretch():
-            yield place, batch
+            yield place, first_ns, batch
             continue
         since_s = (batch.host_stamp_ns - first_ns) * 1e-9 - stretch.start_s
         if stretch.duration_s is None:
-            yield place, _part(batch, since_s >= 0.0)
+            yield place, first_ns, _part(batch, since_s >= 0.0)
             continue
         step_s = stretch.duration_s / THIRDS
         for third in range(THIRDS):
-            yield third, _part(batch, (since_s >= third * step_s) & (since_s < (third + 1) * step_s))
+            yield third, first_ns, _part(batch, (since_s >= third * step_s) & (since_s < (third + 1) * step_s))
         if since_s[0] > stretch.duration_s:
             return
 
@@ -194,6 +208,7 @@ class PartialMapMaker:
 
     Attributes:
         packets: Decoded since the beginning.
+        begin_ns: When their source began.
         first_ns: Stamp of the first of them; 0 before.
         last_ns: Stamp of the last of them.
     """
@@ -207,10 +222,10 @@ class PartialMapMaker:
         self._table = empty_table(job.grid.rows * job.grid.columns)
         self._tally = np.zeros(TALLY_SIZE, dtype=np.int64)
         self._add: Callable[[DatagramArrays, npt.NDArray[np.bool_], int], int] | None = None
-        self.packets = self.first_ns = self.last_ns = 0
+        self.packets = self.begin_ns = self.first_ns = self.last_ns = 0
 
-    def add(self, batch: DatagramArrays) -> None:
-        """Count the returns of the sensor's packets.
+    def add(self, batch: DatagramArrays, begin_ns: int) -> None:
+        """Count the returns of the sensor's packets in a batch of a source that began at ``begin_ns``.
 
         Raises:
             CaptureError: there are packets of another sensor, and none was chosen; or of another model.
@@ -222,8 +237,8 @@ class PartialMapMaker:
         if not stamps.size:
             return
         if self._add is None:
-            self.first_ns = int(stamps[0])
-            self._add = self._adder(self.first_ns)
+            self.begin_ns, self.first_ns = begin_ns, int(stamps[0])
+            self._add = self._adder(begin_ns)
         self.last_ns = int(stamps[-1])
         at = 0
         while (at := self._add(batch, is_chosen, at)) < len(kinds):
@@ -239,10 +254,10 @@ class PartialMapMaker:
             address = IPv4Address(int(batch.source[others[0]]))
             raise CaptureError(f"{self._where}: one sensor must be chosen with --sensor ADDRESS, got {self._sensor} and {address}")
 
-    def _adder(self, first_ns: int) -> Callable[[DatagramArrays, npt.NDArray[np.bool_], int], int]:
+    def _adder(self, begin_ns: int) -> Callable[[DatagramArrays, npt.NDArray[np.bool_], int], int]:
         job = self._job
         moved: Compensation = compensation(job.motion.track, job.motion.body_from_sensor) if job.motion else STANDING
-        epoch_ns = 0 if job.motion and job.motion.is_utc else first_ns
+        epoch_ns = 0 if job.motion and job.motion.is_utc else begin_ns
         if isinstance(job.grid, AzimuthGrid):
             if job.geometry is None:
                 raise TypeError("a job with an azimuth grid must have a geometry")

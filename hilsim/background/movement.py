@@ -1,7 +1,10 @@
 """Whether the sensor stood still: whether a place looks the same at the end of a capture as at its beginning.
 
-What moves through the view changes few cells; a sensor that moves changes most. Compared are the medians of the cells that have returns in
-both: a car that passes does not move a median.
+What passes by makes cells nearer when it comes, or farther when it has gone; a sensor that moves makes some nearer and about as many others
+farther. So the lesser of the two shares tells. Compared are medians, which nothing moves that is there for less than half of the time.
+
+Measured on the demo street, thirds of 0.3 to 9 s: standing at 12 places with its traffic 0.1 to 4.7 % (all but one below 2 %), driving 6 to 42 %;
+on public captures: standing sensors 0.1 to 1.6 %, a car that creeps 11 %. A drift of a few centimetres a second shows after tens of seconds only.
 """
 
 from dataclasses import dataclass
@@ -13,8 +16,8 @@ from hilsim.background.surface import surfaces
 from hilsim.background.table import INTENSITY_BITS
 from hilsim.errors import CaptureError
 
-MOST_CHANGED_RATIO = 0.12
-"""More cells than that changed: the sensor moved. See docs/how-to/capture-a-background.md for what was measured."""
+MOST_CHANGED_RATIO = 0.055
+"""A larger share of the cells became nearer, and a larger share farther: the sensor moved."""
 FEWEST_CELLS = 200
 _CHANGED_MM, _CHANGED_RATIO = 200, 0.05
 _HALF_PPM = 500_000
@@ -26,16 +29,18 @@ class Change:
 
     Attributes:
         compared: Cells with returns in both.
-        changed: Those whose medians are farther apart than 20 cm and 5 % of the nearer one.
+        nearer: Those whose median became less, by more than 20 cm and 5 % of it.
+        farther: Those whose median became more, in the same way.
     """
 
     compared: int
-    changed: int
+    nearer: int
+    farther: int
 
     @property
     def ratio(self) -> float:
-        """Share of the compared cells that changed; 0 where too few could be compared to tell."""
-        return self.changed / self.compared if self.compared >= FEWEST_CELLS else 0.0
+        """The lesser share of the compared cells; 0 where too few could be compared to tell."""
+        return min(self.nearer, self.farther) / self.compared if self.compared >= FEWEST_CELLS else 0.0
 
 
 def change(before: PartialMap, after: PartialMap) -> Change:
@@ -46,7 +51,7 @@ def change(before: PartialMap, after: PartialMap) -> Change:
     one = (first[is_known] >> INTENSITY_BITS).astype(np.int64)
     other = (second[is_known] >> INTENSITY_BITS).astype(np.int64)
     limit = np.maximum(_CHANGED_MM, _CHANGED_RATIO * np.minimum(one, other))
-    return Change(compared=int(is_known.sum()), changed=int((np.abs(one - other) > limit).sum()))
+    return Change(compared=int(is_known.sum()), nearer=int((one - other > limit).sum()), farther=int((other - one > limit).sum()))
 
 
 def check_standing(before: PartialMap, after: PartialMap, what: str) -> Change:
@@ -55,7 +60,7 @@ def check_standing(before: PartialMap, after: PartialMap, what: str) -> Change:
     Args:
         before: Of the one.
         after: Of the other.
-        what: Completes "... in 35 % of the cells"; names the captures.
+        what: Names the captures; "...: 20 % of 25,000 cells became nearer" follows.
 
     Raises:
         CaptureError: it moved.
@@ -63,7 +68,8 @@ def check_standing(before: PartialMap, after: PartialMap, what: str) -> Change:
     seen = change(before, after)
     if seen.ratio > MOST_CHANGED_RATIO:
         raise CaptureError(
-            f"{what} in {seen.ratio:.0%} of {seen.compared:,} cells (up to {MOST_CHANGED_RATIO:.0%} is what passes by): the sensor must stand still; "
+            f"{what}: {seen.nearer / seen.compared:.1%} of {seen.compared:,} cells became nearer and {seen.farther / seen.compared:.1%} farther "
+            f"(of what passes by, one of them stays below {MOST_CHANGED_RATIO:.1%}): the sensor must stand still; "
             "take a stretch where it did (--start-s, --duration-s), or give the poses of what carried it (--poses)"
         )
     return seen

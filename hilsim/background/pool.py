@@ -132,5 +132,5 @@ def mapper(workers: int, cluster: str) -> Mapper:
     if cluster:
         return lambda job, paths, advance: map_on_cluster(job, paths, advance, cluster, workers)
     if workers > 1:
-        return lambda job, paths, advance: (map_in_processes(job, paths, advance, workers) if len(paths) > 1 else map_here(job, paths, advance))
+        return lambda job, paths, advance: map_in_processes(job, paths, advance, workers) if len(paths) > 1 else map_here(job, paths, advance)
     return map_here

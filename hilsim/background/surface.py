@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim._jit import constant, kernel, signed
 from hilsim.background.partial import Grid, PartialMap
 from hilsim.background.table import BEST, BINS, COUNT, INTENSITY_BITS, KEY, Rows
 from hilsim.errors import require
@@ -58,9 +58,7 @@ class SurfaceRule:
 
 
 @kernel
-def find_surfaces(
-    rows: Rows, beyond_ppm: int, best: npt.NDArray[np.uint32], hits: npt.NDArray[np.uint32], near: npt.NDArray[np.uint32]
-) -> None:
+def find_surfaces(rows: Rows, beyond_ppm: int, best: npt.NDArray[np.uint32], hits: npt.NDArray[np.uint32], near: npt.NDArray[np.uint32]) -> None:
     """Find each cell's surface.
 
     Args:
@@ -72,10 +70,10 @@ def find_surfaces(
     """
     start = 0
     while start < rows.shape[0]:
-        cell = np.int64(rows[start, _KEY]) // _N_BINS
-        total = np.int64(0)
+        cell = signed(rows[start, _KEY]) // _N_BINS
+        total = signed(0)
         stop = start
-        while stop < rows.shape[0] and np.int64(rows[stop, _KEY]) // _N_BINS == cell:
+        while stop < rows.shape[0] and signed(rows[stop, _KEY]) // _N_BINS == cell:
             total += rows[stop, _COUNT]
             stop += 1
         beyond = total * beyond_ppm // _ALL
@@ -83,11 +81,11 @@ def find_surfaces(
         while beyond >= rows[at, _COUNT]:
             beyond -= rows[at, _COUNT]
             at -= 1
-        distance_mm = np.int64(rows[at, _BEST]) >> _BITS
+        distance_mm = signed(rows[at, _BEST]) >> _BITS
         tolerance_mm = max(_NEAR_MM, distance_mm // _NEAR_SHARE)
-        close = np.int64(0)
+        close = signed(0)
         for row in range(start, stop):
-            if abs((np.int64(rows[row, _BEST]) >> _BITS) - distance_mm) <= tolerance_mm:
+            if abs((signed(rows[row, _BEST]) >> _BITS) - distance_mm) <= tolerance_mm:
                 close += rows[row, _COUNT]
         best[cell], hits[cell], near[cell] = rows[at, _BEST], total, close
         start = stop

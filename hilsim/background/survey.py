@@ -17,6 +17,7 @@ from hilsim.packets.velodyne_models import OTHER_PRODUCTS, identify_model
 
 _ENOUGH_PACKETS = 200
 _MOST_DATAGRAMS = 50_000
+_TURN_CDEG = 36_000
 _DUAL_MODES = (ReturnMode.DUAL, 0x3B)
 
 
@@ -63,6 +64,7 @@ class FoundSensor:
         model: Its name; empty where it is not known.
         product: Velodyne's factory byte; 0 of others.
         packets: Seen until it was known.
+        rate_rpm: How fast it turns; 0 where that is not known.
     """
 
     address: str
@@ -70,6 +72,7 @@ class FoundSensor:
     model: str
     product: int
     packets: int
+    rate_rpm: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.address} ({self.model or 'of no known model'})"
@@ -111,25 +114,28 @@ def _address(number: int) -> str:
 
 
 def _told(address: str, seen: _Seen) -> FoundSensor:
-    model, product = "", 0
+    model, product, rate_rpm = "", 0, 0.0
     if seen.kind is Kind.VELODYNE:
-        model, product = _velodyne(seen.payloads)
+        model, product, rate_rpm = _velodyne(seen.payloads)
     elif seen.kind is Kind.STDV:
         model = "Cepton STDV"
     elif seen.kind is Kind.STDT:
         model = "Cepton STDT"
-    return FoundSensor(address=address, kind=seen.kind, model=model, product=product, packets=seen.packets)
+    return FoundSensor(address=address, kind=seen.kind, model=model, product=product, packets=seen.packets, rate_rpm=rate_rpm)
 
 
-def _velodyne(payloads: list[bytes]) -> tuple[str, int]:
-    """Name of the model and factory byte, by what most packets say and how far apart they were made."""
+def _velodyne(payloads: list[bytes]) -> tuple[str, int, float]:
+    """Name of the model, factory byte and rotation rate (rpm), by what most packets say and how far apart they were made."""
     packets = np.frombuffer(b"".join(payloads), dtype=DATA_PACKET_DTYPE)
     product = Counter(packets["product"].tolist()).most_common(1)[0][0]
     mode = Counter(packets["return_mode"].tolist()).most_common(1)[0][0]
-    stamps = packets["timestamp"][packets["product"] == product].astype(np.int64)
-    step_us = float(np.median(np.diff(stamps))) if len(stamps) > 2 else None
+    packets = packets[packets["product"] == product]
+    steps_us = np.diff(packets["timestamp"].astype(np.int64))
+    step_us = float(np.median(steps_us)) if len(steps_us) > 1 else None
     model = identify_model(product, step_us, is_dual=mode in _DUAL_MODES)
-    return (model.name if model else OTHER_PRODUCTS.get(product, "")), product
+    turned_cdeg = np.diff(packets["blocks"]["azimuth"][:, 0].astype(np.int64)) % _TURN_CDEG
+    rates_rpm = turned_cdeg[steps_us > 0] / steps_us[steps_us > 0] * (60e6 / _TURN_CDEG)
+    return (model.name if model else OTHER_PRODUCTS.get(product, "")), product, float(np.median(rates_rpm)) if rates_rpm.size else 0.0
 
 
 def choose(found: tuple[FoundSensor, ...], sensor: str, where: str) -> FoundSensor:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, inlined_kernel, kernel
+from hilsim._jit import constant, inlined_kernel, kernel, signed
 from hilsim.scene.background import BRIGHTEST, FARTHEST_MM
 
 BINS = 128 * 14
@@ -83,7 +83,8 @@ def _shift_of(distance_mm: int) -> int:
     if lead >= 16:
         lead >>= 4
         shift += 4
-    return shift + (lead >= 1) + (lead >= 2) + (lead >= 4) + (lead >= 8)
+    bits: int = shift + (lead >= 1) + (lead >= 2) + (lead >= 4) + (lead >= 8)
+    return bits
 
 
 @kernel
@@ -96,14 +97,15 @@ def bin_of(distance_mm: int) -> int:
 @inlined_kernel
 def packed(distance_mm: int, intensity: int) -> int:
     """Distance and intensity as one number that is larger for the farther, and of equal distances for the brighter one."""
-    return distance_mm << _BITS | intensity
+    both: int = distance_mm << _BITS | intensity
+    return both
 
 
 @inlined_kernel
 def _spill_row(spill: Rows, key: int) -> int:
     """Where a key is in the hash table, or the free row that it can have; there must be one."""
     last = spill.shape[0] - 1
-    row = ((key * _MIX) >> _MIX_SHIFT) & last
+    row: int = ((key * _MIX) >> _MIX_SHIFT) & last
     while spill[row, _KEY] != key and spill[row, _KEY] != _FREE_KEY:
         row = (row + 1) & last
     return row
@@ -124,16 +126,14 @@ def count_return(slots: npt.NDArray[np.uint32], spill: Rows, cell: int, distance
     while place < _N_SLOTS and slots[cell, place, 0] >> bits != leading and slots[cell, place, 0] != 0:
         place += 1
     if place < _N_SLOTS:
-        if best > slots[cell, place, 0]:
-            slots[cell, place, 0] = best
+        slots[cell, place, 0] = max(slots[cell, place, 0], best)
         slots[cell, place, 1] += 1
         return 0
     key = cell * _N_BINS + (shift << 7) + leading
     row = _spill_row(spill, key)
     is_new = spill[row, _KEY] == _FREE_KEY
     spill[row, _KEY] = key
-    if best > spill[row, _BEST]:
-        spill[row, _BEST] = best
+    spill[row, _BEST] = max(spill[row, _BEST], best)
     spill[row, _COUNT] += 1
     return int(is_new)
 
@@ -141,14 +141,15 @@ def count_return(slots: npt.NDArray[np.uint32], spill: Rows, cell: int, distance
 @inlined_kernel
 def has_room(spill: Rows, used: int, returns: int) -> bool:
     """Whether so many returns can be counted on top of the ``used`` rows before the hash table must grow: at most half of it is used."""
-    return 2 * (used + returns) <= spill.shape[0]
+    fits: bool = 2 * (used + returns) <= spill.shape[0]
+    return fits
 
 
 @kernel
 def _move(source: Rows, target: Rows) -> None:
     for old in range(source.shape[0]):
         if source[old, _KEY] != _FREE_KEY:
-            row = _spill_row(target, np.int64(source[old, _KEY]))
+            row = _spill_row(target, signed(source[old, _KEY]))
             target[row] = source[old]
 
 
@@ -187,7 +188,7 @@ def _merge_slots(slots: npt.NDArray[np.uint32], spilled: Rows, rows: Rows) -> No
             best, count = slots[cell, place]
             if best == 0:
                 break
-            key = cell * _N_BINS + bin_of(np.int64(best) >> _BITS)
+            key = cell * _N_BINS + bin_of(signed(best) >> _BITS)
             while taken < spilled.shape[0] and spilled[taken, _KEY] < key:
                 rows[at] = spilled[taken]
                 taken += 1

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim._jit import constant, kernel, signed
 from hilsim.background.compensation import STANDING, Compensation, into_first_frame, polar
 from hilsim.background.table import CellTable, count_return, has_room
 from hilsim.capture.batches import DatagramArrays
@@ -122,7 +122,8 @@ def add_data_packets(
 
 @kernel
 def _azimuth(payload: npt.NDArray[np.uint8], block: int) -> int:
-    return np.int64(payload[100 * block + 2]) | np.int64(payload[100 * block + 3]) << 8
+    azimuth_cdeg: int = signed(payload[100 * block + 2]) | signed(payload[100 * block + 3]) << 8
+    return azimuth_cdeg
 
 
 @kernel
@@ -155,7 +156,7 @@ def _add_packet(
         if block % per_firing == 0:
             known = _step_cdeg(payload, block, per_firing)
             step = known if known >= 0 else step
-        start_ns = host_stamp_ns - plan.epoch_ns - np.int64(plan.block_ns * (_BLOCKS - block + block % per_firing) / per_firing)
+        start_ns = host_stamp_ns - plan.epoch_ns - signed(plan.block_ns * (_BLOCKS - block + block % per_firing) / per_firing)
         _add_block(plan, payload, block, block % per_firing, step, start_ns, table, tally, found)
 
 
@@ -179,8 +180,8 @@ def _add_block(
     at = 100 * block + 4
     returns = empty = outside = touched = 0
     for record in range(_RECORDS):
-        raw = np.int64(payload[at]) | np.int64(payload[at + 1]) << 8
-        reflectivity = np.int64(payload[at + 2])
+        raw = signed(payload[at]) | signed(payload[at + 1]) << 8
+        reflectivity = signed(payload[at + 2])
         is_copy = which == 1 and payload[at] == payload[at - 100] and payload[at + 1] == payload[at - 99] and payload[at + 2] == payload[at - 98]
         at += 3
         if is_copy:  # a single return stands in both blocks
@@ -189,10 +190,10 @@ def _add_block(
             empty += 1 - which
             continue
         fired_cdeg = azimuth_cdeg + step_cdeg * plan.share[record] + plan.offset_cdeg[record]
-        distance_mm = np.int64(raw * unit_mm + 0.5)
+        distance_mm = signed(raw * unit_mm + 0.5)
         row = plan.row[record]
         if has_moved:
-            time_ns = start_ns + np.int64(plan.share[record] * plan.block_ns)
+            time_ns = start_ns + signed(plan.share[record] * plan.block_ns)
             fired_cdeg, row, distance_mm = _moved_back(plan, time_ns, fired_cdeg, plan.elevation_rad[record], distance_mm)
         if row < 0:
             outside += 1
@@ -201,7 +202,7 @@ def _add_block(
         touched |= slots[cell, 0, 0]  # so that the cells are on their way from memory all at once, before each one's slots are looked through
         found[0, returns], found[1, returns], found[2, returns] = cell, distance_mm, reflectivity
         returns += 1
-    used = np.int64(touched >> 32)
+    used = signed(touched >> 32)
     for number in range(returns):
         used += count_return(slots, spill, found[0, number], found[1, number], found[2, number])
     tally[RETURNS] += returns
@@ -221,4 +222,4 @@ def _moved_back(plan: TurningPlan, time_ns: int, azimuth_cdeg: float, elevation_
         row = 0
         while elevation >= plan.edge_rad[row + 1]:
             row += 1
-    return azimuth, row, np.int64(distance * 1e3 + 0.5)
+    return azimuth, row, signed(distance * 1e3 + 0.5)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim._jit import constant, kernel, signed
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.link import LINK_ETHERNET
 from hilsim.capture.pcap import CaptureFile
@@ -30,7 +30,9 @@ _FRAME_HEADERS_SIZE = 42  # Ethernet, IPv4 and UDP
 _FRACTIONS_NS = {b"\xd4\xc3\xb2\xa1": 1000, b"\x4d\x3c\xb2\xa1": 1}
 _LARGEST_FRAME = constant(1 << 18)
 _NS_PER_S = constant(1_000_000_000)
-_MORE, _FULL, _UNUSUAL = 0, 1, 2
+_ETHERNET_SIZE = 14
+_ODD = constant(-1)
+_MORE, _FULL, _UNUSUAL = constant(0), constant(1), constant(2)
 
 
 class DatagramArrays(NamedTuple):
@@ -172,7 +174,27 @@ class _Rows:
 @kernel
 def _number(data: npt.NDArray[np.uint8], at: int) -> int:
     """Little-endian 32-bit number."""
-    return np.int64(data[at]) | np.int64(data[at + 1]) << 8 | np.int64(data[at + 2]) << 16 | np.int64(data[at + 3]) << 24
+    number: int = signed(data[at]) | signed(data[at + 1]) << 8 | signed(data[at + 2]) << 16 | signed(data[at + 3]) << 24
+    return number
+
+
+@kernel
+def _udp_size(data: npt.NDArray[np.uint8], begin: int, kept: int) -> int:
+    """Size of the UDP datagram, header included, in an Ethernet frame of ``kept`` bytes: 0 where it holds none, ``_ODD`` where it is not a plain one."""
+    if kept < _ETHERNET_SIZE:
+        return _ODD
+    ether_type = signed(data[begin + 12]) << 8 | signed(data[begin + 13])
+    if ether_type == 0x8100 or ether_type == 0x88A8 or ether_type == 0x9100:  # noqa: PLR1714 - a set would be made for each frame
+        return _ODD
+    if ether_type != 0x0800:
+        return 0
+    if kept < _FRAME_HEADERS_SIZE or data[begin + 14] != 0x45:
+        return _ODD
+    if data[begin + 23] != 17:
+        return 0
+    size: int = signed(data[begin + 38]) << 8 | signed(data[begin + 39])
+    is_fragment = (data[begin + 20] & 0x3F) != 0 or data[begin + 21] != 0
+    return _ODD if is_fragment or size < 8 or _FRAME_HEADERS_SIZE - 8 + size > kept else size
 
 
 @kernel
@@ -192,39 +214,27 @@ def _walk(
     are ``_FULL``, or what follows is ``_UNUSUAL``. Of frames that are no IPv4 UDP nothing is told; offsets as in ``hilsim.capture.link``.
     """
     found = frames = 0
+    why = _MORE
     end = data.size
     while end - at >= _RECORD_HEADER_SIZE:
-        kept = _number(data, at + 8)
         begin = at + _RECORD_HEADER_SIZE
-        stop = begin + kept
+        kept = _number(data, at + 8)
         if kept > _LARGEST_FRAME:
-            return at, frames, found, last_ns, _UNUSUAL
-        if stop > end:
+            why = _UNUSUAL
             break
-        if found == start.size:
-            return at, frames, found, last_ns, _FULL
-        stamp_ns = _number(data, at) * _NS_PER_S + _number(data, at + 4) * fraction_ns
-        if kept < 14:
-            return at, frames, found, last_ns, _UNUSUAL
-        ether_type = np.int64(data[begin + 12]) << 8 | np.int64(data[begin + 13])
-        if ether_type == 0x8100 or ether_type == 0x88A8 or ether_type == 0x9100:  # noqa: PLR1714 - a set would be made for each frame
-            return at, frames, found, last_ns, _UNUSUAL
-        if ether_type == 0x0800:
-            if kept < _FRAME_HEADERS_SIZE or data[begin + 14] != 0x45:
-                return at, frames, found, last_ns, _UNUSUAL
-            if data[begin + 23] == 17:
-                udp_size = np.int64(data[begin + 38]) << 8 | np.int64(data[begin + 39])
-                is_fragment = (data[begin + 20] & 0x3F) != 0 or data[begin + 21] != 0
-                if is_fragment or udp_size < 8 or _FRAME_HEADERS_SIZE - 8 + udp_size > kept:
-                    return at, frames, found, last_ns, _UNUSUAL
-                start[found] = begin + _FRAME_HEADERS_SIZE
-                size[found] = udp_size - 8
-                host_stamp_ns[found] = stamp_ns
-                source[found] = (
-                    np.int64(data[begin + 26]) << 24 | np.int64(data[begin + 27]) << 16 | np.int64(data[begin + 28]) << 8 | np.int64(data[begin + 29])
-                )
-                found += 1
+        if begin + kept > end:
+            break
+        udp_size = _udp_size(data, begin, kept)
+        if udp_size < 0 or found == start.size:
+            why = _FULL if udp_size >= 0 else _UNUSUAL
+            break
+        last_ns = _number(data, at) * _NS_PER_S + _number(data, at + 4) * fraction_ns
+        if udp_size > 0:
+            start[found] = begin + _FRAME_HEADERS_SIZE
+            size[found] = udp_size - 8
+            host_stamp_ns[found] = last_ns
+            source[found] = signed(data[begin + 26]) << 24 | signed(data[begin + 27]) << 16 | signed(data[begin + 28]) << 8 | signed(data[begin + 29])
+            found += 1
         frames += 1
-        last_ns = stamp_ns
-        at = stop
-    return at, frames, found, last_ns, _MORE
+        at = begin + kept
+    return at, frames, found, last_ns, why

@@ -49,20 +49,23 @@ class FiringGeometry:
 _NO_OFFSETS_16 = (0.0,) * 16
 _NO_OFFSETS_32 = (0.0,) * 32
 # id: elevation, rot_correction as decoders tabulate it (azimuth = block's - rot_correction)
+# fmt: off
 _VLP_32C_TABLE = (
     (-25.0, -1.4), (-1.0, 4.2), (-1.667, -1.4), (-15.639, 1.4), (-11.31, -1.4), (0.0, 1.4), (-0.667, -4.2), (-8.843, 1.4),
     (-7.254, -1.4), (0.333, 4.2), (-0.333, -1.4), (-6.148, 1.4), (-5.333, -4.2), (1.333, 1.4), (0.667, -4.2), (-4.0, 1.4),
     (-4.667, -1.4), (1.667, 4.2), (1.0, -1.4), (-3.667, 4.2), (-3.333, -4.2), (3.333, 1.4), (2.333, -1.4), (-2.667, 1.4),
     (-3.0, -1.4), (7.0, 1.4), (4.667, -1.4), (-2.333, 4.2), (-2.0, -4.2), (15.0, 1.4), (10.333, -1.4), (-1.333, 1.4),
-)  # fmt: skip
+)
+# HDL-32E manual, as in PCL: a degree and a third apart, lasers of the lower and the upper half in turn
+_HDL_32E_ELEVATIONS = (
+    -30.67, -9.33, -29.33, -8.0, -28.0, -6.67, -26.67, -5.33, -25.33, -4.0, -24.0, -2.67, -22.67, -1.33, -21.33, 0.0,
+    -20.0, 1.33, -18.67, 2.67, -17.33, 4.0, -16.0, 5.33, -14.67, 6.67, -13.33, 8.0, -12.0, 9.33, -10.67, 10.67,
+)
+# fmt: on
 
 HDL_32E_GEOMETRY = FiringGeometry(
     model=HDL_32E.name,
-    # HDL-32E manual, as in PCL: thirds of 4 degrees apart, the lower half of the lasers between the upper half in firing order
-    elevation_deg=(
-        -30.67, -9.33, -29.33, -8.0, -28.0, -6.67, -26.67, -5.33, -25.33, -4.0, -24.0, -2.67, -22.67, -1.33, -21.33, 0.0,
-        -20.0, 1.33, -18.67, 2.67, -17.33, 4.0, -16.0, 5.33, -14.67, 6.67, -13.33, 8.0, -12.0, 9.33, -10.67, 10.67,
-    ),  # fmt: skip
+    elevation_deg=_HDL_32E_ELEVATIONS,
     azimuth_offset_deg=_NO_OFFSETS_32,  # manual page 23: no horizontal or rotational correction exists
     delay_ns=tuple(1152 * laser for laser in range(32)),  # manual page 9: slots of 1.152 us, 40 a sequence; the azimuth is the first shot's
     sequence_ns=HDL_32E.sequence_ns,
@@ -80,9 +83,7 @@ VLP_32C_GEOMETRY = FiringGeometry(
 PUCK_HI_RES_GEOMETRY = FiringGeometry(
     model=PUCK_HI_RES.name,
     # manual 63-9243 page 54: steps of a degree and a third, in the VLP-16's order
-    elevation_deg=tuple(
-        round(-10.0 + 4.0 / 3.0 * row, 3) for row in (0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15)
-    ),
+    elevation_deg=tuple(round(-10.0 + 4.0 / 3.0 * row, 3) for row in (0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15)),
     azimuth_offset_deg=_NO_OFFSETS_16,
     delay_ns=tuple(2304 * laser for laser in range(16)),
     sequence_ns=PUCK_HI_RES.sequence_ns,
