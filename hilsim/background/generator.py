@@ -206,7 +206,7 @@ def _formed(
     if not formed.used.any():
         raise CaptureError(
             f"{', '.join(capture.name for capture in whole.captures)}: at least one cell must have {rule.min_hits} returns between 0.1 and 200 m, got none: "
-            "take a longer capture, or a smaller --min-hits"
+            "take a longer capture, or a smaller --min-hits or --min-share"
         )
     return Generated(map=formed, partial=whole, sensor=found, change=worst, notes=tuple(notes))
 
@@ -219,6 +219,7 @@ def _provenance(job: MapJob, whole: PartialMap, rule: SurfaceRule, worst: Change
             "surface": rule.kind,
             "quantile": rule.quantile if rule.kind == "quantile" else None,
             "min_hits": rule.min_hits,
+            "min_share": rule.min_share,
             "start_s": job.stretch.start_s,
             "duration_s": job.stretch.duration_s,
             "compensated": job.motion is not None,

@@ -1,6 +1,6 @@
 """Cepton STDV packets into a table of counts: points as they are seen through the sensor's window, at image coordinates ``x / y`` and ``z / y``.
 
-Points flagged as no return, noise or blocked are no surface and are left out.
+Points flagged as no return, noise or blocked are no surface and are left out; where a point without a return was looked for is not known.
 """
 
 import math
@@ -76,7 +76,7 @@ def add_points(
     plan: ImagePlan, batch: DatagramArrays, is_chosen: npt.NDArray[np.bool_], first: int, table: CellTable, tally: npt.NDArray[np.int64]
 ) -> int:
     """Count the points of a batch's chosen STDV packets, from the ``first`` on; arguments and result as of ``turning.add_data_packets``."""
-    slots, spill = table
+    slots, _, spill = table
     data = batch.data
     x_min, x_max, z_min, z_max = plan.edges
     for index in range(first, batch.start.size):

@@ -45,8 +45,8 @@ class Change:
 
 def change(before: PartialMap, after: PartialMap) -> Change:
     """How much the places differ that two partial maps of one grid show."""
-    first, first_hits, _ = surfaces(before, _HALF_PPM)
-    second, second_hits, _ = surfaces(after, _HALF_PPM)
+    first, first_hits, *_ = surfaces(before, _HALF_PPM)
+    second, second_hits, *_ = surfaces(after, _HALF_PPM)
     is_known = (first_hits > 0) & (second_hits > 0)
     one = (first[is_known] >> INTENSITY_BITS).astype(np.int64)
     other = (second[is_known] >> INTENSITY_BITS).astype(np.int64)

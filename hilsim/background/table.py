@@ -3,6 +3,8 @@
 A distance is counted in a *bin*: the millimetre itself below 256 mm, above it the eight leading bits, so that a bin is at most 1/128 of its distances
 wide (64 mm at 10 m, 512 mm at 100 m). Beside the count a bin keeps the farthest distance that fell into it, to the millimetre, with its intensity.
 
+Firings that nothing came back from are counted too, in the bin of distance 0: a place in the sky through which something flew is told from a wall.
+
 Everything is integers, added or compared, so that neither order nor partition of the returns can be seen in the result. Of equal distances
 the brightest one's intensity is kept: a rule that knows no order either.
 """
@@ -45,10 +47,12 @@ class CellTable(NamedTuple):
 
     Attributes:
         slots: ``uint32[cells, 8, 2]``: farthest distance with its intensity, and count. Free slots are 0 and come last.
+        empty: ``uint32[cells]``, firings without a return.
         spill: The hash table with open addressing: ``Rows``, n a power of two, the key of a free row having all bits set.
     """
 
     slots: npt.NDArray[np.uint32]
+    empty: npt.NDArray[np.uint32]
     spill: Rows
 
 
@@ -56,12 +60,14 @@ def empty_table(cells: int, spill: int = 1 << 13) -> CellTable:
     """A table without counts; ``spill``, the rows of its hash table, must be a power of two."""
     memory = np.zeros(cells * _LINE + _LINE, dtype=np.uint8)
     start = -memory.ctypes.data % _LINE
-    return CellTable(memory[start : start + cells * _LINE].view(np.uint32).reshape(cells, _SLOTS, 2), _empty_spill(spill))
+    slots = memory[start : start + cells * _LINE].view(np.uint32).reshape(cells, _SLOTS, 2)
+    return CellTable(slots, np.zeros(cells, dtype=np.uint32), _empty_spill(spill))
 
 
 def clear(table: CellTable) -> None:
     """Forget all counts."""
     table.slots[:] = 0
+    table.empty[:] = 0
     table.spill[:, KEY] = _FREE_KEY
     table.spill[:, BEST:] = 0
 
@@ -180,10 +186,14 @@ def _sort_slots(slots: npt.NDArray[np.uint32]) -> int:
 
 
 @kernel
-def _merge_slots(slots: npt.NDArray[np.uint32], spilled: Rows, rows: Rows) -> None:
-    """Write sorted slots and sorted rows of the hash table to ``rows``, in the order of their keys."""
+def _merge_slots(table: CellTable, spilled: Rows, rows: Rows) -> None:
+    """Write empty firings, sorted slots and sorted rows of the hash table to ``rows``, in the order of their keys."""
+    slots, empty, _ = table
     at = taken = 0
-    for cell in range(slots.shape[0]):
+    for cell in range(empty.size):
+        if empty[cell] > 0:
+            rows[at, _KEY], rows[at, _BEST], rows[at, _COUNT] = cell * _N_BINS, 0, empty[cell]
+            at += 1
         for place in range(_N_SLOTS):
             best, count = slots[cell, place]
             if best == 0:
@@ -195,13 +205,17 @@ def _merge_slots(slots: npt.NDArray[np.uint32], spilled: Rows, rows: Rows) -> No
                 at += 1
             rows[at, _KEY], rows[at, _BEST], rows[at, _COUNT] = key, best, count
             at += 1
-    rows[at:] = spilled[taken:]
+        while taken < spilled.shape[0] and spilled[taken, _KEY] < (cell + 1) * _N_BINS:
+            rows[at] = spilled[taken]
+            taken += 1
+            at += 1
 
 
 def in_order(table: CellTable) -> Rows:
     """All counts, in the order of their keys; the table's slots are sorted in place."""
     spilled = table.spill[table.spill[:, KEY] != _FREE_KEY]
     spilled = np.ascontiguousarray(spilled[np.argsort(spilled[:, KEY])])
-    rows = np.empty((_sort_slots(table.slots) + len(spilled), COLUMNS), dtype=np.uint32)
-    _merge_slots(table.slots, spilled, rows)
+    used = _sort_slots(table.slots) + len(spilled) + np.count_nonzero(table.empty)
+    rows = np.empty((used, COLUMNS), dtype=np.uint32)
+    _merge_slots(table, spilled, rows)
     return rows

@@ -174,7 +174,7 @@ def _add_block(
 ) -> None:
     """Count the returns of a block, ``found`` being ``int64[3, 32]`` to work in."""
     azimuth_cdeg = float(_azimuth(payload, block))
-    slots, spill = table
+    slots, no_returns, spill = table
     columns, rows = plan.columns, plan.edge_rad.size - 1
     unit_mm, has_moved = plan.unit_mm, plan.moved.is_needed
     at = 100 * block + 4
@@ -186,7 +186,7 @@ def _add_block(
         at += 3
         if is_copy:  # a single return stands in both blocks
             continue
-        if raw == 0:
+        if raw == 0 and (which == 1 or has_moved):
             empty += 1 - which
             continue
         fired_cdeg = azimuth_cdeg + step_cdeg * plan.share[record] + plan.offset_cdeg[record]
@@ -199,6 +199,10 @@ def _add_block(
             outside += 1
             continue
         cell = azimuth_column(columns, fired_cdeg) * rows + row
+        if raw == 0:
+            empty += 1
+            no_returns[cell] += 1
+            continue
         touched |= slots[cell, 0, 0]  # so that the cells are on their way from memory all at once, before each one's slots are looked through
         found[0, returns], found[1, returns], found[2, returns] = cell, distance_mm, reflectivity
         returns += 1

@@ -42,6 +42,7 @@ _SECONDS = 10.0
 @click.option("--surface", type=click.Choice(["quantile", "max"]), default="quantile", show_default=True, help="Which distance is the surface.")
 @click.option("--quantile", type=click.FloatRange(0.5, 1.0, max_open=True), default=0.95, show_default=True, help="Share of returns not farther.")
 @click.option("--min-hits", type=click.IntRange(1, 1_000_000), default=2, show_default=True, help="Cells with fewer returns hold nothing.")
+@click.option("--min-share", type=click.FloatRange(0.0, 1.0), default=0.25, show_default=True, help="Nor cells where fewer firings have a return.")
 @click.option("--poses", type=click.Path(dir_okay=False, path_type=Path), help="Poses of what carried a moving sensor: .csv or .tum.")
 @click.option("--height-m", type=float, default=None, help="Height of the sensor above the ground.")
 @click.option("--pitch-deg", type=float, default=None, help="Tilt of the sensor; positive looks down.")
@@ -69,6 +70,7 @@ def background(
     surface: str,
     quantile: float,
     min_hits: int,
+    min_share: float,
     poses: Path | None,
     height_m: float | None,
     pitch_deg: float | None,
@@ -93,7 +95,7 @@ def background(
     check_free(output, force=force)
     try:
         setting = GridSetting(columns=columns, rows=rows, image_x=image_x, image_z=image_z)
-        rule = SurfaceRule(kind="max" if surface == "max" else "quantile", quantile=quantile, min_hits=min_hits)
+        rule = SurfaceRule(kind="max" if surface == "max" else "quantile", quantile=quantile, min_hits=min_hits, min_share=min_share)
         if listen is not None:
             found = _live(listen, seconds, sensor, setting, rule, mounted)
         else:

@@ -52,7 +52,7 @@ def as_text(found: Generated, files: tuple[Path, ...]) -> list[str]:
         f"returns a cell: median {told['hits_median']:,}, least {told['hits_least']:,}",
     ]
     if told["too_few_hits"]:
-        lines.append(f"left out: {told['too_few_hits']:,} cells with too few returns (--min-hits)")
+        lines.append(f"left out: {told['too_few_hits']:,} cells with too few returns (--min-hits, --min-share)")
     if told["doubtful"]:
         lines.append(f"doubtful: {told['doubtful']:,} cells where less than half of the returns lie at the surface (edges, foliage, traffic)")
     if told["outside"]:
