@@ -157,7 +157,7 @@ def _add_packet(
             known = _step_cdeg(payload, block, per_firing)
             step = known if known >= 0 else step
         start_ns = host_stamp_ns - plan.epoch_ns - signed(plan.block_ns * (_BLOCKS - block + block % per_firing) / per_firing)
-        _add_block(plan, payload, block, block % per_firing, step, start_ns, table, tally, found)
+        _add_block(plan, payload, block, block % per_firing, per_firing, step, start_ns, table, tally, found)
 
 
 @kernel
@@ -166,13 +166,14 @@ def _add_block(
     payload: npt.NDArray[np.uint8],
     block: int,
     which: int,
+    per_firing: int,
     step_cdeg: int,
     start_ns: int,
     table: CellTable,
     tally: npt.NDArray[np.int64],
     found: npt.NDArray[np.int64],
 ) -> None:
-    """Count the returns of a block, ``found`` being ``int64[3, 32]`` to work in."""
+    """Count the returns of a block, the ``which``-th of its firings, ``found`` being ``int64[3, 32]`` to work in."""
     azimuth_cdeg = float(_azimuth(payload, block))
     slots, no_returns, spill = table
     columns, rows = plan.columns, plan.edge_rad.size - 1
@@ -183,11 +184,12 @@ def _add_block(
         raw = signed(payload[at]) | signed(payload[at + 1]) << 8
         reflectivity = signed(payload[at + 2])
         is_copy = which == 1 and payload[at] == payload[at - 100] and payload[at + 1] == payload[at - 99] and payload[at + 2] == payload[at - 98]
+        has_second = which + 1 < per_firing and (payload[at + 100] != 0 or payload[at + 101] != 0)
         at += 3
         if is_copy:  # a single return stands in both blocks
             continue
-        if raw == 0 and (which == 1 or has_moved):
-            empty += 1 - which
+        if raw == 0 and (which == 1 or has_second or has_moved):
+            empty += which == 0 and not has_second
             continue
         fired_cdeg = azimuth_cdeg + step_cdeg * plan.share[record] + plan.offset_cdeg[record]
         distance_mm = signed(raw * unit_mm + 0.5)
