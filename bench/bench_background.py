@@ -4,11 +4,13 @@
 
 ``--captures`` holds the real captures (default: beside this checkout). Each is measured as it is, and ``--repeat`` times behind itself: what is paid
 once - surveying, three thirds, merging - counts most for a capture of half a second. Ratios are medians of the rounds' ratios, so that a busy machine
-slows both; times are the least. Movement is not checked here, because one of the captures is of a car that creeps.
+slows both; times are the least. ``counting`` reads, decodes and counts; ``step`` is the whole map step, with survey, thirds, merge and SHA-256. Movement
+is not checked here, because one of the captures is of a car that creeps.
 """
 
 import argparse
 import json
+import multiprocessing
 import resource
 import shutil
 import struct
@@ -16,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,8 +29,8 @@ from bench_timing import describe_machine
 from hilsim.background import job as jobs
 from hilsim.background.generator import GridSetting, prepare
 from hilsim.background.movement import Change
-from hilsim.background.pool import map_here, map_in_processes
 from hilsim.background.profiles import geometry_of
+from hilsim.capture.batches import CaptureBatches
 from hilsim.cli.background_files import sensor_profiles
 
 CAPTURES = Path(__file__).resolve().parent.parent.parent / "shared" / "captures"
@@ -59,12 +62,23 @@ def seconds_of(work):
     return time.perf_counter() - start
 
 
+def accumulated(path, job, sensor):
+    """Read, decode and count; no survey, no thirds, no hash."""
+    maker = jobs.PartialMapMaker(job, sensor, str(path))
+    for batch in CaptureBatches(path):
+        maker.add(batch, 0)
+    return maker.take()
+
+
 def compared(path, job, rounds):
-    """Least times and median ratio of hilsim and velodyne-decoder on a capture."""
+    """Least times (us a packet) and median ratios of hilsim and velodyne-decoder on a capture."""
     packets = jobs.map_capture(job, path).partial.packets
-    rows = [(seconds_of(lambda: jobs.map_capture(job, path)), seconds_of(lambda: list_scans(path))) for _ in range(rounds)]
-    ours, theirs = np.array(rows).T
-    return {"packets": packets, "hilsim_us": ours.min() / packets * 1e6, "decoder_us": theirs.min() / packets * 1e6, "ratio": float(np.median(theirs / ours))}
+    sensor = jobs.surveyed(job, path)
+    works = (lambda: accumulated(path, job, sensor), lambda: jobs.map_capture(job, path), lambda: list_scans(path))
+    rows = np.array([[seconds_of(work) for work in works] for _ in range(rounds)])
+    counting, step, theirs = rows.T
+    row = dict(zip(("counting_us", "step_us", "decoder_us"), (rows.min(axis=0) / packets * 1e6).tolist(), strict=True))
+    return row | {"packets": packets, "counting_ratio": float(np.median(theirs / counting)), "step_ratio": float(np.median(theirs / step))}
 
 
 def list_scans(path):
@@ -74,31 +88,26 @@ def list_scans(path):
 
 
 def workers(path, job, rounds, directory, count=8):
-    """Median ratio of the time that one worker process takes for some copies of a capture to that of two."""
+    """How much longer one worker process takes for some copies of a capture than two do, processes started and compiled."""
     copies = [Path(shutil.copy(path, directory / f"copy-{number}.pcap")) for number in range(count)]
-    rows = []
-    for _ in range(rounds):
-        row = []
-        for number in (1, 2):
-            started = time.perf_counter()
-            results = map_in_processes(job, copies, lambda _: None, number)
-            next(results)  # processes have started and compiled
-            warm = time.perf_counter()
-            list(results)
-            row.append((time.perf_counter() - warm, warm - started))
-        rows.append([row[0][0], row[1][0], row[0][0] + row[0][1], row[1][0] + row[1][1]])
-    one, two, whole_one, whole_two = np.array(rows).T
-    return {"one_s": one.min(), "two_s": two.min(), "whole_ratio": float(np.median(whole_one / whole_two)), "copies": count}
+    rows = np.array([[warm_seconds(copies, job, number) for number in (1, 2)] for _ in range(rounds)])
+    return {"one_s": float(rows[:, 0].min()), "two_s": float(rows[:, 1].min()), "ratio": float(np.median(rows[:, 0] / rows[:, 1])), "copies": count}
 
 
-def peak_mib(path, columns):
+def warm_seconds(copies, job, number):
+    """Seconds for copies of a capture, from when each process has done a first one."""
+    with ProcessPoolExecutor(number, mp_context=multiprocessing.get_context("spawn")) as pool:
+        list(pool.map(jobs.map_capture, [replace(job, stretch=jobs.Stretch(duration_s=0.2))] * 2 * number, copies[: 2 * number], chunksize=1))
+        return seconds_of(lambda: list(pool.map(jobs.map_capture, [job] * len(copies), copies, chunksize=1)))
+
+
+def peak_mib(path):
     """Largest memory of a process that maps a capture."""
     code = (
         "import resource, sys; from pathlib import Path; sys.path.insert(0, 'bench'); from bench_background import job_of; "
         "from hilsim.background.job import map_capture; path = Path(sys.argv[1]); map_capture(job_of(path), path); "
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
-    del columns
     result = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True, cwd=Path(__file__).parent.parent)
     return int(result.stdout) / 1024
 
@@ -121,7 +130,7 @@ def main():
     machine = describe_machine()
     print(", ".join(f"{key} {value}" for key, value in machine.items()))
     found = {}
-    print(f"{'capture':<36}{'packets':>9}{'hilsim us':>11}{'decoder us':>12}{'ratio':>8}{'peak MiB':>10}")
+    print(f"{'capture':<34}{'packets':>8}{'decoder us':>11}{'counting us':>12}{'ratio':>7}{'step us':>9}{'ratio':>7}{'peak MiB':>9}")
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         for capture in NAMES:
@@ -129,12 +138,13 @@ def main():
             job = job_of(path)
             long = repeated(path, directory / f"{path.stem}-x{options.repeat}.pcap", options.repeat)
             for each in (path, long):
-                row = compared(each, job, options.rounds) | {"peak_mib": peak_mib(each, 0)}
+                row = compared(each, job, options.rounds) | {"peak_mib": peak_mib(each)}
                 found[each.name] = row
                 print(
-                    f"{each.name:<36}{row['packets']:>9}{row['hilsim_us']:>11.2f}{row['decoder_us']:>12.2f}{row['ratio']:>7.2f}x{row['peak_mib']:>10.0f}"
+                    f"{each.name:<34}{row['packets']:>8}{row['decoder_us']:>11.2f}{row['counting_us']:>12.2f}{row['counting_ratio']:>6.2f}x"
+                    f"{row['step_us']:>9.2f}{row['step_ratio']:>6.2f}x{row['peak_mib']:>9.0f}"
                 )
-        found["workers"] = workers(long, job, 3, directory)
+        found["workers"] = workers(long, job, 5, directory)
     print(f"workers: {found['workers']}")
     print(f"this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
     if options.json:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -119,18 +120,20 @@ def map_capture(job: MapJob, path: Path, advance: Callable[[int], object] = lamb
     batches = CaptureBatches(path)
     maker = PartialMapMaker(job, sensor, where)
     parts: list[PartialMap] = []
-    for third, begin_ns, batch in _by_thirds(job.stretch, batches, advance):
-        while len(parts) < third:
+    with ThreadPoolExecutor(1, thread_name_prefix="sha256") as beside:
+        digest = beside.submit(_sha256, path)
+        for third, begin_ns, batch in _by_thirds(job.stretch, batches, advance):
+            while len(parts) < third:
+                parts.append(maker.take())
+            maker.add(batch, begin_ns)
+        while len(parts) < THIRDS:
             parts.append(maker.take())
-        maker.add(batch, begin_ns)
-    while len(parts) < THIRDS:
-        parts.append(maker.take())
     seen = None
     if job.motion is not None:
         _check_covered(job.motion, maker, where)
     else:
         seen = check_standing(parts[0], parts[-1], f"{where}: from its first to its last third")
-    share = CaptureShare(name=path.name, sha256=_sha256(path), packets=maker.packets, first_ns=maker.first_ns, last_ns=maker.last_ns)
+    share = CaptureShare(name=path.name, sha256=digest.result(), packets=maker.packets, first_ns=maker.first_ns, last_ns=maker.last_ns)
     whole = merge(parts)
     if not whole.returns:
         raise CaptureError(f"{where}: must hold returns of {sensor}, got none in {maker.packets:,} packets")

@@ -25,6 +25,7 @@ KEY, BEST, COUNT = 0, 1, 2
 """Columns of ``Rows``: cell and bin, farthest distance and its intensity as ``packed`` makes it, returns."""
 COLUMNS = 3
 INTENSITY_BITS = 10
+_SHIFT = np.array([lead.bit_length() for lead in range((FARTHEST_MM >> 8) + 1)], dtype=np.uint8)
 Rows = npt.NDArray[np.uint32]
 """``uint32[n, 3]``."""
 _SLOTS = 8
@@ -81,16 +82,8 @@ def _empty_spill(capacity: int) -> Rows:
 @inlined_kernel
 def _shift_of(distance_mm: int) -> int:
     """How many bits of a distance its bin does not tell."""
-    lead = distance_mm >> 8
-    shift = 0
-    if lead >= 16:
-        lead >>= 4
-        shift = 4
-    if lead >= 16:
-        lead >>= 4
-        shift += 4
-    bits: int = shift + (lead >= 1) + (lead >= 2) + (lead >= 4) + (lead >= 8)
-    return bits
+    shift: int = signed(_SHIFT[distance_mm >> 8])
+    return shift
 
 
 @kernel
@@ -128,9 +121,21 @@ def count_return(slots: npt.NDArray[np.uint32], spill: Rows, cell: int, distance
     shift = _shift_of(distance)
     leading = distance >> shift
     bits = shift + _BITS
-    place = 0
-    while place < _N_SLOTS and slots[cell, place, 0] >> bits != leading and slots[cell, place, 0] != 0:
-        place += 1
+    # all of them and without a branch: which one it is cannot be foretold, and a processor that guesses wrong loses more
+    place = (
+        (slots[cell, 0, 0] >> bits == leading)
+        + (slots[cell, 1, 0] >> bits == leading) * 2
+        + (slots[cell, 2, 0] >> bits == leading) * 3
+        + (slots[cell, 3, 0] >> bits == leading) * 4
+        + (slots[cell, 4, 0] >> bits == leading) * 5
+        + (slots[cell, 5, 0] >> bits == leading) * 6
+        + (slots[cell, 6, 0] >> bits == leading) * 7
+        + (slots[cell, 7, 0] >> bits == leading) * 8
+    ) - 1
+    if place < 0:
+        place = 0
+        while place < _N_SLOTS and slots[cell, place, 0] != 0:
+            place += 1
     if place < _N_SLOTS:
         slots[cell, place, 0] = max(slots[cell, place, 0], best)
         slots[cell, place, 1] += 1

@@ -21,7 +21,7 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.seek import START, ClassicLayout, SeekPoint
 from hilsim.capture.source import BrokenFileError, CaptureBytes
 
-_SMALLEST_PIECE_SIZE, _LARGEST_PIECE_SIZE = 1 << 16, 1 << 20
+_SMALLEST_PIECE_SIZE, _LARGEST_PIECE_SIZE = 1 << 16, 1 << 18
 _PIECES = 12  # at least so many of a file, so that its beginning and its end are told apart
 _DATAGRAMS_A_BATCH = 1024
 _FILE_HEADER_SIZE = 24
