@@ -94,4 +94,6 @@ def _rig(found: Generated, name: str) -> str | None:
     spec = sensor_profiles()[found.map.model]
     steps = round(found.sensor.rate_rpm / spec.rate_step_rpm) * spec.rate_step_rpm
     rate_rpm = min(max(steps, spec.rate_min_rpm), spec.rate_max_rpm)
-    return rig_text(name, profile, rate_rpm=rate_rpm, captures=tuple(capture.name for capture in found.partial.captures))
+    return rig_text(
+        name, profile, rate_rpm=rate_rpm, has_pose=found.map.pose is not None, captures=tuple(capture.name for capture in found.partial.captures)
+    )

@@ -41,6 +41,9 @@ def test_a_map_and_a_rig_are_written_and_told_of(captures, tmp_path):
     assert lines[-1] == f"next: hilsim run {tmp_path / 'hall.toml'}"
     rig = tomllib.loads((tmp_path / "hall.toml").read_text())
     assert rig["scene"]["background"] == [{"file": "hall.npz"}]
+    without = background(captures[0], "-o", tmp_path / "nowhere")
+    assert without.returncode == 0, without.stderr
+    assert tomllib.loads((tmp_path / "nowhere.toml").read_text())["scene"]["background"] == [{"file": "nowhere.npz", "height_m": 0.0}]
     assert rig["carrier"] == {"kind": "background"}
     assert (rig["sensor"][0]["profile"], rig["sensor"][0]["rotation_rate_rpm"]) == ("vlp16", 600)
     with np.load(tmp_path / "hall.npz") as archive:
