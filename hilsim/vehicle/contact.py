@@ -19,6 +19,7 @@ from hilsim.vehicle.aerodynamics import Airframe, cross
 TOUCH_M = 1e-5
 """A gap of less counts as touching: rounding at coordinates of 1e6 m must not become motion."""
 _SWEEPS = 60
+_KEPT_RATIO = 0.9  # more than three points share a load in many ways: what is forgotten in each step is shared anew, and evens out
 _SETTLED_MPS = 1e-13
 _ARM, _NORMAL, _FIRST, _SECOND = 0, 3, 6, 9
 _SHARE, _TARGET, _PUSH = 12, 15, 16
@@ -65,7 +66,7 @@ def fill_row(airframe: Airframe, row: npt.NDArray[np.float64], arm: Vector, norm
         step_s: Length of the step.
     """
     nx, ny, nz = normal
-    ax, ay, az = (0.0, 1.0, 0.0) if abs(nx) > 0.7 else (1.0, 0.0, 0.0)  # noqa: PLR2004 - any axis that is far from the normal
+    ax, ay, az = (0.0, 1.0, 0.0) if abs(nx) > 0.7 else (1.0, 0.0, 0.0)
     along = nx * ax + ny * ay + nz * az
     fx, fy, fz = ax - along * nx, ay - along * ny, az - along * nz
     scale = 1.0 / math.sqrt(fx * fx + fy * fy + fz * fz)
@@ -78,14 +79,16 @@ def fill_row(airframe: Airframe, row: npt.NDArray[np.float64], arm: Vector, norm
     _set(row, _SHARE, (_felt_mass_kg(airframe, arm, normal), _felt_mass_kg(airframe, arm, first), _felt_mass_kg(airframe, arm, second)))
     # The middle of what counts as touching is aimed at, so that a point at rest stays within.
     row[_TARGET] = -max(gap_m - 0.5 * TOUCH_M, 0.0) / step_s if gap_m > TOUCH_M else 0.0
-    _set(row, _PUSH, (max(_dot(before_ns, normal), 0.0), _dot(before_ns, first), _dot(before_ns, second)))
+    bx, by, bz = before_ns
+    kept = (_KEPT_RATIO * bx, _KEPT_RATIO * by, _KEPT_RATIO * bz)
+    _set(row, _PUSH, (max(_dot(kept, normal), 0.0), _dot(kept, first), _dot(kept, second)))
 
 
 @kernel
 def _speed(row: npt.NDArray[np.float64], direction: int, velocity: npt.NDArray[np.float64]) -> float:
     """Speed of a row's point along one of its directions; ``velocity`` is ``float64[6]``: linear and angular, in the body."""
     cx, cy, cz = cross((velocity[3], velocity[4], velocity[5]), _get(row, _ARM))
-    return (velocity[0] + cx) * row[direction] + (velocity[1] + cy) * row[direction + 1] + (velocity[2] + cz) * row[direction + 2]
+    return _dot((velocity[0] + cx, velocity[1] + cy, velocity[2] + cz), _get(row, direction))
 
 
 @kernel
@@ -114,7 +117,7 @@ def _settle(airframe: Airframe, row: npt.NDArray[np.float64], friction: float, v
     was = row[_PUSH]
     row[_PUSH] = max(was + row[_SHARE] * (row[_TARGET] - _speed(row, _NORMAL, velocity)), 0.0)
     _push(airframe, row, _NORMAL, row[_PUSH] - was, velocity)
-    change = abs(row[_PUSH] - was) / row[_SHARE]
+    change: float = abs(row[_PUSH] - was) / row[_SHARE]
     first_was, second_was = row[_PUSH + 1], row[_PUSH + 2]
     first = first_was - row[_SHARE + 1] * _speed(row, _FIRST, velocity)
     second = second_was - row[_SHARE + 2] * _speed(row, _SECOND, velocity)
@@ -127,7 +130,9 @@ def _settle(airframe: Airframe, row: npt.NDArray[np.float64], friction: float, v
     row[_PUSH + 2] = second
     _push(airframe, row, _FIRST, first - first_was, velocity)
     _push(airframe, row, _SECOND, second - second_was, velocity)
-    return max(change, abs(first - first_was) / row[_SHARE + 1], abs(second - second_was) / row[_SHARE + 2])
+    along: float = abs(first - first_was) / row[_SHARE + 1]
+    aside: float = abs(second - second_was) / row[_SHARE + 2]
+    return max(change, along, aside)
 
 
 @kernel
@@ -177,7 +182,8 @@ def lift_out(airframe: Airframe, row: npt.NDArray[np.float64], depth_m: float) -
 @kernel
 def plane_gap(plane: npt.NDArray[np.float64], point_m: Vector) -> float:
     """How far a point of the world is outside a plane ``float64[4]``: unit normal and offset; infinite where there is no plane."""
-    return plane[0] * point_m[0] + plane[1] * point_m[1] + plane[2] * point_m[2] - plane[3]
+    offset_m: float = plane[3]
+    return _dot(_get(plane, 0), point_m) - offset_m
 
 
 @kernel

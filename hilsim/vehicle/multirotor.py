@@ -233,8 +233,8 @@ def _fly(
     between = np.empty(MOTION_SIZE)
     motion_derivative(multirotor.airframe, before, wind_mps, speed[0], growth[0], slope[0])
     for stage in range(1, 4):
-        moment = 1 if stage < 3 else 2  # noqa: PLR2004 - the last stage is at the end of the step
-        reach_s = 0.5 * step_s if stage < 3 else step_s  # noqa: PLR2004
+        moment = 1 if stage < 3 else 2
+        reach_s = 0.5 * step_s if stage < 3 else step_s
         for part in range(MOTION_SIZE):
             between[part] = before[part] + reach_s * slope[stage - 1, part]
         motion_derivative(multirotor.airframe, between, wind_mps, speed[moment], growth[moment], slope[stage])
@@ -289,7 +289,11 @@ def _rows(
 
 @kernel
 def _touch(
-    multirotor: Multirotor, state: MultirotorState, ground: npt.NDArray[np.float64], obstacles: npt.NDArray[np.float64], after: npt.NDArray[np.float64]
+    multirotor: Multirotor,
+    state: MultirotorState,
+    ground: npt.NDArray[np.float64],
+    obstacles: npt.NDArray[np.float64],
+    after: npt.NDArray[np.float64],
 ) -> None:
     """Change ``after`` where something touches, and write impulses and closing speeds."""
     step_s = multirotor.step_ns * _S_PER_NS

@@ -145,7 +145,10 @@ class VehicleSpec:
         yield len(self.hull) <= 16, f"hull must be at most 16 points, got {len(self.hull)}"
         for name, points in (("legs", self.legs), ("hull", self.hull)):
             for number, point in enumerate(points):
-                yield _is_finite(point) and math.hypot(*point) <= 10.0, f"{name} must be at most 10 m from the centre of mass, got {point} at number {number}"
+                yield (
+                    _is_finite(point) and math.hypot(*point) <= 10.0,
+                    f"{name} must be at most 10 m from the centre of mass, got {point} at number {number}",
+                )
         yield 0.0 <= self.friction_ratio <= 2.0, f"friction_ratio must be 0 to 2, got {self.friction_ratio}"
         yield 0.01 <= self.collision_radius_m <= 10.0, f"collision_radius_m must be 0.01 to 10, got {self.collision_radius_m}"
         yield self.crash_mps > 0.0, f"crash_mps must be above 0, got {self.crash_mps}"
