@@ -19,7 +19,7 @@ from hilsim.vehicle.aerodynamics import Airframe, cross
 TOUCH_M = 1e-5
 """A gap of less counts as touching: rounding at coordinates of 1e6 m must not become motion."""
 _SWEEPS = 60
-_KEPT_RATIO = 0.9  # more than three points share a load in many ways: what is forgotten in each step is shared anew, and evens out
+_KEPT_RATIO = 0.9  # more than three points share a load in many ways: what is forgotten in each step is shared anew, which evens it out
 _SETTLED_MPS = 1e-13
 _ARM, _NORMAL, _FIRST, _SECOND = 0, 3, 6, 9
 _SHARE, _TARGET, _PUSH = 12, 15, 16
