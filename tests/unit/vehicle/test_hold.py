@@ -204,7 +204,7 @@ def test_a_hold_names_each_setting_out_of_range(setting, message):
 
 
 def test_a_flight_names_what_cannot_be():
-    with pytest.raises(ValueError, match="hold.period_ns must be a whole number of steps of 300000, got 4000000"):
+    with pytest.raises(ValueError, match=r"hold\.period_ns must be a whole number of steps of 300000, got 4000000"):
         FlightSpec(vehicle=BARE, step_ns=300_000)
     with pytest.raises(ValueError, match="obstacles must be at most 4, got 5"):
         FlightSpec(vehicle=BARE, obstacles=(((0.0, 0.0, 0.0), (1.0, 0.0, 0.0)),) * 5)
