@@ -12,6 +12,7 @@ from hilsim.geometry.tracks import fixed_track, linear_track
 from hilsim.vehicle.flight import FlightSpec, simulate
 from hilsim.vehicle.hold import HoldSpec, build_hold, command_for
 from hilsim.vehicle.multirotor import build_multirotor, state_at, target_speed
+from hilsim.vehicle.specs import RotorSpec
 from hilsim.vehicle.wind import WindSpec
 from tests.unit.vehicle.vehicles import BARE, COMPILED, HOVER_RADPS, G, changed, compiled_only, profile
 
@@ -107,6 +108,16 @@ def test_half_an_hour_in_gusts_stays_near_without_a_nan_and_time_stays_exact(nam
     away = np.linalg.norm(log.motion[300:, :3] - (0.0, 0.0, 10.0), axis=1)
     assert away.max() < 2.5
     np.testing.assert_allclose(log.motion[300:, :3].mean(axis=0), (0.0, 0.0, 10.0), rtol=0, atol=0.05)
+
+
+@compiled_only
+def test_six_rotors_fly_as_well_as_four():
+    hubs = [(0.3 * math.cos(math.radians(30.0 + 60.0 * n)), 0.3 * math.sin(math.radians(30.0 + 60.0 * n)), 0.02) for n in range(6)]
+    spec = changed(rotors=tuple(RotorSpec(position_m=hub, spin=("ccw", "cw")[n % 2]) for n, hub in enumerate(hubs)))
+    log = simulate(FlightSpec(vehicle=spec), fixed_track(mounting((1.0, 1.0, 3.0), (0.0, 0.0, -60.0))), start(spec), duration_s=40.0)
+    np.testing.assert_allclose(log.motion[-1, :3], (1.0, 1.0, 3.0), rtol=0, atol=1e-3)
+    assert yaw_deg(log.motion[-1]) == pytest.approx(-60.0, abs=0.01)
+    np.testing.assert_allclose(log.rotor_radps[-1], HOVER_RADPS * math.sqrt(4 / 6), rtol=1e-4)
 
 
 @compiled_only
@@ -212,8 +223,18 @@ def test_a_flight_names_what_cannot_be():
         simulate(FlightSpec(vehicle=BARE), fixed_track(Pose()), start(BARE), duration_s=1.0, row_ns=1_500_000)
 
 
-def test_more_yaw_than_the_rotors_have_room_for_does_not_cost_height():
-    state = state_at(build_multirotor(BARE), (0.0, 0.0, 5.0), rotor_radps=HOVER_RADPS)
-    duration_s = 3.0 if COMPILED else 0.3
-    log = simulate(FlightSpec(vehicle=BARE), fixed_track(mounting((0.0, 0.0, 5.0), (0.0, 0.0, 170.0))), state, duration_s=duration_s)
-    np.testing.assert_allclose(log.motion[:, 2], 5.0, rtol=0, atol=0.1)
+@pytest.mark.parametrize("yaw_deg_wanted", [170.0, -170.0])
+def test_more_yaw_than_the_rotors_have_room_for_does_not_cost_height(yaw_deg_wanted):
+    heavy = changed(mass_kg=3.2)
+    state = state_at(build_multirotor(heavy), (0.0, 0.0, 5.0), rotor_radps=HOVER_RADPS * math.sqrt(3.2 / 2.0))
+    track = fixed_track(mounting((0.0, 0.0, 5.0), (0.0, 0.0, yaw_deg_wanted)))
+    log = simulate(FlightSpec(vehicle=heavy), track, state, duration_s=3.0 if COMPILED else 0.5)
+    np.testing.assert_allclose(log.motion[:, 2], 5.0, rtol=0, atol=0.02)
+
+
+def test_less_yaw_than_the_slowest_rotor_has_room_for_does_not_cost_height():
+    light = changed(mass_kg=0.6)
+    state = state_at(build_multirotor(light), (0.0, 0.0, 5.0), rotor_radps=HOVER_RADPS * math.sqrt(0.6 / 2.0))
+    track = fixed_track(mounting((0.0, 0.0, 5.0), (0.0, 0.0, 170.0)))
+    log = simulate(FlightSpec(vehicle=light), track, state, duration_s=3.0 if COMPILED else 0.5)
+    np.testing.assert_allclose(log.motion[:, 2], 5.0, rtol=0, atol=0.05)

@@ -69,6 +69,13 @@ def test_the_vehicle_hovers_at_the_speed_whose_thrust_is_its_weight():
     np.testing.assert_allclose(state.specific_force_mps2, (0.0, 0.0, G), rtol=0, atol=1e-10)
 
 
+def test_the_accelerometer_of_a_turning_body_feels_the_thrust_along_its_own_axis():
+    multirotor = build_multirotor(BARE)
+    state = state_at(multirotor, rates_radps=(0.0, 10.0, 0.0), rotor_radps=HOVER_RADPS)
+    run(multirotor, state, 100, command=HOVER_COMMAND)
+    np.testing.assert_allclose(state.specific_force_mps2, (0.0, 0.0, G), rtol=0, atol=1e-3)
+
+
 @pytest.mark.parametrize("name", ["iris", "airsim-quad"])
 def test_the_shipped_vehicles_hover_at_the_command_their_spec_says(name):
     spec = profile(name)

@@ -174,6 +174,7 @@ def test_a_receiver_that_stands_has_no_course():
     gps = build_gps(NO_GPS_NOISE, 5, 0, build_home(ZURICH))
     assert gps_fix(gps, 60 * 10**9, (0.0, 0.0, 0.0), (0.05, 0.0, 0.0)).course_cdeg == UNKNOWN_COURSE
     assert gps_fix(gps, 60 * 10**9, (0.0, 0.0, 0.0), (-1e-9, 5.0, 0.0)).course_cdeg == 0, "never 36000"
+    assert gps_fix(gps, 60 * 10**9, (0.0, 0.0, 0.0), (-5.0, 0.0, 0.0)).course_cdeg == 27_000
 
 
 def test_a_receiver_needs_a_while_to_find_itself():
