@@ -33,6 +33,7 @@ class Purpose(IntEnum):
     SNOW_FLAKE = 24
     FALSE_ALARM = 25
     GAP = 26
+    RANGER_NOISE = 60
 
 
 _MULTIPLIER_0 = np.uint64(0xD2511F53)
