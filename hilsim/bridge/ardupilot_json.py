@@ -11,7 +11,7 @@ offset  size   field
 8       32|64  PWM of each output, us; 0 where there is no output
 ======  =====  =============================================================
 
-To SITL: ``"\\n"``, one JSON object, ``"\\n"``. SITL looks for ``"name":`` as text from the object's second character on and reads vectors by ``[%f, %f, %f]``, so the line
+To SITL: a line feed, one JSON object, a line feed. SITL looks for ``"name":`` as text from the object's second character on and reads vectors by ``[%f, %f, %f]``, so the line
 has no blanks, and no name may stand in front of one that it contains.
 
 Sources: ArduPilot ``libraries/SITL/examples/JSON/readme.md``, ``libraries/SITL/SIM_JSON.cpp`` and ``SIM_JSON.h``. It resends a frame with the same count when nothing was answered
@@ -136,7 +136,10 @@ class VehicleReport:
         vectors = (self.gyro_rps, self.accel_mps2, self.position_m, self.velocity_mps, self.attitude)
         require(
             (self.time_ns >= 0, f"time_ns must be 0 or more, got {self.time_ns}"),
-            (all(math.isfinite(part) for vector in vectors for part in vector), f"gyro, accel, position, velocity and attitude must be finite, got {vectors}"),
+            (
+                all(math.isfinite(part) for vector in vectors for part in vector),
+                f"gyro, accel, position, velocity and attitude must be finite, got {vectors}",
+            ),
             (abs(math.hypot(*self.attitude) - 1.0) < 1e-6, f"attitude must be a unit quaternion, got {self.attitude}"),
             (len(self.ranges_m) <= MOST_RANGEFINDERS, f"ranges_m must be at most {MOST_RANGEFINDERS}, got {len(self.ranges_m)}"),
             (all(distance >= 0.0 for distance in self.ranges_m), f"ranges_m must be 0 or more, got {self.ranges_m}"),
@@ -148,8 +151,8 @@ def encode_report(report: VehicleReport, *, farthest_m: float = 1000.0) -> bytes
 
     Args:
         report: The report.
-        farthest_m: Said for a rangefinder that meets nothing. SITL keeps the last value of a name that is missing, so an obstacle would stay; more than
-            the autopilot's own ``RNGFNDx_MAX`` reads as out of range.
+        farthest_m: Said for a rangefinder that meets nothing, because a name left out would say nothing new; more than the autopilot's own
+            ``RNGFNDx_MAX`` reads as out of range.
     """
     fields: dict[str, Any] = {
         "timestamp": None,

@@ -232,7 +232,10 @@ class ObstacleSpec(ScanMessageSpec):
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Every rule with its fault."""
         yield from super().rules()
-        yield -1000.0 <= self.low_m < self.high_m <= 1000.0, f"low_m and high_m must be -1000 <= low < high <= 1000, got {self.low_m} and {self.high_m}"
+        yield (
+            -1000.0 <= self.low_m < self.high_m <= 1000.0,
+            f"low_m and high_m must be -1000 <= low < high <= 1000, got {self.low_m} and {self.high_m}",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -100,4 +100,5 @@ def echo_strength(measured_m: npt.NDArray[np.float64], *, at_limit: int, limit_m
     """
     with np.errstate(divide="ignore"):
         strength = at_limit * np.square(limit_m / measured_m)
-    return np.minimum(np.floor(strength), ceiling).astype(np.int64)
+    cut: npt.NDArray[np.int64] = np.minimum(np.floor(strength), ceiling).astype(np.int64)
+    return cut

@@ -105,7 +105,7 @@ class DistanceValues(NamedTuple):
 def sector_of(forward_m: float, left_m: float) -> int:
     """The sector that a level direction in the body frame points into."""
     clockwise_deg = math.degrees(math.atan2(-left_m, forward_m))
-    return int(math.floor((clockwise_deg + 0.5 * SECTOR_DEG) / SECTOR_DEG)) % SECTORS
+    return math.floor((clockwise_deg + 0.5 * SECTOR_DEG) / SECTOR_DEG) % SECTORS
 
 
 @kernel

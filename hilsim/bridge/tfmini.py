@@ -10,16 +10,16 @@ offset  size  field
 8       1     low 8 bits of the sum of bytes 0 to 7
 ======  ====  ==================================================================================================================
 
-==============  ==================  =========================================  =====================================================================
-model           weak echo           farther than the limit                     what the autopilots make of the weak echo
-==============  ==================  =========================================  =====================================================================
-``tfmini``      strength < 20,      1200 while the strength is reliable;       ArduPilot: out of range from 32768 up, reports 12 m or its own
-                distance 65535      a weak echo here                           maximum + 1 m. PX4: leaves out 65535, so it sees no new reading
-``tfmini_s``    strength < 100,     as ``tfmini``                              as above
-                distance 65535
-``tfmini_plus`` strength < 100,     as weak                                    both take it for a distance of 0, nearer than their minimum
-                distance 0
-==============  ==================  =========================================  =====================================================================
+==============  ============  ==========  ======================================================================================================
+model           weak echo     is said as  what the autopilots make of that
+==============  ============  ==========  ======================================================================================================
+``tfmini``      strength <20  65535       ArduPilot: out of range (from 32768 up), reported as 12 m or its own maximum + 1 m;
+                                          PX4: leaves it out, so there is no new reading
+``tfmini_s``    strength<100  65535       the same
+``tfmini_plus`` strength<100  0           both take it for a distance of 0, nearer than their minimum
+==============  ============  ==========  ======================================================================================================
+
+What is nearer than ``range_min_m`` or farther than ``range_max_m`` comes back as a weak echo; the original model's manual also knows strong ones from beyond 12 m, said as 1200.
 
 Sources: SJ-PM-TFmini-T-01 A03 pages 12 and 16, SJ-PM-TFmini-S A00 page 12, SJ-PM-TFmini Plus-T-01 A04 pages 12 and 13; ArduPilot ``AP_RangeFinder_Benewake.cpp``; PX4
 ``tfmini_parser.cpp``. The manual gives modes 2 and 7 ranges that overlap (to 5 m, from 1 m) and not where the sensor switches: 2 m is chosen here. A TFmini also takes settings;
