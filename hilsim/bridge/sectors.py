@@ -11,7 +11,7 @@ max_cm + 1              nothing is near: rays looked into the sector, and none o
 ======================  ==========================================================================================================================
 
 The difference between the last two matters: PX4 does not fly where it knows nothing (``CP_GO_NO_DATA``), and flies where nothing is near. ArduPilot ignores both.
-Returns nearer than ``min_cm`` (the vehicle's own rotors) say nothing of their sector.
+Rays that end nearer than ``min_cm`` (on the vehicle's own rotors) say nothing of their sector; one that ends farther off, but nearer when taken level, is said as ``min_cm``.
 
 Sources: PX4 ``msg/ObstacleDistance.msg`` (0, max + 1, 65535); ArduPilot ``AP_Proximity_MAV.cpp`` (sector j at j * increment, clockwise; orientation n at n * 45 degrees
 clockwise, although ``common.xml`` calls ROTATION_YAW_90 left-facing); frame 12 is MAV_FRAME_BODY_FRD, without which PX4 takes the ring for north-aligned.
