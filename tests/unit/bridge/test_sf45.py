@@ -228,7 +228,8 @@ def test_user_data_are_kept():
 
 
 def test_the_update_rates_are_the_vendors_tables():
-    assert [round(1e9 / period_ns) for period_ns in UPDATE_PERIODS_NS["twelve"]] == [50, 100, 200, 400, 500, 625, 1000, 1250, 1538, 2000, 2500, 5000]
+    rates_hz = [1e9 / period_ns for period_ns in UPDATE_PERIODS_NS["twelve"]]
+    assert rates_hz == pytest.approx([50, 100, 200, 400, 500, 625, 1000, 1250, 1538, 2000, 2500, 5000], rel=0.0004)
     assert [int(1e9 / period_ns + 0.001) for period_ns in UPDATE_PERIODS_NS["eight"]] == [48, 55, 64, 77, 97, 129, 194, 388]
 
 
@@ -322,6 +323,14 @@ def test_a_changed_swing_goes_on_without_a_jump(at_ns, later_ns):
     assert now == before
     moved = swing_udeg(slower, np.array([at_ns + later_ns]))[0] - now
     assert abs(moved) <= later_ns // 10 + 1
+
+
+@pytest.mark.parametrize(("at_ns", "angle_deg", "moved_deg"), [(100 * MS, 39.0, 10.0), (1000 * MS, -70.0, -10.0)])
+def test_a_changed_swing_keeps_its_direction(at_ns, angle_deg, moved_deg):
+    swing = Swing(-160_000_000, 160_000_000, 390_000_000, 0, 160_000_000)
+    slower = changed_swing(swing, at_ns, low_udeg=-150_000_000, high_udeg=150_000_000, speed_udps=100_000_000)
+    then = np.array([at_ns, at_ns + 100 * MS])
+    assert swing_udeg(slower, then).tolist() == [angle_deg * 1e6, (angle_deg + moved_deg) * 1e6]
 
 
 def test_every_field_of_the_output_can_be_chosen():
