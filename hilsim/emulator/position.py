@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
 from hilsim.emulator.plan import Family, Gps, LidarPlan
-from hilsim.packets.cepton_info import write_sync_offset
 from hilsim.geometry.geodesy import geodetic
+from hilsim.packets.cepton_info import write_sync_offset
 from hilsim.packets.nmea import GPRMC_CAPACITY, write_gprmc
 from hilsim.packets.velodyne_position import encode_position_packet
 from hilsim.sensor.clock import DeviceClock, rig_from_device, stamp_us, utc_lead_us
