@@ -31,7 +31,8 @@ from hilsim.background.generator import GridSetting, prepare
 from hilsim.background.movement import Change
 from hilsim.background.profiles import geometry_of
 from hilsim.capture.batches import CaptureBatches
-from hilsim.cli.background_files import sensor_profiles
+from hilsim.cli.background_files import shipped_profiles
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 CAPTURES = Path(__file__).resolve().parent.parent.parent / "shared" / "captures"
 NAMES = ("vlp16_dual.pcap", "vlp16_strongest_gps.pcap", "hdl32e_strongest.pcap")
@@ -115,7 +116,7 @@ def peak_mib(path):
 def job_of(path):
     """The job for a capture, without a look at whether the sensor moved."""
     jobs.check_standing = lambda *_: Change(compared=0, nearer=0, farther=0)
-    profiles = {model: geometry_of(spec) for model, spec in sensor_profiles().items()}
+    profiles = {model: geometry_of(profile.spec) for model, profile in shipped_profiles().items() if isinstance(profile.spec, VelodyneSpec)}
     return replace(prepare(path, profiles, GridSetting())[0])
 
 

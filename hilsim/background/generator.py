@@ -12,6 +12,8 @@ from hilsim.background.job import MapJob, MappedCapture, Motion, PartialMapMaker
 from hilsim.background.movement import Change, check_standing
 from hilsim.background.partial import CaptureShare, PartialMap, check_size, merge
 from hilsim.background.pool import Advance, Mapper
+from hilsim.background.profiles import check_named, geometry_of
+from hilsim.background.stdt import readable
 from hilsim.background.surface import SurfaceRule, form_map
 from hilsim.background.survey import FoundSensor, Kind, choose, kinds_of, survey
 from hilsim.capture.batches import CaptureBatches, DatagramArrays, address_number
@@ -19,11 +21,14 @@ from hilsim.errors import CaptureError, require
 from hilsim.geometry.poses import Pose
 from hilsim.packets.velodyne_geometry import GEOMETRIES, FiringGeometry
 from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
+from hilsim.sensor.cepton_specs import CeptonSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 TURNING_COLUMNS = 1800
 """0.2 degrees: a firing step at 600 rpm."""
 IMAGE_COLUMNS, IMAGE_ROWS = 320, 160
 _EXTENT_STEP = 0.01
+_OF_POINTS = (Kind.STDV, Kind.STDT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +73,7 @@ def prepare(
     setting: GridSetting,
     *,
     sensor: str = "",
+    named: VelodyneSpec | CeptonSpec | None = None,
     stretch: Stretch | None = None,
     motion: Motion | None = None,
 ) -> tuple[MapJob, FoundSensor]:
@@ -78,19 +84,21 @@ def prepare(
         profiles: Geometry of the models that have a profile, by model.
         setting: Of the grid.
         sensor: Address; may be empty where there is one.
+        named: Profile of the sensor, where a person says it: what points come from no packet tells.
         stretch: The part of each capture that is used.
         motion: How the sensor moved.
 
     Raises:
-        CaptureError: it cannot be read, holds no sensor that is known, or several.
+        CaptureError: it cannot be read, holds no sensor that is known, or several, or another than the named one.
     """
     if not path.is_file():
         raise CaptureError(f"{path}: {'must be a file' if path.exists() else 'cannot be opened: No such file or directory'}")
     found = choose(survey(CaptureBatches(path), sensor), sensor, str(path))
     extent = None
-    if found.kind is Kind.STDV and (setting.image_x is None or setting.image_z is None):
-        extent = measured_extent(CaptureBatches(path), found, str(path))
-    return job_for(found, profiles, setting, sensor=sensor, stretch=stretch, motion=motion, extent=extent, where=str(path)), found
+    if found.kind in _OF_POINTS and (setting.image_x is None or setting.image_z is None):
+        with readable(path, found) as source:
+            extent = measured_extent(CaptureBatches(source.path), found, str(path))
+    return job_for(found, profiles, setting, sensor=sensor, named=named, stretch=stretch, motion=motion, extent=extent, where=str(path)), found
 
 
 def job_for(
@@ -100,6 +108,7 @@ def job_for(
     *,
     where: str,
     sensor: str = "",
+    named: VelodyneSpec | CeptonSpec | None = None,
     stretch: Stretch | None = None,
     motion: Motion | None = None,
     extent: tuple[float, float, float, float] | None = None,
@@ -107,23 +116,32 @@ def job_for(
     """As ``prepare``, of a sensor that was found; ``extent`` is what its points span, where it is measured.
 
     Raises:
-        CaptureError: its model is not known.
+        CaptureError: its model is not known, or another than the named one.
         ValueError: the setting does not fit it.
     """
     geometry = None
+    if named is not None:
+        check_named(named, found, where)
     if found.kind is Kind.VELODYNE:
-        geometry = {**GEOMETRIES, **profiles}.get(found.model)
+        geometry = geometry_of(named) if isinstance(named, VelodyneSpec) else {**GEOMETRIES, **profiles}.get(found.model)
         if geometry is None:
             raise CaptureError(
                 f"{where}: the model must be one of {', '.join(sorted({**GEOMETRIES, **profiles}))}, got {found} that says 0x{found.product:02x}"
             )
         grid: AzimuthGrid | ImageGrid = _azimuth_grid(geometry, setting)
-    elif found.kind is Kind.STDV:
-        grid = _image_grid(setting, extent)
     else:
-        raise CaptureError(f"{where}: STDT packets can be decoded with the vendor's library only, which is not used yet, got {found}")
+        grid = _image_grid(setting, extent)
     check_size(grid)
-    return MapJob(grid=grid, kind=found.kind, model=found.model, geometry=geometry, sensor=sensor, stretch=stretch or Stretch(), motion=motion)
+    return MapJob(
+        grid=grid,
+        kind=found.kind,
+        model=found.model,
+        named=named.model if named else "",
+        geometry=geometry,
+        sensor=sensor,
+        stretch=stretch or Stretch(),
+        motion=motion,
+    )
 
 
 def _azimuth_grid(geometry: FiringGeometry, setting: GridSetting) -> AzimuthGrid:
@@ -152,7 +170,7 @@ def measured_extent(batches: Iterator[DatagramArrays] | CaptureBatches, found: F
     extent = np.array([np.inf, -np.inf, np.inf, -np.inf])
     number = address_number(found.address)
     for batch in batches:
-        widen(batch, (kinds_of(batch) == found.kind) & (batch.source == number), extent)
+        widen(batch, (kinds_of(batch) == Kind.STDV) & (batch.source == number), extent)
     if not np.isfinite(extent).all():
         raise CaptureError(f"{where}: must hold points of {found}, got none")
     low, high = np.floor(extent[::2] / _EXTENT_STEP) * _EXTENT_STEP, np.ceil(extent[1::2] / _EXTENT_STEP) * _EXTENT_STEP
@@ -202,7 +220,7 @@ def _formed(
     job: MapJob, found: FoundSensor, whole: PartialMap, rule: SurfaceRule, changes: list[Change], notes: list[str], pose: Pose | None
 ) -> Generated:
     worst = max(changes, key=lambda change: change.ratio, default=None)
-    formed = form_map(whole, rule, model=job.model, pose=pose, provenance=_provenance(job, whole, rule, worst))
+    formed = form_map(whole, rule, model=job.named or job.model, pose=pose, provenance=_provenance(job, whole, rule, worst))
     if not formed.used.any():
         raise CaptureError(
             f"{', '.join(capture.name for capture in whole.captures)}: at least one cell must have {rule.min_hits} returns between 0.1 and 200 m, got none: "
@@ -243,6 +261,7 @@ async def generate_live(
     where: str,
     seconds: float,
     sensor: str = "",
+    named: VelodyneSpec | CeptonSpec | None = None,
     pose: Pose | None = None,
 ) -> Generated:
     """The map of a stream, from ``seconds`` of it by the stamps of its packets.
@@ -255,10 +274,11 @@ async def generate_live(
         where: What to call the stream.
         seconds: How much of it.
         sensor: Address; may be empty where there is one.
+        named: As of ``prepare``.
         pose: World from sensor.
 
     Raises:
-        CaptureError: nothing of a sensor arrived, or of several, or of one that moved.
+        CaptureError: nothing of a sensor arrived, or of several, or of another than the named one, or of one that moved.
     """
     waiting: list[DatagramArrays] = []
     maker: PartialMapMaker | None = None
@@ -273,8 +293,10 @@ async def generate_live(
             if batch.host_stamp_ns[-1] - first_ns < 1e9 * min(1.0, seconds / 4):
                 continue
             found = choose(survey(waiting, sensor), sensor, where)
+            if found.kind is Kind.STDT:
+                raise CaptureError(f"{where}: STDT packets must come from a capture, which the vendor's library can decode, got {found}")
             extent = measured_extent(iter(waiting), found, where) if found.kind is Kind.STDV else None
-            job = job_for(found, profiles, setting, where=where, sensor=sensor, extent=extent)
+            job = job_for(found, profiles, setting, where=where, sensor=sensor, named=named, extent=extent)
             maker = PartialMapMaker(job, found, where)
             for early in waiting:
                 maker.add(early, first_ns)

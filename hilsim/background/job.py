@@ -15,6 +15,7 @@ from hilsim.background.compensation import STANDING, Compensation, compensation
 from hilsim.background.imaging import add_points, image_plan
 from hilsim.background.movement import Change, check_standing
 from hilsim.background.partial import CaptureShare, Grid, PartialMap, merge
+from hilsim.background.stdt import readable
 from hilsim.background.survey import FoundSensor, Kind, choose, kinds_of, survey
 from hilsim.background.table import clear, empty_table, grown, in_order
 from hilsim.background.turning import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS, TALLY_SIZE, add_data_packets, turning_plan
@@ -69,8 +70,9 @@ class MapJob:
 
     Attributes:
         grid: Of the map.
-        kind: Of the packets.
-        model: Of the sensor.
+        kind: Of the packets, as they lie in the captures.
+        model: Of the sensor, as far as they say it.
+        named: What the sensor was, where a person says it and packets do not.
         geometry: Of its lasers; None for packets that carry points.
         sensor: Its address; empty where each capture has only one sensor.
         stretch: Which part of each capture is used.
@@ -80,10 +82,16 @@ class MapJob:
     grid: Grid
     kind: Kind
     model: str
+    named: str = ""
     geometry: FiringGeometry | None = None
     sensor: str = ""
     stretch: Stretch = Stretch()
     motion: Motion | None = None
+
+    @property
+    def decoded_kind(self) -> Kind:
+        """Of the packets that are counted: STDT packets come as STDV packets (``stdt.readable``)."""
+        return Kind.STDV if self.kind is Kind.STDT else self.kind
 
 
 class MappedCapture(NamedTuple):
@@ -109,35 +117,43 @@ def map_capture(job: MapJob, path: Path, advance: Callable[[int], object] = lamb
         advance: Called with the number of bytes read since the last call.
 
     Raises:
-        CaptureError: it cannot be read; it is of another model than the job's, of several sensors, of a sensor that moved; nothing was seen.
+        CaptureError: it cannot be read; it is of another model than the job's, of several sensors, of a sensor that moved; nothing was seen; what decodes it is not installed.
     """
     if not path.is_file():
         raise CaptureError(
             f"{path}: must be a file that can be read twice" if path.exists() else f"{path}: cannot be opened: No such file or directory"
         )
-    where = str(path)
     sensor = surveyed(job, path)
-    batches = CaptureBatches(path)
-    maker = PartialMapMaker(job, sensor, where)
-    parts: list[PartialMap] = []
     with ThreadPoolExecutor(1, thread_name_prefix="sha256") as beside:
         digest = beside.submit(_sha256, path)
-        for third, begin_ns, batch in _by_thirds(job.stretch, batches, advance):
-            while len(parts) < third:
-                parts.append(maker.take())
-            maker.add(batch, begin_ns)
-        while len(parts) < THIRDS:
-            parts.append(maker.take())
+        with readable(path, sensor) as source:
+            batches = CaptureBatches(source.path)
+            parts, maker = _counted(job, sensor, batches, advance, str(path))
     seen = None
     if job.motion is not None:
-        _check_covered(job.motion, maker, where)
+        _check_covered(job.motion, maker, str(path))
     else:
-        seen = check_standing(parts[0], parts[-1], f"{where}: from its first to its last third")
+        seen = check_standing(parts[0], parts[-1], f"{path}: from its first to its last third")
     share = CaptureShare(name=path.name, sha256=digest.result(), packets=maker.packets, first_ns=maker.first_ns, last_ns=maker.last_ns)
     whole = merge(parts)
     if not whole.returns:
-        raise CaptureError(f"{where}: must hold returns of {sensor}, got none in {maker.packets:,} packets")
-    return MappedCapture(with_share(whole, share), seen, batches.file.notes.lines())
+        raise CaptureError(f"{path}: must hold returns of {sensor}, got none in {maker.packets:,} packets")
+    return MappedCapture(with_share(whole, share), seen, (*source.notes, *batches.file.notes.lines()))
+
+
+def _counted(
+    job: MapJob, sensor: FoundSensor, batches: CaptureBatches, advance: Callable[[int], object], where: str
+) -> tuple[list[PartialMap], "PartialMapMaker"]:
+    """The counts of each third of a capture, and what counted them."""
+    maker = PartialMapMaker(job, sensor, where)
+    parts: list[PartialMap] = []
+    for third, begin_ns, batch in _by_thirds(job.stretch, batches, advance):
+        while len(parts) < third:
+            parts.append(maker.take())
+        maker.add(batch, begin_ns)
+    while len(parts) < THIRDS:
+        parts.append(maker.take())
+    return parts, maker
 
 
 def _check_covered(motion: Motion, maker: "PartialMapMaker", where: str) -> None:
@@ -234,7 +250,7 @@ class PartialMapMaker:
             CaptureError: there are packets of another sensor, and none was chosen; or of another model.
         """
         kinds = kinds_of(batch)
-        is_chosen = (kinds == self._job.kind) & (batch.source == self._number)
+        is_chosen = (kinds == self._job.decoded_kind) & (batch.source == self._number)
         self._check_others(batch, kinds, is_chosen)
         stamps = batch.host_stamp_ns[is_chosen]
         if not stamps.size:

@@ -8,7 +8,7 @@ def rig_text(name: str, profile: str, *, rate_rpm: int | None, has_pose: bool, c
 
     Args:
         name: Of the map's files, without a suffix.
-        profile: Of the sensor.
+        profile: Of the sensor: a shipped one's name, or a path from the rig's directory.
         rate_rpm: Its rotation rate; None for a sensor that does not turn.
         has_pose: Whether the map says where it was captured.
         captures: What the map was made from.
@@ -28,7 +28,7 @@ kind = "background"                  # stands where the map was captured
 
 [[sensor]]
 name = "lidar"
-profile = "{profile}"
+profile = {_quoted(profile)}
 {turning}
 [sensor.network]
 source = "127.0.1.201"

@@ -18,7 +18,7 @@ from hilsim.background.surface import SurfaceRule
 from hilsim.capture.batches import DatagramArrays, gathered
 from hilsim.capture.live import Listener
 from hilsim.cli.addresses import Address, HostPort
-from hilsim.cli.background_files import check_free, shipped_profiles, write_files
+from hilsim.cli.background_files import NamedProfile, check_free, named_profile, shipped_profiles, write_files
 from hilsim.cli.background_report import as_json, as_text
 from hilsim.cli.progress import progress_bar
 from hilsim.geometry.frames import Vector
@@ -35,6 +35,9 @@ _SECONDS = 10.0
 @click.option("--listen", type=HostPort(), help="Take the packets that arrive at HOST:PORT instead of captures.")
 @click.option("--seconds", type=click.FloatRange(0.1, 86_400), default=_SECONDS, show_default=True, help="How long to listen.")
 @click.option("--sensor", default="", metavar="ADDRESS", help="Which sensor; needed where there are several.")
+@click.option(
+    "--profile", "profile_name", default="", metavar="NAME", help="Profile of the sensor (shipped or a path); Cepton points say nothing of it."
+)
 @click.option("--start-s", type=click.FloatRange(0.0), default=0.0, help="Begin so far into each capture.")
 @click.option("--duration-s", type=click.FloatRange(0.0, min_open=True), default=None, help="Use so much of each capture.  [default: all]")
 @click.option("--columns", type=click.IntRange(2, 65_536), default=None, help="Cells across.  [default: 1800 a turn, 320 of an image]")
@@ -63,6 +66,7 @@ def background(
     listen: Address | None,
     seconds: float,
     sensor: str,
+    profile_name: str,
     start_s: float,
     duration_s: float | None,
     columns: int | None,
@@ -95,17 +99,18 @@ def background(
         raise click.UsageError("each capture must be given once")
     mounted = _mounted(height_m, pitch_deg, position_m, rotation_deg)
     check_free(output, force=force)
+    profile = named_profile(profile_name) if profile_name else None
     try:
         setting = GridSetting(columns=columns, rows=rows, image_x=image_x, image_z=image_z)
         rule = SurfaceRule(kind="max" if surface == "max" else "quantile", quantile=quantile, min_hits=min_hits, min_share=min_share)
         if listen is not None:
-            found = _live(listen, seconds, sensor, setting, rule, mounted)
+            found = _live(listen, seconds, sensor, profile, setting, rule, mounted)
         else:
             stretch = Stretch(start_s=start_s, duration_s=duration_s)
-            found = _captured(captures, sensor, setting, rule, stretch, poses, mounted, workers, cluster)
+            found = _captured(captures, sensor, profile, setting, rule, stretch, poses, mounted, workers, cluster)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    files = write_files(found, output, force=force)
+    files = write_files(found, output, force=force, profile=profile)
     for note in found.notes:
         click.secho(f"note: {note}", fg="yellow", err=True)
     click.echo(json.dumps(as_json(found, files), indent=2) if is_json else "\n".join(as_text(found, files)))
@@ -126,6 +131,7 @@ def _mounted(height_m: float | None, pitch_deg: float | None, position_m: Vector
 def _captured(
     captures: tuple[Path, ...],
     sensor: str,
+    profile: NamedProfile | None,
     setting: GridSetting,
     rule: SurfaceRule,
     stretch: Stretch,
@@ -140,7 +146,7 @@ def _captured(
         if len(captures) > 1 and not motion.is_utc:
             raise click.UsageError("several captures need poses with UTC times (seconds since 1970)")
     profiles = _geometries()
-    job, found = prepare(captures[0], profiles, setting, sensor=sensor, stretch=stretch, motion=motion)
+    job, found = prepare(captures[0], profiles, setting, sensor=sensor, named=profile.spec if profile else None, stretch=stretch, motion=motion)
     sizes = sum(path.stat().st_size for path in captures if path.is_file())
     label = f"reading {captures[0].name}" if len(captures) == 1 else f"reading {len(captures)} captures"
     with progress_bar(sizes, label) as advance:
@@ -154,11 +160,14 @@ def _geometries() -> dict[str, FiringGeometry]:
     return {model: geometry_of(profile.spec) for model, profile in shipped_profiles().items() if isinstance(profile.spec, VelodyneSpec)}
 
 
-def _live(address: Address, seconds: float, sensor: str, setting: GridSetting, rule: SurfaceRule, mounted: Pose | None) -> Generated:
+def _live(
+    address: Address, seconds: float, sensor: str, profile: NamedProfile | None, setting: GridSetting, rule: SurfaceRule, mounted: Pose | None
+) -> Generated:
     profiles = _geometries()
     where = f"{address[0]}:{address[1]}"
     batches = _arriving(address, seconds)
-    return asyncio.run(generate_live(batches, profiles, setting, rule, where=where, seconds=seconds, sensor=sensor, pose=mounted))
+    named = profile.spec if profile else None
+    return asyncio.run(generate_live(batches, profiles, setting, rule, where=where, seconds=seconds, sensor=sensor, named=named, pose=mounted))
 
 
 async def _arriving(address: Address, seconds: float) -> AsyncIterator[DatagramArrays]:

@@ -1,5 +1,6 @@
 """The files of a background map: all of them or none, and never over others unasked."""
 
+import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from hilsim.background.generator import Generated
 from hilsim.background.grey import write_grey
 from hilsim.background.rig import rig_text
 from hilsim.config.parse import read_toml
-from hilsim.config.profiles import parse_profile, profiles_directory
+from hilsim.config.profiles import find_profile, parse_profile, profiles_directory
 from hilsim.errors import AssetError
 from hilsim.scene.background import BackgroundMap
 from hilsim.sensor.cepton_specs import CeptonSpec
@@ -29,11 +30,11 @@ WRITERS: dict[str, Callable[[BackgroundMap, Path], None]] = {
 """By what follows the name."""
 
 
-class ShippedProfile(NamedTuple):
-    """A sensor profile that comes with hilsim.
+class NamedProfile(NamedTuple):
+    """A sensor profile.
 
     Attributes:
-        name: As rigs write it.
+        name: As rigs write it: of a shipped one, or the path of another.
         spec: What it says.
     """
 
@@ -41,15 +42,25 @@ class ShippedProfile(NamedTuple):
     spec: VelodyneSpec | CeptonSpec
 
 
-def shipped_profiles() -> dict[str, ShippedProfile]:
+def shipped_profiles() -> dict[str, NamedProfile]:
     """Shipped sensor profiles by the model's name.
 
     Raises:
         ConfigError: one cannot be used.
     """
     paths = sorted((profiles_directory() / "sensors").glob("*.toml"))
-    found = (ShippedProfile(path.stem, parse_profile(read_toml(path), str(path))) for path in paths)
+    found = (NamedProfile(path.stem, parse_profile(read_toml(path), str(path))) for path in paths)
     return {profile.spec.model: profile for profile in found}
+
+
+def named_profile(name: str) -> NamedProfile:
+    """The profile of ``--profile``: a shipped one's name, or a path relative to the working directory.
+
+    Raises:
+        ConfigError: there is none, or it cannot be used.
+    """
+    path = find_profile("sensors", name, Path())
+    return NamedProfile(name, parse_profile(read_toml(path), str(path)))
 
 
 def file_of(name: Path, suffix: str) -> Path:
@@ -70,8 +81,14 @@ def check_free(name: Path, *, force: bool) -> None:
         raise AssetError(f"{', '.join(there)}: must not exist yet; replace with --force")
 
 
-def write_files(found: Generated, name: Path, *, force: bool) -> tuple[Path, ...]:
+def write_files(found: Generated, name: Path, *, force: bool, profile: NamedProfile | None = None) -> tuple[Path, ...]:
     """Write everything beside its place, then put it there; gives the files.
+
+    Args:
+        found: The map.
+        name: What their names begin with.
+        force: Replace what is there.
+        profile: Of the sensor, for the rig; None: the shipped one of the map's model.
 
     Raises:
         AssetError: a file cannot be written, or exists meanwhile.
@@ -82,7 +99,7 @@ def write_files(found: Generated, name: Path, *, force: bool) -> tuple[Path, ...
             ready = Path(directory) / name.name
             for suffix, write in WRITERS.items():
                 write(found.map, file_of(ready, suffix))
-            text = _rig(found, name.name)
+            text = _rig(found, name, profile or shipped_profiles().get(found.map.model))
             if text is not None:
                 file_of(ready, RIG_SUFFIX).write_text(text, encoding="utf-8")
                 suffixes.append(RIG_SUFFIX)
@@ -96,18 +113,23 @@ def write_files(found: Generated, name: Path, *, force: bool) -> tuple[Path, ...
     return tuple(file_of(name, suffix) for suffix in suffixes)
 
 
-def _rig(found: Generated, name: str) -> str | None:
+def _rig(found: Generated, name: Path, profile: NamedProfile | None) -> str | None:
     """The rig that shows the map; None for a model without a profile."""
-    profile = shipped_profiles().get(found.map.model)
     if profile is None:
         return None
     return rig_text(
-        name,
-        profile.name,
+        name.name,
+        _as_rigs_say(profile.name, name.parent),
         rate_rpm=_rate_rpm(profile.spec, found.sensor.rate_rpm),
         has_pose=found.map.pose is not None,
         captures=tuple(capture.name for capture in found.partial.captures),
     )
+
+
+def _as_rigs_say(profile: str, rig_directory: Path) -> str:
+    """A profile's name, or its path from where the rig is."""
+    is_path = profile.endswith(".toml") or "/" in profile
+    return os.path.relpath(profile, rig_directory) if is_path else profile
 
 
 def _rate_rpm(spec: VelodyneSpec | CeptonSpec, measured_rpm: float) -> int | None:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from hilsim.background.generator import Generated
+from hilsim.background.survey import Kind
 from hilsim.scene.background import VALID
 
 _DOUBTFUL = 0.5
@@ -61,5 +62,11 @@ def as_text(found: Generated, files: tuple[Path, ...]) -> list[str]:
         lines.append(f"stood still: of {found.change.compared:,} cells {found.change.nearer:,} became nearer, {found.change.farther:,} farther")
     lines += [f"wrote {path}" for path in files]
     rigs = [path for path in files if path.suffix == ".toml"]
-    lines.append(f"next: hilsim run {rigs[0]}" if rigs else f"no rig: hilsim has no profile of a {told['model']}; name the map in one of your own")
+    lines.append(f"next: hilsim run {rigs[0]}" if rigs else f"no rig: {_why_no_rig(found)}")
     return lines
+
+
+def _why_no_rig(found: Generated) -> str:
+    if found.sensor.kind is Kind.VELODYNE:
+        return f"hilsim has no profile of a {found.map.model}; say which is with --profile FILE.toml"
+    return "the packets do not say what sensor sent them; say it with --profile NAME (a Cepton-style one)"

@@ -9,15 +9,23 @@ import tomllib
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 
-from tests.unit.background.recordings import vlp16_payloads, write_capture
+from hilsim.capture.pcap import CaptureFile
+from hilsim.config.profiles import profiles_directory
+from hilsim.packets.velodyne_data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
+from tests.unit.background.recordings import stdv_payload, vlp16_payloads, write_capture
 
 pytestmark = pytest.mark.system
 
 
-def background(*arguments, cwd=None):
-    command = [sys.executable, "-m", "hilsim", "background", *map(str, arguments)]
+def hilsim(*arguments, cwd=None):
+    command = [sys.executable, "-m", "hilsim", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False, cwd=cwd)
+
+
+def background(*arguments, cwd=None):
+    return hilsim("background", *arguments, cwd=cwd)
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +82,71 @@ def test_a_model_without_a_profile_has_no_rig(tmp_path):
     hdl = write_capture(tmp_path / "hdl.pcap", vlp16_payloads(400, product=0x28, step_cdeg=20))
     result = background(hdl, "-o", tmp_path / "hall")
     assert result.returncode == 0, result.stderr
-    assert result.stdout.splitlines()[-1] == "no rig: hilsim has no profile of a VLP-32C; name the map in one of your own"
+    assert result.stdout.splitlines()[-1] == "no rig: hilsim has no profile of a VLP-32C; say which is with --profile FILE.toml"
     assert not (tmp_path / "hall.toml").exists()
+
+
+@pytest.fixture(scope="module")
+def cepton_capture(tmp_path_factory):
+    points = [(x * 10, 2000, z * 10, 40, 4, 0) for x in range(-60, 61) for z in range(-30, 31)]
+    payloads = [stdv_payload(points[start : start + 144]) for start in range(0, len(points), 144)] * 6
+    return write_capture(tmp_path_factory.mktemp("cepton") / "cepton.pcap", payloads)
+
+
+def test_points_have_a_rig_where_a_person_says_what_sensor_sent_them(cepton_capture, tmp_path):
+    without = background(cepton_capture, "-o", tmp_path / "unsaid")
+    assert without.returncode == 0, without.stderr
+    assert without.stdout.splitlines()[-1].startswith("no rig: the packets do not say what sensor sent them; say it with --profile")
+    mine, rigs = tmp_path / "profiles" / "mine.toml", tmp_path / "rigs"
+    mine.parent.mkdir()
+    rigs.mkdir()
+    mine.write_text((profiles_directory() / "sensors" / "hr80w-like.toml").read_text())
+    for name, profile, told in (("shipped", "hr80w-like", "hr80w-like"), ("own", "profiles/mine.toml", "../profiles/mine.toml")):
+        made = background(cepton_capture, "-o", rigs / name, "--profile", profile, "--height-m", "2", cwd=tmp_path)
+        assert made.returncode == 0, made.stderr
+        assert made.stdout.splitlines()[-1] == f"next: hilsim run {rigs / name}.toml"
+        assert tomllib.loads((rigs / f"{name}.toml").read_text())["sensor"][0]["profile"] == told
+        checked = hilsim("check", rigs / f"{name}.toml")
+        assert checked.returncode == 0, checked.stderr
+
+
+def test_a_profile_that_cannot_be_the_sensors_is_a_fault(cepton_capture, captures, tmp_path):
+    for capture, profile, said in (
+        (cepton_capture, "vlp16", '--profile must be of family "cepton"'),
+        (captures[0], "hr80w-like", "--profile must be of the model that the packets say"),
+        (captures[0], "nonsense", "profile must be a path ending in .toml or one of the shipped ones"),
+    ):
+        result = background(capture, "-o", tmp_path / "hall", "--profile", profile)
+        assert (result.returncode, said in result.stderr) == (1, True), result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_captured_place_with_a_box_in_it_is_recorded(captures, tmp_path):
+    """Capture to map to rig to packets: where the box is, its face; where it is not, what was captured."""
+    assert background(*captures, "-o", tmp_path / "hall", "--height-m", "1.8").returncode == 0
+    rig = tmp_path / "hall.toml"
+    quiet = "override = { range_noise_m = 0.0 }\n"
+    rig.write_text(rig.read_text().replace("rotation_rate_rpm", f"{quiet}rotation_rate_rpm", 1))
+    empty = hilsim("record", rig, "-o", tmp_path / "empty.pcap", "--duration-s", "0.2")
+    assert empty.returncode == 0, empty.stderr
+    box = '\n[[scene.box]]\nname = "car"\nposition_m = [6.0, 0.0, 1.8]\nsize_m = [2.0, 2.0, 2.0]\n'
+    hidden = '\n[[scene.box]]\nname = "hidden"\nposition_m = [0.0, 40.0, 1.8]\nsize_m = [2.0, 2.0, 2.0]\n'
+    rig.write_text(rig.read_text() + box + hidden)
+    truth = tmp_path / "car.parquet"
+    with_car = hilsim("record", rig, "-o", tmp_path / "car.pcap", "--truth", truth, "--duration-s", "0.2")
+    assert with_car.returncode == 0, with_car.stderr
+    before, after = (_channels(tmp_path / f"{name}.pcap") for name in ("empty", "car"))
+    is_changed = before["distance"] != after["distance"]
+    assert 0.01 < is_changed.mean() < 0.1
+    assert (after["distance"][is_changed] < before["distance"][is_changed]).all()
+    assert after["distance"][is_changed].min() == pytest.approx(5.0 / 0.002, abs=15)
+    rows = parquet.read_table(truth)
+    assert set(rows["object_id"].to_pylist()) == {0, 888_888, 999_999}  # the car, nothing else in the way, a box behind the wall
+
+
+def _channels(path):
+    payloads = [datagram.payload for datagram in CaptureFile(path).datagrams() if len(datagram.payload) == DATA_PACKET_SIZE]
+    return np.frombuffer(b"".join(payloads), DATA_PACKET_DTYPE)["blocks"]["channels"]
 
 
 def test_json_holds_the_statistics(captures, tmp_path):

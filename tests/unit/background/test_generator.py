@@ -1,6 +1,7 @@
 """From captures to maps: sensors told apart, sensors that moved refused, many captures in any order to the same bits, live streams."""
 
 import asyncio
+import dataclasses
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from hilsim.background.job import Motion, Stretch, map_capture
 from hilsim.background.partial import merge
 from hilsim.background.pool import map_here, mapper
 from hilsim.background.surface import SurfaceRule
+from hilsim.config.parse import read_toml
+from hilsim.config.profiles import parse_profile, profiles_directory
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.geometry.tracks import linear_track
@@ -172,9 +175,7 @@ def test_poses_bring_a_moving_sensor_back_to_where_it_began(tmp_path):
 
 
 def test_an_image_grid_spans_what_was_seen_unless_it_is_set(tmp_path):
-    points = [(x * 10, 2000, z * 10, 40, 4, 0) for x in range(-60, 61, 4) for z in range(-30, 31, 4)]
-    payloads = [stdv_payload(points[start : start + 120]) for start in range(0, len(points), 120)] * 6
-    path = write_capture(tmp_path / "cepton.pcap", payloads)
+    path = write_capture(tmp_path / "cepton.pcap", cepton_payloads())
     grid = made([path]).map.grid
     assert (grid.columns, grid.rows) == (320, 160)
     assert (grid.x_min, grid.x_max, grid.z_min, grid.z_max) == (-0.3, 0.3, -0.15, 0.15)
@@ -185,12 +186,61 @@ def test_an_image_grid_spans_what_was_seen_unless_it_is_set(tmp_path):
         made([write_capture(tmp_path / "vlp.pcap", vlp16_payloads(100))], setting=GridSetting(rows=10))
 
 
-def live(batches, seconds, rule=None):
+def shipped(name):
+    return parse_profile(read_toml(profiles_directory() / "sensors" / f"{name}.toml"), name)
+
+
+def cepton_payloads():
+    points = [(x * 10, 2000, z * 10, 40, 4, 0) for x in range(-60, 61, 4) for z in range(-30, 31, 4)]
+    return [stdv_payload(points[start : start + 120]) for start in range(0, len(points), 120)] * 6
+
+
+def test_a_person_says_what_sensor_sent_points(tmp_path):
+    path = write_capture(tmp_path / "cepton.pcap", cepton_payloads())
+    assert made([path]).map.model == "Cepton STDV"
+    found = made([path, write_capture(tmp_path / "later.pcap", cepton_payloads())], named=shipped("x90-generic"))
+    assert found.map.model == "X90-generic"
+    np.testing.assert_array_equal(found.map.distance_mm, made([path]).map.distance_mm)
+    with pytest.raises(CaptureError, match=r'--profile must be of family "cepton" for Cepton packets, got one of a VLP-16 and packets of .*STDV'):
+        made([path], named=shipped("vlp16"))
+
+
+def test_a_turning_sensor_must_be_the_one_that_its_packets_name(tmp_path):
+    path = write_capture(tmp_path / "hdl.pcap", vlp16_payloads(2 * TURN_PACKETS, product=0x28))
+    for name in ("vlp16", "hr80w-like"):
+        with pytest.raises(CaptureError, match=r"--profile must be of the model that the packets say, got one of a .* and packets of .*VLP-32C"):
+            made([path], named=shipped(name))
+    assert made([write_capture(tmp_path / "a.pcap", vlp16_payloads(2 * TURN_PACKETS))], named=shipped("vlp16")).map.model == "VLP-16"
+
+
+def test_lasers_of_a_named_profile_look_where_it_says(tmp_path):
+    higher = shipped("vlp16")
+    higher = dataclasses.replace(higher, channels=tuple(dataclasses.replace(one, elevation_deg=one.elevation_deg + 1.0) for one in higher.channels))
+    found = made([write_capture(tmp_path / "a.pcap", vlp16_payloads(2 * TURN_PACKETS))], named=higher)
+    assert found.map.grid.elevation_deg == tuple(np.arange(-14.0, 17.0, 2.0))
+
+
+def live(batches, seconds, rule=None, named=None):
     async def arriving():
         for some in batches:
             yield some
 
-    return asyncio.run(generate_live(arriving(), PROFILES, GridSetting(), rule or SurfaceRule(), where="127.0.0.1:2368", seconds=seconds))
+    return asyncio.run(
+        generate_live(arriving(), PROFILES, GridSetting(), rule or SurfaceRule(), where="127.0.0.1:2368", seconds=seconds, named=named)
+    )
+
+
+def test_a_live_stream_of_points_is_of_the_sensor_that_a_person_says(tmp_path):
+    payloads = cepton_payloads() * 8
+    batches = [batch(payloads[at : at + 10], begin_ns=BEGIN_NS + at * PACKET_NS) for at in range(0, len(payloads), 10)]
+    found = live(batches, 0.1, named=shipped("hr80w-like"))
+    assert found.map.model == "HR80W-like"
+    np.testing.assert_array_equal(found.map.distance_mm, made([write_capture(tmp_path / "a.pcap", payloads)]).map.distance_mm)
+
+
+def test_a_live_stream_of_cepton_s_older_packets_is_refused():
+    with pytest.raises(CaptureError, match=r"127.0.0.1:2368: STDT packets must come from a capture"):
+        live([batch([b"STDT" + bytes(1042)] * 10, begin_ns=BEGIN_NS + at * 10 * PACKET_NS) for at in range(20)], 0.1)
 
 
 def test_a_live_stream_gives_the_map_that_its_capture_gives(tmp_path):

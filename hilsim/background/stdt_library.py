@@ -1,0 +1,209 @@
+"""Cepton's older packets (STDT) through the vendor's own library, in a process of its own, because the library is not ours to trust: STDT packets in, STDV packets out.
+
+python -m hilsim.background.stdt_library CAPTURE OUT.pcap SENSOR    (OUT.pcap: the sensor's points as STDV packets; OUT.notes: what there was to say about the capture)
+
+The packets' layout is not public, so nothing here knows it. The library comes with the wheel ``cepton-sdk2`` (1.18.2 in its 2.1.4), whose own library loads it for captures of that
+generation. Structures: public header ``cepton_sdk.h``, version 19. Information packets are given to it first, because it drops points of sensors that it does not know yet.
+"""
+
+import ctypes
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.capture.pcap import CaptureFile, PcapWriter
+from hilsim.errors import CaptureError, HilsimError
+from hilsim.packets.cepton_stdv import COUNT_MAX, POINT_DTYPE, POINT_UNIT_M, POINTS_MAX, STDV_PORT, PointFlag, encode_stdv_packet
+from hilsim.packets.ethernet import BROADCAST_MAC, CEPTON_STYLE, HEADER_SIZE, header_template, write_headers
+from hilsim.sensor.response import cepton_reflectivity
+
+API_VERSION = 19
+DISABLE_NETWORK = 2
+INFO_SIGNATURE, STDT_SIGNATURE = b"INFO", b"STDT"
+IS_VALID, IS_SATURATED = 1, 2
+"""Flags of an image point."""
+FAULT = 3
+"""Exit status after a fault that was told in one line on standard error."""
+IMAGE_POINT_DTYPE = np.dtype(
+    [
+        ("stamp_us", "<i8"),
+        ("image_x", "<f4"),
+        ("distance", "<f4"),
+        ("image_z", "<f4"),
+        ("intensity", "<f4"),
+        ("return_type", "u1"),
+        ("flags", "u1"),
+        ("segment", "u1"),
+        ("reserved", "u1", (5,)),
+    ]
+)
+_WHEEL = "cepton_sdk2"
+_LIBRARY = Path("lib") / "linux-x64" / "libcepton_sdk.so"
+_LONGEST_STEP_US = 255
+_Y_MAX = 65_535
+_SENSOR_MAC = "18:12:12:00:00:00"
+_ON_POINTS = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p)
+_ON_ERROR = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_int32, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+
+
+class _FrameOptions(ctypes.Structure):
+    """``CeptonSDKFrameOptions``."""
+
+    _fields_ = (("signature", ctypes.c_size_t), ("mode", ctypes.c_uint32), ("length", ctypes.c_float))
+
+
+class _Options(ctypes.Structure):
+    """``CeptonSDKOptions``."""
+
+    _fields_ = (("signature", ctypes.c_size_t), ("control_flags", ctypes.c_uint32), ("frame", _FrameOptions), ("port", ctypes.c_uint16))
+
+
+def library_path() -> Path | None:
+    """The first SDK's library, beside the second's Python files (which are not imported); None where it is not installed."""
+    wheel = importlib.util.find_spec(_WHEEL)
+    if wheel is None or wheel.origin is None:
+        return None
+    path = Path(wheel.origin).parent / _LIBRARY
+    return path if path.is_file() else None
+
+
+def _opened(on_points: Any, on_error: Any) -> Any:
+    """The library, initialised."""
+    path = library_path()
+    if path is None:
+        raise CaptureError(f"{_WHEEL}/{_LIBRARY}: must be installed")
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise CaptureError(f"{path}: the vendor's library must load, got: {error}") from error
+    library.cepton_sdk_create_options.restype = _Options
+    library.cepton_sdk_mock_network_receive.argtypes = [ctypes.c_uint64, ctypes.c_int64, ctypes.c_char_p, ctypes.c_size_t]
+    options = library.cepton_sdk_create_options()
+    options.control_flags = DISABLE_NETWORK
+    code = library.cepton_sdk_initialize(API_VERSION, ctypes.byref(options), on_error, None)
+    code = code or library.cepton_sdk_listen_image_frames(on_points, None)
+    if code != 0:
+        raise CaptureError(f"{path}: the vendor's library must start, got error {code}")
+    return library
+
+
+def decode_image_points(capture: CaptureFile, take: Callable[[str, npt.NDArray[Any]], object], sensor: str = "") -> None:
+    """Decode a capture's STDT packets; the process cannot end in order afterwards (``os._exit``).
+
+    Args:
+        capture: Read twice.
+        take: Called with the sensor's address and records of ``IMAGE_POINT_DTYPE``, in the order of their measurement, packet by packet. Points' times are those of
+            their packet's capture and after it.
+        sensor: Address of the only sensor to decode; empty: all.
+
+    Raises:
+        CaptureError: the library cannot be used, or the capture cannot be read.
+    """
+    faults: list[HilsimError] = []  # what is raised in a callback is lost
+
+    def pass_on(handle: int, points: int, data: int, _user: int) -> None:
+        try:
+            take(str(IPv4Address(handle & 0xFFFFFFFF)), np.frombuffer(ctypes.string_at(data, points * IMAGE_POINT_DTYPE.itemsize), IMAGE_POINT_DTYPE))
+        except HilsimError as error:
+            faults.append(error)
+
+    on_points, on_error = _ON_POINTS(pass_on), _ON_ERROR(lambda *_: None)
+    library = _opened(on_points, on_error)
+    for signature in (INFO_SIGNATURE, STDT_SIGNATURE):
+        for datagram in capture.datagrams():
+            if datagram.payload.startswith(signature) and sensor in {"", datagram.source}:
+                number = int(IPv4Address(datagram.source))
+                library.cepton_sdk_mock_network_receive(number, datagram.host_stamp_ns // 1000, datagram.payload, len(datagram.payload))
+                if faults:
+                    raise faults[0]
+
+
+def stdv_points(points: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Image points as STDV points (``POINT_DTYPE``) without their steps: to 5 mm in x, y and z; a no-return where there is none, or where 16 bits do not hold it.
+
+    The library's image is upside down and left to right: x = -image_x * y, z = -image_z * y (public header ``cepton_sdk_util.hpp``).
+    """
+    image_x, image_z = points["image_x"].astype(np.float64), points["image_z"].astype(np.float64)
+    forward = points["distance"] / np.sqrt(image_x**2 + image_z**2 + 1.0) / POINT_UNIT_M
+    x, y, z = (np.rint(axis) for axis in (-image_x * forward, forward, -image_z * forward))
+    is_said = (points["flags"] & IS_VALID != 0) & (abs(x) <= COUNT_MAX) & (abs(z) <= COUNT_MAX) & (y > 0) & (y <= _Y_MAX)
+    found = np.zeros(points.size, POINT_DTYPE)
+    for name, axis in (("x", x), ("y", y), ("z", z)):
+        found[name] = np.where(is_said, axis, 0.0).astype(POINT_DTYPE[name])
+    found["reflectivity"] = [cepton_reflectivity(ratio) for ratio in np.where(is_said, points["intensity"], 0.0).tolist()]
+    found["channel"] = points["segment"]
+    is_saturated = points["flags"] & IS_SATURATED != 0
+    found["flags"] = np.where(is_said, np.where(is_saturated, PointFlag.SATURATED, 0), PointFlag.NO_RETURN)
+    return found
+
+
+def stdv_packets(points: npt.NDArray[Any]) -> list[tuple[int, bytes]]:
+    """Image points as STDV packets, each with the time (us) of its last point: what a capture's stamp of it would be."""
+    stamps, converted = points["stamp_us"], stdv_points(points)
+    packets, first = [], 0
+    while first < points.size:
+        steps = np.diff(stamps[first : first + POINTS_MAX])
+        breaks = np.flatnonzero((steps < 0) | (steps > _LONGEST_STEP_US))
+        count = int(breaks[0]) + 1 if breaks.size else steps.size + 1
+        packet = converted[first : first + count]
+        packet["step_us"][1:] = steps[: count - 1]
+        packets.append((int(stamps[first + count - 1]), encode_stdv_packet(packet, stamp_us=int(stamps[first]))))
+        first += count
+    return packets
+
+
+def convert(path: Path, out: Path, sensor: str) -> None:
+    """Write a sensor's points as a capture of STDV packets.
+
+    Raises:
+        CaptureError: the library cannot be used; the capture cannot be read, or lacks what the library needs.
+    """
+    template = header_template(
+        CEPTON_STYLE,
+        source_mac=_SENSOR_MAC,
+        destination_mac=BROADCAST_MAC,
+        source=sensor,
+        destination="255.255.255.255",
+        source_port=STDV_PORT,
+        destination_port=STDV_PORT,
+    )
+    capture, points_seen = CaptureFile(path), 0
+    with PcapWriter(out) as writer:
+
+        def keep(_address: str, points: npt.NDArray[Any]) -> None:
+            nonlocal points_seen
+            points_seen += points.size
+            for stamp_us, payload in stdv_packets(points):
+                frame = np.frombuffer(bytes(HEADER_SIZE) + payload, np.uint8).copy()
+                write_headers(template, 0, True, frame, len(payload))  # noqa: FBT003 - a kernel's positional scalar
+                writer.write(stamp_us * 1000, frame.tobytes())
+
+        decode_image_points(capture, keep, sensor)
+    if not points_seen:
+        raise CaptureError(
+            f"{path}: must hold an information packet (INFO, once a second) of {sensor}, without which the vendor's library decodes no point, got no points"
+        )
+    out.with_suffix(".notes").write_text("".join(f"{line}\n" for line in capture.notes.lines()), encoding="utf-8")
+
+
+def main() -> None:
+    """Convert, and end at once: the library aborts when a process ends in order."""
+    path, out, sensor = sys.argv[1:]
+    try:
+        convert(Path(path), Path(out), sensor)
+    except HilsimError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.stderr.flush()
+        os._exit(FAULT)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
