@@ -35,11 +35,11 @@ source = "127.0.1.201"
 destination = "127.0.0.1"
 source_ports = "any"
 
-# An object, metres in the world in which the map was captured; with no more known than a height: forward of the sensor, left, and up from the ground.
+# An object, metres in the world in which the map was captured; with no more known than a height: right of the sensor, ahead of it, and up from the ground.
 # [[scene.box]]
 # name = "car"
-# position_m = [12.0, 2.0, 0.75]
-# size_m = [4.2, 1.8, 1.5]
+# position_m = [2.0, 12.0, 0.75]
+# size_m = [1.8, 4.2, 1.5]
 """
 
 

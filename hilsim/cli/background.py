@@ -22,6 +22,7 @@ from hilsim.cli.background_files import NamedProfile, check_free, named_profile,
 from hilsim.cli.background_report import as_json, as_text
 from hilsim.cli.progress import progress_bar
 from hilsim.geometry.frames import Vector
+from hilsim.geometry.overlay_frames import ground_only_pose
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.packets.velodyne_geometry import FiringGeometry
 from hilsim.sensor.velodyne_specs import VelodyneSpec
@@ -122,7 +123,7 @@ def _mounted(height_m: float | None, pitch_deg: float | None, position_m: Vector
     if is_ground_only and (position_m or rotation_deg):
         raise click.UsageError("give either --height-m and --pitch-deg, or --position-m and --rotation-deg")
     if is_ground_only:
-        return extrinsics((0.0, 0.0, height_m or 0.0), (0.0, pitch_deg or 0.0, 0.0))
+        return ground_only_pose(height_m or 0.0, pitch_deg or 0.0)
     if position_m or rotation_deg:
         return extrinsics(position_m or (0.0, 0.0, 0.0), rotation_deg or (0.0, 0.0, 0.0))
     return None

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
+from hilsim.background.load import load_map
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.profiles import profiles_directory
+from hilsim.geometry.overlay_frames import ground_only_pose
 from hilsim.packets.velodyne_data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
 from tests.unit.background.recordings import stdv_payload, vlp16_payloads, write_capture
 
@@ -48,6 +50,7 @@ def test_a_map_and_a_rig_are_written_and_told_of(captures, tmp_path):
     assert lines[1] == "covered 28,800 of 28,800 cells (100.0%), 16 rows x 1800 columns"
     assert lines[-1] == f"next: hilsim run {tmp_path / 'hall.toml'}"
     rig = tomllib.loads((tmp_path / "hall.toml").read_text())
+    assert load_map(tmp_path / "hall.npz").pose == load_map(tmp_path / "hall.bmp").pose == ground_only_pose(1.8, 5.0)
     assert rig["scene"]["background"] == [{"file": "hall.npz"}]
     without = background(captures[0], "-o", tmp_path / "nowhere")
     assert without.returncode == 0, without.stderr
@@ -129,14 +132,17 @@ def test_a_captured_place_with_a_box_in_it_is_recorded(captures, tmp_path):
     rig.write_text(rig.read_text().replace("rotation_rate_rpm", f"{quiet}rotation_rate_rpm", 1))
     empty = hilsim("record", rig, "-o", tmp_path / "empty.pcap", "--duration-s", "0.2")
     assert empty.returncode == 0, empty.stderr
-    box = '\n[[scene.box]]\nname = "car"\nposition_m = [6.0, 0.0, 1.8]\nsize_m = [2.0, 2.0, 2.0]\n'
-    hidden = '\n[[scene.box]]\nname = "hidden"\nposition_m = [0.0, 40.0, 1.8]\nsize_m = [2.0, 2.0, 2.0]\n'
+    box = '\n[[scene.box]]\nname = "car"\nposition_m = [0.0, 6.0, 1.8]\nsize_m = [2.0, 2.0, 2.0]\n'
+    hidden = '\n[[scene.box]]\nname = "hidden"\nposition_m = [40.0, 0.0, 1.8]\nsize_m = [2.0, 2.0, 2.0]\n'
     rig.write_text(rig.read_text() + box + hidden)
     truth = tmp_path / "car.parquet"
     with_car = hilsim("record", rig, "-o", tmp_path / "car.pcap", "--truth", truth, "--duration-s", "0.2")
     assert with_car.returncode == 0, with_car.stderr
-    before, after = (_channels(tmp_path / f"{name}.pcap") for name in ("empty", "car"))
+    before, after = (_blocks(tmp_path / f"{name}.pcap") for name in ("empty", "car"))
+    ahead_cdeg = (after["azimuth"].astype(int) + 18_000) % 36_000 - 18_000
+    before, after = before["channels"], after["channels"]
     is_changed = before["distance"] != after["distance"]
+    assert abs(ahead_cdeg[is_changed.any(axis=-1)]).max() < 1180  # atan(1 m / 5 m), and a block's turn
     assert 0.01 < is_changed.mean() < 0.1
     assert (after["distance"][is_changed] < before["distance"][is_changed]).all()
     assert after["distance"][is_changed].min() == pytest.approx(5.0 / 0.002, abs=15)
@@ -144,9 +150,9 @@ def test_a_captured_place_with_a_box_in_it_is_recorded(captures, tmp_path):
     assert set(rows["object_id"].to_pylist()) == {0, 888_888, 999_999}  # the car, nothing else in the way, a box behind the wall
 
 
-def _channels(path):
+def _blocks(path):
     payloads = [datagram.payload for datagram in CaptureFile(path).datagrams() if len(datagram.payload) == DATA_PACKET_SIZE]
-    return np.frombuffer(b"".join(payloads), DATA_PACKET_DTYPE)["blocks"]["channels"]
+    return np.frombuffer(b"".join(payloads), DATA_PACKET_DTYPE)["blocks"]
 
 
 def test_json_holds_the_statistics(captures, tmp_path):
