@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from hilsim._jit import module_is_compiled
 from hilsim.background.generator import Generated, GridSetting, generate, generate_live, prepare
 from hilsim.background.job import Motion, Stretch
 from hilsim.background.pool import mapper
@@ -101,6 +102,8 @@ def background(
     mounted = _mounted(height_m, pitch_deg, position_m, rotation_deg)
     check_free(output, force=force)
     profile = named_profile(profile_name) if profile_name else None
+    if not module_is_compiled("hilsim.background.survey"):
+        click.echo("compiling kernels, which takes about ten seconds the first time ...", err=True)
     try:
         setting = GridSetting(columns=columns, rows=rows, image_x=image_x, image_z=image_z)
         rule = SurfaceRule(kind="max" if surface == "max" else "quantile", quantile=quantile, min_hits=min_hits, min_share=min_share)

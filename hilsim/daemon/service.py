@@ -155,7 +155,7 @@ async def _start(station: Station, console: Console, manager: ServiceManager, st
     """Build, open and start, in a thread, so that signals and the watchdog are answered meanwhile."""
     for step, work in (
         ("building the scene" if station.rig.spec.sensor else "reading the captures", station.build),
-        ("preparing kernels (the first time takes about ten seconds) and opening sockets", station.open),
+        ("preparing kernels (the first time takes up to a minute) and opening sockets", station.open),
         ("starting", station.start),
     ):
         console.step(step)

@@ -1,6 +1,7 @@
 """``hilsim background`` as a process: files, statistics, faults, live."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -21,9 +22,9 @@ from tests.unit.background.recordings import stdv_payload, vlp16_payloads, write
 pytestmark = pytest.mark.system
 
 
-def hilsim(*arguments, cwd=None):
+def hilsim(*arguments, cwd=None, **environment):
     command = [sys.executable, "-m", "hilsim", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False, cwd=cwd)
+    return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False, cwd=cwd, env=os.environ | environment)
 
 
 def background(*arguments, cwd=None):
@@ -60,6 +61,14 @@ def test_a_map_and_a_rig_are_written_and_told_of(captures, tmp_path):
     with np.load(tmp_path / "hall.npz") as archive:
         assert archive["distance_mm"].shape == (16, 1800)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_who_waits_for_the_first_time_is_told_why(cepton_capture, tmp_path):
+    """Kernels that are compiled take seconds in which nothing else could be said."""
+    told = [
+        hilsim("background", cepton_capture, "-o", tmp_path / "hall", "--force", NUMBA_CACHE_DIR=str(tmp_path / "cache")).stderr for _ in range(2)
+    ]
+    assert told == ["compiling kernels, which takes about ten seconds the first time ...\n", ""]
 
 
 def test_files_are_replaced_only_when_asked(captures, tmp_path):
