@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
 from hilsim.emulator.plan import Family, Gps, LidarPlan
+from hilsim.geometry.geodesy import geodetic
 from hilsim.packets.nmea import GPRMC_CAPACITY, write_gprmc
 from hilsim.packets.velodyne_position import encode_position_packet
 from hilsim.sensor.clock import DeviceClock, rig_from_device, stamp_us
@@ -17,24 +18,6 @@ _BILLION = 1_000_000_000
 _SPEED_SPAN_NS = 100_000_000
 _PPS_ABSENT = 0
 _PPS_LOCKED = 2
-# WGS-84 (NIMA TR8350.2): semi-major axis and first eccentricity squared.
-_SEMI_MAJOR_M = 6_378_137.0
-_ECCENTRICITY_SQUARED = 6.69437999014e-3
-
-
-@kernel
-def geodetic(latitude_deg: float, longitude_deg: float, east_m: float, north_m: float) -> tuple[float, float]:
-    """Latitude and longitude (deg) of a point east and north of a reference, on the WGS-84 radii at the reference.
-
-    The tangent-plane approximation is off by about d^2 / 12,700 km in the along-track direction: 8 cm at 1 km.
-    """
-    sine = math.sin(math.radians(latitude_deg))
-    root = math.sqrt(1.0 - _ECCENTRICITY_SQUARED * sine * sine)
-    prime_vertical_m = _SEMI_MAJOR_M / root
-    meridian_m = _SEMI_MAJOR_M * (1.0 - _ECCENTRICITY_SQUARED) / (root * root * root)
-    latitude = latitude_deg + math.degrees(north_m / meridian_m)
-    longitude = longitude_deg + math.degrees(east_m / (prime_vertical_m * math.cos(math.radians(latitude_deg))))
-    return latitude, (longitude + 180.0) % 360.0 - 180.0
 
 
 @kernel

@@ -8,6 +8,8 @@ sensor    Velodyne's (VLP-16 manual 63-9243, section on the sensor's coordinates
           Cepton's sensors have the same axes.
 graphics  Of Cepton's AR note (https://developer.cepton.com/blog/AR_simulator), there "WGPU": x right, y up, z forward. Left-handed, so no rotation
           leads to it from any of the others; met only in ``geometry.overlay_frames``.
+NED       autopilots' world: x north, y east, z down.
+FRD       autopilots' body: x forward, y right, z down. Heading is of x, clockwise from north.
 ========  ==========================================================================================================================
 
 A sensor with zero mounting angles looks along body +x at azimuth 0: ``BODY_FROM_SENSOR``.
@@ -25,6 +27,25 @@ IDENTITY: Quaternion = (1.0, 0.0, 0.0, 0.0)
 _HALF = math.sqrt(0.5)
 BODY_FROM_SENSOR: Quaternion = (_HALF, 0.0, 0.0, -_HALF)
 """Rotation of the sensor frame of a level sensor facing forward: -90 degrees about z, so that sensor +y is body +x."""
+
+NED_FROM_ENU: Quaternion = (0.0, _HALF, _HALF, 0.0)
+"""Half a turn about the horizontal line to the north-east. Its own opposite."""
+FRD_FROM_FLU: Quaternion = (0.0, 1.0, 0.0, 0.0)
+"""Half a turn about the forward axis. Its own opposite."""
+
+
+@kernel
+def ned_from_enu(v: Vector) -> Vector:
+    """A vector of the world in an autopilot's axes; the same way back."""
+    east, north, up = v
+    return north, east, -up
+
+
+@kernel
+def frd_from_flu(v: Vector) -> Vector:
+    """A vector of the body in an autopilot's axes; the same way back."""
+    forward, left, up = v
+    return forward, -left, -up
 
 
 @kernel

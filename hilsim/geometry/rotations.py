@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import kernel
-from hilsim.geometry.frames import Quaternion, Vector
+from hilsim.geometry.frames import FRD_FROM_FLU, NED_FROM_ENU, Quaternion, Vector
 
 _NEARLY_PARALLEL = 1.0 - 1e-9  # cosine of half the angle above which slerp's sine loses its digits and a straight line does not
+_SMALL_HALF_ANGLE = 1e-4  # below which sin(x) / x is 1 - x^2 / 6 to the last digit
 
 
 @kernel
@@ -83,6 +84,21 @@ def about_axis(axis: Vector, angle_rad: float) -> Quaternion:
     x, y, z = axis
     sine = math.sin(0.5 * angle_rad)
     return math.cos(0.5 * angle_rad), x * sine, y * sine, z * sine
+
+
+@kernel
+def ned_from_frd(enu_from_flu: Quaternion) -> Quaternion:
+    """An orientation as an autopilot says it: world NED from body FRD, of one that is world ENU from body FLU."""
+    return multiply(NED_FROM_ENU, multiply(enu_from_flu, FRD_FROM_FLU))
+
+
+@kernel
+def turned_by(q: Quaternion, turn_rad: Vector) -> Quaternion:
+    """``q`` after a rotation about the body's own axis ``turn_rad``, by its length; unit length, exact for a constant rate."""
+    x, y, z = turn_rad
+    half = 0.5 * math.sqrt(x * x + y * y + z * z)
+    ratio = 0.5 - half * half / 12.0 if half < _SMALL_HALF_ANGLE else 0.5 * math.sin(half) / half
+    return normalise(multiply(q, (math.cos(half), ratio * x, ratio * y, ratio * z)))
 
 
 def from_roll_pitch_yaw(roll_deg: float, pitch_deg: float, yaw_deg: float) -> Quaternion:

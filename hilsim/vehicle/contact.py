@@ -1,0 +1,213 @@
+"""What touches does not go through, does not bounce and does not jitter: contact and friction as impulses, solved at the end of each step.
+
+A spring stiff enough for a vehicle's legs would need steps of microseconds. Here the speeds after the step are what is solved for (Moreau 1988, "Unilateral contact and dry friction in
+finite freedom dynamics"; Stewart and Trinkle 1996): along the normal a point may close its gap within the step and no more, along the ground it stands still unless
+that takes more than ``friction * normal`` impulse. All points are solved together by projected Gauss-Seidel, beginning with the impulses of the step before, so that a vehicle at rest
+is solved when it begins. Impulses take energy out and never put any in.
+"""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.geometry.frames import Quaternion, Vector
+from hilsim.geometry.rotations import conjugate, rotate
+from hilsim.vehicle.aerodynamics import Airframe, cross
+
+TOUCH_M = 1e-5
+"""A gap of less counts as touching: rounding at coordinates of 1e6 m must not become motion."""
+_SWEEPS = 60
+_KEPT_RATIO = 0.9  # more than three points share a load in many ways: what is forgotten in each step is shared anew, and evens out
+_SETTLED_MPS = 1e-13
+_ARM, _NORMAL, _FIRST, _SECOND = 0, 3, 6, 9
+_SHARE, _TARGET, _PUSH = 12, 15, 16
+ROW_SIZE = 19
+"""Numbers of a contact row: arm, normal and two tangents in the body (3 each), the mass felt along each (3), wanted speed along the normal, impulses along each (3)."""
+
+
+@kernel
+def _felt_mass_kg(airframe: Airframe, arm: Vector, direction: Vector) -> float:
+    """Impulse along ``direction`` at ``arm`` that changes the speed there by 1 m/s."""
+    tx, ty, tz = cross(arm, direction)
+    jx, jy, jz = airframe.inertia_kgm2
+    return 1.0 / (1.0 / airframe.mass_kg + tx * tx / jx + ty * ty / jy + tz * tz / jz)
+
+
+@kernel
+def _set(row: npt.NDArray[np.float64], place: int, v: Vector) -> None:
+    row[place] = v[0]
+    row[place + 1] = v[1]
+    row[place + 2] = v[2]
+
+
+@kernel
+def _get(row: npt.NDArray[np.float64], place: int) -> Vector:
+    return row[place], row[place + 1], row[place + 2]
+
+
+@kernel
+def _dot(a: Vector, b: Vector) -> float:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@kernel
+def fill_row(airframe: Airframe, row: npt.NDArray[np.float64], arm: Vector, normal: Vector, gap_m: float, before_ns: Vector, step_s: float) -> None:
+    """Describe a contact in ``row``, ``float64[ROW_SIZE]``.
+
+    Args:
+        airframe: Of the vehicle.
+        row: Written.
+        arm: From the centre of mass to the point, in the body.
+        normal: Unit vector out of the obstacle, in the body.
+        gap_m: How far the point is from the obstacle.
+        before_ns: Impulse at this point in the step before, in the body.
+        step_s: Length of the step.
+    """
+    nx, ny, nz = normal
+    ax, ay, az = (0.0, 1.0, 0.0) if abs(nx) > 0.7 else (1.0, 0.0, 0.0)
+    along = nx * ax + ny * ay + nz * az
+    fx, fy, fz = ax - along * nx, ay - along * ny, az - along * nz
+    scale = 1.0 / math.sqrt(fx * fx + fy * fy + fz * fz)
+    first = (fx * scale, fy * scale, fz * scale)
+    second = cross(normal, first)
+    _set(row, _ARM, arm)
+    _set(row, _NORMAL, normal)
+    _set(row, _FIRST, first)
+    _set(row, _SECOND, second)
+    _set(row, _SHARE, (_felt_mass_kg(airframe, arm, normal), _felt_mass_kg(airframe, arm, first), _felt_mass_kg(airframe, arm, second)))
+    # The middle of what counts as touching is aimed at, so that a point at rest stays within.
+    row[_TARGET] = -max(gap_m - 0.5 * TOUCH_M, 0.0) / step_s if gap_m > TOUCH_M else 0.0
+    bx, by, bz = before_ns
+    kept = (_KEPT_RATIO * bx, _KEPT_RATIO * by, _KEPT_RATIO * bz)
+    _set(row, _PUSH, (max(_dot(kept, normal), 0.0), _dot(kept, first), _dot(kept, second)))
+
+
+@kernel
+def _speed(row: npt.NDArray[np.float64], direction: int, velocity: npt.NDArray[np.float64]) -> float:
+    """Speed of a row's point along one of its directions; ``velocity`` is ``float64[6]``: linear and angular, in the body."""
+    cx, cy, cz = cross((velocity[3], velocity[4], velocity[5]), _get(row, _ARM))
+    return _dot((velocity[0] + cx, velocity[1] + cy, velocity[2] + cz), _get(row, direction))
+
+
+@kernel
+def _push(airframe: Airframe, row: npt.NDArray[np.float64], direction: int, impulse_ns: float, velocity: npt.NDArray[np.float64]) -> None:
+    """Change ``velocity`` by an impulse at a row's point along one of its directions."""
+    along = _get(row, direction)
+    tx, ty, tz = cross(_get(row, _ARM), along)
+    jx, jy, jz = airframe.inertia_kgm2
+    velocity[0] += impulse_ns * along[0] / airframe.mass_kg
+    velocity[1] += impulse_ns * along[1] / airframe.mass_kg
+    velocity[2] += impulse_ns * along[2] / airframe.mass_kg
+    velocity[3] += impulse_ns * tx / jx
+    velocity[4] += impulse_ns * ty / jy
+    velocity[5] += impulse_ns * tz / jz
+
+
+@kernel
+def closing_speed(row: npt.NDArray[np.float64], velocity: npt.NDArray[np.float64]) -> float:
+    """How fast a row's point comes nearer, m/s; negative: it leaves."""
+    return -_speed(row, _NORMAL, velocity)
+
+
+@kernel
+def _settle(airframe: Airframe, row: npt.NDArray[np.float64], friction: float, velocity: npt.NDArray[np.float64]) -> float:
+    """Solve one row with all others as they are; returns the largest change of speed."""
+    was = row[_PUSH]
+    row[_PUSH] = max(was + row[_SHARE] * (row[_TARGET] - _speed(row, _NORMAL, velocity)), 0.0)
+    _push(airframe, row, _NORMAL, row[_PUSH] - was, velocity)
+    change: float = abs(row[_PUSH] - was) / row[_SHARE]
+    first_was, second_was = row[_PUSH + 1], row[_PUSH + 2]
+    first = first_was - row[_SHARE + 1] * _speed(row, _FIRST, velocity)
+    second = second_was - row[_SHARE + 2] * _speed(row, _SECOND, velocity)
+    most = friction * row[_PUSH]
+    size = math.sqrt(first * first + second * second)
+    if size > most:
+        first *= most / size
+        second *= most / size
+    row[_PUSH + 1] = first
+    row[_PUSH + 2] = second
+    _push(airframe, row, _FIRST, first - first_was, velocity)
+    _push(airframe, row, _SECOND, second - second_was, velocity)
+    along: float = abs(first - first_was) / row[_SHARE + 1]
+    aside: float = abs(second - second_was) / row[_SHARE + 2]
+    return max(change, along, aside)
+
+
+@kernel
+def solve(airframe: Airframe, rows: npt.NDArray[np.float64], count: int, friction: float, velocity: npt.NDArray[np.float64]) -> None:
+    """Change ``velocity`` so that ``count`` rows are kept, and write their impulses; see ``impulse_of``.
+
+    Args:
+        airframe: Of the vehicle.
+        rows: ``float64[m, ROW_SIZE]``, each by ``fill_row``.
+        count: How many rows.
+        friction: Of what touches on what is touched.
+        velocity: ``float64[6]``, linear and angular in the body, as it would be without contact.
+    """
+    for number in range(count):
+        for direction in range(3):
+            _push(airframe, rows[number], _NORMAL + 3 * direction, rows[number, _PUSH + direction], velocity)
+    for _ in range(_SWEEPS):
+        change = 0.0
+        for number in range(count):
+            change = max(change, _settle(airframe, rows[number], friction, velocity))
+        if change < _SETTLED_MPS:
+            break
+
+
+@kernel
+def impulse_of(row: npt.NDArray[np.float64]) -> Vector:
+    """Impulse on the body at a row's point, Ns, in the body."""
+    n, f, s = row[_PUSH], row[_PUSH + 1], row[_PUSH + 2]
+    return (
+        n * row[_NORMAL] + f * row[_FIRST] + s * row[_SECOND],
+        n * row[_NORMAL + 1] + f * row[_FIRST + 1] + s * row[_SECOND + 1],
+        n * row[_NORMAL + 2] + f * row[_FIRST + 2] + s * row[_SECOND + 2],
+    )
+
+
+@kernel
+def lift_out(airframe: Airframe, row: npt.NDArray[np.float64], depth_m: float) -> tuple[Vector, Vector]:
+    """Displacement (m) and rotation (rad), both in the body, that bring a point out by ``depth_m`` without giving the vehicle any speed."""
+    amount = depth_m * row[_SHARE]
+    nx, ny, nz = _get(row, _NORMAL)
+    tx, ty, tz = cross(_get(row, _ARM), (nx, ny, nz))
+    jx, jy, jz = airframe.inertia_kgm2
+    scale = amount / airframe.mass_kg
+    return (scale * nx, scale * ny, scale * nz), (amount * tx / jx, amount * ty / jy, amount * tz / jz)
+
+
+@kernel
+def plane_gap(plane: npt.NDArray[np.float64], point_m: Vector) -> float:
+    """How far a point of the world is outside a plane ``float64[4]``: unit normal and offset; infinite where there is no plane."""
+    offset_m: float = plane[3]
+    return _dot(_get(plane, 0), point_m) - offset_m
+
+
+@kernel
+def plane_normal(plane: npt.NDArray[np.float64], orientation: Quaternion) -> Vector:
+    """Normal of a plane of the world in body axes."""
+    return rotate(conjugate(orientation), (plane[0], plane[1], plane[2]))
+
+
+def plane_through(point_m: Vector, normal: Vector) -> npt.NDArray[np.float64]:
+    """The plane through a point, ``float64[4]``: unit normal and offset. A point is outside where ``normal @ point > offset``.
+
+    Raises:
+        ValueError: the normal has no length.
+    """
+    length = math.hypot(*normal)
+    if not 0.0 < length < math.inf:
+        raise ValueError(f"normal must have a length, got {normal}")
+    unit = np.array(normal, dtype=np.float64) / length
+    return np.append(unit, unit @ np.asarray(point_m, dtype=np.float64))
+
+
+def no_planes(count: int) -> npt.NDArray[np.float64]:
+    """``float64[count, 4]``: nothing to touch anywhere."""
+    planes = np.zeros((count, 4))
+    planes[:, 2] = 1.0
+    planes[:, 3] = -np.inf
+    return planes

@@ -1,0 +1,151 @@
+"""A satellite receiver, in MAVLink's HIL_GPS units: degrees * 1e7, mm above mean sea level, cm, cm/s, centidegrees."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from hilsim._jit import constant, kernel
+from hilsim.draws import Purpose
+from hilsim.geometry.frames import Vector
+from hilsim.geometry.geodesy import Home, geodetic_at
+from hilsim.vehicle.noise import key_interval_ns, wander, white
+from hilsim.vehicle.sensor_specs import GpsSpec
+
+_POSITION = constant(Purpose.GPS_POSITION)
+_WANDER = constant(Purpose.GPS_WANDER)
+_VELOCITY = constant(Purpose.GPS_VELOCITY)
+NO_FIX, FIX_3D = 1, 3
+"""MAVLink's GPS_FIX_TYPE."""
+UNKNOWN_COURSE = 65_535
+_MOST_CM = 65_534
+_MOST_CMPS = 32_767
+_SLOW_MPS = 0.1  # below which a receiver has no course to tell
+
+
+class Gps(NamedTuple):
+    """A receiver for kernels; build with ``build_gps``. Attributes as in ``GpsSpec``, beside these.
+
+    Attributes:
+        seed: Of the rig.
+        stream: Which vehicle of the rig.
+        home: Of the world.
+        on_ns: Rig time at which it was switched on.
+        interval_ns: Between the slow error's keys.
+    """
+
+    seed: np.uint64
+    stream: int
+    home: Home
+    on_ns: int
+    interval_ns: int
+    noise_horizontal_m: float
+    noise_vertical_m: float
+    wander_horizontal_m: float
+    wander_vertical_m: float
+    noise_velocity_mps: float
+    eph_m: float
+    epv_m: float
+    first_eph_m: float
+    settling_s: float
+    fix_eph_m: float
+    satellites: int
+
+
+class GpsFix(NamedTuple):
+    """What a receiver says. Without a fix all but ``fix_type``, ``eph_cm`` and ``epv_cm`` are 0 and the course is unknown.
+
+    Attributes:
+        fix_type: ``NO_FIX`` or ``FIX_3D``.
+        latitude_dege7: WGS-84.
+        longitude_dege7: WGS-84.
+        altitude_mm: Above mean sea level.
+        eph_cm: Horizontal accuracy, at most 65534.
+        epv_cm: Vertical accuracy.
+        speed_cmps: Over ground.
+        north_cmps: Velocity.
+        east_cmps: Velocity.
+        down_cmps: Velocity.
+        course_cdeg: Over ground, 0 to 35999, or ``UNKNOWN_COURSE`` when slower than 0.1 m/s.
+        satellites: Used.
+    """
+
+    fix_type: int
+    latitude_dege7: int
+    longitude_dege7: int
+    altitude_mm: int
+    eph_cm: int
+    epv_cm: int
+    speed_cmps: int
+    north_cmps: int
+    east_cmps: int
+    down_cmps: int
+    course_cdeg: int
+    satellites: int
+
+
+def build_gps(spec: GpsSpec, seed: int, stream: int, home: Home, *, on_ns: int = 0) -> Gps:
+    """The receiver of ``spec`` at a home, switched on at rig time ``on_ns``."""
+    return Gps(
+        seed=np.uint64(seed),
+        stream=int(stream),
+        home=home,
+        on_ns=int(on_ns),
+        interval_ns=key_interval_ns(spec.wander_s),
+        noise_horizontal_m=float(spec.noise_horizontal_m),
+        noise_vertical_m=float(spec.noise_vertical_m),
+        wander_horizontal_m=float(spec.wander_horizontal_m),
+        wander_vertical_m=float(spec.wander_vertical_m),
+        noise_velocity_mps=float(spec.noise_velocity_mps),
+        eph_m=float(spec.eph_m),
+        epv_m=float(spec.epv_m),
+        first_eph_m=float(spec.first_eph_m),
+        settling_s=float(spec.settling_s),
+        fix_eph_m=float(spec.fix_eph_m),
+        satellites=int(spec.satellites),
+    )
+
+
+@kernel
+def _rounded(value: float, most: int) -> int:
+    return int(min(max(math.floor(value + 0.5), -most), most))
+
+
+@kernel
+def gps_fix(gps: Gps, time_ns: int, position_m: Vector, velocity_mps: Vector) -> GpsFix:
+    """What the receiver says of a position and a velocity in the world; the sender keeps the latency."""
+    running_s = (time_ns - gps.on_ns) * 1e-9
+    waning = math.exp(-max(running_s, 0.0) / gps.settling_s)
+    eph_m = gps.eph_m + (gps.first_eph_m - gps.eph_m) * waning
+    epv_m = gps.epv_m + max(gps.first_eph_m - gps.epv_m, 0.0) * waning
+    eph_cm, epv_cm = _rounded(100.0 * eph_m, _MOST_CM), _rounded(100.0 * epv_m, _MOST_CM)
+    if running_s < 0.0 or eph_m > gps.fix_eph_m:
+        return GpsFix(NO_FIX, 0, 0, 0, eph_cm, epv_cm, 0, 0, 0, 0, UNKNOWN_COURSE, 0)
+    nx, ny, nz = white(gps.seed, gps.stream, time_ns, _POSITION)
+    wx, wy, wz = wander(gps.seed, gps.stream, time_ns, gps.interval_ns, _WANDER)
+    ex, ey, ez = white(gps.seed, gps.stream, time_ns, _VELOCITY)
+    x = position_m[0] + gps.noise_horizontal_m * nx + gps.wander_horizontal_m * wx
+    y = position_m[1] + gps.noise_horizontal_m * ny + gps.wander_horizontal_m * wy
+    z = position_m[2] + gps.noise_vertical_m * nz + gps.wander_vertical_m * wz
+    latitude, longitude, altitude = geodetic_at(gps.home, (x, y, z))
+    east = velocity_mps[0] + gps.noise_velocity_mps * ex
+    north = velocity_mps[1] + gps.noise_velocity_mps * ey
+    down = -velocity_mps[2] + gps.noise_velocity_mps * ez
+    speed = math.sqrt(east * east + north * north)
+    course = UNKNOWN_COURSE
+    if speed >= _SLOW_MPS:
+        course = math.floor(math.degrees(math.atan2(east, north)) * 100.0 + 0.5) % 36_000
+    return GpsFix(
+        FIX_3D,
+        math.floor(latitude * 1e7 + 0.5),
+        math.floor(longitude * 1e7 + 0.5),
+        math.floor(altitude * 1000.0 + 0.5),
+        eph_cm,
+        epv_cm,
+        _rounded(100.0 * speed, _MOST_CM),
+        _rounded(100.0 * north, _MOST_CMPS),
+        _rounded(100.0 * east, _MOST_CMPS),
+        _rounded(100.0 * down, _MOST_CMPS),
+        course,
+        gps.satellites,
+    )

@@ -1,0 +1,107 @@
+"""Accelerometer and gyroscope, in MAVLink's HIL_SENSOR units and axes: body FRD, m/s^2 and rad/s. At rest and level the accelerometer reads (0, 0, -g)."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from hilsim._jit import constant, kernel
+from hilsim.draws import Purpose
+from hilsim.errors import require
+from hilsim.geometry.frames import Vector, frd_from_flu
+from hilsim.vehicle.noise import key_interval_ns, wander, white
+from hilsim.vehicle.sensor_specs import ImuSpec
+
+_ACCELEROMETER = constant(Purpose.ACCELEROMETER)
+_ACCELEROMETER_WANDER = constant(Purpose.ACCELEROMETER_WANDER)
+_GYROSCOPE = constant(Purpose.GYROSCOPE)
+_GYROSCOPE_WANDER = constant(Purpose.GYROSCOPE_WANDER)
+
+
+class InertialSensor(NamedTuple):
+    """Accelerometer or gyroscope for kernels.
+
+    Attributes:
+        noise: Standard deviation of the white noise of a reading, on each axis.
+        bias: Standard deviation of the wandering bias.
+        interval_ns: Between the bias's keys.
+        limit: Largest reading of an axis.
+    """
+
+    noise: float
+    bias: float
+    interval_ns: int
+    limit: float
+
+
+class Imu(NamedTuple):
+    """An IMU for kernels; build with ``build_imu``.
+
+    Attributes:
+        seed: Of the rig.
+        stream: Which vehicle of the rig.
+        accelerometer: In m/s^2.
+        gyroscope: In rad/s.
+    """
+
+    seed: np.uint64
+    stream: int
+    accelerometer: InertialSensor
+    gyroscope: InertialSensor
+
+
+def build_imu(spec: ImuSpec, seed: int, stream: int, period_ns: int) -> Imu:
+    """The IMU of ``spec``, read every ``period_ns``: white noise of a density has more amplitude the shorter a reading is.
+
+    Raises:
+        ValueError: the period is out of range.
+    """
+    require((100_000 <= period_ns <= 1_000_000_000, f"period_ns must be 100000 to 1000000000, got {period_ns}"))
+    band = math.sqrt(1e9 / period_ns)
+    return Imu(
+        np.uint64(seed),
+        int(stream),
+        InertialSensor(
+            spec.accelerometer_noise_mps2_per_sqrt_hz * band,
+            float(spec.accelerometer_wander_mps2),
+            key_interval_ns(spec.accelerometer_wander_s),
+            float(spec.accelerometer_range_mps2),
+        ),
+        InertialSensor(
+            spec.gyroscope_noise_radps_per_sqrt_hz * band,
+            float(spec.gyroscope_wander_radps),
+            key_interval_ns(spec.gyroscope_wander_s),
+            float(spec.gyroscope_range_radps),
+        ),
+    )
+
+
+@kernel
+def _within(value: float, limit: float) -> float:
+    return min(max(value, -limit), limit)
+
+
+@kernel
+def _reading(sensor: InertialSensor, truth: Vector, noise: Vector, bias: Vector) -> Vector:
+    x, y, z = truth
+    return (
+        _within(x + sensor.noise * noise[0] + sensor.bias * bias[0], sensor.limit),
+        _within(y + sensor.noise * noise[1] + sensor.bias * bias[1], sensor.limit),
+        _within(z + sensor.noise * noise[2] + sensor.bias * bias[2], sensor.limit),
+    )
+
+
+@kernel
+def accelerometer(imu: Imu, time_ns: int, specific_force_mps2: Vector) -> Vector:
+    """Reading in FRD (m/s^2) of a specific force in body FLU."""
+    noise = white(imu.seed, imu.stream, time_ns, _ACCELEROMETER)
+    bias = wander(imu.seed, imu.stream, time_ns, imu.accelerometer.interval_ns, _ACCELEROMETER_WANDER)
+    return _reading(imu.accelerometer, frd_from_flu(specific_force_mps2), noise, bias)
+
+
+@kernel
+def gyroscope(imu: Imu, time_ns: int, rates_radps: Vector) -> Vector:
+    """Reading in FRD (rad/s) of rates in body FLU."""
+    noise = white(imu.seed, imu.stream, time_ns, _GYROSCOPE)
+    bias = wander(imu.seed, imu.stream, time_ns, imu.gyroscope.interval_ns, _GYROSCOPE_WANDER)
+    return _reading(imu.gyroscope, frd_from_flu(rates_radps), noise, bias)

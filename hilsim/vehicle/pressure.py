@@ -1,0 +1,66 @@
+"""Barometer and pitot tube, in MAVLink's HIL_SENSOR units: hPa (not Pa), metres, degrees Celsius."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hilsim._jit import constant, kernel
+from hilsim.draws import Purpose
+from hilsim.geometry.frames import Vector
+from hilsim.vehicle.atmosphere import density_kgpm3, pressure_altitude_m, pressure_pa, temperature_c
+from hilsim.vehicle.noise import key_interval_ns, wander, white
+from hilsim.vehicle.sensor_specs import BarometerSpec, PitotSpec
+
+_BAROMETER = constant(Purpose.BAROMETER)
+_WANDER = constant(Purpose.BAROMETER_WANDER)
+_PITOT = constant(Purpose.PITOT)
+_HPA_PER_PA = 0.01
+
+
+class PressureSensors(NamedTuple):
+    """Barometer and pitot tube for kernels; build with ``build_pressure_sensors``.
+
+    Attributes:
+        seed: Of the rig.
+        stream: Which vehicle of the rig.
+        noise_pa: Of the barometer.
+        wander_pa: Of the weather.
+        interval_ns: Between the weather's keys.
+        pitot_noise_pa: Of the pitot tube.
+    """
+
+    seed: np.uint64
+    stream: int
+    noise_pa: float
+    wander_pa: float
+    interval_ns: int
+    pitot_noise_pa: float
+
+
+def build_pressure_sensors(barometer_spec: BarometerSpec, pitot_spec: PitotSpec, seed: int, stream: int) -> PressureSensors:
+    """The sensors of two specifications."""
+    return PressureSensors(
+        np.uint64(seed),
+        int(stream),
+        float(barometer_spec.noise_pa),
+        float(barometer_spec.wander_pa),
+        key_interval_ns(barometer_spec.wander_s),
+        float(pitot_spec.noise_pa),
+    )
+
+
+@kernel
+def barometer(sensors: PressureSensors, time_ns: int, altitude_m: float) -> Vector:
+    """Pressure (hPa), the altitude that it stands for (m), and temperature (degrees Celsius) at an altitude above mean sea level."""
+    noise, _, _ = white(sensors.seed, sensors.stream, time_ns, _BAROMETER)
+    weather, _, _ = wander(sensors.seed, sensors.stream, time_ns, sensors.interval_ns, _WANDER)
+    pressure = pressure_pa(altitude_m) + sensors.noise_pa * noise + sensors.wander_pa * weather
+    return pressure * _HPA_PER_PA, pressure_altitude_m(pressure), temperature_c(altitude_m)
+
+
+@kernel
+def differential_pressure(sensors: PressureSensors, time_ns: int, altitude_m: float, air_mps: Vector) -> float:
+    """Dynamic pressure (hPa) of a tube that looks forward; ``air_mps`` is the body's velocity through the air in body axes. Air from behind counts negative."""
+    noise, _, _ = white(sensors.seed, sensors.stream, time_ns, _PITOT)
+    forward = air_mps[0]
+    return _HPA_PER_PA * (0.5 * density_kgpm3(altitude_m) * forward * abs(forward) + sensors.pitot_noise_pa * noise)

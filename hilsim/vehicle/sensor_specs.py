@@ -1,0 +1,182 @@
+"""A vehicle's sensors as data. Every default is a published figure; where none was found the text says "recommended"."""
+
+import math
+from dataclasses import dataclass, field
+
+from hilsim.errors import require
+
+_STANDARD_GRAVITY_MPS2 = 9.80665
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImuSpec:
+    """Accelerometer and gyroscope: white noise, a wandering bias, a range.
+
+    Noise and ranges: InvenSense MPU-6000 product specification PS-MPU-6000A-00 rev 3.4, sections 6.1 and 6.2 (0.005 deg/s/sqrt(Hz), 400 ug/sqrt(Hz); full scale 2000 deg/s
+    and 16 g). Bias wander: AirSim's ``ImuSimpleParams.hpp`` (36 ug over 800 s, 4.6 deg/h over 500 s, after Greenheck 2009). The sensor is taken as calibrated: no other bias.
+
+    Attributes:
+        accelerometer_noise_mps2_per_sqrt_hz: White noise density.
+        accelerometer_wander_mps2: Standard deviation of the bias.
+        accelerometer_wander_s: Correlation time of the bias.
+        accelerometer_range_mps2: Largest reading of an axis.
+        gyroscope_noise_radps_per_sqrt_hz: White noise density.
+        gyroscope_wander_radps: Standard deviation of the bias.
+        gyroscope_wander_s: Correlation time of the bias.
+        gyroscope_range_radps: Largest reading of an axis.
+    """
+
+    accelerometer_noise_mps2_per_sqrt_hz: float = 400e-6 * _STANDARD_GRAVITY_MPS2
+    accelerometer_wander_mps2: float = 36e-6 * _STANDARD_GRAVITY_MPS2
+    accelerometer_wander_s: float = 800.0
+    accelerometer_range_mps2: float = 16.0 * _STANDARD_GRAVITY_MPS2
+    gyroscope_noise_radps_per_sqrt_hz: float = math.radians(0.005)
+    gyroscope_wander_radps: float = math.radians(4.6 / 3600.0)
+    gyroscope_wander_s: float = 500.0
+    gyroscope_range_radps: float = math.radians(2000.0)
+
+    def __post_init__(self) -> None:
+        require(
+            *(
+                (0.0 <= getattr(self, name) <= 10.0, f"{name} must be 0 to 10, got {getattr(self, name)}")
+                for name in (
+                    "accelerometer_noise_mps2_per_sqrt_hz",
+                    "accelerometer_wander_mps2",
+                    "gyroscope_noise_radps_per_sqrt_hz",
+                    "gyroscope_wander_radps",
+                )
+            ),
+            *(
+                (1.0 <= getattr(self, name) <= 1e5, f"{name} must be 1 to 100000, got {getattr(self, name)}")
+                for name in ("accelerometer_wander_s", "gyroscope_wander_s")
+            ),
+            (self.accelerometer_range_mps2 >= 19.6, f"accelerometer_range_mps2 must be at least 19.6 (2 g), got {self.accelerometer_range_mps2}"),
+            (self.gyroscope_range_radps >= 1.0, f"gyroscope_range_radps must be at least 1, got {self.gyroscope_range_radps}"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MagnetometerSpec:
+    """PX4's gazebo-classic iris (``models/iris/iris.sdf.jinja``): 4e-4 G/sqrt(Hz) at 100 Hz; 6.4e-6 G/s/sqrt(Hz) over 600 s, thus 6.4e-6 * sqrt(600 / 2) G.
+
+    Attributes:
+        noise_gauss: Standard deviation of a reading; above 0, for autopilots take readings that never change for a dead sensor.
+        wander_gauss: Standard deviation of the bias.
+        wander_s: Correlation time of the bias.
+    """
+
+    noise_gauss: float = 4e-4 * math.sqrt(100.0)
+    wander_gauss: float = 6.4e-6 * math.sqrt(600.0 / 2.0)
+    wander_s: float = 600.0
+
+    def __post_init__(self) -> None:
+        require(
+            (0.0 < self.noise_gauss <= 1.0, f"noise_gauss must be above 0 and at most 1, got {self.noise_gauss}"),
+            (0.0 <= self.wander_gauss <= 1.0, f"wander_gauss must be 0 to 1, got {self.wander_gauss}"),
+            (1.0 <= self.wander_s <= 1e5, f"wander_s must be 1 to 100000, got {self.wander_s}"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BarometerSpec:
+    """White noise: 1 Pa as PX4's gazebo-classic (``src/gazebo_barometer_plugin.cpp``). Weather: AirSim's documentation for PX4 (``PressureFactorSigma`` 0.0001825 over 3600 s).
+
+    Attributes:
+        noise_pa: Standard deviation of a reading; above 0, for autopilots take readings that never change for a dead sensor.
+        wander_pa: Standard deviation of the slow change of the weather.
+        wander_s: Its correlation time.
+    """
+
+    noise_pa: float = 1.0
+    wander_pa: float = 0.0001825 * 101_325.0
+    wander_s: float = 3600.0
+
+    def __post_init__(self) -> None:
+        require(
+            (0.0 < self.noise_pa <= 1000.0, f"noise_pa must be above 0 and at most 1000, got {self.noise_pa}"),
+            (0.0 <= self.wander_pa <= 5000.0, f"wander_pa must be 0 to 5000, got {self.wander_pa}"),
+            (1.0 <= self.wander_s <= 1e5, f"wander_s must be 1 to 100000, got {self.wander_s}"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PitotSpec:
+    """A tube that looks forward. Noise: 0.01 hPa as PX4's gazebo-classic (``src/gazebo_airspeed_plugin.cpp``).
+
+    Attributes:
+        noise_pa: Standard deviation of a reading; above 0.
+    """
+
+    noise_pa: float = 1.0
+
+    def __post_init__(self) -> None:
+        require((0.0 < self.noise_pa <= 1000.0, f"noise_pa must be above 0 and at most 1000, got {self.noise_pa}"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpsSpec:
+    """A receiver in the open. Start and accuracy: AirSim and jMAVSim; the wander's time: gazebo-classic; noise that PX4 1.12 was flown with; wander amplitudes recommended.
+
+    Attributes:
+        noise_horizontal_m: Standard deviation of a fix on each level axis, independent from fix to fix.
+        noise_vertical_m: The same of height.
+        wander_horizontal_m: Standard deviation of the slow error on each level axis.
+        wander_vertical_m: The same of height.
+        wander_s: Correlation time of the slow error.
+        noise_velocity_mps: Standard deviation of each part of the velocity.
+        eph_m: Horizontal accuracy it says of itself, in the long run.
+        epv_m: The same of height.
+        first_eph_m: What it says when it is switched on.
+        settling_s: Time constant from there to the long run.
+        fix_eph_m: It has a three-dimensional fix as soon as it says this or better.
+        satellites: That it uses once it has a fix.
+        latency_ns: From the fix to when an autopilot hears of it (PX4's EKF2_GPS_DELAY is 110 ms); the sender's to keep.
+    """
+
+    noise_horizontal_m: float = 0.03
+    noise_vertical_m: float = 0.05
+    wander_horizontal_m: float = 0.3
+    wander_vertical_m: float = 0.5
+    wander_s: float = 60.0
+    noise_velocity_mps: float = 0.05
+    eph_m: float = 0.9
+    epv_m: float = 1.2
+    first_eph_m: float = 100.0
+    settling_s: float = 0.9
+    fix_eph_m: float = 3.0
+    satellites: int = 12
+    latency_ns: int = 110_000_000
+
+    def __post_init__(self) -> None:
+        require(
+            *(
+                (0.0 <= getattr(self, name) <= 100.0, f"{name} must be 0 to 100, got {getattr(self, name)}")
+                for name in ("noise_horizontal_m", "noise_vertical_m", "wander_horizontal_m", "wander_vertical_m", "noise_velocity_mps")
+            ),
+            (1.0 <= self.wander_s <= 1e5, f"wander_s must be 1 to 100000, got {self.wander_s}"),
+            (0.01 <= self.eph_m < self.fix_eph_m, f"eph_m must be 0.01 to less than fix_eph_m of {self.fix_eph_m}, got {self.eph_m}"),
+            (0.01 <= self.epv_m <= 600.0, f"epv_m must be 0.01 to 600, got {self.epv_m}"),
+            (self.eph_m <= self.first_eph_m <= 600.0, f"first_eph_m must be eph_m of {self.eph_m} to 600, got {self.first_eph_m}"),
+            (0.0 < self.settling_s <= 600.0, f"settling_s must be above 0 and at most 600, got {self.settling_s}"),
+            (4 <= self.satellites <= 60, f"satellites must be 4 to 60, got {self.satellites}"),
+            (0 <= self.latency_ns <= 1_000_000_000, f"latency_ns must be 0 to 1000000000, got {self.latency_ns}"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensorsSpec:
+    """What a vehicle measures with.
+
+    Attributes:
+        imu: Accelerometer and gyroscope.
+        magnetometer: Compass.
+        barometer: Height by pressure.
+        pitot: Speed by pressure.
+        gps: Receiver.
+    """
+
+    imu: ImuSpec = field(default_factory=ImuSpec)
+    magnetometer: MagnetometerSpec = field(default_factory=MagnetometerSpec)
+    barometer: BarometerSpec = field(default_factory=BarometerSpec)
+    pitot: PitotSpec = field(default_factory=PitotSpec)
+    gps: GpsSpec = field(default_factory=GpsSpec)

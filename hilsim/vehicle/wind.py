@@ -1,0 +1,199 @@
+"""Wind: a mean, and gusts after Dryden that the mean carries past.
+
+Spectra, scale lengths and intensities of MIL-F-8785C (1980), section 3.7, low-altitude model: with h in feet, ``L_w = h``, ``L_u = L_v = h / (0.177 + 0.000823 h)^1.2``, ``sigma_w = 0.1 W``,
+``sigma_u = sigma_v = sigma_w / (0.177 + 0.000823 h)^0.4``. The field is frozen and goes by at the mean wind's speed; the vehicle's own speed is not counted. Along the wind it is a first-order
+process, across and upwards ``(1 + sqrt(3) T s) / (1 + T s)^2`` of white noise. Both are made exactly at keys 20 ms apart and straight between, whatever the step of the vehicle; the noise of a key is drawn
+by its number, so a run repeats from its beginning.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import constant, kernel
+from hilsim.draws import Purpose, normal_pair
+from hilsim.errors import require
+from hilsim.geometry.frames import Vector
+
+_GUST = constant(Purpose.GUST)
+_FEET_PER_M = 1.0 / 0.3048
+_KEY_NS = 20_000_000
+_LEAST_MPS = 0.5
+_STATIONARY = np.linalg.cholesky(np.array([[1.0, 0.5], [0.5, 0.5]]))
+"""Root of the covariance of the two parts of a second-order process that has always been running."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindSpec:
+    """Wind at the place of flight.
+
+    Attributes:
+        speed_mps: Mean; 0 to 60.
+        from_deg: Where it comes from, clockwise from north; 0 to 360.
+        up_mps: Mean rise of the air; -20 to 20.
+        turbulence_ratio: Standard deviation of the vertical gusts over the mean speed: 0.1 in MIL-F-8785C, 0: no gusts. At most 0.5.
+        height_m: Above ground, for which gusts are worked out; 3 to 300.
+    """
+
+    speed_mps: float = 0.0
+    from_deg: float = 0.0
+    up_mps: float = 0.0
+    turbulence_ratio: float = 0.0
+    height_m: float = 10.0
+
+    def __post_init__(self) -> None:
+        require(
+            (0.0 <= self.speed_mps <= 60.0, f"speed_mps must be 0 to 60, got {self.speed_mps}"),
+            (0.0 <= self.from_deg <= 360.0, f"from_deg must be 0 to 360, got {self.from_deg}"),
+            (abs(self.up_mps) <= 20.0, f"up_mps must be -20 to 20, got {self.up_mps}"),
+            (0.0 <= self.turbulence_ratio <= 0.5, f"turbulence_ratio must be 0 to 0.5, got {self.turbulence_ratio}"),
+            (3.0 <= self.height_m <= 300.0, f"height_m must be 3 to 300, got {self.height_m}"),
+            (
+                self.turbulence_ratio == 0.0 or self.speed_mps >= _LEAST_MPS,
+                f"speed_mps must be at least {_LEAST_MPS} for gusts (the mean carries them past), got {self.speed_mps}",
+            ),
+        )
+
+    @property
+    def gust_scales(self) -> tuple[float, float, float, float]:
+        """Standard deviations (m/s) of level and vertical gusts, and their scale lengths (m)."""
+        height_ft = self.height_m * _FEET_PER_M
+        base = 0.177 + 0.000823 * height_ft
+        vertical_mps = self.turbulence_ratio * self.speed_mps
+        return vertical_mps / base**0.4, vertical_mps, height_ft / base**1.2 / _FEET_PER_M, self.height_m
+
+
+class Wind(NamedTuple):
+    """A wind for kernels; build with ``build_wind``.
+
+    Attributes:
+        seed: Of the rig.
+        stream: Which vehicle of the rig.
+        mean_mps: In the world.
+        along: East and north part of the unit vector that the wind blows along.
+        gusts: Whether there are any.
+        deviation_mps: ``float64[3]``, along, across and up.
+        keep: ``float64[3]``, what is left of a process from one key to the next.
+        noise: ``float64[3, 3]``, of each process: weights of the noise, lower triangle of a 2 x 2 matrix (first-order: one).
+        crossing: ``float64[3]``, what the second part of a process takes from the first.
+    """
+
+    seed: np.uint64
+    stream: int
+    mean_mps: Vector
+    along: tuple[float, float]
+    gusts: bool
+    deviation_mps: npt.NDArray[np.float64]
+    keep: npt.NDArray[np.float64]
+    noise: npt.NDArray[np.float64]
+    crossing: npt.NDArray[np.float64]
+
+
+class WindState(NamedTuple):
+    """Gusts at the key before and the key after a time; arrays, written by ``wind_at``. Make with ``wind_from``.
+
+    Attributes:
+        key: ``int64[1]``, number of the earlier key.
+        part: ``float64[2, 3, 2]``: key, process, its two parts.
+    """
+
+    key: npt.NDArray[np.int64]
+    part: npt.NDArray[np.float64]
+
+
+def build_wind(spec: WindSpec, seed: int, stream: int) -> Wind:
+    """The wind of ``spec`` for vehicle number ``stream`` of a rig with ``seed``."""
+    level_mps, vertical_mps, level_m, vertical_m = spec.gust_scales
+    blows_rad = math.radians(spec.from_deg + 180.0)
+    east, north = math.sin(blows_rad), math.cos(blows_rad)
+    keep, noise, crossing = np.zeros(3), np.zeros((3, 3)), np.zeros(3)
+    for process, length_m in enumerate((level_m, level_m, vertical_m)):
+        passed = _KEY_NS * 1e-9 * max(spec.speed_mps, _LEAST_MPS) / length_m
+        keep[process] = math.exp(-passed)
+        if process == 0:
+            noise[process, 0] = math.sqrt(1.0 - keep[process] ** 2)
+        else:
+            crossing[process] = passed
+            noise[process] = _second_order_noise(passed)
+    return Wind(
+        np.uint64(seed),
+        int(stream),
+        (spec.speed_mps * east, spec.speed_mps * north, float(spec.up_mps)),
+        (east, north),
+        spec.turbulence_ratio > 0.0,
+        np.array([level_mps, level_mps, vertical_mps]),
+        keep,
+        noise,
+        crossing,
+    )
+
+
+def _second_order_noise(passed: float) -> npt.NDArray[np.float64]:
+    """Root of the covariance that white noise adds to ``x' = -x + w``, ``y' = x - y`` over a time of ``passed``, in units in which x has variance 1."""
+    step = math.exp(-passed) * np.array([[1.0, 0.0], [passed, 1.0]])
+    stationary = _STATIONARY @ _STATIONARY.T
+    root = np.linalg.cholesky(stationary - step @ stationary @ step.T)
+    return np.array([root[0, 0], root[1, 0], root[1, 1]])
+
+
+def wind_from(wind: Wind, time_ns: int) -> WindState:
+    """Gusts that have always been blowing, at ``time_ns``."""
+    state = WindState(np.array([time_ns // _KEY_NS], dtype=np.int64), np.zeros((2, 3, 2)))
+    _begin(wind, state)
+    return state
+
+
+@kernel
+def _begin(wind: Wind, state: WindState) -> None:
+    for process in range(3):
+        a, b = normal_pair(wind.seed, wind.stream, _index(state.key[0], process), _GUST)
+        state.part[0, process, 0] = a
+        state.part[0, process, 1] = 0.5 * a + 0.5 * b
+        _follow(wind, state, process)
+
+
+@kernel
+def _index(key: int, process: int) -> int:
+    return 4 * (key + (1 << 40)) + process  # draws are numbered from 0; keys before rig time 0 need numbers too
+
+
+@kernel
+def _follow(wind: Wind, state: WindState, process: int) -> None:
+    """Make a process at the later key from the earlier one."""
+    a, b = normal_pair(wind.seed, wind.stream, _index(state.key[0] + 1, process), _GUST)
+    x, y = state.part[0, process]
+    keep = wind.keep[process]
+    state.part[1, process, 0] = keep * x + wind.noise[process, 0] * a
+    state.part[1, process, 1] = keep * (y + wind.crossing[process] * x) + wind.noise[process, 1] * a + wind.noise[process, 2] * b
+
+
+@kernel
+def _gust(state: WindState, moment: int, process: int) -> float:
+    """Of unit variance: ``(1 + sqrt(3) T s) / (1 + T s)^2`` is ``sqrt(3) / (1 + T s) + (1 - sqrt(3)) / (1 + T s)^2``."""
+    x: float = state.part[moment, process, 0]
+    y: float = state.part[moment, process, 1]
+    if process == 0:
+        return x
+    return math.sqrt(0.5) * (math.sqrt(3.0) * x + (1.0 - math.sqrt(3.0)) * y)
+
+
+@kernel
+def wind_at(wind: Wind, state: WindState, time_ns: int) -> Vector:
+    """Velocity of the air in the world at rig time ``time_ns``, which must not be before the key of ``state``; moves ``state`` on."""
+    x, y, z = wind.mean_mps
+    if not wind.gusts:
+        return x, y, z
+    while state.key[0] < time_ns // _KEY_NS:
+        state.key[0] += 1
+        state.part[0] = state.part[1]
+        for process in range(3):
+            _follow(wind, state, process)
+    s = (time_ns - state.key[0] * _KEY_NS) / _KEY_NS
+    along = wind.deviation_mps[0] * ((1.0 - s) * _gust(state, 0, 0) + s * _gust(state, 1, 0))
+    across = wind.deviation_mps[1] * ((1.0 - s) * _gust(state, 0, 1) + s * _gust(state, 1, 1))
+    up = wind.deviation_mps[2] * ((1.0 - s) * _gust(state, 0, 2) + s * _gust(state, 1, 2))
+    east, north = wind.along
+    return x + along * east - across * north, y + along * north + across * east, z + up
