@@ -5,12 +5,16 @@ ctypes stand in. Linux on 64-bit machines only (``struct timespec`` of two 64-bi
 """
 
 import ctypes
+import errno
+import os
 import socket
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numba
+import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -106,3 +110,51 @@ send_datagram: Callable[[int, int, int, int, int], int] = _send_datagram if _com
 
 ``payload`` and ``address`` are memory addresses (``array.ctypes.data``); ``address_size`` 0 sends to where the socket is bound or connected.
 """
+
+_read = types.ExternalFunction("read", types.intp(types.int32, types.uintp, types.uintp))
+_write = types.ExternalFunction("write", types.intp(types.int32, types.uintp, types.uintp))
+_LATER = (errno.EAGAIN, errno.EINTR)
+_ENDED = -errno.EPIPE
+
+
+@kernel
+def _read_bytes(descriptor: int, buffer: npt.NDArray[np.uint8], offset: int, size: int) -> int:
+    got: int = _read(descriptor, buffer.ctypes.data + offset, size)
+    if got > 0:
+        return got
+    if got == 0:
+        return _ENDED
+    code = _load_int_at(_errno_location())
+    return 0 if code in _LATER else -code
+
+
+@kernel
+def _write_bytes(descriptor: int, buffer: npt.NDArray[np.uint8], offset: int, size: int) -> int:
+    wrote: int = _write(descriptor, buffer.ctypes.data + offset, size)
+    if wrote >= 0:
+        return wrote
+    code = _load_int_at(_errno_location())
+    return 0 if code in _LATER else -code
+
+
+def _read_in_python(descriptor: int, buffer: npt.NDArray[np.uint8], offset: int, size: int) -> int:
+    try:
+        data = os.read(descriptor, size)
+    except OSError as error:
+        return 0 if error.errno in _LATER else -(error.errno or errno.EIO)
+    buffer[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+    return len(data) or _ENDED
+
+
+def _write_in_python(descriptor: int, buffer: npt.NDArray[np.uint8], offset: int, size: int) -> int:
+    try:
+        return os.write(descriptor, buffer[offset : offset + size].tobytes())
+    except OSError as error:
+        return 0 if error.errno in _LATER else -(error.errno or errno.EIO)
+
+
+read_bytes: Callable[[int, npt.NDArray[np.uint8], int, int], int] = _read_bytes if _compiled else _read_in_python
+"""``read_bytes(descriptor, buffer, offset, size)``: bytes read into ``buffer[offset:]``; 0 when none wait (of a descriptor that never blocks); -errno, EPIPE at the end."""
+
+write_bytes: Callable[[int, npt.NDArray[np.uint8], int, int], int] = _write_bytes if _compiled else _write_in_python
+"""``write_bytes(descriptor, buffer, offset, size)``: bytes of ``buffer[offset : offset + size]`` that went; 0 when none can go now; -errno."""
