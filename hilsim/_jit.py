@@ -134,6 +134,12 @@ def inlined_kernel(function: F) -> F:
     return compiled
 
 
+@inlined_kernel
+def signed(value: Any) -> Any:
+    """A packet's unsigned field as a number to calculate with: Numba makes a float of what mixes unsigned and signed 64 bits."""
+    return np.int64(value)
+
+
 def module_is_compiled(module: str) -> bool:
     """Whether a module's kernels are in the cache on disk; also True when there is no cache they could be in."""
     place = _module_cache_directory(module)

@@ -46,6 +46,7 @@ class Purpose(IntEnum):
     GPS_POSITION = 50
     GPS_WANDER = 51
     GPS_VELOCITY = 52
+    RANGER_NOISE = 60
 
 
 _MULTIPLIER_0 = np.uint64(0xD2511F53)

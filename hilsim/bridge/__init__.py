@@ -1,1 +1,1 @@
-"""The flight controller's link: MAVLink frames and messages, serial port, TCP and UDP, forwarding to ground stations."""
+"""What an autopilot is connected to: MAVLink frames and messages, its links and ground stations, and the range sensors that its own drivers read."""

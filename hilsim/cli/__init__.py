@@ -11,7 +11,7 @@ import click
 from hilsim import __version__
 from hilsim.errors import CommandFaultError, HilsimError
 
-_COMMANDS = ("run", "replay", "control", "check", "record", "verify", "compare", "inspect", "picture", "doctor")
+_COMMANDS = ("run", "replay", "control", "check", "record", "verify", "compare", "inspect", "picture", "background", "doctor")
 """In the order a newcomer needs them; each is a function of this name in a module of this name."""
 
 

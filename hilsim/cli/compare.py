@@ -1,15 +1,13 @@
 """``hilsim compare``: statistics of two Velodyne streams side by side."""
 
 import json
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
+from hilsim.cli.progress import watched
 from hilsim.comparison.comparison import compare as compare_streams
 from hilsim.comparison.draw import draw_comparison
 from hilsim.comparison.report import Tone, render_text, to_json
@@ -17,8 +15,6 @@ from hilsim.comparison.statistics import NAMES
 from hilsim.comparison.stream import StreamStatistics, gather
 from hilsim.errors import CommandFaultError
 
-_LARGE_SIZE = 20_000_000
-_DATAGRAMS_A_STEP = 4096
 _STYLES: dict[Tone, dict[str, Any]] = {
     Tone.HEAD: {"bold": True},
     Tone.PLAIN: {},
@@ -78,24 +74,9 @@ def compare(*, a: Path, b: Path, sensor_a: str, sensor_b: str, output: Path | No
 
 def _gathered(path: Path, sensor: str, *, as_json: bool) -> StreamStatistics:
     file = CaptureFile(path)
-    size_bytes = file.size_bytes
-    if size_bytes < _LARGE_SIZE or not sys.stderr.isatty():
-        statistics = gather(file, name=str(path), sensor=sensor)
-    else:
-        with click.progressbar(length=size_bytes, label=f"reading {path.name}", file=sys.stderr) as bar:
-            statistics = gather(_watched(file, bar.update), name=str(path), sensor=sensor)
+    with watched(file) as datagrams:
+        statistics = gather(datagrams, name=str(path), sensor=sensor)
     if not as_json:
         for note in file.notes.lines():
             click.secho(f"note: {path.name}: {note}", fg="yellow", err=True)
     return statistics
-
-
-def _watched(file: CaptureFile, advance: Callable[[int], object]) -> Iterator[CapturedDatagram]:
-    """Pass a file's datagrams on and tell a progress bar how far the file was read."""
-    done = 0
-    for number, datagram in enumerate(file):
-        if number % _DATAGRAMS_A_STEP == 0:
-            advance(file.read_bytes - done)
-            done = file.read_bytes
-        yield datagram
-    advance(file.read_bytes - done)

@@ -1,23 +1,19 @@
 """``hilsim inspect``: what is in a capture, and how to replay it."""
 
 import json
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.source import CaptureBytes
+from hilsim.cli.progress import watched
 from hilsim.errors import CaptureError, CommandFaultError
 from hilsim.inspection.inspector import inspect as inspect_datagrams
 from hilsim.inspection.report import CaptureFacts, Tone, render_text, to_json
 from hilsim.inspection.result import CaptureSummary
 
-_LARGE_SIZE = 20_000_000
-_DATAGRAMS_A_STEP = 4096
 _PCAPNG_START = b"\x0a\x0d\x0d\x0a"
 _STYLES: dict[Tone, dict[str, Any]] = {
     Tone.FILE: {"bold": True},
@@ -67,11 +63,8 @@ def _inspected(path: Path) -> tuple[CaptureFacts, CaptureSummary]:
     file = CaptureFile(path)
     size_bytes = file.size_bytes
     file_format = _format(path)
-    if size_bytes < _LARGE_SIZE or not sys.stderr.isatty():
-        summary = inspect_datagrams(file)
-    else:
-        with click.progressbar(length=size_bytes, label=f"reading {path.name}", file=sys.stderr) as bar:
-            summary = inspect_datagrams(_watched(file, bar.update))
+    with watched(file) as datagrams:
+        summary = inspect_datagrams(datagrams)
     if not summary.datagrams:
         raise CaptureError(f"{path}: no UDP datagrams{_instead(file)}")
     notes = file.notes
@@ -88,17 +81,6 @@ def _format(path: Path) -> str:
         return "pipe"
     with CaptureBytes(path) as source:
         return source.compression or ("PCAPNG" if source.read(4) == _PCAPNG_START else "PCAP")
-
-
-def _watched(file: CaptureFile, advance: Callable[[int], object]) -> Iterator[CapturedDatagram]:
-    """Pass a file's datagrams on and tell a progress bar how far the file was read."""
-    done = 0
-    for number, datagram in enumerate(file):
-        if number % _DATAGRAMS_A_STEP == 0:
-            advance(file.read_bytes - done)
-            done = file.read_bytes
-        yield datagram
-    advance(file.read_bytes - done)
 
 
 def _instead(file: CaptureFile) -> str:

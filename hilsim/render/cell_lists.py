@@ -179,7 +179,7 @@ def build_turning_cells(
         origin_m: ``float64[c, 3]``, where each channel's beams begin.
         world_from_sensor: Rotation of the sensor's frame, see ``geometry.frames``.
         elevation_rad: ``float64[c]``.
-        sectors: Cells of a turn. More make shorter lists, longer building and more memory; 3750 (0.096 degrees) suit a VLP-16.
+        sectors: Cells of a turn. More make shorter lists, longer building and more memory; 1800 to 3750 (0.2 to 0.1 degrees) suit a VLP-16.
         max_range_m: As the following in ``build_cells``.
 
     Raises:

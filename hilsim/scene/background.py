@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim._jit import inlined_kernel, kernel
 from hilsim.errors import require
 from hilsim.geometry.poses import Pose
 
@@ -132,10 +132,11 @@ class BackgroundMap:
         return usable
 
 
-@kernel
+@inlined_kernel
 def azimuth_column(columns: int, azimuth_cdeg: float) -> int:
     """Column of an ``AzimuthGrid`` for an azimuth (0.01 deg, clockwise, of any turn)."""
-    return min(int(azimuth_cdeg % _TURN_CDEG * columns / _TURN_CDEG), columns - 1)
+    turned_cdeg = azimuth_cdeg if 0.0 <= azimuth_cdeg < _TURN_CDEG else azimuth_cdeg % _TURN_CDEG  # the remainder of most takes longer than the rest
+    return min(int(turned_cdeg * columns / _TURN_CDEG), columns - 1)
 
 
 @kernel

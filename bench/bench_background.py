@@ -1,0 +1,155 @@
+"""What a background map costs: decoding and counting beside what velodyne-decoder takes to decode the same capture, interleaved; one worker and two; memory.
+
+    python bench/bench_background.py [--captures DIRECTORY] [--rounds 7] [--repeat 20] [--json FILE]
+
+``--captures`` holds the real captures (default: beside this checkout). Each is measured as it is, and ``--repeat`` times behind itself: what is paid
+once - surveying, three thirds, merging - counts most for a capture of half a second. Ratios are medians of the rounds' ratios, so that a busy machine
+slows both; times are the least. ``counting`` reads, decodes and counts; ``step`` is the whole map step, with survey, thirds, merge and SHA-256. Movement
+is not checked here, because one of the captures is of a car that creeps.
+"""
+
+import argparse
+import json
+import multiprocessing
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import velodyne_decoder
+from bench_timing import describe_machine
+
+from hilsim.background import job as jobs
+from hilsim.background.generator import GridSetting, prepare
+from hilsim.background.movement import Change
+from hilsim.background.profiles import geometry_of
+from hilsim.capture.batches import CaptureBatches
+from hilsim.cli.background_files import sensor_profiles
+
+CAPTURES = Path(__file__).resolve().parent.parent.parent / "shared" / "captures"
+NAMES = ("vlp16_dual.pcap", "vlp16_strongest_gps.pcap", "hdl32e_strongest.pcap")
+HEADER_SIZE, RECORD_SIZE = 24, 16
+
+
+def repeated(source, target, times):
+    """A little-endian capture that many times behind itself, each time later."""
+    data = source.read_bytes()
+    records, at = [], HEADER_SIZE
+    while at < len(data):
+        seconds, fraction, size, wire = struct.unpack_from("<IIII", data, at)
+        records.append((seconds, fraction, size, wire, data[at + RECORD_SIZE : at + RECORD_SIZE + size]))
+        at += RECORD_SIZE + size
+    span = records[-1][0] - records[0][0] + 1
+    with target.open("wb") as file:
+        file.write(data[:HEADER_SIZE])
+        for turn in range(times):
+            for seconds, fraction, size, wire, frame in records:
+                file.write(struct.pack("<IIII", seconds + turn * span, fraction, size, wire) + frame)
+    return target
+
+
+def seconds_of(work):
+    """How long a call takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def accumulated(path, job, sensor):
+    """Read, decode and count; no survey, no thirds, no hash."""
+    maker = jobs.PartialMapMaker(job, sensor, str(path))
+    for batch in CaptureBatches(path):
+        maker.add(batch, 0)
+    return maker.take()
+
+
+def compared(path, job, rounds):
+    """Least times (us a packet) and median ratios of hilsim and velodyne-decoder on a capture."""
+    packets = jobs.map_capture(job, path).partial.packets
+    sensor = jobs.surveyed(job, path)
+    works = (lambda: accumulated(path, job, sensor), lambda: jobs.map_capture(job, path), lambda: list_scans(path))
+    rows = np.array([[seconds_of(work) for work in works] for _ in range(rounds)])
+    counting, step, theirs = rows.T
+    row = dict(zip(("counting_us", "step_us", "decoder_us"), (rows.min(axis=0) / packets * 1e6).tolist(), strict=True))
+    return row | {"packets": packets, "counting_ratio": float(np.median(theirs / counting)), "step_ratio": float(np.median(theirs / step))}
+
+
+def list_scans(path):
+    """Decode with velodyne-decoder, keeping nothing."""
+    for _ in velodyne_decoder.read_pcap(path):
+        pass
+
+
+def workers(path, job, rounds, directory, count=8):
+    """How much longer one worker process takes for some copies of a capture than two do, processes started and compiled."""
+    copies = [Path(shutil.copy(path, directory / f"copy-{number}.pcap")) for number in range(count)]
+    rows = np.array([[warm_seconds(copies, job, number) for number in (1, 2)] for _ in range(rounds)])
+    return {"one_s": float(rows[:, 0].min()), "two_s": float(rows[:, 1].min()), "ratio": float(np.median(rows[:, 0] / rows[:, 1])), "copies": count}
+
+
+def warm_seconds(copies, job, number):
+    """Seconds for copies of a capture, from when each process has done a first one."""
+    with ProcessPoolExecutor(number, mp_context=multiprocessing.get_context("spawn")) as pool:
+        list(pool.map(jobs.map_capture, [replace(job, stretch=jobs.Stretch(duration_s=0.2))] * 2 * number, copies[: 2 * number], chunksize=1))
+        return seconds_of(lambda: list(pool.map(jobs.map_capture, [job] * len(copies), copies, chunksize=1)))
+
+
+def peak_mib(path):
+    """Largest memory of a process that maps a capture."""
+    code = (
+        "import resource, sys; from pathlib import Path; sys.path.insert(0, 'bench'); from bench_background import job_of; "
+        "from hilsim.background.job import map_capture; path = Path(sys.argv[1]); map_capture(job_of(path), path); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    result = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True, cwd=Path(__file__).parent.parent)
+    return int(result.stdout) / 1024
+
+
+def job_of(path):
+    """The job for a capture, without a look at whether the sensor moved."""
+    jobs.check_standing = lambda *_: Change(compared=0, nearer=0, farther=0)
+    profiles = {model: geometry_of(spec) for model, spec in sensor_profiles().items()}
+    return replace(prepare(path, profiles, GridSetting())[0])
+
+
+def main():
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--captures", type=Path, default=CAPTURES)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--repeat", type=int, default=20)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    machine = describe_machine()
+    print(", ".join(f"{key} {value}" for key, value in machine.items()))
+    found = {}
+    print(f"{'capture':<34}{'packets':>8}{'decoder us':>11}{'counting us':>12}{'ratio':>7}{'step us':>9}{'ratio':>7}{'peak MiB':>9}")
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        for capture in NAMES:
+            path = options.captures / capture
+            job = job_of(path)
+            long = repeated(path, directory / f"{path.stem}-x{options.repeat}.pcap", options.repeat)
+            for each in (path, long):
+                row = compared(each, job, options.rounds) | {"peak_mib": peak_mib(each)}
+                found[each.name] = row
+                print(
+                    f"{each.name:<34}{row['packets']:>8}{row['decoder_us']:>11.2f}{row['counting_us']:>12.2f}{row['counting_ratio']:>6.2f}x"
+                    f"{row['step_us']:>9.2f}{row['step_ratio']:>6.2f}x{row['peak_mib']:>9.0f}"
+                )
+        found["workers"] = workers(long, job, 5, directory)
+    print(f"workers: {found['workers']}")
+    print(f"this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+    if options.json:
+        options.json.write_text(json.dumps({"machine": machine, "figures": found}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""Points of a moving sensor in the frame it had first, by the poses of what carried it."""
+
+import math
+from typing import NamedTuple
+
+from hilsim._jit import kernel
+from hilsim.geometry.frames import IDENTITY, Quaternion, Vector
+from hilsim.geometry.poses import Pose
+from hilsim.geometry.rotations import rotate
+from hilsim.geometry.tracks import PoseTrack, fixed_track, track_state
+
+_CDEG_PER_RAD = 18_000.0 / math.pi
+
+
+class Compensation(NamedTuple):
+    """How the sensor moved; build with ``compensation`` or use ``STANDING``.
+
+    Attributes:
+        is_needed: Whether it moved.
+        track: Of the body, in the world, by time.
+        body_from_sensor: Mounting, as position and orientation.
+        first_from_world: Into the sensor's first frame, as position and orientation.
+    """
+
+    is_needed: bool
+    track: PoseTrack
+    body_from_sensor: tuple[Vector, Quaternion]
+    first_from_world: tuple[Vector, Quaternion]
+
+
+_NOWHERE = ((0.0, 0.0, 0.0), IDENTITY)
+STANDING = Compensation(False, fixed_track(Pose()), _NOWHERE, _NOWHERE)  # noqa: FBT003 - a named tuple for kernels
+
+
+def compensation(track: PoseTrack, body_from_sensor: Pose) -> Compensation:
+    """For a body on ``track`` that carries the sensor; the first frame is that of the track's first key."""
+    (x, y, z), orientation = track_state(track, int(track.time_ns[0]))
+    first = (Pose(position_m=(x, y, z), orientation=orientation) @ body_from_sensor).inverse()
+    mounted = (body_from_sensor.position_m, body_from_sensor.orientation)
+    return Compensation(True, track, mounted, (first.position_m, first.orientation))  # noqa: FBT003
+
+
+@kernel
+def into_first_frame(moved: Compensation, time_ns: int, point_m: Vector) -> Vector:
+    """A point of the sensor's frame at ``time_ns`` of the track, in the sensor's first frame."""
+    (mx, my, mz), mounted = moved.body_from_sensor
+    x, y, z = rotate(mounted, point_m)
+    (bx, by, bz), turned = track_state(moved.track, time_ns)
+    x, y, z = rotate(turned, (x + mx, y + my, z + mz))
+    (fx, fy, fz), back = moved.first_from_world
+    x, y, z = rotate(back, (x + bx, y + by, z + bz))
+    return x + fx, y + fy, z + fz
+
+
+@kernel
+def polar(point_m: Vector) -> tuple[float, float, float]:
+    """Azimuth (0.01 deg, clockwise from +y), elevation (rad) and distance (m) of a point of a sensor's frame."""
+    x, y, z = point_m
+    level_m = math.sqrt(x * x + y * y)
+    return math.atan2(x, y) * _CDEG_PER_RAD, math.atan2(z, level_m), math.sqrt(level_m * level_m + z * z)

@@ -1,0 +1,291 @@
+"""From captures, or a live stream, to a background map: what is in them, the map step over all of them, the merge, the surface."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hilsim.background.imaging import widen
+from hilsim.background.job import MapJob, MappedCapture, Motion, PartialMapMaker, Stretch, with_share
+from hilsim.background.movement import Change, check_standing
+from hilsim.background.partial import CaptureShare, PartialMap, check_size, merge
+from hilsim.background.pool import Advance, Mapper
+from hilsim.background.surface import SurfaceRule, form_map
+from hilsim.background.survey import FoundSensor, Kind, choose, kinds_of, survey
+from hilsim.capture.batches import CaptureBatches, DatagramArrays, address_number
+from hilsim.errors import CaptureError, require
+from hilsim.geometry.poses import Pose
+from hilsim.packets.velodyne_geometry import GEOMETRIES, FiringGeometry
+from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
+
+TURNING_COLUMNS = 1800
+"""0.2 degrees: a firing step at 600 rpm."""
+IMAGE_COLUMNS, IMAGE_ROWS = 320, 160
+_EXTENT_STEP = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridSetting:
+    """What a person says of the cells; None leaves it to the sensor.
+
+    Attributes:
+        columns: How many.
+        rows: How many; of image grids only.
+        image_x: Image x of the first and last column.
+        image_z: Image z of the first and last row.
+    """
+
+    columns: int | None = None
+    rows: int | None = None
+    image_x: tuple[float, float] | None = None
+    image_z: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generated:
+    """A map and what to say of it.
+
+    Attributes:
+        map: The map.
+        partial: The counts it was formed from.
+        sensor: The sensor of the first capture.
+        change: The largest change within a capture and between captures; None where the sensor moved and its poses are known.
+        notes: What readers had to say about the captures.
+    """
+
+    map: BackgroundMap
+    partial: PartialMap
+    sensor: FoundSensor
+    change: Change | None
+    notes: tuple[str, ...]
+
+
+def prepare(
+    path: Path,
+    profiles: Mapping[str, FiringGeometry],
+    setting: GridSetting,
+    *,
+    sensor: str = "",
+    stretch: Stretch | None = None,
+    motion: Motion | None = None,
+) -> tuple[MapJob, FoundSensor]:
+    """What is to be done with a capture and those of the same sensor.
+
+    Args:
+        path: The first capture: it tells the sensor, and the extent of an image grid that is not set.
+        profiles: Geometry of the models that have a profile, by model.
+        setting: Of the grid.
+        sensor: Address; may be empty where there is one.
+        stretch: The part of each capture that is used.
+        motion: How the sensor moved.
+
+    Raises:
+        CaptureError: it cannot be read, holds no sensor that is known, or several.
+    """
+    if not path.is_file():
+        raise CaptureError(f"{path}: {'must be a file' if path.exists() else 'cannot be opened: No such file or directory'}")
+    found = choose(survey(CaptureBatches(path), sensor), sensor, str(path))
+    extent = None
+    if found.kind is Kind.STDV and (setting.image_x is None or setting.image_z is None):
+        extent = measured_extent(CaptureBatches(path), found, str(path))
+    return job_for(found, profiles, setting, sensor=sensor, stretch=stretch, motion=motion, extent=extent, where=str(path)), found
+
+
+def job_for(
+    found: FoundSensor,
+    profiles: Mapping[str, FiringGeometry],
+    setting: GridSetting,
+    *,
+    where: str,
+    sensor: str = "",
+    stretch: Stretch | None = None,
+    motion: Motion | None = None,
+    extent: tuple[float, float, float, float] | None = None,
+) -> MapJob:
+    """As ``prepare``, of a sensor that was found; ``extent`` is what its points span, where it is measured.
+
+    Raises:
+        CaptureError: its model is not known.
+        ValueError: the setting does not fit it.
+    """
+    geometry = None
+    if found.kind is Kind.VELODYNE:
+        geometry = {**GEOMETRIES, **profiles}.get(found.model)
+        if geometry is None:
+            raise CaptureError(
+                f"{where}: the model must be one of {', '.join(sorted({**GEOMETRIES, **profiles}))}, got {found} that says 0x{found.product:02x}"
+            )
+        grid: AzimuthGrid | ImageGrid = _azimuth_grid(geometry, setting)
+    elif found.kind is Kind.STDV:
+        grid = _image_grid(setting, extent)
+    else:
+        raise CaptureError(f"{where}: STDT packets can be decoded with the vendor's library only, which is not used yet, got {found}")
+    check_size(grid)
+    return MapJob(grid=grid, kind=found.kind, model=found.model, geometry=geometry, sensor=sensor, stretch=stretch or Stretch(), motion=motion)
+
+
+def _azimuth_grid(geometry: FiringGeometry, setting: GridSetting) -> AzimuthGrid:
+    require(
+        (setting.rows is None, f"rows must be left to a sensor that turns (one a laser), got {setting.rows}"),
+        (setting.image_x is None and setting.image_z is None, "image x and z must be left out for a sensor that turns"),
+    )
+    return AzimuthGrid(columns=setting.columns or TURNING_COLUMNS, elevation_deg=geometry.rows_deg)
+
+
+def _image_grid(setting: GridSetting, extent: tuple[float, float, float, float] | None) -> ImageGrid:
+    x_min, x_max, z_min, z_max = extent or (0.0, 0.0, 0.0, 0.0)
+    if setting.image_x is not None:
+        x_min, x_max = setting.image_x
+    if setting.image_z is not None:
+        z_min, z_max = setting.image_z
+    return ImageGrid(columns=setting.columns or IMAGE_COLUMNS, rows=setting.rows or IMAGE_ROWS, x_min=x_min, x_max=x_max, z_min=z_min, z_max=z_max)
+
+
+def measured_extent(batches: Iterator[DatagramArrays] | CaptureBatches, found: FoundSensor, where: str) -> tuple[float, float, float, float]:
+    """What a sensor's points span in image x and z, outward to whole hundredths.
+
+    Raises:
+        CaptureError: there are no points.
+    """
+    extent = np.array([np.inf, -np.inf, np.inf, -np.inf])
+    number = address_number(found.address)
+    for batch in batches:
+        widen(batch, (kinds_of(batch) == found.kind) & (batch.source == number), extent)
+    if not np.isfinite(extent).all():
+        raise CaptureError(f"{where}: must hold points of {found}, got none")
+    low, high = np.floor(extent[::2] / _EXTENT_STEP) * _EXTENT_STEP, np.ceil(extent[1::2] / _EXTENT_STEP) * _EXTENT_STEP
+    return float(low[0]), float(high[0]), float(low[1]), float(high[1])
+
+
+def generate(
+    job: MapJob, found: FoundSensor, paths: Sequence[Path], rule: SurfaceRule, run: Mapper, advance: Advance, *, pose: Pose | None = None
+) -> Generated:
+    """The map of some captures of one sensor at one place.
+
+    Args:
+        job: Of ``prepare``.
+        found: The same.
+        paths: Captures; the first is the one ``prepare`` was given.
+        rule: Which distance is the surface.
+        run: Of ``pool.mapper``.
+        advance: Told how many bytes of the captures are done.
+        pose: World from sensor.
+
+    Raises:
+        CaptureError: a capture cannot be used; the text says which and why.
+    """
+    first: PartialMap | None = None
+    whole: PartialMap | None = None
+    changes: list[Change] = []
+    notes: list[str] = []
+    for path, mapped in zip(paths, run(job, paths, advance), strict=True):
+        notes += [f"{path.name}: {note}" for note in mapped.notes]
+        changes += _changes(job, first, paths[0], mapped, path)
+        first = first or mapped.partial
+        whole = mapped.partial if whole is None else merge([whole, mapped.partial])
+    if whole is None:
+        raise ValueError("paths must name 1 or more captures, got none")
+    return _formed(job, found, whole, rule, changes, notes, pose)
+
+
+def _changes(job: MapJob, first: PartialMap | None, first_path: Path, mapped: MappedCapture, path: Path) -> list[Change]:
+    """How much the place changed within a capture, and since the first."""
+    changes = [] if mapped.change is None else [mapped.change]
+    if first is not None and job.motion is None:
+        changes.append(check_standing(first, mapped.partial, f"{path}: since {first_path}"))
+    return changes
+
+
+def _formed(
+    job: MapJob, found: FoundSensor, whole: PartialMap, rule: SurfaceRule, changes: list[Change], notes: list[str], pose: Pose | None
+) -> Generated:
+    worst = max(changes, key=lambda change: change.ratio, default=None)
+    formed = form_map(whole, rule, model=job.model, pose=pose, provenance=_provenance(job, whole, rule, worst))
+    if not formed.used.any():
+        raise CaptureError(
+            f"{', '.join(capture.name for capture in whole.captures)}: at least one cell must have {rule.min_hits} returns between 0.1 and 200 m, got none: "
+            "take a longer capture, or a smaller --min-hits or --min-share"
+        )
+    return Generated(map=formed, partial=whole, sensor=found, change=worst, notes=tuple(notes))
+
+
+def _provenance(job: MapJob, whole: PartialMap, rule: SurfaceRule, worst: Change | None) -> dict[str, Any]:
+    """Everything that decides the map, and nothing that does not: no times of making, no paths, no number of workers."""
+    return {
+        "captures": [{"name": capture.name, "sha256": capture.sha256, "packets": capture.packets} for capture in whole.captures],
+        "settings": {
+            "surface": rule.kind,
+            "quantile": rule.quantile if rule.kind == "quantile" else None,
+            "min_hits": rule.min_hits,
+            "min_share": rule.min_share,
+            "start_s": job.stretch.start_s,
+            "duration_s": job.stretch.duration_s,
+            "compensated": job.motion is not None,
+        },
+        "statistics": {
+            "packets": whole.packets,
+            "returns": whole.returns,
+            "empty": whole.empty,
+            "outside": whole.outside,
+            "changed_ratio": None if worst is None else round(worst.ratio, 6),
+        },
+    }
+
+
+async def generate_live(
+    batches: AsyncIterator[DatagramArrays],
+    profiles: Mapping[str, FiringGeometry],
+    setting: GridSetting,
+    rule: SurfaceRule,
+    *,
+    where: str,
+    seconds: float,
+    sensor: str = "",
+    pose: Pose | None = None,
+) -> Generated:
+    """The map of a stream, from ``seconds`` of it by the stamps of its packets.
+
+    Args:
+        batches: As they arrive; ends when the stream does.
+        profiles: As of ``prepare``.
+        setting: The same.
+        rule: Which distance is the surface.
+        where: What to call the stream.
+        seconds: How much of it.
+        sensor: Address; may be empty where there is one.
+        pose: World from sensor.
+
+    Raises:
+        CaptureError: nothing of a sensor arrived, or of several, or of one that moved.
+    """
+    waiting: list[DatagramArrays] = []
+    maker: PartialMapMaker | None = None
+    parts: list[PartialMap] = []
+    job: MapJob | None = None
+    found: FoundSensor | None = None
+    first_ns = 0
+    async for batch in batches:
+        if maker is None:
+            waiting.append(batch)
+            first_ns = first_ns or int(batch.host_stamp_ns[0])
+            if batch.host_stamp_ns[-1] - first_ns < 1e9 * min(1.0, seconds / 4):
+                continue
+            found = choose(survey(waiting, sensor), sensor, where)
+            extent = measured_extent(iter(waiting), found, where) if found.kind is Kind.STDV else None
+            job = job_for(found, profiles, setting, where=where, sensor=sensor, extent=extent)
+            maker = PartialMapMaker(job, found, where)
+            for early in waiting:
+                maker.add(early, first_ns)
+            continue
+        while len(parts) < min(int((batch.host_stamp_ns[0] - first_ns) * 3e-9 / seconds), 2):
+            parts.append(maker.take())
+        maker.add(batch, first_ns)
+    if maker is None or job is None or found is None:
+        found = choose(survey(waiting, sensor), sensor, where)
+        raise CaptureError(f"{where}: must send for at least {min(1.0, seconds / 4):g} s, got {found.packets} packets of {found}")
+    parts.append(maker.take())
+    whole = with_share(merge(parts), CaptureShare(name=where, packets=maker.packets, first_ns=maker.first_ns, last_ns=maker.last_ns))
+    change = check_standing(parts[0], parts[-1], f"{where}: from the first to the last third")
+    return _formed(job, found, whole, rule, [change], [], pose)

@@ -1,0 +1,133 @@
+"""Cepton STDV packets into a table of counts: points as they are seen through the sensor's window, at image coordinates ``x / y`` and ``z / y``.
+
+Points flagged as no return, noise or blocked are no surface and are left out; where a point without a return was looked for is not known.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import constant, kernel, signed
+from hilsim.background.compensation import STANDING, Compensation, into_first_frame
+from hilsim.background.table import CellTable, count_return, has_room
+from hilsim.background.turning import EMPTY, OUTSIDE, PACKETS, RETURNS, USED
+from hilsim.capture.batches import DatagramArrays
+from hilsim.scene.background import ImageGrid, image_cell
+
+NO_RETURN, NOISE, BLOCKED = 0x20, 0x40, 0x80
+"""Flags of a point, from the public header ``cepton_sdk2.h``."""
+UNIT_MM = 5.0
+_NO_SURFACE = constant(NO_RETURN | NOISE | BLOCKED)
+_UNIT_MM = UNIT_MM
+_SMALLEST_HEADER = constant(20)
+_SMALLEST_POINT = constant(10)
+
+
+class ImagePlan(NamedTuple):
+    """What the kernel must know; build with ``image_plan``.
+
+    Attributes:
+        columns: Of the grid.
+        rows: Of the grid.
+        edges: Image x of the first and last column, image z of the first and last row.
+        epoch_ns: Capture time at which the poses' time is 0.
+        moved: How the sensor moved.
+    """
+
+    columns: int
+    rows: int
+    edges: tuple[float, float, float, float]
+    epoch_ns: int
+    moved: Compensation
+
+
+def image_plan(grid: ImageGrid, moved: Compensation = STANDING, epoch_ns: int = 0) -> ImagePlan:
+    """For a grid."""
+    return ImagePlan(grid.columns, grid.rows, (grid.x_min, grid.x_max, grid.z_min, grid.z_max), epoch_ns, moved)
+
+
+@kernel
+def _u16(data: npt.NDArray[np.uint8], at: int) -> int:
+    value: int = signed(data[at]) | signed(data[at + 1]) << 8
+    return value
+
+
+@kernel
+def _i16(data: npt.NDArray[np.uint8], at: int) -> int:
+    value = _u16(data, at)
+    return value - 0x10000 if value >= 0x8000 else value
+
+
+@kernel
+def points_of(data: npt.NDArray[np.uint8], at: int, size: int) -> tuple[int, int, int]:
+    """Where a packet's points begin, bytes of each and how many; no points where the packet is not whole."""
+    if size < _SMALLEST_HEADER:
+        return at, _SMALLEST_POINT, 0
+    header, point_size, points = signed(data[at + 5]), signed(data[at + 17]), _u16(data, at + 18)
+    if header < _SMALLEST_HEADER or point_size < _SMALLEST_POINT or header + points * point_size > size:
+        return at, _SMALLEST_POINT, 0
+    return at + header, point_size, points
+
+
+@kernel
+def add_points(
+    plan: ImagePlan, batch: DatagramArrays, is_chosen: npt.NDArray[np.bool_], first: int, table: CellTable, tally: npt.NDArray[np.int64]
+) -> int:
+    """Count the points of a batch's chosen STDV packets, from the ``first`` on; arguments and result as of ``turning.add_data_packets``."""
+    slots, _, spill = table
+    data = batch.data
+    x_min, x_max, z_min, z_max = plan.edges
+    for index in range(first, batch.start.size):
+        if not is_chosen[index]:
+            continue
+        at, point_size, points = points_of(data, batch.start[index], batch.size[index])
+        if not has_room(spill, tally[USED], points):
+            return index
+        tally[PACKETS] += 1
+        back_us = 0
+        for point in range(points):
+            back_us += signed(data[at + point * point_size + 7])
+        for _ in range(points):
+            x, y, z = float(_i16(data, at)), float(_u16(data, at + 2)), float(_i16(data, at + 4))
+            reflectivity, flags = signed(data[at + 6]), signed(data[at + 9])
+            back_us -= signed(data[at + 7])
+            at += point_size
+            if flags & _NO_SURFACE or y == 0.0:
+                tally[EMPTY] += 1
+                continue
+            if plan.moved.is_needed:
+                time_ns = batch.host_stamp_ns[index] - plan.epoch_ns - back_us * 1000
+                metres = _UNIT_MM * 1e-3
+                mx, my, mz = into_first_frame(plan.moved, time_ns, (x * metres, y * metres, z * metres))
+                x, y, z = mx / metres, my / metres, mz / metres
+            column = row = -1
+            if y > 0.0:
+                column = image_cell(plan.columns, x_min, x_max, x / y)
+                row = image_cell(plan.rows, z_min, z_max, z / y)
+            if column < 0 or row < 0:
+                tally[OUTSIDE] += 1
+                continue
+            tally[RETURNS] += 1
+            distance_mm = signed(_UNIT_MM * math.sqrt(x * x + y * y + z * z) + 0.5)
+            tally[USED] += count_return(slots, spill, column * plan.rows + row, distance_mm, reflectivity)
+    return batch.start.size
+
+
+@kernel
+def widen(batch: DatagramArrays, is_chosen: npt.NDArray[np.bool_], extent: npt.NDArray[np.float64]) -> None:
+    """Widen ``extent`` ``float64[4]`` (least and largest image x, least and largest image z) to a batch's points."""
+    data = batch.data
+    for index in range(batch.start.size):
+        if not is_chosen[index]:
+            continue
+        at, point_size, points = points_of(data, batch.start[index], batch.size[index])
+        for _ in range(points):
+            x, y, z = float(_i16(data, at)), float(_u16(data, at + 2)), float(_i16(data, at + 4))
+            if not signed(data[at + 9]) & _NO_SURFACE and y > 0.0:
+                extent[0] = min(extent[0], x / y)
+                extent[1] = max(extent[1], x / y)
+                extent[2] = min(extent[2], z / y)
+                extent[3] = max(extent[3], z / y)
+            at += point_size

@@ -1,0 +1,285 @@
+"""The map step: one capture to one partial map. What a worker is handed is picklable and says everything, so that it does not matter which worker does it."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.background.compensation import STANDING, Compensation, compensation
+from hilsim.background.imaging import add_points, image_plan
+from hilsim.background.movement import Change, check_standing
+from hilsim.background.partial import CaptureShare, Grid, PartialMap, merge
+from hilsim.background.survey import FoundSensor, Kind, choose, kinds_of, survey
+from hilsim.background.table import clear, empty_table, grown, in_order
+from hilsim.background.turning import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS, TALLY_SIZE, add_data_packets, turning_plan
+from hilsim.capture.batches import CaptureBatches, DatagramArrays, address_number
+from hilsim.errors import CaptureError, require
+from hilsim.geometry.poses import Pose
+from hilsim.geometry.tracks import PoseTrack
+from hilsim.packets.velodyne_geometry import FiringGeometry
+from hilsim.scene.background import AzimuthGrid
+
+THIRDS = 3
+_POSE_SLACK_S = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stretch:
+    """The part of a capture that is used, by the times at which packets were captured.
+
+    Attributes:
+        start_s: Since the capture's first datagram.
+        duration_s: Length; None to the end.
+    """
+
+    start_s: float = 0.0
+    duration_s: float | None = None
+
+    def __post_init__(self) -> None:
+        require(
+            (0.0 <= self.start_s < 1e9, f"start_s must be 0 to 1000000000, got {self.start_s}"),
+            (self.duration_s is None or 0.0 < self.duration_s < 1e9, f"duration_s must be above 0, got {self.duration_s}"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Motion:
+    """How what carried the sensor moved.
+
+    Attributes:
+        track: Of the body, by time.
+        is_utc: Times are UTC, as captures stamp; else they begin with the capture.
+        body_from_sensor: Mounting.
+    """
+
+    track: PoseTrack
+    is_utc: bool
+    body_from_sensor: Pose
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MapJob:
+    """What is to be done with each capture.
+
+    Attributes:
+        grid: Of the map.
+        kind: Of the packets.
+        model: Of the sensor.
+        geometry: Of its lasers; None for packets that carry points.
+        sensor: Its address; empty where each capture has only one sensor.
+        stretch: Which part of each capture is used.
+        motion: How the sensor moved; None where it stood still, which is then checked.
+    """
+
+    grid: Grid
+    kind: Kind
+    model: str
+    geometry: FiringGeometry | None = None
+    sensor: str = ""
+    stretch: Stretch = Stretch()
+    motion: Motion | None = None
+
+
+class MappedCapture(NamedTuple):
+    """What came of a capture.
+
+    Attributes:
+        partial: Its counts.
+        change: Between its first and last third; None where it was not looked at.
+        notes: What a reader had to say about the file.
+    """
+
+    partial: PartialMap
+    change: Change | None
+    notes: tuple[str, ...]
+
+
+def map_capture(job: MapJob, path: Path, advance: Callable[[int], object] = lambda _: None) -> MappedCapture:
+    """Boil a capture down.
+
+    Args:
+        job: What is to be done.
+        path: The capture, which is read twice: its beginning tells what it holds.
+        advance: Called with the number of bytes read since the last call.
+
+    Raises:
+        CaptureError: it cannot be read; it is of another model than the job's, of several sensors, of a sensor that moved; nothing was seen.
+    """
+    if not path.is_file():
+        raise CaptureError(
+            f"{path}: must be a file that can be read twice" if path.exists() else f"{path}: cannot be opened: No such file or directory"
+        )
+    where = str(path)
+    sensor = surveyed(job, path)
+    batches = CaptureBatches(path)
+    maker = PartialMapMaker(job, sensor, where)
+    parts: list[PartialMap] = []
+    with ThreadPoolExecutor(1, thread_name_prefix="sha256") as beside:
+        digest = beside.submit(_sha256, path)
+        for third, begin_ns, batch in _by_thirds(job.stretch, batches, advance):
+            while len(parts) < third:
+                parts.append(maker.take())
+            maker.add(batch, begin_ns)
+        while len(parts) < THIRDS:
+            parts.append(maker.take())
+    seen = None
+    if job.motion is not None:
+        _check_covered(job.motion, maker, where)
+    else:
+        seen = check_standing(parts[0], parts[-1], f"{where}: from its first to its last third")
+    share = CaptureShare(name=path.name, sha256=digest.result(), packets=maker.packets, first_ns=maker.first_ns, last_ns=maker.last_ns)
+    whole = merge(parts)
+    if not whole.returns:
+        raise CaptureError(f"{where}: must hold returns of {sensor}, got none in {maker.packets:,} packets")
+    return MappedCapture(with_share(whole, share), seen, batches.file.notes.lines())
+
+
+def _check_covered(motion: Motion, maker: "PartialMapMaker", where: str) -> None:
+    """Poses must be known for every packet: outside its keys a track stands still."""
+    begin_ns = 0 if motion.is_utc else maker.begin_ns
+    first_s, last_s = (maker.first_ns - begin_ns) / 1e9, (maker.last_ns - begin_ns) / 1e9
+    known_s = float(motion.track.time_ns[0]) / 1e9, float(motion.track.time_ns[-1]) / 1e9
+    if not known_s[0] - _POSE_SLACK_S <= first_s <= last_s <= known_s[1] + _POSE_SLACK_S:
+        raise CaptureError(
+            f"{where}: the poses must cover the packets' times, {first_s:.3f} to {last_s:.3f} s, got poses from {known_s[0]:.3f} to {known_s[1]:.3f} s"
+        )
+
+
+def with_share(partial: PartialMap, share: CaptureShare) -> PartialMap:
+    """The counts as those of one capture."""
+    return PartialMap(grid=partial.grid, rows=partial.rows, returns=partial.returns, empty=partial.empty, outside=partial.outside, captures=(share,))
+
+
+def surveyed(job: MapJob, path: Path) -> FoundSensor:
+    """The capture's sensor, which must be of the job's model.
+
+    Raises:
+        CaptureError: it is not, or there is none, or several.
+    """
+    sensor = choose(survey(CaptureBatches(path), job.sensor), job.sensor, str(path))
+    if (sensor.kind, sensor.model) != (job.kind, job.model):
+        raise CaptureError(f"{path}: must be of a {job.model}, as the captures before, got {sensor}")
+    return sensor
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise CaptureError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _by_thirds(stretch: Stretch, batches: CaptureBatches, advance: Callable[[int], object]) -> Iterator[tuple[int, int, DatagramArrays]]:
+    """Yield the batches of a stretch of a capture, each with the third it belongs to and the capture's first stamp: thirds by time where its length is known, else by place in the file."""
+    size_bytes = max(batches.file.size_bytes, 1)
+    done = 0
+    first_ns: int | None = None
+    for batch in batches:
+        place = min(THIRDS * done // size_bytes, THIRDS - 1)
+        advance(batches.read_bytes - done)
+        done = batches.read_bytes
+        if not batch.start.size:
+            continue
+        first_ns = int(batch.host_stamp_ns[0]) if first_ns is None else first_ns
+        if stretch == Stretch():
+            yield place, first_ns, batch
+            continue
+        since_s = (batch.host_stamp_ns - first_ns) * 1e-9 - stretch.start_s
+        if stretch.duration_s is None:
+            yield place, first_ns, _part(batch, since_s >= 0.0)
+            continue
+        step_s = stretch.duration_s / THIRDS
+        for third in range(THIRDS):
+            yield third, first_ns, _part(batch, (since_s >= third * step_s) & (since_s < (third + 1) * step_s))
+        if since_s[0] > stretch.duration_s:
+            return
+
+
+def _part(batch: DatagramArrays, is_in: npt.NDArray[np.bool_]) -> DatagramArrays:
+    return DatagramArrays(batch.data, batch.start[is_in], batch.size[is_in], batch.host_stamp_ns[is_in], batch.source[is_in])
+
+
+class PartialMapMaker:
+    """Takes batches and counts their returns.
+
+    Attributes:
+        packets: Decoded since the beginning.
+        begin_ns: When their source began.
+        first_ns: Stamp of the first of them; 0 before.
+        last_ns: Stamp of the last of them.
+    """
+
+    def __init__(self, job: MapJob, sensor: FoundSensor, where: str) -> None:
+        """Prepare for one sensor's packets; ``where`` names their source in errors."""
+        self._job = job
+        self._sensor = sensor
+        self._where = where
+        self._number = address_number(sensor.address)
+        self._table = empty_table(job.grid.rows * job.grid.columns)
+        self._tally = np.zeros(TALLY_SIZE, dtype=np.int64)
+        self._add: Callable[[DatagramArrays, npt.NDArray[np.bool_], int], int] | None = None
+        self.packets = self.begin_ns = self.first_ns = self.last_ns = 0
+
+    def add(self, batch: DatagramArrays, begin_ns: int) -> None:
+        """Count the returns of the sensor's packets in a batch of a source that began at ``begin_ns``.
+
+        Raises:
+            CaptureError: there are packets of another sensor, and none was chosen; or of another model.
+        """
+        kinds = kinds_of(batch)
+        is_chosen = (kinds == self._job.kind) & (batch.source == self._number)
+        self._check_others(batch, kinds, is_chosen)
+        stamps = batch.host_stamp_ns[is_chosen]
+        if not stamps.size:
+            return
+        if self._add is None:
+            self.begin_ns, self.first_ns = begin_ns, int(stamps[0])
+            self._add = self._adder(begin_ns)
+        self.last_ns = int(stamps[-1])
+        at = 0
+        while (at := self._add(batch, is_chosen, at)) < len(kinds):
+            self._table = grown(self._table)
+        if self._tally[FOREIGN]:
+            raise CaptureError(f"{self._where}: must hold packets of one model from {self._sensor}, got some that name another one")
+
+    def _check_others(self, batch: DatagramArrays, kinds: npt.NDArray[np.int8], is_chosen: npt.NDArray[np.bool_]) -> None:
+        if self._job.sensor:
+            return
+        others = np.flatnonzero((kinds != Kind.OTHER) & ~is_chosen)
+        if others.size:
+            address = IPv4Address(int(batch.source[others[0]]))
+            raise CaptureError(f"{self._where}: one sensor must be chosen with --sensor ADDRESS, got {self._sensor} and {address}")
+
+    def _adder(self, begin_ns: int) -> Callable[[DatagramArrays, npt.NDArray[np.bool_], int], int]:
+        job = self._job
+        moved: Compensation = compensation(job.motion.track, job.motion.body_from_sensor) if job.motion else STANDING
+        epoch_ns = 0 if job.motion and job.motion.is_utc else begin_ns
+        if isinstance(job.grid, AzimuthGrid):
+            if job.geometry is None:
+                raise TypeError("a job with an azimuth grid must have a geometry")
+            turning = turning_plan(job.geometry, job.grid, self._sensor.product, moved, epoch_ns)
+            return lambda batch, is_chosen, at: add_data_packets(turning, batch, is_chosen, at, self._table, self._tally)
+        imaging = image_plan(job.grid, moved, epoch_ns)
+        return lambda batch, is_chosen, at: add_points(imaging, batch, is_chosen, at, self._table, self._tally)
+
+    def take(self) -> PartialMap:
+        """What was counted since the last time."""
+        tally = self._tally.copy()
+        partial = PartialMap(
+            grid=self._job.grid,
+            rows=in_order(self._table),
+            returns=int(tally[RETURNS]),
+            empty=int(tally[EMPTY]),
+            outside=int(tally[OUTSIDE]),
+        )
+        self.packets += int(tally[PACKETS])
+        clear(self._table)
+        self._tally[:] = 0
+        return partial

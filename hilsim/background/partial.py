@@ -1,0 +1,133 @@
+"""What one capture contributes to a map, and how contributions merge: in any order and partition, to the same bits."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hilsim._jit import constant, kernel
+from hilsim.background.table import BEST, COLUMNS, COUNT, KEY, MOST_CELLS, Rows
+from hilsim.errors import require
+from hilsim.scene.background import AzimuthGrid, ImageGrid
+
+Grid = AzimuthGrid | ImageGrid
+_KEY, _BEST, _COUNT = constant(KEY), constant(BEST), constant(COUNT)
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class CaptureShare:
+    """One capture of those in a map.
+
+    Attributes:
+        name: Its file's name, or where it was listened.
+        sha256: Of the file, in hexadecimal digits; empty for what was listened to.
+        packets: Decoded.
+        first_ns: Of them, nanoseconds since 1970-01-01 UTC by the capturing host's clock; 0 where there are none.
+        last_ns: The same.
+    """
+
+    name: str
+    sha256: str = ""
+    packets: int
+    first_ns: int
+    last_ns: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PartialMap:
+    """Counts of distances by cell; of one capture, a part of it, or many.
+
+    Attributes:
+        grid: Which cell is where. Cells are numbered column by column.
+        rows: ``uint32[n, 3]`` in the order of their keys, each once: see ``hilsim.background.table``.
+        returns: Counted in the rows.
+        empty: Firings or points without a return.
+        outside: Returns that fell outside the grid.
+        captures: What it was made from, in order.
+    """
+
+    grid: Grid
+    rows: Rows
+    returns: int = 0
+    empty: int = 0
+    outside: int = 0
+    captures: tuple[CaptureShare, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_size(self.grid)
+        require((self.rows.ndim == 2 and self.rows.shape[1] == COLUMNS, f"rows must be n x {COLUMNS}, got {self.rows.shape}"))
+
+    @property
+    def packets(self) -> int:
+        """Decoded, of all captures."""
+        return sum(capture.packets for capture in self.captures)
+
+    def is_same(self, other: "PartialMap") -> bool:
+        """Whether every bit is."""
+        figures = ("grid", "returns", "empty", "outside", "captures")
+        return np.array_equal(self.rows, other.rows) and all(getattr(self, name) == getattr(other, name) for name in figures)
+
+
+def check_size(grid: Grid) -> None:
+    """Raise ``ValueError`` for a grid whose cells cannot be numbered."""
+    cells = grid.rows * grid.columns
+    require((cells <= MOST_CELLS, f"rows x columns must be at most {MOST_CELLS}, got {cells}"))
+
+
+def nothing(grid: Grid) -> PartialMap:
+    """A contribution of nothing: merging it changes nothing."""
+    return PartialMap(grid=grid, rows=np.empty((0, COLUMNS), dtype=np.uint32))
+
+
+def merge(partials: Iterable[PartialMap]) -> PartialMap:
+    """All contributions in one: associative and commutative, because counts are added and farthest distances compared, both as integers.
+
+    Raises:
+        ValueError: there are none, or their grids differ.
+    """
+    parts = list(partials)
+    grids = [part.grid for part in parts]
+    require((len(parts) > 0, "partials must be 1 or more, got none"))
+    require((all(grid == grids[0] for grid in grids), "partials must have one grid, got several"))
+    return PartialMap(
+        grid=grids[0],
+        rows=_merged_rows([part.rows for part in parts]),
+        returns=sum(part.returns for part in parts),
+        empty=sum(part.empty for part in parts),
+        outside=sum(part.outside for part in parts),
+        captures=tuple(sorted(capture for part in parts for capture in part.captures)),
+    )
+
+
+def _merged_rows(parts: list[Rows]) -> Rows:
+    """Neighbours first, so that each row is copied a few times only."""
+    while len(parts) > 1:
+        pairs = [_merged_pair(one, other) for one, other in zip(parts[::2], parts[1::2], strict=False)]
+        parts = pairs + parts[2 * len(pairs) :]
+    return parts[0]
+
+
+def _merged_pair(one: Rows, other: Rows) -> Rows:
+    rows = np.empty((len(one) + len(other), COLUMNS), dtype=np.uint32)
+    return np.ascontiguousarray(rows[: merge_rows(one, other, rows)])
+
+
+@kernel
+def merge_rows(one: Rows, other: Rows, rows: Rows) -> int:
+    """Write the rows of two sorted lists to ``rows``, those of one key as one; gives how many there are."""
+    a = b = n = 0
+    while a < one.shape[0] or b < other.shape[0]:
+        takes_one = b == other.shape[0] or (a < one.shape[0] and one[a, _KEY] <= other[b, _KEY])
+        takes_other = a == one.shape[0] or (b < other.shape[0] and other[b, _KEY] <= one[a, _KEY])
+        if takes_one:
+            rows[n, _KEY], rows[n, _BEST], rows[n, _COUNT] = one[a, _KEY], one[a, _BEST], one[a, _COUNT]
+            a += 1
+        if takes_other and takes_one:
+            rows[n, _BEST] = max(rows[n, _BEST], other[b, _BEST])
+            rows[n, _COUNT] += other[b, _COUNT]
+        elif takes_other:
+            rows[n, _KEY], rows[n, _BEST], rows[n, _COUNT] = other[b, _KEY], other[b, _BEST], other[b, _COUNT]
+        if takes_other:
+            b += 1
+        n += 1
+    return n

@@ -1,0 +1,49 @@
+"""The rig that shows a map: what to run next, as a file to start from."""
+
+_PLAIN = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_. "
+
+
+def rig_text(name: str, profile: str, *, rate_rpm: int | None, has_pose: bool, captures: tuple[str, ...]) -> str:
+    """A rig in TOML.
+
+    Args:
+        name: Of the map's files, without a suffix.
+        profile: Of the sensor.
+        rate_rpm: Its rotation rate; None for a sensor that does not turn.
+        has_pose: Whether the map says where it was captured.
+        captures: What the map was made from.
+    """
+    place = "" if has_pose else "height_m = 0.0                       # of the sensor above the ground: not known; and pitch_deg\n"
+    turning = f"rotation_rate_rpm = {rate_rpm}\n" if rate_rpm else ""
+    told = ", ".join("".join(letter if letter in _PLAIN else "?" for letter in capture) for capture in captures)
+    return f"""\
+# What the sensor saw of a real place, and objects put into it. The map was made by hilsim background from: {told}
+name = {_quoted(name)}
+
+[[scene.background]]
+file = {_quoted(f"{name}.npz")}
+{place}
+[carrier]
+kind = "background"                  # stands where the map was captured
+
+[[sensor]]
+name = "lidar"
+profile = "{profile}"
+{turning}
+[sensor.network]
+source = "127.0.1.201"
+destination = "127.0.0.1"
+source_ports = "any"
+
+# An object, metres in the world in which the map was captured; with no more known than a height: forward of the sensor, left, and up from the ground.
+# [[scene.box]]
+# name = "car"
+# position_m = [12.0, 2.0, 0.75]
+# size_m = [4.2, 1.8, 1.5]
+"""
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string."""
+    escaped = "".join(f"\\u{ord(letter):04x}" if letter in '"\\' or ord(letter) < 32 or ord(letter) == 127 else letter for letter in text)
+    return f'"{escaped}"'

@@ -1,0 +1,165 @@
+"""Which sensors a capture's first packets are of, and which of them a map is to be made of."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from ipaddress import IPv4Address
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.capture.batches import DatagramArrays
+from hilsim.errors import CaptureError
+from hilsim.packets.velodyne_data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE, ReturnMode
+from hilsim.packets.velodyne_models import OTHER_PRODUCTS, identify_model
+
+_ENOUGH_PACKETS = 200
+_MOST_DATAGRAMS = 50_000
+_TURN_CDEG = 36_000
+_DUAL_MODES = (ReturnMode.DUAL, 0x3B)
+
+
+class Kind(IntEnum):
+    """What a datagram is to a map."""
+
+    OTHER = 0
+    VELODYNE = 1
+    STDV = 2
+    STDT = 3
+
+
+@kernel
+def tell_kinds(batch: DatagramArrays, kind: npt.NDArray[np.int8]) -> None:
+    """Write the ``Kind`` of each datagram of a batch to ``int8[n]``."""
+    data = batch.data
+    for index in range(batch.start.size):
+        at = batch.start[index]
+        size = batch.size[index]
+        kind[index] = 0
+        if size == 1206 and data[at] == 0xFF and data[at + 1] == 0xEE:
+            kind[index] = 1
+        elif size >= 20 and data[at] == 0x53 and data[at + 1] == 0x54 and data[at + 2] == 0x44:
+            if data[at + 3] == 0x56:
+                kind[index] = 2
+            elif data[at + 3] == 0x54:
+                kind[index] = 3
+
+
+def kinds_of(batch: DatagramArrays) -> npt.NDArray[np.int8]:
+    """``int8[n]``, the ``Kind`` of each datagram."""
+    kind = np.empty(batch.start.size, dtype=np.int8)
+    tell_kinds(batch, kind)
+    return kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundSensor:
+    """One sensor.
+
+    Attributes:
+        address: Its IPv4 address.
+        kind: Of its packets.
+        model: Its name; empty where it is not known.
+        product: Velodyne's factory byte; 0 of others.
+        packets: Seen until it was known.
+        rate_rpm: How fast it turns; 0 where that is not known.
+    """
+
+    address: str
+    kind: Kind
+    model: str
+    product: int
+    packets: int
+    rate_rpm: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.address} ({self.model or 'of no known model'})"
+
+
+@dataclass(kw_only=True)
+class _Seen:
+    kind: Kind
+    packets: int = 0
+    payloads: list[bytes] = field(default_factory=list)
+
+
+def survey(batches: Iterable[DatagramArrays], sensor: str = "") -> tuple[FoundSensor, ...]:
+    """The sensors of a capture's beginning, in the order in which they appear.
+
+    Args:
+        batches: Of the capture.
+        sensor: Address of the one that is looked for: reading ends when it is known.
+    """
+    seen: dict[tuple[int, int], _Seen] = {}
+    datagrams = 0
+    for batch in batches:
+        kinds = kinds_of(batch)
+        for index in np.flatnonzero(kinds):
+            found = seen.setdefault((int(batch.source[index]), int(kinds[index])), _Seen(kind=Kind(int(kinds[index]))))
+            found.packets += 1
+            if len(found.payloads) < _ENOUGH_PACKETS:
+                start = int(batch.start[index])
+                found.payloads.append(batch.data[start : start + int(batch.size[index])].tobytes())
+        datagrams += len(kinds)
+        wanted = [entry for (source, _), entry in seen.items() if sensor in {"", _address(source)}]
+        if datagrams >= _MOST_DATAGRAMS or any(entry.packets >= _ENOUGH_PACKETS for entry in wanted):
+            break
+    return tuple(_told(_address(source), entry) for (source, _), entry in seen.items())
+
+
+def _address(number: int) -> str:
+    return str(IPv4Address(number))
+
+
+def _told(address: str, seen: _Seen) -> FoundSensor:
+    model, product, rate_rpm = "", 0, 0.0
+    if seen.kind is Kind.VELODYNE:
+        model, product, rate_rpm = _velodyne(seen.payloads)
+    elif seen.kind is Kind.STDV:
+        model = "Cepton STDV"
+    elif seen.kind is Kind.STDT:
+        model = "Cepton STDT"
+    return FoundSensor(address=address, kind=seen.kind, model=model, product=product, packets=seen.packets, rate_rpm=rate_rpm)
+
+
+def _velodyne(payloads: list[bytes]) -> tuple[str, int, float]:
+    """Name of the model, factory byte and rotation rate (rpm), by what most packets say and how far apart they were made."""
+    packets = np.frombuffer(b"".join(payloads), dtype=DATA_PACKET_DTYPE)
+    product = Counter(packets["product"].tolist()).most_common(1)[0][0]
+    mode = Counter(packets["return_mode"].tolist()).most_common(1)[0][0]
+    packets = packets[packets["product"] == product]
+    steps_us = np.diff(packets["timestamp"].astype(np.int64))
+    step_us = float(np.median(steps_us)) if len(steps_us) > 1 else None
+    model = identify_model(product, step_us, is_dual=mode in _DUAL_MODES)
+    turned_cdeg = np.diff(packets["blocks"]["azimuth"][:, 0].astype(np.int64)) % _TURN_CDEG
+    rates_rpm = turned_cdeg[steps_us > 0] / steps_us[steps_us > 0] * (60e6 / _TURN_CDEG)
+    return (model.name if model else OTHER_PRODUCTS.get(product, "")), product, float(np.median(rates_rpm)) if rates_rpm.size else 0.0
+
+
+def choose(found: tuple[FoundSensor, ...], sensor: str, where: str) -> FoundSensor:
+    """The sensor a map is to be made of.
+
+    Args:
+        found: Of ``survey``.
+        sensor: Its address; may be empty where there is only one.
+        where: What to call the capture in errors.
+
+    Raises:
+        CaptureError: there is none, or several and none is chosen, or the chosen one is not among them.
+    """
+    told = ", ".join(map(str, found))
+    if not found:
+        raise CaptureError(
+            f"{where}: must hold packets of a lidar (Velodyne data packets of {DATA_PACKET_SIZE} bytes, Cepton STDV or STDT points), got none; "
+            "hilsim inspect lists what it holds"
+        )
+    if sensor:
+        of_address = [entry for entry in found if entry.address == sensor]
+        if not of_address:
+            raise CaptureError(f"{where}: the sensor must be one of {told}, got {sensor}")
+        return of_address[0]
+    if len(found) > 1:
+        raise CaptureError(f"{where}: one sensor must be chosen with --sensor ADDRESS, got {told}")
+    return found[0]

@@ -1,0 +1,226 @@
+"""Counts of distances by cell: what a capture is boiled down to while it is read, in memory that grows with what there is to see and not with time.
+
+A distance is counted in a *bin*: the millimetre itself below 256 mm, above it the eight leading bits, so that a bin is at most 1/128 of its distances
+wide (64 mm at 10 m, 512 mm at 100 m). Beside the count a bin keeps the farthest distance that fell into it, to the millimetre, with its intensity.
+
+Firings that nothing came back from are counted too, in the bin of distance 0: a place in the sky through which something flew is told from a wall.
+
+Everything is integers, added or compared, so that neither order nor partition of the returns can be seen in the result. Of equal distances
+the brightest one's intensity is kept: a rule that knows no order either.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import constant, inlined_kernel, kernel, signed
+from hilsim.scene.background import BRIGHTEST, FARTHEST_MM
+
+BINS = 128 * 14
+"""Bins of a cell."""
+MOST_CELLS = 0xFFFFFFFE // BINS
+"""Largest grid: a cell's bins are numbered with 32 bits."""
+KEY, BEST, COUNT = 0, 1, 2
+"""Columns of ``Rows``: cell and bin, farthest distance and its intensity as ``packed`` makes it, returns."""
+COLUMNS = 3
+INTENSITY_BITS = 10
+_SHIFT = np.array([lead.bit_length() for lead in range((FARTHEST_MM >> 8) + 1)], dtype=np.uint8)
+Rows = npt.NDArray[np.uint32]
+"""``uint32[n, 3]``."""
+_SLOTS = 8
+_LINE = 64  # bytes; a processor's cache line
+_FREE_KEY = constant(0xFFFFFFFF)
+_MIX = constant(0x9E3779B1)  # an odd multiplier that spreads neighbouring keys over the table
+_MIX_SHIFT = constant(8)
+_KEY, _BEST, _COUNT = constant(KEY), constant(BEST), constant(COUNT)
+_BITS = constant(INTENSITY_BITS)
+_N_BINS, _N_SLOTS = constant(BINS), constant(_SLOTS)
+_FARTHEST, _BRIGHTEST = constant(FARTHEST_MM), constant(BRIGHTEST)
+
+
+class CellTable(NamedTuple):
+    """Where counts are kept; build with ``empty_table``.
+
+    Most cells see a few surfaces only, and neighbouring firings fall into neighbouring cells: the first eight bins of each cell stand in one line
+    of the processor's cache. What else a cell sees goes to a hash table, ten times slower. Which bin stands where depends on the order of the
+    returns; ``in_order`` does not.
+
+    Attributes:
+        slots: ``uint32[cells, 8, 2]``: farthest distance with its intensity, and count. Free slots are 0 and come last.
+        empty: ``uint32[cells]``, firings without a return.
+        spill: The hash table with open addressing: ``Rows``, n a power of two, the key of a free row having all bits set.
+    """
+
+    slots: npt.NDArray[np.uint32]
+    empty: npt.NDArray[np.uint32]
+    spill: Rows
+
+
+def empty_table(cells: int, spill: int = 1 << 13) -> CellTable:
+    """A table without counts; ``spill``, the rows of its hash table, must be a power of two."""
+    memory = np.zeros(cells * _LINE + _LINE, dtype=np.uint8)
+    start = -memory.ctypes.data % _LINE
+    slots = memory[start : start + cells * _LINE].view(np.uint32).reshape(cells, _SLOTS, 2)
+    return CellTable(slots, np.zeros(cells, dtype=np.uint32), _empty_spill(spill))
+
+
+def clear(table: CellTable) -> None:
+    """Forget all counts."""
+    table.slots[:] = 0
+    table.empty[:] = 0
+    table.spill[:, KEY] = _FREE_KEY
+    table.spill[:, BEST:] = 0
+
+
+def _empty_spill(capacity: int) -> Rows:
+    spill = np.zeros((capacity, COLUMNS), dtype=np.uint32)
+    spill[:, KEY] = _FREE_KEY
+    return spill
+
+
+@inlined_kernel
+def _shift_of(distance_mm: int) -> int:
+    """How many bits of a distance its bin does not tell."""
+    shift: int = signed(_SHIFT[distance_mm >> 8])
+    return shift
+
+
+@kernel
+def bin_of(distance_mm: int) -> int:
+    """Bin of a distance, 0 to ``FARTHEST_MM``."""
+    shift = _shift_of(distance_mm)
+    return (shift << 7) + (distance_mm >> shift)
+
+
+@inlined_kernel
+def packed(distance_mm: int, intensity: int) -> int:
+    """Distance and intensity as one number that is larger for the farther, and of equal distances for the brighter one."""
+    both: int = distance_mm << _BITS | intensity
+    return both
+
+
+@inlined_kernel
+def _spill_row(spill: Rows, key: int) -> int:
+    """Where a key is in the hash table, or the free row that it can have; there must be one."""
+    last = spill.shape[0] - 1
+    row: int = ((key * _MIX) >> _MIX_SHIFT) & last
+    while spill[row, _KEY] != key and spill[row, _KEY] != _FREE_KEY:
+        row = (row + 1) & last
+    return row
+
+
+@inlined_kernel
+def count_return(slots: npt.NDArray[np.uint32], spill: Rows, cell: int, distance_mm: int, intensity: int) -> int:
+    """Count a return of at least 1 mm; there must be a free row in the hash table. Gives how many of those it took into use: 0 or 1.
+
+    Inlined and with the table's arrays one by one, because handing an array from one compiled function to another costs more than the counting.
+    """
+    distance = min(distance_mm, _FARTHEST)
+    best = packed(distance, min(intensity, _BRIGHTEST))
+    shift = _shift_of(distance)
+    leading = distance >> shift
+    bits = shift + _BITS
+    # all of them and without a branch: which one it is cannot be foretold, and a processor that guesses wrong loses more
+    place = (
+        (slots[cell, 0, 0] >> bits == leading)
+        + (slots[cell, 1, 0] >> bits == leading) * 2
+        + (slots[cell, 2, 0] >> bits == leading) * 3
+        + (slots[cell, 3, 0] >> bits == leading) * 4
+        + (slots[cell, 4, 0] >> bits == leading) * 5
+        + (slots[cell, 5, 0] >> bits == leading) * 6
+        + (slots[cell, 6, 0] >> bits == leading) * 7
+        + (slots[cell, 7, 0] >> bits == leading) * 8
+    ) - 1
+    if place < 0:
+        place = 0
+        while place < _N_SLOTS and slots[cell, place, 0] != 0:
+            place += 1
+    if place < _N_SLOTS:
+        slots[cell, place, 0] = max(slots[cell, place, 0], best)
+        slots[cell, place, 1] += 1
+        return 0
+    key = cell * _N_BINS + (shift << 7) + leading
+    row = _spill_row(spill, key)
+    is_new = spill[row, _KEY] == _FREE_KEY
+    spill[row, _KEY] = key
+    spill[row, _BEST] = max(spill[row, _BEST], best)
+    spill[row, _COUNT] += 1
+    return int(is_new)
+
+
+@inlined_kernel
+def has_room(spill: Rows, used: int, returns: int) -> bool:
+    """Whether so many returns can be counted on top of the ``used`` rows before the hash table must grow: at most half of it is used."""
+    fits: bool = 2 * (used + returns) <= spill.shape[0]
+    return fits
+
+
+@kernel
+def _move(source: Rows, target: Rows) -> None:
+    for old in range(source.shape[0]):
+        if source[old, _KEY] != _FREE_KEY:
+            row = _spill_row(target, signed(source[old, _KEY]))
+            target[row] = source[old]
+
+
+def grown(table: CellTable) -> CellTable:
+    """The same counts with a hash table of four times the capacity."""
+    spill = _empty_spill(4 * len(table.spill))
+    _move(table.spill, spill)
+    return table._replace(spill=spill)
+
+
+@kernel
+def _sort_slots(slots: npt.NDArray[np.uint32]) -> int:
+    """Put each cell's slots in the order of their distances; gives how many are in use."""
+    used = 0
+    for cell in range(slots.shape[0]):
+        for place in range(_N_SLOTS):
+            best, count = slots[cell, place]
+            if best == 0:
+                break
+            used += 1
+            to = place
+            while to > 0 and slots[cell, to - 1, 0] > best:
+                slots[cell, to] = slots[cell, to - 1]
+                to -= 1
+            slots[cell, to, 0] = best
+            slots[cell, to, 1] = count
+    return used
+
+
+@kernel
+def _merge_slots(table: CellTable, spilled: Rows, rows: Rows) -> None:
+    """Write empty firings, sorted slots and sorted rows of the hash table to ``rows``, in the order of their keys."""
+    slots, empty, _ = table
+    at = taken = 0
+    for cell in range(empty.size):
+        if empty[cell] > 0:
+            rows[at, _KEY], rows[at, _BEST], rows[at, _COUNT] = cell * _N_BINS, 0, empty[cell]
+            at += 1
+        for place in range(_N_SLOTS):
+            best, count = slots[cell, place]
+            if best == 0:
+                break
+            key = cell * _N_BINS + bin_of(signed(best) >> _BITS)
+            while taken < spilled.shape[0] and spilled[taken, _KEY] < key:
+                rows[at] = spilled[taken]
+                taken += 1
+                at += 1
+            rows[at, _KEY], rows[at, _BEST], rows[at, _COUNT] = key, best, count
+            at += 1
+        while taken < spilled.shape[0] and spilled[taken, _KEY] < (cell + 1) * _N_BINS:
+            rows[at] = spilled[taken]
+            taken += 1
+            at += 1
+
+
+def in_order(table: CellTable) -> Rows:
+    """All counts, in the order of their keys; the table's slots are sorted in place."""
+    spilled = table.spill[table.spill[:, KEY] != _FREE_KEY]
+    spilled = np.ascontiguousarray(spilled[np.argsort(spilled[:, KEY])])
+    used = _sort_slots(table.slots) + len(spilled) + np.count_nonzero(table.empty)
+    rows = np.empty((used, COLUMNS), dtype=np.uint32)
+    _merge_slots(table, spilled, rows)
+    return rows

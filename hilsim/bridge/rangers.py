@@ -1,0 +1,26 @@
+"""Every kind of ranger that a rig can ask for, and the sensor that is made of its specification."""
+
+from hilsim.bridge.ld06 import Ld06
+from hilsim.bridge.ranger_specs import Ld06Spec, RangerSpec, Sf45Spec, TfminiSpec
+from hilsim.bridge.ranging import Ranger
+from hilsim.bridge.sf45 import Sf45
+from hilsim.bridge.tfmini import Tfmini
+
+RANGER_SPECS: dict[str, type[RangerSpec]] = {"tfmini": TfminiSpec, "sf45": Sf45Spec, "ld06": Ld06Spec}
+"""Specification of each ``kind``, for whoever parses a rig."""
+
+
+def build_ranger(spec: RangerSpec, *, seed: int, stream: int) -> Ranger:
+    """The sensor of a specification; its noise is drawn from the rig's seed and the ranger's number.
+
+    Raises:
+        TypeError: the specification is of no kind that is known here.
+    """
+    match spec:
+        case TfminiSpec():
+            return Tfmini(spec, seed=seed, stream=stream)
+        case Sf45Spec():
+            return Sf45(spec, seed=seed, stream=stream)
+        case Ld06Spec():
+            return Ld06(spec, seed=seed, stream=stream)
+    raise TypeError(f"spec must be a TfminiSpec, Sf45Spec or Ld06Spec, got {type(spec).__name__}")

@@ -1,0 +1,240 @@
+"""A capture's datagrams in batches of arrays, for what reads millions of them: nothing is made for a single datagram.
+
+What most captures are - classic PCAP, little-endian, Ethernet, whole IPv4 datagrams without options or VLAN tags - is walked by a kernel in
+pieces of the file, compressed or not. From the first record on that is anything else, ``CaptureFile`` reads the rest, so that both give the same datagrams.
+"""
+
+from collections.abc import Generator, Iterable, Iterator
+from functools import lru_cache
+from ipaddress import IPv4Address
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import constant, kernel, signed
+from hilsim.capture.datagram import CapturedDatagram
+from hilsim.capture.link import LINK_ETHERNET
+from hilsim.capture.pcap import CaptureFile
+from hilsim.capture.seek import START, ClassicLayout, SeekPoint
+from hilsim.capture.source import BrokenFileError, CaptureBytes
+
+_SMALLEST_PIECE_SIZE, _LARGEST_PIECE_SIZE = 1 << 16, 1 << 18
+_PIECES = 12  # at least so many of a file, so that its beginning and its end are told apart
+_DATAGRAMS_A_BATCH = 1024
+_FILE_HEADER_SIZE = 24
+_RECORD_HEADER_SIZE = 16
+_FRAME_HEADERS_SIZE = 42  # Ethernet, IPv4 and UDP
+_FRACTIONS_NS = {b"\xd4\xc3\xb2\xa1": 1000, b"\x4d\x3c\xb2\xa1": 1}
+_LARGEST_FRAME = constant(1 << 18)
+_NS_PER_S = constant(1_000_000_000)
+_ETHERNET_SIZE = 14
+_ODD = constant(-1)
+_MORE, _FULL, _UNUSUAL = constant(0), constant(1), constant(2)
+
+
+class DatagramArrays(NamedTuple):
+    """UDP datagrams, in file order.
+
+    Attributes:
+        data: ``uint8[bytes]`` that hold the payloads.
+        start: ``int64[n]``, where each payload begins in ``data``.
+        size: ``int64[n]``, bytes of each payload.
+        host_stamp_ns: ``int64[n]``, nanoseconds since 1970-01-01 UTC by the capturing host's clock.
+        source: ``int64[n]``, IPv4 address as a number.
+    """
+
+    data: npt.NDArray[np.uint8]
+    start: npt.NDArray[np.int64]
+    size: npt.NDArray[np.int64]
+    host_stamp_ns: npt.NDArray[np.int64]
+    source: npt.NDArray[np.int64]
+
+
+class CaptureBatches:
+    """The UDP datagrams of a capture file in batches, read anew by each iteration.
+
+    Attributes:
+        path: The file.
+        file: What is used where the file is not walked here; its notes say what was passed over there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Describe the file; it is not opened yet."""
+        self.path = path
+        self.file = CaptureFile(path)
+        self._source: CaptureBytes | None = None
+        self._is_walked = True
+
+    @property
+    def read_bytes(self) -> int:
+        """How far the latest iteration has come in the file as it lies on the disk."""
+        if self._is_walked:
+            return self._source.file_position if self._source else 0
+        return self.file.read_bytes
+
+    def __iter__(self) -> Iterator[DatagramArrays]:
+        """Yield batches.
+
+        Raises:
+            CaptureError: the file cannot be opened, is no capture, or has a link layer that is not known.
+        """
+        self._is_walked = True
+        rest: SeekPoint | None = None
+        if self.path.is_file():
+            with CaptureBytes(self.path) as source:
+                self._source = source
+                rest = yield from _walked(source, min(max(self.file.size_bytes // _PIECES, _SMALLEST_PIECE_SIZE), _LARGEST_PIECE_SIZE))
+            if rest is None:
+                return
+        self._is_walked = False
+        yield from batches_of(self.file.datagrams(rest))
+
+
+def batches_of(datagrams: Iterable[CapturedDatagram]) -> Iterator[DatagramArrays]:
+    """Datagrams of any source in batches."""
+    waiting = iter(datagrams)
+    while some := list(islice(waiting, _DATAGRAMS_A_BATCH)):
+        yield gathered(some)
+
+
+def gathered(datagrams: list[CapturedDatagram]) -> DatagramArrays:
+    """A batch of some datagrams."""
+    size = np.array([len(datagram.payload) for datagram in datagrams], dtype=np.int64)
+    return DatagramArrays(
+        np.frombuffer(b"".join(datagram.payload for datagram in datagrams), dtype=np.uint8),
+        np.cumsum(size) - size,
+        size,
+        np.array([datagram.host_stamp_ns for datagram in datagrams], dtype=np.int64),
+        np.array([address_number(datagram.source) for datagram in datagrams], dtype=np.int64),
+    )
+
+
+@lru_cache(maxsize=4096)
+def address_number(address: str) -> int:
+    """An IPv4 address as a number."""
+    return int(IPv4Address(address))
+
+
+def _walked(source: CaptureBytes, piece_size: int) -> Generator[DatagramArrays, None, SeekPoint | None]:
+    """Yield the batches of a plain capture; gives where ``CaptureFile`` must go on, or None at the end of the file."""
+    try:
+        head = _filled(source, b"", _FILE_HEADER_SIZE, piece_size)
+    except BrokenFileError:
+        return START
+    fraction_ns = _FRACTIONS_NS.get(head[:4])
+    if fraction_ns is None or int.from_bytes(head[20:22], "little") != LINK_ETHERNET:
+        return START
+    layout = ClassicLayout("<", fraction_ns, LINK_ETHERNET, _RECORD_HEADER_SIZE)
+    rest, offset, frame, last_ns = head[_FILE_HEADER_SIZE:], _FILE_HEADER_SIZE, 1, 0
+    rows = _Rows(piece_size // (_RECORD_HEADER_SIZE + _FRAME_HEADERS_SIZE) + 1)
+    while True:
+        try:
+            piece = _filled(source, rest, len(rest) + 1, piece_size)
+        except BrokenFileError:
+            piece = rest
+        is_at_end = len(piece) == len(rest)
+        data = np.frombuffer(piece, dtype=np.uint8)
+        at, kind = 0, _FULL
+        while kind == _FULL:
+            at, frames, found, last_ns, kind = _walk(data, at, fraction_ns, last_ns, rows.start, rows.size, rows.host_stamp_ns, rows.source)
+            frame += frames
+            if found:
+                yield rows.batch(data, found)
+        if kind == _UNUSUAL or (is_at_end and at < len(piece)):
+            return SeekPoint(host_stamp_ns=last_ns, frame=frame, latest_ns=last_ns, offset=offset + at, layout=layout)
+        if is_at_end:
+            return None
+        rest = piece[at:]
+        offset += at
+
+
+def _filled(source: CaptureBytes, rest: bytes, due: int, piece_size: int) -> bytes:
+    """``rest`` and about a piece more of the file, ``due`` bytes at least unless it ends before."""
+    pieces, size = [rest], len(rest)
+    while size < max(due, piece_size) and (piece := source.read(piece_size)):
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces)
+
+
+class _Rows:
+    """Where the kernel writes what it found."""
+
+    def __init__(self, count: int) -> None:
+        self.start, self.size, self.host_stamp_ns, self.source = np.empty((4, count), dtype=np.int64)
+
+    def batch(self, data: npt.NDArray[np.uint8], count: int) -> DatagramArrays:
+        """The first ``count`` rows, copied."""
+        return DatagramArrays(data, *(column[:count].copy() for column in (self.start, self.size, self.host_stamp_ns, self.source)))
+
+
+@kernel
+def _number(data: npt.NDArray[np.uint8], at: int) -> int:
+    """Little-endian 32-bit number."""
+    number: int = signed(data[at]) | signed(data[at + 1]) << 8 | signed(data[at + 2]) << 16 | signed(data[at + 3]) << 24
+    return number
+
+
+@kernel
+def _udp_size(data: npt.NDArray[np.uint8], begin: int, kept: int) -> int:
+    """Size of the UDP datagram, header included, in an Ethernet frame of ``kept`` bytes: 0 where it holds none, ``_ODD`` where it is not a plain one."""
+    if kept < _ETHERNET_SIZE:
+        return _ODD
+    ether_type = signed(data[begin + 12]) << 8 | signed(data[begin + 13])
+    if ether_type == 0x8100 or ether_type == 0x88A8 or ether_type == 0x9100:  # noqa: PLR1714 - a set would be made for each frame
+        return _ODD
+    if ether_type != 0x0800:
+        return 0
+    if kept < _FRAME_HEADERS_SIZE or data[begin + 14] != 0x45:
+        return _ODD
+    if data[begin + 23] != 17:
+        return 0
+    size: int = signed(data[begin + 38]) << 8 | signed(data[begin + 39])
+    is_fragment = (data[begin + 20] & 0x3F) != 0 or data[begin + 21] != 0
+    return _ODD if is_fragment or size < 8 or _FRAME_HEADERS_SIZE - 8 + size > kept else size
+
+
+@kernel
+def _walk(
+    data: npt.NDArray[np.uint8],
+    at: int,
+    fraction_ns: int,
+    last_ns: int,
+    start: npt.NDArray[np.int64],
+    size: npt.NDArray[np.int64],
+    host_stamp_ns: npt.NDArray[np.int64],
+    source: npt.NDArray[np.int64],
+) -> tuple[int, int, int, int, int]:
+    """Walk whole records from ``at`` on.
+
+    Gives where it stopped, the frames passed, the datagrams found, the last frame's stamp, and why it stopped: ``_MORE`` bytes are needed, the rows
+    are ``_FULL``, or what follows is ``_UNUSUAL``. Of frames that are no IPv4 UDP nothing is told; offsets as in ``hilsim.capture.link``.
+    """
+    found = frames = 0
+    why = _MORE
+    end = data.size
+    while end - at >= _RECORD_HEADER_SIZE:
+        begin = at + _RECORD_HEADER_SIZE
+        kept = _number(data, at + 8)
+        if kept > _LARGEST_FRAME:
+            why = _UNUSUAL
+            break
+        if begin + kept > end:
+            break
+        udp_size = _udp_size(data, begin, kept)
+        if udp_size < 0 or found == start.size:
+            why = _FULL if udp_size >= 0 else _UNUSUAL
+            break
+        last_ns = _number(data, at) * _NS_PER_S + _number(data, at + 4) * fraction_ns
+        if udp_size > 0:
+            start[found] = begin + _FRAME_HEADERS_SIZE
+            size[found] = udp_size - 8
+            host_stamp_ns[found] = last_ns
+            source[found] = signed(data[begin + 26]) << 24 | signed(data[begin + 27]) << 16 | signed(data[begin + 28]) << 8 | signed(data[begin + 29])
+            found += 1
+        frames += 1
+        at = begin + kept
+    return at, frames, found, last_ns, why

@@ -1,0 +1,45 @@
+"""Progress bars for reading captures: on standard error, where that is a terminal and the wait is worth one."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+import click
+
+from hilsim.capture.datagram import CapturedDatagram
+from hilsim.capture.pcap import CaptureFile
+
+_LARGE_SIZE = 20_000_000
+_DATAGRAMS_A_STEP = 4096
+
+
+@contextmanager
+def progress_bar(size_bytes: int, label: str) -> Iterator[Callable[[int], object] | None]:
+    """A function to be told how many bytes more are done; None where no bar is shown."""
+    if size_bytes < _LARGE_SIZE or not sys.stderr.isatty():
+        yield None
+        return
+    with click.progressbar(length=size_bytes, label=label, file=sys.stderr) as bar:
+        yield bar.update
+
+
+@contextmanager
+def watched(file: CaptureFile) -> Iterator[Iterable[CapturedDatagram]]:
+    """A file's datagrams, with a progress bar while they are read.
+
+    Raises:
+        CaptureError: the file's size cannot be asked for.
+    """
+    with progress_bar(file.size_bytes, f"reading {file.path.name}") as advance:
+        yield file if advance is None else _passed_on(file, advance)
+
+
+def _passed_on(file: CaptureFile, advance: Callable[[int], object]) -> Iterator[CapturedDatagram]:
+    """Pass datagrams on and tell a progress bar how far the file was read."""
+    done = 0
+    for number, datagram in enumerate(file):
+        if number % _DATAGRAMS_A_STEP == 0:
+            advance(file.read_bytes - done)
+            done = file.read_bytes
+        yield datagram
+    advance(file.read_bytes - done)

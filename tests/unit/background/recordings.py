@@ -1,0 +1,62 @@
+"""Batches and captures of a sensor in a room, made byte by byte."""
+
+import struct
+
+import numpy as np
+
+from hilsim.capture.batches import DatagramArrays
+from hilsim.capture.pcap import PcapWriter
+from hilsim.packets.velodyne_geometry import FiringGeometry
+from tests.unit.capture.frames_by_hand import udp_frame
+
+ELEVATION_DEG = (-15.0, 1.0, -13.0, 3.0, -11.0, 5.0, -9.0, 7.0, -7.0, 9.0, -5.0, 11.0, -3.0, 13.0, -1.0, 15.0)
+VLP16 = FiringGeometry(
+    model="VLP-16",
+    elevation_deg=ELEVATION_DEG,
+    azimuth_offset_deg=(0.0,) * 16,
+    delay_ns=tuple(2304 * laser for laser in range(16)),
+    sequence_ns=55_296,
+    distance_unit_mm=2.0,
+)
+ADDRESS = 0xC0A801C9  # 192.168.1.201
+BEGIN_NS = 1_700_000_000_000_000_000
+PACKET_NS = 1_327_104
+
+
+def vlp16_payloads(count, *, distance=lambda *_: 5000, reflectivity=40, mode=0x37, product=0x22, step_cdeg=40):
+    """Data packets that turn by ``step_cdeg`` a block; ``distance`` gives the raw distance by azimuth, laser and packet."""
+    payloads = []
+    azimuth = 0
+    for packet in range(count):
+        blocks = b""
+        for block in range(12):
+            if not (mode == 0x39 and block % 2):
+                azimuth = (azimuth + step_cdeg) % 36_000
+            records = b"".join(struct.pack("<HB", distance(azimuth, record % 16, packet), reflectivity) for record in range(32))
+            blocks += struct.pack("<HH", 0xEEFF, azimuth) + records
+        payloads.append(blocks + struct.pack("<IBB", (packet * PACKET_NS // 1000) % 3_600_000_000, mode, product))
+    return payloads
+
+
+def stdv_payload(points, *, stamp_us=0):
+    """An STDV packet of ``(x, y, z, reflectivity, dt, flags)``."""
+    body = b"".join(struct.pack("<hHhBBBB", x, y, z, reflectivity, dt, 0, flags) for x, y, z, reflectivity, dt, flags in points)
+    return struct.pack("<4sBBHqBBHI", b"STDV", 2, 24, 0, stamp_us, 0, 10, len(points), 1) + body
+
+
+def batch(payloads, *, source=ADDRESS, begin_ns=BEGIN_NS, step_ns=PACKET_NS):
+    """Payloads as a batch."""
+    size = np.array([len(payload) for payload in payloads], dtype=np.int64)
+    stamps = begin_ns + np.arange(len(payloads), dtype=np.int64) * step_ns
+    data = np.frombuffer(b"".join(payloads), dtype=np.uint8)
+    return DatagramArrays(data, np.cumsum(size) - size, size, stamps, np.full(len(payloads), source, dtype=np.int64))
+
+
+def write_capture(path, payloads, *, address="192.168.1.201", begin_ns=BEGIN_NS, step_ns=PACKET_NS):
+    """Payloads as a capture."""
+    number = bytes(int(part) for part in address.split("."))
+    with PcapWriter(path) as writer:
+        for index, payload in enumerate(payloads):
+            frame = udp_frame(payload)
+            writer.write(begin_ns + index * step_ns, frame[:26] + number + frame[30:])
+    return path

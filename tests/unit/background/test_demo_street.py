@@ -1,0 +1,105 @@
+"""The demo street with its traffic, seen by a VLP-16 that stands beside the road: the map is the street without the traffic.
+
+The analytic depth of a cell is what the firings that fell into it see in the same world without what moves: the same rays, cast into a world that was
+built without it, noise off, encoded as the packets are. A cell is a fifth of a degree wide, so a slanted wall has many of these depths in a cell; the map's
+distance must be one of them, within 1 mm and the packet's 2 mm. What a car left behind in the map would be none of them.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hilsim.assets.scenes import scene_objects
+from hilsim.background.job import MapJob, PartialMapMaker
+from hilsim.background.movement import check_standing
+from hilsim.background.partial import merge
+from hilsim.background.profiles import geometry_of
+from hilsim.background.surface import SurfaceRule, form_map
+from hilsim.background.survey import FoundSensor, Kind
+from hilsim.capture.batches import DatagramArrays, address_number
+from hilsim.config.rig import load_rig
+from hilsim.daemon.build import build_lidar, build_scenery
+from hilsim.errors import CaptureError
+from hilsim.geometry.poses import Pose
+from hilsim.geometry.rotations import rotate
+from hilsim.geometry.tracks import PoseTrack, fixed_track
+from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
+from hilsim.scene.background import AzimuthGrid
+from hilsim.scene.world import build_world
+from hilsim.vehicle.carrier import build_carrier, carrier_state
+from tests.unit.background.slow_decoding import returns_by_cell
+
+DEMO = Path(__file__).resolve().parents[3] / "profiles" / "rigs" / "demo.toml"
+COLUMNS, SECONDS = 1800, 20
+TOLERANCE_MM = 3
+BESIDE_THE_ROAD = (5, 3.5)
+"""Where the demo's car is after 5 s, and 3.5 m to its left."""
+
+
+@pytest.fixture(scope="module")
+def street():
+    """The demo's driving lidar without noise, and the demo's objects."""
+    rig = load_rig(DEMO)
+    lidar = build_lidar(rig, 0, build_scenery(rig), utc_epoch_ns=0, frames=False)
+    detector = replace(lidar.setting.spec.detector, range_noise_weak_m=0.0)
+    spec = replace(lidar.setting.spec, range_noise_m=0.0, detector=detector)
+    objects, _ = scene_objects(rig.spec.scene, rig.directory)
+    return replace(lidar, setting=replace(lidar.setting, spec=spec, sub_rays=1)), objects
+
+
+def counted(lidar, thirds):
+    """Partial maps of thirds of a time, and all payloads."""
+    geometry = geometry_of(lidar.setting.spec)
+    grid = AzimuthGrid(columns=COLUMNS, elevation_deg=geometry.rows_deg)
+    job = MapJob(grid=grid, kind=Kind.VELODYNE, model="VLP-16", geometry=geometry)
+    sensor = FoundSensor(address="127.0.0.1", kind=Kind.VELODYNE, model="VLP-16", product=0x22, packets=1)
+    maker = PartialMapMaker(job, sensor, "the street")
+    parts, payloads = [], []
+    for start_s, stop_s in thirds:
+        packets = lidar.data_span(round(start_s * 1e9), round(stop_s * 1e9))
+        count = packets.size.size
+        payload = np.ascontiguousarray(packets.payload)
+        start = np.arange(count) * DATA_PACKET_SIZE
+        source = np.full(count, address_number("127.0.0.1"))
+        maker.add(DatagramArrays(payload.reshape(-1), start, packets.size.astype(np.int64), packets.deadline_ns, source), 0)
+        parts.append(maker.take())
+        payloads.append(payload)
+    return parts, np.concatenate(payloads), geometry
+
+
+@pytest.mark.timeout(300)
+def test_the_map_of_a_standing_sensor_is_the_street_without_its_traffic(street):
+    lidar, objects = street
+    at_s, left_m = BESIDE_THE_ROAD
+    (x, y, z), turn = carrier_state(lidar.carrier, at_s * 10**9)
+    aside_x, aside_y, _ = rotate(turn, (0.0, left_m, 0.0))
+    standing = replace(lidar, carrier=build_carrier(fixed_track(Pose(position_m=(x + aside_x, y + aside_y, z), orientation=turn))))
+    still = [thing for thing in objects if not isinstance(thing.placement, PoseTrack)]
+    assert len(objects) - len(still) == 22
+    thirds = [(SECONDS * third / 3, SECONDS * (third + 1) / 3) for third in range(3)]
+    parts, payloads, geometry = counted(replace(standing, world=build_world(objects)), thirds)
+    _, without, _ = counted(replace(standing, world=build_world(still)), thirds)
+    check_standing(parts[0], parts[2], "the street")
+
+    formed = form_map(merge(parts), SurfaceRule())
+    (row, column, analytic_mm, _), _ = returns_by_cell(without, geometry, COLUMNS)
+    is_met = np.abs(formed.distance_mm[row, column].astype(np.int64) - analytic_mm) <= TOLERANCE_MM
+    is_true = np.zeros(formed.used.shape, bool)
+    is_true[row[is_met], column[is_met]] = True
+    assert formed.used.sum() > 24_000
+    assert is_true[formed.used].mean() > 0.999
+
+    # and the traffic was there: in some cells most of a third's returns come from nearer
+    (row, column, seen_mm, _), _ = returns_by_cell(payloads, geometry, COLUMNS)
+    nearer = seen_mm < formed.distance_mm[row, column].astype(np.int64) - 1000
+    assert nearer.sum() > 10_000
+
+
+@pytest.mark.timeout(300)
+def test_the_driving_lidar_of_the_demo_is_refused(street):
+    lidar, _ = street
+    (first, _, last), _, _ = counted(lidar, [(0.0, 0.5), (0.5, 1.0), (1.0, 1.5)])
+    with pytest.raises(CaptureError, match=r"the drive: 3\d.\d% of 2\d,\d+ cells became nearer and 1\d.\d% farther .* the sensor must stand still"):
+        check_standing(first, last, "the drive")
