@@ -110,8 +110,8 @@ def test_the_sequence_wraps_at_256():
 @kernel
 def _fill_and_write(sample, sender, frame):
     for number in range(3):
-        sample.record[0].xacc = number + 0.5
-        sample.record[0].time_usec = number
+        sample.record["xacc"][0] = number + 0.5
+        sample.record["time_usec"][0] = number
         size = write_frame(HIL_SENSOR, sample.payload, sender, frame[number])
     return size
 
