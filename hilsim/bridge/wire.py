@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hilsim._jit import kernel
 from hilsim.bridge.frames import ByteStream, Frame, make_room
-from hilsim.transmit.libc import poll_descriptors, read_bytes
+from hilsim.transmit.libc import poll_descriptors, read_bytes, write_bytes
 from hilsim.transmit.tape import Tape, put
 
 _EAGAIN = errno.EAGAIN
@@ -123,3 +123,16 @@ def await_input(waits: Waits, descriptor: int, wake_descriptor: int, timeout_ns:
     ready = _LINK_READABLE if found & _READABLE else 0
     ready |= _LINK_BROKEN if found & _BROKEN else 0
     return ready | (_WOKEN if words[1] >> 48 & _READABLE else 0)
+
+
+@kernel
+def wake(waits: Waits, descriptor: int) -> None:
+    """Write 1 to an eventfd, which wakes the thread that waits for it."""
+    waits.words[0] = 1
+    write_bytes(descriptor, waits.words.ctypes.data, 8)
+
+
+@kernel
+def clear_wake(waits: Waits, descriptor: int) -> None:
+    """Read a non-blocking eventfd empty."""
+    read_bytes(descriptor, waits.words.ctypes.data, 8)
