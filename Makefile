@@ -50,6 +50,7 @@ bench: $(VENV)/installed-test
 	$(BIN)/python bench/bench_replay.py
 	$(BIN)/python bench/bench_render.py
 	$(BIN)/python bench/bench_optics.py
+	$(BIN)/python bench/bench_cells.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .test-service

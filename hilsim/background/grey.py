@@ -2,7 +2,8 @@
 
 Near is bright, far is dark, and black is what an overlay does not take (``BackgroundMap.used``). Grey values are logarithmic in distance, so that a
 tenth more is the same step at 3 m and at 100 m: 255 is the map's nearest used cell, 32 its farthest, 1 to 31 do not occur, so that far is not taken
-for nothing. The highest row is on top, azimuth 0 on the left; cells of small maps are enlarged. Below the map is a bar of its grey values with distances in metres.
+for nothing. The highest row is on top, azimuth 0 on the left; cells of small maps are enlarged. Below the map is a bar of its grey values with
+distances in metres.
 
 The numbers are also in the file as JSON: in a PNG as text of the keyword ``hilsim-grey``, in a BMP in the trailer (``background.bmp``).
 

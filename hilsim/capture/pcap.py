@@ -9,7 +9,7 @@ from decimal import Decimal
 from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 import dpkt
 import numpy as np
@@ -24,6 +24,8 @@ from hilsim.capture.notes import CaptureNotes
 from hilsim.capture.seek import START, SeekIndex, SeekPoint
 from hilsim.capture.source import CaptureBytes
 from hilsim.errors import CaptureError
+
+Stamps = Literal["ns", "us"]
 
 _PIECE_SIZE = 1 << 18  # stays in a processor's cache
 _FLUSH_SIZE = 1 << 18
@@ -152,14 +154,19 @@ def _count_skipped(why: Skipped, kept_size: int, notes: CaptureNotes) -> None:
 
 
 class PcapWriter:
-    """A classic PCAP file with nanosecond stamps; use it as a context manager.
+    """A classic PCAP file, by default with nanosecond stamps; use it as a context manager.
 
     Frames are gathered and written in pieces of 256 KiB. When the disk is full, the file is cut back to its last whole record, so that what
     was kept can be read.
     """
 
-    def __init__(self, path: Path, *, link_type: int = LINK_ETHERNET) -> None:
+    def __init__(self, path: Path, *, link_type: int = LINK_ETHERNET, stamps: Stamps = "ns") -> None:
         """Create or overwrite ``path``.
+
+        Args:
+            path: The file.
+            link_type: Of its frames.
+            stamps: Whether stamps count nanoseconds or, cut off, microseconds (the vendor's Cepton SDKs read no others).
 
         Raises:
             CaptureError: the file cannot be created.
@@ -167,11 +174,12 @@ class PcapWriter:
         self.path = path
         self._pending = io.BytesIO()
         self._kept_bytes = 0
+        self._step_ns = 1 if stamps == "ns" else 1000
         try:
             self._file = path.open("wb", buffering=0)
         except OSError as error:
             raise CaptureError(f"{path}: cannot be created: {error.strerror}") from error
-        self._writer = dpkt.pcap.Writer(self._pending, snaplen=262144, linktype=link_type, nano=True)
+        self._writer = dpkt.pcap.Writer(self._pending, snaplen=262144, linktype=link_type, nano=stamps == "ns")
 
     def __enter__(self) -> Self:
         return self
@@ -189,7 +197,7 @@ class PcapWriter:
         Raises:
             CaptureError: the disk is full or fails.
         """
-        self._writer.writepkt_time(frame, Decimal(host_stamp_ns).scaleb(-9))
+        self._writer.writepkt_time(frame, Decimal(host_stamp_ns // self._step_ns * self._step_ns).scaleb(-9))
         self._flush_when_large()
 
     def write_many(self, host_stamp_ns: npt.NDArray[np.int64], frames: npt.NDArray[np.uint8], sizes: npt.NDArray[np.int32]) -> None:
@@ -205,7 +213,7 @@ class PcapWriter:
         """
         for start in range(0, len(sizes), _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)
-            self._pending.write(_records(host_stamp_ns[rows], frames[rows], sizes[rows]))
+            self._pending.write(_records(host_stamp_ns[rows], frames[rows], sizes[rows], self._step_ns))
             self._flush_when_large()
 
     def _flush_when_large(self) -> None:
@@ -246,13 +254,13 @@ class PcapWriter:
             self._file.close()
 
 
-def _records(host_stamp_ns: npt.NDArray[np.int64], frames: npt.NDArray[np.uint8], sizes: npt.NDArray[np.int32]) -> bytes:
+def _records(host_stamp_ns: npt.NDArray[np.int64], frames: npt.NDArray[np.uint8], sizes: npt.NDArray[np.int32], step_ns: int) -> bytes:
     """PCAP records of a few frames: headers and frames side by side in one array, then the unused ends left out."""
     count, capacity = frames.shape
     table = np.empty((count, _RECORD_HEADER_SIZE + capacity), dtype=np.uint8)
     header = np.empty((count, 4), dtype="=u4")  # in the byte order dpkt chose for the file: the machine's
     header[:, 0] = host_stamp_ns // 1_000_000_000
-    header[:, 1] = host_stamp_ns % 1_000_000_000
+    header[:, 1] = host_stamp_ns % 1_000_000_000 // step_ns
     header[:, 2] = sizes
     header[:, 3] = sizes
     table[:, :_RECORD_HEADER_SIZE] = header.view(np.uint8)

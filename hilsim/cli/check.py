@@ -9,6 +9,8 @@ import click
 
 from hilsim.cli.rigs import RigArgument, loaded
 from hilsim.config.rig import Rig
+from hilsim.sensor.cepton_specs import CeptonSetting
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 
 @click.command()
@@ -34,9 +36,18 @@ def check(rig: Path, *, as_json: bool) -> None:
 
 
 def effective(rig: Rig) -> dict[str, Any]:
-    """The rig with every default and profile value filled in."""
+    """The rig with every default and profile value filled in, those that depend on the model among them."""
+    from hilsim.daemon.build import sensor_flows  # noqa: PLC0415 - compiles kernels
+
     table = dataclasses.asdict(rig.spec)
-    for entry, lidar in zip(table["sensor"], rig.lidars, strict=True):
+    for entry, sensor, lidar in zip(table["sensor"], rig.spec.sensor, rig.lidars, strict=True):
+        flows = sensor_flows(sensor, lidar)
+        entry["network"]["data_port"] = flows.data.flow.destination_port
+        if isinstance(lidar.spec, VelodyneSpec):
+            entry["rotation_rate_rpm"] = lidar.rotation_rate_rpm
+            entry["network"]["position_port"] = flows.info.flow.destination_port
+        else:
+            entry["cepton"] = dataclasses.asdict(lidar.cepton or CeptonSetting())
         entry["model"] = dataclasses.asdict(lidar.spec)
         del entry["override"]
     return table

@@ -18,7 +18,7 @@ from hilsim.cli.rigs import loaded, rig_path
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import find_profile, parse_profile, profiles_directory
 from hilsim.errors import CaptureError
-from hilsim.packets.cepton_stdv import STDV_SIGNATURE
+from hilsim.packets.cepton_stdv import STDV_SIGNATURE, frame_parities, read_stdv_header
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE, decode_data_packets
 from hilsim.picture.draw import draw_scan
 from hilsim.picture.image import ImageScan, draw_image_scan, first_image_scan
@@ -100,11 +100,12 @@ def _stacked(payloads: list[bytes]) -> npt.NDArray[np.uint8]:
 
 
 @dataclass
-class _Gathered:
+class Gathered:
     """Data packets of the sensor that was chosen, or of the first; of one kind, that of its first."""
 
     sensor: str
     payloads: list[bytes] = field(default_factory=list)
+    _parities: list[int] = field(default_factory=list)
 
     def take(self, datagram: CapturedDatagram) -> None:
         """Keep a datagram that belongs here."""
@@ -114,33 +115,46 @@ class _Gathered:
         self.sensor = self.sensor or datagram.source
         if datagram.source == self.sensor and (not self.payloads or is_points == self.payloads[0].startswith(STDV_SIGNATURE)):
             self.payloads.append(datagram.payload)
+            header = read_stdv_header(datagram.payload) if is_points else None
+            for parity in frame_parities(datagram.payload, header) if header else b"":
+                if not self._parities or parity != self._parities[-1]:
+                    self._parities.append(parity)
+
+    def is_enough(self, packets: int) -> bool:
+        """Whether there are as many packets as are wanted, or a whole scan of an image-scanning sensor and what comes before and after."""
+        if not self._parities:
+            return len(self.payloads) >= packets
+        return len(self._parities) >= _PARITIES_OF_A_SCAN or len(self.payloads) >= _MOST_POINT_PACKETS
 
 
+_PARITIES_OF_A_SCAN = 3
 _ENOUGH_PACKETS = 1200
 """Two turns of the slowest and fastest sensor: a VLP-32C at 300 rpm sends 302 packets a turn, in dual mode twice that."""
+_MOST_POINT_PACKETS = 20_000
+"""Of an image-scanning sensor, whose scans may be of any length."""
 
 
 def _captured(path: Path, sensor: str, at_s: float) -> list[bytes]:
-    gathered = _Gathered(sensor)
+    gathered = Gathered(sensor)
     start_ns: int | None = None
     for datagram in CaptureFile(path):
         if start_ns is None:
             start_ns = datagram.host_stamp_ns
         if datagram.host_stamp_ns - start_ns >= at_s * 1e9:
             gathered.take(datagram)
-        if len(gathered.payloads) >= _ENOUGH_PACKETS:
+        if gathered.is_enough(_ENOUGH_PACKETS):
             break
     return gathered.payloads
 
 
 async def _live(address: Address, sensor: str, timeout_s: float) -> list[bytes]:
-    gathered = _Gathered(sensor)
+    gathered = Gathered(sensor)
 
     async def collect() -> None:
         async with Listener(host=address[0], ports=(address[1],)) as listener:
             async for datagram in listener:
                 gathered.take(datagram)
-                if len(gathered.payloads) >= _ENOUGH_PACKETS // 3:
+                if gathered.is_enough(_ENOUGH_PACKETS // 3):
                     return
 
     try:

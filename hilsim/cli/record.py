@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -13,7 +14,7 @@ from hilsim.cli.rigs import RigArgument, UtcInstant, loaded
 
 @click.command()
 @click.argument("rig", type=RigArgument())
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="Capture to write (nanosecond PCAP).")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="Capture to write (PCAP).")
 @click.option("--truth", type=click.Path(dir_okay=False, path_type=Path), help="Write the ground truth of every return too (.parquet).")
 @click.option("--duration-s", type=click.FloatRange(0.001, 1e6), default=10.0, show_default=True, help="How much rig time to record.")
 @click.option("--start-utc", type=UtcInstant(), default="2026-01-01T00:00:00Z", show_default=True, help="UTC of the first instant.")
@@ -21,8 +22,22 @@ from hilsim.cli.rigs import RigArgument, UtcInstant, loaded
     "--threads", type=click.IntRange(1, 256), default=os.cpu_count() or 1, show_default="all cores", help="Rendering threads; changes no byte."
 )
 @click.option("--batch-ms", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Rendered at a time; changes no byte.")
+@click.option(
+    "--stamps", type=click.Choice(["ns", "us"]), default="ns", show_default=True, help="How fine its stamps are; Cepton's SDKs read us only."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-def record(rig: Path, *, output: Path, truth: Path | None, duration_s: float, start_utc: int, threads: int, batch_ms: int, as_json: bool) -> None:
+def record(
+    *,
+    rig: Path,
+    output: Path,
+    truth: Path | None,
+    duration_s: float,
+    start_utc: int,
+    threads: int,
+    batch_ms: int,
+    stamps: Literal["ns", "us"],
+    as_json: bool,
+) -> None:
     """Write what RIG would send to a capture, as fast as the machine goes and always the same bytes."""
     if truth is not None and truth.suffix != ".parquet":
         raise click.BadParameter(f"must end in .parquet, got {truth}", param_hint="--truth")
@@ -48,6 +63,7 @@ def record(rig: Path, *, output: Path, truth: Path | None, duration_s: float, st
             threads=threads,
             progress=progress,
             truth=truth,
+            stamps=stamps,
         )
     took_s = time.monotonic() - started_s
     if as_json:

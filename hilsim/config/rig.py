@@ -1,7 +1,7 @@
 """What one daemon emulates: the rig file as frozen specifications."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
@@ -14,9 +14,10 @@ from hilsim.errors import ConfigError, require
 from hilsim.geometry.frames import Vector
 from hilsim.packets.ethernet import parse_mac
 from hilsim.packets.velodyne_data import DATA_PORT
+from hilsim.packets.velodyne_position import POSITION_PORT
 from hilsim.replay.specs import ReplaySpec
 from hilsim.scene.specs import SceneSpec
-from hilsim.sensor.cepton_specs import CeptonSetting
+from hilsim.sensor.cepton_specs import CeptonSetting, CeptonSpec
 from hilsim.sensor.false_alarms import FalseAlarmSpec
 from hilsim.sensor.specs import ClockSetting, ReturnModeName
 from hilsim.sensor.thinning import ThinningSpec
@@ -58,7 +59,7 @@ class NetworkSpec:
         destination: Where packets go: unicast, multicast, or a broadcast address.
         broadcast: Must be true for a broadcast destination: everyone on the network gets it.
         data_port: Destination port of data packets; by default the model's: 2368, or 8808 for a Cepton-style sensor (its information packets go there too).
-        position_port: Destination port of position packets.
+        position_port: Destination port of position packets, 8308 by default; not for a sensor that has none.
         source_ports: ``sensor``: packets leave from the real sensor's ports (2368 and 8308; 8808); ``any``: from free ports, so that a receiver on this
             very host can bind 0.0.0.0:2368 (``udp`` only).
         interface: Name of the network interface; needed for ``ethernet``, optional for ``udp``.
@@ -71,7 +72,7 @@ class NetworkSpec:
     destination: str = "127.0.0.1"
     broadcast: bool = False
     data_port: int | None = None
-    position_port: int = 8308
+    position_port: int | None = None
     source_ports: Literal["sensor", "any"] = "sensor"
     interface: str = ""
     source_mac: str = ""
@@ -82,11 +83,7 @@ class NetworkSpec:
             (_is_address(self.source), f'source must be an IPv4 address, got "{self.source}"'),
             (_is_address(self.destination), f'destination must be an IPv4 address, got "{self.destination}"'),
             (self.data_port is None or 1 <= self.data_port <= 65_535, f"data_port must be 1 to 65535, got {self.data_port}"),
-            (1 <= self.position_port <= 65_535, f"position_port must be 1 to 65535, got {self.position_port}"),
-            (
-                (self.data_port or DATA_PORT) != self.position_port,
-                f"data_port and position_port must differ, got {self.position_port} for both",
-            ),
+            (self.position_port is None or 1 <= self.position_port <= 65_535, f"position_port must be 1 to 65535, got {self.position_port}"),
             (
                 self.broadcast or self.destination != "255.255.255.255",
                 "broadcast must be true for destination 255.255.255.255: every host on the network gets these packets",
@@ -181,7 +178,7 @@ class CarrierSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordSpec:
-    """What was sent, written to nanosecond PCAP files.
+    """What was sent, written to PCAP files.
 
     Attributes:
         file: Where, relative to the rig; empty: nothing is recorded. Without rotation an existing file is replaced, as ``tcpdump -w`` does; with it,
@@ -189,12 +186,14 @@ class RecordSpec:
         rotate_mb: A new file before one would grow above so many megabytes (10^6 bytes); 0: never.
         rotate_s: A new file after so many seconds; 0: never.
         keep: How many files of a rotation stay, those of earlier runs among them; the oldest are deleted. 0: all.
+        stamps: ``ns`` or ``us``: how fine the files' stamps are. The vendor's Cepton SDKs read microseconds only.
     """
 
     file: str = ""
     rotate_mb: float = 0.0
     rotate_s: float = 0.0
     keep: int = 0
+    stamps: Literal["ns", "us"] = "ns"
 
     def __post_init__(self) -> None:
         require(
@@ -313,6 +312,7 @@ def load_rig(path: Path) -> Rig:
             faults.append(str(error))
         except ValueError as error:
             faults.extend(f"{path}: sensor[{number}].{rule}" for rule in str(error).split("; "))
+    faults.extend(f"{path}: {fault}" for fault in _shared_sources(spec, lidars))
     if faults:
         raise ConfigError("\n".join(faults))
     return Rig(path=path, spec=spec, lidars=tuple(lidars))
@@ -341,8 +341,43 @@ def _lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path: Path
         raise ConfigError(f"{rig_path}: sensor[{number}].{error}") from error
     where = f"{profile}" if not sensor.override else f"{profile} with {rig_path}: sensor[{number}].override"
     spec = parse_profile(read_toml(profile) | sensor.override, where)
-    is_turning = isinstance(spec, VelodyneSpec)
-    require((is_turning or sensor.rotation_rate_rpm is None, f"rotation_rate_rpm must not be given for a {spec.model}: its head does not turn"))
+    rules = list(_family_rules(sensor, spec))
+    try:
+        setting = _setting(sensor, spec, weather, number)
+    except ValueError as error:
+        rules += [(False, fault) for fault in str(error).split("; ")]
+    require(*rules)
+    return setting
+
+
+def _family_rules(sensor: SensorSpec, spec: VelodyneSpec | CeptonSpec) -> Iterator[tuple[bool, str]]:
+    """What depends on whose sensor it is."""
+    if isinstance(spec, VelodyneSpec):
+        position_port = sensor.network.position_port or POSITION_PORT
+        yield (
+            (sensor.network.data_port or DATA_PORT) != position_port,
+            f"network.data_port and position_port must differ, got {position_port} for both",
+        )
+        return
+    yield sensor.rotation_rate_rpm is None, f"rotation_rate_rpm must not be given for a {spec.model}: its head does not turn"
+    yield sensor.network.position_port is None, f"network.position_port must not be given for a {spec.model}: its information packets go to data_port"
+
+
+def _shared_sources(spec: RigSpec, lidars: list[LidarSetting]) -> list[str]:
+    """A fault for each source address of several Cepton-style sensors."""
+    swept = [lidar.name for lidar in lidars if isinstance(lidar.spec, CeptonSpec)]
+    named: dict[str, list[str]] = {}
+    for sensor in spec.sensor:
+        if sensor.name in swept:
+            named.setdefault(sensor.network.source, []).append(sensor.name)
+    return [
+        f"network.source of Cepton-style sensors must differ (receivers tell them apart by nothing else), got {source} for {' and '.join(names)}"
+        for source, names in named.items()
+        if len(names) > 1
+    ]
+
+
+def _setting(sensor: SensorSpec, spec: VelodyneSpec | CeptonSpec, weather: WeatherSpec, number: int) -> LidarSetting:
     return LidarSetting(
         name=sensor.name,
         stream=number,

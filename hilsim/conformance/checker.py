@@ -7,11 +7,13 @@ from hilsim.conformance.findings import Finding, FindingLog, Severity
 from hilsim.conformance.result import CheckResult
 from hilsim.conformance.sensor_check import SensorCheck
 from hilsim.conformance.topics.structure import STREAM_NONE
+from hilsim.packets.recognise import PacketKind, recognise
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE, DATA_PORT
 from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE, POSITION_PORT
 
 _PORTS = frozenset((DATA_PORT, POSITION_PORT))
 _SIZES = frozenset((DATA_PACKET_SIZE, POSITION_PACKET_SIZE))
+_CEPTON = frozenset(kind for kind in PacketKind if kind.name.startswith("CEPTON"))
 
 
 class Checker:
@@ -26,6 +28,7 @@ class Checker:
         self._reported: dict[str, int] = {}
         self._datagrams = 0
         self._strangers = 0
+        self._cepton = 0
 
     def feed(self, datagrams: Iterable[CapturedDatagram]) -> list[tuple[str, Finding]]:
         """Take datagrams in the order of their arrival.
@@ -40,6 +43,7 @@ class Checker:
                 is_like = len(datagram.payload) in _SIZES or datagram.destination_port in _PORTS
                 if not is_like:
                     self._strangers += 1
+                    self._cepton += recognise(datagram.payload) in _CEPTON
                     continue
                 sensor = self._sensors[datagram.source] = SensorCheck(datagram.source)
             sensor.add(datagram)
@@ -61,9 +65,9 @@ class Checker:
         sensors = tuple(sensor.result() for sensor in self._sensors.values())
         if not any(sensor.summary.data_packets for sensor in sensors):
             positions = sum(sensor.summary.position_packets for sensor in sensors)
-            log.tell(
-                STREAM_NONE, f"no Velodyne data packets among {self._datagrams} datagrams" + (f" ({positions} position packets)" if positions else "")
-            )
+            counted = f" ({positions} position packets)" if positions else ""
+            instead = f"; {self._cepton} are a Cepton sensor's, and only Velodyne streams are checked" if self._cepton else ""
+            log.tell(STREAM_NONE, f"no Velodyne data packets among {self._datagrams} datagrams{counted}{instead}")
         return CheckResult(sensors=sensors, findings=tuple(log.findings), datagrams=self._datagrams, strangers=self._strangers)
 
 

@@ -117,7 +117,7 @@ def sensor_flows(sensor: SensorSpec, setting: LidarSetting) -> SensorFlows:
     """Where a sensor's packets go."""
     if isinstance(setting.spec, VelodyneSpec):
         data = _flow(sensor, "data", DATA_PORT, sensor.network.data_port or DATA_PORT)
-        position = _flow(sensor, "position", POSITION_PORT, sensor.network.position_port)
+        position = _flow(sensor, "position", POSITION_PORT, sensor.network.position_port or POSITION_PORT)
         return SensorFlows(SensorFlow(data, VELODYNE_DATA_STYLE), SensorFlow(position, VELODYNE_POSITION_STYLE))
     port = sensor.network.data_port or STDV_PORT
     return SensorFlows(*(SensorFlow(_flow(sensor, name, STDV_PORT, port), CEPTON_STYLE) for name in ("points", "info")))

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim._atomics import load_acquire, publish
 from hilsim._jit import constant, kernel
 from hilsim.emulator.fused import render_data_packet, render_info_packet
 from hilsim.emulator.lidar import LidarEmulator
@@ -24,7 +25,6 @@ from hilsim.packets.ethernet import HEADER_SIZE, Framing
 from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig
 from hilsim.sensor.position_stream import next_position, seek_positions
-from hilsim.transmit.atomics import load_acquire, publish
 from hilsim.transmit.libc import monotonic_ns, sleep_until
 from hilsim.transmit.ring import Rings, push
 from hilsim.transmit.scheduling import ThreadSettings, enter

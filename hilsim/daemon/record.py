@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilsim.capture.pcap import PcapWriter
+from hilsim.capture.pcap import PcapWriter, Stamps
 from hilsim.config.rig import Rig
 from hilsim.daemon.build import build_lidar, build_scenery
 from hilsim.daemon.replays import taken_addresses
@@ -106,18 +106,20 @@ def record(
     threads: int,
     progress: Callable[[int], None],
     truth: Path | None = None,
+    stamps: Stamps = "ns",
 ) -> Recording:
     """Write ``duration_ns`` of a rig to ``path`` as frames with the sensors' own headers, stamped with their deadlines.
 
     Args:
         rig: The rig.
-        path: Nanosecond PCAP file, replaced.
+        path: PCAP file, replaced.
         duration_ns: Rig time from 0.
         utc_epoch_ns: UTC of rig time 0.
         batch_ms: How much is rendered at a time; does not change a byte.
         threads: How many threads render; does not change a byte.
         progress: Called with the rig time (ns) written so far.
         truth: Parquet file for the ground truth of every return of the emulated sensors, replaced; does not change a byte of the capture.
+        stamps: Whether the capture's stamps count nanoseconds or microseconds.
 
     Raises:
         AssetError: the rig's files cannot be used.
@@ -140,7 +142,7 @@ def record(
             if scenery is None:
                 raise ConfigError("a rig must have a [[sensor]] for ground truth to be written, got none")
             truth_file = files.enter_context(TruthFile(truth, rig, scenery, utc_epoch_ns=utc_epoch_ns))
-        writer = files.enter_context(PcapWriter(path))
+        writer = files.enter_context(PcapWriter(path, stamps=stamps))
         for batch, rows in spans(lidars, replays, duration_ns, step_ms * MILLISECOND_NS, threads, with_truth=truth is not None):
             writer.write_many(utc_epoch_ns + batch.deadline_ns, batch.payload, batch.size)
             if truth_file is not None and rows is not None:

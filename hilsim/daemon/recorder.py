@@ -212,7 +212,7 @@ class CaptureSeries:
                     raise CaptureError(f"{path}: cannot be deleted: {error.strerror}") from error
 
     def _begin(self) -> None:
-        writer = PcapWriter(self.path)
+        writer = PcapWriter(self.path, stamps=self._spec.stamps)
         try:
             writer.flush()  # the file's header: what exists is a capture, however little follows
         except CaptureError:

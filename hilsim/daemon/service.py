@@ -128,8 +128,8 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
                 console.ended(station)
     finally:
         manager.stopping("stopping")
-        station.stop()
-        log.info("daemon.stopped")
+        totals = station.stop()
+        log.info("daemon.stopped", **totals)
 
 
 @contextlib.asynccontextmanager

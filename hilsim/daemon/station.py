@@ -45,6 +45,8 @@ _FEEDER_BUDGET_RATIO = 0.5
 _FEEDER_SLICE_US = 1000.0
 """Longer than one packet takes to render, or the next timer tick interrupts it."""
 
+_TOTALS = {"sent_packets": Counter.PACKETS, "late_packets": Counter.LATE, "dropped_packets": Counter.DROPPED}
+
 AssetSignature = tuple[tuple[str, int, int], ...]
 
 
@@ -150,8 +152,8 @@ class Station:
             streaming.feeder.start()
         self._replays.start(epoch_ns=self.epoch_ns, utc_epoch_ns=self.utc_epoch_ns)
 
-    def stop(self) -> None:
-        """End every thread and close every socket; returns when that is done."""
+    def stop(self) -> dict[str, int]:
+        """End every thread and close every socket; returns, when that is done, what was sent and what was not."""
         if self._precompiling is not None:
             self._precompiling.terminate()
             self._precompiling.wait()
@@ -159,6 +161,7 @@ class Station:
         for streaming in self._sensors.values():
             streaming.feeder.stop()
         self._replays.stop()
+        totals = self._totals()
         self._open.close()
         if self._recorder is not None:
             self._recorder.stop()
@@ -166,6 +169,16 @@ class Station:
         self._transmitter = None
         self._sensors.clear()
         self._rows.clear()
+        return totals
+
+    def _totals(self) -> dict[str, int]:
+        """Packets sent, sent late, dropped because too late, and never rendered, of all flows that are open."""
+        if self._transmitter is None:
+            return {}
+        rows = sorted(self._rows)
+        counted = {name: int(self._transmitter.statistics.counters[rows, column].sum()) for name, column in _TOTALS.items()}
+        skipped = sum(int(streaming.feeder.state.counters[FeederCounter.SKIPPED]) for streaming in self._sensors.values())
+        return counted | {"skipped_packets": skipped}
 
     # -- changing ----------------------------------------------------------------------------------------------------------------------
 

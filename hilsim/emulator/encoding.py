@@ -15,7 +15,7 @@ from hilsim.sensor.mirror import image_point, scan_number
 
 _CEPTON = constant(Family.CEPTON)
 _PARITY, _SECOND, _NO_RETURN = constant(PointFlag.FRAME_PARITY), constant(PointFlag.SECOND_RETURN), constant(PointFlag.NO_RETURN)
-_NOTHING = constant(0)
+_OF_ECHO, _NOTHING = constant(PointFlag.SATURATED | PointFlag.NOISE), constant(0)
 _COUNT_MAX, _Y_MAX, _COUNT_MIN = constant(COUNT_MAX), constant(2 * COUNT_MAX + 1), constant(-COUNT_MAX - 1)
 
 
@@ -24,6 +24,29 @@ def _previous_point_us(plan: LidarPlan, first_ns: int) -> int:
     """What the counter showed at the firing before a packet's first one; at the very first packet, at its start."""
     before_ns = first_ns - plan.sequence_ns + plan.firing_offset_ns[plan.firing_offset_ns.size - 1]
     return counter_us(plan.clock, max(before_ns, 0))
+
+
+@kernel
+def _point_counts(plan: LidarPlan, distance: int, image_x: float, image_z: float) -> tuple[int, int, int]:
+    """x, y and z of a return, in counts of 5 mm."""
+    ahead = distance * plan.response.unit_m / POINT_UNIT_M / math.sqrt(1.0 + image_x * image_x + image_z * image_z)
+    return math.floor(ahead * image_x + 0.5), math.floor(ahead + 0.5), math.floor(ahead * image_z + 0.5)
+
+
+@kernel
+def _fits(x: int, y: int, z: int) -> bool:
+    """Whether a point can say these counts."""
+    return _COUNT_MIN <= x <= _COUNT_MAX and 0 <= y <= _Y_MAX and _COUNT_MIN <= z <= _COUNT_MAX
+
+
+@kernel
+def is_said(plan: LidarPlan, channel: int, firing_ns: int, distance: int) -> bool:
+    """Whether a packet can say a return of a firing at device time ``firing_ns``; what it cannot is sent as no return."""
+    if plan.family != _CEPTON:
+        return True
+    image_x, image_z = image_point(plan.mirror, channel, firing_ns)
+    x, y, z = _point_counts(plan, distance, image_x, image_z)
+    return _fits(x, y, z)
 
 
 @kernel
@@ -38,26 +61,22 @@ def encode_points(plan: LidarPlan, packet: int, returns: Returns, offset: int, p
     before_us = _previous_point_us(plan, first_ns)
     points = sequences * channels * plan.returns
     at = offset + write_stdv_header(plan.header_version, before_us, points, packet, payload[offset:])
-    scale = plan.response.unit_m / POINT_UNIT_M
     unsaid = 0
     for sequence in range(sequences):
         for channel in range(channels):
             firing_ns = first_ns + sequence * plan.sequence_ns + plan.firing_offset_ns[channel]
             image_x, image_z = image_point(plan.mirror, channel, firing_ns)
-            ahead = scale / math.sqrt(1.0 + image_x * image_x + image_z * image_z)
             parity = _PARITY if scan_number(plan.mirror, firing_ns) & 1 else _NOTHING
             now_us = counter_us(plan.clock, firing_ns)
             for which in range(plan.returns):
                 flags = parity | returns.flags[which, sequence, channel] | (_SECOND if which > 0 else _NOTHING)
                 distance = returns.distance[which, sequence, channel]
-                x = math.floor(distance * ahead * image_x + 0.5)
-                y = math.floor(distance * ahead + 0.5)
-                z = math.floor(distance * ahead * image_z + 0.5)
-                is_said = _COUNT_MIN <= x <= _COUNT_MAX and 0 <= y <= _Y_MAX and _COUNT_MIN <= z <= _COUNT_MAX
+                x, y, z = _point_counts(plan, distance, image_x, image_z)
+                fits = _fits(x, y, z)
                 reflectivity = int(returns.reflectivity[which, sequence, channel])
-                if distance == 0 or not is_said:
-                    unsaid += 0 if is_said else 1
-                    flags |= _NO_RETURN
+                if distance == 0 or not fits:
+                    unsaid += 0 if fits else 1
+                    flags = flags & ~_OF_ECHO | _NO_RETURN
                     x = y = z = reflectivity = 0
                 write_stdv_point(x, y, z, reflectivity, now_us - before_us, channel, flags, payload, at)
                 before_us = now_us

@@ -1,6 +1,7 @@
 """Everything one emulated lidar is, in the shape kernels take it; built once from specs, never changed while it streams."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -80,6 +81,7 @@ class LidarSetting:
 
     def __post_init__(self) -> None:
         require(
+            *self._family_rules(),
             (0 <= self.stream <= 65_535, f"stream must be 0 to 65535, got {self.stream}"),
             (all(map(math.isfinite, self.mount_position_m)), f"mount_position_m must be finite, got {self.mount_position_m}"),
             (all(map(math.isfinite, self.mount_rotation_deg)), f"mount_rotation_deg must be finite, got {self.mount_rotation_deg}"),
@@ -87,14 +89,20 @@ class LidarSetting:
             (0.0 <= self.start_delay_us <= 1e9, f"start_delay_us must be 0 to 1000000000, got {self.start_delay_us}"),
             (self.sub_rays in SUB_RAY_COUNTS, f"sub_rays must be one of {', '.join(map(str, SUB_RAY_COUNTS))}, got {self.sub_rays}"),
         )
+
+    def _family_rules(self) -> Iterator[tuple[bool, str]]:
+        """What depends on whose sensor it is."""
         if isinstance(self.spec, VelodyneSpec):
-            require((self.cepton is None, f"cepton must not be given for a {self.spec.model}"))
-            self.spec.check_rate(self.rotation_rate_rpm)
-        else:
-            require(
-                (self.gps is None, f"gps must not be given for a {self.spec.model}: it has no input for a receiver"),
-                (self.thinning == ThinningSpec(), f"thinning must not be given for a {self.spec.model}: its firings have no channels and columns"),
-            )
+            yield self.cepton is None, f"cepton must not be given for a {self.spec.model}"
+            yield self.spec.rate_rule(self.rotation_rate_rpm)
+            return
+        yield self.gps is None, f"gps must not be given for a {self.spec.model}: it has no input for a receiver"
+        yield self.thinning == ThinningSpec(), f"thinning must not be given for a {self.spec.model}: its firings have no channels and columns"
+        most, points = points_max(self.header_version), self.spec.laser_count * self.returns
+        yield (
+            points <= most,
+            f"segments must be at most {most // self.returns} in return_mode {self.return_mode} (a packet holds {most} points), got {self.spec.laser_count}",
+        )
 
     @property
     def returns(self) -> int:
@@ -350,8 +358,8 @@ def _sweeping(setting: LidarSetting, spec: CeptonSpec, mount: Pose, seed: int, u
 
 
 def _info(setting: LidarSetting, spec: CeptonSpec, cepton: CeptonSetting, utc_epoch_ns: int) -> npt.NDArray[np.uint8]:
-    """The sensor information packet: its counter began ``offset_s`` before the sensor's first firing; a synchronised clock says how far UTC is ahead of the counter."""
-    power_up_us = (utc_epoch_ns + round(setting.start_delay_us * 1000)) // 1000 - round(setting.clock.offset_s * 1e6)
+    """The sensor information packet: its counter began ``offset_s`` before the sensor's first firing. How far UTC is ahead of the counter is written when it is sent."""
+    power_up_us = (utc_epoch_ns + round(setting.start_delay_us * 1000) - round(setting.clock.offset_s * 1e9)) // 1000
     return encode_info_packet(
         model=spec.model_code,
         serial=cepton.serial,
@@ -359,6 +367,6 @@ def _info(setting: LidarSetting, spec: CeptonSpec, cepton: CeptonSetting, utc_ep
         model_name=spec.model,
         part_number=cepton.part_number,
         power_up_us=max(power_up_us, 0),
-        sync_offset_us=power_up_us if setting.clock.sync == "pps" else 0,
+        sync_offset_us=0,
         returns=setting.returns,
     )

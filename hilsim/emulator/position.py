@@ -7,9 +7,10 @@ import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
 from hilsim.emulator.plan import Family, Gps, LidarPlan
+from hilsim.packets.cepton_info import write_sync_offset
 from hilsim.packets.nmea import GPRMC_CAPACITY, write_gprmc
 from hilsim.packets.velodyne_position import encode_position_packet
-from hilsim.sensor.clock import DeviceClock, rig_from_device, stamp_us
+from hilsim.sensor.clock import DeviceClock, rig_from_device, stamp_us, utc_lead_us
 from hilsim.vehicle.carrier import Carrier, carrier_state
 
 _CEPTON = constant(Family.CEPTON)
@@ -72,6 +73,8 @@ def encode_info(plan: LidarPlan, carrier: Carrier, device_ns: int, payload: npt.
     """Write the position packet assembled at ``device_ns``, or a Cepton-style sensor's information, to ``payload[: plan.info_size]``."""
     if plan.family == _CEPTON:
         payload[: plan.info_size] = plan.info
+        if plan.clock.follows_pulse:
+            write_sync_offset(utc_lead_us(plan.clock, device_ns), payload)
     else:
         encode_position(plan.clock, plan.gps, carrier, device_ns, payload)
 

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
+from hilsim.packets.cepton_info import INFO_PACKET_SIZE, SYNC_OFFSET, write_sync_offset
 from hilsim.packets.cepton_stdv import STAMP_OFFSET as _STDV_STAMP_OFFSET
 from hilsim.packets.nmea_retiming import retime_sentence
 from hilsim.packets.velodyne_position import NMEA_OFFSET, NMEA_SIZE
@@ -27,6 +28,8 @@ class Retiming(IntEnum):
     """Time stamp; the NMEA sentence's time, date and checksum."""
     CEPTON_STDV = 3
     """Reference time stamp, us."""
+    CEPTON_INFO = 4
+    """What to add to a point's time for UTC, where a sensor says it (is not 0)."""
 
 
 class StampClock(NamedTuple):
@@ -65,3 +68,5 @@ def retime(retiming: int, clock: StampClock, stamp_ns: int, payload: npt.NDArray
         retime_sentence(payload, _SENTENCE, _SENTENCE_END, (clock.utc_ns + stamp_ns) // 1_000_000_000)
     elif retiming == Retiming.CEPTON_STDV:
         _put_little(shown_us, _WIDTH_8, payload, _STDV_STAMP)
+    elif retiming == Retiming.CEPTON_INFO and payload.size >= INFO_PACKET_SIZE and payload[SYNC_OFFSET : SYNC_OFFSET + 8].any():
+        write_sync_offset((clock.utc_ns - clock.shown_ns) // 1000, payload)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.emulator.batch import DatagramBatch
+from hilsim.emulator.encoding import is_said
 from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import Family, LidarPlan
@@ -268,7 +269,7 @@ def _describe_echo(world: World, hits: Hits, firing: int, echo: int, truth: Trut
 def note_returns(
     plan: LidarPlan, carrier: Carrier, world: World, mount_m: npt.NDArray[np.float64], first_sequence: int, shots: Shots, truth: Truth, row: int
 ) -> int:
-    """Write a row for each return of some whole packets.
+    """Write a row for each return that some whole packets say.
 
     Args:
         plan: The lidar.
@@ -299,7 +300,9 @@ def note_returns(
                 for channel in range(channels):
                     for return_of_point in range(inner):
                         which = block_return + return_of_point
-                        if distance[which, sequence, channel] == 0:
+                        firing_ns = index * plan.sequence_ns + plan.firing_offset_ns[channel]
+                        code = distance[which, sequence, channel]
+                        if code == 0 or not is_said(plan, channel, firing_ns, code):
                             continue
                         firing = channel * sequences + sequence
                         echo = int(reported_echo[which, sequence, channel])

@@ -25,7 +25,8 @@ from hilsim.packets.velodyne_models import BY_PRODUCT
 
 _MODE_WORDS = {0x37: "strongest", 0x38: "last", 0x39: "dual", 0x3B: "dual with confidence"}
 _PPS_WORDS = {0: "absent", 1: "synchronizing", 2: "locked", 3: "error"}
-_VERBATIM = frozenset((PacketKind.CEPTON_STDT, PacketKind.CEPTON_INFO, PacketKind.CEPTON_INFZ))
+_UNKNOWN = frozenset((PacketKind.CEPTON_STDT, PacketKind.CEPTON_INFO))
+_VERBATIM = _UNKNOWN | {PacketKind.CEPTON_INFZ}
 _MOST_OTHERS = 8
 _MOST_OTHERS_OF_SENSOR = 3
 _MOST_MODES = 3  # an HDL-64E has other things in those bytes
@@ -133,7 +134,11 @@ def _sensor_lines(sensor: SensorSummary) -> Iterator[Line]:
         if flow.kind is not PacketKind.OTHER:
             yield Line(_flow_row(flow))
             yield from _detail_lines(flow)
-    verbatim = dict.fromkeys(flow.kind.split()[1] for flow in sensor.flows if flow.kind in _VERBATIM)
+    verbatim = dict.fromkeys(flow.kind.split()[1] for flow in sensor.flows if flow.kind in _UNKNOWN)
+    if any(flow.kind is PacketKind.CEPTON_INFZ for flow in sensor.flows):
+        yield _detail(
+            "format", "of INFZ is not public, only measured: of its bytes a replay changes none but what is to be added to points' times for UTC"
+        )
     if verbatim:
         yield _detail("format", f"of {' and '.join(verbatim)} is not public: replayed byte for byte, paced by capture times")
     if "STDT" in verbatim and "INFO" not in verbatim:

@@ -37,10 +37,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hilsim._jit import kernel
 from hilsim.errors import require
 
 INFO_SIGNATURE = b"INFZ"
 INFO_PACKET_SIZE = 88
+SYNC_OFFSET = 72
+"""Where the offset of the synchronised clock stands."""
 INFO_VERSION = 1
 _VERSION_SHIFT, _BLOCK_FLAGS = 3, 0x07
 _NAME_SIZE = 28
@@ -141,6 +144,13 @@ def encode_info_packet(
     packet["sync_offset_us"] = sync_offset_us
     packet["returns"] = returns
     return packet.view(np.uint8)
+
+
+@kernel
+def write_sync_offset(sync_offset_us: int, payload: npt.NDArray[np.uint8]) -> None:
+    """Write what to add to a point's time for UTC into an information packet, ``uint8[>= 88]``."""
+    for byte in range(8):
+        payload[SYNC_OFFSET + byte] = (sync_offset_us >> (8 * byte)) & 0xFF
 
 
 def read_info_packet(payload: bytes) -> InfoPacket | None:

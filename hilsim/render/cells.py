@@ -25,7 +25,7 @@ GUARD_RATIO = np.float32(4e-6)
 
 
 class Cells(NamedTuple):
-    """Cells and their lists; ``render.cell_lists.build_cells`` is the maker.
+    """Cells and their lists, good for the world they were built of and no other; ``render.cell_lists.build_cells`` is the maker.
 
     Attributes:
         first: ``int32[n + 1]``, where a cell's entries begin in the following three, and at last where they end.

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim._atomics import load_acquire, publish
 from hilsim._jit import constant, kernel
 from hilsim.emulator.retime import Retiming, StampClock, retime
 from hilsim.packets.ethernet import HEADER_SIZE, Framing, write_headers
-from hilsim.transmit.atomics import load_acquire, publish
 from hilsim.transmit.libc import monotonic_ns, sleep_until
 from hilsim.transmit.ring import Rings, push
 from hilsim.transmit.scheduling import ThreadSettings, enter

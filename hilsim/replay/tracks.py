@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.emulator.retime import Retiming
+from hilsim.packets.cepton_info import read_info_packet
 from hilsim.packets.recognise import PacketKind
 from hilsim.replay.flows import RecordedFlow
 from hilsim.replay.timeline import NO_STAMP, POINTS
@@ -40,7 +41,9 @@ class Track:
 
     @property
     def retiming(self) -> Retiming:
-        """What can be rewritten in its packets."""
+        """What can be rewritten in its packets; of sensor information only in the layout that was measured."""
+        if self.kind is PacketKind.CEPTON_INFZ and read_info_packet(self.first.payload) is not None:
+            return Retiming.CEPTON_INFO
         return _RETIMINGS.get(self.kind, Retiming.NOTHING)
 
 

@@ -8,7 +8,11 @@ from hilsim.errors import require
 from hilsim.sensor.specs import LidarSpec
 
 LONGEST_STEP_NS = 254_000
-"""Between two points of a packet that says their steps in one byte of microseconds, with room for rounding and for a slow oscillator."""
+"""Between two points of a packet that says their steps in one byte of microseconds, with room for rounding and for a fast clock."""
+LONGEST_SEQUENCE_NS = 1_000_000
+"""The carrier's pose is interpolated within a firing sequence: to 6 um at 50 m/s^2 over this time."""
+MODEL_NAME_MAX = 27
+"""ASCII characters of a sensor information packet's name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +59,12 @@ class MirrorSpec:
     Two directions of different frequencies make a Lissajous figure of each laser (US patent 11,835,656). A third harmonic of -1/9 makes a sine nearly a triangle.
 
     Attributes:
-        x_hz: Sweeps a second across.
+        x_hz: Sweeps a second across, there and back, to 0.001.
         x_amplitude: Half of a sweep, in image coordinates.
         x_third_ratio: Third harmonic.
         x_third_phase_deg: Its phase.
         x_phase_deg: Phase at device time 0.
-        z_hz: Sweeps a second up and down.
+        z_hz: Sweeps a second up and down, to 0.001.
         z_amplitude: Half of a sweep, in image coordinates.
         z_third_ratio: Third harmonic.
         z_third_phase_deg: Its phase.
@@ -81,8 +85,10 @@ class MirrorSpec:
     passes_per_scan: int = 1
 
     def __post_init__(self) -> None:
-        require(*(rule for axis in ("x", "z") for rule in self._axis_rules(axis)))
-        require((1 <= self.passes_per_scan <= 100, f"passes_per_scan must be 1 to 100, got {self.passes_per_scan}"))
+        require(
+            *(rule for axis in ("x", "z") for rule in self._axis_rules(axis)),
+            (1 <= self.passes_per_scan <= 100, f"passes_per_scan must be 1 to 100, got {self.passes_per_scan}"),
+        )
 
     def _axis_rules(self, axis: str) -> Iterator[tuple[bool, str]]:
         hz, amplitude, ratio = (getattr(self, f"{axis}_{name}") for name in ("hz", "amplitude", "third_ratio"))
@@ -118,12 +124,14 @@ class CeptonSpec(LidarSpec):
     @property
     def range_code_max(self) -> int:
         """Largest distance, in counts of ``range_unit_mm``, that the model's packets can say: 16 bits of 5 mm straight ahead."""
-        return int(65_535 * 5.0 / self.range_unit_mm)
+        return int(65_535 * 5.0 / self.range_unit_mm) if self.range_unit_mm > 0.0 else 0
 
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Every rule with its fault."""
-        is_name = 0 < len(self.model) <= 27 and self.model.isascii() and self.model.isprintable()
-        yield is_name, f"model must be 1 to 27 printable ASCII characters, got {self.model!r}"
+        yield (
+            self.model.isascii() and self.model.isprintable() and 1 <= len(self.model) <= MODEL_NAME_MAX,
+            f'model must be 1 to {MODEL_NAME_MAX} ASCII characters (an information packet holds no more), got "{self.model}"',
+        )
         yield 0 <= self.model_code <= 65_535, f"model_code must be 0 to 65535, got {self.model_code}"
         yield 1 <= len(self.segments) <= 72, f"segments must be 1 to 72, got {len(self.segments)}"
         yield 1 <= self.lasers_per_firing <= 72, f"lasers_per_firing must be 1 to 72, got {self.lasers_per_firing}"
@@ -132,6 +140,7 @@ class CeptonSpec(LidarSpec):
             self.sequence_ns - self.last_firing_ns <= LONGEST_STEP_NS,
             f"sequence_ns must leave at most {LONGEST_STEP_NS} ns between firings (a point says its step in one byte of us), got {self.sequence_ns}",
         )
+        yield self.sequence_ns <= LONGEST_SEQUENCE_NS, f"sequence_ns must be at most {LONGEST_SEQUENCE_NS}, got {self.sequence_ns}"
         yield self.firing_ns <= LONGEST_STEP_NS, f"firing_ns must be at most {LONGEST_STEP_NS}, got {self.firing_ns}"
 
     @property

@@ -97,3 +97,9 @@ def stamp_us(clock: DeviceClock, device_ns: int) -> int:
 def counter_us(clock: DeviceClock, device_ns: int) -> int:
     """What a counter of microseconds shows that runs from ``stamp_offset_ns`` and never wraps."""
     return (clock.stamp_offset_ns + scaled_up(device_ns, clock.stamp_ppb)) // 1000
+
+
+@kernel
+def utc_lead_us(clock: DeviceClock, device_ns: int) -> int:
+    """How far UTC is ahead of that counter; with a clock that drifts it changes."""
+    return (clock.utc_epoch_ns + rig_from_device(clock, device_ns) - clock.stamp_offset_ns - scaled_up(device_ns, clock.stamp_ppb)) // 1000

@@ -15,6 +15,7 @@ from hilsim.sensor.cepton_specs import CeptonSpec, MirrorSpec
 
 _TURN = 1_000_000_000_000
 """ns * mHz in a turn."""
+_EXTENT_STEPS = 7200
 _MIDDLE_X, _MIDDLE_Z, _PHASE_X, _PHASE_Z, _SCALE_X, _SCALE_Z = range(6)
 
 
@@ -105,7 +106,7 @@ def image_point(mirror: Mirror, laser: int, device_ns: int) -> tuple[float, floa
 
 @kernel
 def scan_number(mirror: Mirror, device_ns: int) -> int:
-    """Which scan a device time belongs to: one ends where the sweep across turns back for the last of its passes."""
+    """Which scan a device time belongs to: one ends where the sweep across (its fundamental) turns back for the last of its passes."""
     whole = device_ns // _TURN * mirror.x_mhz
     fine = device_ns % _TURN * mirror.x_mhz
     whole += fine // _TURN
@@ -114,16 +115,18 @@ def scan_number(mirror: Mirror, device_ns: int) -> int:
 
 
 def image_extent(spec: CeptonSpec) -> tuple[float, float, float, float]:
-    """Smallest and largest image x, smallest and largest image z that any laser of a model reaches."""
+    """Bounds of image x and of image z (smallest, largest, smallest, largest) that no laser of a model passes; up to 6e-7 of a sweep's half width beyond what it reaches."""
     of_axis = []
     for axis in ("x", "z"):
         ratio, phase_rad = getattr(spec.mirror, f"{axis}_third_ratio"), math.radians(getattr(spec.mirror, f"{axis}_third_phase_deg"))
-        angle = np.linspace(0.0, 2.0 * np.pi, 7201)
-        wave = getattr(spec.mirror, f"{axis}_amplitude") * (np.sin(angle) + ratio * np.sin(3.0 * angle + phase_rad))
+        angle = np.linspace(0.0, 2.0 * np.pi, _EXTENT_STEPS + 1)
+        between = (1.0 + 9.0 * abs(ratio)) * (np.pi / _EXTENT_STEPS) ** 2 / 2.0  # a peak between two samples is no higher above them
+        amplitude = getattr(spec.mirror, f"{axis}_amplitude")
+        wave = np.sin(angle) + ratio * np.sin(3.0 * angle + phase_rad)
         ends = [
             getattr(segment, f"image_{axis}") + getattr(segment, f"scale_{axis}") * end
             for segment in spec.segments
-            for end in (wave.min(), wave.max())
+            for end in (amplitude * (wave.min() - between), amplitude * (wave.max() + between))
         ]
         of_axis += [float(min(ends)), float(max(ends))]
     return of_axis[0], of_axis[1], of_axis[2], of_axis[3]

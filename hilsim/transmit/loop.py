@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim._atomics import load_acquire, pause, store_release
 from hilsim._jit import kernel
-from hilsim.transmit.atomics import load_acquire, pause, store_release
 from hilsim.transmit.flow_table import FlowTable
 from hilsim.transmit.libc import monotonic_ns, send_datagram, sleep_until
 from hilsim.transmit.ring import Rings

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim._atomics import load_acquire, store_release
 from hilsim._jit import kernel
 from hilsim.errors import require
-from hilsim.transmit.atomics import load_acquire, store_release
 
 
 class Tape(NamedTuple):

@@ -13,8 +13,8 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 
+from hilsim._atomics import publish
 from hilsim.errors import TransmitError
-from hilsim.transmit.atomics import publish
 from hilsim.transmit.flow_table import FlowTable, allocate_flow_table, pack_address, select_target, set_active
 from hilsim.transmit.loop import LatePolicy, LoopEnd, LoopSettings, Recording, RecordingState, send_loop
 from hilsim.transmit.memory import MemoryLock, lock_memory, unlock_memory

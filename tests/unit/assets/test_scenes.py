@@ -153,7 +153,7 @@ def test_every_broken_file_is_named_at_once(tmp_path):
 
 
 def test_an_empty_scene_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="scene must have a generator or at least one object, got neither"):
+    with pytest.raises(ConfigError, match="scene must have a generator, an object or a background, got none"):
         build_scene(SceneSpec(), tmp_path)
 
 

@@ -1,5 +1,6 @@
 """32-bit bitmaps: the note's pixels bit by bit, our own files, files made by hand, and damage."""
 
+import errno
 import io
 import shutil
 import struct
@@ -328,6 +329,15 @@ def test_a_changed_pixel_of_our_own_bitmap_is_told_by_the_check_sum(read, writte
         read(bytes(changed), None)
 
 
+def test_an_edited_bitmap_is_taken_without_its_trailer(read, written):
+    edited = bytearray(written(told())[: PIXELS_AT + 60])
+    edited[2:6] = struct.pack("<I", len(edited))
+    edited[PIXELS_AT : PIXELS_AT + 4] = struct.pack("<I", 0xC0003C3C)
+    found = read(bytes(edited), AZIMUTH)
+    assert (found.distance_mm[0, 0], found.flags[0, 0], found.intensity[0, 0]) == (15420, VALID, 0)
+    assert found.distance_mm[0, 1:].tolist() == told().distance_mm[0, 1:].tolist()
+
+
 def test_bytes_behind_the_trailer_are_refused(read, written):
     data = written(told())
     with pytest.raises(AssetError, match=rf"hilsim's trailer must end with the file at byte {len(data) + 1}, got {len(data)} \(size at byte 190\)"):
@@ -339,7 +349,21 @@ def test_a_trailer_without_its_header_is_refused(read):
         read(made_by_hand(behind=b"hilsim\r\n"), None)
 
 
-def test_a_bitmap_that_cannot_be_written_leaves_what_was_there(tmp_path):
+def test_a_bitmap_that_cannot_be_finished_leaves_what_was_there(tmp_path, monkeypatch):
+    (tmp_path / "a.bmp").write_bytes(b"before")
+
+    def refuse(path, data):
+        with path.open("wb") as file:
+            file.write(data[:100])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", refuse)
+    with pytest.raises(AssetError, match=r"a\.bmp: cannot be written: No space left on device"):
+        write_bitmap(told(), tmp_path / "a.bmp")
+    assert {entry.name: entry.read_bytes() for entry in tmp_path.iterdir()} == {"a.bmp": b"before"}
+
+
+def test_a_bitmap_cannot_be_written_over_a_directory_or_into_none(tmp_path):
     target = tmp_path / "a.bmp"
     target.mkdir()
     with pytest.raises(AssetError, match=r"a\.bmp: cannot be written: Is a directory"):

@@ -167,6 +167,7 @@ def test_the_bar_is_marked_at_both_ends_and_at_round_distances():
 
 def test_a_mark_without_room_for_its_number_is_left_out():
     assert marks(GreyScale(near_m=0.1, far_m=200.0), 360) == [0, 76, 109, 141, 185, 218, 250, 294, 359]
+    assert marks(GreyScale(near_m=1.0, far_m=110.0), 800)[-2:] == [round(799 * math.log(50.0) / math.log(110.0)), 799]
 
 
 def test_a_wide_bar_is_enlarged_to_the_whole_width():

@@ -43,6 +43,15 @@ def test_arrays_are_written_as_the_same_bytes_as_single_frames(tmp_path):
     assert (tmp_path / "many.pcap").read_bytes() == (tmp_path / "single.pcap").read_bytes()
 
 
+def test_stamps_in_microseconds_are_cut_off_and_named_by_the_files_magic(tmp_path, by_hand):
+    frame = np.frombuffer(by_hand.udp_frame(b"abc"), np.uint8)
+    with PcapWriter(tmp_path / "us.pcap", stamps="us") as writer:
+        writer.write(STAMP_NS, frame.tobytes())
+        writer.write_many(np.array([STAMP_NS + 1000]), frame[np.newaxis], np.array([frame.size], np.int32))
+    assert np.frombuffer((tmp_path / "us.pcap").read_bytes()[:4], dtype="=u4")[0] == 0xA1B2C3D4
+    assert [datagram.host_stamp_ns for datagram in CaptureFile(tmp_path / "us.pcap")] == [STAMP_NS // 1000 * 1000, STAMP_NS // 1000 * 1000 + 1000]
+
+
 def test_the_file_opens_with_the_nanosecond_magic(tmp_path):
     PcapWriter(tmp_path / "empty.pcap").close()
     assert np.frombuffer((tmp_path / "empty.pcap").read_bytes()[:4], dtype="=u4")[0] == 0xA1B23C4D

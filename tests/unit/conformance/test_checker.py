@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from hilsim.capture.datagram import CapturedDatagram
 from hilsim.conformance.checker import Checker, check
 from hilsim.conformance.report import render_text, to_json
 
@@ -179,3 +180,15 @@ def test_memory_does_not_grow_with_the_stream(streams):
         return size
 
     assert peak(12) < 1.3 * peak(3)
+
+
+def test_a_cepton_stream_is_said_not_to_be_checked():
+    points = bytes.fromhex("5354445602180000 0000000000000000 000a0000 00000000".replace(" ", ""))
+    datagrams = [
+        CapturedDatagram(0, "127.0.2.1", 8808, "127.0.0.1", 8808, payload, None, is_ethernet=False, frame=1)
+        for payload in (points, b"INFZ" + bytes(84), b"other")
+    ]
+    result = check(datagrams)
+    (finding,) = result.findings
+    assert finding.message == "no Velodyne data packets among 3 datagrams; 2 are a Cepton sensor's, and only Velodyne streams are checked"
+    assert (result.passed, result.strangers) == (False, 3)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from hilsim.emulator.retime import Retiming, StampClock, retime
+from hilsim.packets.cepton_info import encode_info_packet
 
 CLOCK = StampClock(shown_ns=1_700_000_000_000_000_000, utc_ns=1_800_000_000_000_000_000)
 SENTENCE = b"$GPRMC,081802.00,A,3649.7478558,N,00224.4542928,W,0.034,212.5,210116,0.0,E,A*2E\r\n"
@@ -51,6 +52,27 @@ def test_of_a_cepton_packet_only_the_reference_stamp_changes():
     retime(Retiming.CEPTON_STDV, CLOCK, 7_000, after)
     assert set(changed(before, after)) <= set(range(8, 16))
     assert int.from_bytes(after[8:16].tobytes(), "little") == 1_700_000_000_000_007
+
+
+def info(sync_offset_us):
+    said = {"model": 3, "serial": 1, "firmware": (1, 0, 0, 0), "model_name": "m", "part_number": 0, "power_up_us": 5, "returns": 1}
+    return encode_info_packet(**said, sync_offset_us=sync_offset_us)
+
+
+@pytest.mark.parametrize(("shown_ns", "offset_us"), [(CLOCK.utc_ns, 0), (CLOCK.shown_ns, 100_000_000_000_000)])
+def test_of_sensor_information_what_leads_from_stamps_to_utc_changes_alone(shown_ns, offset_us):
+    payload = info(77)
+    retime(Retiming.CEPTON_INFO, StampClock(shown_ns, CLOCK.utc_ns), 7_000, payload)
+    np.testing.assert_array_equal(payload, info(offset_us))
+
+
+def test_information_of_a_sensor_that_is_not_synchronised_and_what_is_too_short_stay_untouched():
+    payload = info(0)
+    retime(Retiming.CEPTON_INFO, CLOCK, 7_000, payload)
+    np.testing.assert_array_equal(payload, info(0))
+    short = info(77)[:87].copy()
+    retime(Retiming.CEPTON_INFO, CLOCK, 7_000, short)
+    np.testing.assert_array_equal(short, info(77)[:87])
 
 
 @pytest.mark.parametrize("size", [1, 300, 1206])

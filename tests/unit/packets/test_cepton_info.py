@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.packets.cepton_info import INFO_PACKET_DTYPE, INFO_PACKET_SIZE, InfoPacket, encode_info_packet, read_info_packet
+from hilsim.packets.cepton_info import INFO_PACKET_DTYPE, INFO_PACKET_SIZE, InfoPacket, encode_info_packet, read_info_packet, write_sync_offset
 
 SAID = {
     "model": 24,
@@ -137,3 +137,10 @@ def test_a_name_without_a_zero_byte_is_read_whole():
 def test_whatever_follows_the_name_is_read_or_refused_without_fault(payload):
     told = read_info_packet(payload)
     assert (told is None) or (len(payload) >= 88 and payload[5] >> 3 == 1)
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_the_offset_of_the_clock_is_written_into_a_packet_that_is_there(offset_us):
+    packet = encode_info_packet(**SAID)
+    write_sync_offset(offset_us, packet)
+    assert read_info_packet(packet.tobytes()) == InfoPacket(**(SAID | {"sync_offset_us": offset_us}), blocks=0)

@@ -128,6 +128,31 @@ def test_a_rays_hit_does_not_depend_on_its_batch(random_world, random_rays, size
         np.testing.assert_array_equal(np.concatenate([getattr(part, name) for part in parts]), getattr(whole, name))
 
 
+@pytest.mark.parametrize("half_angle_rad", [1e-4, 0.01, 0.1, 1.0, 3.0])
+@pytest.mark.parametrize("apart_m", [0.0, 0.1, 10.0])
+def test_a_small_mover_that_only_the_outermost_ray_of_a_batch_meets_is_met(half_angle_rad, apart_m):
+    rng = np.random.default_rng(14)
+    for _ in range(60):
+        place = rng.normal(size=3)
+        place *= rng.uniform(10.0, 60.0) / np.linalg.norm(place)
+        track = linear_track([0, SECOND], [place, place], [LEVEL] * 2)
+        world = build_world([SceneObject(mesh=box((0.2, 0.2, 0.2), DEFAULTS["wood"]), placement=track)])
+        origin = rng.uniform(-1.0, 1.0, (50, 3)) * apart_m
+        origin[0] = rng.choice([-1.0, 1.0], 3) * apart_m
+        aimed = (place - origin[0]) / np.linalg.norm(place - origin[0])
+        aside = np.cross(aimed, rng.normal(size=3))
+        aside /= np.linalg.norm(aside)
+        aimed = place + 0.08 * aside - origin[0]  # the mover's middle is beyond
+        aimed /= np.linalg.norm(aimed)
+        turn = rng.uniform(0.5, 1.0, (50, 1)) * half_angle_rad
+        turn[0] = 0.0
+        direction = np.cos(turn) * aimed + np.sin(turn) * aside
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+        hits = cast(CPU, world, origin, direction)
+        assert hits.range_m[0] == cast(CPU, world, origin[0], direction[:1]).range_m[0]
+        assert np.isfinite(hits.range_m[0])
+
+
 def test_threads_give_the_same_hits_as_none(random_world, random_rays):
     world, rays = random_world(12), random_rays(12, 20_000)
     renderer = CpuRenderer(threads=2)

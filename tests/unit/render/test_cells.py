@@ -365,6 +365,50 @@ def test_cells_that_make_no_sense_are_refused(changed, fault):
         build_cells(build_world([]), **{**good, **changed})
 
 
+def cast_from_origin(world, cells, direction, travelled_m=0.0):
+    """(range, instance, triangle) of single rays of cell 0 that begin ``travelled_m`` from the origin; from the trees where there are no cells."""
+    count = len(direction)
+    hits = np.empty(count, np.float32), np.empty(count, np.int32), np.empty(count, np.int32)
+    chosen = cells, NO_CELL if cells is NO_CELLS else np.zeros(count, np.int32)
+    begin = travelled_m * direction.astype(np.float64)
+    cast_beams(world, begin, direction, np.zeros(count, np.int64), MAX_RANGE_M, 1, 0.0, 0.0, *chosen, np.full(count, travelled_m), *hits)
+    return hits
+
+
+def upright(corners_xy, half_height_m=5.0):
+    """A wall of two triangles over a line on the ground."""
+    (x0, y0), (x1, y1) = corners_xy
+    vertices = [[x0, y0, -half_height_m], [x1, y1, -half_height_m], [x1, y1, half_height_m], [x0, y0, half_height_m]]
+    return SceneObject(mesh=Mesh.uniform(np.array(vertices), np.array([[0, 1, 2], [0, 2, 3]]), CONCRETE))
+
+
+def test_a_ray_just_past_a_long_walls_end_sees_behind_it_where_the_trees_do():
+    # A triangle's tolerance of 1e-6 is 0.2 mm on a wall of 200 m, the room in its box 4 um: in between only the box keeps a ray from it.
+    behind = [upright([(60.0, -20.0 * number), (60.0, 20.0 - 20.0 * number)]) for number in range(4)]  # enough for leaves of their own
+    world = build_world([upright([(50.0, 0.0), (50.0, 200.0)]), *behind])
+    cells = build_cells(world, [[0.0, 0.0, 0.0]], [[1.0, 0.0, 0.0]], 0, 1e-3, MAX_RANGE_M)
+    aim = np.stack([np.full(200, 50.0), np.linspace(-2e-4, 2e-5, 200), np.linspace(-0.03, 0.03, 200)], axis=1)
+    direction = (aim / np.linalg.norm(aim, axis=1, keepdims=True)).astype(np.float32)
+    fast, slow = cast_from_origin(world, cells, direction), cast_from_origin(world, NO_CELLS, direction)
+    np.testing.assert_array_equal(fast[0], slow[0])
+    assert np.count_nonzero(slow[0] > 59.0) > 100
+
+
+def test_behind_the_surface_that_bounds_a_list_the_list_is_not_believed_beyond_its_reach():
+    # Before everything a wall at 10 m; behind it one that slants from 10.03 to 20 m and is listed, and before its far end one that is not.
+    front, slanting, hidden = upright([(10.0, -2.0), (10.0, 2.0)]), upright([(10.03, 0.5), (20.0, -1.0)]), upright([(14.0, -2.0), (14.0, -0.3)])
+    world = build_world([front, slanting, hidden])
+    cells = build_cells(world, [[0.0, 0.0, 0.0]], [[1.0, 0.0, 0.0]], 0, 0.05, MAX_RANGE_M)
+    listed = set(world.owner[cells.row].tolist())
+    assert listed == {0, 1}
+    aim = np.stack([np.full(21, 10.0), np.linspace(-0.45, -0.25, 21), np.zeros(21)], axis=1)
+    direction = (aim / np.linalg.norm(aim, axis=1, keepdims=True)).astype(np.float32)
+    fast, slow = cast_from_origin(world, cells, direction, 10.2), cast_from_origin(world, NO_CELLS, direction, 10.2)
+    assert (world.owner[slow[2]] == 2).sum() > 10
+    for of_cells, of_trees in zip(fast, slow, strict=True):
+        np.testing.assert_array_equal(of_cells, of_trees)
+
+
 def test_every_azimuth_has_a_cell_of_its_channel():
     assert turning_cell(2, 0.0, 100) == 200
     assert turning_cell(2, 0.99 * 2.0 * np.pi + 1e-9, 100) == 299

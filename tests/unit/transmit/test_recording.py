@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from hilsim.transmit.atomics import publish
+from hilsim._atomics import publish
 from hilsim.transmit.loop import RecordingState
 from hilsim.transmit.specs import FlowSpec, SocketSpec, TransmitSpec
 from hilsim.transmit.statistics import Counter

@@ -6,8 +6,8 @@ import threading
 import numpy as np
 import pytest
 
+from hilsim._atomics import load_acquire, store_release
 from hilsim._jit import kernel
-from hilsim.transmit.atomics import load_acquire, store_release
 from hilsim.transmit.ring import allocate_rings, clear, depth, peek, push, push_rows
 
 PAYLOAD = np.arange(32, dtype=np.uint8)

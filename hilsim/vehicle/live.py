@@ -1,0 +1,106 @@
+"""Where a vehicle that is simulated at this very moment is: poses written by the thread that flies it, read by the threads that render its sensors.
+
+A sensor renders a packet a few milliseconds before the packet's firings, so the pose of a firing lies a little ahead of the newest state: it is carried on from there with the
+state's velocity and rates. Over 4 ms that is off by 0.1 mm at 10 m/s^2 and by 0.4 mrad at 50 rad/s^2. Between two states poses are interpolated.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._atomics import load_acquire, store_release
+from hilsim._jit import kernel
+from hilsim.geometry.frames import Quaternion, Vector
+from hilsim.geometry.rotations import multiply, normalise
+
+SLOTS = 1024
+"""States kept: about a second at 1 kHz."""
+STATE_SIZE = 13
+"""Position (m), velocity (m/s), orientation (w, x, y, z; world from body), rates (rad/s, body)."""
+FARTHEST_NS = 50_000_000
+"""Poses are carried on no farther than this: where the flying thread has stalled, the vehicle stands still."""
+_COUNT = (0,)
+
+
+class LivePose(NamedTuple):
+    """States of a vehicle, newest last; one thread writes.
+
+    Attributes:
+        written: ``int64[8]``, column 0: states written so far.
+        time_ns: ``int64[SLOTS]``, rig time of each.
+        state: ``float64[SLOTS, 13]``.
+    """
+
+    written: npt.NDArray[np.int64]
+    time_ns: npt.NDArray[np.int64]
+    state: npt.NDArray[np.float64]
+
+
+def live_pose() -> LivePose:
+    """No states yet: at the world's origin, level, looking east."""
+    state = np.zeros((SLOTS, STATE_SIZE))
+    state[:, 6] = 1.0
+    return LivePose(np.zeros(8, np.int64), np.zeros(SLOTS, np.int64), state)
+
+
+def no_live_pose() -> LivePose:
+    """Of a carrier that follows a track."""
+    return LivePose(np.zeros(8, np.int64), np.zeros(1, np.int64), np.zeros((1, STATE_SIZE)))
+
+
+@kernel
+def write_state(live: LivePose, time_ns: int, state: npt.NDArray[np.float64]) -> None:
+    """Add a state, ``float64[13]``, at a rig time later than the one before."""
+    count = live.written[0]
+    slot = count % live.time_ns.size
+    live.time_ns[slot] = time_ns
+    for column in range(STATE_SIZE):
+        live.state[slot, column] = state[column]
+    store_release(live.written, _COUNT, count + 1)
+
+
+@kernel
+def _carried(state: npt.NDArray[np.float64], ahead_s: float) -> tuple[Vector, Quaternion]:
+    """A state carried on (or back) with its velocity and rates."""
+    position = (state[0] + ahead_s * state[3], state[1] + ahead_s * state[4], state[2] + ahead_s * state[5])
+    rate = math.sqrt(state[10] * state[10] + state[11] * state[11] + state[12] * state[12])
+    turn = (state[6], state[7], state[8], state[9])
+    half = 0.5 * rate * ahead_s
+    if half == 0.0:
+        return position, turn
+    share = math.sin(half) / rate
+    return position, normalise(multiply(turn, (math.cos(half), share * state[10], share * state[11], share * state[12])))
+
+
+@kernel
+def live_state(live: LivePose, time_ns: int) -> tuple[Vector, Quaternion]:
+    """Position in metres and orientation (world from body) at a rig time."""
+    count = load_acquire(live.written, _COUNT)
+    slots = live.time_ns.size
+    if count == 0:
+        return _carried(live.state[0], 0.0)
+    newest = count - 1
+    oldest = max(count - slots // 2, 0)  # the other half is what a writer may reach while this one reads
+    at = newest
+    while at > oldest and live.time_ns[at % slots] > time_ns:
+        at -= 1
+    slot = at % slots
+    ahead_ns = time_ns - live.time_ns[slot]
+    if at == newest or ahead_ns < 0:
+        return _carried(live.state[slot], 1e-9 * min(max(ahead_ns, -FARTHEST_NS), FARTHEST_NS))
+    following = (at + 1) % slots
+    step_ns = live.time_ns[following] - live.time_ns[slot]
+    share = ahead_ns / step_ns
+    (x0, y0, z0), q0 = _carried(live.state[slot], 1e-9 * ahead_ns)
+    (x1, y1, z1), q1 = _carried(live.state[following], 1e-9 * (ahead_ns - step_ns))
+    alike = q0[0] * q1[0] + q0[1] * q1[1] + q0[2] * q1[2] + q0[3] * q1[3]
+    sign = share if alike >= 0.0 else -share
+    turn = (
+        (1.0 - share) * q0[0] + sign * q1[0],
+        (1.0 - share) * q0[1] + sign * q1[1],
+        (1.0 - share) * q0[2] + sign * q1[2],
+        (1.0 - share) * q0[3] + sign * q1[3],
+    )
+    return ((1.0 - share) * x0 + share * x1, (1.0 - share) * y0 + share * y1, (1.0 - share) * z0 + share * z1), normalise(turn)

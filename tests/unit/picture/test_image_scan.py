@@ -1,0 +1,86 @@
+"""A scan out of point packets: from one change of the frame parity to the next, and what is wrong said clearly."""
+
+import numpy as np
+import pytest
+
+from hilsim.capture.datagram import CapturedDatagram
+from hilsim.cli.picture import Gathered
+from hilsim.errors import CaptureError, PacketError
+from hilsim.packets.cepton_stdv import POINT_DTYPE, PointFlag, encode_stdv_packet
+from hilsim.picture.image import ImageScan, draw_image_scan, first_image_scan
+
+PARITY, NO_RETURN = PointFlag.FRAME_PARITY, PointFlag.NO_RETURN
+
+
+def packet(*flags, x=200, y=400, z=-100, reflectivity=50):
+    rows = [(x, y, z, reflectivity, 8, 0, flag) for flag in flags]
+    return encode_stdv_packet(np.array(rows, dtype=POINT_DTYPE), stamp_us=0)
+
+
+def test_the_first_whole_scan_is_between_two_changes_wherever_packets_end():
+    payloads = [packet(0, 0, PARITY), packet(PARITY, PARITY | NO_RETURN, reflectivity=60), packet(PARITY, 0, 0, reflectivity=70)]
+    scan = first_image_scan(payloads)
+    assert scan.count == 4
+    np.testing.assert_array_equal(scan.reflectivity, [50, 60, 70])
+    np.testing.assert_allclose(scan.points_m, [[1.0, 2.0, -0.5]] * 3)
+
+
+@pytest.mark.parametrize(("payloads", "changes"), [([packet(0, 0)], 0), ([packet(0, PARITY), packet(PARITY)], 1)])
+def test_less_than_a_scan_says_how_much_there_is(payloads, changes):
+    with pytest.raises(CaptureError, match=f"a picture needs one whole scan between two changes of the frame parity, got {changes} in"):
+        first_image_scan(payloads)
+
+
+def test_a_torn_packet_is_named():
+    with pytest.raises(PacketError, match="an STDV packet of 2 points of 10 bytes behind 24 bytes of header must be whole, got 43 bytes"):
+        first_image_scan([packet(0, PARITY)[:-1]])
+
+
+def datagram(payload, source="127.0.2.1"):
+    return CapturedDatagram(
+        frame=1,
+        host_stamp_ns=0,
+        source=source,
+        source_port=8808,
+        destination="127.0.0.1",
+        destination_port=8808,
+        payload=payload,
+        link=None,
+        is_ethernet=False,
+    )
+
+
+def test_points_are_gathered_of_one_sensor_until_there_is_a_whole_scan():
+    gathered = Gathered("")
+    taken = [packet(0, 0), packet(0, PARITY), packet(PARITY, PARITY), packet(PARITY, 0)]
+    for payload in taken:
+        assert not gathered.is_enough(1)
+        gathered.take(datagram(payload))
+        gathered.take(datagram(packet(PARITY, 0, PARITY, 0), source="127.0.2.2"))
+        gathered.take(datagram(bytes(1206)))
+        gathered.take(datagram(b"INFZ" + bytes(84)))
+    assert gathered.is_enough(10**6)
+    assert gathered.payloads == taken
+    assert first_image_scan(gathered.payloads).count == 4
+
+
+def test_packets_of_a_turning_sensor_are_gathered_by_their_number():
+    gathered = Gathered("")
+    for number in range(3):
+        assert not gathered.is_enough(3), number
+        gathered.take(datagram(bytes(1206)))
+    assert gathered.is_enough(3)
+
+
+@pytest.mark.parametrize("count", [0, 1, 200])
+def test_a_picture_is_drawn_of_however_many_returns(tmp_path, count):
+    points_m = np.linspace((-1.0, 2.0, -1.0), (1.0, 60.0, 3.0), count).reshape(count, 3)
+    scan = ImageScan(points_m=points_m, reflectivity=np.full(count, 255, np.uint8), count=count + 5)
+    draw_image_scan(scan, tmp_path / "scan.png", title="by hand", extent_m=30.0 if count == 1 else None)
+    assert (tmp_path / "scan.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_that_cannot_be_written_is_named(tmp_path):
+    scan = ImageScan(points_m=np.zeros((0, 3)), reflectivity=np.zeros(0, np.uint8), count=0)
+    with pytest.raises(CaptureError, match=r"nowhere/scan\.png: the picture cannot be written: "):
+        draw_image_scan(scan, tmp_path / "nowhere" / "scan.png", title="by hand")

@@ -1,0 +1,104 @@
+"""Poses of a vehicle in flight, between its states and a little ahead of them."""
+
+import threading
+
+import numpy as np
+import pytest
+from numba import config
+
+from hilsim.geometry.rotations import about_axis, from_roll_pitch_yaw, multiply
+from hilsim.vehicle.carrier import carrier_state, live_carrier
+from hilsim.vehicle.live import FARTHEST_NS, SLOTS, live_pose, live_state, write_state
+
+MS = 1_000_000
+
+
+def state(position=(0.0, 0.0, 0.0), velocity=(0.0, 0.0, 0.0), turn=(1.0, 0.0, 0.0, 0.0), rates=(0.0, 0.0, 0.0)):
+    return np.array([*position, *velocity, *turn, *rates])
+
+
+def circling(time_ns, radius_m=5.0, rate=2.0):
+    """On a circle, nose ahead: position, velocity, orientation, rates known at every time."""
+    angle = rate * time_ns * 1e-9
+    position = (radius_m * np.cos(angle), radius_m * np.sin(angle), 1.0)
+    velocity = (-radius_m * rate * np.sin(angle), radius_m * rate * np.cos(angle), 0.0)
+    return state(position, velocity, about_axis((0.0, 0.0, 1.0), angle + np.pi / 2), (0.0, 0.0, rate))
+
+
+def apart(found, expected):
+    """Metres and radians between a pose and a state."""
+    (position, turn), (x, y, z) = found, expected[:3]
+    alike = abs(sum(a * b for a, b in zip(turn, expected[6:10], strict=True)))
+    return np.linalg.norm(np.array(position) - (x, y, z)), 2.0 * np.arccos(min(alike, 1.0))
+
+
+def test_before_the_first_state_a_vehicle_stands_at_the_origin():
+    assert live_state(live_pose(), 5 * MS) == ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0))
+
+
+def test_a_state_is_carried_on_with_its_velocity_and_its_rates():
+    live = live_pose()
+    write_state(live, 10 * MS, state((1.0, 2.0, 3.0), (4.0, -2.0, 1.0), from_roll_pitch_yaw(10.0, 20.0, 30.0), (0.5, -1.0, 2.0)))
+    position, turn = live_state(live, 14 * MS)
+    assert position == pytest.approx((1.016, 1.992, 3.004))
+    rate = np.linalg.norm((0.5, -1.0, 2.0))
+    expected = multiply(from_roll_pitch_yaw(10.0, 20.0, 30.0), about_axis(tuple(np.array((0.5, -1.0, 2.0)) / rate), rate * 0.004))
+    assert turn == pytest.approx(expected)
+
+
+def test_a_vehicle_whose_thread_has_stalled_goes_no_farther_than_50_ms():
+    live = live_pose()
+    write_state(live, 0, state(velocity=(10.0, 0.0, 0.0)))
+    assert live_state(live, FARTHEST_NS)[0] == live_state(live, 100 * FARTHEST_NS)[0] == pytest.approx((0.5, 0.0, 0.0))
+
+
+def test_between_states_and_4_ms_ahead_poses_are_as_near_as_the_motion_is_smooth():
+    live = live_pose()
+    for step in range(600):
+        write_state(live, step * MS, circling(step * MS))
+    for time_ns in range(300 * MS, 599 * MS, 777_777):
+        metres, radians = apart(live_state(live, time_ns), circling(time_ns))
+        assert metres < 2e-5
+        assert radians < 1e-7
+    metres, _ = apart(live_state(live, 603 * MS), circling(603 * MS))
+    assert metres < 0.5 * 20.0 * 0.004**2 * 1.1  # a = v^2 / r
+
+
+def test_states_older_than_half_of_what_is_kept_are_answered_by_the_oldest():
+    live = live_pose()
+    for step in range(3 * SLOTS):
+        write_state(live, step * MS, state((float(step), 0.0, 0.0)))
+    oldest = 3 * SLOTS - SLOTS // 2
+    assert live_state(live, 0)[0] == (oldest, 0.0, 0.0)
+    assert live_state(live, (oldest + 7) * MS)[0] == (oldest + 7, 0.0, 0.0)
+
+
+def test_a_carrier_follows_its_vehicle():
+    live = live_pose()
+    carrier = live_carrier(live)
+    write_state(live, 0, state((1.0, 2.0, 3.0)))
+    assert carrier_state(carrier, 2 * MS)[0] == (1.0, 2.0, 3.0)
+    write_state(live, MS, state((4.0, 2.0, 3.0)))
+    assert carrier_state(carrier, 2 * MS)[0] == (4.0, 2.0, 3.0)
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="kernels as plain Python hold the GIL: nothing runs at once")
+def test_a_reader_beside_the_writer_never_sees_half_a_state():
+    live = live_pose()
+    stop = threading.Event()
+
+    def write():
+        step = 0
+        while not stop.is_set():
+            write_state(live, step * MS, state((float(step), float(step), float(step))))
+            step += 1
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(20_000):
+            (x, y, z), _ = live_state(live, 1 << 60)
+            assert x == y == z
+    finally:
+        stop.set()
+        writer.join()
