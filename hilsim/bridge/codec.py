@@ -54,7 +54,7 @@ def read_payload(data: npt.NDArray[np.uint8], frame: Frame, payload: npt.NDArray
         payload: ``uint8[n]``, the draft's; written.
     """
     header_size = HEADER_2_SIZE if data[frame.start] == MAVLINK_2 else HEADER_1_SIZE
-    size = min(payload.size, np.int64(data[frame.start + 1]))
+    size = min(payload.size, int(data[frame.start + 1]))
     for at in range(size):
         payload[at] = data[frame.start + header_size + at]
     payload[size:] = 0

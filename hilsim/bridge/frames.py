@@ -209,7 +209,7 @@ def _whole_frame(data: npt.NDArray[np.uint8], begin: int, size: int, end: int) -
     extra = extra_of(message_id)
     follows = begin + size
     is_in_company = follows == end or data[follows] == MAVLINK_1 or data[follows] == MAVLINK_2
-    is_signed = size > header_size + data[begin + 1] + CRC_SIZE
+    is_signed = size > header_size + _byte(data, begin + 1) + CRC_SIZE
     state = _NONE
     if extra != UNKNOWN and crc_with(crc, extra) == read and (is_in_company or not is_signed):
         state = _CHECKED

@@ -201,7 +201,7 @@ HIL_GPS_DTYPE = np.dtype(
 HIL_STATE_QUATERNION_DTYPE = np.dtype(
     [
         ("time_usec", "<u8"),
-        ("attitude_quaternion", "<f4", (4,)),  # w, x, y, z, body FRD to NED
+        ("attitude_quaternion", "<f4", (4,)),  # w, x, y, z, from body FRD to north, east, down
         ("rollspeed", "<f4"),  # rad/s
         ("pitchspeed", "<f4"),
         ("yawspeed", "<f4"),
