@@ -5,13 +5,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hilsim.bridge.cable import allocate_cable
-from hilsim.bridge.flying import Craft, Flight, Talk, Watch
+from hilsim.bridge.craft import ControlWord, Craft, Flight, Line, Talk, Watch
+from hilsim.bridge.frames import LARGEST_FRAME, allocate_stream
 from hilsim.bridge.instruments import build_instruments
-from hilsim.bridge.messages import HEARTBEAT, HIL_ACTUATOR_CONTROLS, HIL_GPS, HIL_SENSOR, PROTOCOL_VERSION, TIMESYNC, draft, origin
-from hilsim.bridge.session import HEARTBEAT_PERIOD_NS, allocate_session
-from hilsim.bridge.specs import FlightWaypointSpec, VehicleRigSpec
+from hilsim.bridge.messages import (
+    HEARTBEAT,
+    HIL_ACTUATOR_CONTROLS,
+    HIL_GPS,
+    HIL_SENSOR,
+    PROTOCOL_VERSION,
+    SYSTEM_TIME,
+    TIMESYNC,
+    draft,
+    origin,
+)
+from hilsim.bridge.outbox import allocate_outbox
+from hilsim.bridge.session import HIL_FLAG, allocate_session
+from hilsim.bridge.specs import RATES_HZ, FlightWaypointSpec, VehicleRigSpec
 from hilsim.bridge.surroundings import surroundings
+from hilsim.bridge.wire import allocate_waits
 from hilsim.errors import require
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track, linear_track
@@ -23,10 +35,7 @@ from hilsim.vehicle.specs import VehicleSpec
 from hilsim.vehicle.wind import build_wind, wind_from
 
 _AUTOPILOT_INVALID, _TYPE_GENERIC, _STATE_ACTIVE = 8, 0, 4
-_HIL_MODE = 0x20
-_STATION_SLOTS, _CONTROLLER_SLOTS = 1024, 256
-_FRAME_SIZE = 280
-_CONTROL, _LINK = 0, 1
+_STATION_SLOTS, _CONTROLLER_SLOTS, _OBSERVATION_SLOTS = 1024, 8, 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,56 +60,68 @@ def standing_height_m(multirotor: Multirotor) -> float:
     return -float(multirotor.point[: multirotor.legs, 2].min())
 
 
-def outfit(spec: VehicleRigSpec, vehicle: VehicleSpec, *, seed: int, rate_hz: int) -> Outfit:
-    """The vehicle of a rig, standing at its place.
+def start_pose(spec: VehicleRigSpec, vehicle: VehicleSpec) -> Pose:
+    """World from body where a vehicle stands at first."""
+    x, y, z = spec.position_m
+    return mounting((x, y, z + standing_height_m(build_multirotor(vehicle))), (0.0, 0.0, spec.yaw_deg))
+
+
+def build_craft(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, seed: int, rate_hz: int) -> Craft:
+    """The vehicle of a rig, for one line to its controller.
 
     Args:
         spec: What the rig says.
         vehicle: Its profile.
+        line: To the controller.
         seed: Of the rig.
-        rate_hz: Sensor frames a second: the rig's, or fewer where the link cannot carry them.
+        rate_hz: Sensor frames a second, one of ``RATES_HZ``: the rig's, or fewer where the line cannot carry them.
 
     Raises:
         ValueError: figures do not go together.
     """
     controller = spec.controller
-    require((1000 % rate_hz == 0, f"rate_hz must divide 1000, got {rate_hz}"))
-    multirotor = build_multirotor(vehicle)
-    instruments = build_instruments(
-        spec.sensors,
-        spec.home,
-        seed=seed,
-        year=spec.year,
-        frame_ns=1_000_000_000 // rate_hz,
-        magnetometer_every=max(1, math.ceil(rate_hz / controller.magnetometer_hz)),
-        barometer_every=max(1, math.ceil(rate_hz / controller.barometer_hz)),
-        gps_ns=1_000_000_000 // controller.gps_hz,
-    )
-    x, y, z = spec.position_m
-    start = mounting((x, y, z + standing_height_m(multirotor)), (0.0, 0.0, spec.yaw_deg))
-    state = state_at(multirotor, start.position_m, start.orientation)
-    wind = build_wind(spec.wind, seed, 0)
-    craft = Craft(
-        multirotor=multirotor,
-        wind=wind,
-        instruments=instruments,
+    require((rate_hz in RATES_HZ, f"rate_hz must be one of {', '.join(map(str, RATES_HZ))}, got {rate_hz}"))
+    return Craft(
+        multirotor=build_multirotor(vehicle),
+        wind=build_wind(spec.wind, seed, 0),
+        instruments=build_instruments(
+            spec.sensors,
+            spec.home,
+            seed=seed,
+            year=spec.year,
+            frame_ns=1_000_000_000 // rate_hz,
+            magnetometer_every=max(1, math.ceil(rate_hz / controller.magnetometer_hz)),
+            barometer_every=max(1, math.ceil(rate_hz / controller.barometer_hz)),
+            gps_ns=1_000_000_000 // controller.gps_hz,
+        ),
+        line=line,
         is_held=controller.kind == "hold",
         hold=build_hold(spec.hold, vehicle),
-        track=_track(spec.waypoint, start),
+        track=_track(spec.waypoint, start_pose(spec, vehicle)),
         is_lockstep=controller.lockstep,
-        heartbeat_ns=0 if controller.kind == "tcp" else HEARTBEAT_PERIOD_NS,
     )
+
+
+def outfit(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, seed: int, rate_hz: int) -> Outfit:
+    """The vehicle of a rig, standing at its place; arguments as of ``build_craft``.
+
+    Raises:
+        ValueError: figures do not go together.
+    """
+    craft = build_craft(spec, vehicle, line, seed=seed, rate_hz=rate_hz)
+    start = start_pose(spec, vehicle)
+    state = state_at(craft.multirotor, start.position_m, start.orientation)
     flight = Flight(
         state=state,
         start=state.motion.copy(),
-        wind_state=wind_from(wind, 0),
+        wind_state=wind_from(craft.wind, 0),
         hold_state=hold_start(),
         command=np.zeros(len(vehicle.rotors)),
         felt=np.zeros(8),
-        around=surroundings(multirotor),
+        around=surroundings(craft.multirotor),
         word=np.zeros(16, np.int64),
     )
-    return Outfit(craft=craft, flight=flight, watch=_watch(), talk=_talk(controller.system_id, controller.component_id))
+    return Outfit(craft=craft, flight=flight, watch=_watch(), talk=_talk(spec.controller.system_id, spec.controller.component_id))
 
 
 def _track(waypoints: tuple[FlightWaypointSpec, ...], start: Pose) -> PoseTrack:
@@ -114,33 +135,41 @@ def _track(waypoints: tuple[FlightWaypointSpec, ...], start: Pose) -> PoseTrack:
 
 
 def _watch() -> Watch:
-    control = np.zeros(8, np.int64)
-    control[_LINK] = -1
+    control, wakes = np.zeros(8, np.int64), np.full(8, -1, np.int64)
+    control[ControlWord.LINK] = -1
     return Watch(
         control=control,
+        wakes=wakes,
         session=allocate_session(),
-        cable=allocate_cable(),
+        counts=np.zeros(16, np.int64),
         lateness=np.zeros(BINS, np.int64),
         round_trip=np.zeros(BINS, np.int64),
         gap=np.zeros(BINS, np.int64),
-        to_stations=allocate_tape(_STATION_SLOTS, _FRAME_SIZE),
-        to_controller=allocate_tape(_CONTROLLER_SLOTS, _FRAME_SIZE),
+        sums_ns=np.zeros(8, np.int64),
+        to_stations=allocate_tape(_STATION_SLOTS, LARGEST_FRAME),
+        to_controller=allocate_tape(_CONTROLLER_SLOTS, LARGEST_FRAME),
+        observations=allocate_tape(_OBSERVATION_SLOTS, LARGEST_FRAME),
     )
 
 
 def _talk(system_id: int, component_id: int) -> Talk:
     heartbeat = draft(HEARTBEAT)
     said = heartbeat.record
-    said["type"], said["autopilot"], said["base_mode"] = _TYPE_GENERIC, _AUTOPILOT_INVALID, _HIL_MODE
+    said["type"], said["autopilot"], said["base_mode"] = _TYPE_GENERIC, _AUTOPILOT_INVALID, HIL_FLAG
     said["system_status"], said["mavlink_version"] = _STATE_ACTIVE, PROTOCOL_VERSION
     return Talk(
         origin=origin(system_id, component_id),
         heartbeat=heartbeat,
+        system_time=draft(SYSTEM_TIME),
         sensor=draft(HIL_SENSOR),
         gps=draft(HIL_GPS),
         timesync=draft(TIMESYNC),
         heard_heartbeat=draft(HEARTBEAT),
         heard_controls=draft(HIL_ACTUATOR_CONTROLS),
         heard_timesync=draft(TIMESYNC),
-        frame=np.zeros(_FRAME_SIZE, np.uint8),
+        frame=np.zeros(LARGEST_FRAME, np.uint8),
+        stream=allocate_stream(),
+        outbox=allocate_outbox(),
+        waits=allocate_waits(),
+        nothing=allocate_tape(1, 1),
     )

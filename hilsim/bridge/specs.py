@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from ipaddress import AddressValueError, IPv4Address
+from itertools import pairwise
 from typing import Literal
 
 from hilsim.errors import require
@@ -14,6 +15,8 @@ from hilsim.vehicle.sensor_specs import SensorsSpec
 from hilsim.vehicle.wind import WindSpec
 
 Rule = tuple[bool, str]
+RATES_HZ = (50, 100, 125, 200, 250, 500)
+"""Of sensor frames: whole steps of the physics apart."""
 CONTROLLER_PORT = 4560
 """PX4's simulator link (TCP; the simulator listens)."""
 STATION_PORT = 14550
@@ -73,7 +76,7 @@ class ControllerSpec:
         yield 9600 <= self.baud <= 12_000_000, f"baud must be 9600 to 12000000, got {self.baud}"
         yield is_address(self.address), f'address must be like "127.0.0.1:{CONTROLLER_PORT}", got "{self.address}"'
         yield not self.lockstep or self.kind == "tcp", f'lockstep must be with kind "tcp": hardware runs by its own clock, got "{self.kind}"'
-        yield 50 <= self.rate_hz <= 500 and 1000 % self.rate_hz == 0, f"rate_hz must be 50 to 500 and divide 1000, got {self.rate_hz}"
+        yield self.rate_hz in RATES_HZ, f"rate_hz must be one of {', '.join(map(str, RATES_HZ))}, got {self.rate_hz}"
         for name, least, most in (("magnetometer_hz", 25, 100), ("barometer_hz", 10, 100)):
             value = getattr(self, name)
             yield least <= value <= most, f"{name} must be {least} to {most}, got {value}"
@@ -155,6 +158,6 @@ class VehicleRigSpec:
             (math.isfinite(self.yaw_deg), f"yaw_deg must be finite, got {self.yaw_deg}"),
             (2025.0 <= self.year <= 2030.0, f"year must be 2025 to 2030, got {self.year}"),
             (is_held or not times, 'waypoint must be with controller.kind "hold": a controller flies its own mission'),
-            (all(early < late for early, late in zip(times, times[1:], strict=False)), f"waypoints' time_s must rise, got {times}"),
+            (all(early < late for early, late in pairwise(times)), f"waypoints' time_s must rise, got {times}"),
             (not (is_held and self.ground_station), 'ground_station must be with a controller, got kind "hold"'),
         )

@@ -54,7 +54,8 @@ def _feelers() -> npt.NDArray[np.float32]:
     """Directions in which obstacles are looked for, ``float32[26, 3]``: to the faces, edges and corners of a cube."""
     steps = [(x, y, z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if (x, y, z) != (0, 0, 0)]
     vectors = np.array(steps, dtype=np.float64)
-    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    directions: npt.NDArray[np.float32] = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    return directions
 
 
 def surroundings(multirotor: Multirotor) -> Surroundings:
