@@ -356,6 +356,27 @@ async def test_noise_in_a_datagram_is_counted_and_does_not_reach_the_next(contro
 
 
 @pytest.mark.asyncio
+async def test_of_a_datagram_longer_than_any_router_makes_the_rest_is_skipped(controller, udp_socket):
+    udp = udp_socket()
+    async with controller.forward(at(udp)) as forwarder:
+        udp.sendto(heartbeat_bytes() * 238, ("127.0.0.1", forwarder.stations[0].port))
+        await until(lambda: forwarder.readings()[0].frames_from_station == 195)
+        assert forwarder.readings()[0].skipped_bytes == 238 * 21 - 195 * 21
+
+
+@pytest.mark.asyncio
+async def test_noise_made_to_cost_the_most_takes_little_of_the_others_time(controller, udp_socket):
+    noisy, quiet = udp_socket(), udp_socket()
+    async with controller.forward(at(noisy), at(quiet)) as forwarder:
+        for _ in range(20):
+            noisy.sendto(b"\xfd\xff\x00" * 1300, ("127.0.0.1", forwarder.stations[0].port))
+        quiet.sendto(heartbeat_bytes(), ("127.0.0.1", forwarder.stations[1].port))
+        assert await controller.hears_within_limit(1) == [heartbeat_bytes()]
+        assert forwarder.readings()[0].skipped_bytes <= 4 * 3900  # the quiet one had its turn after that, not after all of it
+        await until(lambda: forwarder.readings()[0].skipped_bytes == 20 * 3900)
+
+
+@pytest.mark.asyncio
 async def test_a_port_that_is_taken_names_its_holder_and_leaves_nothing_open(controller):
     script = "import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); sys.stdin.read()"
     pipe = asyncio.subprocess.PIPE
