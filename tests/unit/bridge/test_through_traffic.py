@@ -6,6 +6,7 @@ import socket
 import time
 
 import pytest
+from pymavlink.dialects.v20 import common
 
 from hilsim.bridge.forwarding import forward
 from hilsim.bridge.frames import LARGEST_FRAME, FrameState, allocate_stream, next_frame
@@ -15,7 +16,7 @@ from hilsim.bridge.serial_port import SerialSpec, open_serial
 from hilsim.bridge.stations import Protocol, StationSpec
 from hilsim.bridge.wire import Outcome, allocate_waits, clear_wake, pass_on, receive, wake
 from hilsim.transmit.tape import allocate_tape
-from tests.unit.bridge.mavlink import heartbeat_bytes, hil_sensor_bytes, mixture
+from tests.unit.bridge.mavlink import heartbeat_bytes, hil_sensor_bytes, mixture, signing_packer
 
 GROSS_LIMIT_S = 30
 IS_STREAM = True
@@ -83,6 +84,18 @@ async def test_a_controller_that_speaks_byte_by_byte_is_heard_frame_by_frame(lin
             link.turn()
         await link.turns_until(lambda: heard.extend(taken(station)) or len(heard) >= 6)
     assert heard == mixture()
+
+
+@pytest.mark.asyncio
+async def test_the_largest_frame_there_is_goes_both_ways(link, udp_socket):
+    station, heard, got = udp_socket(), [], []
+    frame = common.MAVLink_encapsulated_data_message(1, [1 + each % 200 for each in range(253)]).pack(signing_packer())
+    async with link.forward(StationSpec(name="qgc", remote=station.getsockname())) as forwarder:
+        link.controller.write(frame)
+        await link.turns_until(lambda: heard.extend(taken(station)) or heard)
+        station.sendto(frame, ("127.0.0.1", forwarder.stations[0].port))
+        await link.turns_until(lambda: got.append(link.controller.read()) or len(b"".join(got)) >= LARGEST_FRAME)
+    assert (len(frame), heard, b"".join(got)) == (LARGEST_FRAME, [frame], frame)
 
 
 @pytest.mark.asyncio
