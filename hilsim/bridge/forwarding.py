@@ -56,6 +56,7 @@ class Forwarder:
                 station.counters.dropped_from_station += len(peer.incoming)
                 count += len(peer.incoming)
                 peer.incoming.clear()
+        self._resume()
         return count
 
     def close(self) -> None:

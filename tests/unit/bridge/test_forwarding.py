@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import os
 import socket
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -61,9 +63,13 @@ def free_port(udp_socket):
     return find
 
 
+def open_descriptors():
+    return sorted(each.name for each in Path("/proc/self/fd").iterdir())
+
+
 async def until(holds):
     async with asyncio.timeout(GROSS_LIMIT_S):
-        while not holds():
+        while not holds():  # noqa: ASYNC110 - sockets and tapes have no event
             await asyncio.sleep(0.001)
 
 
@@ -94,7 +100,7 @@ def tcp(**arguments):
 async def connected(port):
     loop = asyncio.get_running_loop()
     sock = socket.socket()
-    sock.setblocking(False)
+    sock.settimeout(0)
     await loop.sock_connect(sock, ("127.0.0.1", port))
     return sock
 
@@ -327,6 +333,17 @@ async def test_what_waits_for_a_link_that_is_down_is_bounded_and_can_be_thrown_a
 
 
 @pytest.mark.asyncio
+async def test_a_tcp_station_that_was_made_to_wait_goes_on_after_its_frames_were_thrown_away(controller):
+    async with controller.forward(tcp(queue_frames=64)) as forwarder:
+        with await connected(forwarder.stations[0].port) as stream:
+            stream.send(heartbeat_bytes() * 100)
+            await until(lambda: forwarder.readings()[0].frames_from_station == 100)
+            assert (len(controller.hears()), forwarder.discard()) == (8, 92)
+            stream.send(unknown_bytes())
+            assert await controller.hears_within_limit(1) == [unknown_bytes()]
+
+
+@pytest.mark.asyncio
 async def test_noise_in_a_datagram_is_counted_and_does_not_reach_the_next(controller, udp_socket):
     udp = udp_socket()
     async with controller.forward(at(udp)) as forwarder:
@@ -339,14 +356,42 @@ async def test_noise_in_a_datagram_is_counted_and_does_not_reach_the_next(contro
 
 
 @pytest.mark.asyncio
-async def test_a_port_that_is_taken_names_its_holder_and_leaves_nothing_open(controller, udp_socket, tmp_path):
+async def test_of_a_datagram_longer_than_any_router_makes_the_rest_is_skipped(controller, udp_socket):
+    udp = udp_socket()
+    async with controller.forward(at(udp)) as forwarder:
+        udp.sendto(heartbeat_bytes() * 238, ("127.0.0.1", forwarder.stations[0].port))
+        await until(lambda: forwarder.readings()[0].frames_from_station == 195)
+        assert forwarder.readings()[0].skipped_bytes == 238 * 21 - 195 * 21
+
+
+@pytest.mark.asyncio
+async def test_noise_made_to_cost_the_most_takes_little_of_the_others_time(controller, udp_socket):
+    noisy, quiet = udp_socket(), udp_socket()
+    async with controller.forward(at(noisy), at(quiet)) as forwarder:
+        for _ in range(20):
+            noisy.sendto(b"\xfd\xff\x00" * 1300, ("127.0.0.1", forwarder.stations[0].port))
+        quiet.sendto(heartbeat_bytes(), ("127.0.0.1", forwarder.stations[1].port))
+        assert await controller.hears_within_limit(1) == [heartbeat_bytes()]
+        assert forwarder.readings()[0].skipped_bytes <= 4 * 3900  # the quiet one had its turn after that, not after all of it
+        await until(lambda: forwarder.readings()[0].skipped_bytes == 20 * 3900)
+
+
+@pytest.mark.asyncio
+async def test_a_port_that_is_taken_names_its_holder_and_leaves_nothing_open(controller):
     script = "import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); sys.stdin.read()"
-    process = await asyncio.create_subprocess_exec("python3", "-c", script, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE)
-    port = int(await process.stdout.readline())
-    with pytest.raises(LinkError, match=rf"udp port 127.0.0.1:{port}: the port must be free, got it held by python\S* \(pid {process.pid}\): end it"):
-        async with controller.forward(at(udp_socket()), StationSpec(name="taken", port=port)):
-            pass
-    await process.communicate()
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", script, stdin=pipe, stdout=pipe)
+    try:
+        port = int(await process.stdout.readline())
+        open_before = open_descriptors()
+        with pytest.raises(
+            LinkError, match=rf"udp port 127.0.0.1:{port}: the port must be free, got it held by python\S* \(pid {process.pid}\): end it"
+        ):
+            async with controller.forward(tcp(), StationSpec(name="taken", port=port)):
+                pass
+        assert open_descriptors() == open_before
+    finally:
+        await process.communicate(b"")  # its standard input ends, and so does it
 
 
 @pytest.mark.asyncio
