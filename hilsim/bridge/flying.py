@@ -11,6 +11,7 @@ from hilsim._atomics import load_acquire
 from hilsim._jit import constant, kernel
 from hilsim.bridge.craft import Craft, Flight, FlightCount, FlightWord, Talk, Watch
 from hilsim.bridge.hearing import hear, lose_link
+from hilsim.bridge.outbox import empty
 from hilsim.bridge.session import SessionState, SessionWord, link_changed, time_passed
 from hilsim.bridge.surroundings import LOOK_NS, look_around
 from hilsim.bridge.telling import make_rest, make_sensors, speak
@@ -73,6 +74,7 @@ def _attend_link(flight: Flight, watch: Watch, talk: Talk, now_ns: int) -> int:
         flight.word[FlightWord.IS_AWAITED] = 0
         flight.word[FlightWord.HAS_HEARD_NS] = now_ns
         watch.session.word[SessionWord.ACTUATOR_NS] = 0
+        empty(talk.outbox, watch.to_controller)  # what ground stations said meanwhile must not be obeyed now
         link_changed(watch.session, True)  # noqa: FBT003 - a kernel's positional scalar
     if load_acquire(watch.control, (2,)) == 1:
         lose_link(flight, watch, talk)

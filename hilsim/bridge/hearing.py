@@ -16,6 +16,8 @@ SILENT_NS = 50_000_000
 _HEARTBEAT, _CONTROLS, _TIMESYNC = constant(HEARTBEAT.id), constant(HIL_ACTUATOR_CONTROLS.id), constant(TIMESYNC.id)
 _NONE, _CHECKED = constant(FrameState.NONE), constant(FrameState.CHECKED)
 _DONE, _GONE = constant(Outcome.DONE), constant(Outcome.GONE)
+_MOST_READS = 8
+"""In a turn: whoever floods a link cannot hold up the physics."""
 _INVALID_AUTOPILOT = constant(8)
 _ZERO, _HIL = constant(0), constant(HIL_FLAG)
 
@@ -34,9 +36,9 @@ def lose_link(flight: Flight, watch: Watch, talk: Talk) -> None:
 
 @kernel
 def hear(craft: Craft, flight: Flight, watch: Watch, talk: Talk, descriptor: int, now_ns: int) -> None:
-    """Read all that came; at the end of a link it is lost."""
+    """Read what came; at the end of a link it is lost."""
     heard = 0
-    while True:
+    for _ in range(_MOST_READS):
         before = pending(talk.stream)
         outcome = receive(talk.stream, descriptor, craft.line.is_stream)
         if outcome == _GONE:
