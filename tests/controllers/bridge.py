@@ -9,21 +9,22 @@ from tests.controllers.rules.timing import ACCELEROMETER, BAROMETER, GYROSCOPE, 
 from tests.controllers.wire import Splitter, Writer
 
 GPS_AGE_US = 110_000
-_HEARTBEAT_US, _GPS_US, _PERIOD_US = 1_000_000, 100_000, 4000
-_MAG_EVERY, _BARO_EVERY = 4, 5
+_HEARTBEAT_US, _GPS_US = 1_000_000, 100_000
+_BARO_US = 20_000
 _SILENT_US = 3_000_000
-_GROUND = 255
 
 
 class Bridge:
     """Between a ``body`` (``advance``, ``reading``) and a controller. ``now_us`` is its own clock; ``utc_at_zero_us`` is Unix time at its time 0.
 
-    Methods that begin with ``on_`` and ``may_`` are there to be spoiled.
+    The magnetometer has the IMU's rate or a quarter of it, the barometer 50 Hz. Methods that begin with ``on_`` and ``may_``, ``write`` and the periods are there to be spoiled.
     """
 
-    def __init__(self, body, *, serial=True, lockstep=False, utc_at_zero_us=1_780_000_000_000_000):
+    def __init__(self, body, *, serial=True, lockstep=False, period_us=4000, utc_at_zero_us=1_780_000_000_000_000):
         self.body = body
         self.serial, self.lockstep = serial, lockstep
+        self.period_us, self.gps_period_us = period_us, _GPS_US
+        self.mag_every, self.baro_every = 1 if period_us >= 10_000 else 4, max(_BARO_US // period_us, 1)
         self.utc_at_zero_us = utc_at_zero_us
         self.writer = Writer(1, 200)
         self.splitter = Splitter()
@@ -53,7 +54,7 @@ class Bridge:
         """What is due; returns bytes for the controller."""
         if now_us >= self.heartbeat_us:
             self.heartbeat_us = now_us + _HEARTBEAT_US
-            self.send(common.MAVLink_heartbeat_message(common.MAV_TYPE_GENERIC, common.MAV_AUTOPILOT_INVALID, 0, 0, common.MAV_STATE_ACTIVE, 3))
+            self.send(self.on_heartbeat())
         if self.may_sense(now_us):
             self.sense(now_us)
         data, self.out = bytes(self.out), bytearray()
@@ -68,9 +69,7 @@ class Bridge:
 
     def sense(self, now_us):
         """Step the body and send what its sensors feel; what a stall held up is skipped."""
-        self.due_us += _PERIOD_US
-        if self.due_us <= now_us:
-            self.due_us = now_us - now_us % _PERIOD_US + _PERIOD_US
+        self.due_us = self.next_due(now_us)
         self.body.advance(now_us, self.controls)
         reading = self.body.reading()
         self.send_sensor(now_us, self.on_sensor(now_us, self._fields(now_us, reading)))
@@ -82,8 +81,10 @@ class Bridge:
             fixed_us, fix = self.fixes.popleft()
             self.send(common.MAVLink_hil_gps_message(**self.on_gps(now_us, {"time_usec": self.utc_at_zero_us + fixed_us, **fix})))
 
-    gps_period_us = _GPS_US
-    mag_every, baro_every = _MAG_EVERY, _BARO_EVERY
+    def next_due(self, now_us):
+        """The next place in the grid of readings."""
+        due_us = self.due_us + self.period_us
+        return due_us if due_us > now_us else now_us - now_us % self.period_us + self.period_us
 
     def on_sensor(self, now_us, fields):
         """HIL_SENSOR's fields before they are packed."""
@@ -95,8 +96,11 @@ class Bridge:
         del now_us
         return fields
 
+    def on_heartbeat(self):
+        return common.MAVLink_heartbeat_message(common.MAV_TYPE_GENERIC, common.MAV_AUTOPILOT_INVALID, 0, 0, common.MAV_STATE_ACTIVE, 3)
+
     def on_timesync(self, now_us, message):
-        """The answer to a request."""
+        """The answer to a request, or None."""
         return common.MAVLink_timesync_message(now_us * 1000 + 1, message.ts1)
 
     def send_sensor(self, now_us, fields):
@@ -104,7 +108,10 @@ class Bridge:
         self.send(common.MAVLink_hil_sensor_message(**fields))
 
     def send(self, message):
-        self.out += self.writer.pack(message)
+        self.write(self.writer.pack(message))
+
+    def write(self, raw):
+        self.out += raw
 
     def _fields(self, now_us, reading):
         updated = ACCELEROMETER | GYROSCOPE
@@ -134,4 +141,6 @@ class Bridge:
                 self.controls = [min(max(control, 0.0), 1.0) if armed else 0.0 for control in message.controls[:4]]
                 self.waiting = False
             case "TIMESYNC" if message.tc1 == 0:
-                self.send(self.on_timesync(now_us, message))
+                answer = self.on_timesync(now_us, message)
+                if answer is not None:
+                    self.send(answer)

@@ -87,7 +87,7 @@ class Commander:
             return common.MAV_RESULT_TEMPORARILY_REJECTED
         self._enter(now_us, TAKEOFF)
         self._stay()
-        self.target = self.place + (0.0, 0.0, -height_m)
+        self.target = self.place - np.array([0.0, 0.0, height_m])
         return common.MAV_RESULT_ACCEPTED
 
     def land(self, now_us):

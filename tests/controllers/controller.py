@@ -215,7 +215,7 @@ class Px4:
             self.timesync_us = now_us + _TIMESYNC_US
             self.judge.timesync.request(now_us, now_us * 1000)
             self._send(common.MAVLink_timesync_message(0, now_us * 1000))
-        for kind, message in self.telemetry.messages(now_us, self.estimate, self.commander):
+        for kind, message in self.telemetry.messages(now_us, self.estimate):
             if kind == "unknown":
                 self._keep(self.writer.unknown(UNKNOWN_ID, message))
             elif kind == "signed":

@@ -55,7 +55,7 @@ def _down(commander, clock):
 
 
 @script("idle")
-def idle(commander, clock, report):
+def idle(_commander, _clock, _report):
     """Nothing: a ground station commands."""
     return
     yield

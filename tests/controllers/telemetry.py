@@ -39,7 +39,7 @@ class Telemetry:
         self.due_us = {}
         self.count = 0
 
-    def messages(self, now_us, estimate, commander):
+    def messages(self, now_us, estimate):
         """Pairs of kind (``plain``, ``unknown``, ``signed``) and message."""
         ms = now_us // 1000
         if self._due(now_us, "sys_status", 1_000_000):
