@@ -1,8 +1,8 @@
 """Forces on a multirotor in the air, and what they do to it: the right-hand side of its equations of motion.
 
-Rotors: thrust ``k s^2`` (s: speed), less in proportion to the air that comes through from above; a force and a torque against the air that comes from the side, in proportion to ``s``
-(Martin and Salaun, "The true role of accelerometer feedback in quadrotor control", ICRA 2010). Body: drag ``-1/2 rho |u| A u``. The equations stand in
-``docs/reference/vehicle.md``.
+Rotors: thrust ``k s^2`` (s: speed), less in proportion to the air that comes through from above; a force and a torque against the air that comes from
+the side, in proportion to ``s`` (Martin and Salaun, "The true role of accelerometer feedback in quadrotor control", ICRA 2010). Body: drag ``-1/2 rho
+|u| A u``. The equations stand in ``docs/reference/vehicle.md``.
 """
 
 import math
@@ -19,7 +19,7 @@ from hilsim.vehicle.specs import VehicleSpec
 SEA_LEVEL_DENSITY_KGPM3 = 1.225
 """ICAO standard atmosphere (Doc 7488), height 0: what coefficients of rotors are given for."""
 POSITION, VELOCITY, ORIENTATION, RATES = 0, 3, 6, 10
-"""Where the parts of a motion ``float64[13]`` begin: position (m) and velocity (m/s) in the world, quaternion world from body, rates (rad/s) in the body."""
+"""Where parts of a motion ``float64[13]`` begin: position (m), velocity (m/s) in the world; quaternion world from body; rates (rad/s) in the body."""
 MOTION_SIZE = 13
 _HUB, _AXIS, _SPIN = 0, 3, 6
 _MOST_THRUST_RATIO = 2.0  # the line of thrust over inflow is not to be drawn into the vortex ring state

@@ -1,9 +1,10 @@
 """What touches does not go through, does not bounce and does not jitter: contact and friction as impulses, solved at the end of each step.
 
-A spring stiff enough for a vehicle's legs would need steps of microseconds. Here the speeds after the step are what is solved for (Moreau 1988, "Unilateral contact and dry friction in
-finite freedom dynamics"; Stewart and Trinkle 1996): along the normal a point may close its gap within the step and no more, along the ground it stands still unless
-that takes more than ``friction * normal`` impulse. All points are solved together by projected Gauss-Seidel, beginning with the impulses of the step before, so that a vehicle at rest
-is solved when it begins. Impulses take energy out and never put any in.
+A spring stiff enough for a vehicle's legs would need steps of microseconds. Here the speeds after the step are what is solved for (Moreau 1988,
+"Unilateral contact and dry friction in finite freedom dynamics"; Stewart and Trinkle 1996): along the normal a point may close its gap within the
+step and no more, along the ground it stands still unless that takes more than ``friction * normal`` impulse. All points are solved together by
+projected Gauss-Seidel, beginning with the impulses of the step before, so that a vehicle at rest is solved when it begins. Impulses take energy out
+and never put any in.
 """
 
 import math
@@ -19,12 +20,12 @@ from hilsim.vehicle.aerodynamics import Airframe, cross
 TOUCH_M = 1e-5
 """A gap of less counts as touching: rounding at coordinates of 1e6 m must not become motion."""
 _SWEEPS = 60
-_KEPT_RATIO = 0.9  # more than three points share a load in many ways: what is forgotten in each step is shared anew, and evens out
+_KEPT_RATIO = 0.9  # more than three points share a load in many ways: what is forgotten in each step is shared anew, which evens it out
 _SETTLED_MPS = 1e-13
 _ARM, _NORMAL, _FIRST, _SECOND = 0, 3, 6, 9
 _SHARE, _TARGET, _PUSH = 12, 15, 16
 ROW_SIZE = 19
-"""Numbers of a contact row: arm, normal and two tangents in the body (3 each), the mass felt along each (3), wanted speed along the normal, impulses along each (3)."""
+"""Numbers of a contact row: arm, normal, two tangents in the body; mass felt along each direction; wanted speed along the normal; impulses."""
 
 
 @kernel
@@ -192,6 +193,20 @@ def plane_normal(plane: npt.NDArray[np.float64], orientation: Quaternion) -> Vec
     return rotate(conjugate(orientation), (plane[0], plane[1], plane[2]))
 
 
+@kernel
+def write_plane(plane: npt.NDArray[np.float64], point_m: Vector, normal: Vector) -> None:
+    """Write the plane through a point with a unit normal, as a ray that hit something gives them, to ``plane`` ``float64[4]``."""
+    _set(plane, 0, normal)
+    plane[3] = _dot(normal, point_m)
+
+
+@kernel
+def write_no_plane(plane: npt.NDArray[np.float64]) -> None:
+    """Write that there is nothing to touch to ``plane`` ``float64[4]``."""
+    _set(plane, 0, (0.0, 0.0, 1.0))
+    plane[3] = -math.inf
+
+
 def plane_through(point_m: Vector, normal: Vector) -> npt.NDArray[np.float64]:
     """The plane through a point, ``float64[4]``: unit normal and offset. A point is outside where ``normal @ point > offset``.
 
@@ -201,13 +216,15 @@ def plane_through(point_m: Vector, normal: Vector) -> npt.NDArray[np.float64]:
     length = math.hypot(*normal)
     if not 0.0 < length < math.inf:
         raise ValueError(f"normal must have a length, got {normal}")
-    unit = np.array(normal, dtype=np.float64) / length
-    return np.append(unit, unit @ np.asarray(point_m, dtype=np.float64))
+    plane = np.empty(4)
+    x, y, z = (float(part) for part in point_m)
+    write_plane(plane, (x, y, z), (normal[0] / length, normal[1] / length, normal[2] / length))
+    return plane
 
 
 def no_planes(count: int) -> npt.NDArray[np.float64]:
     """``float64[count, 4]``: nothing to touch anywhere."""
-    planes = np.zeros((count, 4))
-    planes[:, 2] = 1.0
-    planes[:, 3] = -np.inf
+    planes = np.empty((count, 4))
+    for plane in planes:
+        write_no_plane(plane)
     return planes

@@ -1,7 +1,8 @@
 """A position hold that flies a pose track from the true state, for demos and tests without a flight controller.
 
-Four loops, one in the other: position gives a velocity, velocity an acceleration, acceleration an attitude and a thrust, attitude the rates; torques and thrust are shared among the rotors by the
-pseudo-inverse of what each does. It runs on its own period, whatever the vehicle's step. It knows the vehicle's figures but no wind: an integral finds that.
+Four loops, one in the other: position gives a velocity, velocity an acceleration, acceleration an attitude and a thrust, attitude the rates; torques
+and thrust are shared among the rotors by the pseudo-inverse of what each does. It runs on its own period, whatever the vehicle's step. It knows the
+vehicle's figures but no wind: an integral finds that.
 """
 
 import math
@@ -16,7 +17,6 @@ from hilsim.errors import require
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import about_axis, conjugate, multiply, normalise, rotate
 from hilsim.geometry.tracks import PoseTrack, track_state
-from hilsim.vehicle.aerodynamics import cross
 from hilsim.vehicle.multirotor import Multirotor, MultirotorState, orientation_of, position_of, rates_of, velocity_of
 from hilsim.vehicle.specs import VehicleSpec
 
@@ -184,9 +184,8 @@ def _wanted_torque(hold: Hold, multirotor: Multirotor, state: MultirotorState, a
     gain = 2.0 * hold.attitude_per_s if w >= 0.0 else -2.0 * hold.attitude_per_s
     p, q, r = rates_of(state)
     jx, jy, jz = multirotor.airframe.inertia_kgm2
-    gx, gy, gz = cross((p, q, r), (jx * p, jy * q, jz * r))
     rate = hold.rate_per_s
-    return jx * rate * (gain * x - p) + gx, jy * rate * (gain * y - q) + gy, jz * rate * (gain * z - r) + gz
+    return jx * rate * (gain * x - p), jy * rate * (gain * y - q), jz * rate * (gain * z - r)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Accelerometer and gyroscope, in MAVLink's HIL_SENSOR units and axes: body FRD, m/s^2 and rad/s. At rest and level the accelerometer reads (0, 0, -g)."""
+"""Accelerometer and gyroscope, in MAVLink's HIL_SENSOR units and axes: body FRD, m/s^2 and rad/s. At rest and level: (0, 0, -g)."""
 
 import math
 from typing import NamedTuple

@@ -1,8 +1,9 @@
 """A multirotor in time: rotors that lag behind their commands, a rigid body in the air, contact with the ground and with obstacles.
 
-A step is a function of the state before it and of its arguments; time is counted in whole nanoseconds. In the air the fourth-order method of Runge and Kutta integrates the
-motion, with rotor speeds exact at each of its stages (a first-order lag has a closed form). It is explicit, needs no step-size control at 1 ms, and its error is far below
-every sensor's noise: docs/decisions/0016. Contact is then solved on speeds (``hilsim.vehicle.contact``).
+A step is a function of the state before it and of its arguments; time is counted in whole nanoseconds. In the air the fourth-order method of Runge
+and Kutta integrates the motion, with rotor speeds exact at each of its stages (a first-order lag has a closed form). It is explicit, needs no
+step-size control at 1 ms, and its error is far below every sensor's noise: docs/decisions/0016. Contact is then solved on speeds
+(``hilsim.vehicle.contact``).
 """
 
 import math
@@ -77,9 +78,11 @@ class MultirotorState(NamedTuple):
         time_ns: ``int64[1]``, rig time.
         motion: ``float64[13]``; see ``hilsim.vehicle.aerodynamics.POSITION``.
         rotor_radps: ``float64[n]``, speeds.
-        impulse_ns: ``float64[p + MOST_OBSTACLES, 3]``, of the last step at each point and obstacle, in the world; over the step's length it is a force.
+        impulse_ns: ``float64[p + MOST_OBSTACLES, 3]``, of the last step at each point and obstacle, in the world; over the step's length it is a
+            force.
         specific_force_mps2: ``float64[3]``, mean of the last step at the centre of mass, in body axes: what an ideal accelerometer feels.
-        closing_mps: ``float64[2]``, fastest closing speed that the last step stopped: at the ground, at an obstacle. 0: nothing touched.
+        closing_mps: ``float64[2]``, fastest closing speed that the last step stopped: at the ground, at an obstacle. 0: nothing touched; at rest it
+            is that of one step's fall.
         crashed: ``int64[1]``, 1 once a closing speed was above ``crash_mps``; the rotors then stop for good.
     """
 
@@ -393,9 +396,11 @@ def step(
         state: Overwritten with the state one step later.
         command: ``float64[n]``, of the rotors, 0 to 1 as in MAVLink's HIL_ACTUATOR_CONTROLS; see ``target_speed``.
         wind_mps: Of the air in the world.
-        ground: ``float64[p, 4]``, the surface under (or over) each point of the vehicle as a plane: see ``hilsim.vehicle.contact.plane_through`` and ``no_planes``.
-        obstacles: ``float64[k, 4]``, planes that the collision sphere must stay outside of, at most ``MOST_OBSTACLES``: through the nearest point of each obstacle
-            within reach, facing the vehicle. Impulses of the step before are taken by place: keep an obstacle in its place from step to step.
+        ground: ``float64[p, 4]``, the surface under (or over) each point of the vehicle as a plane: see ``hilsim.vehicle.contact.plane_through`` and
+            ``no_planes``.
+        obstacles: ``float64[k, 4]``, planes that the collision sphere must stay outside of, at most ``MOST_OBSTACLES``: through the nearest point of
+            each obstacle within reach, facing the vehicle. Impulses of the step before are taken by place: keep an obstacle in its place from step to
+            step.
     """
     rotors = state.rotor_radps.shape[0]
     speed = np.empty((3, rotors))
@@ -423,7 +428,10 @@ def advance(
     steps: int,
     felt: npt.NDArray[np.float64],
 ) -> None:
-    """``steps`` steps with everything held; ``felt``, ``float64[6]``, is the mean specific force and the mean rate (body axes) that an IMU with this period has."""
+    """Advance ``state`` by ``steps`` steps with all arguments held.
+
+    ``felt``, ``float64[6]``, is written with the mean specific force and the mean rates, in body axes: what an ideal IMU with this period feels.
+    """
     felt[:] = 0.0
     for _ in range(steps):
         for part in range(3):

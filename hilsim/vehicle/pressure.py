@@ -60,7 +60,7 @@ def barometer(sensors: PressureSensors, time_ns: int, altitude_m: float) -> Vect
 
 @kernel
 def differential_pressure(sensors: PressureSensors, time_ns: int, altitude_m: float, air_mps: Vector) -> float:
-    """Dynamic pressure (hPa) of a tube that looks forward; ``air_mps`` is the body's velocity through the air in body axes. Air from behind counts negative."""
+    """Dynamic pressure (hPa) of a tube that looks forward, negative from behind; ``air_mps``: the body's velocity through the air, in body axes."""
     noise, _, _ = white(sensors.seed, sensors.stream, time_ns, _PITOT)
     forward = air_mps[0]
     return _HPA_PER_PA * (0.5 * density_kgpm3(altitude_m) * forward * abs(forward) + sensors.pitot_noise_pa * noise)

@@ -12,8 +12,9 @@ _STANDARD_GRAVITY_MPS2 = 9.80665
 class ImuSpec:
     """Accelerometer and gyroscope: white noise, a wandering bias, a range.
 
-    Noise and ranges: InvenSense MPU-6000 product specification PS-MPU-6000A-00 rev 3.4, sections 6.1 and 6.2 (0.005 deg/s/sqrt(Hz), 400 ug/sqrt(Hz); full scale 2000 deg/s
-    and 16 g). Bias wander: AirSim's ``ImuSimpleParams.hpp`` (36 ug over 800 s, 4.6 deg/h over 500 s, after Greenheck 2009). The sensor is taken as calibrated: no other bias.
+    Noise and ranges: InvenSense MPU-6000 product specification PS-MPU-6000A-00 rev 3.4, sections 6.1 and 6.2 (0.005 deg/s/sqrt(Hz), 400 ug/sqrt(Hz);
+    full scale 2000 deg/s and 16 g). Bias wander: AirSim's ``ImuSimpleParams.hpp`` (36 ug over 800 s, 4.6 deg/h over 500 s, after Greenheck 2009). The
+    sensor is taken as calibrated: no other bias.
 
     Attributes:
         accelerometer_noise_mps2_per_sqrt_hz: White noise density.
@@ -57,7 +58,9 @@ class ImuSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class MagnetometerSpec:
-    """PX4's gazebo-classic iris (``models/iris/iris.sdf.jinja``): 4e-4 G/sqrt(Hz) at 100 Hz; 6.4e-6 G/s/sqrt(Hz) over 600 s, thus 6.4e-6 * sqrt(600 / 2) G.
+    """A compass. Noise: PX4's gazebo-classic iris (``models/iris/iris.sdf.jinja``).
+
+    There 4e-4 G/sqrt(Hz) at 100 Hz, and a bias of 6.4e-6 G/s/sqrt(Hz) over 600 s, thus of 6.4e-6 * sqrt(600 / 2) G.
 
     Attributes:
         noise_gauss: Standard deviation of a reading; above 0, for autopilots take readings that never change for a dead sensor.
@@ -79,7 +82,9 @@ class MagnetometerSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class BarometerSpec:
-    """White noise: 1 Pa as PX4's gazebo-classic (``src/gazebo_barometer_plugin.cpp``). Weather: AirSim's documentation for PX4 (``PressureFactorSigma`` 0.0001825 over 3600 s).
+    """Height by pressure. White noise: 1 Pa as PX4's gazebo-classic (``src/gazebo_barometer_plugin.cpp``).
+
+    Weather: AirSim's documentation for PX4 (``PressureFactorSigma`` 0.0001825 over 3600 s).
 
     Attributes:
         noise_pa: Standard deviation of a reading; above 0, for autopilots take readings that never change for a dead sensor.
@@ -115,7 +120,9 @@ class PitotSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class GpsSpec:
-    """A receiver in the open. Start and accuracy: AirSim and jMAVSim; the wander's time: gazebo-classic; noise that PX4 1.12 was flown with; wander amplitudes recommended.
+    """A receiver in the open.
+
+    Start and accuracy: AirSim and jMAVSim; the wander's time: gazebo-classic; noise that PX4 1.12 was flown with; wander amplitudes recommended.
 
     Attributes:
         noise_horizontal_m: Standard deviation of a fix on each level axis, independent from fix to fix.

@@ -1,9 +1,10 @@
 """Wind: a mean, and gusts after Dryden that the mean carries past.
 
-Spectra, scale lengths and intensities of MIL-F-8785C (1980), section 3.7, low-altitude model: with h in feet, ``L_w = h``, ``L_u = L_v = h / (0.177 + 0.000823 h)^1.2``, ``sigma_w = 0.1 W``,
-``sigma_u = sigma_v = sigma_w / (0.177 + 0.000823 h)^0.4``. The field is frozen and goes by at the mean wind's speed; the vehicle's own speed is not counted. Along the wind it is a first-order
-process, across and upwards ``(1 + sqrt(3) T s) / (1 + T s)^2`` of white noise. Both are made exactly at keys 20 ms apart and straight between, whatever the step of the vehicle; the noise of a key is drawn
-by its number, so a run repeats from its beginning.
+Spectra, scale lengths and intensities of MIL-F-8785C (1980), section 3.7, low-altitude model: with h in feet, ``L_w = h``, ``L_u = L_v = h / (0.177 +
+0.000823 h)^1.2``, ``sigma_w = 0.1 W``, ``sigma_u = sigma_v = sigma_w / (0.177 + 0.000823 h)^0.4``. The field is frozen and goes by at the mean wind's
+speed; the vehicle's own speed is not counted. Along the wind it is a first-order process, across and upwards ``(1 + sqrt(3) T s) / (1 + T s)^2`` of
+white noise. Both are made exactly at keys 20 ms apart and straight between, whatever the step of the vehicle; the noise of a key is drawn by its
+number, so a run repeats from its beginning.
 """
 
 import math
@@ -132,7 +133,7 @@ def build_wind(spec: WindSpec, seed: int, stream: int) -> Wind:
 
 
 def _second_order_noise(passed: float) -> npt.NDArray[np.float64]:
-    """Root of the covariance that white noise adds to ``x' = -x + w``, ``y' = x - y`` over a time of ``passed``, in units in which x has variance 1."""
+    """Root of the covariance that white noise adds to ``x' = -x + w``, ``y' = x - y`` over a time of ``passed``; x has variance 1."""
     step = math.exp(-passed) * np.array([[1.0, 0.0], [passed, 1.0]])
     stationary = _STATIONARY @ _STATIONARY.T
     root = np.linalg.cholesky(stationary - step @ stationary @ step.T)
