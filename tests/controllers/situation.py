@@ -24,7 +24,8 @@ class Situation:
     longitude_deg: float = 0.0
     speed_mps: float = 0.0
     moved_us: int = -10_000_000  # when the GPS last said that it moves
+    fixed_us: int = -10_000_000  # when the GPS last knew
 
     def rests(self, now_us):
-        """Disarmed, and at rest for a second for all that the GPS knows."""
-        return not self.armed and now_us - self.moved_us >= REST_US
+        """Disarmed, and at rest for a second by the GPS."""
+        return not self.armed and now_us - self.fixed_us < REST_US <= now_us - self.moved_us

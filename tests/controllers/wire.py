@@ -90,6 +90,11 @@ def _frame(raw):
     return Frame(raw=raw, version=2, sequence=raw[4], system=raw[5], component=raw[6], identity=identity, signed=bool(raw[2] & _SIGNED))
 
 
+def system_of(raw):
+    """System id of a frame's sender."""
+    return raw[3] if raw[0] == V1 else raw[5]
+
+
 def checksum_holds(raw):
     """Whether a frame's checksum is that of its bytes; of an unknown id nobody can tell, and it counts as right."""
     frame = _frame(raw)

@@ -2,6 +2,8 @@
 
 from collections import deque
 
+from tests.controllers.wire import system_of
+
 _PATIENCE_US = 1_000_000
 
 
@@ -39,7 +41,7 @@ class Forwarded:
         self.sent = None
 
     def expect(self, frames):
-        """``frames`` were sent by one ground station, in this order."""
+        """``frames`` were sent by ground stations; the order of one station's counts."""
         self.sent = [*(self.sent or []), *frames]
 
     def frame(self, frame):
@@ -49,8 +51,15 @@ class Forwarded:
         """Judge; the first frame that differs is told, then those after it are looked for on their own."""
         if self.sent is None:
             return
-        waiting = deque(self.sent)
-        for raw in self.came:
+        for system in {system_of(raw) for raw in [*self.sent, *self.came]}:
+            self._compare(
+                now_us,
+                [raw for raw in self.came if system_of(raw) == system],
+                deque(raw for raw in self.sent if system_of(raw) == system),
+            )
+
+    def _compare(self, now_us, came, waiting):
+        for raw in came:
             wanted = raw in waiting
             self.report.judge("forwarded", wanted, now_us, "forwarded frame", raw.hex(), "one that a ground station sent, whole and in order")
             while wanted and (first := waiting.popleft()) != raw:

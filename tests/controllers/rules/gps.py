@@ -45,6 +45,7 @@ class GpsRules:
 
     def _tell(self, now_us, message):
         situation = self.situation
+        situation.fixed_us = now_us
         situation.altitude_m = message.alt * 1e-3
         situation.latitude_deg, situation.longitude_deg = message.lat * 1e-7, message.lon * 1e-7
         situation.speed_mps = math.hypot(message.vn, message.ve, message.vd) * 1e-2

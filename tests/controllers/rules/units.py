@@ -49,10 +49,11 @@ class Units:
         mag = figures[6:9] if updated & MAGNETOMETER == MAGNETOMETER else None
         if updated & BAROMETER == BAROMETER:
             self._barometer(now_us, message)
+        plausible = True
         if mag is not None:
             strength = math.hypot(*mag)
-            self.report.judge("field", 0.2 <= strength <= 0.7, now_us, "magnetic field", strength, "0.2 to 0.7 gauss")
-        self.turn.reading(now_us, figures[3:6], mag)
+            plausible = self.report.judge("field", 0.2 <= strength <= 0.7, now_us, "magnetic field", strength, "0.2 to 0.7 gauss")
+        self.turn.reading(now_us, figures[3:6], mag if plausible else None)
         self._rest(now_us, figures, mag)
         if updated & PITOT:
             self._pitot(now_us, message.diff_pressure)
