@@ -13,6 +13,7 @@ _LEAST = 3
 _LOOK_US = 100_000
 _LOOK_AGAIN_US = 1_000_000
 _HEARTBEAT_SIZE = 9
+_BUFFER = 600
 
 
 def has_heartbeat(window):
@@ -34,7 +35,8 @@ class UsbScan:
     found: bool = False
 
     def feed(self, data):
-        self.waiting += data
+        """What does not fit into the port's buffer is lost."""
+        self.waiting += data[: _BUFFER - len(self.waiting)]
 
     def advance(self, now_us):
         """Look, if it is time; returns whether MAVLink starts now."""

@@ -11,7 +11,9 @@ from tests.controllers.wire import Splitter, Writer
 GPS_AGE_US = 110_000
 _HEARTBEAT_US, _GPS_US = 1_000_000, 100_000
 _BARO_US = 20_000
+_TOO_OLD_US = 300_000
 _SILENT_US = 3_000_000
+_LONGEST_STEP = 5
 
 
 class Bridge:
@@ -35,6 +37,7 @@ class Bridge:
         self.hil = False
         self.heartbeat_us = self.due_us = self.gps_us = 0
         self.frames = 0
+        self.body_us, self.sensed_us = 0, None
         self.fixes = deque()
         self.waiting = False
 
@@ -45,6 +48,13 @@ class Bridge:
             message = frame.message()
             if message is not None:
                 self._obey(now_us, message)
+
+    def unplugged(self):
+        """The cable is out: what the controller said counts no longer."""
+        self.heard_us, self.hil, self.waiting = None, False, False
+        self.splitter = Splitter()
+        self.fixes.clear()
+        self.out.clear()
 
     def from_ground(self, raw):
         """A frame of a ground station."""
@@ -68,9 +78,12 @@ class Bridge:
         return heard and (self.hil or not self.serial) and now_us >= self.due_us
 
     def sense(self, now_us):
-        """Step the body and send what its sensors feel; what a stall held up is skipped."""
+        """Step the body and send what its sensors feel; what a stall held up is skipped, and the body stood still meanwhile."""
         self.due_us = self.next_due(now_us)
-        self.body.advance(now_us, self.controls)
+        most_us = _LONGEST_STEP * self.period_us
+        self.body_us = now_us if self.sensed_us is None else self.body_us + min(now_us - self.sensed_us, most_us)
+        self.sensed_us = now_us
+        self.body.advance(self.body_us, self.controls)
         reading = self.body.reading()
         self.send_sensor(now_us, self.on_sensor(now_us, self._fields(now_us, reading)))
         self.waiting = self.lockstep and self.frames > 1
@@ -79,7 +92,8 @@ class Bridge:
             self.fixes.append((now_us, reading.fix))
         while self.fixes and now_us - self.fixes[0][0] >= GPS_AGE_US:
             fixed_us, fix = self.fixes.popleft()
-            self.send(common.MAVLink_hil_gps_message(**self.on_gps(now_us, {"time_usec": self.utc_at_zero_us + fixed_us, **fix})))
+            if now_us - fixed_us < _TOO_OLD_US:
+                self.send(common.MAVLink_hil_gps_message(**self.on_gps(now_us, {"time_usec": self.utc_at_zero_us + fixed_us, **fix})))
 
     def next_due(self, now_us):
         """The next place in the grid of readings."""

@@ -76,7 +76,7 @@ class Px4:
         self.script_ended = False
         self.fresh = self.answering = False
         self.heartbeat_us = self.timesync_us = self.stream_us = self.output_us = now_us
-        self.speaking = False
+        self.speaking = self.unplugged = False
         self.situation.spoken_us = None
         self.situation.armed = False
 
@@ -90,6 +90,30 @@ class Px4:
         self._power_on(now_us)
         self.judge.restart()
         self.situation.forgiven_until_us = now_us + forgiven_us
+
+    def unplug(self, now_us):
+        """The cable is out: nothing comes and nothing goes, but the controller lives on."""
+        self.report.note(now_us, "unplugged")
+        self.unplugged = True
+
+    def plug(self, now_us):
+        """The cable is in again. Disarmed, MAVLink was stopped and waits for a HEARTBEAT (cdc_acm_check.cpp); armed, it goes on."""
+        self.report.note(now_us, "plugged")
+        self.unplugged = False
+        self.splitter, self.out = Splitter(), bytearray()
+        self.scan = UsbScan(next_look_us=now_us)
+        self.speaking = self.commander.armed or not self.spec.serial
+        self.situation.spoken_us = None
+        self.heartbeat_us = now_us
+        self.judge.restart()
+
+    def babble(self, now_us, count=200):
+        """Say what is no frame: noise, with the beginnings of frames in it, which may swallow frames that follow."""
+        self.report.note(now_us, "babble")
+        self.judge.timesync.restart()
+        self.timesync_us = now_us + _TIMESYNC_US
+        noise = np.random.default_rng(count).bytes(count)
+        self.out += noise[: count // 2] + b"\xfd\xff\x00" + noise[count // 2 :] + b"\xfe\x09\x00"
 
     def receive(self, now_us, data, *, held_up=False):
         """Bytes that arrived; ``held_up``: the reader was late, so when they came is not known."""
@@ -107,6 +131,9 @@ class Px4:
         if not self.spec.lockstep:
             self.clock_us = now_us
         now_us = self.clock_us
+        if self.unplugged:
+            self.out.clear()
+            return b""
         if not self.speaking:
             self._begin(now_us)
         if self.speaking:
