@@ -1,7 +1,4 @@
-"""A scripted ground station: datagrams with their arrival times go in, datagrams come out. It keeps every byte both ways.
-
-As a program (``python -m tests.controllers.station --port 14550``) it learns a peer's address from the first datagram that it gets.
-"""
+"""A scripted ground station: datagrams with their arrival times go in, datagrams come out. It keeps every byte both ways. ``ground`` gives it a socket."""
 
 from dataclasses import asdict, dataclass, field
 
