@@ -55,11 +55,11 @@ def line_of(options):
 
 
 def happenings(options):
-    """Pairs of time (us) and what happens, in order."""
+    """Pairs of time (us) and what happens, in order; a controller that reboots does so before its cable is out."""
     found = [(at_s, what) for what in ("reboot", "garbage") for at_s in getattr(options, f"{what}_at")]
     outs = [*options.cable_out_at, *([] if options.port else options.reboot_at)]
     found += [(at_s, "out") for at_s in outs] + [(at_s + options.out_for, "in") for at_s in outs]
-    return sorted((round(at_s * 1e6), what) for at_s, what in found)
+    return sorted(((round(at_s * 1e6), what) for at_s, what in found), key=lambda pair: pair[0])
 
 
 class Program:
