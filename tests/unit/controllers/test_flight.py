@@ -1,5 +1,7 @@
 """The scripted controller flies hilsim's vehicle by its sensors alone, and bears what happens to cables. All in virtual time."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -99,6 +101,8 @@ def test_a_cable_that_is_out_for_two_seconds_in_hover_is_borne_where_physics_sta
     report = bench.fly()
     assert [str(violation) for violation in report.violations] == []
     assert _order(report)[-1] == "done"
+    times_us = [row[0] for row in bench.aircraft.track]
+    assert max(late - early for early, late in pairwise(times_us)) <= 20_000
     assert not bench.aircraft.crashed
 
 
