@@ -40,6 +40,10 @@ class FlightCount(IntEnum):
     LOCKSTEP_TIMEOUTS = 10
     OBSERVATIONS = 11
     """Frames of obstacles and distances passed on to the controller."""
+    FOREIGN_DATAGRAMS = 12
+    """ArduPilot's link: datagrams that are no servo packets."""
+    LOST_FRAMES = 13
+    """ArduPilot's link: servo packets that never came."""
 
 
 class Line(NamedTuple):

@@ -181,3 +181,29 @@ def fly(craft: Craft, flight: Flight, world: World, live: LivePose, watch: Watch
         listens = descriptor if word[FlightWord.IS_OPEN] == 1 else -1
         if rest_ns > 0 and await_input(talk.waits, listens, watch.wakes[0], rest_ns) & _WOKEN:
             clear_wake(talk.waits, watch.wakes[0])
+
+
+@kernel
+def fly_ahead(
+    craft: Craft, flight: Flight, world: World, watch: Watch, row_ns: int, time_ns: npt.NDArray[np.int64], motion: npt.NDArray[np.float64]
+) -> None:
+    """Fly without a controller and without waiting, by the built-in position hold.
+
+    Args:
+        craft: What flies.
+        flight: Its state at rig time 0.
+        world: What there is to touch.
+        watch: Nobody's.
+        row_ns: From one row to the next, whole steps.
+        time_ns: ``int64[m]``, written: rig times.
+        motion: ``float64[m, 13]``, written.
+    """
+    rig_ns = 0
+    for row in range(time_ns.size):
+        while rig_ns < row * row_ns:
+            if rig_ns % LOOK_NS == 0:
+                look_around(world, craft.multirotor, flight.state, rig_ns, flight.around)
+            _fly_step(craft, flight, watch)
+            rig_ns += craft.multirotor.step_ns
+        time_ns[row] = rig_ns
+        motion[row] = flight.state.motion

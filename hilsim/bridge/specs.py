@@ -7,6 +7,7 @@ from ipaddress import AddressValueError, IPv4Address
 from itertools import pairwise
 from typing import Literal
 
+from hilsim.bridge.ardupilot_json import JSON_PORT
 from hilsim.errors import require
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.geodesy import HomeSpec
@@ -33,17 +34,23 @@ def is_address(text: str) -> bool:
     return port.isdigit() and 1 <= int(port) <= 65_535
 
 
+def host_and_port(address: str) -> tuple[str, int]:
+    """Of a text that ``is_address``."""
+    host, _, port = address.rpartition(":")
+    return host, int(port)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ControllerSpec:
     """Who steers the vehicle.
 
     Attributes:
         kind: ``serial``: a flight controller in its hardware-in-the-loop mode on a serial port; ``tcp``: PX4's simulator link (it connects here); ``udp``: MAVLink datagrams to and from
-            ``address``; ``hold``: nobody, the built-in position hold flies the waypoints.
+            ``address``; ``ardupilot``: ArduPilot's simulation by its JSON link (it sends here); ``hold``: nobody, the built-in position hold flies the waypoints.
         port: Serial device; one of /dev/serial/by-id stays the same when it is plugged in again.
         baud: Of a true UART; on USB it is only a number.
         is_uart: Whether the port is a true UART, whose baud rate limits what can be said; by default told by the device.
-        address: ``tcp``: where to listen; ``udp``: the controller's, as ``a.b.c.d:port``.
+        address: ``tcp``: where to listen, 127.0.0.1:4560 by default; ``udp``: the controller's; ``ardupilot``: where to listen, 127.0.0.1:9002 by default; as ``a.b.c.d:port``.
         lockstep: ``tcp`` only: the controller's clock is the simulation's.
         rate_hz: Sensor frames a second.
         magnetometer_hz: Magnetometer readings a second.
@@ -51,14 +58,13 @@ class ControllerSpec:
         gps_hz: Positions a second.
         system_id: Of hilsim in MAVLink.
         component_id: Of hilsim in MAVLink.
-        forward_actuators: Pass motor commands on to ground stations too: 93 % of what a controller sends.
     """
 
-    kind: Literal["serial", "tcp", "udp", "hold"] = "hold"
+    kind: Literal["serial", "tcp", "udp", "ardupilot", "hold"] = "hold"
     port: str = ""
     baud: int = 921_600
     is_uart: bool | None = None
-    address: str = f"127.0.0.1:{CONTROLLER_PORT}"
+    address: str = ""
     lockstep: bool = False
     rate_hz: int = 250
     magnetometer_hz: int = 100
@@ -66,7 +72,6 @@ class ControllerSpec:
     gps_hz: int = 10
     system_id: int = 1
     component_id: int = 200
-    forward_actuators: bool = False
 
     def __post_init__(self) -> None:
         require(*self._rules())
@@ -74,7 +79,9 @@ class ControllerSpec:
     def _rules(self) -> Iterator[Rule]:
         yield (self.kind == "serial") == bool(self.port), 'port must be given for kind "serial" and only for it'
         yield 9600 <= self.baud <= 12_000_000, f"baud must be 9600 to 12000000, got {self.baud}"
-        yield is_address(self.address), f'address must be like "127.0.0.1:{CONTROLLER_PORT}", got "{self.address}"'
+        yield not self.address or is_address(self.address), f'address must be like "127.0.0.1:{CONTROLLER_PORT}", got "{self.address}"'
+        yield self.kind != "udp" or bool(self.address), 'address must be given for kind "udp"'
+        yield self.kind in ("tcp", "udp", "ardupilot") or not self.address, f'address must not be given for kind "{self.kind}", got "{self.address}"'
         yield not self.lockstep or self.kind == "tcp", f'lockstep must be with kind "tcp": hardware runs by its own clock, got "{self.kind}"'
         yield self.rate_hz in RATES_HZ, f"rate_hz must be one of {', '.join(map(str, RATES_HZ))}, got {self.rate_hz}"
         for name, least, most in (("magnetometer_hz", 25, 100), ("barometer_hz", 10, 100)):
@@ -84,16 +91,27 @@ class ControllerSpec:
         yield 1 <= self.system_id <= 255, f"system_id must be 1 to 255, got {self.system_id}"
         yield 1 <= self.component_id <= 255, f"component_id must be 1 to 255, got {self.component_id}"
 
+    @property
+    def endpoint(self) -> tuple[str, int]:
+        """Host and port of ``address``."""
+        default = f"127.0.0.1:{JSON_PORT if self.kind == 'ardupilot' else CONTROLLER_PORT}"
+        return host_and_port(self.address or default)
+
 
 @dataclass(frozen=True, kw_only=True)
-class StationSpec:
-    """A ground station.
+class GroundStationSpec:
+    """A ground station behind hilsim.
 
     Attributes:
-        address: Where it listens for UDP, as ``a.b.c.d:port``; QGroundControl: 14550.
+        kind: ``udp``: it listens at ``address`` (QGroundControl, Mission Planner: 14550); ``udp_server``: hilsim listens there, and answers up to eight programs that
+            send; ``tcp``: hilsim listens there for connections.
+        address: As ``a.b.c.d:port``.
+        actuators: Whether it gets HIL_ACTUATOR_CONTROLS too: nine tenths of what a controller sends.
     """
 
+    kind: Literal["udp", "udp_server", "tcp"] = "udp"
     address: str = f"127.0.0.1:{STATION_PORT}"
+    actuators: bool = False
 
     def __post_init__(self) -> None:
         require((is_address(self.address), f'address must be like "127.0.0.1:{STATION_PORT}", got "{self.address}"'))
@@ -146,7 +164,7 @@ class VehicleRigSpec:
     wind: WindSpec = field(default_factory=WindSpec)
     sensors: SensorsSpec = field(default_factory=SensorsSpec)
     controller: ControllerSpec = field(default_factory=ControllerSpec)
-    ground_station: tuple[StationSpec, ...] = ()
+    ground_station: tuple[GroundStationSpec, ...] = ()
     hold: HoldSpec = field(default_factory=HoldSpec)
     waypoint: tuple[FlightWaypointSpec, ...] = ()
 
@@ -159,5 +177,8 @@ class VehicleRigSpec:
             (2025.0 <= self.year <= 2030.0, f"year must be 2025 to 2030, got {self.year}"),
             (is_held or not times, 'waypoint must be with controller.kind "hold": a controller flies its own mission'),
             (all(early < late for early, late in pairwise(times)), f"waypoints' time_s must rise, got {times}"),
-            (not (is_held and self.ground_station), 'ground_station must be with a controller, got kind "hold"'),
+            (
+                self.controller.kind in ("serial", "tcp", "udp") or not self.ground_station,
+                f'ground_station must be with a controller that speaks MAVLink with hilsim, got kind "{self.controller.kind}"',
+            ),
         )
