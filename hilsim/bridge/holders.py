@@ -6,19 +6,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _PROC = Path("/proc")
+_MINORS = 256
 _PTS_MAJORS = range(136, 144)  # pseudo-terminals, whose numbers are their own in each container (Linux: Documentation/admin-guide/devices.txt)
 
 
 def port_holder(path: str) -> str:
     """The other process that has a device open, as ``"QGroundControl (pid 4711)"``; empty when none is seen.
 
-    Processes of other users are seen only with the right to look into them (root).
+    Processes of other users are seen only with the right to look into them (root). Who made a pseudo-terminal may keep both ends open, and is at its other end.
     """
     try:
         device = Path(path).stat()
     except OSError:
         return ""
-    return _first(entry for entry in _descriptors() if _is_same_device(entry, device))
+    is_terminal = os.major(device.st_rdev) in _PTS_MAJORS
+    return _first(entry for entry in _descriptors() if _is_same_device(entry, device) and not (is_terminal and _has_other_end(entry, device)))
 
 
 def socket_holder(protocol: str, port: int) -> str:
@@ -60,6 +62,17 @@ def _is_same_device(entry: Path, device: os.stat_result) -> bool:
         return False
     is_same = stat.S_ISCHR(held.st_mode) and held.st_rdev == device.st_rdev
     return is_same and (os.major(held.st_rdev) not in _PTS_MAJORS or held.st_dev == device.st_dev)
+
+
+def _has_other_end(entry: Path, device: os.stat_result) -> bool:
+    """Whether the process that has a pseudo-terminal's end open has its other end open too."""
+    index = f"tty-index:\t{(os.major(device.st_rdev) - _PTS_MAJORS[0]) * _MINORS + os.minor(device.st_rdev)}"
+    process = entry.parent.parent
+    try:
+        others = [other.name for other in entry.parent.iterdir() if _target(other).endswith("/ptmx")]
+        return any(index in (process / "fdinfo" / name).read_text(encoding="ascii").splitlines() for name in others)
+    except OSError:
+        return False
 
 
 def _target(entry: Path) -> str:
