@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._atomics import load_acquire
-from hilsim._jit import constant, kernel
+from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.bridge.craft import Craft, Flight, FlightCount, FlightWord, Talk, Watch
 from hilsim.bridge.hearing import hear, lose_link
 from hilsim.bridge.outbox import empty
@@ -51,7 +51,7 @@ def _fly_step(craft: Craft, flight: Flight, watch: Watch) -> None:
     flight.felt[6] += 1.0
 
 
-@kernel
+@inlined_kernel
 def _note_pose(flight: Flight, live: LivePose, rig_ns: int, is_moving: bool, pose: npt.NDArray[np.float64]) -> None:  # noqa: FBT001 - a kernel takes plain positional scalars
     """Tell the sensors' threads where the vehicle is."""
     pose[:] = flight.state.motion
@@ -61,7 +61,7 @@ def _note_pose(flight: Flight, live: LivePose, rig_ns: int, is_moving: bool, pos
     write_state(live, rig_ns, pose)
 
 
-@kernel
+@inlined_kernel
 def _attend_link(flight: Flight, watch: Watch, talk: Talk, now_ns: int) -> int:
     """Notice a link that was opened or is to be closed; returns its descriptor, -1 for none."""
     descriptor = load_acquire(watch.control, (1,))
@@ -82,7 +82,7 @@ def _attend_link(flight: Flight, watch: Watch, talk: Talk, now_ns: int) -> int:
     return descriptor
 
 
-@kernel
+@inlined_kernel
 def _skip_lost_time(craft: Craft, flight: Flight, watch: Watch, now_ns: int) -> None:
     """After the machine stood still: go on from now."""
     lost_ns = now_ns - flight.word[FlightWord.NEXT_STEP_NS]
@@ -93,7 +93,7 @@ def _skip_lost_time(craft: Craft, flight: Flight, watch: Watch, now_ns: int) -> 
         flight.word[FlightWord.NEXT_SENSOR_NS] = now_ns
 
 
-@kernel
+@inlined_kernel
 def _awaits_answer(craft: Craft, flight: Flight, watch: Watch, now_ns: int) -> bool:
     """Whether a controller in lockstep has yet to answer the last sensor frame."""
     word = flight.word
@@ -106,7 +106,7 @@ def _awaits_answer(craft: Craft, flight: Flight, watch: Watch, now_ns: int) -> b
     return True
 
 
-@kernel
+@inlined_kernel
 def _make_steps(
     craft: Craft,
     flight: Flight,

@@ -1,7 +1,7 @@
 """The loop's ears: what the controller sent is passed on to ground stations as it came, and what is meant for hilsim is acted on."""
 
 from hilsim._atomics import store_release
-from hilsim._jit import constant, kernel
+from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.bridge.codec import read_payload, write_frame
 from hilsim.bridge.craft import ControlWord, Craft, Flight, FlightCount, FlightWord, Talk, Watch
 from hilsim.bridge.frames import Frame, FrameState, abandon, clear, next_frame, pending
@@ -34,7 +34,7 @@ def lose_link(flight: Flight, watch: Watch, talk: Talk) -> None:
     store_release(watch.control, (1,), -1)
 
 
-@kernel
+@inlined_kernel
 def hear(craft: Craft, flight: Flight, watch: Watch, talk: Talk, descriptor: int, now_ns: int) -> None:
     """Read what came; at the end of a link it is lost."""
     heard = 0
@@ -56,7 +56,7 @@ def hear(craft: Craft, flight: Flight, watch: Watch, talk: Talk, descriptor: int
         wake(talk.waits, watch.wakes[1])
 
 
-@kernel
+@inlined_kernel
 def _take_frames(craft: Craft, flight: Flight, watch: Watch, talk: Talk, now_ns: int) -> int:
     """Pass on every whole frame that came; returns how many."""
     count = 0
@@ -92,7 +92,7 @@ def _act(craft: Craft, flight: Flight, watch: Watch, talk: Talk, frame: Frame, n
             post(talk.outbox, talk.frame, write_frame(TIMESYNC, talk.timesync.payload, talk.origin, talk.frame))
 
 
-@kernel
+@inlined_kernel
 def _steer(craft: Craft, flight: Flight, watch: Watch, talk: Talk, now_ns: int) -> None:
     """Take motor commands, and note how they were timed."""
     said, session, word = talk.heard_controls.record[0], watch.session, flight.word

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hilsim._jit import constant, kernel
+from hilsim._jit import constant, inlined_kernel
 from hilsim.bridge.codec import write_frame
 from hilsim.bridge.craft import Craft, Flight, FlightCount, FlightWord, Talk, Watch
 from hilsim.bridge.instruments import RESET_FIELD, fill_gps, fill_sensor
@@ -20,7 +20,7 @@ _RESET = constant(RESET_FIELD)
 _PERIOD_NS = constant(HEARTBEAT_PERIOD_NS)
 
 
-@kernel
+@inlined_kernel
 def make_sensors(craft: Craft, flight: Flight, watch: Watch, talk: Talk, due_ns: int) -> None:
     """Make the sensor frame that is due the next to be sent."""
     count = max(flight.felt[6], 1.0)
@@ -41,7 +41,7 @@ def make_sensors(craft: Craft, flight: Flight, watch: Watch, talk: Talk, due_ns:
     offer_sample(talk.outbox, talk.sensor.payload)
 
 
-@kernel
+@inlined_kernel
 def make_rest(craft: Craft, flight: Flight, watch: Watch, talk: Talk, live: LivePose, now_ns: int, utc_epoch_ns: int) -> None:
     """Queue heartbeats, the time of day, positions and observations that are due."""
     word, is_flying = flight.word, watch.session.word[SessionWord.STATE] == _FLYING
@@ -66,7 +66,7 @@ def make_rest(craft: Craft, flight: Flight, watch: Watch, talk: Talk, live: Live
         word[FlightWord.NEXT_GPS_NS] = max(word[FlightWord.NEXT_GPS_NS], now_ns - craft.instruments.gps_ns) + craft.instruments.gps_ns
 
 
-@kernel
+@inlined_kernel
 def speak(craft: Craft, flight: Flight, watch: Watch, talk: Talk, descriptor: int, epoch_ns: int) -> int:
     """Write what may go now, and note how late a sensor frame was.
 

@@ -82,7 +82,7 @@ class Station:
     _transmitter: Transmitter | None = None
     _recorder: Recorder | None = None
     _replays: Replays = field(init=False)
-    _precompiling: subprocess.Popen[bytes] | None = None
+    _precompiling: tuple[subprocess.Popen[bytes], ...] = ()
     _aircraft: Aircraft | None = None
     _open: ExitStack = field(default_factory=ExitStack)
     _sensors: dict[str, Streaming] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Station:
             self._recorder.check()
         self._replays.begin(self._replays.prepare(self.rig))
         if self.rig.spec.sensor or self.rig.spec.vehicle:
-            self._precompiling = start_precompiling()
+            self._precompiling = start_precompiling(has_lidar=bool(self.rig.spec.sensor), has_vehicle=self.rig.spec.vehicle is not None)
             self._scenery = build_scenery(self.rig)
             self._aircraft = self._build_aircraft(self._scenery)
         self._signature = signature(self.rig)
@@ -133,10 +133,10 @@ class Station:
                 self._add(self.rig, number)
             for streaming in self._sensors.values():
                 streaming.feeder.warm_stages()
+            for child in self._precompiling:
+                child.wait()
             if self._aircraft is not None:
                 self._aircraft.warm()
-            if self._precompiling is not None:
-                self._precompiling.wait()
             for streaming in self._sensors.values():
                 streaming.feeder.warm()
             self._replays.open(self.rig, self._transmitter, self._recorder)
@@ -163,10 +163,10 @@ class Station:
 
     def stop(self) -> dict[str, int]:
         """End every thread and close every socket; returns, when that is done, what was sent and what was not."""
-        if self._precompiling is not None:
-            self._precompiling.terminate()
-            self._precompiling.wait()
-            self._precompiling = None
+        for child in self._precompiling:
+            child.terminate()
+            child.wait()
+        self._precompiling = ()
         for streaming in self._sensors.values():
             streaming.feeder.stop()
         if self._aircraft is not None:
