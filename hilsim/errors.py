@@ -29,6 +29,10 @@ class TransmitError(HilsimError):
     """A socket, permission or schedule that the transmitter cannot have."""
 
 
+class LinkError(HilsimError):
+    """A link to a flight controller or a ground station that cannot be had; the text names the port and what to do."""
+
+
 class CommandFaultError(HilsimError):
     """A command that ran to its end and found a fault: exit code 1 without a further message."""
 

@@ -46,7 +46,7 @@ def find_profile(kind: str, name: str, rig_directory: Path) -> Path:
     """Path of a profile.
 
     Args:
-        kind: ``sensors`` or ``rigs``.
+        kind: ``sensors``, ``vehicles`` or ``rigs``.
         name: A shipped profile's name (``vlp16``) or a path, relative to the rig's own directory.
         rig_directory: The directory of the rig that names it.
 

@@ -7,7 +7,8 @@ from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 from typing import Any, Literal
 
-from hilsim.config.parse import collect_faults, read_toml
+from hilsim.bridge.specs import VehicleRigSpec
+from hilsim.config.parse import collect_faults, parse_table, read_toml
 from hilsim.config.profiles import find_profile, parse_profile
 from hilsim.emulator.plan import LidarSetting
 from hilsim.errors import ConfigError, require
@@ -26,6 +27,7 @@ from hilsim.sensor.weather import WeatherSpec
 from hilsim.sensor.window import WindowSpec
 from hilsim.telemetry.specs import MetricsServerSpec
 from hilsim.transmit.specs import TransmitSpec
+from hilsim.vehicle.specs import VehicleSpec
 from hilsim.vehicle.wobble import WobbleSpec
 
 ZERO: Vector = (0.0, 0.0, 0.0)
@@ -153,7 +155,8 @@ class CarrierSpec:
     """What carries the sensors, and how it moves.
 
     Attributes:
-        kind: ``fixed``, ``trajectory`` (from ``file``), ``street`` (the built-in street's own route), or ``background`` (where the scene's background was captured).
+        kind: ``fixed``, ``trajectory`` (from ``file``), ``street`` (the built-in street's own route), ``background`` (where the scene's background was captured), or
+            ``vehicle`` (what ``[vehicle]`` flies).
         position_m: Of a fixed carrier in the world.
         rotation_deg: Roll, pitch, yaw of a fixed carrier.
         file: Trajectory file (CSV or TUM), relative to the rig.
@@ -161,7 +164,7 @@ class CarrierSpec:
         wobble: A disturbance between carrier and sensors.
     """
 
-    kind: Literal["fixed", "trajectory", "street", "background"] = "fixed"
+    kind: Literal["fixed", "trajectory", "street", "background", "vehicle"] = "fixed"
     position_m: Vector = ZERO
     rotation_deg: Vector = ZERO
     file: str = ""
@@ -235,6 +238,7 @@ class RigSpec:
         scene: What there is to see.
         weather: What light passes through.
         carrier: What carries the sensors.
+        vehicle: What flies, under a flight controller or on its own.
         sensor: The lidars.
         replay: Captures that are replayed.
         transmit: How packets are sent.
@@ -249,6 +253,7 @@ class RigSpec:
     scene: SceneSpec = field(default_factory=SceneSpec)
     weather: WeatherSpec = field(default_factory=WeatherSpec)
     carrier: CarrierSpec = field(default_factory=CarrierSpec)
+    vehicle: VehicleRigSpec | None = None
     sensor: tuple[SensorSpec, ...] = ()
     replay: tuple[ReplaySpec, ...] = ()
     transmit: TransmitSpec = field(default_factory=TransmitSpec)
@@ -260,7 +265,12 @@ class RigSpec:
         names = [sensor.name for sensor in self.sensor] + [replay.name for replay in self.replay]
         repeated = sorted({name for name in names if names.count(name) > 1})
         require(
-            (bool(names), "sensor or replay must have at least one entry"),
+            (bool(names) or self.vehicle is not None, "sensor or replay must have at least one entry, or vehicle be given"),
+            (self.carrier.kind != "vehicle" or self.vehicle is not None, 'carrier.kind "vehicle" needs a [vehicle], got none'),
+            (
+                self.vehicle is None or self.carrier.kind == "vehicle" or not self.sensor,
+                f'carrier.kind must be "vehicle" where a vehicle carries the sensors, got "{self.carrier.kind}"',
+            ),
             (not repeated, f"names of sensors and replays must differ, got {', '.join(repeated)} more than once"),
             (0 <= self.seed < 2**63, f"seed must be 0 to 2^63 - 1, got {self.seed}"),
             (
@@ -283,11 +293,13 @@ class Rig:
         path: The rig file.
         spec: What it says.
         lidars: One setting a sensor, in the rig's order.
+        vehicle: Profile of what flies; None where nothing does.
     """
 
     path: Path
     spec: RigSpec
     lidars: tuple[LidarSetting, ...]
+    vehicle: VehicleSpec | None = None
 
     @property
     def directory(self) -> Path:
@@ -313,9 +325,22 @@ def load_rig(path: Path) -> Rig:
         except ValueError as error:
             faults.extend(f"{path}: sensor[{number}].{rule}" for rule in str(error).split("; "))
     faults.extend(f"{path}: {fault}" for fault in _shared_sources(spec, lidars))
+    vehicle: VehicleSpec | None = None
+    try:
+        vehicle = _vehicle(spec, path)
+    except ConfigError as error:
+        faults.append(str(error))
     if faults:
         raise ConfigError("\n".join(faults))
-    return Rig(path=path, spec=spec, lidars=tuple(lidars))
+    return Rig(path=path, spec=spec, lidars=tuple(lidars), vehicle=vehicle)
+
+
+def _vehicle(spec: RigSpec, path: Path) -> VehicleSpec | None:
+    """Profile of what flies."""
+    if spec.vehicle is None:
+        return None
+    profile = find_profile("vehicles", spec.vehicle.profile, path.parent)
+    return parse_table(VehicleSpec, read_toml(profile), str(profile))
 
 
 def with_recording(rig: Rig, given: Mapping[str, str | float]) -> Rig:

@@ -9,6 +9,8 @@ import numpy as np
 
 from hilsim.assets.scenes import scene_objects
 from hilsim.assets.trajectories import load_trajectory
+from hilsim.bridge.outfit import flown_track, open_line, outfit, start_pose
+from hilsim.bridge.specs import VehicleRigSpec
 from hilsim.config.rig import CarrierSpec, Rig, SensorSpec
 from hilsim.daemon.backgrounds import SensorBackground, carrier_pose, check_places, load_backgrounds
 from hilsim.emulator.batch import Flow
@@ -16,6 +18,7 @@ from hilsim.emulator.cells import beam_cells
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.overlay import Overlay
 from hilsim.emulator.plan import LidarSetting
+from hilsim.errors import ConfigError
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track
 from hilsim.packets.cepton_stdv import STDV_PORT
@@ -26,9 +29,11 @@ from hilsim.scene.materials import Material
 from hilsim.scene.street import street_carrier_track
 from hilsim.scene.world import World, build_world, world_materials
 from hilsim.sensor.velodyne_specs import VelodyneSpec
-from hilsim.vehicle.carrier import Carrier, carrier_state
+from hilsim.vehicle.carrier import Carrier, carrier_state, live_carrier
 from hilsim.vehicle.carrier import build_carrier as carrier_on
-from hilsim.vehicle.wobble import NO_WOBBLE, build_wobble
+from hilsim.vehicle.live import STATE_SIZE, LivePose, live_pose, write_state
+from hilsim.vehicle.specs import VehicleSpec
+from hilsim.vehicle.wobble import NO_WOBBLE, Wobble, build_wobble
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +48,7 @@ class Scenery:
         materials: Of each row of the world's materials.
         overlays: What sensors see of captured backgrounds, by the sensor's place in the rig.
         still_at: Where the carrier stands for good; None: it moves.
+        live: Where the vehicle that is flown now puts its poses; None where none is.
     """
 
     world: World
@@ -52,21 +58,35 @@ class Scenery:
     materials: tuple[Material, ...] = ()
     overlays: Mapping[int, Overlay] = field(default_factory=dict)
     still_at: Pose | None = None
+    live: LivePose | None = None
 
 
-def build_scenery(rig: Rig) -> Scenery:
+def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
     """World and carrier of a rig.
+
+    Args:
+        rig: The rig.
+        flight_ns: Fly a vehicle that steers itself so far from rig time 0 now, for who renders without a clock; None: it is flown by another thread, or stands where it begins.
 
     Raises:
         AssetError: naming every file that cannot be used.
-        ConfigError: a background does not belong to its sensor.
+        ConfigError: a background does not belong to its sensor, or a flight needs a controller.
     """
     objects, notes = scene_objects(rig.spec.scene, rig.directory)
+    world = build_world(objects)
     backgrounds = load_backgrounds(rig)
-    carrier = build_carrier(rig.spec.carrier, rig, backgrounds)
+    live = None
+    if rig.spec.vehicle is None or rig.vehicle is None:
+        carrier = build_carrier(rig.spec.carrier, rig, backgrounds)
+    elif flight_ns is None:
+        live = standing(rig.spec.vehicle, rig.vehicle)
+        carrier = live_carrier(live, _wobble(rig))
+    else:
+        carrier = carrier_on(flown(rig, world, flight_ns), _wobble(rig))
     is_still = rig.spec.carrier.kind in {"fixed", "background"} and rig.spec.carrier.wobble is None
     return Scenery(
-        world=build_world(objects),
+        world=world,
+        live=live,
         carrier=carrier,
         still_at=pose_at_start(carrier) if is_still else None,
         overlays={one.sensor: one.overlay for one in backgrounds},
@@ -83,8 +103,40 @@ def build_carrier(spec: CarrierSpec, rig: Rig, backgrounds: Sequence[SensorBackg
         AssetError: its trajectory file cannot be used.
         ConfigError: it does not stand where its sensors' backgrounds were captured.
     """
-    wobble = build_wobble(spec.wobble, rig.spec.seed, 0) if spec.wobble else NO_WOBBLE
-    return carrier_on(_track(spec, rig, backgrounds), wobble)
+    return carrier_on(_track(spec, rig, backgrounds), _wobble(rig))
+
+
+def _wobble(rig: Rig) -> Wobble:
+    wobble = rig.spec.carrier.wobble
+    return build_wobble(wobble, rig.spec.seed, 0) if wobble else NO_WOBBLE
+
+
+def standing(spec: VehicleRigSpec, vehicle: VehicleSpec) -> LivePose:
+    """Poses of a vehicle that stands where it begins."""
+    live = live_pose()
+    state = np.zeros(STATE_SIZE)
+    pose = start_pose(spec, vehicle)
+    state[0:3], state[6:10] = pose.position_m, pose.orientation
+    write_state(live, 0, state)
+    return live
+
+
+def flown(rig: Rig, world: World, flight_ns: int) -> PoseTrack:
+    """Poses of a rig's vehicle from rig time 0 on.
+
+    Raises:
+        ConfigError: a controller steers it, which only ``hilsim run`` can have.
+    """
+    spec, vehicle = rig.spec.vehicle, rig.vehicle
+    if spec is None or vehicle is None:
+        raise AssertionError("a rig without a vehicle has no flight")
+    if spec.controller.kind != "hold":
+        raise ConfigError(
+            f'{rig.path}: vehicle.controller.kind must be "hold" where nothing runs in real time, got "{spec.controller.kind}";'
+            " hilsim run --record FILE records a flight under a controller"
+        )
+    made = outfit(spec, vehicle, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz)
+    return flown_track(made, world, flight_ns)
 
 
 def _track(spec: CarrierSpec, rig: Rig, backgrounds: Sequence[SensorBackground]) -> PoseTrack:
@@ -97,6 +149,8 @@ def _track(spec: CarrierSpec, rig: Rig, backgrounds: Sequence[SensorBackground])
             return load_trajectory(rig.directory / spec.file, loop=spec.loop)
         case "street":
             return street_carrier_track(rig.spec.scene)
+        case "vehicle":
+            raise AssertionError("a vehicle has no track of its own")
 
 
 class SensorFlow(NamedTuple):

@@ -1,7 +1,8 @@
 """Compiles half of the kernels in a process of its own while the daemon compiles the other half: a cold start on two cores takes half as long.
 
 Numba compiles one kernel at a time in a process; what another process has put into the cache on disk it merely loads. The child renders one packet of an
-empty world, which compiles everything from firing to bytes (``python -m hilsim.daemon.precompile``).
+empty world, which compiles everything from firing to bytes (``python -m hilsim.daemon.precompile``). For a rig with a vehicle a second child flies a moment over
+nothing (``python -m hilsim.daemon.precompile flight``).
 """
 
 import subprocess
@@ -11,15 +12,30 @@ from hilsim._jit import module_is_compiled
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 
-
-def start_precompiling() -> "subprocess.Popen[bytes] | None":
-    """Start the child if kernels are missing from the cache; None when there is nothing to do or no cache to do it in."""
-    if module_is_compiled("hilsim.daemon.feeder"):
-        return None
-    return subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - ourselves
+_FLIGHT = "flight"
 
 
-def main() -> None:
+def start_precompiling(*, has_lidar: bool, has_vehicle: bool) -> "tuple[subprocess.Popen[bytes], ...]":
+    """Start children for what is missing from the cache; none when there is nothing to do or no cache to do it in."""
+    wanted: list[tuple[str, ...]] = [()] if has_lidar and not module_is_compiled("hilsim.daemon.feeder") else []
+    wanted += [(_FLIGHT,)] if has_vehicle and not module_is_compiled("hilsim.bridge.flying") else []
+    command, quiet = [sys.executable, "-m", __name__], subprocess.DEVNULL
+    return tuple(subprocess.Popen([*command, *words], stdin=quiet, stdout=quiet, stderr=quiet) for words in wanted)  # noqa: S603 - ourselves
+
+
+def compile_flight() -> None:
+    """Fly a vehicle for some steps over nothing; the daemon itself compiles the talk with a controller."""
+    from hilsim.bridge.outfit import flown_track, open_line, outfit  # noqa: PLC0415 - only the child needs these
+    from hilsim.bridge.specs import VehicleRigSpec  # noqa: PLC0415
+    from hilsim.scene.world import build_world  # noqa: PLC0415
+    from hilsim.vehicle.specs import VehicleSpec  # noqa: PLC0415
+
+    path = profiles_directory() / "vehicles" / "iris.toml"
+    vehicle = parse_table(VehicleSpec, read_toml(path), str(path))
+    flown_track(outfit(VehicleRigSpec(), vehicle, open_line("hold"), seed=0, rate_hz=250), build_world([]), 0)
+
+
+def compile_lidar() -> None:
     """Fire and cast a packet's rays into nothing, and encode a position packet; the daemon itself compiles the rest meanwhile."""
     import numpy as np  # noqa: PLC0415 - only the child needs these
 
@@ -54,4 +70,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] == [_FLIGHT]:
+        compile_flight()
+    else:
+        compile_lidar()

@@ -132,7 +132,7 @@ def record(
         replays, begin_times_ns([(spec, one.first_ns) for spec, one in zip(rig.spec.replay, replays, strict=True)]), strict=True
     ):
         replay.begin_ns = begin_ns
-    scenery = build_scenery(rig) if rig.spec.sensor else None
+    scenery = build_scenery(rig, flight_ns=duration_ns) if rig.spec.sensor else None
     lidars = [build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True) for number in range(len(rig.lidars))] if scenery else []
     packets = written = done_ns = 0
     truth_file = None

@@ -14,6 +14,7 @@ from hilsim import __version__
 from hilsim.config.rig import Rig, load_rig, with_recording
 from hilsim.daemon.control import serve_control
 from hilsim.daemon.doctor import foreign_distribution
+from hilsim.daemon.flight_link import serve_link
 from hilsim.daemon.notify import ServiceManager, watchdog_interval_s
 from hilsim.daemon.station import Station
 from hilsim.errors import HilsimError, TransmitError
@@ -111,7 +112,7 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
             if stop.is_set():
                 return
             socket = rig.directory / rig.spec.control.socket if rig.spec.control.socket else None
-            async with serve_control(station, socket), _metrics(station, rig) as metrics:
+            async with serve_control(station, socket), serve_link(station.aircraft), _metrics(station, rig) as metrics:
                 await _await_packets(station, stop)
                 manager.ready(_streaming(rig))
                 log.info(
@@ -147,6 +148,7 @@ async def _metrics(station: Station, rig: Rig) -> AsyncIterator[str]:
 def _streaming(rig: Rig) -> str:
     """How many of what stream."""
     parts = [f"{len(rig.spec.sensor)} sensor(s)"] if rig.spec.sensor else []
+    parts += ["a vehicle"] if rig.spec.vehicle else []
     parts += [f"{len(rig.spec.replay)} replay(s)"] if rig.spec.replay else []
     return " and ".join(parts) + " streaming"
 

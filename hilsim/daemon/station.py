@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from hilsim.config.rig import Rig, SensorSpec
+from hilsim.daemon.aircraft import Aircraft
 from hilsim.daemon.build import Scenery, asset_files, build_lidar, build_scenery, flow_framing, sensor_flows
 from hilsim.daemon.feeder import Feeder, FeederCounter
 from hilsim.daemon.precompile import start_precompiling
@@ -36,6 +37,8 @@ from hilsim.transmit.transmitter import Transmitter
 _STALLED_S = 1.0
 _START_UP_NS = 100_000_000
 _FEEDER_PRIORITY_BELOW = 10
+_AIRCRAFT_PRIORITY_BELOW = 5
+"""A step of the vehicle takes some ten microseconds, a packet a hundred: it goes before rendering."""
 _HEADROOM_FLOWS = 16
 _FIRING_COST_S = 200e-6 / 384
 """CPU time to render a firing in a large scene: 90 us for the 384 of a packet measured in a room, 140 us in the demo street."""
@@ -79,7 +82,8 @@ class Station:
     _transmitter: Transmitter | None = None
     _recorder: Recorder | None = None
     _replays: Replays = field(init=False)
-    _precompiling: subprocess.Popen[bytes] | None = None
+    _precompiling: tuple[subprocess.Popen[bytes], ...] = ()
+    _aircraft: Aircraft | None = None
     _open: ExitStack = field(default_factory=ExitStack)
     _sensors: dict[str, Streaming] = field(default_factory=dict)
     _rows: dict[int, str] = field(default_factory=dict)
@@ -100,9 +104,10 @@ class Station:
             self._recorder = Recorder(self.rig.spec.record, self.rig.directory)
             self._recorder.check()
         self._replays.begin(self._replays.prepare(self.rig))
-        if self.rig.spec.sensor:
-            self._precompiling = start_precompiling()
+        if self.rig.spec.sensor or self.rig.spec.vehicle:
+            self._precompiling = start_precompiling(has_lidar=bool(self.rig.spec.sensor), has_vehicle=self.rig.spec.vehicle is not None)
             self._scenery = build_scenery(self.rig)
+            self._aircraft = self._build_aircraft(self._scenery)
         self._signature = signature(self.rig)
 
     @property
@@ -128,8 +133,10 @@ class Station:
                 self._add(self.rig, number)
             for streaming in self._sensors.values():
                 streaming.feeder.warm_stages()
-            if self._precompiling is not None:
-                self._precompiling.wait()
+            for child in self._precompiling:
+                child.wait()
+            if self._aircraft is not None:
+                self._aircraft.warm()
             for streaming in self._sensors.values():
                 streaming.feeder.warm()
             self._replays.open(self.rig, self._transmitter, self._recorder)
@@ -148,18 +155,23 @@ class Station:
         if self._recorder is not None:
             self._recorder.start(utc_offset_ns=self.utc_epoch_ns - self.epoch_ns)
         self._open_transmitter().start()
+        if self._aircraft is not None:
+            self._aircraft.start(epoch_ns=self.epoch_ns, utc_epoch_ns=self.utc_epoch_ns)
         for streaming in self._sensors.values():
             streaming.feeder.start()
         self._replays.start(epoch_ns=self.epoch_ns, utc_epoch_ns=self.utc_epoch_ns)
 
     def stop(self) -> dict[str, int]:
         """End every thread and close every socket; returns, when that is done, what was sent and what was not."""
-        if self._precompiling is not None:
-            self._precompiling.terminate()
-            self._precompiling.wait()
-            self._precompiling = None
+        for child in self._precompiling:
+            child.terminate()
+            child.wait()
+        self._precompiling = ()
         for streaming in self._sensors.values():
             streaming.feeder.stop()
+        if self._aircraft is not None:
+            self._aircraft.stop()
+            self._aircraft = None
         self._replays.stop()
         totals = self._totals()
         self._open.close()
@@ -170,6 +182,22 @@ class Station:
         self._sensors.clear()
         self._rows.clear()
         return totals
+
+    def _build_aircraft(self, scenery: Scenery) -> Aircraft | None:
+        spec, vehicle = self.rig.spec.vehicle, self.rig.vehicle
+        if spec is None or vehicle is None or scenery.live is None:
+            return None
+        transmit = self.rig.spec.transmit
+        return Aircraft(
+            spec=spec,
+            vehicle=vehicle,
+            seed=self.rig.spec.seed,
+            world=scenery.world,
+            live=scenery.live,
+            settings=ThreadSettings(
+                scheduling=transmit.scheduling, priority=max(transmit.priority - _AIRCRAFT_PRIORITY_BELOW, 1), slice_us=_FEEDER_SLICE_US
+            ),
+        )
 
     def _totals(self) -> dict[str, int]:
         """Packets sent, sent late, dropped because too late, and never rendered, of all flows that are open."""
@@ -199,6 +227,8 @@ class Station:
             raise ConfigError(
                 f"{rig.path}: [transmit], [metrics], [record] and [control] cannot change while packets flow; restart the service for that"
             )
+        if now.vehicle is not None or new.vehicle is not None:
+            self._check_vehicle_stays(rig)
         scenery = self._scenery
         same_scenery = (rig.spec.scene, rig.spec.carrier, rig.spec.seed) == (self.rig.spec.scene, self.rig.spec.carrier, self.rig.spec.seed)
         new_signature = signature(rig)
@@ -218,6 +248,18 @@ class Station:
                 self._replace(number, sensor, former_rig, former_scenery)
                 done.append(f"{sensor.name}: started with its new settings")
         return (*done, *self._replays.change(rig, prepared))
+
+    def _check_vehicle_stays(self, rig: Rig) -> None:
+        """Raise ``ConfigError`` where a change touches what flies, or what it flies in."""
+        new, now = rig.spec, self.rig.spec
+        is_same = (new.vehicle, new.scene, new.carrier, new.seed) == (
+            now.vehicle,
+            now.scene,
+            now.carrier,
+            now.seed,
+        ) and rig.vehicle == self.rig.vehicle
+        if not is_same or signature(rig) != self._signature:
+            raise ConfigError(f"{rig.path}: [vehicle], [scene], [carrier] and seed cannot change while a vehicle flies; restart the service for that")
 
     def _unchanged(self, streaming: Streaming, rig: Rig) -> bool:
         same_lead = rig.spec.lead_ms == self.rig.spec.lead_ms
@@ -316,6 +358,11 @@ class Station:
         return self._replays
 
     @property
+    def aircraft(self) -> Aircraft | None:
+        """What flies."""
+        return self._aircraft
+
+    @property
     def passes(self) -> int:
         """Turns of the sending loop so far."""
         return int(self._open_transmitter().statistics.passes[0])
@@ -357,6 +404,9 @@ class Station:
             f"feed-{name}": item.feeder.scheduling_mode for name, item in self._sensors.items()
         }
         scheduling |= self._replays.scheduling
+        aircraft = self._aircraft
+        if aircraft is not None:
+            scheduling["fly"] = aircraft.scheduling_mode
         turn_age_s = read_loop_turn_age_s(transmitter.statistics, now_ns)
         return Reading(
             flows=tuple(flow for flow in flows if flow.sensor),
@@ -366,6 +416,7 @@ class Station:
             loop_turn_age_s=turn_age_s,
             memory_locked=transmitter.memory_lock is not None and transmitter.memory_lock.locked,
             recording=self._recorder.reading() if self._recorder else None,
+            vehicle=aircraft.reading() if aircraft else None,
             faults=self._faults(streams, turn_age_s, now_ns),
         )
 
@@ -411,6 +462,8 @@ class Station:
             elif silent_s > _STALLED_S:
                 faults.append(f"{name}: no data packet for {silent_s:.1f} s")
         faults.extend(self._replays.faults())
+        if self._aircraft is not None and not self._aircraft.alive:
+            faults.append("the thread that flies the vehicle has ended")
         if self._recorder is not None and self._recorder.fault:
             faults.append(f"the recording has ended: {self._recorder.fault}")
         return tuple(faults)

@@ -11,9 +11,40 @@ from prometheus_client.utils import floatToGoString
 
 import hilsim
 from hilsim.telemetry import metrics as m
-from hilsim.telemetry.readings import FlowReading, HistogramReading, MetricsSource, Reading, RecordingReading, ReplayReading, SensorReading
+from hilsim.telemetry.readings import (
+    FlowReading,
+    HistogramReading,
+    MetricsSource,
+    Reading,
+    RecordingReading,
+    ReplayReading,
+    SensorReading,
+    StationReading,
+    VehicleReading,
+)
 
 _LE = {metric: (*map(floatToGoString, metric.bounds_s), "+Inf") for metric in m.METRICS if metric.kind == "histogram"}
+
+_LINK_FIGURES: dict[m.Metric, str] = {
+    m.LINK_CHANGES: "changes",
+    m.LINK_LOSSES: "losses",
+    m.LINK_SENSOR_RATE: "sensor_rate_hz",
+    m.LINK_SENT: "sent_frames",
+    m.LINK_SENT_BYTES: "sent_bytes",
+    m.LINK_RECEIVED: "received_frames",
+    m.LINK_RECEIVED_BYTES: "received_bytes",
+    m.LINK_GARBAGE_BYTES: "garbage_bytes",
+    m.LINK_SENSORS: "sensor_frames",
+    m.LINK_ACTUATORS: "actuator_frames",
+    m.LINK_REPLACED: "replaced_frames",
+    m.LINK_SKIPPED: "skipped_frames",
+    m.LINK_STALLS: "stalls",
+    m.LINK_LOCKSTEP_TIMEOUTS: "lockstep_timeouts",
+    m.LINK_UNFORWARDED: "unforwarded_frames",
+    m.VEHICLE_ARMED: "is_armed",
+    m.VEHICLE_CRASHED: "is_crashed",
+}
+"""Fields of ``VehicleReading`` by their metric."""
 
 Labels = tuple[str, ...]
 Row = tuple[Labels, float | None]
@@ -37,6 +68,7 @@ class HilsimCollector(Collector):
         yield from _sensor_families(reading.sensors)
         yield from _recording_families(reading.recording)
         yield from _replay_families(reading.replays)
+        yield from _vehicle_families(reading.vehicle)
         yield from _daemon_families(reading)
 
 
@@ -93,6 +125,27 @@ def _replay_families(replays: tuple[ReplayReading, ...]) -> Iterator[Family]:
     yield _plain(m.REPLAY_LOOKAHEAD, zip(keys, [replay.waiting_packets for replay in replays], strict=True))
     yield _plain(m.REPLAY_STARVATIONS, zip(keys, [replay.starvations for replay in replays], strict=True))
     yield _plain(m.REPLAY_PAUSED, zip(keys, [float(replay.is_paused) for replay in replays], strict=True))
+
+
+def _vehicle_families(vehicle: VehicleReading | None) -> Iterator[Family]:
+    found = [vehicle] if vehicle else []
+    yield _plain(m.LINK_STATE, [((state,), float(state == one.state)) for one in found if one.state for state in m.SESSION_STATES])
+    for metric, name in _LINK_FIGURES.items():
+        yield _plain(metric, [((), float(getattr(one, name))) for one in found])
+    yield _histogram(m.LINK_LATENESS, [((), one.lateness) for one in found])
+    yield _histogram(m.LINK_ROUND_TRIP, [((), one.round_trip) for one in found])
+    yield _histogram(m.LINK_ACTUATOR_GAP, [((), one.actuator_gap) for one in found])
+    yield from _station_families(vehicle.stations if vehicle else ())
+
+
+def _station_families(stations: tuple[StationReading, ...]) -> Iterator[Family]:
+    keys = [(station.station,) for station in stations]
+    yield _plain(m.STATION_PEERS, zip(keys, [station.peers for station in stations], strict=True))
+    yield _plain(m.STATION_SENT, zip(keys, [station.sent_frames for station in stations], strict=True))
+    yield _plain(m.STATION_DROPPED, zip(keys, [station.dropped_frames for station in stations], strict=True))
+    yield _plain(m.STATION_RECEIVED, zip(keys, [station.received_frames for station in stations], strict=True))
+    yield _plain(m.STATION_REFUSED, zip(keys, [station.refused_frames for station in stations], strict=True))
+    yield _plain(m.STATION_UNSENT, zip(keys, [station.unsent_frames for station in stations], strict=True))
 
 
 def _daemon_families(reading: Reading) -> Iterator[Family]:

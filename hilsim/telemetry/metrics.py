@@ -7,10 +7,26 @@ closes (mode, errno, model). ``tests/unit/telemetry/test_metrics.py`` walks this
 from dataclasses import dataclass
 from typing import Literal
 
+from hilsim.bridge.session import SessionState
 from hilsim.errors import require
 from hilsim.transmit.scheduling import SchedulingMode
 
-UNITS = ("seconds", "bytes", "packets", "errors", "hertz", "passes", "starvations", "returns")
+UNITS = (
+    "seconds",
+    "bytes",
+    "packets",
+    "errors",
+    "hertz",
+    "passes",
+    "starvations",
+    "returns",
+    "frames",
+    "stalls",
+    "losses",
+    "changes",
+    "timeouts",
+    "peers",
+)
 """Base units a name may end with; states (``STATE`` kind) and ``_info`` carry none."""
 
 TIMING_BOUNDS_S = (10e-6, 20e-6, 30e-6, 50e-6, 75e-6, 100e-6, 150e-6, 200e-6, 300e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3)
@@ -18,6 +34,9 @@ TIMING_BOUNDS_S = (10e-6, 20e-6, 30e-6, 50e-6, 75e-6, 100e-6, 150e-6, 200e-6, 30
 
 LATENCY_BOUNDS_S = (0.5e-3, 1e-3, 2e-3, 3e-3, 5e-3, 7.5e-3, 10e-3, 15e-3, 20e-3, 30e-3, 50e-3, 100e-3)
 """0.5 to 100 ms: a VLP-16 packet alone spans 1.3 ms, and one rotation of delay is what hilsim must never have."""
+
+LINK_BOUNDS_S = (50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 4e-3, 6e-3, 10e-3, 20e-3, 50e-3, 100e-3, 300e-3)
+"""50 us to 300 ms: a controller wants its sensors within 4 ms, and calls one dead after 300 ms."""
 
 SCHEDULING_MODES = tuple(mode.value for mode in SchedulingMode)
 """Best first: SCHED_FIFO; SCHED_OTHER with a short EEVDF slice; SCHED_OTHER as it is."""
@@ -158,6 +177,62 @@ REPLAY_STARVATIONS = Metric(
     name="hilsim_replay_starvations_total", kind="counter", labels=_REPLAY, help="How often nothing was read ahead when it was needed"
 )
 REPLAY_PAUSED = Metric(name="hilsim_replay_paused", kind="state", labels=_REPLAY, help="1 while the replay is held back")
+SESSION_STATES = tuple(state.name.lower() for state in SessionState)
+LINK_STATE = Metric(
+    name="hilsim_link_state", kind="state", labels=("state",), help="1 for what the session with the flight controller is in, 0 for the others"
+)
+LINK_CHANGES = Metric(
+    name="hilsim_link_changes_total", kind="counter", help="Changes of the session with the flight controller; the log has their reasons"
+)
+LINK_LOSSES = Metric(name="hilsim_link_losses_total", kind="counter", help="Times that the link was unplugged or closed by its other end")
+LINK_SENSOR_RATE = Metric(name="hilsim_link_sensor_rate_hertz", kind="gauge", help="Sensor frames a second: as asked for, or what the line carries")
+LINK_SENT = Metric(name="hilsim_link_sent_frames_total", kind="counter", help="Frames handed to the controller's link")
+LINK_SENT_BYTES = Metric(name="hilsim_link_sent_bytes_total", kind="counter", help="Bytes handed to the controller's link")
+LINK_RECEIVED = Metric(name="hilsim_link_received_frames_total", kind="counter", help="Frames that the controller sent")
+LINK_RECEIVED_BYTES = Metric(name="hilsim_link_received_bytes_total", kind="counter", help="Bytes that the controller sent")
+LINK_GARBAGE_BYTES = Metric(
+    name="hilsim_link_garbage_bytes_total", kind="counter", help="Bytes that came and belong to no frame: noise, or pieces of frames"
+)
+LINK_SENSORS = Metric(name="hilsim_link_sensor_frames_total", kind="counter", help="HIL_SENSOR frames sent")
+LINK_ACTUATORS = Metric(name="hilsim_link_actuator_frames_total", kind="counter", help="Motor commands received")
+LINK_REPLACED = Metric(
+    name="hilsim_link_replaced_frames_total", kind="counter", help="Sensor frames not sent, because the line was full until a newer one came"
+)
+LINK_SKIPPED = Metric(name="hilsim_link_skipped_frames_total", kind="counter", help="Sensor frames never made, because the machine stood still")
+LINK_STALLS = Metric(name="hilsim_link_stalls_total", kind="counter", help="Times that the machine stood still and the vehicle with it")
+LINK_LOCKSTEP_TIMEOUTS = Metric(
+    name="hilsim_link_lockstep_timeouts_total", kind="counter", help="Times that a controller in lockstep did not answer within a second"
+)
+LINK_UNFORWARDED = Metric(
+    name="hilsim_link_unforwarded_frames_total", kind="counter", help="Frames of the controller that no ground station got: the daemon was too slow"
+)
+LINK_LATENESS = Metric(
+    name="hilsim_link_lateness_seconds", kind="histogram", bounds_s=LINK_BOUNDS_S, help="Time a sensor frame was written minus the time it was due"
+)
+LINK_ROUND_TRIP = Metric(
+    name="hilsim_link_round_trip_seconds", kind="histogram", bounds_s=LINK_BOUNDS_S, help="From a sensor frame to the next motor command"
+)
+LINK_ACTUATOR_GAP = Metric(name="hilsim_link_actuator_gap_seconds", kind="histogram", bounds_s=LINK_BOUNDS_S, help="Between two motor commands")
+VEHICLE_ARMED = Metric(name="hilsim_vehicle_armed", kind="state", help="1 while the controller has armed the motors")
+VEHICLE_CRASHED = Metric(name="hilsim_vehicle_crashed", kind="state", help="1 when the vehicle has hit something and lies where it fell")
+_STATION = ("station",)
+STATION_PEERS = Metric(name="hilsim_station_peers", kind="gauge", labels=_STATION, help="Programs that use the port for ground stations now")
+STATION_SENT = Metric(
+    name="hilsim_station_sent_frames_total", kind="counter", labels=_STATION, help="Frames of the controller handed to ground stations"
+)
+STATION_DROPPED = Metric(
+    name="hilsim_station_dropped_frames_total", kind="counter", labels=_STATION, help="Frames that a ground station did not take in time"
+)
+STATION_RECEIVED = Metric(name="hilsim_station_received_frames_total", kind="counter", labels=_STATION, help="Frames that ground stations sent")
+STATION_REFUSED = Metric(
+    name="hilsim_station_refused_frames_total", kind="counter", labels=_STATION, help="Frames that the network did not take: nobody listens there"
+)
+STATION_UNSENT = Metric(
+    name="hilsim_station_unsent_frames_total",
+    kind="counter",
+    labels=_STATION,
+    help="Frames of ground stations that came faster than the link takes them",
+)
 SCHEDULING_MODE = Metric(
     name="hilsim_scheduling_mode",
     kind="state",
@@ -212,6 +287,33 @@ METRICS: tuple[Metric, ...] = (
     REPLAY_LOOKAHEAD,
     REPLAY_STARVATIONS,
     REPLAY_PAUSED,
+    LINK_STATE,
+    LINK_CHANGES,
+    LINK_LOSSES,
+    LINK_SENSOR_RATE,
+    LINK_SENT,
+    LINK_SENT_BYTES,
+    LINK_RECEIVED,
+    LINK_RECEIVED_BYTES,
+    LINK_GARBAGE_BYTES,
+    LINK_SENSORS,
+    LINK_ACTUATORS,
+    LINK_REPLACED,
+    LINK_SKIPPED,
+    LINK_STALLS,
+    LINK_LOCKSTEP_TIMEOUTS,
+    LINK_UNFORWARDED,
+    LINK_LATENESS,
+    LINK_ROUND_TRIP,
+    LINK_ACTUATOR_GAP,
+    VEHICLE_ARMED,
+    VEHICLE_CRASHED,
+    STATION_PEERS,
+    STATION_SENT,
+    STATION_DROPPED,
+    STATION_RECEIVED,
+    STATION_REFUSED,
+    STATION_UNSENT,
     SCHEDULING_MODE,
     LOOP_TURN_AGE,
     MEMORY_LOCKED,

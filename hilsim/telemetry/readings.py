@@ -135,6 +135,84 @@ class ReplayReading:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StationReading:
+    """A port for ground stations.
+
+    Attributes:
+        station: ``protocol address:port``.
+        peers: Programs that use it now.
+        sent_frames: Handed to the network.
+        dropped_frames: Not taken by a peer in time.
+        refused_frames: Not taken by the network.
+        received_frames: Came whole.
+        unsent_frames: Came faster than the link takes them.
+    """
+
+    station: str
+    peers: int
+    sent_frames: int
+    dropped_frames: int
+    refused_frames: int
+    received_frames: int
+    unsent_frames: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class VehicleReading:
+    """What flies, and the link to who steers it.
+
+    Attributes:
+        state: Of the session; empty where there is no controller.
+        changes: Of the session.
+        losses: Of the link.
+        sensor_rate_hz: Sensor frames a second.
+        sent_frames: On the link.
+        sent_bytes: On the link.
+        received_frames: On the link.
+        received_bytes: On the link.
+        garbage_bytes: Belong to no frame.
+        sensor_frames: Sent.
+        actuator_frames: Received.
+        replaced_frames: Sensor frames not sent, because a newer one came first.
+        skipped_frames: Sensor frames never made.
+        stalls: Times the machine stood still.
+        lockstep_timeouts: Answers not waited for any more.
+        unforwarded_frames: That no ground station got.
+        lateness: Of sensor frames.
+        round_trip: From a sensor frame to the next motor command.
+        actuator_gap: Between motor commands.
+        is_armed: By the controller.
+        is_crashed: The vehicle has hit something.
+        height_m: Of its centre of mass above the ground under it.
+        stations: Ports for ground stations.
+    """
+
+    state: str
+    changes: int
+    losses: int
+    sensor_rate_hz: float
+    sent_frames: int
+    sent_bytes: int
+    received_frames: int
+    received_bytes: int
+    garbage_bytes: int
+    sensor_frames: int
+    actuator_frames: int
+    replaced_frames: int
+    skipped_frames: int
+    stalls: int
+    lockstep_timeouts: int
+    unforwarded_frames: int
+    lateness: HistogramReading
+    round_trip: HistogramReading
+    actuator_gap: HistogramReading
+    is_armed: bool
+    is_crashed: bool
+    height_m: float
+    stations: tuple[StationReading, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reading:
     """The daemon at one instant.
 
@@ -146,6 +224,7 @@ class Reading:
         loop_turn_age_s: Time since the sending loop's last turn; None before its first.
         memory_locked: Whether pages of the packet path cannot be swapped out.
         recording: None where nothing is to be recorded.
+        vehicle: None where nothing flies.
         faults: Why the daemon is not healthy, one sentence each; empty when it is.
     """
 
@@ -156,6 +235,7 @@ class Reading:
     loop_turn_age_s: float | None = None
     memory_locked: bool = False
     recording: RecordingReading | None = None
+    vehicle: VehicleReading | None = None
     faults: tuple[str, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""The clock, sleeping and sending for kernels: libc called without Python and without the GIL.
+"""The clock, sleeping, sending, reading, writing and waiting for kernels: libc called without Python and without the GIL.
 
 Symbols are resolved by name when a kernel is loaded, so kernels that use them can be cached on disk. Under ``NUMBA_DISABLE_JIT=1`` Python and
 ctypes stand in. Linux on 64-bit machines only (``struct timespec`` of two 64-bit words).
@@ -79,9 +79,33 @@ def _send_in_python(descriptor: int, payload: int, size: int, address: int, addr
         ctypes.c_void_p(int(address) if address_size else None),
         ctypes.c_uint(int(address_size)),
     )
-    return int(sent) if sent >= 0 else -ctypes.get_errno()
+    return _errno_or(sent)
 
 
+def _errno_or(result: int) -> int:
+    return int(result) if result >= 0 else -ctypes.get_errno()
+
+
+def _read_in_python(descriptor: int, place: int, size: int) -> int:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.read.restype = ctypes.c_ssize_t
+    return _errno_or(libc.read(ctypes.c_int(int(descriptor)), ctypes.c_void_p(int(place)), ctypes.c_size_t(int(size))))
+
+
+def _write_in_python(descriptor: int, place: int, size: int) -> int:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.write.restype = ctypes.c_ssize_t
+    return _errno_or(libc.write(ctypes.c_int(int(descriptor)), ctypes.c_void_p(int(place)), ctypes.c_size_t(int(size))))
+
+
+def _poll_in_python(waits: int, count: int, timeout: int) -> int:
+    libc = ctypes.CDLL(None, use_errno=True)
+    return _errno_or(libc.ppoll(ctypes.c_void_p(int(waits)), ctypes.c_ulong(int(count)), ctypes.c_void_p(int(timeout) or None), None))
+
+
+_read = types.ExternalFunction("read", types.intp(types.int32, types.uintp, types.uintp))
+_write = types.ExternalFunction("write", types.intp(types.int32, types.uintp, types.uintp))
+_ppoll = types.ExternalFunction("ppoll", types.int32(types.uintp, types.uintp, types.uintp, types.uintp))
 _sendto = types.ExternalFunction("sendto", types.intp(types.int32, types.uintp, types.uintp, types.int32, types.uintp, types.uint32))
 _errno_location = types.ExternalFunction("__errno_location", types.uintp())
 _load_int_at = intrinsic(_load_int)
@@ -91,6 +115,24 @@ _load_int_at = intrinsic(_load_int)
 def _send_datagram(descriptor: int, payload: int, size: int, address: int, address_size: int) -> int:
     sent: int = _sendto(descriptor, payload, size, _SEND_FLAGS, address if address_size > 0 else 0, address_size)
     return sent if sent >= 0 else -_load_int_at(_errno_location())
+
+
+@kernel
+def _read_bytes(descriptor: int, place: int, size: int) -> int:
+    got: int = _read(descriptor, place, size)
+    return got if got >= 0 else -_load_int_at(_errno_location())
+
+
+@kernel
+def _write_bytes(descriptor: int, place: int, size: int) -> int:
+    put: int = _write(descriptor, place, size)
+    return put if put >= 0 else -_load_int_at(_errno_location())
+
+
+@kernel
+def _poll(waits: int, count: int, timeout: int) -> int:
+    ready: int = _ppoll(waits, count, timeout, 0)
+    return ready if ready >= 0 else -_load_int_at(_errno_location())
 
 
 _compiled = not numba.config.DISABLE_JIT
@@ -106,3 +148,13 @@ send_datagram: Callable[[int, int, int, int, int], int] = _send_datagram if _com
 
 ``payload`` and ``address`` are memory addresses (``array.ctypes.data``); ``address_size`` 0 sends to where the socket is bound or connected.
 """
+
+read_bytes: Callable[[int, int, int], int] = _read_bytes if _compiled else _read_in_python
+"""``read_bytes(descriptor, place, size) -> bytes read or -errno``; ``place`` is a memory address; waits where the descriptor is a blocking one."""
+
+write_bytes: Callable[[int, int, int], int] = _write_bytes if _compiled else _write_in_python
+"""``write_bytes(descriptor, place, size) -> bytes written or -errno``; as ``read_bytes``. Python ignores SIGPIPE, so a closed socket is -EPIPE."""
+
+poll_descriptors: Callable[[int, int, int], int] = _poll if _compiled else _poll_in_python
+"""``poll_descriptors(waits, count, timeout) -> how many are ready or -errno``: ``ppoll`` with the addresses of ``struct pollfd[count]`` and of a
+``struct timespec`` (0: for ever); a signal ends it with -EINTR."""

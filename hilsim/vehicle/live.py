@@ -104,3 +104,16 @@ def live_state(live: LivePose, time_ns: int) -> tuple[Vector, Quaternion]:
         (1.0 - share) * q0[3] + sign * q1[3],
     )
     return ((1.0 - share) * x0 + share * x1, (1.0 - share) * y0 + share * y1, (1.0 - share) * z0 + share * z1), normalise(turn)
+
+
+@kernel
+def live_motion(live: LivePose, time_ns: int) -> tuple[Vector, Vector]:
+    """Position in metres and velocity in m/s of the newest state that is not later than a rig time."""
+    count = load_acquire(live.written, _COUNT)
+    slots = live.time_ns.size
+    at = max(count - 1, 0)
+    oldest = max(count - slots // 2, 0)
+    while at > oldest and live.time_ns[at % slots] > time_ns:
+        at -= 1
+    state = live.state[at % slots]
+    return (state[0], state[1], state[2]), (state[3], state[4], state[5])

@@ -1,0 +1,179 @@
+"""What a link carries: bytes a second each way, the highest sensor rate that fits, or a refusal with the numbers.
+
+Sources: a byte of 8N1 is ten bits. PX4 v1.12 (src/modules/mavlink/mavlink_main.cpp) gives a UART a data rate of baud / 20 unless told otherwise (-r) and a
+USB port 800,000 bytes/s, switches hardware-in-the-loop on only above 5000 bytes/s, and thins all its streams alike when they exceed the rate. Measured on
+it: its streams take 19.7 kB/s (on USB 38.9), of which 196 Hz HIL_ACTUATOR_CONTROLS; at 5760 bytes/s it sent 55.5 Hz of them; it flies with 50 Hz of sensors and does not
+become ready when 250 Hz are pushed through 115200 baud.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hilsim.errors import LinkError, require
+
+SLOWEST_SENSOR_HZ = 50.0
+"""Below this nothing was seen to fly."""
+
+_BITS_PER_BYTE = 10
+_FRAME_BYTES = {  # the largest: not all fields of a message are always so small that its frame is cut short
+    "sensor_hz": 76,  # HIL_SENSOR without an id
+    "gps_hz": 51,
+    "heartbeat_hz": 21,
+    "system_time_hz": 24,
+    "timesync_hz": 28,
+    "distance_hz": 51,
+    "obstacle_hz": 179,
+    "state_quaternion_hz": 76,
+}
+_USABLE = 0.95  # of a UART: clocks differ by some per cent, and a receiver that is full for a moment must be able to catch up
+_USB_BYTES_PER_S = 800_000
+_HIL_NEEDS_BYTES_PER_S = 5000
+_STREAMS_BYTES_PER_S = 19_700
+_USB_STREAMS_BYTES_PER_S = 38_900
+_ACTUATOR_HZ = 196.0
+
+
+class Line(StrEnum):
+    """What carries the bytes."""
+
+    UART = "uart"
+    USB = "usb"
+    NETWORK = "network"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkRates:
+    """How often each message is sent to the controller, in Hz.
+
+    Attributes:
+        sensor_hz: HIL_SENSOR.
+        gps_hz: HIL_GPS.
+        heartbeat_hz: HEARTBEAT.
+        system_time_hz: SYSTEM_TIME.
+        timesync_hz: Answers to TIMESYNC.
+        distance_hz: DISTANCE_SENSOR, of all sensors together.
+        obstacle_hz: OBSTACLE_DISTANCE.
+        state_quaternion_hz: HIL_STATE_QUATERNION; only where the line is a network.
+        station_bytes_per_s: What ground stations may send.
+    """
+
+    sensor_hz: float = 250.0
+    gps_hz: float = 10.0
+    heartbeat_hz: float = 1.0
+    system_time_hz: float = 1.0
+    timesync_hz: float = 10.0
+    distance_hz: float = 0.0
+    obstacle_hz: float = 0.0
+    state_quaternion_hz: float = 0.0
+    station_bytes_per_s: float = 1000.0
+
+    def __post_init__(self) -> None:
+        require(
+            (SLOWEST_SENSOR_HZ <= self.sensor_hz <= 1000, f"sensor_hz must be {SLOWEST_SENSOR_HZ:g} to 1000, got {self.sensor_hz:g}"),
+            (self.station_bytes_per_s > 0, f"station_bytes_per_s must be positive, got {self.station_bytes_per_s:g}"),
+            *(
+                (0 <= getattr(self, name) <= 1000, f"{name} must be 0 to 1000, got {getattr(self, name):g}")
+                for name in _FRAME_BYTES
+                if name != "sensor_hz"
+            ),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkBudget:
+    """What goes over a link.
+
+    Attributes:
+        sensor_hz: HIL_SENSOR, as asked for or lowered.
+        asked_sensor_hz: What was asked for.
+        line_bytes_per_s: What the line carries each way; None where it has no rate of its own.
+        uplink_bytes_per_s: What is sent to the controller.
+        downlink_bytes_per_s: What the controller sends.
+        actuator_hz: HIL_ACTUATOR_CONTROLS to be expected from PX4.
+    """
+
+    sensor_hz: float
+    asked_sensor_hz: float
+    line_bytes_per_s: float | None
+    uplink_bytes_per_s: float
+    downlink_bytes_per_s: float
+    actuator_hz: float
+
+    @property
+    def is_lowered(self) -> bool:
+        """Whether fewer sensor samples are sent than asked for."""
+        return self.sensor_hz < self.asked_sensor_hz
+
+
+def plan_link(rates: LinkRates, *, line: Line, baud: int, controller_bytes_per_s: float | None = None, may_lower: bool = True) -> LinkBudget:
+    """The budget of a link; the rate of HIL_SENSOR is lowered to what fits, to whole Hz.
+
+    Args:
+        rates: What is to be sent.
+        line: What carries it.
+        baud: Bits per second of a UART.
+        controller_bytes_per_s: The controller's own limit (PX4: ``-r``, MAV_n_RATE); None for its default.
+        may_lower: Whether the rate may be lowered; otherwise what does not fit is refused.
+
+    Raises:
+        LinkError: no rate from ``SLOWEST_SENSOR_HZ`` fits, or none that was asked for if it must not be lowered; the controller would not switch
+            hardware-in-the-loop on; or HIL_STATE_QUATERNION is asked for on a serial line.
+    """
+    if rates.state_quaternion_hz and line is not Line.NETWORK:
+        raise LinkError(
+            f"state_quaternion_hz must be 0 on a serial line, got {rates.state_quaternion_hz:g}: there PX4 takes it for its own estimate and never gets ready"
+        )
+    line_bytes_per_s = baud / _BITS_PER_BYTE if line is Line.UART else None
+    sensor_hz = _fitting_sensor_hz(rates, baud, line_bytes_per_s, may_lower=may_lower)
+    downlink_bytes_per_s = _downlink(line, baud, line_bytes_per_s, controller_bytes_per_s)
+    return LinkBudget(
+        sensor_hz=sensor_hz,
+        asked_sensor_hz=rates.sensor_hz,
+        line_bytes_per_s=line_bytes_per_s,
+        uplink_bytes_per_s=_without_sensors(rates) + sensor_hz * _FRAME_BYTES["sensor_hz"],
+        downlink_bytes_per_s=downlink_bytes_per_s,
+        actuator_hz=_ACTUATOR_HZ * downlink_bytes_per_s / _streams_bytes_per_s(line),
+    )
+
+
+def _without_sensors(rates: LinkRates) -> float:
+    return rates.station_bytes_per_s + sum(float(getattr(rates, name)) * size for name, size in _FRAME_BYTES.items() if name != "sensor_hz")
+
+
+def _fitting_sensor_hz(rates: LinkRates, baud: int, line_bytes_per_s: float | None, *, may_lower: bool) -> float:
+    if line_bytes_per_s is None:
+        return rates.sensor_hz
+    others = _without_sensors(rates)
+    fits_hz = (_USABLE * line_bytes_per_s - others) / _FRAME_BYTES["sensor_hz"]
+    if fits_hz >= rates.sensor_hz:
+        return rates.sensor_hz
+    fits_hz = float(max(int(fits_hz), 0))
+    if may_lower and fits_hz >= SLOWEST_SENSOR_HZ:
+        return fits_hz
+    needs_hz = SLOWEST_SENSOR_HZ if may_lower else rates.sensor_hz
+    needs = needs_hz * _FRAME_BYTES["sensor_hz"] + others
+    raise LinkError(
+        f"the line must carry {needs:.0f} bytes/s ({needs_hz:g} Hz HIL_SENSOR at {_FRAME_BYTES['sensor_hz']} bytes, {others:.0f} for all else), got "
+        f"{_USABLE * line_bytes_per_s:.0f} of {baud} baud, which fits {fits_hz:g} Hz: set at least {_baud_for(needs)} baud on both sides"
+        + ("" if may_lower or fits_hz < SLOWEST_SENSOR_HZ else f", or a sensor rate of at most {fits_hz:g} Hz")
+    )
+
+
+def _streams_bytes_per_s(line: Line) -> float:
+    return _USB_STREAMS_BYTES_PER_S if line is Line.USB else _STREAMS_BYTES_PER_S
+
+
+def _baud_for(bytes_per_s: float) -> int:
+    usual = (57_600, 115_200, 230_400, 460_800, 921_600, 1_500_000, 3_000_000)
+    return next((baud for baud in usual if _USABLE * baud / _BITS_PER_BYTE >= bytes_per_s), usual[-1])
+
+
+def _downlink(line: Line, baud: int, line_bytes_per_s: float | None, controller_bytes_per_s: float | None) -> float:
+    default = _USB_BYTES_PER_S if line_bytes_per_s is None else baud / (2 * _BITS_PER_BYTE)
+    limit = default if controller_bytes_per_s is None else controller_bytes_per_s
+    if line is not Line.NETWORK and limit <= _HIL_NEEDS_BYTES_PER_S:
+        raise LinkError(
+            f"the controller's data rate must be above {_HIL_NEEDS_BYTES_PER_S} bytes/s, or PX4 does not switch hardware-in-the-loop on, got {limit:.0f} at {baud} "
+            "baud: use at least 115200 baud, or set the port's rate on the controller (MAV_n_RATE)"
+        )
+    return min(limit, _streams_bytes_per_s(line), line_bytes_per_s if line_bytes_per_s is not None else limit)

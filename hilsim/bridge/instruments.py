@@ -1,0 +1,134 @@
+"""What a vehicle's instruments say, as the messages that a controller takes them from: groups of fields at their own rates."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.geometry.geodesy import Home, HomeSpec, build_home, geodetic_at
+from hilsim.geometry.rotations import conjugate, rotate
+from hilsim.vehicle.gps import Gps, build_gps, gps_fix
+from hilsim.vehicle.imu import Imu, accelerometer, build_imu, gyroscope
+from hilsim.vehicle.live import LivePose, live_motion
+from hilsim.vehicle.magnetism import magnetic_field
+from hilsim.vehicle.magnetometer import Magnetometer, build_magnetometer, magnetometer
+from hilsim.vehicle.multirotor import MultirotorState, orientation_of, position_of, velocity_of
+from hilsim.vehicle.pressure import PressureSensors, barometer, build_pressure_sensors, differential_pressure
+from hilsim.vehicle.sensor_specs import SensorsSpec
+
+IMU_FIELDS, MAGNETOMETER_FIELDS, BAROMETER_FIELDS, PITOT_FIELDS = 0x03F, 0x1C0, 0x1A00, 0x400
+"""Bits of ``HIL_SENSOR.fields_updated``: PX4 takes a sensor when all its bits are set."""
+RESET_FIELD = 0x8000_0000
+"""The simulation began anew."""
+
+
+class Instruments(NamedTuple):
+    """A vehicle's instruments for kernels.
+
+    Attributes:
+        imu: In every frame.
+        magnetometer: In one of ``magnetometer_every`` frames.
+        pressure: In one of ``barometer_every`` frames.
+        gps: In messages of its own.
+        home: Of the world on the Earth.
+        frame_ns: From one sensor frame to the next.
+        magnetometer_every: See there.
+        barometer_every: See there.
+        gps_ns: From one position to the next.
+        gps_latency_ns: How old a position is when it is sent.
+    """
+
+    imu: Imu
+    magnetometer: Magnetometer
+    pressure: PressureSensors
+    gps: Gps
+    home: Home
+    frame_ns: int
+    magnetometer_every: int
+    barometer_every: int
+    gps_ns: int
+    gps_latency_ns: int
+
+
+def build_instruments(
+    spec: SensorsSpec, home: HomeSpec, *, seed: int, year: float, frame_ns: int, magnetometer_every: int, barometer_every: int, gps_ns: int
+) -> Instruments:
+    """Instruments of a vehicle at a home, in a decimal year (of the magnetic field)."""
+    at_home = build_home(home)
+    field = magnetic_field(home.latitude_deg, home.longitude_deg, home.altitude_m, year)
+    return Instruments(
+        imu=build_imu(spec.imu, seed, 0, frame_ns),
+        magnetometer=build_magnetometer(spec.magnetometer, seed, 0, field),
+        pressure=build_pressure_sensors(spec.barometer, spec.pitot, seed, 0),
+        gps=build_gps(spec.gps, seed, 0, at_home),
+        home=at_home,
+        frame_ns=frame_ns,
+        magnetometer_every=magnetometer_every,
+        barometer_every=barometer_every,
+        gps_ns=gps_ns,
+        gps_latency_ns=spec.gps.latency_ns,
+    )
+
+
+@kernel
+def fill_sensor(
+    instruments: Instruments,
+    state: MultirotorState,
+    wind_mps: tuple[float, float, float],
+    felt: npt.NDArray[np.float64],
+    frame: int,
+    time_us: int,
+    record: npt.NDArray[Any],
+) -> None:
+    """Write a HIL_SENSOR record; what is not updated keeps its last value.
+
+    Args:
+        instruments: The vehicle's.
+        state: Where it is; its own time keys the noise.
+        wind_mps: Of the air in the world.
+        felt: ``float64[6]``, mean specific force and rates since the frame before, body FLU.
+        frame: Number of the frame.
+        time_us: For the message.
+        record: ``HIL_SENSOR_DTYPE[1]``, written.
+    """
+    said = record[0]
+    now_ns = state.time_ns[0]
+    said.time_usec = time_us
+    said.xacc, said.yacc, said.zacc = accelerometer(instruments.imu, now_ns, (felt[0], felt[1], felt[2]))
+    said.xgyro, said.ygyro, said.zgyro = gyroscope(instruments.imu, now_ns, (felt[3], felt[4], felt[5]))
+    updated = IMU_FIELDS
+    if frame % instruments.magnetometer_every == 0:
+        said.xmag, said.ymag, said.zmag = magnetometer(instruments.magnetometer, now_ns, orientation_of(state))
+        updated |= MAGNETOMETER_FIELDS
+    if frame % instruments.barometer_every == 0:
+        _, _, altitude_m = geodetic_at(instruments.home, position_of(state))
+        said.abs_pressure, said.pressure_alt, said.temperature = barometer(instruments.pressure, now_ns, altitude_m)
+        vx, vy, vz = velocity_of(state)
+        air = rotate(conjugate(orientation_of(state)), (vx - wind_mps[0], vy - wind_mps[1], vz - wind_mps[2]))
+        said.diff_pressure = differential_pressure(instruments.pressure, now_ns, altitude_m, air)
+        updated |= BAROMETER_FIELDS | PITOT_FIELDS
+    said.fields_updated = updated
+
+
+@kernel
+def fill_gps(instruments: Instruments, live: LivePose, rig_ns: int, physics_ns: int, utc_epoch_ns: int, record: npt.NDArray[Any]) -> None:
+    """Write a HIL_GPS record: where the vehicle was ``gps_latency_ns`` ago, with the UTC of then.
+
+    Args:
+        instruments: The vehicle's.
+        live: Its latest states.
+        rig_ns: Now.
+        physics_ns: Of the vehicle's own time, which keys the noise.
+        utc_epoch_ns: UTC of rig time 0.
+        record: ``HIL_GPS_DTYPE[1]``, written.
+    """
+    then_ns = rig_ns - instruments.gps_latency_ns
+    position, velocity = live_motion(live, then_ns)
+    fix = gps_fix(instruments.gps, physics_ns, position, velocity)
+    said = record[0]
+    said.time_usec = (utc_epoch_ns + then_ns) // 1000
+    said.lat, said.lon, said.alt = fix.latitude_dege7, fix.longitude_dege7, fix.altitude_mm
+    said.eph, said.epv, said.vel = fix.eph_cm, fix.epv_cm, fix.speed_cmps
+    said.vn, said.ve, said.vd = fix.north_cmps, fix.east_cmps, fix.down_cmps
+    said.cog, said.fix_type, said.satellites_visible = fix.course_cdeg, fix.fix_type, fix.satellites

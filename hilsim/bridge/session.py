@@ -1,0 +1,180 @@
+"""The session with a flight controller: what it may be sent, and why; decided in the loop that flies, read by everybody else.
+
+Heartbeats alone go out until the controller's own heartbeat has come, because a board starts MAVLink on USB only after it has read one, and sensors hide it. Sensors go out
+only while heartbeats carry the flag of hardware in the loop: without it the controller may be in a real aircraft. What flies stands still whenever no controller steers it.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import constant, kernel
+
+HIL_FLAG, ARMED_FLAG = 0x20, 0x80
+"""Bits of ``HEARTBEAT.base_mode`` and of ``HIL_ACTUATOR_CONTROLS.mode``."""
+HEARTBEAT_PERIOD_NS = 1_000_000_000
+SILENT_NS = 3_000_000_000
+"""A controller that has sent no heartbeat for so long has gone or starts anew (jMAVSim's figure)."""
+REBOOT_US = 1_000_000
+"""A controller whose clock has gone back by more has started anew."""
+MOST_CONTROLS = 16
+
+
+class SessionState(IntEnum):
+    """Where a session is."""
+
+    UNPLUGGED = 0
+    """There is no link."""
+    CALLING = 1
+    """Heartbeats go out, none has come."""
+    REFUSED = 2
+    """The controller's heartbeat lacks the flag of hardware in the loop."""
+    FLYING = 3
+    """Sensors go out, motors come in."""
+
+
+class Reason(IntEnum):
+    """Why a session is where it is."""
+
+    STARTED = 0
+    LINK_LOST = 1
+    LINK_OPENED = 2
+    HEARTBEAT = 3
+    NO_HIL_FLAG = 4
+    SILENCE = 5
+    REBOOT = 6
+
+
+REASONS = {
+    Reason.STARTED: "the daemon has started",
+    Reason.LINK_LOST: "the link is gone (unplugged, or its other end closed)",
+    Reason.LINK_OPENED: "the link is open; waiting for the controller's heartbeat",
+    Reason.HEARTBEAT: "the controller's heartbeat says hardware in the loop",
+    Reason.NO_HIL_FLAG: "the controller's heartbeat lacks the flag of hardware in the loop (32): it may be in a real aircraft; PX4 sets it with SYS_HITL = 1 and a restart",
+    Reason.SILENCE: "no heartbeat of the controller for 3 s",
+    Reason.REBOOT: "the controller has started anew: its clock went back",
+}
+
+
+class Session(NamedTuple):
+    """A session as arrays; written by the loop that flies alone.
+
+    Attributes:
+        word: ``int64[16]``, columns ``SessionWord``.
+        control: ``float64[MOST_CONTROLS]``, what the motors are told: 0 to 1, 0 unless armed.
+    """
+
+    word: npt.NDArray[np.int64]
+    control: npt.NDArray[np.float64]
+
+
+class SessionWord(IntEnum):
+    """Columns of ``Session.word``."""
+
+    STATE = 0
+    REASON = 1
+    CHANGES = 2
+    """Transitions so far."""
+    SYSTEM = 3
+    """Of the controller."""
+    COMPONENT = 4
+    BASE_MODE = 5
+    HEARTBEAT_NS = 6
+    """Rig time of its latest heartbeat."""
+    ACTUATOR_NS = 7
+    """Rig time of its latest motor command; 0 before the first."""
+    ACTUATOR_US = 8
+    """Its clock then."""
+    ARMED = 9
+    RESET = 10
+    """1: the next sensor frame says that the simulation began anew."""
+    LOCKSTEP = 11
+    """1: the latest motor command answered a sensor frame."""
+
+
+_STATE, _REASON, _CHANGES = constant(SessionWord.STATE), constant(SessionWord.REASON), constant(SessionWord.CHANGES)
+_SYSTEM, _COMPONENT, _BASE_MODE = constant(SessionWord.SYSTEM), constant(SessionWord.COMPONENT), constant(SessionWord.BASE_MODE)
+_HEARTBEAT_NS, _ACTUATOR_NS, _ACTUATOR_US = constant(SessionWord.HEARTBEAT_NS), constant(SessionWord.ACTUATOR_NS), constant(SessionWord.ACTUATOR_US)
+_ARMED, _RESET, _LOCKSTEP = constant(SessionWord.ARMED), constant(SessionWord.RESET), constant(SessionWord.LOCKSTEP)
+_UNPLUGGED, _CALLING = constant(SessionState.UNPLUGGED), constant(SessionState.CALLING)
+_REFUSED, _FLYING = constant(SessionState.REFUSED), constant(SessionState.FLYING)
+_OPENED, _LOST, _HEARTBEAT = constant(Reason.LINK_OPENED), constant(Reason.LINK_LOST), constant(Reason.HEARTBEAT)
+_NO_FLAG, _SILENCE, _REBOOT = constant(Reason.NO_HIL_FLAG), constant(Reason.SILENCE), constant(Reason.REBOOT)
+
+
+def allocate_session() -> Session:
+    """Unplugged."""
+    return Session(np.zeros(16, np.int64), np.zeros(MOST_CONTROLS))
+
+
+@kernel
+def _enter(session: Session, state: int, reason: int) -> None:
+    if session.word[_STATE] != state or session.word[_REASON] != reason:
+        session.word[_STATE] = state
+        session.word[_REASON] = reason
+        session.word[_CHANGES] += 1
+    if state != _FLYING:
+        session.control[:] = 0.0
+        session.word[_ARMED] = 0
+
+
+@kernel
+def link_changed(session: Session, is_open: bool) -> None:  # noqa: FBT001 - a kernel takes plain positional scalars
+    """The link was opened, or is gone."""
+    if is_open:
+        _enter(session, _CALLING, _OPENED)
+    else:
+        _enter(session, _UNPLUGGED, _LOST)
+
+
+@kernel
+def heartbeat_came(session: Session, system: int, component: int, base_mode: int, now_ns: int) -> None:
+    """The controller's heartbeat came."""
+    session.word[_SYSTEM] = system
+    session.word[_COMPONENT] = component
+    session.word[_BASE_MODE] = base_mode
+    session.word[_HEARTBEAT_NS] = now_ns
+    if base_mode & HIL_FLAG:
+        if session.word[_STATE] != _FLYING:
+            _enter(session, _FLYING, _HEARTBEAT)
+    else:
+        _enter(session, _REFUSED, _NO_FLAG)
+
+
+@kernel
+def actuators_came(session: Session, controls: npt.NDArray[np.float32], mode: int, time_us: int, flags: int, now_ns: int) -> bool:
+    """Motor commands came; returns whether the controller has started anew since the ones before.
+
+    Args:
+        session: Changed.
+        controls: ``float32[16]``, -1 to 1.
+        mode: As in a heartbeat's base mode; bit 7 armed.
+        time_us: The controller's clock.
+        flags: Bit 0: lockstep (PX4's simulator link).
+        now_ns: Rig time.
+    """
+    word = session.word
+    is_reboot: bool = word[_ACTUATOR_NS] > 0 and time_us + REBOOT_US < word[_ACTUATOR_US]
+    word[_ACTUATOR_NS] = now_ns
+    word[_ACTUATOR_US] = time_us
+    word[_LOCKSTEP] = flags & 1
+    is_armed = word[_STATE] == _FLYING and (mode & ARMED_FLAG) != 0
+    word[_ARMED] = 1 if is_armed else 0
+    for motor in range(MOST_CONTROLS):
+        value = np.float64(controls[motor])
+        session.control[motor] = min(value, 1.0) if is_armed and value > 0.0 else 0.0  # what is no number is 0 too
+    if is_reboot:
+        word[_RESET] = 1
+        word[_REASON] = _REBOOT
+        word[_CHANGES] += 1
+    return is_reboot
+
+
+@kernel
+def time_passed(session: Session, now_ns: int) -> None:
+    """Look whether the controller has fallen silent."""
+    is_waiting = session.word[_STATE] == _FLYING or session.word[_STATE] == _REFUSED
+    if is_waiting and now_ns - session.word[_HEARTBEAT_NS] > SILENT_NS:
+        _enter(session, _CALLING, _SILENCE)

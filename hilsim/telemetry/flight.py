@@ -1,0 +1,64 @@
+"""Reads the counters and histograms of the loop that flies a vehicle while it runs."""
+
+import numpy as np
+
+from hilsim.bridge.craft import FlightCount
+from hilsim.bridge.frames import StreamCount
+from hilsim.bridge.outbox import OutboxCount
+from hilsim.bridge.outfit import Outfit
+from hilsim.bridge.session import SessionState, SessionWord
+from hilsim.bridge.stations import StationCounters
+from hilsim.telemetry.loop import read_histograms
+from hilsim.telemetry.metrics import LINK_LATENESS
+from hilsim.telemetry.readings import StationReading, VehicleReading
+
+
+def read_flight(made: Outfit, *, rate_hz: float, stations: tuple[StationCounters, ...] = ()) -> VehicleReading:
+    """What flies and its link, wait-free.
+
+    Args:
+        made: Of the loop.
+        rate_hz: Sensor frames a second.
+        stations: Ports for ground stations.
+    """
+    counts, word = made.watch.counts.tolist(), made.watch.session.word.tolist()
+    stream, outbox = made.talk.stream.counts.tolist(), made.talk.outbox.counts.tolist()
+    bins = np.stack([made.watch.lateness, made.watch.round_trip, made.watch.gap])
+    lateness, round_trip, gap = read_histograms(LINK_LATENESS, bins, made.watch.sums_ns[:3].tolist())
+    return VehicleReading(
+        state="" if made.craft.is_held else SessionState(word[SessionWord.STATE]).name.lower(),
+        changes=word[SessionWord.CHANGES],
+        losses=counts[FlightCount.LINK_LOSSES],
+        sensor_rate_hz=rate_hz,
+        sent_frames=outbox[OutboxCount.FRAMES],
+        sent_bytes=outbox[OutboxCount.BYTES],
+        received_frames=counts[FlightCount.RECEIVED_FRAMES],
+        received_bytes=counts[FlightCount.RECEIVED_BYTES],
+        garbage_bytes=stream[StreamCount.SKIPPED_BYTES],
+        sensor_frames=outbox[OutboxCount.SAMPLES],
+        actuator_frames=counts[FlightCount.ACTUATOR_FRAMES],
+        replaced_frames=outbox[OutboxCount.SAMPLES_REPLACED],
+        skipped_frames=counts[FlightCount.SKIPPED_SENSORS],
+        stalls=counts[FlightCount.STALLS],
+        lockstep_timeouts=counts[FlightCount.LOCKSTEP_TIMEOUTS],
+        unforwarded_frames=counts[FlightCount.UNFORWARDED_FRAMES],
+        lateness=lateness,
+        round_trip=round_trip,
+        actuator_gap=gap,
+        is_armed=bool(word[SessionWord.ARMED]),
+        is_crashed=bool(made.flight.state.crashed[0]),
+        height_m=float(made.flight.around.height_m[0]),
+        stations=tuple(_station(station) for station in stations),
+    )
+
+
+def _station(counters: StationCounters) -> StationReading:
+    return StationReading(
+        station=counters.name,
+        peers=counters.peers,
+        sent_frames=counters.frames_to_station,
+        dropped_frames=counters.dropped_to_station,
+        refused_frames=counters.refused,
+        received_frames=counters.frames_from_station,
+        unsent_frames=counters.dropped_from_station,
+    )

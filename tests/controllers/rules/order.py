@@ -1,0 +1,67 @@
+"""What may come when: the start, the HIL flag, lockstep, numbering."""
+
+from pymavlink.dialects.v20 import common
+
+SENSORS = {common.MAVLINK_MSG_ID_HIL_SENSOR, common.MAVLINK_MSG_ID_HIL_GPS}
+_HEARTBEAT_SIZE = 9
+
+
+class Order:
+    """Of the simulator's own frames."""
+
+    def __init__(self, report, situation):
+        self.report, self.situation = report, situation
+        self.next_sequence = {}
+        self.unanswered = False
+        self.answered_once = False
+
+    def frame(self, now_us, frame, message):
+        self._numbering(now_us, frame)
+        if frame.identity == common.MAVLINK_MSG_ID_HEARTBEAT:
+            self._heartbeat(now_us, frame, message)
+        if frame.identity in SENSORS:
+            self._permission(now_us, message.get_type())
+        if frame.identity == common.MAVLINK_MSG_ID_HIL_SENSOR and self.situation.lockstep:
+            self._turn(now_us)
+        if frame.identity == common.MAVLINK_MSG_ID_HIL_STATE_QUATERNION:
+            allowed = not self.situation.serial and self.situation.quaternion_wanted
+            self.report.judge(
+                "quaternion", allowed, now_us, "HIL_STATE_QUATERNION", "one", "absent: on a serial line PX4 takes it for its own estimate"
+            )
+
+    def answered(self):
+        """The controller has sent its HIL_ACTUATOR_CONTROLS."""
+        self.unanswered, self.answered_once = False, True
+
+    def _numbering(self, now_us, frame):
+        want = self.next_sequence.get(frame.source, frame.sequence)
+        self.report.judge("sequence", frame.sequence == want, now_us, f"sequence of {frame.source}", frame.sequence, f"{want}")
+        self.next_sequence[frame.source] = (frame.sequence + 1) % 256
+
+    def _heartbeat(self, now_us, frame, message):
+        right = (
+            frame.version == 2
+            and frame.payload_size == _HEARTBEAT_SIZE
+            and message.type == common.MAV_TYPE_GENERIC
+            and message.autopilot == common.MAV_AUTOPILOT_INVALID
+        )
+        got = f"version {frame.version}, {frame.payload_size} bytes, type {message.type}, autopilot {message.autopilot}"
+        self.report.judge("heartbeat", right, now_us, "HEARTBEAT", got, f"version 2, {_HEARTBEAT_SIZE} bytes, type 0, autopilot 8")
+
+    def _permission(self, now_us, name):
+        situation = self.situation
+        if now_us < situation.forgiven_until_us:
+            return
+        if situation.serial:
+            self.report.judge(
+                "before_heartbeat", situation.spoken_us is not None, now_us, name, "one", "absent before the controller's first HEARTBEAT"
+            )
+            if situation.spoken_us is not None:
+                self.report.judge("hil_flag", situation.hil, now_us, name, "one", "absent while HEARTBEAT.base_mode lacks bit 32")
+
+    def _turn(self, now_us):
+        if self.answered_once:
+            self.report.judge(
+                "lockstep", not self.unanswered, now_us, "HIL_SENSOR", "a second one", "held until HIL_ACTUATOR_CONTROLS has answered the first"
+            )
+        self.unanswered = True

@@ -1,0 +1,84 @@
+"""What a controller does of its own accord: generators that wait for a condition and then command."""
+
+import math
+
+import numpy as np
+
+SCRIPTS = {}
+
+
+def script(name):
+    def keep(function):
+        SCRIPTS[name] = function
+        return function
+
+    return keep
+
+
+def _wait(seconds, clock):
+    end_us = clock() + round(seconds * 1e6)
+    while clock() < end_us:
+        yield
+
+
+def _until(condition):
+    while not condition():
+        yield
+
+
+def _hover(commander, clock, report, seconds, name):
+    """Hold the place, and keep how far from it the estimate was."""
+    end_us = clock() + round(seconds * 1e6)
+    level, height = 0.0, 0.0
+    while clock() < end_us:
+        away = commander.estimate.p - commander.target
+        level, height = max(level, math.hypot(away[0], away[1])), max(height, abs(float(away[2])))
+        yield
+    report.figures[f"{name}_level_m"] = round(level, 3)
+    report.figures[f"{name}_height_m"] = round(height, 3)
+
+
+def _up(commander, clock, height_m):
+    yield from _until(lambda: commander.estimate.ready)
+    yield from _wait(1.0, clock)
+    commander.set_mode(clock(), 4, 3)
+    commander.arm(clock())
+    yield from _wait(1.8, clock)
+    commander.take_off(clock(), height_m)
+    yield from _until(lambda: commander.airborne and commander.mode == "hold")
+    yield from _wait(2.0, clock)
+
+
+def _down(commander, clock):
+    commander.land(clock())
+    yield from _until(lambda: not commander.armed)
+
+
+@script("idle")
+def idle(_commander, _clock, _report):
+    """Nothing: a ground station commands."""
+    return
+    yield
+
+
+@script("takeoff-hover-land")
+def takeoff_hover_land(commander, clock, report):
+    """Up to 5 m, ten seconds there, down."""
+    yield from _up(commander, clock, 5.0)
+    yield from _hover(commander, clock, report, 10.0, "hover")
+    yield from _down(commander, clock)
+    report.note(clock(), "done")
+
+
+@script("tour")
+def tour(commander, clock, report):
+    """Up to 5 m, a leg of 5 m to the north-east and back with half a turn on the way: enough motion to judge every unit."""
+    yield from _up(commander, clock, 5.0)
+    begin, yaw = commander.target.copy(), commander.yaw
+    commander.go(begin + np.array([4.0, 3.0, 0.0]), yaw + math.pi / 2)
+    yield from _wait(8.0, clock)
+    commander.go(begin, yaw + math.pi)
+    yield from _wait(8.0, clock)
+    yield from _hover(commander, clock, report, 10.0, "hover")
+    yield from _down(commander, clock)
+    report.note(clock(), "done")

@@ -1,0 +1,124 @@
+"""The scripted controller flies hilsim's vehicle by its sensors alone, and bears what happens to cables. All in virtual time."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from hilsim.vehicle.wind import WindSpec
+from tests.controllers.aircraft import Aircraft
+from tests.controllers.bridge import Bridge
+from tests.controllers.cable import UTC_AT_ZERO_US, run
+from tests.controllers.controller import Px4, Px4Spec
+from tests.controllers.station import Station
+from tests.unit.vehicle.vehicles import compiled_only
+
+pytestmark = compiled_only
+_LIGHT = WindSpec(speed_mps=2.0, from_deg=30.0, turbulence_ratio=0.2)
+
+
+class Bench:
+    """A vehicle, a bridge and a controller; ``at`` maps seconds to what then happens to both."""
+
+    def __init__(self, name="iris", *, wind=None, station=None, at=None, period_us=4000, **spec):
+        self.aircraft = Aircraft(name, wind=wind, period_us=period_us)
+        link = {"serial": spec.get("serial", True), "lockstep": spec.get("lockstep", False)}
+        self.bridge = Bridge(self.aircraft, **link, period_us=period_us, utc_at_zero_us=UTC_AT_ZERO_US)
+        self.controller = Px4(Px4Spec(utc_at_zero_us=UTC_AT_ZERO_US, **spec))
+        self.station = station
+        self.at = {round(second * 1e6): happening for second, happening in (at or {}).items()}
+
+    def fly(self, until_s=60.0):
+        run(self.bridge, self.controller, until_s, each=self._each, stop=lambda: self.controller.done or (self.station and self.station.done))
+        return self.controller.close()
+
+    @property
+    def top_m(self):
+        return max(row[3] for row in self.aircraft.track)
+
+    def _each(self, now_us):
+        if now_us in self.at:
+            self.at[now_us](self.controller, now_us)
+        if self.controller.unplugged:
+            self.bridge.unplugged()
+        if self.station:
+            for datagram in self.bridge.to_ground:
+                self.station.receive(now_us, datagram)
+            for datagram in self.station.advance(now_us):
+                self.bridge.from_ground(datagram)
+        self.bridge.to_ground.clear()
+
+
+def _order(report):
+    return [text for _, text in report.events]
+
+
+_WHOLE = ["speaking", "hold", "armed", "takeoff", "airborne", "hold", "land", "touchdown", "manual", "disarmed", "done"]
+
+
+@pytest.mark.parametrize("name", ["iris", "airsim-quad"])
+def test_the_controller_takes_off_hovers_and_lands_in_light_wind(name):
+    bench = Bench(name, wind=_LIGHT, script="takeoff-hover-land")
+    report = bench.fly()
+    assert [str(violation) for violation in report.violations] == []
+    assert _order(report) == _WHOLE
+    assert 4.7 < bench.top_m < 5.5
+    assert report.figures["hover_level_m"] < 0.5
+    assert report.figures["hover_height_m"] < 0.3
+    begin_us, end_us = (round(report.time_of(text) * 1e6) for text in ("airborne", "land"))
+    hover = np.array([row[1:] for row in bench.aircraft.track if begin_us + 6_000_000 <= row[0] < end_us])
+    assert (np.ptp(hover, axis=0) < (1.2, 1.2, 0.6)).all()
+    assert abs(bench.aircraft.height_m) < 0.01
+    assert not bench.aircraft.crashed
+
+
+def test_a_tour_judges_every_unit_of_what_the_vehicle_feels():
+    bench = Bench("iris", script="tour")
+    report = bench.fly()
+    assert [str(violation) for violation in report.violations] == []
+    assert all(report.judged[rule] > 0 for rule in ("gyroscope", "gps_velocity", "gps_course", "gps_speed", "specific_force", "field", "pressure"))
+
+
+@pytest.mark.parametrize("spec", [{"serial": False, "lockstep": True}, {"period_us": 10_000, "newer": True}], ids=["lockstep", "100 Hz"])
+def test_the_controller_flies_over_other_links(spec):
+    report = Bench("iris", script="takeoff-hover-land", **spec).fly()
+    assert [str(violation) for violation in report.violations] == []
+    assert _order(report) == _WHOLE
+
+
+def test_a_ground_station_flies_through_the_bridge_and_gets_every_byte():
+    station = Station("fly")
+    bench = Bench("iris", station=station)
+    report = bench.fly()
+    assert [text for _, text in station.events] == ["ready", *(f"command {command}: 0" for command in (176, 400, 22)), "up", "command 21: 0", "down"]
+    assert [str(violation) for violation in report.violations] == []
+    assert 2.0 < station.heard.highest_m < 3.0
+    assert [raw for raw in station.came if raw[7:10] != b"\x5d\0\0"] == bench.controller.sent[: len(station.came)]
+
+
+def test_a_cable_that_is_out_for_two_seconds_in_hover_is_borne_where_physics_stand_still():
+    bench = Bench(at={18.0: Px4.unplug, 20.0: Px4.plug}, script="takeoff-hover-land")
+    report = bench.fly()
+    assert [str(violation) for violation in report.violations] == []
+    assert _order(report)[-1] == "done"
+    times_us = [row[0] for row in bench.aircraft.track]
+    assert max(late - early for early, late in pairwise(times_us)) <= 20_000
+    assert not bench.aircraft.crashed
+
+
+def test_a_cable_that_is_out_before_arming_makes_the_controller_wait_for_a_heartbeat():
+    report = Bench(at={3.0: Px4.unplug, 6.0: Px4.plug}, script="takeoff-hover-land").fly()
+    assert [str(violation) for violation in report.violations] == []
+    assert _order(report) == ["speaking", "unplugged", "plugged", *_WHOLE]
+
+
+def test_a_controller_that_reboots_flies_all_the_same():
+    report = Bench(at={3.3: Px4.reboot}, script="takeoff-hover-land").fly()
+    assert [str(violation) for violation in report.violations] == []
+    assert _order(report) == ["speaking", "reboot", *_WHOLE]
+
+
+def test_noise_of_the_controller_is_borne():
+    report = Bench(at={3.0: Px4.babble, 16.0: Px4.babble}, script="takeoff-hover-land").fly()
+    assert [str(violation) for violation in report.violations] == []
+    assert _order(report)[-1] == "done"

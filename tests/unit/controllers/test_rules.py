@@ -1,0 +1,39 @@
+"""The scripted controller finds what is wrong with a bridge, and nothing where nothing is. All in virtual time."""
+
+from functools import cache
+
+import pytest
+
+from tests.controllers.cable import judged
+from tests.controllers.report import RULES
+from tests.controllers.wrongs import WRONGS, Wrong
+
+_RIGHT = {
+    "a serial line": Wrong(rules=frozenset(), spoil=lambda _bridge: None, run_s=25.0),
+    "TCP": Wrong(rules=frozenset(), spoil=lambda _bridge: None, run_s=5.0, serial=False),
+    "TCP in lockstep": Wrong(rules=frozenset(), spoil=lambda _bridge: None, run_s=5.0, serial=False, lockstep=True),
+}
+
+
+@cache
+def _report(name):
+    return judged(_RIGHT[name])
+
+
+@pytest.mark.parametrize("name", _RIGHT)
+def test_the_right_bridge_breaks_no_rule_over(name):
+    assert [str(violation) for violation in _report(name).violations] == []
+
+
+def test_every_rule_is_judged_over_a_serial_line_or_in_lockstep():
+    seen = {rule for name in _RIGHT for rule, count in _report(name).judged.items() if count}
+    assert sorted(set(RULES) - seen) == ["quaternion"]  # judged only where such a message comes
+
+
+@pytest.mark.parametrize("name", WRONGS)
+def test_a_bridge_that_is_wrong_in_one_way_breaks_that_rule_alone(name):
+    assert sorted(judged(WRONGS[name]).broken) == sorted(WRONGS[name].rules)
+
+
+def test_every_rule_is_broken_by_some_bridge():
+    assert set(RULES) - {rule for wrong in WRONGS.values() for rule in wrong.rules} == set()
