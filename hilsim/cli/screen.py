@@ -10,10 +10,11 @@ import click
 
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.telemetry.metrics import LATENESS
-from hilsim.telemetry.readings import FlowReading, HistogramReading, Reading, ReplayReading
+from hilsim.telemetry.readings import FlowReading, HistogramReading, Reading, ReplayReading, VehicleReading
 from hilsim.transmit.specs import FrameSocketSpec, SocketSpec
 
 if TYPE_CHECKING:
+    from hilsim.bridge.specs import VehicleRigSpec
     from hilsim.daemon.build import SensorFlows
     from hilsim.daemon.station import Station
     from hilsim.emulator.plan import LidarSetting
@@ -45,6 +46,8 @@ class Screen:
         rig = station.rig
         for sensor, lidar in zip(rig.spec.sensor, rig.lidars, strict=True):
             _titled(sensor.name, _summary(lidar, sensor_flows(sensor, lidar)))
+        if rig.spec.vehicle is not None:
+            _titled("vehicle", _vehicle_summary(rig.spec.vehicle))
         for name, recorded, flow in station.replays.routes:
             _titled(name, f"{flow.name.rpartition('/')[2]:9} {recorded.source}:{recorded.source_port} {_arrow(flow.socket)}")
         for name, note in station.replays.notes:
@@ -73,6 +76,7 @@ class Screen:
         parts = [
             click.style("; ".join(reading.faults), fg="red") if reading.faults else "",
             *(_progress(replay) for replay in reading.replays[:_MOST_BARS]),
+            _vehicle_state(reading.vehicle) if reading.vehicle else "",
             self._rate(sent),
             f"late {_quantiles(points)}",
             f"dropped {dropped}",
@@ -117,6 +121,36 @@ def _progress(replay: ReplayReading) -> str:
     loop = f" pass {replay.passes + 1}" if replay.passes else ""
     name = replay.replay if len(replay.replay) <= _NAME_WIDTH else f"{replay.replay[: _NAME_WIDTH - 1]}~"
     return f"{name} [{'#' * done}{'.' * (_BAR_WIDTH - done)}] {state}{loop}"
+
+
+def _vehicle_summary(spec: "VehicleRigSpec") -> str:
+    """What flies, and who steers it and listens."""
+    controller = spec.controller
+    host, port = controller.endpoint
+    steered = {
+        "hold": "flies by itself",
+        "serial": f"flight controller on {controller.port}",
+        "tcp": f"flight controller connects to {host}:{port} (TCP)",
+        "udp": f"flight controller at {host}:{port} (UDP)",
+        "ardupilot": f"ArduPilot's simulation sends to {host}:{port} (UDP)",
+    }
+    stations = [f"ground station {'at' if station.kind == 'udp' else 'connects to'} {station.address}" for station in spec.ground_station]
+    return ", ".join([f"{spec.profile} {steered[controller.kind]}", *stations])
+
+
+def _vehicle_state(vehicle: VehicleReading) -> str:
+    """Where the session with the controller is, and how high the vehicle."""
+    words = {
+        "": "vehicle",
+        "unplugged": "no link",
+        "calling": "link open, no heartbeat yet",
+        "refused": "refused: no HIL flag",
+        "flying": "controller",
+    }
+    if vehicle.is_crashed:
+        return click.style("vehicle crashed", fg="red")
+    said = f"{words[vehicle.state]}{' armed' if vehicle.is_armed else ''}"
+    return f"{said} {vehicle.height_m:.1f} m" if vehicle.state in ("", "flying") else click.style(said, fg="yellow")
 
 
 def command() -> str:
