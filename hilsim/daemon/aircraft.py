@@ -134,6 +134,16 @@ class Aircraft:
         return bool(self.outfit.watch.session.word[SessionWord.ARMED])
 
     @property
+    def is_crashed(self) -> bool:
+        """It has hit something hard."""
+        return bool(self.outfit.flight.state.crashed[0])
+
+    @property
+    def position_m(self) -> list[float]:
+        """Of its centre of mass in the world, to centimetres."""
+        return [round(value, 2) for value in self.outfit.flight.state.motion[:3].tolist()]
+
+    @property
     def changes(self) -> int:
         """Of the session so far."""
         return int(self.outfit.watch.session.word[SessionWord.CHANGES])

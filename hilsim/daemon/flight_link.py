@@ -38,9 +38,23 @@ async def serve_link(aircraft: Aircraft | None) -> AsyncIterator[None]:
     Raises:
         LinkError: a port that hilsim itself is to listen on cannot be had.
     """
-    if aircraft is None or aircraft.spec.controller.kind in ("hold", "ardupilot"):
+    if aircraft is None:
         yield
         return
+    async with asyncio.TaskGroup() as tasks:
+        teller = tasks.create_task(_tell_changes(aircraft), name="session")
+        try:
+            if aircraft.spec.controller.kind in ("hold", "ardupilot"):
+                yield
+            else:
+                async with _kept_link(aircraft):
+                    yield
+        finally:
+            teller.cancel()
+
+
+@asynccontextmanager
+async def _kept_link(aircraft: Aircraft) -> AsyncIterator[None]:
     watch = aircraft.outfit.watch
     stations = [station_of(station) for station in aircraft.spec.ground_station]
     async with forward(
@@ -54,13 +68,12 @@ async def serve_link(aircraft: Aircraft | None) -> AsyncIterator[None]:
         keeper = _keeper(aircraft, forwarder)
         async with contextlib.AsyncExitStack() as opened, asyncio.TaskGroup() as tasks:
             opened.callback(keeper.close)
-            helpers = [tasks.create_task(keeper.keep(), name="link"), tasks.create_task(_tell_changes(aircraft), name="session")]
+            keeping = tasks.create_task(keeper.keep(), name="link")
             try:
                 yield
             finally:
-                for task in helpers:
-                    task.cancel()
-                await asyncio.gather(*helpers, return_exceptions=True)
+                keeping.cancel()
+                await asyncio.gather(keeping, return_exceptions=True)
                 await keeper.release()
                 aircraft.forwarder = None
 
@@ -88,9 +101,9 @@ def line_kind(is_uart: bool | None, told: LineKind) -> LineKind:  # noqa: FBT001
 
 
 async def _tell_changes(aircraft: Aircraft) -> None:
-    """Log each change of the session once."""
+    """Log each change of the session, and what becomes of the vehicle, once."""
     seen = aircraft.changes
-    armed = False
+    armed = crashed = False
     while True:
         await asyncio.sleep(_POLL_S)
         if aircraft.changes != seen:
@@ -100,6 +113,10 @@ async def _tell_changes(aircraft: Aircraft) -> None:
         if aircraft.is_armed != armed:
             armed = aircraft.is_armed
             log.info("vehicle.armed" if armed else "vehicle.disarmed")
+        if aircraft.is_crashed != crashed:
+            crashed = aircraft.is_crashed
+            if crashed:
+                log.warning("vehicle.crashed", position_m=aircraft.position_m, advice="restart the flight controller to begin anew")
 
 
 class _Keeper:
