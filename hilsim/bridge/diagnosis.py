@@ -40,18 +40,21 @@ _BUSY = 0.9
 _ERROR = 3
 _MOST_TEXTS = 8
 _SYMPTOMS = (  # the first that is part of a text, in small letters
+    (
+        "navigation failure",
+        "physics ran on while the link was down, or another simulator feeds this controller; restart the controller before the next flight",
+    ),
     ("stale", "100 equal readings in a row: noise of barometer and magnetometer must be above 0 ([vehicle.sensors])"),
     (
         "timeout",
         "readings came more than 0.3 s apart: another load on this machine, a line that is too slow, or a simulator that stopped; see the budget",
     ),
+    ("accelerometer bias", f"the vehicle must stand still when sensors begin; {RESTART} and let it stand"),
     ("calibrat", f"set CAL_ACC0_ID = 1310988, CAL_GYRO0_ID = 1310988, CAL_MAG0_ID = 197388; {RESTART}"),
-    ("accel bias", "let the vehicle stand still for 30 s after the start; then see that nothing else feeds sensors to this controller"),
     ("takeoff denied", "wait until ESTIMATOR_STATUS.flags is 0x37f and HOME_POSITION has come, select Hold, then arm"),
     ("no manual control", "fly with a transmitter or a joystick, or set NAV_RCL_ACT = 0"),
-    ("no global position", "the estimate was lost: the link stood still for more than 0.5 s, or positions (HIL_GPS) did not come"),
-    ("no local position", "the estimate was lost: sensors came in bursts; arrival jitter must stay below 8 ms"),
-    ("navigation failure", "the physics ran on while the link was down; restart the controller before the next flight"),
+    ("no global position", "the estimate was lost: the link stood still for half a second and more, or positions (HIL_GPS) did not come"),
+    ("no local position", "the estimate was lost: sensors came in bursts (8 ms of jitter were seen to fly, 30 ms to crash)"),
 )
 
 

@@ -32,7 +32,9 @@ def arguments(argv=None):
     parser.add_argument("--no-hil", action="store_true", help="HEARTBEAT without the HIL flag")
     parser.add_argument("--armed", action="store_true", help="armed from the beginning")
     parser.add_argument("--autopilot", metavar="N", type=int, default=12, help="HEARTBEAT.autopilot (12: PX4)")
-    parser.add_argument("--parameter", metavar="NAME=VALUE", type=setting, action="append", default=[], help="a parameter it has; with a point: a float")
+    parser.add_argument(
+        "--parameter", metavar="NAME=VALUE", type=setting, action="append", default=[], help="a parameter it has; with a point: a float"
+    )
     parser.add_argument("--newer", action="store_true", help="actuators as after PX4 1.12")
     parser.add_argument("--heartbeat-after", metavar="S", type=float, default=0.0, help="seconds from power to when it looks at its port")
     parser.add_argument(

@@ -18,15 +18,15 @@ STEP_NS = 5_000_000
 
 def conversation(inquiry, controller=None, *, loses=lambda _count: False):
     """Until the inquiry is over; returns what was heard and the frames that were sent, with their times."""
-    sent, splitter, numbers = [], Splitter(), itertools.count()
-    for now_ns in itertools.count(0, STEP_NS):
-        if inquiry.is_over(now_ns):
-            return inquiry.heard(now_ns), sent
+    sent, splitter, numbers, now_ns = [], Splitter(), itertools.count(), 0
+    while not inquiry.is_over(now_ns):
         data = inquiry.advance(now_ns)
         sent += [(now_ns, frame.message()) for frame in splitter.feed(data)]
         if controller is not None:
             controller.receive(now_ns // 1000, b"" if data and loses(next(numbers)) else data)
             inquiry.receive(controller.advance(now_ns // 1000), now_ns)
+        now_ns += STEP_NS
+    return inquiry.heard(now_ns), sent
 
 
 def names(sent):
