@@ -57,6 +57,7 @@ def test_everything_of_a_controller_in_the_loop_is_heard():
     assert heard.rate_hz(common.MAVLINK_MSG_ID_HIL_ACTUATOR_CONTROLS) == pytest.approx(50.0, rel=0.05)
     assert heard.rate_hz(common.MAVLINK_MSG_ID_TIMESYNC) == pytest.approx(10.0, rel=0.1)
     assert heard.rate_hz(54_321) == pytest.approx(2.0, rel=0.3)
+    assert common.MAVLINK_MSG_ID_PARAM_VALUE not in {stream.id for stream in heard.streams}  # answers are no stream
     assert heard.health.enabled == 0x2F
     assert heard.streamed_bytes_per_s == pytest.approx(5000, rel=0.1)
     assert set(names(sent)) == {"HEARTBEAT", "PARAM_REQUEST_READ"}

@@ -5,11 +5,12 @@ import os
 import socket
 import threading
 import tty
-from pathlib import Path
 
 import pytest
 
 from hilsim.bridge.budget import Line
+from hilsim.bridge.serial_port import open_serial
+from hilsim.daemon import link_doctor
 from hilsim.daemon.link_doctor import examine_link
 from hilsim.errors import ConfigError, LinkError
 from tests.unit.bridge.mavlink import heartbeat_bytes, packer
@@ -52,12 +53,13 @@ def examine(where, **more):
 
 
 @pytest.mark.parametrize(("is_uart", "line"), [(None, Line.USB), (True, Line.UART), (False, Line.USB)])
-def test_a_device_is_opened_listened_to_and_closed(board, is_uart, line):
-    device = board(ARMED)
+def test_a_device_is_opened_listened_to_and_closed(board, is_uart, line, monkeypatch):
+    device, opened = board(ARMED), []
+    monkeypatch.setattr(link_doctor, "open_serial", lambda spec: opened.append(open_serial(spec)) or opened[-1])
     link, heard = examine(device, is_uart=is_uart)
     assert (link.path, link.device, link.line, link.baud) == (device, device, line, 115_200)
     assert (heard.beat.base_mode, heard.received_bytes) == (241, len(ARMED))
-    assert [os.path.realpath(entry) for entry in Path("/proc/self/fd").iterdir()].count(device) == 1  # the fixture's own
+    assert not opened[0].port.is_open
 
 
 def test_a_path_may_be_relative_and_a_link(board, tmp_path, monkeypatch):
