@@ -1,30 +1,91 @@
-"""``hilsim doctor``: what this machine can do, and what to change."""
+"""``hilsim doctor``: what this machine or the flight controller at a port can do, and what to change."""
 
 import dataclasses
 import json
+import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hilsim.errors import CommandFaultError
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hilsim.bridge.findings import Finding
+    from hilsim.bridge.heard import Heard, Link
+
 _COLOURS = {"good": "green", "fair": "yellow", "bad": "red"}
 
 
 @click.command()
+@click.option("--link", metavar="PORT", help="Examine the flight controller at a serial port, or at tcp:HOST:PORT, where PX4's simulation connects.")
+@click.option("--baud", type=click.IntRange(1200, 12_000_000), default=921_600, show_default=True, help="Of the serial port; on USB only a number.")
+@click.option("--uart/--usb", "is_uart", default=None, help="What the serial port is; told by its driver otherwise.")
+@click.option(
+    "--seconds", type=click.FloatRange(1.0, 600.0), default=8.0, show_default=True, help="Wait so long for a heartbeat, then listen so long."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def doctor(*, as_json: bool) -> None:
-    """Say what this machine can do: real-time scheduling, memory locking, CUDA, ports, cache; and what to change."""
-    from hilsim.daemon.doctor import examine  # noqa: PLC0415 - imports numba
+def doctor(*, link: str | None, baud: int, is_uart: bool | None, seconds: float, as_json: bool) -> None:
+    """Say what this machine can do: real-time scheduling, memory locking, CUDA, ports, cache; and what to change.
 
-    findings = examine()
-    if as_json:
-        click.echo(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=2))
+    With --link say whether the flight controller there can fly hardware in the loop, and what to set. Nothing is set, armed or simulated: heartbeats and
+    questions are all that is sent, and to an armed controller nothing. Exits with 1 when something is bad.
+    """
+    if link is None:
+        findings = _machine()
+        shown: Any = [dataclasses.asdict(finding) for finding in findings]
     else:
-        width = max(len(finding.subject) for finding in findings)
-        for finding in findings:
-            click.secho(f"{finding.verdict:4} ", fg=_COLOURS[finding.verdict], bold=True, nl=False)
-            click.echo(f"{finding.subject:{width}}  {finding.fact}")
-            if finding.advice:
-                click.echo(f"     {'':{width}}  -> {finding.advice}")
+        findings, shown = _controller(link, baud=baud, is_uart=is_uart, seconds=seconds)
+    if as_json:
+        click.echo(json.dumps(shown, indent=2))
+    else:
+        _print(findings)
     if any(finding.verdict == "bad" for finding in findings):
         raise CommandFaultError
+
+
+def _machine() -> "tuple[Finding, ...]":
+    from hilsim.daemon.doctor import examine  # noqa: PLC0415 - imports numba
+
+    return examine()
+
+
+def _controller(link: str, *, baud: int, is_uart: bool | None, seconds: float) -> "tuple[tuple[Finding, ...], dict[str, Any]]":
+    from hilsim.bridge.diagnosis import diagnose  # noqa: PLC0415 - imports numba
+    from hilsim.daemon.link_doctor import examine_link  # noqa: PLC0415
+
+    if sys.stderr.isatty():
+        click.echo(f"listening at {link}, at most {2 * seconds:g} s ...", err=True)
+    where, heard = examine_link(link, baud=baud, is_uart=is_uart, seconds=seconds)
+    findings = diagnose(where, heard)
+    return findings, _as_json(where, heard, findings)
+
+
+def _as_json(link: "Link", heard: "Heard", findings: "Sequence[Finding]") -> dict[str, Any]:
+    from hilsim.bridge.message_names import message_name  # noqa: PLC0415
+
+    return {
+        "link": dataclasses.asdict(link),
+        "can_begin": all(finding.verdict != "bad" for finding in findings),
+        "findings": [dataclasses.asdict(finding) for finding in findings],
+        "controller": dataclasses.asdict(heard.beat) | {"is_armed": heard.beat.is_armed, "has_hil": heard.beat.has_hil} if heard.beat else None,
+        "parameters": dict(heard.parameters),
+        "streams": [
+            {"name": message_name(each.id), "id": each.id, "rate_hz": round(heard.rate_hz(each.id), 2), "bytes": each.bytes} for each in heard.streams
+        ],
+        "streamed_bytes_per_s": round(heard.streamed_bytes_per_s),
+        "texts": [dataclasses.asdict(text) for text in heard.texts],
+        "estimator_flags": heard.estimator_flags,
+        "received_bytes": heard.received_bytes,
+        "skipped_bytes": heard.skipped_bytes,
+    }
+
+
+def _print(findings: "Sequence[Finding]") -> None:
+    width = max(len(finding.subject) for finding in findings)
+    for finding in findings:
+        click.secho(f"{finding.verdict:4} ", fg=_COLOURS[finding.verdict], bold=True, nl=False)
+        click.echo(f"{finding.subject:{width}}  {finding.fact}")
+        for step in finding.advice.splitlines():
+            click.echo(f"     {'':{width}}  -> {step}")

@@ -6,38 +6,18 @@ import platform
 import resource
 import socket
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numba
 import numpy as np
 
 from hilsim import __version__
 from hilsim._jit import cache_directory
-
-Verdict = Literal["good", "fair", "bad"]
+from hilsim.bridge.findings import Finding, Verdict
 
 _CAP_NET_RAW = 13
 _CAP_SYS_NICE = 23
 _PORTS = (2368, 8308, 9464)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One thing looked at.
-
-    Attributes:
-        subject: What.
-        verdict: ``good``; ``fair`` works with limits; ``bad`` does not work.
-        fact: What was found.
-        advice: What to change, empty when nothing need be.
-    """
-
-    subject: str
-    verdict: Verdict
-    fact: str
-    advice: str = ""
 
 
 def examine() -> tuple[Finding, ...]:

@@ -1,6 +1,6 @@
 """The controller as a whole, without a clock and without input or output: bytes with their arrival times go in, bytes come out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from pymavlink.dialects.v20 import common
@@ -32,6 +32,9 @@ class Px4Spec:
         serial: On a serial line, booting as over USB; else PX4's simulator link, which speaks first.
         lockstep: Its clock is HIL_SENSOR.time_usec, and each is answered.
         hil: HEARTBEAT has the HIL flag.
+        armed: Armed from the beginning.
+        autopilot: HEARTBEAT.autopilot.
+        parameters: Those it has; a float is one of PX4's floats, all else its integers.
         boot_us: From power to when it looks at its port.
         script: See ``scripts``.
         newer: Actuators as after 1.12: 0 while disarmed, ``flags`` says which channels are motors.
@@ -43,6 +46,9 @@ class Px4Spec:
     serial: bool = True
     lockstep: bool = False
     hil: bool = True
+    armed: bool = False
+    autopilot: int = common.MAV_AUTOPILOT_PX4
+    parameters: dict = field(default_factory=lambda: dict(PARAMETERS))
     boot_us: int = 0
     script: str = "idle"
     newer: bool = False
@@ -70,7 +76,7 @@ class Px4:
         self.writer = Writer(1, 1)
         self.estimate = Estimator()
         self.out = bytearray()
-        self.commander = Commander(report=self.report, estimate=self.estimate, say=self._say)
+        self.commander = Commander(report=self.report, estimate=self.estimate, say=self._say, armed=self.spec.armed)
         self.telemetry = Telemetry(extra=self.spec.extra and self.spec.serial)
         self.script = SCRIPTS[self.spec.script](self.commander, lambda: self.clock_us, self.report)
         self.script_ended = False
@@ -78,7 +84,7 @@ class Px4:
         self.heartbeat_us = self.timesync_us = self.stream_us = self.output_us = now_us
         self.speaking = self.unplugged = False
         self.situation.spoken_us = None
-        self.situation.armed = False
+        self.situation.armed = self.spec.armed
 
     @property
     def done(self):
@@ -207,10 +213,10 @@ class Px4:
                 self.report.note(now_us, f"command {message.command}: {result}")
                 self._send(common.MAVLink_command_ack_message(message.command, result))
             case "PARAM_REQUEST_LIST" if self.spec.serial:
-                for name in PARAMETERS:
-                    self._send(parameter(name))
-            case "PARAM_REQUEST_READ" if self.spec.serial and message.param_id in PARAMETERS:
-                self._send(parameter(message.param_id))
+                for name in self.spec.parameters:
+                    self._send(parameter(name, self.spec.parameters))
+            case "PARAM_REQUEST_READ" if self.spec.serial and message.param_id in self.spec.parameters:
+                self._send(parameter(message.param_id, self.spec.parameters))
 
     def _sensor(self, now_us, message):
         figures = (message.xacc, message.yacc, message.zacc, message.xgyro, message.ygyro, message.zgyro, message.abs_pressure)
@@ -271,7 +277,7 @@ class Px4:
 
     def _beat(self, now_us):
         self.heartbeat_us = now_us + _HEARTBEAT_US
-        self._send(heartbeat(self.commander, serial=self.spec.serial, hil=self.spec.hil))
+        self._send(heartbeat(self.commander, serial=self.spec.serial, hil=self.spec.hil, autopilot=self.spec.autopilot))
         if self.situation.spoken_us is None:
             self.situation.spoken_us = now_us
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.controllers.controller import Px4, Px4Spec
 from tests.controllers.lines import Board, Port, Tcp
 from tests.controllers.scripts import SCRIPTS
+from tests.controllers.telemetry import PARAMETERS
 
 _WAKE_MS = 1
 _LATE_US = 8_000
@@ -29,6 +30,11 @@ def arguments(argv=None):
     where.add_argument("--tcp", metavar="HOST:PORT", help="connect as PX4's simulator link does")
     parser.add_argument("--lockstep", action="store_true", help="its clock is HIL_SENSOR.time_usec (TCP)")
     parser.add_argument("--no-hil", action="store_true", help="HEARTBEAT without the HIL flag")
+    parser.add_argument("--armed", action="store_true", help="armed from the beginning")
+    parser.add_argument("--autopilot", metavar="N", type=int, default=12, help="HEARTBEAT.autopilot (12: PX4)")
+    parser.add_argument(
+        "--parameter", metavar="NAME=VALUE", type=setting, action="append", default=[], help="a parameter it has; with a point: a float"
+    )
     parser.add_argument("--newer", action="store_true", help="actuators as after PX4 1.12")
     parser.add_argument("--heartbeat-after", metavar="S", type=float, default=0.0, help="seconds from power to when it looks at its port")
     parser.add_argument(
@@ -43,6 +49,12 @@ def arguments(argv=None):
     parser.add_argument("--expect", metavar="FILE", type=Path, help="frames of ground stations as lines of hex, read at the end")
     parser.add_argument("--report", metavar="FILE", type=Path, required=True)
     return parser.parse_args(argv)
+
+
+def setting(text):
+    """Name and value of a parameter."""
+    name, value = text.split("=")
+    return name, float(value) if "." in value else int(value)
 
 
 def line_of(options):
@@ -76,6 +88,9 @@ class Program:
                 serial=options.tcp is None,
                 lockstep=options.lockstep,
                 hil=not options.no_hil,
+                armed=options.armed,
+                autopilot=options.autopilot,
+                parameters=PARAMETERS | dict(options.parameter),
                 boot_us=round(options.heartbeat_after * 1e6),
                 script=options.script,
                 newer=options.newer,

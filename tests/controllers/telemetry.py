@@ -13,6 +13,7 @@ _MANUAL_MODE = _CUSTOM | common.MAV_MODE_FLAG_STABILIZE_ENABLED | common.MAV_MOD
 _AUTO_MODE = _CUSTOM | common.MAV_MODE_FLAG_STABILIZE_ENABLED | common.MAV_MODE_FLAG_GUIDED_ENABLED | common.MAV_MODE_FLAG_AUTO_ENABLED
 _CUSTOM_MODES = {"manual": 1 << 16, "takeoff": 4 << 16 | 2 << 24, "hold": 4 << 16 | 3 << 24, "land": 4 << 16 | 6 << 24}
 PARAMETERS = {"SYS_HITL": 1, "CAL_ACC0_ID": 1_310_988, "CAL_GYRO0_ID": 1_310_988, "CAL_MAG0_ID": 197_388, "SYS_AUTOSTART": 1001, "MAV_TYPE": 2}
+PARAMETERS |= {"COM_RC_IN_MODE": 1, "NAV_RCL_ACT": 0, "NAV_DLL_ACT": 0, "EKF2_REQ_GPS_H": 10.0}
 
 
 def base_mode(commander, *, hil):
@@ -21,13 +22,13 @@ def base_mode(commander, *, hil):
     return mode | (_HIL if hil else 0) | (_ARMED if commander.armed else 0)
 
 
-def heartbeat(commander, *, serial, hil):
+def heartbeat(commander, *, serial, hil, autopilot=common.MAV_AUTOPILOT_PX4):
     """Over PX4's simulator link base_mode says no more than whether it is armed (its simulator_mavlink.cpp, send_heartbeat)."""
     if not serial:
         return common.MAVLink_heartbeat_message(0, common.MAV_AUTOPILOT_PX4, _ARMED if commander.armed else 0, 0, 0, 3)
     state = common.MAV_STATE_ACTIVE if commander.armed else common.MAV_STATE_STANDBY
     return common.MAVLink_heartbeat_message(
-        common.MAV_TYPE_QUADROTOR, common.MAV_AUTOPILOT_PX4, base_mode(commander, hil=hil), _CUSTOM_MODES[commander.mode], state, 3
+        common.MAV_TYPE_QUADROTOR, autopilot, base_mode(commander, hil=hil), _CUSTOM_MODES[commander.mode], state, 3
     )
 
 
@@ -88,8 +89,10 @@ def _home(now_us, estimate):
     return common.MAVLink_home_position_message(*place, 0.0, 0.0, 0.0, (1.0, 0.0, 0.0, 0.0), 0.0, 0.0, 0.0, now_us)
 
 
-def parameter(name):
+def parameter(name, parameters):
     """PARAM_VALUE; integers as PX4 sends them, byte by byte in a float."""
-    index = list(PARAMETERS).index(name)
-    value = common.MAVLink_param_value_message.unpacker.unpack(PARAMETERS[name].to_bytes(4, "little") + bytes(21))[0]
-    return common.MAVLink_param_value_message(name.encode(), value, common.MAV_PARAM_TYPE_INT32, len(PARAMETERS), index)
+    index, value = list(parameters).index(name), parameters[name]
+    if isinstance(value, float):
+        return common.MAVLink_param_value_message(name.encode(), value, common.MAV_PARAM_TYPE_REAL32, len(parameters), index)
+    packed = common.MAVLink_param_value_message.unpacker.unpack(value.to_bytes(4, "little") + bytes(21))[0]
+    return common.MAVLink_param_value_message(name.encode(), packed, common.MAV_PARAM_TYPE_INT32, len(parameters), index)

@@ -1,0 +1,23 @@
+"""What a doctor says of one thing it looked at."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Verdict = Literal["good", "fair", "bad"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing looked at.
+
+    Attributes:
+        subject: What.
+        verdict: ``good``; ``fair`` works with limits; ``bad`` does not work.
+        fact: What was found.
+        advice: What to change, a line a step; empty when nothing need be.
+    """
+
+    subject: str
+    verdict: Verdict
+    fact: str
+    advice: str = ""

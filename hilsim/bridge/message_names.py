@@ -1,0 +1,50 @@
+"""Names of the MAVLink messages that flight controllers stream, for people to read (message set ``common``)."""
+
+_NAMES = {
+    0: "HEARTBEAT",
+    1: "SYS_STATUS",
+    2: "SYSTEM_TIME",
+    4: "PING",
+    8: "LINK_NODE_STATUS",
+    22: "PARAM_VALUE",
+    24: "GPS_RAW_INT",
+    27: "RAW_IMU",
+    29: "SCALED_PRESSURE",
+    30: "ATTITUDE",
+    31: "ATTITUDE_QUATERNION",
+    32: "LOCAL_POSITION_NED",
+    33: "GLOBAL_POSITION_INT",
+    36: "SERVO_OUTPUT_RAW",
+    42: "MISSION_CURRENT",
+    62: "NAV_CONTROLLER_OUTPUT",
+    65: "RC_CHANNELS",
+    74: "VFR_HUD",
+    76: "COMMAND_LONG",
+    77: "COMMAND_ACK",
+    83: "ATTITUDE_TARGET",
+    85: "POSITION_TARGET_LOCAL_NED",
+    87: "POSITION_TARGET_GLOBAL_INT",
+    93: "HIL_ACTUATOR_CONTROLS",
+    105: "HIGHRES_IMU",
+    111: "TIMESYNC",
+    116: "SCALED_IMU2",
+    125: "POWER_STATUS",
+    136: "TERRAIN_REPORT",
+    140: "ACTUATOR_CONTROL_TARGET",
+    141: "ALTITUDE",
+    147: "BATTERY_STATUS",
+    148: "AUTOPILOT_VERSION",
+    230: "ESTIMATOR_STATUS",
+    231: "WIND_COV",
+    241: "VIBRATION",
+    242: "HOME_POSITION",
+    245: "EXTENDED_SYS_STATE",
+    252: "NAMED_VALUE_INT",
+    253: "STATUSTEXT",
+    340: "UTM_GLOBAL_POSITION",
+}
+
+
+def message_name(message_id: int) -> str:
+    """Its name, ``message 54321`` where it is not known here."""
+    return _NAMES.get(message_id, f"message {message_id}")
