@@ -140,15 +140,20 @@ def _sentences(fault: Any, location: Location, kind: type[Any]) -> list[str]:
             return [f"{path}: unknown key{_suggestion(kind, location)}"]
         case "missing" | "missing_keyword_only_argument":
             return [f"{path} must be given"]
-        case "union_tag_not_found":
-            return [f"{path}.kind must be given"]
-        case "union_tag_invalid":
-            return [f"{path}.kind must be {' or '.join(str(fault['ctx']['expected_tags']).split(', '))}, got {_shown(fault['ctx']['tag'])}"]
+        case "union_tag_not_found" | "union_tag_invalid":
+            return [_kind_sentence(f"{path}.kind", fault["ctx"])]
         case "dataclass_type":
             return [f"{path or 'the file'} must be a table, got {_shown(fault['input'])}"]
         case _:
             rule = str(fault["msg"]).removeprefix("Input should be ").removeprefix("a valid ")
             return [f"{path} must be {rule}, got {_shown(fault['input'])}"]
+
+
+def _kind_sentence(path: str, context: dict[str, Any]) -> str:
+    """Of a table that may be of several kinds and says none, or another."""
+    if "tag" not in context:
+        return f"{path} must be given"
+    return f"{path} must be {' or '.join(context['expected_tags'].split(', '))}, got {_shown(context['tag'])}"
 
 
 def _shown(value: Any) -> str:

@@ -85,17 +85,15 @@ def _type_text(hint: Any) -> str:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Literal:
         return " or ".join(f"`{json.dumps(value)}`" for value in arguments)
+    if is_dataclass(hint) or (origin in (Union, types.UnionType) and all(map(is_dataclass, arguments))):
+        return "table"
     if origin in (Union, types.UnionType):
-        if all(is_dataclass(part) for part in arguments):
-            return "table"
         return " or ".join(_type_text(part) for part in arguments if part is not type(None)) + ", optional"
     if origin is tuple:
         count = "list of" if arguments[-1] is Ellipsis else f"{len(arguments)}"
         return f"{count} {_type_text(arguments[0])}s"
     if origin is dict:
         return f"table of {_type_text(arguments[1])}s"
-    if is_dataclass(hint):
-        return "table"
     return {float: "number", int: "integer", str: "text", bool: "boolean"}.get(hint, "value")
 
 

@@ -290,10 +290,10 @@ class RigSpec:
         if self.vehicle is None:
             return
         names = [sensor.name for sensor in self.sensor]
-        wanted = [("vehicle.obstacle", self.vehicle.obstacle)] if self.vehicle.obstacle else []
-        wanted += [(f"vehicle.distance[{number}]", spec) for number, spec in enumerate(self.vehicle.distance)]
-        for where, spec in wanted:
-            yield spec.sensor in names, f'{where}.sensor must name a sensor of the rig ({", ".join(names) or "none"}), got "{spec.sensor}"'
+        wanted = {"vehicle.obstacle": self.vehicle.obstacle.sensor} if self.vehicle.obstacle else {}
+        wanted |= {f"vehicle.distance[{number}]": spec.sensor for number, spec in enumerate(self.vehicle.distance)}
+        for where, name in wanted.items():
+            yield name in names, f'{where}.sensor must name a sensor of the rig ({", ".join(names) or "none"}), got "{name}"'
 
 
 @dataclass(frozen=True, kw_only=True)
