@@ -221,7 +221,7 @@ class VehicleReading:
     stalls: int
     lockstep_timeouts: int
     unforwarded_frames: int
-    observation_frames: int
+    observation_frames: int = 0
     lateness: HistogramReading
     round_trip: HistogramReading
     actuator_gap: HistogramReading

@@ -2,8 +2,17 @@
 
 import pytest
 
-from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, TIMING_BOUNDS_S
-from hilsim.telemetry.readings import FlowReading, HistogramReading, Reading, RecordingReading, SensorReading
+from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, LINK_BOUNDS_S, TIMING_BOUNDS_S
+from hilsim.telemetry.readings import (
+    FlowReading,
+    HistogramReading,
+    RangerReading,
+    Reading,
+    RecordingReading,
+    SensorReading,
+    StationReading,
+    VehicleReading,
+)
 
 
 def rising(bounds_s, count, sum_s):
@@ -45,6 +54,46 @@ def make_sensor(sensor, **changes):
     return SensorReading(sensor=sensor, **(values | changes))
 
 
+def make_vehicle(**changes):
+    values = {
+        "state": "flying",
+        "changes": 3,
+        "losses": 1,
+        "sensor_rate_hz": 250.0,
+        "sent_frames": 5210,
+        "sent_bytes": 390_000,
+        "received_frames": 4005,
+        "received_bytes": 360_000,
+        "garbage_bytes": 17,
+        "sensor_frames": 5000,
+        "actuator_frames": 3900,
+        "replaced_frames": 4,
+        "skipped_frames": 6,
+        "stalls": 2,
+        "lockstep_timeouts": 0,
+        "unforwarded_frames": 0,
+        "observation_frames": 35,
+        "lateness": rising(LINK_BOUNDS_S, 9, 0.0009),
+        "round_trip": rising(LINK_BOUNDS_S, 7, 0.014),
+        "actuator_gap": rising(LINK_BOUNDS_S, 8, 0.04),
+        "is_armed": True,
+        "is_crashed": False,
+        "height_m": 5.0,
+        "stations": (
+            StationReading(
+                station="udp 127.0.0.1:14550",
+                peers=1,
+                sent_frames=105,
+                dropped_frames=2,
+                refused_frames=3,
+                received_frames=44,
+                unsent_frames=5,
+            ),
+        ),
+    }
+    return VehicleReading(**(values | changes))
+
+
 def make_reading(sensors=("front",), **changes):
     """What a rig of healthy sensors, each with a data and a position flow, would tell."""
     values = {
@@ -58,6 +107,8 @@ def make_reading(sensors=("front",), **changes):
         "loop_turn_age_s": 0.0004,
         "memory_locked": True,
         "recording": RecordingReading(running=True, recorded_packets=1490, unrecorded_packets=7),
+        "vehicle": make_vehicle(),
+        "rangers": (RangerReading(ranger="tfmini", is_open=True, sent_frames=512, dropped_frames=3),),
     }
     return Reading(**(values | changes))
 

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 
 from hilsim.telemetry.collector import build_registry
-from hilsim.telemetry.metrics import METRICS, TIMING_BOUNDS_S, Metric
+from hilsim.telemetry.metrics import METRICS, TIMING_BOUNDS_S, UNITS, Metric
 from hilsim.telemetry.readings import RecordingReading
 from hilsim.telemetry.reference import generate_metrics_reference
 
@@ -29,12 +30,16 @@ def test_every_name_reads_hilsim_thing_unit(metric):
     if metric.kind in ("state", "info"):
         assert re.fullmatch(r"hilsim(_[a-z]+)+", metric.name)
     else:
-        assert re.fullmatch(r"hilsim(_[a-z]+)*_(seconds|bytes|packets|returns|errors|hertz|passes|starvations)(_total)?", metric.name)
+        assert re.fullmatch(rf"hilsim(_[a-z]+)*_({'|'.join(UNITS)})(_total)?", metric.name)
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_labels_come_from_the_rig_or_from_a_closed_set(metric):
-    assert set(metric.labels) <= {"sensor", "flow", "thread", "mode", "errno", "model", "return_mode", "version", "python", "numba"}
+    from_rig, closed = (
+        {"sensor", "flow", "thread", "station", "ranger"},
+        {"mode", "errno", "model", "return_mode", "state", "version", "python", "numba"},
+    )
+    assert set(metric.labels) <= from_rig | closed
 
 
 def test_timing_is_told_apart_from_10_us_to_10_ms():
@@ -105,6 +110,43 @@ def test_a_recording_that_failed_is_zero_and_one_that_nobody_asked_for_is_absent
     failed = RecordingReading(running=False, recorded_packets=5, unrecorded_packets=9)
     assert build_registry(lambda: reading(recording=failed)).get_sample_value("hilsim_recording") == 0
     assert build_registry(lambda: reading(recording=None)).get_sample_value("hilsim_recording") is None
+
+
+def test_the_link_of_a_vehicle_carries_the_reading(registry):
+    value = registry.get_sample_value
+    states = {state: value("hilsim_link_state", {"state": state}) for state in ("unplugged", "calling", "refused", "flying")}
+    assert states == {"unplugged": 0, "calling": 0, "refused": 0, "flying": 1}
+    assert (value("hilsim_link_changes_total"), value("hilsim_link_losses_total"), value("hilsim_link_sensor_rate_hertz")) == (3, 1, 250)
+    assert (value("hilsim_link_sent_frames_total"), value("hilsim_link_sent_bytes_total")) == (5210, 390_000)
+    assert (value("hilsim_link_received_frames_total"), value("hilsim_link_received_bytes_total")) == (4005, 360_000)
+    assert (value("hilsim_link_garbage_bytes_total"), value("hilsim_link_sensor_frames_total")) == (17, 5000)
+    assert (value("hilsim_link_actuator_frames_total"), value("hilsim_link_replaced_frames_total")) == (3900, 4)
+    assert (value("hilsim_link_skipped_frames_total"), value("hilsim_link_stalls_total")) == (6, 2)
+    assert (value("hilsim_link_lockstep_timeouts_total"), value("hilsim_link_unforwarded_frames_total")) == (0, 0)
+    assert (value("hilsim_link_lateness_seconds_count"), value("hilsim_link_lateness_seconds_sum")) == (9, 0.0009)
+    assert value("hilsim_link_lateness_seconds_bucket", {"le": "0.0002"}) == 3
+    assert (value("hilsim_link_round_trip_seconds_count"), value("hilsim_link_actuator_gap_seconds_count")) == (7, 8)
+    assert (value("hilsim_vehicle_armed"), value("hilsim_vehicle_crashed")) == (1, 0)
+
+
+def test_range_sensors_carry_the_reading(registry):
+    names = ("open", "sent_frames_total", "dropped_frames_total")
+    assert [registry.get_sample_value(f"hilsim_ranger_{name}", {"ranger": "tfmini"}) for name in names] == [1, 512, 3]
+    assert registry.get_sample_value("hilsim_link_observation_frames_total") == 35
+
+
+def test_ports_for_ground_stations_carry_the_reading(registry):
+    names = ("peers", "sent_frames_total", "dropped_frames_total", "refused_frames_total", "received_frames_total", "unsent_frames_total")
+    found = [registry.get_sample_value(f"hilsim_station_{name}", {"station": "udp 127.0.0.1:14550"}) for name in names]
+    assert found == [1, 105, 2, 3, 44, 5]
+
+
+def test_a_rig_without_a_vehicle_says_nothing_of_one_and_one_that_steers_itself_nothing_of_a_session(reading):
+    without = build_registry(lambda: reading(vehicle=None))
+    assert without.get_sample_value("hilsim_link_losses_total") is None
+    assert without.get_sample_value("hilsim_link_lateness_seconds_count") is None
+    held = build_registry(lambda: reading(vehicle=replace(reading().vehicle, state="")))
+    assert held.get_sample_value("hilsim_link_state", {"state": "unplugged"}) is None
 
 
 def test_a_histogram_carries_cumulative_buckets_count_and_sum(registry):
