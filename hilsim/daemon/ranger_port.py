@@ -140,16 +140,15 @@ class RangerPort:
         done_ns = max(self._now_ns(), 0)
         while not self._stop.is_set():
             wait_ns = min(ranger.next_ns(done_ns) - _AHEAD_NS - self._now_ns(), _LONGEST_WAIT_NS)
-            if poller.poll(max(wait_ns, 0) // 1_000_000):
+            if poller.poll(max(-(-wait_ns // 1_000_000), 0)):  # rounded up, or it would spin for the last millisecond
                 self._hear(ranger, descriptor, done_ns)
             now_ns = self._now_ns()
             if now_ns - done_ns > _STALL_NS:
                 self._skip(ranger, done_ns, now_ns)
                 done_ns = now_ns
-            until_ns = now_ns + _AHEAD_NS
-            if until_ns > done_ns:
-                frames, done_ns = ranger.frames(done_ns, until_ns, self._sample), until_ns
-                for frame in frames:
+            from_ns, done_ns = done_ns, max(now_ns + _AHEAD_NS, done_ns)
+            if ranger.next_ns(from_ns) < done_ns:
+                for frame in ranger.frames(from_ns, done_ns, self._sample):
                     self._send(descriptor, frame)
 
     def _hear(self, ranger: Ranger, descriptor: int, done_ns: int) -> None:
