@@ -10,6 +10,7 @@ from hilsim.bridge.ranger_specs import RangerSpec
 from hilsim.geometry.frames import Quaternion, Vector, sensor_direction
 from hilsim.geometry.poses import extrinsics
 from hilsim.geometry.rotations import multiply, rotate
+from hilsim.vehicle.live import LivePose, live_state
 
 
 class RangerRays(NamedTuple):
@@ -52,6 +53,22 @@ def fill_rays(
         origin_m[ray, 1] = position_m[ray, 1] + oy
         origin_m[ray, 2] = position_m[ray, 2] + oz
         direction[ray, 0], direction[ray, 1], direction[ray, 2] = rotate(multiply(body, body_from_sensor), sensor_direction(azimuth_rad[ray], 0.0))
+
+
+@kernel
+def fill_poses(live: LivePose, time_ns: npt.NDArray[np.int64], position_m: npt.NDArray[np.float64], orientation: npt.NDArray[np.float64]) -> None:
+    """Write a vehicle's ``float64[n, 3]`` positions and ``float64[n, 4]`` orientations (world from body) at ``int64[n]`` rig times."""
+    for ray in range(time_ns.size):
+        (x, y, z), (qw, qx, qy, qz) = live_state(live, time_ns[ray])
+        position_m[ray, 0], position_m[ray, 1], position_m[ray, 2] = x, y, z
+        orientation[ray, 0], orientation[ray, 1], orientation[ray, 2], orientation[ray, 3] = qw, qx, qy, qz
+
+
+def live_rays(spec: RangerSpec, live: LivePose, time_ns: npt.NDArray[np.int64], azimuth_deg: npt.NDArray[np.float64]) -> RangerRays:
+    """Rays of a ranger on a vehicle that flies now, at ``int64[n]`` rig times and ``float64[n]`` azimuths."""
+    position_m, orientation = np.empty((time_ns.size, 3)), np.empty((time_ns.size, 4))
+    fill_poses(live, time_ns, position_m, orientation)
+    return ranger_rays(spec, position_m, orientation, azimuth_deg)
 
 
 def ranger_rays(

@@ -11,6 +11,7 @@ from typing import Literal
 from hilsim.errors import require
 from hilsim.geometry.frames import Vector
 
+_TFMINI_FRAME_BITS = 90
 ZERO: Vector = (0.0, 0.0, 0.0)
 BAUDS = (9600, 19200, 38400, 57600, 115200, 230400, 460800, 921600)
 FARTHEST_CM = 65_533
@@ -55,7 +56,7 @@ class RangerSpec:
 
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Every rule with its fault."""
-        yield bool(self.port), "port must not be empty"
+        yield self.port.startswith("/"), f'port must be absolute, such as "/dev/serial/by-id/usb-…", got "{self.port}"'
         yield self.baud in BAUDS, f"baud must be one of {', '.join(map(str, BAUDS))}, got {self.baud}"
         yield all(map(math.isfinite, self.mount_position_m)), f"mount_position_m must be finite, got {self.mount_position_m}"
         yield all(map(math.isfinite, self.mount_rotation_deg)), f"mount_rotation_deg must be finite, got {self.mount_rotation_deg}"
@@ -71,7 +72,7 @@ class TfminiSpec(RangerSpec):
     """A Benewake TFmini: one beam, one distance a frame.
 
     Attributes:
-        kind: ``tfmini``.
+        kind: ``tfmini``; must be given.
         model: ``tfmini``: bytes 6 and 7 say the distance mode, a weak echo is 65535; ``tfmini_plus``: they say the temperature, a weak echo is 0;
             ``tfmini_s``: temperature and 65535.
         rate_hz: Frames a second; the sensor knows 1000 / n, the oldest model only 100 / n.
@@ -99,6 +100,10 @@ class TfminiSpec(RangerSpec):
             1 <= self.rate_hz <= base_hz and base_hz % self.rate_hz == 0,
             f"rate_hz must be {base_hz} divided by a whole number (model {self.model}), got {self.rate_hz}",
         )
+        yield (
+            _TFMINI_FRAME_BITS * self.rate_hz <= self.baud,
+            f"baud must be at least {_TFMINI_FRAME_BITS * self.rate_hz} for rate_hz {self.rate_hz} (frames of 9 bytes), got {self.baud}",
+        )
         yield -40.0 <= self.temperature_deg_c <= 125.0, f"temperature_deg_c must be -40 to 125, got {self.temperature_deg_c}"
 
 
@@ -107,7 +112,7 @@ class Sf45Spec(RangerSpec):
     """A LightWare SF45/B: one beam that swings in its plane; its driver sets rates and fields.
 
     Attributes:
-        kind: ``sf45``.
+        kind: ``sf45``; must be given.
         low_angle_deg: Where the swing ends on the left, until the driver says otherwise.
         high_angle_deg: Where it ends on the right.
         scan_speed_dps: Speed of the swing at scan speed setting 5. The vendor gives the setting no unit, so it is inversely proportional to the setting here;
@@ -155,7 +160,7 @@ class Ld06Spec(RangerSpec):
     """An LDROBOT LD06: a beam that turns clockwise, 4500 points a second.
 
     Attributes:
-        kind: ``ld06``.
+        kind: ``ld06``; must be given.
         speed_dps: Of the head; 5 to 13 turns a second.
     """
 

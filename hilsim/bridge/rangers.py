@@ -1,5 +1,7 @@
 """Every kind of ranger that a rig can ask for, and the sensor that is made of its specification."""
 
+from collections.abc import Sequence
+
 from hilsim.bridge.ld06 import Ld06
 from hilsim.bridge.ranger_specs import Ld06Spec, RangerSpec, Sf45Spec, TfminiSpec
 from hilsim.bridge.ranging import Ranger
@@ -8,6 +10,12 @@ from hilsim.bridge.tfmini import Tfmini
 
 RANGER_SPECS: dict[str, type[RangerSpec]] = {"tfmini": TfminiSpec, "sf45": Sf45Spec, "ld06": Ld06Spec}
 """Specification of each ``kind``, for whoever parses a rig."""
+
+
+def ranger_names(specs: Sequence[RangerSpec]) -> tuple[str, ...]:
+    """What each of a rig's rangers is called: its kind, numbered where there are several."""
+    kinds = [next(kind for kind, made in RANGER_SPECS.items() if isinstance(spec, made)) for spec in specs]
+    return tuple(f"{kind}-{kinds[:place].count(kind) + 1}" if kinds.count(kind) > 1 else kind for place, kind in enumerate(kinds))
 
 
 def build_ranger(spec: RangerSpec, *, seed: int, stream: int) -> Ranger:

@@ -30,6 +30,9 @@ from hilsim.geometry.frames import Vector
 SECTORS = 72
 SECTOR_DEG = 5
 UNKNOWN_CM = 65535
+_EDGE_RAD = np.radians(SECTOR_DEG * (np.arange(SECTORS)[:, np.newaxis] + np.array([-0.5, 0.5])))
+_EDGES = np.stack([np.cos(_EDGE_RAD), -np.sin(_EDGE_RAD)], axis=2).reshape(SECTORS, 4)
+"""``float64[72, 4]``: forward and left of the directions in which each sector begins and ends, clockwise."""
 MAV_FRAME_BODY_FRD = 12
 MAV_DISTANCE_SENSOR_LASER = 0
 UNKNOWN_COVARIANCE = 255
@@ -109,6 +112,43 @@ def sector_of(forward_m: float, left_m: float) -> int:
 
 
 @kernel
+def sector_near(forward_m: float, left_m: float, guess: int) -> int:
+    """``sector_of``, quicker where the guess is right: neighbouring rays mostly share a sector."""
+    edges = _EDGES[guess]
+    is_within = edges[1] * forward_m - edges[0] * left_m >= 0.0 and edges[3] * forward_m - edges[2] * left_m < 0.0
+    return guess if is_within else sector_of(forward_m, left_m)
+
+
+@kernel
+def note_return(
+    reach_m: float,
+    direction: Vector,
+    origin_m: Vector,
+    min_m: float,
+    max_m: float,
+    low_m: float,
+    high_m: float,
+    nearest_m: npt.NDArray[np.float64],
+    guess: int,
+) -> int:
+    """Let a ray lower the distance of the sector that it tells of; returns that sector, the next ray's ``guess``. Other arguments as of ``fill_sectors``, for one ray."""
+    forward, left, up = direction
+    if not reach_m >= min_m or (forward == 0.0 and left == 0.0):
+        return guess
+    level = math.inf
+    if reach_m < math.inf:
+        x, y, z = origin_m[0] + reach_m * forward, origin_m[1] + reach_m * left, origin_m[2] + reach_m * up
+        distance_m = math.sqrt(x * x + y * y)
+        if low_m <= z <= high_m and distance_m <= max_m:
+            level = distance_m
+            forward, left = x, y
+    sector = sector_near(forward, left, guess)
+    if not nearest_m[sector] <= level:
+        nearest_m[sector] = level
+    return sector
+
+
+@kernel
 def fill_sectors(
     range_m: npt.NDArray[np.floating],
     direction: npt.NDArray[np.floating],
@@ -132,20 +172,10 @@ def fill_sectors(
         nearest_m: ``float64[72]``, written: level distance from the frame's zero; ``inf``: nothing near; ``nan``: no ray looked there.
     """
     nearest_m[:] = math.nan
+    sector = 0
     for ray in range(range_m.size):
-        reach = range_m[ray]
-        forward, left, up = direction[ray, 0], direction[ray, 1], direction[ray, 2]
-        if not reach >= min_m or (forward == 0.0 and left == 0.0):
-            continue
-        level = math.inf
-        if reach < math.inf:
-            x, y, z = origin_m[0] + reach * forward, origin_m[1] + reach * left, origin_m[2] + reach * up
-            if low_m <= z <= high_m and math.hypot(x, y) <= max_m:
-                level = math.hypot(x, y)
-                forward, left = x, y
-        sector = sector_of(forward, left)
-        if not nearest_m[sector] <= level:
-            nearest_m[sector] = level
+        looks = (float(direction[ray, 0]), float(direction[ray, 1]), float(direction[ray, 2]))
+        sector = note_return(float(range_m[ray]), looks, origin_m, min_m, max_m, low_m, high_m, nearest_m, sector)
 
 
 @kernel
@@ -185,22 +215,31 @@ def obstacle_values(
     """What OBSTACLE_DISTANCE says of a scan; arrays as for ``fill_sectors``."""
     nearest_m = np.empty(SECTORS, np.float64)
     fill_sectors(range_m, direction, origin_m, spec.range_min_m, spec.range_max_m, spec.low_m, spec.high_m, nearest_m)
+    return told_obstacles(spec, nearest_m)
+
+
+def told_obstacles(spec: ObstacleSpec, nearest_m: npt.NDArray[np.float64]) -> ObstacleValues:
+    """What OBSTACLE_DISTANCE says of ``float64[72]`` level distances, as ``fill_sectors`` writes them."""
     return ObstacleValues(_centimetres(nearest_m, spec.min_cm, spec.max_cm), spec.min_cm, spec.max_cm)
 
 
 def distance_values(spec: DistanceSensorSpec, range_m: npt.NDArray[np.floating], direction: npt.NDArray[np.floating]) -> DistanceValues | None:
     """What DISTANCE_SENSOR says of a scan; None where no ray looks along the beam: then nothing may be sent, because the message cannot say so."""
     half_rad = math.radians(0.5 * spec.width_deg)
-    nearest_m = nearest_in_cone(range_m, direction, orientation_axis(spec.orientation), half_rad, spec.range_min_m, spec.range_max_m)
+    return told_distance(spec, nearest_in_cone(range_m, direction, orientation_axis(spec.orientation), half_rad, spec.range_min_m, spec.range_max_m))
+
+
+def told_distance(spec: DistanceSensorSpec, nearest_m: float) -> DistanceValues | None:
+    """What DISTANCE_SENSOR says of a range, as ``nearest_in_cone`` finds it; None where it knows of none."""
     if math.isnan(nearest_m):
         return None
-    current = int(_centimetres(np.array([nearest_m]), spec.min_cm, spec.max_cm)[0])
+    width_rad = math.radians(spec.width_deg)
     return DistanceValues(
         min_distance=spec.min_cm,
         max_distance=spec.max_cm,
-        current_distance=current,
+        current_distance=int(_centimetres(np.array([nearest_m]), spec.min_cm, spec.max_cm)[0]),
         orientation=ORIENTATION_CODES[spec.orientation],
-        horizontal_fov=2.0 * half_rad,
-        vertical_fov=2.0 * half_rad,
+        horizontal_fov=width_rad,
+        vertical_fov=width_rad,
         id=spec.sensor_id,
     )

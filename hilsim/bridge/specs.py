@@ -5,9 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from ipaddress import AddressValueError, IPv4Address
 from itertools import pairwise
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Discriminator
 
 from hilsim.bridge.ardupilot_json import JSON_PORT
+from hilsim.bridge.ranger_specs import DistanceSensorSpec, Ld06Spec, ObstacleSpec, Sf45Spec, TfminiSpec
 from hilsim.errors import require
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.geodesy import HomeSpec
@@ -16,6 +19,8 @@ from hilsim.vehicle.sensor_specs import SensorsSpec
 from hilsim.vehicle.wind import WindSpec
 
 Rule = tuple[bool, str]
+AnyRangerSpec = TfminiSpec | Sf45Spec | Ld06Spec
+_MAVLINK_KINDS = ("serial", "tcp", "udp")
 RATES_HZ = (50, 100, 125, 200, 250, 500)
 """Of sensor frames: whole steps of the physics apart."""
 CONTROLLER_PORT = 4560
@@ -154,6 +159,9 @@ class VehicleRigSpec:
         ground_station: Who listens behind hilsim, and is heard by the controller.
         hold: Gains of the position hold.
         waypoint: Where the position hold flies, times rising; straight lines between.
+        obstacle: OBSTACLE_DISTANCE to the controller, made of a lidar's scan.
+        distance: DISTANCE_SENSOR to the controller, made of a lidar's scan.
+        ranger: Range sensors on serial ports of their own, which the autopilot's drivers read.
     """
 
     profile: str = "iris"
@@ -167,18 +175,33 @@ class VehicleRigSpec:
     ground_station: tuple[GroundStationSpec, ...] = ()
     hold: HoldSpec = field(default_factory=HoldSpec)
     waypoint: tuple[FlightWaypointSpec, ...] = ()
+    obstacle: ObstacleSpec | None = None
+    distance: tuple[DistanceSensorSpec, ...] = ()
+    ranger: tuple[Annotated[AnyRangerSpec, Discriminator("kind")], ...] = ()
 
     def __post_init__(self) -> None:
+        require(*self._rules(), *self._eyes_rules())
+
+    def _eyes_rules(self) -> Iterator[Rule]:
+        kind = self.controller.kind
+        speaks = kind in _MAVLINK_KINDS
+        yield speaks or self.obstacle is None, f'obstacle must be with a controller that speaks MAVLink with hilsim, got kind "{kind}"'
+        yield speaks or not self.distance, f'distance must be with a controller that speaks MAVLink with hilsim, got kind "{kind}"'
+        ids = [spec.sensor_id for spec in self.distance]
+        yield len(ids) == len(set(ids)), f"sensor_id of distance must differ, got {ids}"
+        ports = [spec.port for spec in self.ranger] + ([self.controller.port] if self.controller.port else [])
+        repeated = sorted({port for port in ports if ports.count(port) > 1})
+        yield not repeated, f"port of rangers and controller must differ, got {', '.join(repeated)} more than once"
+
+    def _rules(self) -> Iterator[Rule]:
         times = [waypoint.time_s for waypoint in self.waypoint]
-        is_held = self.controller.kind == "hold"
-        require(
-            (all(map(math.isfinite, self.position_m)), f"position_m must be finite, got {self.position_m}"),
-            (math.isfinite(self.yaw_deg), f"yaw_deg must be finite, got {self.yaw_deg}"),
-            (2025.0 <= self.year <= 2030.0, f"year must be 2025 to 2030, got {self.year}"),
-            (is_held or not times, 'waypoint must be with controller.kind "hold": a controller flies its own mission'),
-            (all(early < late for early, late in pairwise(times)), f"waypoints' time_s must rise, got {times}"),
-            (
-                self.controller.kind in ("serial", "tcp", "udp") or not self.ground_station,
-                f'ground_station must be with a controller that speaks MAVLink with hilsim, got kind "{self.controller.kind}"',
-            ),
+        kind = self.controller.kind
+        yield all(map(math.isfinite, self.position_m)), f"position_m must be finite, got {self.position_m}"
+        yield math.isfinite(self.yaw_deg), f"yaw_deg must be finite, got {self.yaw_deg}"
+        yield 2025.0 <= self.year <= 2030.0, f"year must be 2025 to 2030, got {self.year}"
+        yield kind == "hold" or not times, 'waypoint must be with controller.kind "hold": a controller flies its own mission'
+        yield all(early < late for early, late in pairwise(times)), f"waypoints' time_s must rise, got {times}"
+        yield (
+            kind in _MAVLINK_KINDS or not self.ground_station,
+            f'ground_station must be with a controller that speaks MAVLink with hilsim, got kind "{kind}"',
         )

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -90,6 +90,8 @@ def _in_table(location: Iterable[int | str], table: Any) -> Location:
     node = table
     for part in location:
         if isinstance(node, dict) and isinstance(part, str):
+            if part not in node and part == node.get("kind"):
+                continue  # which of several kinds of table it is
             found.append(part)
             node = node.get(part)
         elif isinstance(node, list) and isinstance(part, int) and part < len(node):
@@ -138,11 +140,20 @@ def _sentences(fault: Any, location: Location, kind: type[Any]) -> list[str]:
             return [f"{path}: unknown key{_suggestion(kind, location)}"]
         case "missing" | "missing_keyword_only_argument":
             return [f"{path} must be given"]
+        case "union_tag_not_found" | "union_tag_invalid":
+            return [_kind_sentence(f"{path}.kind", fault["ctx"])]
         case "dataclass_type":
             return [f"{path or 'the file'} must be a table, got {_shown(fault['input'])}"]
         case _:
             rule = str(fault["msg"]).removeprefix("Input should be ").removeprefix("a valid ")
             return [f"{path} must be {rule}, got {_shown(fault['input'])}"]
+
+
+def _kind_sentence(path: str, context: dict[str, Any]) -> str:
+    """Of a table that may be of several kinds and says none, or another."""
+    if "tag" not in context:
+        return f"{path} must be given"
+    return f"{path} must be {' or '.join(context['expected_tags'].split(', '))}, got {_shown(context['tag'])}"
 
 
 def _shown(value: Any) -> str:
@@ -159,17 +170,13 @@ def _suggestion(kind: type[Any], location: Location) -> str:
 
 
 def _keys_at(kind: Any, location: Sequence[int | str]) -> list[str]:
-    """Keys that the table at a location may have."""
-    if not location:
-        for candidate in (kind, *get_args(kind)):
-            if is_dataclass(candidate):
-                return [field.name for field in fields(candidate)]
-        return []
-    for candidate in (kind, *get_args(kind)):
-        if is_dataclass(candidate) and isinstance(location[0], str):
-            return _keys_at(get_type_hints(candidate).get(location[0]), location[1:])
-        if isinstance(location[0], int) and get_args(candidate):
-            return _keys_at(get_args(candidate)[0], location[1:])
-    if isinstance(location[0], int) and get_args(kind):
-        return _keys_at(get_args(kind)[0], location[1:])
-    return []
+    """Keys that the table at a location may have; where it may be of several kinds, those of all of them."""
+    if is_dataclass(kind):
+        if not location:
+            return [field.name for field in fields(kind)]
+        hint = get_type_hints(kind).get(str(location[0])) if isinstance(location[0], str) else None
+        return _keys_at(hint, location[1:]) if hint is not None else []
+    parts = get_args(kind)
+    if get_origin(kind) in (tuple, list):
+        return _keys_at(parts[0], location[1:]) if location and isinstance(location[0], int) else []
+    return list(dict.fromkeys(key for part in parts for key in _keys_at(part, location)))

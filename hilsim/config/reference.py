@@ -44,14 +44,12 @@ def _describe(kind: type[Any], path: str, lines: list[str], seen: set[type]) -> 
         return
     seen.add(kind)
     meaning, attributes = _documentation(kind)
-    lines += [f"## {_title(path)}", "", meaning, "", "| key | type | default | meaning |", "|---|---|---|---|"]
+    lines += [f"## {_title(path)}{_kind_text(kind)}", "", meaning, "", "| key | type | default | meaning |", "|---|---|---|---|"]
     hints = get_type_hints(kind)
     inner: list[tuple[type[Any], str]] = []
     for field in fields(kind):
         hint = hints[field.name]
-        nested = _nested(hint)
-        if nested is not None:
-            inner.append((nested, _inner_path(path, field.name, hint)))
+        inner.extend((nested, _inner_path(path, field.name, hint)) for nested in _nested(hint))
         lines.append(f"| `{field.name}` | {_type_text(hint)} | {_default_text(field)} | {attributes.get(field.name, '')} |")
     lines.append("")
     for nested, inner_path in inner:
@@ -62,6 +60,12 @@ def _title(path: str) -> str:
     return f"`{path}`" if path else "Top level"
 
 
+def _kind_text(kind: type[Any]) -> str:
+    """Which of several kinds of table at one place this is."""
+    one = [field.default for field in fields(kind) if field.name == "kind" and len(get_args(get_type_hints(kind)["kind"])) == 1]
+    return f', `kind = "{one[0]}"`' if one else ""
+
+
 def _inner_path(path: str, name: str, hint: Any) -> str:
     plain = path.strip("[]")
     joined = f"{plain}.{name}" if plain else name
@@ -70,17 +74,19 @@ def _inner_path(path: str, name: str, hint: Any) -> str:
     return f"[[{joined}]]" if get_origin(hint) is tuple else f"[{joined}]"
 
 
-def _nested(hint: Any) -> type[Any] | None:
-    """The dataclass inside a hint, if any."""
+def _nested(hint: Any) -> list[type[Any]]:
+    """The dataclasses inside a hint."""
     if is_dataclass(hint) and isinstance(hint, type):
-        return hint
-    return next((found for part in get_args(hint) if (found := _nested(part)) is not None), None)
+        return [hint]
+    return [found for part in get_args(hint) for found in _nested(part)]
 
 
 def _type_text(hint: Any) -> str:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Literal:
         return " or ".join(f"`{json.dumps(value)}`" for value in arguments)
+    if is_dataclass(hint) or (origin in (Union, types.UnionType) and all(map(is_dataclass, arguments))):
+        return "table"
     if origin in (Union, types.UnionType):
         return " or ".join(_type_text(part) for part in arguments if part is not type(None)) + ", optional"
     if origin is tuple:
@@ -88,8 +94,6 @@ def _type_text(hint: Any) -> str:
         return f"{count} {_type_text(arguments[0])}s"
     if origin is dict:
         return f"table of {_type_text(arguments[1])}s"
-    if is_dataclass(hint):
-        return "table"
     return {float: "number", int: "integer", str: "text", bool: "boolean"}.get(hint, "value")
 
 

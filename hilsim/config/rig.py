@@ -282,7 +282,18 @@ class RigSpec:
                 'carrier.kind "background" needs a [[scene.background]], got none',
             ),
             (1.0 <= self.lead_ms <= 1000.0, f"lead_ms must be 1 to 1000, got {self.lead_ms}"),
+            *self._scan_rules(),
         )
+
+    def _scan_rules(self) -> Iterator[tuple[bool, str]]:
+        """The lidars whose scans are to be told to the controller are there."""
+        if self.vehicle is None:
+            return
+        names = [sensor.name for sensor in self.sensor]
+        wanted = {"vehicle.obstacle": self.vehicle.obstacle.sensor} if self.vehicle.obstacle else {}
+        wanted |= {f"vehicle.distance[{number}]": spec.sensor for number, spec in enumerate(self.vehicle.distance)}
+        for where, name in wanted.items():
+            yield name in names, f'{where}.sensor must name a sensor of the rig ({", ".join(names) or "none"}), got "{name}"'
 
 
 @dataclass(frozen=True, kw_only=True)

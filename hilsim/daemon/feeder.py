@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from hilsim._atomics import load_acquire, publish
 from hilsim._jit import constant, kernel
+from hilsim.bridge.lookout import Lookout, no_lookout, note_packet
 from hilsim.emulator.fused import render_data_packet, render_info_packet
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
@@ -89,6 +90,7 @@ def feed(
     lead_ns: int,
     state: FeederState,
     shots: Shots,
+    lookout: Lookout,
     datagram: npt.NDArray[np.uint8],
     positions: npt.NDArray[np.int64],
 ) -> None:
@@ -107,6 +109,7 @@ def feed(
         lead_ns: How long before its deadline a packet is rendered.
         state: Shared.
         shots: Working arrays.
+        lookout: Told what each packet says, once it is on its way.
         datagram: ``uint8[>= frame]``, working array.
         positions: ``int64[t]``, working array: next packet of each position train.
     """
@@ -144,6 +147,7 @@ def feed(
             state.counters[FeederCounter.NEXT_PACKET] = packet
             state.counters[FeederCounter.UNSAID] = shots.unsaid[0]
             state.render[bin_index(done_ns - now_ns)] += 1
+            note_packet(lookout, plan, carrier.live, shots)
         else:
             index = _NONE
             for other in range(positions.size):
@@ -171,6 +175,7 @@ class Feeder:
         epoch_ns: CLOCK_MONOTONIC time of rig time 0.
         lead_ns: How long before its deadline a packet is rendered.
         settings: Scheduling of the thread.
+        lookout: Told what is near the vehicle that carries the lidar.
     """
 
     lidar: LidarEmulator
@@ -180,6 +185,7 @@ class Feeder:
     epoch_ns: int
     lead_ns: int
     settings: ThreadSettings
+    lookout: Lookout = field(default_factory=no_lookout)
     state: FeederState = field(default_factory=allocate_state)
     scheduling_mode: str = ""
     _thread: threading.Thread | None = None
@@ -238,6 +244,7 @@ class Feeder:
             self.lead_ns,
             state,
             allocate_shots(lidar.plan, lidar.plan.sequences_per_packet, is_opaque=lidar.world.is_opaque),
+            self.lookout,
             np.zeros(HEADER_SIZE + max(lidar.plan.data_size, lidar.plan.info_size), np.uint8),
             np.zeros(lidar.plan.position.period_ns.size, np.int64),
         )

@@ -90,7 +90,12 @@ def station_of(spec: GroundStationSpec) -> StationSpec:
 
 def rates_of(spec: VehicleRigSpec) -> LinkRates:
     """How often each message is to be sent."""
-    return LinkRates(sensor_hz=spec.controller.rate_hz, gps_hz=spec.controller.gps_hz)
+    return LinkRates(
+        sensor_hz=spec.controller.rate_hz,
+        gps_hz=spec.controller.gps_hz,
+        distance_hz=sum(distance.rate_hz for distance in spec.distance),
+        obstacle_hz=spec.obstacle.rate_hz if spec.obstacle else 0.0,
+    )
 
 
 def line_kind(is_uart: bool | None, told: LineKind) -> LineKind:  # noqa: FBT001 - three-valued

@@ -14,6 +14,7 @@ from hilsim.daemon.aircraft import Aircraft
 from hilsim.daemon.build import Scenery, asset_files, build_lidar, build_scenery, flow_framing, sensor_flows
 from hilsim.daemon.feeder import Feeder, FeederCounter
 from hilsim.daemon.precompile import start_precompiling
+from hilsim.daemon.rangefinders import Rangefinders
 from hilsim.daemon.recorder import Recorder, tape_slots
 from hilsim.daemon.replays import Replays
 from hilsim.emulator.batch import Flow
@@ -84,6 +85,7 @@ class Station:
     _replays: Replays = field(init=False)
     _precompiling: tuple[subprocess.Popen[bytes], ...] = ()
     _aircraft: Aircraft | None = None
+    _rangefinders: Rangefinders | None = None
     _open: ExitStack = field(default_factory=ExitStack)
     _sensors: dict[str, Streaming] = field(default_factory=dict)
     _rows: dict[int, str] = field(default_factory=dict)
@@ -108,6 +110,7 @@ class Station:
             self._precompiling = start_precompiling(has_lidar=bool(self.rig.spec.sensor), has_vehicle=self.rig.spec.vehicle is not None)
             self._scenery = build_scenery(self.rig)
             self._aircraft = self._build_aircraft(self._scenery)
+            self._rangefinders = _build_rangefinders(self._aircraft)
         self._signature = signature(self.rig)
 
     @property
@@ -137,6 +140,8 @@ class Station:
                 child.wait()
             if self._aircraft is not None:
                 self._aircraft.warm()
+            if self._rangefinders is not None:
+                self._rangefinders.warm()
             for streaming in self._sensors.values():
                 streaming.feeder.warm()
             self._replays.open(self.rig, self._transmitter, self._recorder)
@@ -159,6 +164,8 @@ class Station:
             self._aircraft.start(epoch_ns=self.epoch_ns, utc_epoch_ns=self.utc_epoch_ns)
         for streaming in self._sensors.values():
             streaming.feeder.start()
+        if self._rangefinders is not None:
+            self._rangefinders.start(epoch_ns=self.epoch_ns)
         self._replays.start(epoch_ns=self.epoch_ns, utc_epoch_ns=self.utc_epoch_ns)
 
     def stop(self) -> dict[str, int]:
@@ -169,6 +176,9 @@ class Station:
         self._precompiling = ()
         for streaming in self._sensors.values():
             streaming.feeder.stop()
+        if self._rangefinders is not None:
+            self._rangefinders.stop()
+            self._rangefinders = None
         if self._aircraft is not None:
             self._aircraft.stop()
             self._aircraft = None
@@ -321,6 +331,8 @@ class Station:
                 scheduling=feeder_scheduling(rig), priority=max(transmit.priority - _FEEDER_PRIORITY_BELOW, 1), slice_us=_FEEDER_SLICE_US
             ),
         )
+        if self._rangefinders is not None:
+            feeder.lookout = self._rangefinders.lookout(rig.lidars[number])
         streaming = Streaming(spec=sensor, lidar=lidar, feeder=feeder, rows=tuple(rows))
         self._sensors[sensor.name] = streaming
         return streaming
@@ -417,6 +429,7 @@ class Station:
             memory_locked=transmitter.memory_lock is not None and transmitter.memory_lock.locked,
             recording=self._recorder.reading() if self._recorder else None,
             vehicle=aircraft.reading() if aircraft else None,
+            rangers=self._rangefinders.readings() if self._rangefinders else (),
             faults=self._faults(streams, turn_age_s, now_ns),
         )
 
@@ -464,9 +477,19 @@ class Station:
         faults.extend(self._replays.faults())
         if self._aircraft is not None and not self._aircraft.alive:
             faults.append("the thread that flies the vehicle has ended")
+        faults.extend(self._rangefinders.faults() if self._rangefinders else ())
         if self._recorder is not None and self._recorder.fault:
             faults.append(f"the recording has ended: {self._recorder.fault}")
         return tuple(faults)
+
+
+def _build_rangefinders(aircraft: Aircraft | None) -> Rangefinders | None:
+    """Range sensors of what flies."""
+    if aircraft is None:
+        return None
+    return Rangefinders(
+        spec=aircraft.spec, seed=aircraft.seed, world=aircraft.world, live=aircraft.live, observations=aircraft.outfit.watch.observations
+    )
 
 
 def flow_spec(flow: Flow, sensor: SensorSpec, style: LinkStyle, packet_rate_hz: float) -> FlowSpec:

@@ -15,6 +15,7 @@ from hilsim.telemetry.readings import (
     FlowReading,
     HistogramReading,
     MetricsSource,
+    RangerReading,
     Reading,
     RecordingReading,
     ReplayReading,
@@ -41,6 +42,7 @@ _LINK_FIGURES: dict[m.Metric, str] = {
     m.LINK_STALLS: "stalls",
     m.LINK_LOCKSTEP_TIMEOUTS: "lockstep_timeouts",
     m.LINK_UNFORWARDED: "unforwarded_frames",
+    m.LINK_OBSERVATIONS: "observation_frames",
     m.VEHICLE_ARMED: "is_armed",
     m.VEHICLE_CRASHED: "is_crashed",
 }
@@ -69,6 +71,7 @@ class HilsimCollector(Collector):
         yield from _recording_families(reading.recording)
         yield from _replay_families(reading.replays)
         yield from _vehicle_families(reading.vehicle)
+        yield from _ranger_families(reading.rangers)
         yield from _daemon_families(reading)
 
 
@@ -146,6 +149,13 @@ def _station_families(stations: tuple[StationReading, ...]) -> Iterator[Family]:
     yield _plain(m.STATION_RECEIVED, zip(keys, [station.received_frames for station in stations], strict=True))
     yield _plain(m.STATION_REFUSED, zip(keys, [station.refused_frames for station in stations], strict=True))
     yield _plain(m.STATION_UNSENT, zip(keys, [station.unsent_frames for station in stations], strict=True))
+
+
+def _ranger_families(rangers: tuple[RangerReading, ...]) -> Iterator[Family]:
+    keys = [(ranger.ranger,) for ranger in rangers]
+    yield _plain(m.RANGER_OPEN, zip(keys, [float(ranger.is_open) for ranger in rangers], strict=True))
+    yield _plain(m.RANGER_SENT, zip(keys, [ranger.sent_frames for ranger in rangers], strict=True))
+    yield _plain(m.RANGER_DROPPED, zip(keys, [ranger.dropped_frames for ranger in rangers], strict=True))
 
 
 def _daemon_families(reading: Reading) -> Iterator[Family]:

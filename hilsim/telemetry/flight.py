@@ -42,6 +42,7 @@ def read_flight(made: Outfit, *, rate_hz: float, stations: tuple[StationCounters
         stalls=counts[FlightCount.STALLS],
         lockstep_timeouts=counts[FlightCount.LOCKSTEP_TIMEOUTS],
         unforwarded_frames=counts[FlightCount.UNFORWARDED_FRAMES],
+        observation_frames=counts[FlightCount.OBSERVATIONS],
         lateness=lateness,
         round_trip=round_trip,
         actuator_gap=gap,

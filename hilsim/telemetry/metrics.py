@@ -206,6 +206,9 @@ LINK_LOCKSTEP_TIMEOUTS = Metric(
 LINK_UNFORWARDED = Metric(
     name="hilsim_link_unforwarded_frames_total", kind="counter", help="Frames of the controller that no ground station got: the daemon was too slow"
 )
+LINK_OBSERVATIONS = Metric(
+    name="hilsim_link_observation_frames_total", kind="counter", help="OBSTACLE_DISTANCE and DISTANCE_SENSOR frames passed to the controller's link"
+)
 LINK_LATENESS = Metric(
     name="hilsim_link_lateness_seconds", kind="histogram", bounds_s=LINK_BOUNDS_S, help="Time a sensor frame was written minus the time it was due"
 )
@@ -232,6 +235,15 @@ STATION_UNSENT = Metric(
     kind="counter",
     labels=_STATION,
     help="Frames of ground stations that came faster than the link takes them",
+)
+_RANGER = ("ranger",)
+RANGER_OPEN = Metric(name="hilsim_ranger_open", kind="state", labels=_RANGER, help="1 while the range sensor has its serial port")
+RANGER_SENT = Metric(name="hilsim_ranger_sent_frames_total", kind="counter", labels=_RANGER, help="Frames of the range sensor written to its port")
+RANGER_DROPPED = Metric(
+    name="hilsim_ranger_dropped_frames_total",
+    kind="counter",
+    labels=_RANGER,
+    help="Frames of the range sensor left out, because its line or the daemon was behind",
 )
 SCHEDULING_MODE = Metric(
     name="hilsim_scheduling_mode",
@@ -303,6 +315,7 @@ METRICS: tuple[Metric, ...] = (
     LINK_STALLS,
     LINK_LOCKSTEP_TIMEOUTS,
     LINK_UNFORWARDED,
+    LINK_OBSERVATIONS,
     LINK_LATENESS,
     LINK_ROUND_TRIP,
     LINK_ACTUATOR_GAP,
@@ -314,6 +327,9 @@ METRICS: tuple[Metric, ...] = (
     STATION_RECEIVED,
     STATION_REFUSED,
     STATION_UNSENT,
+    RANGER_OPEN,
+    RANGER_SENT,
+    RANGER_DROPPED,
     SCHEDULING_MODE,
     LOOP_TURN_AGE,
     MEMORY_LOCKED,

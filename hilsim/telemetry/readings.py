@@ -158,6 +158,23 @@ class StationReading:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RangerReading:
+    """A range sensor on a serial port.
+
+    Attributes:
+        ranger: Its kind, numbered where there are several.
+        is_open: It has its port.
+        sent_frames: Written.
+        dropped_frames: Left out, because the line or the daemon was behind.
+    """
+
+    ranger: str
+    is_open: bool
+    sent_frames: int
+    dropped_frames: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class VehicleReading:
     """What flies, and the link to who steers it.
 
@@ -178,6 +195,7 @@ class VehicleReading:
         stalls: Times the machine stood still.
         lockstep_timeouts: Answers not waited for any more.
         unforwarded_frames: That no ground station got.
+        observation_frames: Of obstacles and distances, handed to the controller's link.
         lateness: Of sensor frames.
         round_trip: From a sensor frame to the next motor command.
         actuator_gap: Between motor commands.
@@ -203,6 +221,7 @@ class VehicleReading:
     stalls: int
     lockstep_timeouts: int
     unforwarded_frames: int
+    observation_frames: int = 0
     lateness: HistogramReading
     round_trip: HistogramReading
     actuator_gap: HistogramReading
@@ -224,6 +243,7 @@ class Reading:
         loop_turn_age_s: Time since the sending loop's last turn; None before its first.
         memory_locked: Whether pages of the packet path cannot be swapped out.
         recording: None where nothing is to be recorded.
+        rangers: Range sensors on serial ports.
         vehicle: None where nothing flies.
         faults: Why the daemon is not healthy, one sentence each; empty when it is.
     """
@@ -236,6 +256,7 @@ class Reading:
     memory_locked: bool = False
     recording: RecordingReading | None = None
     vehicle: VehicleReading | None = None
+    rangers: tuple[RangerReading, ...] = ()
     faults: tuple[str, ...] = ()
 
 

@@ -7,7 +7,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from hilsim.bridge.ld06 import Ld06
-from hilsim.bridge.rangers import RANGER_SPECS, build_ranger
+from hilsim.bridge.ranger_specs import TfminiSpec
+from hilsim.bridge.rangers import RANGER_SPECS, build_ranger, ranger_names
 from hilsim.bridge.sf45 import Sf45
 from hilsim.bridge.tfmini import Tfmini
 
@@ -53,3 +54,13 @@ def test_the_kind_of_another_sensor_is_refused():
 def test_a_specification_of_no_kind_makes_no_sensor():
     with pytest.raises(TypeError, match=r"^spec must be a TfminiSpec, Sf45Spec or Ld06Spec, got object$"):
         build_ranger(object(), seed=1, stream=0)
+
+
+def test_rangers_are_called_by_their_kind_and_numbered_where_there_are_several():
+    specs = [parsed({"kind": kind, "port": f"/dev/ttyS{place}"}) for place, kind in enumerate(("tfmini", "ld06", "tfmini"))]
+    assert ranger_names(specs) == ("tfmini-1", "ld06", "tfmini-2")
+
+
+def test_a_tfmini_faster_than_its_line_is_refused():
+    with pytest.raises(ValueError, match=r"^baud must be at least 90000 for rate_hz 1000 \(frames of 9 bytes\), got 57600$"):
+        TfminiSpec(port="/dev/ttyS1", model="tfmini_plus", rate_hz=1000, baud=57600)

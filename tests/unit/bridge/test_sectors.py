@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hilsim.bridge.ranger_specs import DistanceSensorSpec, ObstacleSpec
-from hilsim.bridge.sectors import ORIENTATION_CODES, distance_values, obstacle_values, orientation_axis
+from hilsim.bridge.sectors import ORIENTATION_CODES, distance_values, obstacle_values, orientation_axis, sector_near, sector_of
 
 SPEC = ObstacleSpec(sensor="top", range_min_m=0.5, range_max_m=100.0, low_m=-0.5, high_m=0.5)
 NOTHING, UNKNOWN = 10_001, 65_535
@@ -183,3 +183,11 @@ def test_an_obstacle_setting_that_cannot_be_is_refused_by_name(changed, fault):
 def test_a_distance_sensor_setting_that_cannot_be_is_refused_by_name():
     with pytest.raises(ValueError, match=r"^width_deg must be 0.1 to 90, got 0.0; sensor_id must be 0 to 255, got 256$"):
         DistanceSensorSpec(sensor="top", width_deg=0.0, sensor_id=256)
+
+
+@given(st.floats(-10.0, 10.0), st.floats(-10.0, 10.0), st.integers(0, 71))
+def test_the_quick_way_to_a_sector_finds_the_same_from_any_guess(forward, left, guess):
+    expected = sector_of(forward, left)
+    turn = math.degrees(math.atan2(-left, forward)) + 2.5
+    if abs(turn / 5.0 - round(turn / 5.0)) > 1e-9:  # on an edge rounding decides
+        assert sector_near(forward, left, guess) == expected

@@ -3,7 +3,16 @@
 import pytest
 
 from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, LINK_BOUNDS_S, TIMING_BOUNDS_S
-from hilsim.telemetry.readings import FlowReading, HistogramReading, Reading, RecordingReading, SensorReading, StationReading, VehicleReading
+from hilsim.telemetry.readings import (
+    FlowReading,
+    HistogramReading,
+    RangerReading,
+    Reading,
+    RecordingReading,
+    SensorReading,
+    StationReading,
+    VehicleReading,
+)
 
 
 def rising(bounds_s, count, sum_s):
@@ -63,6 +72,7 @@ def make_vehicle(**changes):
         "stalls": 2,
         "lockstep_timeouts": 0,
         "unforwarded_frames": 0,
+        "observation_frames": 35,
         "lateness": rising(LINK_BOUNDS_S, 9, 0.0009),
         "round_trip": rising(LINK_BOUNDS_S, 7, 0.014),
         "actuator_gap": rising(LINK_BOUNDS_S, 8, 0.04),
@@ -98,6 +108,7 @@ def make_reading(sensors=("front",), **changes):
         "memory_locked": True,
         "recording": RecordingReading(running=True, recorded_packets=1490, unrecorded_packets=7),
         "vehicle": make_vehicle(),
+        "rangers": (RangerReading(ranger="tfmini", is_open=True, sent_frames=512, dropped_frames=3),),
     }
     return Reading(**(values | changes))
 

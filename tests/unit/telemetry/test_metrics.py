@@ -35,7 +35,10 @@ def test_every_name_reads_hilsim_thing_unit(metric):
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_labels_come_from_the_rig_or_from_a_closed_set(metric):
-    from_rig, closed = {"sensor", "flow", "thread", "station"}, {"mode", "errno", "model", "return_mode", "state", "version", "python", "numba"}
+    from_rig, closed = (
+        {"sensor", "flow", "thread", "station", "ranger"},
+        {"mode", "errno", "model", "return_mode", "state", "version", "python", "numba"},
+    )
     assert set(metric.labels) <= from_rig | closed
 
 
@@ -124,6 +127,12 @@ def test_the_link_of_a_vehicle_carries_the_reading(registry):
     assert value("hilsim_link_lateness_seconds_bucket", {"le": "0.0002"}) == 3
     assert (value("hilsim_link_round_trip_seconds_count"), value("hilsim_link_actuator_gap_seconds_count")) == (7, 8)
     assert (value("hilsim_vehicle_armed"), value("hilsim_vehicle_crashed")) == (1, 0)
+
+
+def test_range_sensors_carry_the_reading(registry):
+    names = ("open", "sent_frames_total", "dropped_frames_total")
+    assert [registry.get_sample_value(f"hilsim_ranger_{name}", {"ranger": "tfmini"}) for name in names] == [1, 512, 3]
+    assert registry.get_sample_value("hilsim_link_observation_frames_total") == 35
 
 
 def test_ports_for_ground_stations_carry_the_reading(registry):

@@ -1,0 +1,261 @@
+"""A vehicle's range sensors as its autopilot meets them: on pseudo-terminals in place of cables, read by parsers of our tests' own."""
+
+import contextlib
+import os
+import struct
+import time
+import tty
+
+import numpy as np
+import pytest
+from pymavlink.dialects.v20 import common
+
+from tests.controllers.controller import Px4, Px4Spec
+from tests.support import write_rig
+from tests.unit.bridge.test_ld06 import parse as parse_ld06
+from tests.unit.bridge.test_sf45 import frame as sf45_frame
+from tests.unit.bridge.test_sf45 import parse as parse_sf45
+from tests.unit.bridge.test_tfmini import parse as parse_tfmini
+
+pytestmark = pytest.mark.system
+
+# The vehicle looks east. A wall 5 m ahead, one 7 m to the right; nothing behind or to the left.
+PLACE = """
+name = "eyes"
+seed = 3
+[carrier]
+kind = "vehicle"
+[[scene.box]]
+position_m = [0.0, 0.0, -0.5]
+size_m = [80.0, 80.0, 1.0]
+material = "asphalt"
+[[scene.box]]
+position_m = [5.5, 0.0, 3.0]
+size_m = [1.0, 8.0, 12.0]
+material = "concrete"
+[[scene.box]]
+position_m = [0.0, -7.5, 3.0]
+size_m = [8.0, 1.0, 12.0]
+material = "brick"
+[metrics]
+port = 0
+"""
+
+
+class Cable:
+    """The far end of a serial line."""
+
+    def __init__(self, link):
+        self.master, slave = os.openpty()
+        tty.setraw(slave)
+        os.set_blocking(self.master, False)
+        link.unlink(missing_ok=True)
+        link.symlink_to(os.ttyname(slave))
+        os.close(slave)
+        self.rest = b""
+
+    def read(self):
+        """What came now."""
+        with contextlib.suppress(BlockingIOError, OSError):
+            return os.read(self.master, 1 << 16)
+        return b""
+
+    def write(self, data):
+        os.write(self.master, data)
+
+    def pull(self):
+        if self.master is not None:
+            os.close(self.master)
+            self.master = None
+
+
+@pytest.fixture
+def cable(tmp_path):
+    made = []
+
+    def plug(name):
+        made.append(Cable(tmp_path / name))
+        return made[-1]
+
+    yield plug
+    for each in made:
+        each.pull()
+
+
+def await_bytes(cable, size, timeout_s=20.0):
+    """At least so many bytes."""
+    data, deadline = b"", time.monotonic() + timeout_s
+    while len(data) < size and time.monotonic() < deadline:
+        data += cable.read()
+        time.sleep(0.002)
+    assert len(data) >= size
+    return data
+
+
+def await_frame(cable, command, timeout_s=20.0):
+    """Data of the next SF45 frame of a command; nothing may stand between frames."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        cable.rest += cable.read()
+        size = ((cable.rest[1] | cable.rest[2] << 8) >> 6) + 5 if len(cable.rest) >= 3 else None
+        if size is None or len(cable.rest) < size:
+            time.sleep(0.001)
+            continue
+        found, payload = parse_sf45(cable.rest[:size])
+        cable.rest = cable.rest[size:]
+        if found == command:
+            return payload
+    pytest.fail(f"no frame of command {command}")
+
+
+def held(tmp_path, *tables):
+    hovering = "[vehicle]\nyaw_deg = 0.0\nposition_m = [0.0, 0.0, 0.01]\n"
+    return write_rig(tmp_path, PLACE + hovering + "".join(tables))
+
+
+def ranger(kind, path, extra=""):
+    return f'[[vehicle.ranger]]\nkind = "{kind}"\nport = "{path}"\n{extra}\n'
+
+
+def test_each_ranger_says_where_the_walls_are_in_its_own_bytes(daemon, cable, tmp_path):
+    names = ("tfmini", "sf45", "ld06")
+    cables = {name: cable(name) for name in names}
+    rigged = [ranger(name, tmp_path / name, "mount_position_m = [0.0, 0.0, 0.1]") for name in names]
+    down = ranger("tfmini", tmp_path / "down", "mount_position_m = [0.0, 0.0, 0.5]\nmount_rotation_deg = [0, 90, 0]")
+    cables["down"] = cable("down")
+    running = daemon(held(tmp_path, *rigged, down), wait=False)
+    running.await_log(r'"event": "daemon\.started"')
+    for line in cables.values():
+        line.read()
+    assert {reading[0] for reading in parse_tfmini(await_bytes(cables["tfmini"], 90))[:-1]} <= {499, 500, 501}
+    heights = [reading[0] for reading in parse_tfmini(await_bytes(cables["down"], 90))]
+    assert heights
+    assert all(50 <= height <= 90 for height in heights)  # half a metre above the centre of mass of a vehicle that stands
+
+    line = cables["sf45"]
+    line.write(sf45_frame(0))
+    assert await_frame(line, 0)[:4] == b"SF45"
+    for command, data in ((66, struct.pack("<B", 6)), (27, struct.pack("<I", 0x101)), (30, struct.pack("<I", 5))):
+        line.write(sf45_frame(command, data, write=True))
+        assert await_frame(line, command) == data
+    seen = dict(reversed(struct.unpack("<hh", await_frame(line, 44))) for _ in range(1200))
+    ahead = [distance for yaw, distance in seen.items() if abs(yaw) < 1000]
+    right = [distance for yaw, distance in seen.items() if abs(yaw - 9000) < 1000]
+    left = [distance for yaw, distance in seen.items() if abs(yaw + 9000) < 1000]
+    assert ahead
+    assert right
+    assert all(498 <= distance <= 512 for distance in ahead)
+    assert all(698 <= distance <= 715 for distance in right)
+    assert left
+    assert set(left) == {-100}
+
+    data = await_bytes(cables["ld06"], 47 * 90)
+    start = data.index(b"\x54\x2c")
+    turn = np.full(360, -1)
+    for at in range(start, len(data) - 46, 47):
+        _, azimuths, distances, confidences, _ = parse_ld06(data[at : at + 47])
+        for azimuth, distance, confidence in zip(azimuths, distances, confidences, strict=True):
+            turn[int(azimuth / 100)] = distance if confidence >= 20 else 0
+    assert (turn >= 0).mean() > 0.75  # 450 points a turn: every degree but what lies between two of them
+    assert turn[2] == pytest.approx(5000, abs=30)
+    assert turn[90] == pytest.approx(7000, abs=30)
+    assert turn[182] in (0, -1)
+
+
+def test_a_ranger_whose_cable_is_pulled_and_plugged_in_again_goes_on_without_a_burst(daemon, cable, tmp_path):
+    line = cable("tfmini")
+    running = daemon(held(tmp_path, ranger("tfmini", tmp_path / "tfmini")))
+    await_bytes(line, 90)
+    line.pull()
+    running.await_log(r'"event": "ranger\.port_lost"')
+    running.await_log(r'"event": "ranger\.port_not_opened"')
+    time.sleep(1.0)
+    line = cable("tfmini")
+    before = len(running.text())
+    running.await_log(r'"event": "ranger\.port_opened"', after=before)
+    opened_s = time.monotonic()
+    data = await_bytes(line, 90)
+    while time.monotonic() < opened_s + 0.5:
+        data += line.read()
+        time.sleep(0.005)
+    assert len(data) // 9 <= 100 * (time.monotonic() - opened_s) + 30  # a second was out; its hundred frames are not made up for
+    assert running.text().count("ranger.port_not_opened") == 1
+    assert running.stop()[0] == 0
+
+
+class Board:
+    """A scripted flight controller at a serial line, and every frame it was sent, read by pymavlink."""
+
+    def __init__(self, cable):
+        self.cable = cable
+        self.controller = Px4(Px4Spec(utc_at_zero_us=time.time_ns() // 1000))
+        self.reader = common.MAVLink(None)
+        self.reader.robust_parsing = True
+        self.begun_ns = time.monotonic_ns()
+        self.heard = []
+
+    def run(self, seconds):
+        end_s = time.monotonic() + seconds
+        while time.monotonic() < end_s:
+            now_us = (time.monotonic_ns() - self.begun_ns) // 1000
+            data = self.cable.read()
+            self.controller.receive(now_us, data, held_up=True)
+            self.cable.write(self.controller.advance(now_us))
+            for message in self.reader.parse_buffer(data) or []:
+                self.heard.append((time.monotonic(), message))
+            time.sleep(0.002)
+
+    def of(self, kind, component=196):
+        return [(at_s, message) for at_s, message in self.heard if message.get_type() == kind and message.get_srcComponent() == component]
+
+
+LIDAR = """
+[[sensor]]
+name = "top"
+mount_position_m = [0.0, 0.0, 0.1]
+mount_rotation_deg = [0.0, 0.0, 40.0]
+[sensor.network]
+source_ports = "any"
+"""
+
+
+def test_a_controller_is_told_of_obstacles_and_distances_in_its_own_axes_at_their_rates(daemon, cable, receiver, tmp_path):
+    line = cable("board")
+    ports = receiver(), receiver()
+    steered = f"""
+[vehicle]
+yaw_deg = 0.0
+position_m = [0.0, 0.0, 0.01]
+controller = {{ kind = "serial", port = "{tmp_path / "board"}" }}
+obstacle = {{ sensor = "top", range_max_m = 30.0, low_m = 0.0 }}
+[[vehicle.distance]]
+sensor = "top"
+rate_hz = 20.0
+orientation = "right"
+sensor_id = 4
+[[vehicle.distance]]
+sensor = "top"
+orientation = "backward"
+sensor_id = 5
+range_max_m = 8.0
+"""
+    lidar = LIDAR + f"data_port = {ports[0].port}\nposition_port = {ports[1].port}\n"
+    daemon(write_rig(tmp_path, PLACE + steered + lidar))
+    board = Board(line)
+    board.run(6.0)
+    rings = board.of("OBSTACLE_DISTANCE")[-30:]
+    assert len(rings) == 30
+    assert (len(rings) - 1) / (rings[-1][0] - rings[0][0]) == pytest.approx(15.0, abs=3.0)
+    ring = rings[-1][1]
+    assert (ring.frame, ring.increment, ring.increment_f, ring.angle_offset, ring.min_distance, ring.max_distance) == (12, 5, 5.0, 0.0, 50, 3000)
+    assert ring.distances[0] == pytest.approx(500, abs=4)
+    assert ring.distances[18] == pytest.approx(700, abs=4)
+    assert [ring.distances[sector] for sector in (36, 54, 45)] == [3001, 3001, 3001]
+    beams = {which: [pair for pair in board.of("DISTANCE_SENSOR") if pair[1].id == which][-30:] for which in (4, 5)}
+    rate_hz = 29 / (beams[4][-1][0] - beams[4][0][0])
+    assert rate_hz == pytest.approx(20.0, abs=4.0)
+    right, behind = beams[4][-1][1], beams[5][-1][1]
+    assert (right.orientation, right.current_distance) == (2, pytest.approx(700, abs=4))
+    assert (behind.orientation, behind.max_distance, behind.current_distance) == (4, 800, 801)
+    numbers = np.array([message.get_seq() for _, message in board.heard if message.get_srcComponent() == 196])
+    assert set(np.diff(numbers) % 256) == {1}  # none was lost on the way

@@ -1,0 +1,87 @@
+"""A rig's range sensors: each kind by its own keys, and what must be there for them."""
+
+import pytest
+
+from hilsim.bridge.ranger_specs import Ld06Spec, Sf45Spec, TfminiSpec
+from hilsim.config.rig import load_rig
+from hilsim.daemon.flight_link import rates_of
+from hilsim.errors import ConfigError
+from tests.support import write_rig
+
+RIG = """
+name = "eyes"
+[carrier]
+kind = "vehicle"
+[[sensor]]
+name = "top"
+[vehicle]
+"""
+STEERED = 'controller = { kind = "serial", port = "/dev/ttyACM0" }\n'
+
+
+def loaded(tmp_path, *tables):
+    return load_rig(write_rig(tmp_path, RIG + "\n".join(tables))).spec.vehicle
+
+
+def ranger(**keys):
+    return "[[vehicle.ranger]]\n" + "\n".join(f'{key} = "{value}"' if isinstance(value, str) else f"{key} = {value}" for key, value in keys.items())
+
+
+def test_each_kind_of_ranger_has_its_own_keys(tmp_path):
+    tables = [
+        ranger(kind="tfmini", port="/dev/a", rate_hz=50),
+        ranger(kind="sf45", port="/dev/b", update_rates="eight"),
+        ranger(kind="ld06", port="/dev/c"),
+    ]
+    assert loaded(tmp_path, *tables).ranger == (
+        TfminiSpec(port="/dev/a", rate_hz=50),
+        Sf45Spec(port="/dev/b", update_rates="eight"),
+        Ld06Spec(port="/dev/c"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "fault"),
+    [
+        (ranger(port="/dev/a"), r"vehicle\.ranger\[0\]\.kind must be given$"),
+        (ranger(kind="tfmin", port="/dev/a"), r"vehicle\.ranger\[0\]\.kind must be 'tfmini' or 'sf45' or 'ld06', got \"tfmin\"$"),
+        (ranger(kind="ld06"), r"vehicle\.ranger\[0\]\.port must be given$"),
+        (ranger(kind="ld06", port="/dev/a", speed_dp=5), r'vehicle\.ranger\[0\]\.speed_dp: unknown key \(did you mean "speed_dps"\?\)$'),
+        (ranger(kind="tfmini", port="tty"), r'vehicle\.ranger\[0\]\.port must be absolute, such as ".*", got "tty"$'),
+        (
+            ranger(kind="tfmini", port="/dev/a", rate_hz=7),
+            r"vehicle\.ranger\[0\]\.rate_hz must be 100 divided by a whole number \(model tfmini\), got 7$",
+        ),
+    ],
+)
+def test_a_faulty_ranger_is_named_with_its_key(tmp_path, table, fault):
+    with pytest.raises(ConfigError, match=fault):
+        loaded(tmp_path, table)
+
+
+def test_ports_must_differ_from_each_other_and_from_the_controllers(tmp_path):
+    with pytest.raises(ConfigError, match=r"port of rangers and controller must differ, got /dev/a, /dev/ttyACM0 more than once"):
+        loaded(tmp_path, STEERED, *(ranger(kind="ld06", port=port) for port in ("/dev/a", "/dev/a", "/dev/ttyACM0")))
+
+
+def test_messages_need_a_controller_that_speaks_mavlink(tmp_path):
+    with pytest.raises(ConfigError, match=r'vehicle\.obstacle must be with a controller that speaks MAVLink with hilsim, got kind "hold"'):
+        loaded(tmp_path, 'obstacle = { sensor = "top" }')
+
+
+def test_messages_need_a_lidar_of_the_rig(tmp_path):
+    with pytest.raises(ConfigError, match=r'vehicle\.obstacle\.sensor must name a sensor of the rig \(top\), got "roof"') as caught:
+        loaded(tmp_path, STEERED, 'obstacle = { sensor = "roof" }', '[[vehicle.distance]]\nsensor = "nose"')
+    assert 'vehicle.distance[0].sensor must name a sensor of the rig (top), got "nose"' in str(caught.value)
+
+
+def test_beams_are_told_apart_by_their_ids(tmp_path):
+    beam = '[[vehicle.distance]]\nsensor = "top"\n'
+    with pytest.raises(ConfigError, match=r"sensor_id of distance must differ, got \[0, 0\]"):
+        loaded(tmp_path, STEERED, beam, beam)
+
+
+def test_messages_count_in_the_links_budget(tmp_path):
+    beam = '[[vehicle.distance]]\nsensor = "top"\nrate_hz = {}\nsensor_id = {}\n'
+    rates = rates_of(loaded(tmp_path, STEERED, 'obstacle = { sensor = "top", rate_hz = 12.0 }', beam.format(20.0, 0), beam.format(10.0, 1)))
+    assert (rates.obstacle_hz, rates.distance_hz) == (12.0, 30.0)
