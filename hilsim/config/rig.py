@@ -3,151 +3,29 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from hilsim.bridge.specs import VehicleRigSpec
 from hilsim.config.parse import collect_faults, parse_table, read_toml
 from hilsim.config.profiles import find_profile, parse_profile
+from hilsim.config.sensor_table import ZERO, SensorSpec
 from hilsim.emulator.plan import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.geometry.frames import Vector
-from hilsim.packets.ethernet import parse_mac
 from hilsim.packets.velodyne_data import DATA_PORT
 from hilsim.packets.velodyne_position import POSITION_PORT
 from hilsim.replay.specs import ReplaySpec
 from hilsim.scene.specs import SceneSpec
-from hilsim.sensor.cepton_specs import CeptonSetting, CeptonSpec
-from hilsim.sensor.false_alarms import FalseAlarmSpec
-from hilsim.sensor.specs import ClockSetting, ReturnModeName
-from hilsim.sensor.thinning import ThinningSpec
-from hilsim.sensor.velodyne_specs import GpsSetting, VelodyneSpec
+from hilsim.sensor.cepton_specs import CeptonSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.sensor.weather import WeatherSpec
-from hilsim.sensor.window import WindowSpec
 from hilsim.telemetry.specs import MetricsServerSpec
 from hilsim.transmit.specs import TransmitSpec
 from hilsim.vehicle.specs import VehicleSpec
 from hilsim.vehicle.wobble import WobbleSpec
 
-ZERO: Vector = (0.0, 0.0, 0.0)
 DEFAULT_RATE_RPM = 600
-
-
-def _is_address(text: str) -> bool:
-    try:
-        IPv4Address(text)
-    except AddressValueError:
-        return False
-    return True
-
-
-def _is_mac(text: str) -> bool:
-    try:
-        parse_mac(text)
-    except ValueError:
-        return False
-    return True
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkSpec:
-    """How a sensor's datagrams reach the wire.
-
-    Attributes:
-        mode: ``udp``: ordinary sockets (TTL, do-not-fragment and checksum as the real sensor's where a socket can); ``ethernet``: whole frames with the
-            real sensor's headers bit for bit (needs CAP_NET_RAW).
-        source: The sensor's IPv4 address. ``udp`` needs it on this host (any 127.x.y.z is).
-        destination: Where packets go: unicast, multicast, or a broadcast address.
-        broadcast: Must be true for a broadcast destination: everyone on the network gets it.
-        data_port: Destination port of data packets; by default the model's: 2368, or 8808 for a Cepton-style sensor (its information packets go there too).
-        position_port: Destination port of position packets, 8308 by default; not for a sensor that has none.
-        source_ports: ``sensor``: packets leave from the real sensor's ports (2368 and 8308; 8808); ``any``: from free ports, so that a receiver on this
-            very host can bind 0.0.0.0:2368 (``udp`` only).
-        interface: Name of the network interface; needed for ``ethernet``, optional for ``udp``.
-        source_mac: The sensor's MAC address in frames; by default the model's prefix and the sensor's number.
-        destination_mac: For frames to a unicast address.
-    """
-
-    mode: Literal["udp", "ethernet"] = "udp"
-    source: str = "127.0.1.201"
-    destination: str = "127.0.0.1"
-    broadcast: bool = False
-    data_port: int | None = None
-    position_port: int | None = None
-    source_ports: Literal["sensor", "any"] = "sensor"
-    interface: str = ""
-    source_mac: str = ""
-    destination_mac: str = ""
-
-    def __post_init__(self) -> None:
-        require(
-            (_is_address(self.source), f'source must be an IPv4 address, got "{self.source}"'),
-            (_is_address(self.destination), f'destination must be an IPv4 address, got "{self.destination}"'),
-            (self.data_port is None or 1 <= self.data_port <= 65_535, f"data_port must be 1 to 65535, got {self.data_port}"),
-            (self.position_port is None or 1 <= self.position_port <= 65_535, f"position_port must be 1 to 65535, got {self.position_port}"),
-            (
-                self.broadcast or self.destination != "255.255.255.255",
-                "broadcast must be true for destination 255.255.255.255: every host on the network gets these packets",
-            ),
-            (self.mode == "udp" or bool(self.interface), 'interface must be given for mode "ethernet"'),
-            (not self.source_mac or _is_mac(self.source_mac), f'source_mac must be like "60:76:88:10:2f:6f", got "{self.source_mac}"'),
-            (
-                not self.destination_mac or _is_mac(self.destination_mac),
-                f'destination_mac must be like "60:76:88:10:2f:6f", got "{self.destination_mac}"',
-            ),
-            (
-                self.mode == "udp" or self.broadcast or bool(self.destination_mac),
-                'destination_mac must be given for a unicast destination in mode "ethernet"',
-            ),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SensorSpec:
-    """One lidar of the rig.
-
-    Attributes:
-        name: Unique within the rig; a label of metrics.
-        profile: A shipped model (``vlp16``, ``hr80w-like`` …) or the path of a profile, relative to the rig.
-        override: Values that replace the profile's, e.g. ``{ range_noise_m = 0.0 }``.
-        mount_position_m: In the carrier's body frame (x forward, y left, z up).
-        mount_rotation_deg: Roll, pitch, yaw in the body frame.
-        rotation_rate_rpm: Mean rotation rate, 600 by default; not for a sensor without a turning head.
-        phase_deg: Azimuth of the head, or phase of the mirror's sweep across, at the sensor's first firing.
-        start_delay_us: Rig time of the sensor's first firing.
-        return_mode: Which returns are reported.
-        sub_rays: Rays by which a beam's footprint is sampled: 1 (a pencil beam; nothing is ever met by halves), 7 or 19.
-        window: Dirt on the sensor's window, and blocked sectors.
-        false_alarms: How often its receiver takes noise for an echo.
-        thinning: Which firings it reports.
-        clock: The sensor's own clock.
-        gps: The receiver on its GPS input; without it position packets carry no sentence.
-        cepton: What a Cepton-style sensor says of itself; only for one.
-        network: How its packets reach the wire.
-    """
-
-    name: str
-    profile: str = "vlp16"
-    override: dict[str, Any] = field(default_factory=dict)
-    mount_position_m: Vector = ZERO
-    mount_rotation_deg: Vector = ZERO
-    rotation_rate_rpm: int | None = None
-    phase_deg: float = 0.0
-    start_delay_us: float = 0.0
-    return_mode: ReturnModeName = "strongest"
-    sub_rays: int = 1
-    window: WindowSpec = field(default_factory=WindowSpec)
-    false_alarms: FalseAlarmSpec = field(default_factory=FalseAlarmSpec)
-    thinning: ThinningSpec = field(default_factory=ThinningSpec)
-    clock: ClockSetting = field(default_factory=ClockSetting)
-    gps: GpsSetting | None = None
-    cepton: CeptonSetting | None = None
-    network: NetworkSpec = field(default_factory=NetworkSpec)
-
-    def __post_init__(self) -> None:
-        plain = self.name.replace("-", "").replace("_", "").isalnum()
-        require((plain, f'name must be letters, digits, "-" and "_", got "{self.name}"'))
 
 
 @dataclass(frozen=True, kw_only=True)

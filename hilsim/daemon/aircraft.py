@@ -16,6 +16,8 @@ from hilsim.bridge.outfit import Outfit, build_craft, open_line, outfit
 from hilsim.bridge.session import REASONS, Reason, SessionState, SessionWord
 from hilsim.bridge.sockets import open_udp
 from hilsim.bridge.specs import RATES_HZ, VehicleRigSpec
+from hilsim.config.rig import Rig
+from hilsim.daemon.build import Scenery
 from hilsim.errors import LinkError
 from hilsim.scene.world import World
 from hilsim.telemetry.flight import read_flight
@@ -25,6 +27,9 @@ from hilsim.vehicle.live import LivePose
 from hilsim.vehicle.specs import VehicleSpec
 
 _USABLE = 0.95
+_PRIORITY_BELOW = 5
+"""A step of the vehicle takes some ten microseconds, a packet a hundred: it goes before rendering, after sending."""
+_SLICE_US = 1000.0
 
 
 def paced_line(kind: str, budget: LinkBudget) -> Line:
@@ -220,3 +225,18 @@ class Aircraft:
             opened=self._socket,
             epoch_ns=self._epoch_ns,
         ).run()
+
+
+def build_aircraft(rig: Rig, scenery: Scenery) -> Aircraft | None:
+    """What flies in a rig; None where nothing does."""
+    spec, vehicle, transmit = rig.spec.vehicle, rig.vehicle, rig.spec.transmit
+    if spec is None or vehicle is None or scenery.live is None:
+        return None
+    return Aircraft(
+        spec=spec,
+        vehicle=vehicle,
+        seed=rig.spec.seed,
+        world=scenery.world,
+        live=scenery.live,
+        settings=ThreadSettings(scheduling=transmit.scheduling, priority=max(transmit.priority - _PRIORITY_BELOW, 1), slice_us=_SLICE_US),
+    )

@@ -11,7 +11,8 @@ from hilsim.assets.scenes import scene_objects
 from hilsim.assets.trajectories import load_trajectory
 from hilsim.bridge.outfit import flown_track, open_line, outfit, start_pose
 from hilsim.bridge.specs import VehicleRigSpec
-from hilsim.config.rig import CarrierSpec, Rig, SensorSpec
+from hilsim.config.rig import CarrierSpec, Rig
+from hilsim.config.sensor_table import SensorSpec
 from hilsim.daemon.backgrounds import SensorBackground, carrier_pose, check_places, load_backgrounds
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.cells import beam_cells
@@ -34,6 +35,9 @@ from hilsim.vehicle.carrier import build_carrier as carrier_on
 from hilsim.vehicle.live import STATE_SIZE, LivePose, live_pose, write_state
 from hilsim.vehicle.specs import VehicleSpec
 from hilsim.vehicle.wobble import NO_WOBBLE, Wobble, build_wobble
+
+AssetSignature = tuple[tuple[str, int, int], ...]
+"""Names, times of change and sizes of files."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,3 +260,12 @@ def asset_files(rig: Rig) -> tuple[Path, ...]:
 def triangle_count(world: World) -> int:
     """Triangles of a world, repeated geometries counted once."""
     return int(np.shape(world.corners)[0])
+
+
+def asset_signature(rig: Rig) -> AssetSignature:
+    """Names, times and sizes of the files a rig reads: whether they must be read again."""
+    found = []
+    for path in asset_files(rig):
+        state = Path(path).stat() if Path(path).exists() else None
+        found.append((str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0))
+    return tuple(found)

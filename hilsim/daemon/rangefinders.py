@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from hilsim.bridge.lookout import Lookout
 from hilsim.bridge.rangers import ranger_names
 from hilsim.bridge.specs import VehicleRigSpec
+from hilsim.daemon.aircraft import Aircraft
 from hilsim.daemon.ranger_port import RangerPort
 from hilsim.daemon.scan_messages import ScanMessages
 from hilsim.emulator.plan import LidarSetting
@@ -71,3 +72,12 @@ class Rangefinders:
         """Threads that should run and do not."""
         ended = [f"{port.name}: the range sensor's thread has ended" for port in self._ports if not port.alive]
         return (*ended, *(["the thread that tells the controller of obstacles has ended"] if self._messages.has_ended else []))
+
+
+def build_rangefinders(aircraft: Aircraft | None) -> Rangefinders | None:
+    """Range sensors of what flies."""
+    if aircraft is None:
+        return None
+    return Rangefinders(
+        spec=aircraft.spec, seed=aircraft.seed, world=aircraft.world, live=aircraft.live, observations=aircraft.outfit.watch.observations
+    )

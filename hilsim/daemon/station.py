@@ -1,68 +1,35 @@
 """The running rig: scenery, lidars, feeders and the transmitter; built, changed and stopped as one."""
 
-import os
 import subprocess
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 
-from hilsim.config.rig import Rig, SensorSpec
-from hilsim.daemon.aircraft import Aircraft
-from hilsim.daemon.build import Scenery, asset_files, build_lidar, build_scenery, flow_framing, sensor_flows
+from hilsim.config.rig import Rig
+from hilsim.config.sensor_table import SensorSpec
+from hilsim.daemon.aircraft import Aircraft, build_aircraft
+from hilsim.daemon.build import AssetSignature, Scenery, asset_signature, build_lidar, build_scenery, flow_framing, sensor_flows
 from hilsim.daemon.feeder import Feeder, FeederCounter
+from hilsim.daemon.flow_specs import data_packet_rate_hz, feeder_settings, flow_spec
 from hilsim.daemon.precompile import start_precompiling
-from hilsim.daemon.rangefinders import Rangefinders
+from hilsim.daemon.rangefinders import Rangefinders, build_rangefinders
 from hilsim.daemon.recorder import Recorder, tape_slots
 from hilsim.daemon.replays import Replays
-from hilsim.emulator.batch import Flow
-from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.plan import Family
-from hilsim.emulator.schedule import data_deadline_ns
+from hilsim.daemon.streaming import STALLED_S, Streaming
 from hilsim.errors import ConfigError, HilsimError
 from hilsim.packets.cepton_stdv import POINTS_MAX, packet_size
-from hilsim.packets.ethernet import HEADER_SIZE, PAYLOAD_ONLY, LinkStyle
+from hilsim.packets.ethernet import HEADER_SIZE, PAYLOAD_ONLY
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
-from hilsim.sensor.clock import stamp_us
-from hilsim.sensor.velodyne_specs import VelodyneSpec
-from hilsim.telemetry.loop import read_flows, read_histograms, read_loop_turn_age_s
-from hilsim.telemetry.metrics import RENDER
-from hilsim.telemetry.readings import Reading, SensorReading
-from hilsim.transmit.scheduling import ThreadSettings
-from hilsim.transmit.specs import FlowSpec, FrameSocketSpec, SchedulingChoice, SocketSpec
+from hilsim.telemetry.loop import read_flows, read_loop_turn_age_s
+from hilsim.telemetry.readings import Reading
 from hilsim.transmit.statistics import Counter
 from hilsim.transmit.transmitter import Transmitter
 
-_STALLED_S = 1.0
 _START_UP_NS = 100_000_000
-_FEEDER_PRIORITY_BELOW = 10
-_AIRCRAFT_PRIORITY_BELOW = 5
-"""A step of the vehicle takes some ten microseconds, a packet a hundred: it goes before rendering."""
 _HEADROOM_FLOWS = 16
-_FIRING_COST_S = 200e-6 / 384
-"""CPU time to render a firing in a large scene: 90 us for the 384 of a packet measured in a room, 140 us in the demo street."""
-_SUB_RAY_COST_RATIO = 0.27
-"""What a further sub-ray costs, in costs of a beam of one: 2.6 fold for 7, 5.8 fold for 19 measured in the demo street."""
-_FEEDER_BUDGET_RATIO = 0.5
-_FEEDER_SLICE_US = 1000.0
-"""Longer than one packet takes to render, or the next timer tick interrupts it."""
-
 _TOTALS = {"sent_packets": Counter.PACKETS, "late_packets": Counter.LATE, "dropped_packets": Counter.DROPPED}
-
-AssetSignature = tuple[tuple[str, int, int], ...]
-
-
-@dataclass(kw_only=True, eq=False)
-class Streaming:
-    """One sensor that streams."""
-
-    spec: SensorSpec
-    lidar: LidarEmulator
-    feeder: Feeder
-    rows: tuple[int, ...]
-    """Its flows in the transmitter, the data first."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -109,9 +76,9 @@ class Station:
         if self.rig.spec.sensor or self.rig.spec.vehicle:
             self._precompiling = start_precompiling(has_lidar=bool(self.rig.spec.sensor), has_vehicle=self.rig.spec.vehicle is not None)
             self._scenery = build_scenery(self.rig)
-            self._aircraft = self._build_aircraft(self._scenery)
-            self._rangefinders = _build_rangefinders(self._aircraft)
-        self._signature = signature(self.rig)
+            self._aircraft = build_aircraft(self.rig, self._scenery)
+            self._rangefinders = build_rangefinders(self._aircraft)
+        self._signature = asset_signature(self.rig)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -193,22 +160,6 @@ class Station:
         self._rows.clear()
         return totals
 
-    def _build_aircraft(self, scenery: Scenery) -> Aircraft | None:
-        spec, vehicle = self.rig.spec.vehicle, self.rig.vehicle
-        if spec is None or vehicle is None or scenery.live is None:
-            return None
-        transmit = self.rig.spec.transmit
-        return Aircraft(
-            spec=spec,
-            vehicle=vehicle,
-            seed=self.rig.spec.seed,
-            world=scenery.world,
-            live=scenery.live,
-            settings=ThreadSettings(
-                scheduling=transmit.scheduling, priority=max(transmit.priority - _AIRCRAFT_PRIORITY_BELOW, 1), slice_us=_FEEDER_SLICE_US
-            ),
-        )
-
     def _totals(self) -> dict[str, int]:
         """Packets sent, sent late, dropped because too late, and never rendered, of all flows that are open."""
         if self._transmitter is None:
@@ -241,7 +192,7 @@ class Station:
             self._check_vehicle_stays(rig)
         scenery = self._scenery
         same_scenery = (rig.spec.scene, rig.spec.carrier, rig.spec.seed) == (self.rig.spec.scene, self.rig.spec.carrier, self.rig.spec.seed)
-        new_signature = signature(rig)
+        new_signature = asset_signature(rig)
         prepared = self._replays.prepare(rig)
         if rig.spec.sensor and (scenery is None or not same_scenery or new_signature != self._signature):
             scenery = build_scenery(rig)
@@ -268,7 +219,7 @@ class Station:
             now.carrier,
             now.seed,
         ) and rig.vehicle == self.rig.vehicle
-        if not is_same or signature(rig) != self._signature:
+        if not is_same or asset_signature(rig) != self._signature:
             raise ConfigError(f"{rig.path}: [vehicle], [scene], [carrier] and seed cannot change while a vehicle flies; restart the service for that")
 
     def _unchanged(self, streaming: Streaming, rig: Rig) -> bool:
@@ -319,7 +270,6 @@ class Station:
             self._rows[row] = one.flow.name
             if self._recorder is not None:
                 self._recorder.add_flow(transmitter.flow_number(row), PAYLOAD_ONLY if frames else flow_framing(one, sensor, rig.lidars[number]))
-        transmit = rig.spec.transmit
         feeder = Feeder(
             lidar=lidar,
             rings=transmitter.rings,
@@ -327,9 +277,7 @@ class Station:
             position_flow=rows[-1],
             epoch_ns=self.epoch_ns,
             lead_ns=round(rig.spec.lead_ms * 1e6),
-            settings=ThreadSettings(
-                scheduling=feeder_scheduling(rig), priority=max(transmit.priority - _FEEDER_PRIORITY_BELOW, 1), slice_us=_FEEDER_SLICE_US
-            ),
+            settings=feeder_settings(rig),
         )
         if self._rangefinders is not None:
             feeder.lookout = self._rangefinders.lookout(rig.lidars[number])
@@ -411,7 +359,7 @@ class Station:
         rows, streams = dict(self._rows), dict(self._sensors)
         names = [rows.get(row, "") for row in range(max(rows, default=-1) + 1)]
         flows = read_flows(names, transmitter.statistics, transmitter.rings, now_ns)
-        sensors = tuple(self._sensor_reading(streaming, now_ns) for streaming in streams.values())
+        sensors = tuple(streaming.reading(now_ns) for streaming in streams.values())
         scheduling = {"transmit": transmitter.scheduling.mode.value if transmitter.scheduling else ""} | {
             f"feed-{name}": item.feeder.scheduling_mode for name, item in self._sensors.items()
         }
@@ -433,111 +381,19 @@ class Station:
             faults=self._faults(streams, turn_age_s, now_ns),
         )
 
-    def _sensor_reading(self, streaming: Streaming, now_ns: int) -> SensorReading:
-        setting, state = streaming.lidar.setting, streaming.feeder.state
-        counters = state.counters.tolist()
-        return SensorReading(
-            sensor=setting.name,
-            model=setting.spec.model,
-            return_mode=setting.return_mode,
-            rotation_rate_hz=setting.rotation_rate_rpm / 60 if isinstance(setting.spec, VelodyneSpec) else None,
-            device_clock_offset_s=self._clock_offset_s(streaming.lidar, now_ns),
-            feeder_late_packets=counters[FeederCounter.LATE],
-            feeder_skipped_packets=counters[FeederCounter.SKIPPED],
-            feeder_unqueued_packets=counters[FeederCounter.RING_FULL],
-            unsaid_returns=counters[FeederCounter.UNSAID],
-            render=read_histograms(RENDER, np.atleast_2d(state.render), [counters[FeederCounter.RENDER_SUM_NS]])[0],
-        )
-
-    def _clock_offset_s(self, lidar: LidarEmulator, now_ns: int) -> float:
-        """Stamp shown now minus UTC's time past the hour, taken to the nearer side of the hour."""
-        plan = lidar.plan
-        if plan.family == Family.CEPTON:
-            return lidar.setting.clock.offset_s  # its counter runs from power-up
-        rig_ns = now_ns - self.epoch_ns
-        device_ns = max(rig_ns - plan.clock.start_ns, 0)
-        shown_s = stamp_us(plan.clock, device_ns) / 1e6
-        true_s = (self.utc_epoch_ns + rig_ns) / 1e9 % 3600
-        return (shown_s - true_s + 1800) % 3600 - 1800
-
     def _faults(self, streams: dict[str, Streaming], turn_age_s: float | None, now_ns: int) -> tuple[str, ...]:
         faults = []
         if not self._open_transmitter().running:
             faults.append("the sending loop has ended: a packet was later than late_limit_us, and late_policy is stop")
-        elif turn_age_s is not None and turn_age_s > _STALLED_S:
+        elif turn_age_s is not None and turn_age_s > STALLED_S:
             faults.append(f"the sending loop has not turned for {turn_age_s:.1f} s")
-        for name, streaming in streams.items():
+        for streaming in streams.values():
             last_ns = int(self._open_transmitter().statistics.counters[streaming.rows[0], Counter.LAST_SEND_NS])
-            first_due_ns = self.epoch_ns + int(data_deadline_ns(streaming.lidar.plan, 0))
-            silent_s = (now_ns - max(last_ns, first_due_ns)) / 1e9
-            if not streaming.feeder.alive:
-                faults.append(f"{name}: the rendering thread has ended")
-            elif silent_s > _STALLED_S:
-                faults.append(f"{name}: no data packet for {silent_s:.1f} s")
+            faults.append(streaming.fault(last_ns, now_ns))
         faults.extend(self._replays.faults())
         if self._aircraft is not None and not self._aircraft.alive:
             faults.append("the thread that flies the vehicle has ended")
         faults.extend(self._rangefinders.faults() if self._rangefinders else ())
         if self._recorder is not None and self._recorder.fault:
             faults.append(f"the recording has ended: {self._recorder.fault}")
-        return tuple(faults)
-
-
-def _build_rangefinders(aircraft: Aircraft | None) -> Rangefinders | None:
-    """Range sensors of what flies."""
-    if aircraft is None:
-        return None
-    return Rangefinders(
-        spec=aircraft.spec, seed=aircraft.seed, world=aircraft.world, live=aircraft.live, observations=aircraft.outfit.watch.observations
-    )
-
-
-def flow_spec(flow: Flow, sensor: SensorSpec, style: LinkStyle, packet_rate_hz: float) -> FlowSpec:
-    """What the transmitter needs to know of a flow."""
-    network = sensor.network
-    if network.mode == "ethernet":
-        return FlowSpec(name=flow.name, socket=FrameSocketSpec(interface=network.interface), packet_rate_hz=packet_rate_hz)
-    return FlowSpec(
-        name=flow.name,
-        socket=SocketSpec(
-            source=flow.source,
-            source_port=flow.source_port if network.source_ports == "sensor" else 0,
-            destination=flow.destination,
-            destination_port=flow.destination_port,
-            broadcast=network.broadcast,
-            interface=network.interface,
-            ttl=style.ttl,
-            dont_fragment=style.dont_fragment,
-            udp_checksum=style.udp_checksum,
-        ),
-        packet_rate_hz=packet_rate_hz,
-    )
-
-
-def data_packet_rate_hz(rig: Rig) -> float:
-    """Of all sensors together."""
-    return sum(lidar.packet_rate_hz for lidar in rig.lidars)
-
-
-def feeder_scheduling(rig: Rig) -> SchedulingChoice:
-    """How rendering threads are scheduled: as the sending loop, unless together they would fill the cores.
-
-    Real-time threads that fill a core are throttled by the kernel for 50 ms of each second, the sending loop with them; a short slice is the better
-    choice then.
-    """
-    wanted = rig.spec.transmit.scheduling
-    if wanted in ("slice", "plain"):
-        return wanted
-    firings_hz = [lidar.spec.laser_count * 1e9 / lidar.spec.sequence_ns for lidar in rig.lidars]
-    costs_s = [_FIRING_COST_S * (1.0 + _SUB_RAY_COST_RATIO * (lidar.sub_rays - 1)) for lidar in rig.lidars]
-    load = sum(rate_hz * cost_s for rate_hz, cost_s in zip(firings_hz, costs_s, strict=True))
-    return "auto" if load <= _FEEDER_BUDGET_RATIO * len(os.sched_getaffinity(0)) else "slice"
-
-
-def signature(rig: Rig) -> AssetSignature:
-    """Names, times and sizes of the files a rig reads: whether they must be read again."""
-    found = []
-    for path in asset_files(rig):
-        state = Path(path).stat() if Path(path).exists() else None
-        found.append((str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0))
-    return tuple(found)
+        return tuple(fault for fault in faults if fault)

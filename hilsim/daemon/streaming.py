@@ -1,0 +1,66 @@
+"""One sensor that streams, and what may be said of it while it does."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hilsim.config.sensor_table import SensorSpec
+from hilsim.daemon.feeder import Feeder, FeederCounter
+from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.plan import Family
+from hilsim.emulator.schedule import data_deadline_ns
+from hilsim.sensor.clock import stamp_us
+from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.telemetry.loop import read_histograms
+from hilsim.telemetry.metrics import RENDER
+from hilsim.telemetry.readings import SensorReading
+
+STALLED_S = 1.0
+"""What has not moved for so long is at fault."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Streaming:
+    """One sensor that streams."""
+
+    spec: SensorSpec
+    lidar: LidarEmulator
+    feeder: Feeder
+    rows: tuple[int, ...]
+    """Its flows in the transmitter, the data first."""
+
+    def reading(self, now_ns: int) -> SensorReading:
+        """What a scrape at CLOCK_MONOTONIC ``now_ns`` shows; wait-free."""
+        setting, state = self.lidar.setting, self.feeder.state
+        counters = state.counters.tolist()
+        return SensorReading(
+            sensor=setting.name,
+            model=setting.spec.model,
+            return_mode=setting.return_mode,
+            rotation_rate_hz=setting.rotation_rate_rpm / 60 if isinstance(setting.spec, VelodyneSpec) else None,
+            device_clock_offset_s=self._clock_offset_s(now_ns),
+            feeder_late_packets=counters[FeederCounter.LATE],
+            feeder_skipped_packets=counters[FeederCounter.SKIPPED],
+            feeder_unqueued_packets=counters[FeederCounter.RING_FULL],
+            unsaid_returns=counters[FeederCounter.UNSAID],
+            render=read_histograms(RENDER, np.atleast_2d(state.render), [counters[FeederCounter.RENDER_SUM_NS]])[0],
+        )
+
+    def fault(self, last_sent_ns: int, now_ns: int) -> str:
+        """Why the sensor does not stream, empty if it does; ``last_sent_ns`` is when its last data packet left, 0 for none."""
+        first_due_ns = self.feeder.epoch_ns + int(data_deadline_ns(self.lidar.plan, 0))
+        silent_s = (now_ns - max(last_sent_ns, first_due_ns)) / 1e9
+        if not self.feeder.alive:
+            return f"{self.spec.name}: the rendering thread has ended"
+        return f"{self.spec.name}: no data packet for {silent_s:.1f} s" if silent_s > STALLED_S else ""
+
+    def _clock_offset_s(self, now_ns: int) -> float:
+        """Stamp shown now minus UTC's time past the hour, taken to the nearer side of the hour."""
+        plan = self.lidar.plan
+        if plan.family == Family.CEPTON:
+            return self.lidar.setting.clock.offset_s  # its counter runs from power-up
+        rig_ns = now_ns - self.feeder.epoch_ns
+        device_ns = max(rig_ns - plan.clock.start_ns, 0)
+        shown_s = stamp_us(plan.clock, device_ns) / 1e6
+        true_s = (self.lidar.utc_epoch_ns + rig_ns) / 1e9 % 3600
+        return (shown_s - true_s + 1800) % 3600 - 1800
