@@ -96,7 +96,7 @@ def main():
     parser.add_argument("--port", type=int, default=14550, help="0: any that is free")
     parser.add_argument("--to", metavar="HOST:PORT", type=_host_and_port)
     parser.add_argument("--tcp", metavar="HOST:PORT", type=_host_and_port)
-    parser.add_argument("--script", choices=["listen", "fly", "odd"], default="listen")
+    parser.add_argument("--script", choices=["listen", "fly", "odd", "chatter"], default="listen")
     parser.add_argument("--system", metavar="ID", type=int, default=255)
     parser.add_argument("--height", metavar="M", dest="height_m", type=float, default=2.5)
     parser.add_argument("--hover", metavar="S", dest="hover_s", type=float, default=2.0)

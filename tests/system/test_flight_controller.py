@@ -109,10 +109,6 @@ def stations_of(report, system):
     return [raw for raw in report["from_ground"] if system_of(bytes.fromhex(raw)) == system]
 
 
-def not_actuators(frames):
-    return [raw for raw in frames if raw[14:20] != "5d0000"]
-
-
 def test_two_ground_stations_get_every_byte_and_are_heard_whatever_others_do(daemon, rig, programs, tmp_path, free_port):
     udp, tcp, flooded, crowded = (free_port() for _ in range(4))
     stations = (
@@ -122,27 +118,30 @@ def test_two_ground_stations_get_every_byte_and_are_heard_whatever_others_do(dae
         f'kind = "tcp"\naddress = "127.0.0.1:{crowded}"\nactuators = true',
     )
     running = daemon(rig(scene=serial_rig(tmp_path / "px4", *stations)))
-    first = programs.start("ground", "--port", udp, "--script", "odd", "--for", 60)
-    second = programs.start("ground", "--tcp", f"127.0.0.1:{tcp}", "--script", "odd", "--system", 254, "--for", 60)
+    first = programs.start("ground", "--port", udp, "--script", "chatter")
+    second = programs.start("ground", "--tcp", f"127.0.0.1:{tcp}", "--script", "chatter", "--system", 254)
     nuisance = Nuisance(flooded, crowded)
     systems = [part for system in (255, 254, 77) for part in ("--ground-system", system)]
     started = programs.start("px4", "--pty", tmp_path / "px4", *systems, "--script", "hop", "--for", 60)
     running.await_log("vehicle.armed")
     nuisance.begin()
     report = report_of(started)
-    nuisance.end()
     said = figures(running)
+    nuisance.end()
     assert serious(report) == {}
     assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
     for system, heard in ((255, stopped(first)), (254, stopped(second))):
-        assert stations_of(report, system) == [raw for raw in heard["sent"] if raw in set(stations_of(report, system))]
-        assert len(stations_of(report, system)) >= 18
-        assert heard["garbage_bytes"] == 0
+        sent, came = stations_of(report, system), set(stations_of(report, system))
+        begin, end = heard["sent"].index(sent[0]), heard["sent"].index(sent[-1])
+        assert [raw for raw in heard["sent"][begin : end + 1] if raw not in came] == []
+        assert sent == heard["sent"][begin : end + 1]
+        assert len(sent) > 500
         begin = report["sent"].index(heard["came"][0])
         assert heard["came"] == report["sent"][begin : begin + len(heard["came"])]
-        assert len(heard["came"]) >= 18
+        assert len(heard["came"]) > 400
+        assert heard["garbage_bytes"] == 0
     assert said[f'hilsim_station_unsent_frames_total{{station="udp_server 127.0.0.1:{flooded}"}}'] > 1000
-    assert said[f'hilsim_station_peers{{station="tcp 127.0.0.1:{crowded}"}}'] == 1
+    assert said[f'hilsim_station_peers{{station="tcp 127.0.0.1:{crowded}"}}'] <= 1  # one that takes nothing for ten seconds is let go
 
 
 def test_a_port_that_is_held_is_said_to_be_by_whom_and_opened_once_it_is_free_and_again_under_another_name(daemon, rig, cable, tmp_path):
