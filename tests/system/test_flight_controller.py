@@ -2,12 +2,14 @@
 
 import subprocess
 import time
+from contextlib import closing
 
 import pytest
 
 from tests.controllers.wire import Splitter, system_of
 from tests.system.conftest import sensor_table
 from tests.system.flying import WHOLE, Nuisance, await_figure, events, figures, first_bytes, health, order, report_of, serious, stopped, vehicle_rig
+from tests.system.sitl import Sitl
 from tests.unit.vehicle.vehicles import compiled_only
 
 pytestmark = [pytest.mark.system, compiled_only]
@@ -182,3 +184,30 @@ def test_a_line_that_is_too_slow_is_refused_or_fed_slower_and_the_figures_are_sa
     sensors = report["received"].get("HIL_SENSOR", 0)
     assert sensors <= rate_hz * 5.5
     assert (sensors > 0) == (rate_hz > 0)
+
+
+def test_ardupilots_link_climbs_hovers_and_lands_steps_no_frame_twice_and_begins_anew_at_a_restart(daemon, rig, free_port):
+    port = free_port()
+    running = daemon(rig(scene=vehicle_rig(f'kind = "ardupilot"\naddress = "127.0.0.1:{port}"')))
+    with closing(Sitl(port)) as sitl:
+        first = sitl.send(0.0)
+        again = sitl.exchange(sitl.last)
+        assert again == first
+        assert first["timestamp"] == pytest.approx(1 / 400)
+        answer = sitl.fly(14.0, lambda time_s: min(time_s, 3.0) if time_s < 8.0 else max(3.0 - 0.8 * (time_s - 8.0), 0.0))
+        hover = sitl.heights_m[6 * 400 : 8 * 400]
+        assert max(abs(height_m - 3.0) for height_m in hover) < 0.3
+        assert abs(sitl.heights_m[-1]) < 0.05
+        assert answer["velocity"] == pytest.approx([0.0, 0.0, 0.0], abs=0.02)
+        assert answer["timestamp"] == pytest.approx((sitl.frame) / 400)
+        assert answer["imu"]["accel_body"] == pytest.approx([0.0, 0.0, -9.80665], abs=0.05)
+        sitl.send(0.9)
+        sitl.restart()
+        anew = sitl.send(0.0)
+        assert anew["timestamp"] == pytest.approx(1 / 400)
+        assert anew["position"] == pytest.approx(first["position"], abs=1e-6)
+        sitl.socket.send(b"no servo packet")
+        assert sitl.send(0.0)["timestamp"] == pytest.approx(2 / 400)
+    said = figures(running)
+    assert said["hilsim_vehicle_crashed"] == 0
+    await_figure(running, 'hilsim_link_state{state="calling"}', lambda value: value == 1)
