@@ -13,8 +13,9 @@ from hilsim.vehicle.live import live_pose, write_state
 from hilsim.vehicle.magnetism import magnetic_field
 from hilsim.vehicle.multirotor import build_multirotor, state_at
 from hilsim.vehicle.sensor_specs import BarometerSpec, GpsSpec, ImuSpec, MagnetometerSpec, PitotSpec, SensorsSpec
-from tests.unit.vehicle.vehicles import BARE
+from tests.unit.vehicle.vehicles import BARE, compiled_only
 
+pytestmark = compiled_only  # records have their fields as attributes in compiled kernels only
 MS, S = 1_000_000, 1_000_000_000
 HOME = HomeSpec(latitude_deg=47.397742, longitude_deg=8.545594, altitude_m=488.0)
 YEAR = 2026.5
