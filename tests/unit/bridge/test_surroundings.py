@@ -87,9 +87,20 @@ def test_a_slope_has_its_own_normal_and_one_too_steep_is_no_ground():
 
 
 def test_a_wall_is_one_obstacle_that_looks_at_the_vehicle_however_many_feelers_meet_it():
-    around = looked([FLOOR, wall(0.3)])
+    around = looked([FLOOR, wall(0.2)])
+    assert np.isfinite(around.range_m[len(_MULTIROTOR.point) + 1 :]).sum() == 9  # straight, and to edges and corners of that side
     assert len(found(around)) == 1
-    np.testing.assert_allclose(found(around)[0], (-1.0, 0.0, 0.0, -0.3), atol=NEAR_M)
+    np.testing.assert_allclose(found(around)[0], (-1.0, 0.0, 0.0, -0.2), atol=NEAR_M)
+
+
+@pytest.mark.parametrize("turned_deg", [90.0, -90.0])
+def test_a_sheet_looks_at_the_vehicle_from_both_of_its_sides(turned_deg):
+    sheet = SceneObject(mesh=plane((40.0, 40.0), GRASS), placement=mounting((0.3, 0.0, 0.0), (0.0, turned_deg, 0.0)))
+    np.testing.assert_allclose(found(looked([sheet])), [(-1.0, 0.0, 0.0, -0.3)], atol=NEAR_M)
+
+
+def test_the_ground_near_by_is_no_obstacle():
+    assert len(found(looked([FLOOR], (0.0, 0.0, 0.2)))) == 0
 
 
 def test_a_corner_is_two_obstacles():
