@@ -3,7 +3,7 @@
     python bench/bench_flight.py [--seconds 600] [--json FILE]
 
 The reader (``flight_reader.py``) is a process of its own under SCHED_FIFO. Its lateness is against the even grid of frames, moved to where it fits best; hilsim's own is from when a frame was due until the port
-had taken it. The round trip is from that write to the reader's answer. A burst is three frames within one period; "close" are two nearer than half a period. The vehicle stands in the street: its step costs the same.
+had taken it. A witness on each CPU, under SCHED_FIFO above all, tells when the machine itself stood still for 2 ms or more; frames due then, or within 5 ms after it, are left out of the row "but for standstills". The round trip is from that write to the reader's answer. A burst is three frames within one period; "close" are two nearer than half a period. The vehicle stands in the street: its step costs the same.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from hilsim.daemon.station import Station
 RATE_HZ = 250
 PERIOD_NS = 1_000_000_000 // RATE_HZ
 SETTLE_S = 2.0
+AFTER_NS = 5_000_000
 
 
 def write_rig(directory, link):
@@ -66,17 +67,32 @@ def reset(watch):
         histogram[:] = 0
 
 
-def seen(noted):
+def standing_still(due_ns, witnessed):
+    """Whether each time lies in a standstill of some CPU, or just after one."""
+    found = np.zeros(len(due_ns), bool)
+    for begin_ns, late_ns in witnessed:
+        found |= (due_ns >= begin_ns - PERIOD_NS) & (due_ns <= begin_ns + late_ns + AFTER_NS)
+    return found
+
+
+def quantiles_ns(late):
+    """For the table."""
+    return {name: int(np.quantile(late, share)) for name, share in (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0))}
+
+
+def seen(noted, witnessed):
     """What the reader saw, in ns and counts."""
     stamps = noted[noted[:, 0] > noted[0, 0] + SETTLE_S * 1e9, 0]
     behind = stamps - np.arange(len(stamps)) * PERIOD_NS
     late = behind - np.minimum.accumulate(behind[::-1])[::-1]  # a frame that was skipped moves the grid from then on
     steps = np.diff(stamps)
-    quantiles = {name: int(np.quantile(late, share)) for name, share in (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0))}
     close = steps < PERIOD_NS // 2
     return {
         "frames": len(stamps),
-        "lateness_ns": quantiles,
+        "lateness_ns": quantiles_ns(late),
+        "lateness_but_for_standstills_ns": quantiles_ns(late[~standing_still(stamps - late, witnessed)]),
+        "standstills": len(witnessed),
+        "longest_standstill_ns": int(witnessed[:, 1].max(initial=0)),
         "longest_gap_ns": int(steps.max()),
         "close": int(close.sum()),
         "close_after_a_gap": int((close[1:] & (steps[:-1] > 3 * PERIOD_NS // 2)).sum()),
@@ -84,16 +100,19 @@ def seen(noted):
     }
 
 
+def start_reader(*arguments):
+    """A process of ``flight_reader.py`` that ends when its input closes."""
+    command = [sys.executable, str(Path(__file__).with_name("flight_reader.py")), *map(str, arguments)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
 def measure(seconds, directory):
     """One run."""
     link, path = directory / "px4", directory / "noted.npy"
     rig = load_rig(write_rig(directory, link))
-    reader = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("flight_reader.py")), str(link), str(path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    reader = start_reader(link, path)
+    cpus = sorted(os.sched_getaffinity(0))
+    witnesses = [start_reader("--witness", cpu, directory / f"witness-{cpu}.npy") for cpu in cpus]
     station = Station(rig=rig)
     try:
         mode = reader.stdout.readline().strip()
@@ -114,10 +133,12 @@ def measure(seconds, directory):
         }
         table = {"lateness": watch.lateness.copy(), "round trip": watch.round_trip.copy(), "lidar lateness": lidar["lateness"]}
     finally:
-        reader.stdin.close()
-        reader.wait(30)
+        for process in (reader, *witnesses):
+            process.stdin.close()
+            process.wait(30)
         station.stop()
-    return found | {"seen": seen(np.load(path)), "lidar": {name: lidar[name] for name in ("packets", "dropped", "max_ns")}}, table
+    witnessed = np.concatenate([np.load(directory / f"witness-{cpu}.npy") for cpu in cpus])
+    return found | {"seen": seen(np.load(path), witnessed), "lidar": {name: lidar[name] for name in ("packets", "dropped", "max_ns")}}, table
 
 
 def main():
@@ -134,12 +155,15 @@ def main():
     print(f"{options.seconds:.0f} s, {reader['frames']} frames, flying thread {found['scheduling']['fly']}, reader {found['scheduling']['reader']}\n")
     print("| us | p50 | p99 | p99.9 | max |\n|---|---|---|---|---|")
     print("| lateness at the reader | " + " | ".join(f"{value / 1000:.0f}" for value in reader["lateness_ns"].values()) + " |")
+    but = reader["lateness_but_for_standstills_ns"].values()
+    print("| the same, but for standstills | " + " | ".join(f"{value / 1000:.0f}" for value in but) + " |")
     for name, histogram in table.items():
         print(f"| {name} (hilsim's own) | " + " | ".join(microseconds(histogram, share) for share in (0.5, 0.99, 0.999, 1.0)) + " |")
     print(
         f"\nlongest gap {reader['longest_gap_ns'] / 1e6:.2f} ms, bursts {reader['bursts']}, close {reader['close']} ({reader['close_after_a_gap']} after a gap), "
         f"stalls {counts['stalls']}, skipped {counts['skipped_sensors']}, replaced {counts['replaced']}"
     )
+    print(f"the machine stood still {reader['standstills']} times, for {reader['longest_standstill_ns'] / 1e6:.1f} ms at most (all CPUs counted)")
     print(f"CPU: flying thread {100 * found['thread_cpu_ratio']:.1f} % of a core, process {100 * found['process_cpu_ratio']:.1f} %")
     print(f"lidar: {found['lidar']['packets']} packets, {found['lidar']['dropped']} dropped")
     if options.json:

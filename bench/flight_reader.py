@@ -5,6 +5,11 @@
 Makes a pty, LINK leads to the end that hilsim opens. Ends when its standard input closes, having saved ``int64[n, 2]`` (CLOCK_MONOTONIC ns when the frame had been
 read, HIL_SENSOR.time_usec) to FILE. Runs under SCHED_FIFO, above hilsim's threads, where that is permitted: what it sees is then hilsim's lateness and not its own.
 It prints ``fifo`` or ``plain``.
+
+    flight_reader.py --witness CPU FILE
+
+Does nothing but wake every millisecond on one CPU, above every other thread; saves ``int64[n, 2]`` (when it was due, ns late) of the times that it was more than ``LATE_NS`` late: then the machine
+stood still, and nobody on that CPU could have been on time.
 """
 
 import os
@@ -17,11 +22,13 @@ from pathlib import Path
 import numpy as np
 from pymavlink.dialects.v20 import common
 
-PRIORITY = 60
+PRIORITY, WITNESS_PRIORITY = 60, 80
 SENSOR_ID = b"\x6b\x00\x00"
 MARK = 0xFD
 OVERHEAD = 12
 HEARTBEAT_NS = 1_000_000_000
+LATE_NS = 2_000_000
+TICK_NS = 1_000_000
 
 
 def frames(buffer):
@@ -64,14 +71,40 @@ def read(master, noted):
             os.write(master, heartbeat.pack(mav))
 
 
+def real_time(priority):
+    """Be SCHED_FIFO where permitted; says whether."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+    except PermissionError:
+        return "plain"
+    return "fifo"
+
+
+def witness(cpu, path):
+    """Until standard input closes."""
+    os.sched_setaffinity(0, {cpu})
+    print(real_time(WITNESS_PRIORITY), flush=True)
+    poller = select.poll()
+    poller.register(sys.stdin.fileno(), select.POLLIN | select.POLLHUP)
+    noted, due_ns, ticks = [], time.monotonic_ns(), 0
+    while ticks % 100 or not poller.poll(0):
+        due_ns += TICK_NS
+        ticks += 1
+        time.sleep(max(due_ns - time.monotonic_ns(), 0) * 1e-9)
+        late_ns = time.monotonic_ns() - due_ns
+        if late_ns > LATE_NS:
+            noted.append((due_ns, late_ns))
+            due_ns += late_ns
+    np.save(path, np.array(noted, dtype=np.int64).reshape(-1, 2))
+
+
 def main():
     """Read and save."""
+    if sys.argv[1] == "--witness":
+        witness(int(sys.argv[2]), Path(sys.argv[3]))
+        return
     link, path = map(Path, sys.argv[1:3])
-    try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
-        mode = "fifo"
-    except PermissionError:
-        mode = "plain"
+    mode = real_time(PRIORITY)
     master, far = os.openpty()
     tty.setraw(far)
     os.set_blocking(master, False)
