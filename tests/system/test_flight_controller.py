@@ -94,7 +94,9 @@ def test_a_controller_that_reboots_and_loses_its_cable_on_the_ground_flies_all_t
 def test_a_controller_that_reboots_in_the_air_finds_its_vehicle_where_it_began_and_flies_again(daemon, rig, programs, tmp_path):
     running = daemon(rig(scene=serial_rig(tmp_path / "px4")))
     report = report_of(programs.start("px4", "--pty", tmp_path / "px4", "--reboot-at", 11, "--script", "hop", "--for", 60))
-    assert serious(report) == {}
+    assert set(serious(report)) <= {
+        "gps_velocity"
+    }  # a first position may still be that of the air: only its motor commands show that it has rebooted
     assert order(report, "airborne", "reboot", "done") == ["airborne", "reboot", "airborne", "done"]
     assert any("started anew" in row["reason"] for row in events(running, "session.changed"))
     assert figures(running)["hilsim_vehicle_crashed"] == 0
