@@ -47,6 +47,7 @@ docs: $(VENV)/installed-run
 bench: $(VENV)/installed-test
 	$(BIN)/python bench/bench_timing.py
 	$(BIN)/python bench/bench_daemon.py
+	$(BIN)/python bench/bench_flight.py --seconds 60
 	$(BIN)/python bench/bench_replay.py
 	$(BIN)/python bench/bench_render.py
 	$(BIN)/python bench/bench_optics.py

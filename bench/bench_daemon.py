@@ -128,7 +128,7 @@ def figures(station, cpu_ratio):
     """Histograms and counters of the data flow."""
     streaming = next(iter(station.streams.values()))
     statistics = station.transmitter.statistics
-    row = streaming.data_row
+    row = streaming.rows[0]
     counters = statistics.counters[row]
     return {
         "lateness": statistics.lateness[row].copy(),

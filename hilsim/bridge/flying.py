@@ -122,8 +122,9 @@ def _make_steps(
     due_ns = _NOT_DUE
     while word[FlightWord.NEXT_STEP_NS] <= now_ns:
         if _awaits_answer(craft, flight, watch, now_ns):
-            word[FlightWord.NEXT_STEP_NS] = now_ns + craft.multirotor.step_ns
-            word[FlightWord.NEXT_SENSOR_NS] = max(word[FlightWord.NEXT_SENSOR_NS], word[FlightWord.NEXT_STEP_NS])
+            waited_ns = now_ns + craft.multirotor.step_ns - word[FlightWord.NEXT_STEP_NS]
+            word[FlightWord.NEXT_STEP_NS] += waited_ns
+            word[FlightWord.NEXT_SENSOR_NS] += waited_ns  # frames stay as many steps apart, however slow the controller is
             break
         step_ns = word[FlightWord.NEXT_STEP_NS]
         if step_ns >= word[FlightWord.NEXT_LOOK_NS]:

@@ -156,7 +156,7 @@ def actuators_came(session: Session, controls: npt.NDArray[np.float32], mode: in
         now_ns: Rig time.
     """
     word = session.word
-    is_reboot: bool = word[_ACTUATOR_NS] > 0 and time_us + REBOOT_US < word[_ACTUATOR_US]
+    is_reboot: bool = time_us + REBOOT_US < word[_ACTUATOR_US]  # also over a new link: a board on USB takes its port with it
     word[_ACTUATOR_NS] = now_ns
     word[_ACTUATOR_US] = time_us
     word[_LOCKSTEP] = flags & 1

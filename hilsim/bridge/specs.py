@@ -83,6 +83,7 @@ class ControllerSpec:
 
     def _rules(self) -> Iterator[Rule]:
         yield (self.kind == "serial") == bool(self.port), 'port must be given for kind "serial" and only for it'
+        yield not self.port or self.port.startswith("/"), f'port must be absolute, such as "/dev/serial/by-id/usb-…", got "{self.port}"'
         yield 9600 <= self.baud <= 12_000_000, f"baud must be 9600 to 12000000, got {self.baud}"
         yield not self.address or is_address(self.address), f'address must be like "127.0.0.1:{CONTROLLER_PORT}", got "{self.address}"'
         yield self.kind != "udp" or bool(self.address), 'address must be given for kind "udp"'
@@ -205,3 +206,5 @@ class VehicleRigSpec:
             kind in _MAVLINK_KINDS or not self.ground_station,
             f'ground_station must be with a controller that speaks MAVLink with hilsim, got kind "{kind}"',
         )
+        stations = [f"{station.kind} {station.address}" for station in self.ground_station]
+        yield len(set(stations)) == len(stations), f"ground stations must differ in kind or address, got {', '.join(stations)}"

@@ -60,7 +60,7 @@ class Aircraft:
         scheduling_mode: What it obtained.
         problem: Why there is no link, as far as hilsim knows; empty otherwise.
         device: What the link goes through now; empty where there is none.
-        rate_hz: Sensor frames a second.
+        rate_hz: Sensor frames a second; 0 where the line is too slow for any.
         forwarder: To ground stations; None where there are none, or not yet.
     """
 

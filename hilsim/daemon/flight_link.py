@@ -173,7 +173,11 @@ class _Keeper:
     async def hand_over(self, descriptor: int, device: str, line: LineKind, baud: int) -> None:
         """Give the loop a link, as its budget has it."""
         controller = self.aircraft.spec.controller
-        budget = plan_link(rates_of(self.aircraft.spec), line=line, baud=baud)
+        try:
+            budget = plan_link(rates_of(self.aircraft.spec), line=line, baud=baud)
+        except LinkError as error:
+            self.aircraft.rate_hz = 0
+            raise LinkError(f"{device}: {error}") from error
         rate_hz = rate_within(budget)
         if rate_hz < controller.rate_hz:
             log.warning("link.rate_lowered", asked_hz=controller.rate_hz, sensor_rate_hz=rate_hz, baud=baud, line_bytes_per_s=budget.line_bytes_per_s)

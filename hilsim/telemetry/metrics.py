@@ -185,7 +185,11 @@ LINK_CHANGES = Metric(
     name="hilsim_link_changes_total", kind="counter", help="Changes of the session with the flight controller; the log has their reasons"
 )
 LINK_LOSSES = Metric(name="hilsim_link_losses_total", kind="counter", help="Times that the link was unplugged or closed by its other end")
-LINK_SENSOR_RATE = Metric(name="hilsim_link_sensor_rate_hertz", kind="gauge", help="Sensor frames a second: as asked for, or what the line carries")
+LINK_SENSOR_RATE = Metric(
+    name="hilsim_link_sensor_rate_hertz",
+    kind="gauge",
+    help="Sensor frames a second: as asked for, or what the line carries; 0 where it is too slow for any",
+)
 LINK_SENT = Metric(name="hilsim_link_sent_frames_total", kind="counter", help="Frames handed to the controller's link")
 LINK_SENT_BYTES = Metric(name="hilsim_link_sent_bytes_total", kind="counter", help="Bytes handed to the controller's link")
 LINK_RECEIVED = Metric(name="hilsim_link_received_frames_total", kind="counter", help="Frames that the controller sent")

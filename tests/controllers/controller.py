@@ -70,7 +70,7 @@ class Px4:
         self._power_on(0)
 
     def _power_on(self, now_us):
-        self.clock_us = now_us
+        self.clock_us = self.power_us = now_us
         self.scan = UsbScan(next_look_us=now_us + self.spec.boot_us)
         self.splitter = Splitter()
         self.writer = Writer(1, 1)
@@ -272,7 +272,8 @@ class Px4:
         if self.spec.serial:
             mode |= common.MAV_MODE_FLAG_HIL_ENABLED if self.spec.hil else 0
         flags = 0b1111 if self.spec.newer and self.spec.serial else int(self.spec.lockstep)
-        message = common.MAVLink_hil_actuator_controls_message(now_us, [*controls, *[0.0] * 12], mode, flags)
+        uptime_us = now_us if self.spec.lockstep else now_us - self.power_us
+        message = common.MAVLink_hil_actuator_controls_message(uptime_us, [*controls, *[0.0] * 12], mode, flags)
         self.out += self.writer.pack(message)
 
     def _beat(self, now_us):

@@ -1,4 +1,4 @@
-"""What a controller's bytes go through: a pty of its own, a device that is there, a TCP connection. Nothing blocks; what nobody takes is lost, frame by frame."""
+"""What a controller's bytes go through: a pty of its own, a device that is there, a TCP connection, datagrams. Nothing blocks; what nobody takes is lost, frame by frame."""
 
 import errno
 import os
@@ -126,3 +126,34 @@ class Tcp(Line):
     def failed(self, error):
         self.ended = True
         return super().failed(error)
+
+
+class Udp(Line):
+    """A controller on a network: it has a port, and answers whoever spoke to it first."""
+
+    def __init__(self, port):
+        super().__init__()
+        self.port = port
+
+    def open(self):
+        opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        opened.bind(("127.0.0.1", self.port))
+        opened.settimeout(0.0)
+        self.fd = opened.detach()
+        return True
+
+    def read(self):
+        with socket.socket(fileno=os.dup(self.fd)) as opened:
+            try:
+                data, peer = opened.recvfrom(_CHUNK)
+                opened.connect(peer)
+            except (BlockingIOError, ConnectionRefusedError):
+                return b""
+        return data
+
+    def failed(self, error):
+        """Nobody has spoken yet, or is there any more."""
+        if error.errno not in {errno.EDESTADDRREQ, errno.ECONNREFUSED}:
+            raise error
+        self.waiting.clear()
+        return b""

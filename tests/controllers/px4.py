@@ -1,4 +1,4 @@
-"""The scripted controller as a program: ``python -m tests.controllers.px4 --pty LINK | --port DEVICE | --tcp HOST:PORT --report FILE.json``.
+"""The scripted controller as a program: ``python -m tests.controllers.px4 --pty LINK | --port DEVICE | --tcp HOST:PORT | --udp PORT --report FILE.json``.
 
 It ends when its script is done, after ``--for`` seconds, at SIGTERM or SIGINT, or when a TCP simulator closes; the report is written in each case.
 Its exit status is 0 if no rule was broken and the script is done, else 1.
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from tests.controllers.controller import Px4, Px4Spec
-from tests.controllers.lines import Board, Port, Tcp
+from tests.controllers.lines import Board, Port, Tcp, Udp
 from tests.controllers.scripts import SCRIPTS
 from tests.controllers.telemetry import PARAMETERS
 
@@ -28,6 +28,7 @@ def arguments(argv=None):
     where.add_argument("--pty", metavar="LINK", help="make a pty; LINK leads to the end that the simulator opens")
     where.add_argument("--port", metavar="DEVICE", help="open a serial device; its speed is left as it is")
     where.add_argument("--tcp", metavar="HOST:PORT", help="connect as PX4's simulator link does")
+    where.add_argument("--udp", metavar="PORT", type=int, help="listen for datagrams on the loopback interface")
     parser.add_argument("--lockstep", action="store_true", help="its clock is HIL_SENSOR.time_usec (TCP)")
     parser.add_argument("--no-hil", action="store_true", help="HEARTBEAT without the HIL flag")
     parser.add_argument("--armed", action="store_true", help="armed from the beginning")
@@ -62,6 +63,8 @@ def line_of(options):
         return Board(options.pty)
     if options.port:
         return Port(options.port)
+    if options.udp:
+        return Udp(options.udp)
     host, port = options.tcp.rsplit(":", 1)
     return Tcp(host, int(port))
 

@@ -70,6 +70,15 @@ def takeoff_hover_land(commander, clock, report):
     report.note(clock(), "done")
 
 
+@script("hop")
+def hop(commander, clock, report):
+    """Up to 2 m, two seconds there, down: the shortest whole flight."""
+    yield from _up(commander, clock, 2.0)
+    yield from _hover(commander, clock, report, 2.0, "hover")
+    yield from _down(commander, clock)
+    report.note(clock(), "done")
+
+
 @script("tour")
 def tour(commander, clock, report):
     """Up to 5 m, a leg of 5 m to the north-east and back with half a turn on the way: enough motion to judge every unit."""

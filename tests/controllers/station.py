@@ -10,6 +10,7 @@ _HEARTBEAT_US = 1_000_000
 _PATIENCE_US = 3_000_000
 _AUTO, _HOLD_SUB = 4, 3
 _ODD_US = 20_000
+_ENDLESS = 1_000_000
 _READY_FLAGS = 0x37F
 _NEAR_M = 0.4
 
@@ -52,7 +53,7 @@ class Heard:
 
 
 class Station:
-    """``script`` is ``listen``, ``fly`` or ``odd``; ``system`` tells several apart."""
+    """``script`` is ``listen``, ``fly``, ``odd`` or ``chatter``; ``system`` tells several apart."""
 
     def __init__(self, script="listen", *, system=255, height_m=2.5, hover_s=2.0):
         self.writer = Writer(system, 190)
@@ -62,7 +63,7 @@ class Station:
         self.out = []
         self.now_us = self.heartbeat_us = 0
         self.height_m, self.hover_s = height_m, hover_s
-        self.script = {"listen": self._listen, "fly": self._fly, "odd": self._odd}[script]()
+        self.script = {"listen": self._listen, "fly": self._fly, "odd": self._odd, "chatter": self._chatter}[script]()
         self.done = False
 
     def receive(self, now_us, datagram):
@@ -153,17 +154,21 @@ class Station:
         yield from self._until(lambda: not heard.armed)
         self._note("down")
 
-    def _odd(self):
+    def _odd(self, count=6):
         """Once something came: commands, frames of unknown ids, signed frames."""
         yield from self._until(lambda: self.came)
-        for raw in odd_frames(self.writer):
+        for raw in odd_frames(self.writer, count):
             self._send(raw)
             yield from self._wait(_ODD_US * 1e-6)
+
+    def _chatter(self):
+        """As odd, without an end."""
+        yield from self._odd(_ENDLESS)
 
 
 def odd_frames(writer, count=6):
     """What a bridge must not touch: known, unknown, signed; some end in zeros that are cut off."""
     for number in range(count):
         yield writer.pack(common.MAVLink_command_long_message(1, 1, 512, 0, float(number), 0, 0, 0, 0, 0, 0))
-        yield writer.unknown(70_000 + number, bytes(range(number + 1)) + b"\xfd\x09")
+        yield writer.unknown(70_000 + number, bytes(range(number % 200 + 1)) + b"\xfd\x09")
         yield writer.signed(common.MAVLink_heartbeat_message(6, 8, 0, 0, 4, 3), stamp=number)

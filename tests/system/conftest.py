@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.support import ROOM, write_rig
+from tests.system.flying import LidarStream, Programs
+from tests.unit.bridge.conftest import cable  # noqa: F401 - a fixture for these tests too
 
 START_TIMEOUT_S = 120  # a cold kernel cache on a busy machine; a warm start takes about a second
 
@@ -143,3 +145,31 @@ def daemon(tmp_path):
             started.process.kill()
             started.process.wait()
         started.log.close()
+
+
+@pytest.fixture
+def programs(tmp_path):
+    """Scripted controllers and ground stations; what still runs at the end is ended."""
+    made = Programs(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def lidar():
+    """A receiver of a sensor's data packets, already running."""
+    made = LidarStream()
+    made.start()
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def free_port():
+    """Numbers of TCP ports of the loopback interface that nobody has."""
+
+    def find():
+        with socket.create_server(("127.0.0.1", 0)) as found:
+            return found.getsockname()[1]
+
+    return find

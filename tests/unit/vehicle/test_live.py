@@ -8,7 +8,7 @@ from numba import config
 
 from hilsim.geometry.rotations import about_axis, from_roll_pitch_yaw, multiply
 from hilsim.vehicle.carrier import carrier_state, live_carrier
-from hilsim.vehicle.live import FARTHEST_NS, SLOTS, live_pose, live_state, write_state
+from hilsim.vehicle.live import FARTHEST_NS, SLOTS, live_motion, live_pose, live_state, write_state
 
 MS = 1_000_000
 
@@ -102,3 +102,22 @@ def test_a_reader_beside_the_writer_never_sees_half_a_state():
     finally:
         stop.set()
         writer.join()
+
+
+def test_motion_is_that_of_the_newest_state_that_is_not_later():
+    live = live_pose()
+    for step in range(3):
+        write_state(live, step * 10 * MS, state((float(step), 0.0, 0.0), (0.0, float(step), 0.0)))
+    assert live_motion(live, 10 * MS) == ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
+    assert live_motion(live, 20 * MS - 1) == ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
+    assert live_motion(live, 500 * MS) == ((2.0, 0.0, 0.0), (0.0, 2.0, 0.0))
+
+
+def test_motion_before_the_first_state_or_what_is_kept_is_that_of_the_oldest():
+    live = live_pose()
+    assert live_motion(live, 5 * MS) == ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+    write_state(live, 10 * MS, state((7.0, 0.0, 0.0)))
+    assert live_motion(live, 0)[0] == (7.0, 0.0, 0.0)
+    for step in range(3 * SLOTS):
+        write_state(live, (20 + step) * MS, state((float(step), 0.0, 0.0)))
+    assert live_motion(live, 0)[0] == (3 * SLOTS - SLOTS // 2, 0.0, 0.0)

@@ -1,0 +1,221 @@
+"""The real daemon with a flight controller at its link: whole flights, and all that may happen to a link. Outcomes alone are asserted: no figure of time."""
+
+import subprocess
+import time
+from contextlib import closing
+
+import pytest
+
+from tests.controllers.wire import Splitter, system_of
+from tests.system.conftest import sensor_table
+from tests.system.flying import WHOLE, Nuisance, await_figure, events, figures, first_bytes, health, order, report_of, serious, stopped, vehicle_rig
+from tests.system.sitl import Sitl
+from tests.unit.vehicle.vehicles import compiled_only
+
+pytestmark = [pytest.mark.system, compiled_only]
+_DROPPED = 'hilsim_dropped_packets_total{flow="data",sensor="roof"}'
+
+
+def serial_rig(link, *stations, more=""):
+    return vehicle_rig(f'kind = "serial"\nport = "{link}"\n{more}', *stations)
+
+
+def test_a_controller_flies_over_a_serial_port_beside_a_lidar_that_loses_no_packet(daemon, rig, programs, lidar, receiver, tmp_path):
+    position = receiver()
+    running = daemon(rig(sensor_table("roof", lidar.port, position.port), scene=serial_rig(tmp_path / "px4")))
+    report = report_of(programs.start("px4", "--pty", tmp_path / "px4", "--script", "takeoff-hover-land", "--for", 90))
+    assert serious(report) == {}
+    assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
+    assert report["figures"]["hover_level_m"] < 0.5
+    assert report["figures"]["hover_height_m"] < 0.3
+    said = figures(running)
+    assert lidar.missing <= said[_DROPPED]
+    assert said["hilsim_vehicle_crashed"] == 0
+    assert said["hilsim_link_garbage_bytes_total"] == 0
+    assert health(running) == 200
+    assert [row["state"] for row in events(running, "session.changed")][:2] == ["calling", "flying"]
+
+
+def test_controllers_fly_over_tcp_in_lockstep_and_by_datagrams(daemon, rig, programs, free_port):
+    tcp, udp = f"127.0.0.1:{free_port()}", free_port()
+    stepped = daemon(rig(scene=vehicle_rig(f'kind = "tcp"\naddress = "{tcp}"\nlockstep = true'), name="tcp.toml"))
+    sent = daemon(rig(scene=vehicle_rig(f'kind = "udp"\naddress = "127.0.0.1:{udp}"'), name="udp.toml"))
+    first = programs.start("px4", "--tcp", tcp, "--lockstep", "--script", "hop", "--for", 60)
+    second = programs.start("px4", "--udp", udp, "--script", "hop", "--for", 60)
+    for report, running in ((report_of(first), stepped), (report_of(second), sent)):
+        assert serious(report) == {}
+        assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
+        assert figures(running)["hilsim_vehicle_crashed"] == 0
+    said = figures(stepped)
+    assert said["hilsim_link_lockstep_timeouts_total"] == 0
+    assert said["hilsim_link_actuator_frames_total"] == pytest.approx(
+        said["hilsim_link_sensor_frames_total"], abs=60
+    )  # but for those before the first
+
+
+def test_a_cable_that_is_out_noise_and_half_frames_in_hover_do_not_end_the_flight_and_nothing_else_notices(
+    daemon, rig, programs, lidar, receiver, tmp_path
+):
+    position = receiver()
+    running = daemon(rig(sensor_table("roof", lidar.port, position.port), scene=serial_rig(tmp_path / "px4")))
+    happens = ["--garbage-at", 12, "--cable-out-at", 14.5, "--out-for", 3, "--garbage-at", 19]
+    started = programs.start("px4", "--pty", tmp_path / "px4", *happens, "--script", "takeoff-hover-land", "--for", 90)
+    codes = set()
+    while started[0].poll() is None:
+        codes.add(health(running))
+        time.sleep(0.5)
+    report = report_of(started)
+    assert serious(report) == {}
+    assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
+    assert order(report, "airborne", "babble", "unplugged", "plugged", "land") == ["airborne", "babble", "unplugged", "plugged", "babble", "land"]
+    assert codes == {200}
+    said = figures(running)
+    assert said["hilsim_link_losses_total"] >= 1
+    assert said["hilsim_link_garbage_bytes_total"] > 0
+    assert said["hilsim_vehicle_crashed"] == 0
+    assert lidar.missing <= said[_DROPPED]
+    assert lidar.longest_gap_s < 0.5
+    reasons = [row["reason"] for row in events(running, "session.changed")]
+    assert "the link is gone (unplugged, or its other end closed)" in reasons
+    assert "the port must open, got No such file or directory: plug the flight controller in" in running.text()
+
+
+def test_a_controller_that_reboots_and_loses_its_cable_on_the_ground_flies_all_the_same(daemon, rig, programs, tmp_path):
+    running = daemon(rig(scene=serial_rig(tmp_path / "px4")))
+    happens = ["--reboot-at", 2, "--cable-out-at", 5.5, "--out-for", 3]
+    report = report_of(programs.start("px4", "--pty", tmp_path / "px4", *happens, "--script", "hop", "--for", 90))
+    assert serious(report) == {}
+    assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
+    told = order(report, "speaking", "reboot", "unplugged", "plugged")
+    assert told == ["speaking", "reboot", "unplugged", "plugged", "speaking", "unplugged", "plugged", "speaking"]
+    assert figures(running)["hilsim_link_losses_total"] >= 2
+
+
+def test_a_controller_that_reboots_in_the_air_finds_its_vehicle_where_it_began_and_flies_again(daemon, rig, programs, tmp_path):
+    running = daemon(rig(scene=serial_rig(tmp_path / "px4")))
+    report = report_of(programs.start("px4", "--pty", tmp_path / "px4", "--reboot-at", 11, "--script", "hop", "--for", 60))
+    assert set(serious(report)) <= {
+        "gps_velocity"
+    }  # a first position may still be that of the air: only its motor commands show that it has rebooted
+    assert order(report, "airborne", "reboot", "done") == ["airborne", "reboot", "airborne", "done"]
+    assert any("started anew" in row["reason"] for row in events(running, "session.changed"))
+    assert figures(running)["hilsim_vehicle_crashed"] == 0
+
+
+def test_a_controller_without_the_flag_of_hardware_in_the_loop_gets_no_sensor_and_the_log_and_the_metrics_say_why(daemon, rig, programs, tmp_path):
+    running = daemon(rig(scene=serial_rig(tmp_path / "px4")))
+    started = programs.start("px4", "--pty", tmp_path / "px4", "--no-hil", "--for", 6)
+    running.await_log(r'"state": "refused", "reason": "the controller\'s heartbeat lacks the flag of hardware in the loop \(32\)')
+    await_figure(running, 'hilsim_link_state{state="refused"}', lambda value: value == 1)
+    report = report_of(started)
+    assert serious(report) == {}
+    assert set(report["received"]) <= {"HEARTBEAT", "TIMESYNC"}
+    assert report["received"]["HEARTBEAT"] >= 2
+    assert figures(running)["hilsim_link_sensor_frames_total"] == 0
+
+
+def stations_of(report, system):
+    """Frames of a ground station that reached the controller, in order."""
+    return [raw for raw in report["from_ground"] if system_of(bytes.fromhex(raw)) == system]
+
+
+def test_two_ground_stations_get_every_byte_and_are_heard_whatever_others_do(daemon, rig, programs, tmp_path, free_port):
+    udp, tcp, flooded, crowded = (free_port() for _ in range(4))
+    stations = (
+        f'kind = "udp"\naddress = "127.0.0.1:{udp}"',
+        f'kind = "tcp"\naddress = "127.0.0.1:{tcp}"',
+        f'kind = "udp_server"\naddress = "127.0.0.1:{flooded}"',
+        f'kind = "tcp"\naddress = "127.0.0.1:{crowded}"\nactuators = true',
+    )
+    running = daemon(rig(scene=serial_rig(tmp_path / "px4", *stations)))
+    first = programs.start("ground", "--port", udp, "--script", "chatter")
+    second = programs.start("ground", "--tcp", f"127.0.0.1:{tcp}", "--script", "chatter", "--system", 254)
+    nuisance = Nuisance(flooded, crowded)
+    systems = [part for system in (255, 254, 77) for part in ("--ground-system", system)]
+    started = programs.start("px4", "--pty", tmp_path / "px4", *systems, "--script", "hop", "--for", 60)
+    running.await_log("vehicle.armed")
+    nuisance.begin()
+    report = report_of(started)
+    said = figures(running)
+    nuisance.end()
+    assert serious(report) == {}
+    assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
+    for system, heard in ((255, stopped(first)), (254, stopped(second))):
+        sent, came = stations_of(report, system), set(stations_of(report, system))
+        begin, end = heard["sent"].index(sent[0]), heard["sent"].index(sent[-1])
+        assert [raw for raw in heard["sent"][begin : end + 1] if raw not in came] == []
+        assert sent == heard["sent"][begin : end + 1]
+        assert len(sent) > 500
+        begin = report["sent"].index(heard["came"][0])
+        assert heard["came"] == report["sent"][begin : begin + len(heard["came"])]
+        assert len(heard["came"]) > 400
+        assert heard["garbage_bytes"] == 0
+    assert said[f'hilsim_station_unsent_frames_total{{station="udp_server 127.0.0.1:{flooded}"}}'] > 1000
+    assert said[f'hilsim_station_peers{{station="tcp 127.0.0.1:{crowded}"}}'] <= 1  # one that takes nothing for ten seconds is let go
+
+
+def test_a_port_that_is_held_is_said_to_be_by_whom_and_opened_once_it_is_free_and_again_under_another_name(daemon, rig, cable, tmp_path):
+    first = cable(tmp_path / "px4")
+    with open(first.device, "rb+", buffering=0) as held:  # noqa: PTH123 - a device
+        holder = subprocess.Popen(["sleep", "60"], stdin=held)
+    running = daemon(rig(scene=serial_rig(tmp_path / "px4")))
+    running.await_log(rf"link\.not_opened.*{tmp_path / 'px4'}: the port must be free, got it held by sleep \(pid {holder.pid}\): end it")
+    assert first.read() == b""
+    holder.terminate()
+    holder.wait()
+    running.await_log(rf'link\.opened", "device": "{first.device}", "sensor_rate_hz": 250')
+    second = cable(tmp_path / "px4")
+    assert second.device != first.device
+    first.pull()
+    running.await_log(rf'link\.opened", "device": "{second.device}"')
+    assert [frame.identity for frame in Splitter().feed(first_bytes(second))] == [0]
+
+
+@pytest.mark.parametrize(
+    ("baud", "said", "rate_hz"),
+    [
+        (
+            57_600,
+            r"link\.not_opened.*/dev/pts/\d+: the line must carry 5635 bytes/s \(50 Hz HIL_SENSOR.*got 5472 of 57600 baud.*set at least 115200 baud",
+            0,
+        ),
+        (115_200, r'link\.rate_lowered", "asked_hz": 250, "sensor_rate_hz": 100, "baud": 115200, "line_bytes_per_s": 11520', 100),
+    ],
+)
+def test_a_line_that_is_too_slow_is_refused_or_fed_slower_and_the_figures_are_said(daemon, rig, programs, tmp_path, baud, said, rate_hz):
+    more = f"is_uart = true\nbaud = {baud}"
+    running = daemon(rig(scene=serial_rig(tmp_path / "px4", more=more)))
+    report = report_of(programs.start("px4", "--pty", tmp_path / "px4", "--for", 5))
+    running.await_log(said)
+    assert serious(report) == {}
+    assert figures(running)["hilsim_link_sensor_rate_hertz"] == rate_hz
+    sensors = report["received"].get("HIL_SENSOR", 0)
+    assert sensors <= rate_hz * 5.5
+    assert (sensors > 0) == (rate_hz > 0)
+
+
+def test_ardupilots_link_climbs_hovers_and_lands_steps_no_frame_twice_and_begins_anew_at_a_restart(daemon, rig, free_port):
+    port = free_port()
+    running = daemon(rig(scene=vehicle_rig(f'kind = "ardupilot"\naddress = "127.0.0.1:{port}"')))
+    with closing(Sitl(port)) as sitl:
+        first = sitl.send(0.0)
+        again = sitl.exchange(sitl.last)
+        assert again == first
+        assert first["timestamp"] == pytest.approx(1 / 400)
+        answer = sitl.fly(14.0, lambda time_s: min(time_s, 3.0) if time_s < 8.0 else max(3.0 - 0.8 * (time_s - 8.0), 0.0))
+        hover = sitl.heights_m[6 * 400 : 8 * 400]
+        assert max(abs(height_m - 3.0) for height_m in hover) < 0.3
+        assert abs(sitl.heights_m[-1]) < 0.05
+        assert answer["velocity"] == pytest.approx([0.0, 0.0, 0.0], abs=0.02)
+        assert answer["timestamp"] == pytest.approx((sitl.frame) / 400)
+        assert answer["imu"]["accel_body"] == pytest.approx([0.0, 0.0, -9.80665], abs=0.05)
+        sitl.send(0.9)
+        sitl.restart()
+        anew = sitl.send(0.0)
+        assert anew["timestamp"] == pytest.approx(1 / 400)
+        assert anew["position"] == pytest.approx(first["position"], abs=1e-6)
+        sitl.socket.send(b"no servo packet")
+        assert sitl.send(0.0)["timestamp"] == pytest.approx(2 / 400)
+    said = figures(running)
+    assert said["hilsim_vehicle_crashed"] == 0
+    await_figure(running, 'hilsim_link_state{state="calling"}', lambda value: value == 1)
