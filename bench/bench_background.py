@@ -4,7 +4,7 @@
 
 ``--captures`` holds the real captures (default: beside this checkout). Each is measured as it is, and ``--repeat`` times behind itself: what is paid
 once - surveying, three thirds, merging - counts most for a capture of half a second. Ratios are medians of the rounds' ratios, so that a busy machine
-slows both; times are the least. ``counting`` reads, decodes and counts; ``step`` is the whole map step, with survey, thirds, merge and SHA-256. Movement
+slows both; times are the least. CPU: the same of the time that all threads of the process computed, which others on the machine change less. ``counting`` reads, decodes and counts; ``step`` is the whole map step, with survey, thirds, merge and SHA-256. Movement
 is not checked here, because one of the captures is of a car that creeps.
 """
 
@@ -58,9 +58,14 @@ def repeated(source, target, times):
 
 def seconds_of(work):
     """How long a call takes."""
-    start = time.perf_counter()
+    return both_seconds_of(work)[0]
+
+
+def both_seconds_of(work):
+    """How long a call takes, and how long this process's threads compute for it."""
+    start, start_cpu = time.perf_counter(), time.process_time()
     work()
-    return time.perf_counter() - start
+    return time.perf_counter() - start, time.process_time() - start_cpu
 
 
 def accumulated(path, job, sensor):
@@ -76,10 +81,14 @@ def compared(path, job, rounds):
     packets = jobs.map_capture(job, path).partial.packets
     sensor = jobs.surveyed(job, path)
     works = (lambda: accumulated(path, job, sensor), lambda: jobs.map_capture(job, path), lambda: list_scans(path))
-    rows = np.array([[seconds_of(work) for work in works] for _ in range(rounds)])
+    rows, cpu = np.array([[both_seconds_of(work) for work in works] for _ in range(rounds)]).transpose(2, 0, 1)
     counting, step, theirs = rows.T
+    counting_cpu, step_cpu, theirs_cpu = cpu.T
     row = dict(zip(("counting_us", "step_us", "decoder_us"), (rows.min(axis=0) / packets * 1e6).tolist(), strict=True))
-    return row | {"packets": packets, "counting_ratio": float(np.median(theirs / counting)), "step_ratio": float(np.median(theirs / step))}
+    ratios = {"counting": theirs / counting, "counting_cpu": theirs_cpu / counting_cpu, "step": theirs / step, "step_cpu": theirs_cpu / step_cpu}
+    row |= {f"{name}_ratio": float(np.median(ratio)) for name, ratio in ratios.items()}
+    row |= {f"{name}_ratio_span": [float(ratio.min()), float(ratio.max())] for name, ratio in ratios.items()}
+    return row | {"packets": packets}
 
 
 def list_scans(path):
@@ -92,7 +101,12 @@ def workers(path, job, rounds, directory, count=8):
     """How much longer one worker process takes for some copies of a capture than two do, processes started and compiled."""
     copies = [Path(shutil.copy(path, directory / f"copy-{number}.pcap")) for number in range(count)]
     rows = np.array([[warm_seconds(copies, job, number) for number in (1, 2)] for _ in range(rounds)])
-    return {"one_s": float(rows[:, 0].min()), "two_s": float(rows[:, 1].min()), "ratio": float(np.median(rows[:, 0] / rows[:, 1])), "copies": count}
+    return {
+        "one_s": float(rows[:, 0].min()),
+        "two_s": float(rows[:, 1].min()),
+        "ratios": (rows[:, 0] / rows[:, 1]).round(2).tolist(),
+        "copies": count,
+    }
 
 
 def warm_seconds(copies, job, number):
@@ -103,11 +117,11 @@ def warm_seconds(copies, job, number):
 
 
 def peak_mib(path):
-    """Largest memory of a process that maps a capture."""
+    """Largest memory of a process that maps a capture; not ``ru_maxrss``, which a child has from its parent."""
     code = (
-        "import resource, sys; from pathlib import Path; sys.path.insert(0, 'bench'); from bench_background import job_of; "
+        "import sys; from pathlib import Path; sys.path.insert(0, 'bench'); from bench_background import job_of; "
         "from hilsim.background.job import map_capture; path = Path(sys.argv[1]); map_capture(job_of(path), path); "
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
     )
     result = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True, cwd=Path(__file__).parent.parent)
     return int(result.stdout) / 1024
@@ -131,7 +145,9 @@ def main():
     machine = describe_machine()
     print(", ".join(f"{key} {value}" for key, value in machine.items()))
     found = {}
-    print(f"{'capture':<34}{'packets':>8}{'decoder us':>11}{'counting us':>12}{'ratio':>7}{'step us':>9}{'ratio':>7}{'peak MiB':>9}")
+    print(
+        f"{'capture':<34}{'packets':>8}{'decoder us':>11}{'counting us':>12}{'ratio':>7}{'CPU':>7}{'step us':>9}{'ratio':>7}{'CPU':>7}{'peak MiB':>9}"
+    )
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         for capture in NAMES:
@@ -143,7 +159,8 @@ def main():
                 found[each.name] = row
                 print(
                     f"{each.name:<34}{row['packets']:>8}{row['decoder_us']:>11.2f}{row['counting_us']:>12.2f}{row['counting_ratio']:>6.2f}x"
-                    f"{row['step_us']:>9.2f}{row['step_ratio']:>6.2f}x{row['peak_mib']:>9.0f}"
+                    f"{row['counting_cpu_ratio']:>6.2f}x"
+                    f"{row['step_us']:>9.2f}{row['step_ratio']:>6.2f}x{row['step_cpu_ratio']:>6.2f}x{row['peak_mib']:>9.0f}"
                 )
         found["workers"] = workers(long, job, 5, directory)
     print(f"workers: {found['workers']}")

@@ -1,6 +1,7 @@
 """From captures, or a live stream, to a background map: what is in them, the map step over all of them, the merge, the surface."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ TURNING_COLUMNS = 1800
 IMAGE_COLUMNS, IMAGE_ROWS = 320, 160
 _EXTENT_STEP = 0.01
 _OF_POINTS = (Kind.STDV, Kind.STDT)
+Watch = Callable[[int, str], AbstractContextManager[Callable[[int], object] | None]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +78,7 @@ def prepare(
     named: VelodyneSpec | CeptonSpec | None = None,
     stretch: Stretch | None = None,
     motion: Motion | None = None,
+    watch: Watch = lambda _size, _label: nullcontext(),
 ) -> tuple[MapJob, FoundSensor]:
     """What is to be done with a capture and those of the same sensor.
 
@@ -87,6 +90,7 @@ def prepare(
         named: Profile of the sensor, where a person says it: what points come from no packet tells.
         stretch: The part of each capture that is used.
         motion: How the sensor moved.
+        watch: Given the size of what takes long and a name for it; gives what is to be told of bytes done.
 
     Raises:
         CaptureError: it cannot be read, holds no sensor that is known, or several, or another than the named one.
@@ -96,7 +100,7 @@ def prepare(
     found = choose(survey(CaptureBatches(path), sensor), sensor, str(path))
     extent = None
     if found.kind in _OF_POINTS and (setting.image_x is None or setting.image_z is None):
-        with readable(path, found) as source:
+        with watch(path.stat().st_size, f"measuring {path.name}") as advance, readable(path, found, advance or (lambda _: None)) as source:
             extent = measured_extent(CaptureBatches(source.path), found, str(path))
     return job_for(found, profiles, setting, sensor=sensor, named=named, stretch=stretch, motion=motion, extent=extent, where=str(path)), found
 

@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from ipaddress import IPv4Address
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from hilsim.background.imaging import add_points, image_plan
 from hilsim.background.movement import Change, check_standing
 from hilsim.background.partial import CaptureShare, Grid, PartialMap, merge
 from hilsim.background.stdt import readable
-from hilsim.background.survey import FoundSensor, Kind, choose, kinds_of, survey
+from hilsim.background.survey import FoundSensor, Kind, check_others, choose, kinds_of, survey
 from hilsim.background.table import clear, empty_table, grown, in_order
 from hilsim.background.turning import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS, TALLY_SIZE, add_data_packets, turning_plan
 from hilsim.capture.batches import CaptureBatches, DatagramArrays, address_number
@@ -126,9 +125,11 @@ def map_capture(job: MapJob, path: Path, advance: Callable[[int], object] = lamb
     sensor = surveyed(job, path)
     with ThreadPoolExecutor(1, thread_name_prefix="sha256") as beside:
         digest = beside.submit(_sha256, path)
-        with readable(path, sensor) as source:
+        if sensor.kind is Kind.STDT and not job.sensor:
+            _check_alone(job.stretch, sensor, path)
+        with readable(path, sensor, advance) as source:
             batches = CaptureBatches(source.path)
-            parts, maker = _counted(job, sensor, batches, advance, str(path))
+            parts, maker = _counted(job, sensor, batches, advance if source.path == path else lambda _: None, str(path))
     seen = None
     if job.motion is not None:
         _check_covered(job.motion, maker, str(path))
@@ -154,6 +155,14 @@ def _counted(
     while len(parts) < THIRDS:
         parts.append(maker.take())
     return parts, maker
+
+
+def _check_alone(stretch: Stretch, sensor: FoundSensor, path: Path) -> None:
+    """As ``PartialMapMaker.add`` does, for a sensor whose packets are decoded elsewhere: what comes from there is of this sensor only."""
+    number = address_number(sensor.address)
+    for _, _, batch in _by_thirds(stretch, CaptureBatches(path), lambda _: None):
+        kinds = kinds_of(batch)
+        check_others(batch, kinds, (kinds == sensor.kind) & (batch.source == number), sensor, str(path))
 
 
 def _check_covered(motion: Motion, maker: "PartialMapMaker", where: str) -> None:
@@ -251,7 +260,8 @@ class PartialMapMaker:
         """
         kinds = kinds_of(batch)
         is_chosen = (kinds == self._job.decoded_kind) & (batch.source == self._number)
-        self._check_others(batch, kinds, is_chosen)
+        if not self._job.sensor:
+            check_others(batch, kinds, is_chosen, self._sensor, self._where)
         stamps = batch.host_stamp_ns[is_chosen]
         if not stamps.size:
             return
@@ -264,14 +274,6 @@ class PartialMapMaker:
             self._table = grown(self._table)
         if self._tally[FOREIGN]:
             raise CaptureError(f"{self._where}: must hold packets of one model from {self._sensor}, got some that name another one")
-
-    def _check_others(self, batch: DatagramArrays, kinds: npt.NDArray[np.int8], is_chosen: npt.NDArray[np.bool_]) -> None:
-        if self._job.sensor:
-            return
-        others = np.flatnonzero((kinds != Kind.OTHER) & ~is_chosen)
-        if others.size:
-            address = IPv4Address(int(batch.source[others[0]]))
-            raise CaptureError(f"{self._where}: one sensor must be chosen with --sensor ADDRESS, got {self._sensor} and {address}")
 
     def _adder(self, begin_ns: int) -> Callable[[DatagramArrays, npt.NDArray[np.bool_], int], int]:
         job = self._job

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -26,10 +26,11 @@ class ReadableCapture(NamedTuple):
 
 
 @contextmanager
-def readable(path: Path, sensor: FoundSensor) -> Iterator[ReadableCapture]:
+def readable(path: Path, sensor: FoundSensor, advance: Callable[[int], object] = lambda _: None) -> Iterator[ReadableCapture]:
     """The capture itself, or, where a sensor's packets are STDT, a temporary one of its points as STDV packets with their times as stamps.
 
-    The temporary file is about as large as the sensor's share of the capture.
+    The temporary file is about as large as the sensor's share of the capture. While it is made, ``advance`` is called with the number of bytes of the capture
+    decoded since the last call.
 
     Raises:
         CaptureError: the vendor's library is not installed, or cannot decode the capture.
@@ -44,11 +45,25 @@ def readable(path: Path, sensor: FoundSensor) -> Iterator[ReadableCapture]:
     with tempfile.TemporaryDirectory(prefix="hilsim-stdt-") as directory:
         out = Path(directory) / "points.pcap"
         command = [sys.executable, "-m", stdt_library.__name__, str(path), str(out), sensor.address]
-        child = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603 - ourselves
-        if child.returncode != 0:
-            said = child.stderr.strip().splitlines() or [f"it ended with {child.returncode}"]
-            raise CaptureError(
-                said[-1] if child.returncode == stdt_library.FAULT else f"{path}: the vendor's library must decode it, got: {said[-1]}"
-            )
+        status, said = _run(command, Path(directory) / "said.txt", advance)
+        if status != 0:
+            last = (said.strip().splitlines() or [f"it ended with {status}"])[-1]
+            raise CaptureError(last if status == stdt_library.FAULT else f"{path}: the vendor's library must decode it, got: {last}")
         notes = out.with_suffix(".notes").read_text(encoding="utf-8").splitlines()
         yield ReadableCapture(out, tuple(notes))
+
+
+def _run(command: list[str], errors: Path, advance: Callable[[int], object]) -> tuple[int, str]:
+    """Run the child and pass on how far it is, whatever else the library says; gives its exit status and what it wrote to standard error."""
+    done = 0
+    with (
+        errors.open("w+", encoding="utf-8", errors="replace") as file,
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=file, text=True, errors="replace") as child,  # noqa: S603 - ourselves
+    ):
+        for line in child.stdout or ():
+            word, _, number = line.strip().rpartition(" ")
+            if word == stdt_library.PROGRESS and number.isdecimal():
+                advance(int(number) - done)
+                done = int(number)
+        status = child.wait()
+    return status, errors.read_text(encoding="utf-8", errors="replace")

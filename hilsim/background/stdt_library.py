@@ -31,6 +31,9 @@ IS_VALID, IS_SATURATED = 1, 2
 """Flags of an image point."""
 FAULT = 3
 """Exit status after a fault that was told in one line on standard error."""
+PROGRESS = "hilsim decoded bytes:"
+"""Begins lines on standard output that say how far into the capture it is."""
+_DATAGRAMS_A_STEP = 500
 IMAGE_POINT_DTYPE = np.dtype(
     [
         ("stamp_us", "<i8"),
@@ -94,7 +97,9 @@ def _opened(on_points: Any, on_error: Any) -> Any:
     return library
 
 
-def decode_image_points(capture: CaptureFile, take: Callable[[str, npt.NDArray[Any]], object], sensor: str = "") -> None:
+def decode_image_points(
+    capture: CaptureFile, take: Callable[[str, npt.NDArray[Any]], object], sensor: str = "", told: Callable[[int], object] = lambda _: None
+) -> None:
     """Decode a capture's STDT packets; the process cannot end in order afterwards (``os._exit``).
 
     Args:
@@ -102,6 +107,7 @@ def decode_image_points(capture: CaptureFile, take: Callable[[str, npt.NDArray[A
         take: Called with the sensor's address and records of ``IMAGE_POINT_DTYPE``, in the order of their measurement, packet by packet. Points' times are those of
             their packet's capture and after it.
         sensor: Address of the only sensor to decode; empty: all.
+        told: Called now and then with the number of bytes of the capture that are decoded.
 
     Raises:
         CaptureError: the library cannot be used, or the capture cannot be read.
@@ -117,10 +123,12 @@ def decode_image_points(capture: CaptureFile, take: Callable[[str, npt.NDArray[A
     on_points, on_error = _ON_POINTS(pass_on), _ON_ERROR(lambda *_: None)
     library = _opened(on_points, on_error)
     for signature in (INFO_SIGNATURE, STDT_SIGNATURE):
-        for datagram in capture.datagrams():
+        for number, datagram in enumerate(capture.datagrams()):
+            if signature == STDT_SIGNATURE and number % _DATAGRAMS_A_STEP == 0:
+                told(capture.read_bytes)
             if datagram.payload.startswith(signature) and sensor in {"", datagram.source}:
-                number = int(IPv4Address(datagram.source))
-                library.cepton_sdk_mock_network_receive(number, datagram.host_stamp_ns // 1000, datagram.payload, len(datagram.payload))
+                handle = int(IPv4Address(datagram.source))
+                library.cepton_sdk_mock_network_receive(handle, datagram.host_stamp_ns // 1000, datagram.payload, len(datagram.payload))
                 if faults:
                     raise faults[0]
 
@@ -185,12 +193,17 @@ def convert(path: Path, out: Path, sensor: str) -> None:
                 write_headers(template, 0, True, frame, len(payload))  # noqa: FBT003 - a kernel's positional scalar
                 writer.write(stamp_us * 1000, frame.tobytes())
 
-        decode_image_points(capture, keep, sensor)
+        decode_image_points(capture, keep, sensor, _tell)
     if not points_seen:
         raise CaptureError(
             f"{path}: must hold an information packet (INFO, once a second) of {sensor}, without which the vendor's library decodes no point, got no points"
         )
     out.with_suffix(".notes").write_text("".join(f"{line}\n" for line in capture.notes.lines()), encoding="utf-8")
+
+
+def _tell(done_bytes: int) -> None:
+    sys.stdout.write(f"{PROGRESS} {done_bytes}\n")
+    sys.stdout.flush()
 
 
 def main() -> None:

@@ -138,6 +138,25 @@ def _velodyne(payloads: list[bytes]) -> tuple[str, int, float]:
     return (model.name if model else OTHER_PRODUCTS.get(product, "")), product, float(np.median(rates_rpm)) if rates_rpm.size else 0.0
 
 
+def check_others(batch: DatagramArrays, kinds: npt.NDArray[np.int8], is_of_sensor: npt.NDArray[np.bool_], sensor: FoundSensor, where: str) -> None:
+    """Refuse packets of other sensors than one that nobody chose.
+
+    Args:
+        batch: Datagrams.
+        kinds: Of them.
+        is_of_sensor: ``bool[n]``, which of them are the sensor's.
+        sensor: It.
+        where: What to call the capture in errors.
+
+    Raises:
+        CaptureError: there are some.
+    """
+    others = np.flatnonzero((kinds != Kind.OTHER) & ~is_of_sensor)
+    if others.size:
+        address = _address(int(batch.source[others[0]]))
+        raise CaptureError(f"{where}: one sensor must be chosen with --sensor ADDRESS, got {sensor} and {address}")
+
+
 def choose(found: tuple[FoundSensor, ...], sensor: str, where: str) -> FoundSensor:
     """The sensor a map is to be made of.
 

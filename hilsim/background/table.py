@@ -119,28 +119,28 @@ def count_return(slots: npt.NDArray[np.uint32], spill: Rows, cell: int, distance
     distance = min(distance_mm, _FARTHEST)
     best = packed(distance, min(intensity, _BRIGHTEST))
     shift = _shift_of(distance)
-    leading = distance >> shift
-    bits = shift + _BITS
-    # all of them and without a branch: which one it is cannot be foretold, and a processor that guesses wrong loses more
+    # unsigned as the slots are, and so is the index: Numba asks of a signed one whether it counts from the end
+    line, wanted, other = np.uint64(cell), np.uint32(best), np.uint32(1 << (shift + _BITS))
+    # those of one bin differ by less than `other`; all slots and without a branch: which one it is cannot be foretold, and a wrong guess costs more
     place = (
-        (slots[cell, 0, 0] >> bits == leading)
-        + (slots[cell, 1, 0] >> bits == leading) * 2
-        + (slots[cell, 2, 0] >> bits == leading) * 3
-        + (slots[cell, 3, 0] >> bits == leading) * 4
-        + (slots[cell, 4, 0] >> bits == leading) * 5
-        + (slots[cell, 5, 0] >> bits == leading) * 6
-        + (slots[cell, 6, 0] >> bits == leading) * 7
-        + (slots[cell, 7, 0] >> bits == leading) * 8
+        ((slots[line, 0, 0] ^ wanted) < other)
+        + ((slots[line, 1, 0] ^ wanted) < other) * 2
+        + ((slots[line, 2, 0] ^ wanted) < other) * 3
+        + ((slots[line, 3, 0] ^ wanted) < other) * 4
+        + ((slots[line, 4, 0] ^ wanted) < other) * 5
+        + ((slots[line, 5, 0] ^ wanted) < other) * 6
+        + ((slots[line, 6, 0] ^ wanted) < other) * 7
+        + ((slots[line, 7, 0] ^ wanted) < other) * 8
     ) - 1
     if place < 0:
         place = 0
-        while place < _N_SLOTS and slots[cell, place, 0] != 0:
+        while place < _N_SLOTS and slots[line, place, 0] != 0:
             place += 1
     if place < _N_SLOTS:
-        slots[cell, place, 0] = max(slots[cell, place, 0], best)
-        slots[cell, place, 1] += 1
+        slots[line, place, 0] = max(slots[line, place, 0], best)
+        slots[line, place, 1] += 1
         return 0
-    key = cell * _N_BINS + (shift << 7) + leading
+    key = cell * _N_BINS + (shift << 7) + (distance >> shift)
     row = _spill_row(spill, key)
     is_new = spill[row, _KEY] == _FREE_KEY
     spill[row, _KEY] = key

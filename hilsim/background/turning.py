@@ -31,6 +31,8 @@ _PACKET_SIZE = constant(DATA_PACKET_SIZE)
 _TURN_CDEG = constant(36_000)
 _JUMP_CDEG = constant(400)  # more than five times the largest step of azimuth between blocks
 _RAD_PER_CDEG = math.pi / 18_000.0
+# unsigned, because Numba asks of each signed index whether it counts from the end
+_HIGH, _REFLECTIVITY, _RECORD_SIZE, _BLOCK_SIZE = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(100)
 
 
 class TurningPlan(NamedTuple):
@@ -178,14 +180,19 @@ def _add_block(
     slots, no_returns, spill = table
     columns, rows = plan.columns, plan.edge_rad.size - 1
     unit_mm, has_moved = plan.unit_mm, plan.moved.is_needed
-    at = 100 * block + 4
+    at = np.uint64(100 * block + 4)
     returns = empty = outside = touched = 0
     for record in range(_RECORDS):
-        raw = signed(payload[at]) | signed(payload[at + 1]) << 8
-        reflectivity = signed(payload[at + 2])
-        is_copy = which == 1 and payload[at] == payload[at - 100] and payload[at + 1] == payload[at - 99] and payload[at + 2] == payload[at - 98]
-        has_second = which + 1 < per_firing and (payload[at + 100] != 0 or payload[at + 101] != 0)
-        at += 3
+        low, high, reflectivity = payload[at], payload[at + _HIGH], payload[at + _REFLECTIVITY]
+        raw = signed(low) | signed(high) << 8
+        is_copy = has_second = False
+        if per_firing == 2 and which == 1:
+            first = at - _BLOCK_SIZE
+            is_copy = low == payload[first] and high == payload[first + _HIGH] and reflectivity == payload[first + _REFLECTIVITY]
+        elif per_firing == 2:
+            second = at + _BLOCK_SIZE
+            has_second = payload[second] != 0 or payload[second + _HIGH] != 0
+        at += _RECORD_SIZE
         if is_copy:  # a single return stands in both blocks
             continue
         if raw == 0 and (which == 1 or has_second or has_moved):

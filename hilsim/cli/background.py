@@ -19,7 +19,7 @@ from hilsim.background.surface import SurfaceRule
 from hilsim.capture.batches import DatagramArrays, gathered
 from hilsim.capture.live import Listener
 from hilsim.cli.addresses import Address, HostPort
-from hilsim.cli.background_files import NamedProfile, check_free, named_profile, shipped_profiles, write_files
+from hilsim.cli.background_files import GREY_KINDS, NamedProfile, check_free, named_profile, shipped_profiles, write_files
 from hilsim.cli.background_report import as_json, as_text
 from hilsim.cli.progress import progress_bar
 from hilsim.geometry.frames import Vector
@@ -59,6 +59,7 @@ _SECONDS = 10.0
 @click.option("--rotation-deg", type=float, nargs=3, default=None, metavar="R P Y", help="Roll, pitch and yaw of the sensor there.")
 @click.option("--workers", type=click.IntRange(1, 1024), default=os.cpu_count() or 1, show_default="all cores", help="Processes; change no bit.")
 @click.option("--cluster", default="", metavar="ADDRESS", help='Map on a Dask scheduler\'s workers, or "local" ones.')
+@click.option("--grey", type=click.Choice(GREY_KINDS), default="png", show_default=True, help="Kind of the grey picture; a .bmp has 8 bits a pixel.")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 @click.option("--json", "is_json", is_flag=True, help="Print statistics as JSON.")
 def background(
@@ -86,12 +87,13 @@ def background(
     rotation_deg: Vector | None,
     workers: int,
     cluster: str,
+    grey: str,
     force: bool,
     is_json: bool,
 ) -> None:
     """Make a depth map of the place that the sensor of each CAPTURE saw, standing still; what came and went is left out.
 
-    Writes NAME.npz (the map), NAME.bmp, NAME-grey.png and NAME.ply (to look at), and NAME.toml, a rig that shows it.
+    Writes NAME.npz (the map), NAME.bmp, NAME-grey.png (or .bmp) and NAME.ply (to look at), and NAME.toml, a rig that shows it.
     """
     if bool(captures) == (listen is not None):
         raise click.UsageError("give either captures or --listen HOST:PORT")
@@ -100,10 +102,10 @@ def background(
     if len({path.resolve() for path in captures}) < len(captures):
         raise click.UsageError("each capture must be given once")
     mounted = _mounted(height_m, pitch_deg, position_m, rotation_deg)
-    check_free(output, force=force)
+    check_free(output, force=force, grey=grey)
     profile = named_profile(profile_name) if profile_name else None
     if not module_is_compiled("hilsim.background.survey"):
-        click.echo("compiling kernels, which takes about ten seconds the first time ...", err=True)
+        click.echo("compiling kernels, which takes up to half a minute the first time ...", err=True)
     try:
         setting = GridSetting(columns=columns, rows=rows, image_x=image_x, image_z=image_z)
         rule = SurfaceRule(kind="max" if surface == "max" else "quantile", quantile=quantile, min_hits=min_hits, min_share=min_share)
@@ -114,7 +116,7 @@ def background(
             found = _captured(captures, sensor, profile, setting, rule, stretch, poses, mounted, workers, cluster)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    files = write_files(found, output, force=force, profile=profile)
+    files = write_files(found, output, force=force, grey=grey, profile=profile)
     for note in found.notes:
         click.secho(f"note: {note}", fg="yellow", err=True)
     click.echo(json.dumps(as_json(found, files), indent=2) if is_json else "\n".join(as_text(found, files)))
@@ -150,7 +152,8 @@ def _captured(
         if len(captures) > 1 and not motion.is_utc:
             raise click.UsageError("several captures need poses with UTC times (seconds since 1970)")
     profiles = _geometries()
-    job, found = prepare(captures[0], profiles, setting, sensor=sensor, named=profile.spec if profile else None, stretch=stretch, motion=motion)
+    named = profile.spec if profile else None
+    job, found = prepare(captures[0], profiles, setting, sensor=sensor, named=named, stretch=stretch, motion=motion, watch=progress_bar)
     sizes = sum(path.stat().st_size for path in captures if path.is_file())
     label = f"reading {captures[0].name}" if len(captures) == 1 else f"reading {len(captures)} captures"
     with progress_bar(sizes, label) as advance:

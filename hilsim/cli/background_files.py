@@ -21,13 +21,8 @@ from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 RIG_SUFFIX = ".toml"
 
-WRITERS: dict[str, Callable[[BackgroundMap, Path], None]] = {
-    ".npz": write_archive,
-    ".bmp": write_bitmap,
-    "-grey.png": write_grey,
-    ".ply": write_ply,
-}
-"""By what follows the name."""
+GREY_KINDS = ("png", "bmp")
+"""Of the grey picture."""
 
 
 class NamedProfile(NamedTuple):
@@ -68,7 +63,12 @@ def file_of(name: Path, suffix: str) -> Path:
     return name.with_name(name.name + suffix)
 
 
-def check_free(name: Path, *, force: bool) -> None:
+def writers(grey: str) -> dict[str, Callable[[BackgroundMap, Path], None]]:
+    """What writes each file, by what follows the name; ``grey`` is one of ``GREY_KINDS``."""
+    return {".npz": write_archive, ".bmp": write_bitmap, f"-grey.{grey}": write_grey, ".ply": write_ply}
+
+
+def check_free(name: Path, *, force: bool, grey: str) -> None:
     """Refuse to replace files.
 
     Raises:
@@ -76,34 +76,35 @@ def check_free(name: Path, *, force: bool) -> None:
     """
     if not name.parent.is_dir():
         raise AssetError(f"{name}: the directory {name.parent} must exist")
-    there = [str(path) for path in (file_of(name, suffix) for suffix in (*WRITERS, RIG_SUFFIX)) if path.exists()]
+    there = [str(path) for path in (file_of(name, suffix) for suffix in (*writers(grey), RIG_SUFFIX)) if path.exists()]
     if there and not force:
         raise AssetError(f"{', '.join(there)}: must not exist yet; replace with --force")
 
 
-def write_files(found: Generated, name: Path, *, force: bool, profile: NamedProfile | None = None) -> tuple[Path, ...]:
+def write_files(found: Generated, name: Path, *, force: bool, grey: str, profile: NamedProfile | None = None) -> tuple[Path, ...]:
     """Write everything beside its place, then put it there; gives the files.
 
     Args:
         found: The map.
         name: What their names begin with.
         force: Replace what is there.
+        grey: Kind of the grey picture.
         profile: Of the sensor, for the rig; None: the shipped one of the map's model.
 
     Raises:
         AssetError: a file cannot be written, or exists meanwhile.
     """
-    suffixes = list(WRITERS)
+    suffixes = list(writers(grey))
     try:
         with tempfile.TemporaryDirectory(dir=name.parent, prefix=f".{name.name}-") as directory:
             ready = Path(directory) / name.name
-            for suffix, write in WRITERS.items():
+            for suffix, write in writers(grey).items():
                 write(found.map, file_of(ready, suffix))
             text = _rig(found, name, profile or shipped_profiles().get(found.map.model))
             if text is not None:
                 file_of(ready, RIG_SUFFIX).write_text(text, encoding="utf-8")
                 suffixes.append(RIG_SUFFIX)
-            check_free(name, force=force)
+            check_free(name, force=force, grey=grey)
             for suffix in suffixes:
                 file_of(ready, suffix).replace(file_of(name, suffix))
             if text is None:

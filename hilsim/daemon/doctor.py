@@ -151,7 +151,7 @@ def _kernel_cache() -> Finding:
         return Finding(
             subject="compiled-kernel cache",
             verdict="fair",
-            fact="no writable directory: kernels are compiled at each start (about 10 s)",
+            fact="no writable directory: kernels are compiled at each start (a minute or more)",
             advice="set NUMBA_CACHE_DIR or CACHE_DIRECTORY to a writable directory",
         )
     size = sum(entry.stat().st_size for entry in place.rglob("*") if entry.is_file())

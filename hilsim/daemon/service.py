@@ -26,6 +26,7 @@ _FIRST_PACKET_TIMEOUT_S = 10.0
 _STATUS_INTERVAL_S = 0.5
 _POLL_S = 0.002
 _PLAYED_POLL_S = 0.05
+_FIRST_START = "compiles kernels, once: a minute, with a vehicle or on a busy machine more"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +106,7 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
         )
     console.step("reading the rig")
     rig = source.load()
+    log.info("daemon.preparing", rig=str(rig.path), first_start=_FIRST_START)
     station = Station(rig=rig)
     try:
         async with _signals() as (stop, reload):
@@ -157,7 +159,7 @@ async def _start(station: Station, console: Console, manager: ServiceManager, st
     """Build, open and start, in a thread, so that signals and the watchdog are answered meanwhile."""
     for step, work in (
         ("building the scene" if station.rig.spec.sensor else "reading the captures", station.build),
-        ("preparing kernels (the first time takes up to a minute) and opening sockets", station.open),
+        ("preparing kernels (the first time takes a minute or more) and opening sockets", station.open),
         ("starting", station.start),
     ):
         console.step(step)

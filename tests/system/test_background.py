@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
+from hilsim.background.grey import read_grey
 from hilsim.background.load import load_map
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.profiles import profiles_directory
@@ -68,7 +69,22 @@ def test_who_waits_for_the_first_time_is_told_why(cepton_capture, tmp_path):
     told = [
         hilsim("background", cepton_capture, "-o", tmp_path / "hall", "--force", NUMBA_CACHE_DIR=str(tmp_path / "cache")).stderr for _ in range(2)
     ]
-    assert told == ["compiling kernels, which takes about ten seconds the first time ...\n", ""]
+    assert told == ["compiling kernels, which takes up to half a minute the first time ...\n", ""]
+
+
+def test_the_grey_picture_can_be_a_bmp_of_8_bits_with_the_same_values(captures, tmp_path):
+    for kind in ("png", "bmp"):
+        result = background(captures[0], "-o", tmp_path / kind, "--grey", kind)
+        assert result.returncode == 0, result.stderr
+        assert f"wrote {tmp_path / kind}-grey.{kind}" in result.stdout.splitlines()
+    assert not (tmp_path / "bmp-grey.png").exists()
+    assert int.from_bytes((tmp_path / "bmp-grey.bmp").read_bytes()[28:30], "little") == 8  # BITMAPINFOHEADER, bits a pixel
+    (png, png_scale), (bmp, bmp_scale) = (read_grey(tmp_path / f"{kind}-grey.{kind}") for kind in ("png", "bmp"))
+    assert np.array_equal(png, bmp)
+    assert png_scale == bmp_scale
+    refused = background(captures[0], "-o", tmp_path / "bmp", "--grey", "bmp")
+    assert refused.returncode == 1
+    assert f"{tmp_path / 'bmp-grey.bmp'}" in refused.stderr
 
 
 def test_files_are_replaced_only_when_asked(captures, tmp_path):

@@ -1,6 +1,7 @@
 """The real daemon over loopback: starts, streams, reloads, stops, and says clearly what is wrong."""
 
 import asyncio
+import json
 import re
 import signal
 import socket
@@ -65,6 +66,17 @@ def test_ctrl_c_stops_cleanly_too(daemon, rig, receiver):
     code, took_s = running.stop(signal.SIGINT)
     assert (code, took_s < STOP_WITHIN_S) == (0, True)
     assert "Traceback" not in running.text()
+
+
+def test_the_log_says_what_is_prepared_before_it_is_so_that_a_first_start_is_not_silent(daemon, rig, receiver):
+    data, position = receiver(), receiver()
+    path = rig(sensor_table("roof", data.port, position.port))
+    running = daemon(path)
+    events = [json.loads(line) for line in running.text().splitlines() if line.startswith("{")]
+    names = [event["event"] for event in events]
+    assert names.index("daemon.preparing") < names.index("daemon.started")
+    assert events[names.index("daemon.preparing")]["rig"] == str(path)
+    assert "compiles kernels" in events[names.index("daemon.preparing")]["first_start"]
 
 
 def test_the_live_stream_passes_the_conformance_checker(daemon, rig):

@@ -1,25 +1,28 @@
 """Cepton's older packets, which only the vendor's library decodes: its points as STDV points, and the child process that makes a capture of them."""
 
 import dataclasses
+from ipaddress import IPv4Address
 
 import numpy as np
 import pytest
 
 from hilsim.background import stdt_library
 from hilsim.background.generator import GridSetting, generate, prepare
-from hilsim.background.job import map_capture
+from hilsim.background.job import MapJob, Stretch, map_capture
 from hilsim.background.pool import map_here
 from hilsim.background.stdt import readable
 from hilsim.background.stdt_library import IMAGE_POINT_DTYPE, IS_SATURATED, IS_VALID, stdv_packets, stdv_points
 from hilsim.background.surface import SurfaceRule
 from hilsim.background.survey import FoundSensor, Kind, survey
 from hilsim.capture.batches import CaptureBatches
-from hilsim.capture.pcap import CaptureFile
+from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.config.parse import read_toml
 from hilsim.config.profiles import parse_profile, profiles_directory
 from hilsim.errors import CaptureError
 from hilsim.packets.cepton_stdv import POINT_DTYPE, PointFlag, decode_stdv_points, point_times_us, read_stdv_header
+from hilsim.scene.background import ImageGrid
 from tests.unit.background.recordings import write_capture
+from tests.unit.capture.frames_by_hand import udp_frame
 
 CAPTURE = "cepton_hr80_two_sensors.pcap"
 NARROW, WIDE = "192.168.32.87", "192.168.48.101"
@@ -92,6 +95,42 @@ def test_a_child_that_dies_is_told_by_its_last_word(tmp_path, monkeypatch):
     with pytest.raises(CaptureError, match=r"old.pcap: the vendor's library must decode it, got: .*No module named hilsim.no_such_module"):  # noqa: SIM117
         with readable(tmp_path / "old.pcap", SENSOR):
             pass
+
+
+def test_the_bar_moves_by_what_the_child_says_and_not_by_what_the_library_does(tmp_path, monkeypatch):
+    says = f"print('noise'); print('{stdt_library.PROGRESS} 400'); print('{stdt_library.PROGRESS} soon'); print('{stdt_library.PROGRESS} 1000')"
+    (tmp_path / "speaker.py").write_text(f"import sys, pathlib\n{says}\npathlib.Path(sys.argv[2]).with_suffix('.notes').write_text('cut off\\n')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(stdt_library, "library_path", lambda: tmp_path)
+    monkeypatch.setattr(stdt_library, "__name__", "speaker")
+    steps = []
+    with readable(tmp_path / "old.pcap", SENSOR, steps.append) as source:
+        assert source.notes == ("cut off",)
+    assert steps == [400, 600]
+
+
+def two_old_sensors(path, late):
+    """A sensor's packets, and from the ``late``-th on another one's between them."""
+    with PcapWriter(path) as writer:
+        for number in range(2 * late):
+            for address in (NARROW, WIDE)[: 1 + (number >= late)]:
+                frame = udp_frame(b"STDT" + bytes(1042))
+                writer.write(BEGIN_US * 1000 + number * 1_000_000, frame[:26] + IPv4Address(address).packed + frame[30:])
+    return path
+
+
+def test_an_old_sensor_that_appears_late_is_refused_unless_one_is_chosen(tmp_path, monkeypatch):
+    path = two_old_sensors(tmp_path / "old.pcap", late=300)
+    [first] = survey(CaptureBatches(path))  # which does not read so far
+    grid = ImageGrid(columns=8, rows=8, x_min=-1.0, x_max=1.0, z_min=-1.0, z_max=1.0)
+    job = MapJob(grid=grid, kind=Kind.STDT, model=first.model)
+    monkeypatch.setattr(stdt_library, "library_path", lambda: None)
+    with pytest.raises(CaptureError, match=rf"old.pcap: one sensor must be chosen with --sensor ADDRESS, got {NARROW} \(Cepton STDT\) and {WIDE}$"):
+        map_capture(job, path)
+    goes_on = r"STDT packets must be decoded by the vendor's library"
+    for other in (dataclasses.replace(job, sensor=NARROW), dataclasses.replace(job, stretch=Stretch(duration_s=0.2))):
+        with pytest.raises(CaptureError, match=goes_on):
+            map_capture(other, path)
 
 
 @needs_library
