@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hilsim._atomics import load_acquire
 from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.bridge.craft import Craft, Flight, FlightCount, FlightWord, Talk, Watch
-from hilsim.bridge.hearing import hear, lose_link
+from hilsim.bridge.hearing import begin_anew, hear, lose_link
 from hilsim.bridge.outbox import empty
 from hilsim.bridge.session import SessionState, SessionWord, link_changed, time_passed
 from hilsim.bridge.surroundings import LOOK_NS, look_around
@@ -62,7 +62,7 @@ def _note_pose(flight: Flight, live: LivePose, rig_ns: int, is_moving: bool, pos
 
 
 @inlined_kernel
-def _attend_link(flight: Flight, watch: Watch, talk: Talk, now_ns: int) -> int:
+def _attend_link(craft: Craft, flight: Flight, watch: Watch, talk: Talk, now_ns: int) -> int:
     """Notice a link that was opened or is to be closed; returns its descriptor, -1 for none."""
     descriptor = load_acquire(watch.control, (1,))
     if descriptor < 0:
@@ -75,6 +75,9 @@ def _attend_link(flight: Flight, watch: Watch, talk: Talk, now_ns: int) -> int:
         flight.word[FlightWord.HAS_HEARD_NS] = now_ns
         watch.session.word[SessionWord.ACTUATOR_NS] = 0
         empty(talk.outbox, watch.to_controller)  # what ground stations said meanwhile must not be obeyed now
+        if craft.line.is_simulator and flight.word[FlightWord.FRAMES] > 0:
+            begin_anew(flight)  # PX4's simulation was started again; its clock, which is ours, does not tell
+            watch.session.word[SessionWord.RESET] = 1
         link_changed(watch.session, True)  # noqa: FBT003 - a kernel's positional scalar
     if load_acquire(watch.control, (2,)) == 1:
         lose_link(flight, watch, talk)
@@ -165,7 +168,7 @@ def fly(craft: Craft, flight: Flight, world: World, live: LivePose, watch: Watch
     word[FlightWord.NEXT_SENSOR_NS] = word[FlightWord.NEXT_STEP_NS]
     while load_acquire(watch.control, (0,)) == 0:
         now_ns = monotonic_ns() - epoch_ns
-        descriptor = _attend_link(flight, watch, talk, now_ns)
+        descriptor = _attend_link(craft, flight, watch, talk, now_ns)
         if descriptor >= 0:
             hear(craft, flight, watch, talk, descriptor, now_ns)
             time_passed(session, now_ns)

@@ -172,6 +172,21 @@ def test_a_controller_that_reboots_with_its_cable_finds_the_vehicle_put_back(fly
     np.testing.assert_allclose(loop.made.flight.state.motion[:3], start[:3], atol=0.01)
 
 
+def test_a_simulation_that_connects_anew_finds_its_vehicle_put_back(flying):
+    loop = flying("tcp")
+    loop.fly()
+    height_m = loop.made.flight.state.motion[2]
+    loop.steer(0.9, 0.9, 0.9, 0.9)
+    loop.await_that(lambda: loop.made.flight.state.motion[2] > height_m + 0.5)
+    loop.pull()
+    loop.await_that(lambda: loop.state == SessionState.UNPLUGGED)
+    assert loop.made.flight.state.motion[2] > height_m + 0.5
+    loop.near.close()
+    loop.fly()
+    assert [message.fields_updated >> 31 for message in loop.await_messages("HIL_SENSOR", 20)].count(1) <= 1
+    assert loop.made.flight.state.motion[2] == pytest.approx(height_m, abs=0.01)
+
+
 def test_a_link_that_breaks_freezes_the_vehicle_where_it_is(flying):
     loop = flying()
     loop.fly()
