@@ -250,7 +250,8 @@ def test_timesync_is_answered_with_the_requests_stamp(flying):
     loop.fly()
     loop.say(common.MAVLink_timesync_message(0, 123_456_789))
     loop.say(common.MAVLink_timesync_message(5, 99))  # an answer to somebody else's
-    answer = loop.await_messages("TIMESYNC", 1)[0]
+    loop.await_that(lambda: loop.messages("TIMESYNC"))
+    (answer,) = loop.messages("TIMESYNC")
     assert answer.ts1 == 123_456_789
     assert answer.tc1 > 0
     loop.await_messages("HIL_SENSOR", 20)
