@@ -238,7 +238,7 @@ def test_a_machine_that_stood_still_loses_the_time_and_sends_nothing_twice_as_fa
     while loop.count("SKIPPED_SENSORS") - skipped < 249:
         loop.made.flight.word[FlightWord.NEXT_STEP_NS] -= S  # as if the loop came a second late; it may just be writing this itself
     loop.await_that(lambda: len(loop.messages("HIL_SENSOR")) >= 50)
-    stamps = [message.time_usec for message in loop.messages("HIL_SENSOR")]
+    stamps = [message.time_usec for message in loop.messages("HIL_SENSOR")[:50]]
     assert loop.count("STALLS") > stalls
     assert stamps[-1] * 1000 - before_ns < 600 * MS  # 50 frames of physics, not the second
     assert np.median(np.diff(stamps)) == 4000
