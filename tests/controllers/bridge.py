@@ -86,7 +86,7 @@ class Bridge:
         self.body.advance(self.body_us, self.controls)
         reading = self.body.reading()
         self.send_sensor(now_us, self.on_sensor(now_us, self._fields(now_us, reading)))
-        self.waiting = self.lockstep and self.frames > 1
+        self.waiting = self.lockstep
         if now_us >= self.gps_us:
             self.gps_us = now_us + self.gps_period_us
             self.fixes.append((now_us, reading.fix))
