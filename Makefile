@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 CONSTRAINTS := .ci/constraints.txt
 KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle packets sensor emulator)
+FLIGHT_TESTS := $(addprefix tests/system/test_,flight_controller.py scripted_controller.py link_doctor.py rangefinders.py)
+OTHER_TESTS := tests $(addprefix --ignore=,$(FLIGHT_TESTS))
 
 .PHONY: run test test-service kernels-as-python lint docs bench clean
 
@@ -29,8 +31,13 @@ lint: $(VENV)/installed-test
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 
-test: lint kernels-as-python
-	$(BIN)/python -m pytest
+# Flights take the wall clock's time and little of a core, so they run beside all else; what they said is printed at the end.
+test: lint
+	@mkdir -p .pytest_cache; \
+	$(BIN)/python -m pytest -q -p no:cacheprovider $(FLIGHT_TESTS) > .pytest_cache/flights.log 2>&1 & flights=$$!; \
+	$(MAKE) --no-print-directory kernels-as-python && $(BIN)/python -m pytest $(OTHER_TESTS); others=$$?; \
+	wait $$flights; code=$$?; cat .pytest_cache/flights.log; \
+	exit $$((others || code))
 
 # Compiled kernels are invisible to coverage, so their tests run once more with the kernels as plain Python.
 kernels-as-python: $(VENV)/installed-test

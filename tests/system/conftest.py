@@ -16,7 +16,7 @@ from tests.support import ROOM, write_rig
 from tests.system.flying import LidarStream, Programs
 from tests.unit.bridge.conftest import cable  # noqa: F401 - a fixture for these tests too
 
-START_TIMEOUT_S = 120  # a cold kernel cache on a busy machine; a warm start takes about a second
+START_TIMEOUT_S = 300  # a cold kernel cache on a busy machine; a warm start takes about a second
 
 
 @dataclass
