@@ -8,7 +8,7 @@ nothing (``python -m hilsim.daemon.precompile flight``).
 import subprocess
 import sys
 
-from hilsim._jit import module_is_compiled
+from hilsim._kernel_cache import module_is_compiled
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 
