@@ -1,6 +1,5 @@
 """The running rig: scenery, lidars, feeders and the transmitter; built, changed and stopped as one."""
 
-import subprocess
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,6 @@ from hilsim.daemon.aircraft import Aircraft, build_aircraft
 from hilsim.daemon.build import AssetSignature, Scenery, asset_signature, build_lidar, build_scenery, flow_framing, sensor_flows
 from hilsim.daemon.feeder import Feeder, FeederCounter
 from hilsim.daemon.flow_specs import data_packet_rate_hz, feeder_settings, flow_spec
-from hilsim.daemon.precompile import start_precompiling
 from hilsim.daemon.rangefinders import Rangefinders, build_rangefinders
 from hilsim.daemon.recorder import Recorder, tape_slots
 from hilsim.daemon.replays import Replays
@@ -50,7 +48,6 @@ class Station:
     _transmitter: Transmitter | None = None
     _recorder: Recorder | None = None
     _replays: Replays = field(init=False)
-    _precompiling: tuple[subprocess.Popen[bytes], ...] = ()
     _aircraft: Aircraft | None = None
     _rangefinders: Rangefinders | None = None
     _open: ExitStack = field(default_factory=ExitStack)
@@ -74,11 +71,29 @@ class Station:
             self._recorder.check()
         self._replays.begin(self._replays.prepare(self.rig))
         if self.rig.spec.sensor or self.rig.spec.vehicle:
-            self._precompiling = start_precompiling(has_lidar=bool(self.rig.spec.sensor), has_vehicle=self.rig.spec.vehicle is not None)
             self._scenery = build_scenery(self.rig)
             self._aircraft = build_aircraft(self.rig, self._scenery)
             self._rangefinders = build_rangefinders(self._aircraft)
         self._signature = asset_signature(self.rig)
+
+    def rehearse_stages(self) -> None:
+        """Build, and load or compile what follows the casting of rays; another process may compile what comes before meanwhile."""
+        self.build()
+        with self._make_transmitter(flows=2):
+            for number in range(len(self.rig.lidars)):
+                self._make(self.rig, number, (0, 1)).feeder.warm_stages()
+
+    def rehearse(self) -> None:
+        """Load or compile every kernel that ``open`` and ``start`` need, without a port or a file: for a process that compiles ahead."""
+        self.build()
+        with self._make_transmitter(flows=2) as transmitter:
+            for number in range(len(self.rig.lidars)):
+                self._make(self.rig, number, (0, 1)).feeder.warm()
+            self._replays.rehearse(transmitter)
+            for part in (self._aircraft, self._rangefinders):
+                if part is not None:
+                    part.warm()
+                    part.stop()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -92,19 +107,12 @@ class Station:
             TransmitError: a socket or permission cannot be had.
             CaptureError: the recording cannot be created.
         """
-        flows = 2 * len(self.rig.lidars) + self._replays.flow_count + _HEADROOM_FLOWS
-        slots = tape_slots(data_packet_rate_hz(self.rig) + self._replays.packet_rate_hz) if self._recorder else 1
-        capacity = max(HEADER_SIZE + max(DATA_PACKET_SIZE, packet_size(2, POINTS_MAX)), self._replays.capacity)
-        self._transmitter = Transmitter(self.rig.spec.transmit, flows=flows, capacity=capacity, tape_slots=slots)
+        self._transmitter = self._make_transmitter(flows=2 * len(self.rig.lidars) + self._replays.flow_count + _HEADROOM_FLOWS)
         self._open = ExitStack()
         self._open.enter_context(self._transmitter)
         try:
             for number in range(len(self.rig.lidars)):
                 self._add(self.rig, number)
-            for streaming in self._sensors.values():
-                streaming.feeder.warm_stages()
-            for child in self._precompiling:
-                child.wait()
             if self._aircraft is not None:
                 self._aircraft.warm()
             if self._rangefinders is not None:
@@ -117,6 +125,12 @@ class Station:
         except BaseException:
             self.stop()
             raise
+
+    def _make_transmitter(self, *, flows: int) -> Transmitter:
+        slots = tape_slots(data_packet_rate_hz(self.rig) + self._replays.packet_rate_hz) if self._recorder else 1
+        capacity = max(HEADER_SIZE + max(DATA_PACKET_SIZE, packet_size(2, POINTS_MAX)), self._replays.capacity)
+        self._transmitter = Transmitter(self.rig.spec.transmit, flows=flows, capacity=capacity, tape_slots=slots)
+        return self._transmitter
 
     def start(self) -> None:
         """Begin to stream: rig time 0 is a moment from now."""
@@ -137,10 +151,6 @@ class Station:
 
     def stop(self) -> dict[str, int]:
         """End every thread and close every socket; returns, when that is done, what was sent and what was not."""
-        for child in self._precompiling:
-            child.terminate()
-            child.wait()
-        self._precompiling = ()
         for streaming in self._sensors.values():
             streaming.feeder.stop()
         if self._rangefinders is not None:
@@ -248,17 +258,39 @@ class Station:
         streaming.lidar.plan  # noqa: B018 - made now (cached), not when the first packet is due
         streaming.feeder.epoch_ns = self.epoch_ns
 
-    def _add(self, rig: Rig, number: int) -> Streaming:
-        """Open one sensor's flows."""
-        sensor, transmitter = rig.spec.sensor[number], self._open_transmitter()
+    def _make(self, rig: Rig, number: int, rows: tuple[int, ...]) -> Streaming:
+        """One sensor with its feeder, which does not run yet.
+
+        Args:
+            rig: The rig.
+            number: Which of its sensors.
+            rows: Of its flows in the transmitter, the data first.
+        """
         if self._scenery is None:
             raise AssertionError("a station is built before it is opened")
-        frames = sensor.network.mode == "ethernet"
-        lidar = build_lidar(rig, number, self._scenery, utc_epoch_ns=self.utc_epoch_ns, frames=frames, is_for_long=True)
-        packets_hz = rig.lidars[number].packet_rate_hz
+        sensor = rig.spec.sensor[number]
+        lidar = build_lidar(rig, number, self._scenery, utc_epoch_ns=self.utc_epoch_ns, frames=sensor.network.mode == "ethernet", is_for_long=True)
+        feeder = Feeder(
+            lidar=lidar,
+            rings=self._open_transmitter().rings,
+            data_flow=rows[0],
+            position_flow=rows[-1],
+            epoch_ns=self.epoch_ns,
+            lead_ns=round(rig.spec.lead_ms * 1e6),
+            settings=feeder_settings(rig),
+        )
+        if self._rangefinders is not None:
+            feeder.lookout = self._rangefinders.lookout(rig.lidars[number])
+        return Streaming(spec=sensor, lidar=lidar, feeder=feeder, rows=rows)
+
+    def _add(self, rig: Rig, number: int) -> Streaming:
+        """Open one sensor's flows."""
+        streaming = self._make(rig, number, (-1, -1))
+        sensor, setting, lidar = rig.spec.sensor[number], rig.lidars[number], streaming.lidar
         positions_hz = float(np.sum(1e9 / lidar.plan.position.period_ns))
-        flows = sensor_flows(sensor, rig.lidars[number])
-        opened = [(flows.data, packets_hz)] + ([(flows.info, positions_hz)] if lidar.plan.info_size else [])
+        flows = sensor_flows(sensor, setting)
+        opened = [(flows.data, setting.packet_rate_hz)] + ([(flows.info, positions_hz)] if lidar.plan.info_size else [])
+        transmitter = self._open_transmitter()
         rows: list[int] = []
         try:
             rows.extend(transmitter.add_flow(flow_spec(one.flow, sensor, one.style, rate_hz)) for one, rate_hz in opened)
@@ -269,19 +301,10 @@ class Station:
         for row, (one, _) in zip(rows, opened, strict=True):
             self._rows[row] = one.flow.name
             if self._recorder is not None:
-                self._recorder.add_flow(transmitter.flow_number(row), PAYLOAD_ONLY if frames else flow_framing(one, sensor, rig.lidars[number]))
-        feeder = Feeder(
-            lidar=lidar,
-            rings=transmitter.rings,
-            data_flow=rows[0],
-            position_flow=rows[-1],
-            epoch_ns=self.epoch_ns,
-            lead_ns=round(rig.spec.lead_ms * 1e6),
-            settings=feeder_settings(rig),
-        )
-        if self._rangefinders is not None:
-            feeder.lookout = self._rangefinders.lookout(rig.lidars[number])
-        streaming = Streaming(spec=sensor, lidar=lidar, feeder=feeder, rows=tuple(rows))
+                framing = PAYLOAD_ONLY if sensor.network.mode == "ethernet" else flow_framing(one, sensor, setting)
+                self._recorder.add_flow(transmitter.flow_number(row), framing)
+        streaming.feeder.data_flow, streaming.feeder.position_flow = rows[0], rows[-1]
+        streaming.rows = tuple(rows)
         self._sensors[sensor.name] = streaming
         return streaming
 

@@ -118,8 +118,8 @@ class Transmitter:
         return self._sockets.shortfalls
 
     @_one_at_a_time
-    def add_flow(self, spec: FlowSpec) -> int:
-        """Open (or share) the flow's socket and serve its ring from now on; returns its row, whose statistics are zeroed.
+    def add_flow(self, spec: FlowSpec, *, held: bool = False) -> int:
+        """Open (or share) the flow's socket and serve its ring from now on (``held``: from ``release_flow`` on); returns its row, whose statistics are zeroed.
 
         Raises:
             TransmitError: no row is free, the name is taken, the socket cannot be had, or ``fifo`` is demanded and cannot bear the load.
@@ -132,12 +132,24 @@ class Transmitter:
         self._fit_scheduling(self.packet_rate_hz + spec.packet_rate_hz)
         clear(self.rings, row)
         clear_flow(self.statistics, row)
+        self._table.sends_late[row] = spec.sends_late
         self._point(row, spec)
         self._flows[row] = spec
         self._recording.number[row] = self._flows_added
         self._flows_added += 1
-        set_active(self._table, row, active=True)
+        set_active(self._table, row, active=not held)
         return row
+
+    @_one_at_a_time
+    def release_flow(self, row: int) -> None:
+        """Serve a flow that was held."""
+        set_active(self._table, row, active=True)
+
+    @_one_at_a_time
+    def empty_flow(self, row: int) -> None:
+        """Forget what the ring of a held flow holds; its producer must have ended."""
+        self._wait_for_turns()
+        clear(self.rings, row)
 
     @_one_at_a_time
     def retarget_flow(self, row: int, spec: FlowSpec) -> None:
