@@ -11,7 +11,8 @@ from hilsim.config.rig import Rig
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.daemon.aircraft import Aircraft, build_aircraft
 from hilsim.daemon.build import AssetSignature, Scenery, asset_signature, build_lidar, build_scenery, flow_framing, sensor_flows
-from hilsim.daemon.feeder import Feeder, FeederCounter
+from hilsim.daemon.feeder import Feeder
+from hilsim.daemon.feeder_state import FeederCounter
 from hilsim.daemon.flow_specs import data_packet_rate_hz, feeder_settings, flow_spec
 from hilsim.daemon.precompile import start_precompiling
 from hilsim.daemon.rangefinders import Rangefinders, build_rangefinders
@@ -240,7 +241,8 @@ class Station:
     def _begin(self, streaming: Streaming) -> None:
         streaming.feeder.warm()
         self._set_epoch(streaming)
-        streaming.feeder.start()
+        feeder = streaming.feeder
+        feeder.start(from_ns=time.monotonic_ns() - self.epoch_ns + feeder.lead_ns)
 
     def _set_epoch(self, streaming: Streaming) -> None:
         streaming.lidar = replace(streaming.lidar, utc_epoch_ns=self.utc_epoch_ns)
@@ -278,6 +280,7 @@ class Station:
             epoch_ns=self.epoch_ns,
             lead_ns=round(rig.spec.lead_ms * 1e6),
             settings=feeder_settings(rig),
+            late_limit_ns=round(rig.spec.transmit.late_limit_us * 1000),
         )
         if self._rangefinders is not None:
             feeder.lookout = self._rangefinders.lookout(rig.lidars[number])

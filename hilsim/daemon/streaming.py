@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hilsim.config.sensor_table import SensorSpec
-from hilsim.daemon.feeder import Feeder, FeederCounter
+from hilsim.daemon.feeder import Feeder
+from hilsim.daemon.feeder_state import FeederCounter
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import Family
 from hilsim.emulator.schedule import data_deadline_ns
@@ -40,7 +41,7 @@ class Streaming:
             rotation_rate_hz=setting.rotation_rate_rpm / 60 if isinstance(setting.spec, VelodyneSpec) else None,
             device_clock_offset_s=self._clock_offset_s(now_ns),
             feeder_late_packets=counters[FeederCounter.LATE],
-            feeder_skipped_packets=counters[FeederCounter.SKIPPED],
+            feeder_skipped_packets=counters[FeederCounter.SKIPPED] + counters[FeederCounter.POSITIONS_SKIPPED],
             feeder_unqueued_packets=counters[FeederCounter.RING_FULL],
             unsaid_returns=counters[FeederCounter.UNSAID],
             render=read_histograms(RENDER, np.atleast_2d(state.render), [counters[FeederCounter.RENDER_SUM_NS]])[0],
