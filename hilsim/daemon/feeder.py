@@ -28,7 +28,8 @@ from hilsim.packets.ethernet import HEADER_SIZE, Framing
 from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig
 from hilsim.sensor.position_stream import next_position, seek_positions
-from hilsim.transmit.libc import monotonic_ns, sleep_until
+from hilsim.transmit.brake import doze_until
+from hilsim.transmit.libc import monotonic_ns
 from hilsim.transmit.ring import Rings, depth, push
 from hilsim.transmit.scheduling import ThreadSettings, enter
 from hilsim.transmit.statistics import bin_index
@@ -159,15 +160,15 @@ def _feed_position(
 
 
 @inlined_kernel
-def _rest(rings: Rings, flow: int, lead_ns: int, due_ns: int, now_ns: int) -> bool:
+def _rest(rings: Rings, flow: int, lead_ns: int, due_ns: int, now_ns: int, brake: npt.NDArray[np.int64]) -> bool:
     """Sleep a while where the next packet is not to be made yet, or its ring is full and it is not due; False where neither is so."""
     wait_ns = due_ns - lead_ns - now_ns
     is_early = wait_ns > 0
     is_held = not is_early and now_ns < due_ns and depth(rings, flow) >= rings.deadline_ns.shape[1]
     if is_early:  # a near start is waited for in one go: one wake-up a packet
-        sleep_until(now_ns + (wait_ns if wait_ns < 2 * _LONGEST_SLEEP_NS else _LONGEST_SLEEP_NS))
+        doze_until(now_ns + (wait_ns if wait_ns < 2 * _LONGEST_SLEEP_NS else _LONGEST_SLEEP_NS), brake)
     elif is_held:
-        sleep_until(min(now_ns + _LONGEST_SLEEP_NS, due_ns))
+        doze_until(min(now_ns + _LONGEST_SLEEP_NS, due_ns), brake)
     return is_early or is_held
 
 
@@ -217,7 +218,7 @@ def feed(
     while load_acquire(state.before, (FeederWord.ENDED,)) == 0:
         if load_acquire(words, (FeederWord.STOP,)) != 0:
             return
-        sleep_until(monotonic_ns() + _HAND_OVER_POLL_NS)
+        doze_until(monotonic_ns() + _HAND_OVER_POLL_NS, state.brake)
     packet = _begin(plan, state, goes_on, positions)
     shots.unsaid[0] = counters[FeederCounter.UNSAID]
     store_release(counters, (FeederCounter.NEXT_PACKET,), packet)
@@ -230,7 +231,7 @@ def feed(
         flow = data_flow if is_data else position_flow
         now_ns = monotonic_ns()
         lead_ns = lead_in_force_ns(load_acquire(state.lead, (0,)), counters[FeederCounter.ESTIMATE_NS], plan.sequences_per_packet * plan.sequence_ns)
-        if _rest(rings, flow, lead_ns, due_ns, now_ns):
+        if _rest(rings, flow, lead_ns, due_ns, now_ns, state.brake):
             counters[FeederCounter.LATE_SINCE_NS] = 0
             continue
         is_full = depth(rings, flow) >= rings.deadline_ns.shape[1]  # and the packet is due: the sending loop does not take what is due before it

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.transmit.brake import allocate_brake
 from hilsim.transmit.statistics import BINS
 
 _TRAINS_MAX = 10
@@ -62,7 +63,7 @@ class Place(IntEnum):
 
 
 class FeederState(NamedTuple):
-    """What the loop and the rest of the daemon share. A loop and the one that goes on after it share all but their own ``words``.
+    """What the loop and the rest of the daemon share. A loop and the one that goes on after it share all but their own ``words`` and ``brake``.
 
     Attributes:
         words: ``int64[24]``, columns by ``FeederWord``; of this loop.
@@ -71,6 +72,7 @@ class FeederState(NamedTuple):
         counters: ``int64[16]``, columns by ``FeederCounter``; written by the running loop alone.
         render: ``int64[512]``, histogram of the time to render and encode a data packet, bins of ``transmit.statistics``.
         place: ``int64[16]``, columns by ``Place``: where the next loop begins.
+        brake: ``int64[8]``, columns by ``transmit.brake.Brake``.
     """
 
     words: npt.NDArray[np.int64]
@@ -79,6 +81,7 @@ class FeederState(NamedTuple):
     counters: npt.NDArray[np.int64]
     render: npt.NDArray[np.int64]
     place: npt.NDArray[np.int64]
+    brake: npt.NDArray[np.int64]
 
 
 def allocate_state() -> FeederState:
@@ -92,12 +95,13 @@ def allocate_state() -> FeederState:
         counters=np.zeros(16, np.int64),
         render=np.zeros(BINS, np.int64),
         place=np.zeros(Place.TRAINS + _TRAINS_MAX, np.int64),
+        brake=allocate_brake(),
     )
 
 
 def state_after(state: FeederState) -> FeederState:
     """Of a loop that goes on where another ends."""
-    return state._replace(words=_words(), before=state.words)
+    return state._replace(words=_words(), before=state.words, brake=allocate_brake())
 
 
 def _words() -> npt.NDArray[np.int64]:

@@ -25,6 +25,7 @@ from hilsim.packets.ethernet import HEADER_SIZE, PAYLOAD_ONLY
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.telemetry.loop import read_flows, read_loop_turn_age_s
 from hilsim.telemetry.readings import Reading
+from hilsim.transmit.brake import brake_reason
 from hilsim.transmit.statistics import Counter
 from hilsim.transmit.transmitter import Transmitter
 
@@ -390,6 +391,8 @@ class Station:
             faults.append("the sending loop has ended: a packet was later than late_limit_us, and late_policy is stop")
         elif turn_age_s is not None and turn_age_s > STALLED_S:
             faults.append(f"the sending loop has not turned for {turn_age_s:.1f} s")
+        if reason := brake_reason(self._open_transmitter().statistics.brake):
+            faults.append(f"{reason}; the sending loop has left real-time scheduling")
         for streaming in streams.values():
             last_ns = int(self._open_transmitter().statistics.counters[streaming.rows[0], Counter.LAST_SEND_NS])
             faults.append(streaming.fault(last_ns, now_ns))

@@ -15,6 +15,7 @@ from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.telemetry.loop import read_histograms
 from hilsim.telemetry.metrics import RENDER
 from hilsim.telemetry.readings import SensorReading
+from hilsim.transmit.brake import brake_reason
 
 STALLED_S = 1.0
 """What has not moved for so long is at fault."""
@@ -53,6 +54,8 @@ class Streaming:
         silent_s = (now_ns - max(last_sent_ns, first_due_ns)) / 1e9
         if not self.feeder.alive:
             return f"{self.spec.name}: the rendering thread has ended"
+        if reason := brake_reason(self.feeder.state.brake):
+            return f"{self.spec.name}: {reason}; the rendering thread has left real-time scheduling"
         return f"{self.spec.name}: no data packet for {silent_s:.1f} s" if silent_s > STALLED_S else ""
 
     def _clock_offset_s(self, now_ns: int) -> float:
