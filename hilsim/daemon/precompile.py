@@ -129,7 +129,7 @@ def _compile_stages(rig: Rig) -> None:
     """Build the scene, and what follows the casting of rays."""
     from hilsim.daemon.station import Station  # noqa: PLC0415 - only the child needs it
 
-    Station(rig=rig).rehearse_stages()
+    Station(rig=rig).rehearse(stages=True)
 
 
 def _compile_flight(rig: Rig) -> None:

@@ -2,30 +2,32 @@
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-
-import numpy as np
+from dataclasses import dataclass, field
 
 from hilsim.config.rig import Rig
-from hilsim.config.sensor_table import SensorSpec
 from hilsim.daemon.aircraft import Aircraft, build_aircraft
-from hilsim.daemon.build import AssetSignature, Scenery, asset_signature, build_lidar, build_scenery, flow_framing, sensor_flows
-from hilsim.daemon.feeder import Feeder, FeederCounter
-from hilsim.daemon.flow_specs import data_packet_rate_hz, feeder_settings, flow_spec
+from hilsim.daemon.build import AssetSignature, Scenery, asset_signature, build_scenery
+from hilsim.daemon.flow_specs import data_packet_rate_hz
 from hilsim.daemon.rangefinders import Rangefinders, build_rangefinders
 from hilsim.daemon.recorder import Recorder, tape_slots
 from hilsim.daemon.replays import Replays
+from hilsim.daemon.sensors import Sensors
 from hilsim.daemon.streaming import STALLED_S, Streaming
-from hilsim.errors import ConfigError, HilsimError
+from hilsim.errors import ConfigError, TransmitError
 from hilsim.packets.cepton_stdv import POINTS_MAX, packet_size
-from hilsim.packets.ethernet import HEADER_SIZE, PAYLOAD_ONLY
+from hilsim.packets.ethernet import HEADER_SIZE
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.telemetry.loop import read_flows, read_loop_turn_age_s
 from hilsim.telemetry.readings import Reading
+from hilsim.transmit.brake import brake_reason
 from hilsim.transmit.statistics import Counter
 from hilsim.transmit.transmitter import Transmitter
 
 _START_UP_NS = 100_000_000
+"""From choosing rig time 0 to it; twice as long at each further try, where the rings could not be filled in time."""
+_LONGEST_START_UP_NS = 60_000_000_000
+_MARGIN_NS = 30_000_000
+"""The rings are full so long before rig time 0: the other threads begin meanwhile."""
 _HEADROOM_FLOWS = 16
 _TOTALS = {"sent_packets": Counter.PACKETS, "late_packets": Counter.LATE, "dropped_packets": Counter.DROPPED}
 
@@ -51,11 +53,13 @@ class Station:
     _aircraft: Aircraft | None = None
     _rangefinders: Rangefinders | None = None
     _open: ExitStack = field(default_factory=ExitStack)
-    _sensors: dict[str, Streaming] = field(default_factory=dict)
+    _sensors: Sensors = field(init=False)
     _rows: dict[int, str] = field(default_factory=dict)
+    _has_started: bool = False
 
     def __post_init__(self) -> None:
         self._replays = Replays(rows=self._rows)
+        self._sensors = Sensors(rows=self._rows)
 
     # -- starting and stopping ---------------------------------------------------------------------------------------------------------
 
@@ -76,19 +80,18 @@ class Station:
             self._rangefinders = build_rangefinders(self._aircraft)
         self._signature = asset_signature(self.rig)
 
-    def rehearse_stages(self) -> None:
-        """Build, and load or compile what follows the casting of rays; another process may compile what comes before meanwhile."""
-        self.build()
-        with self._make_transmitter(flows=2):
-            for number in range(len(self.rig.lidars)):
-                self._make(self.rig, number, (0, 1)).feeder.warm_stages()
+    def rehearse(self, *, stages: bool = False) -> None:
+        """Load or compile every kernel that ``open`` and ``start`` need, without a port or a file: for a process that compiles ahead.
 
-    def rehearse(self) -> None:
-        """Load or compile every kernel that ``open`` and ``start`` need, without a port or a file: for a process that compiles ahead."""
+        Args:
+            stages: Only what follows the casting of rays; another process may compile what comes before meanwhile.
+        """
         self.build()
         with self._make_transmitter(flows=2) as transmitter:
-            for number in range(len(self.rig.lidars)):
-                self._make(self.rig, number, (0, 1)).feeder.warm()
+            if self._scenery is not None:
+                self._sensors.rehearse(self.rig, self._scenery, transmitter, stages=stages)
+            if stages:
+                return
             self._replays.rehearse(transmitter)
             for part in (self._aircraft, self._rangefinders):
                 if part is not None:
@@ -111,14 +114,12 @@ class Station:
         self._open = ExitStack()
         self._open.enter_context(self._transmitter)
         try:
-            for number in range(len(self.rig.lidars)):
-                self._add(self.rig, number)
+            self._sensors.open(self.rig, self._scenery, self._transmitter, recorder=self._recorder, rangefinders=self._rangefinders)
             if self._aircraft is not None:
                 self._aircraft.warm()
             if self._rangefinders is not None:
                 self._rangefinders.warm()
-            for streaming in self._sensors.values():
-                streaming.feeder.warm()
+            self._sensors.warm()
             self._replays.open(self.rig, self._transmitter, self._recorder)
             if self._recorder is not None:
                 self._recorder.open(self._transmitter)
@@ -133,26 +134,41 @@ class Station:
         return self._transmitter
 
     def start(self) -> None:
-        """Begin to stream: rig time 0 is a moment from now."""
-        self.epoch_ns = time.monotonic_ns() + _START_UP_NS
-        self.utc_epoch_ns = time.time_ns() + (self.epoch_ns - time.monotonic_ns())
-        for streaming in self._sensors.values():
-            self._set_epoch(streaming)
+        """Begin to stream: rig time 0 is a moment from now.
+
+        It is chosen when every thread runs, and it holds only if the rings are full before it. A machine that is too busy for that starts later, and
+        loses nothing by it.
+
+        Raises:
+            TransmitError: the scheduling demanded is not permitted, or the machine is so busy that nothing can be made ready within a minute.
+        """
+        self._open_transmitter().start()
+        ahead_ns = _START_UP_NS
+        while not self._try_to_prime(ahead_ns):
+            ahead_ns *= 2
+            if ahead_ns > _LONGEST_START_UP_NS:
+                raise TransmitError(
+                    f"the first packets must be ready within {_LONGEST_START_UP_NS // 10**9} s, got too few: this machine is too busy (hilsim doctor)"
+                )
         if self._recorder is not None:
             self._recorder.start(utc_offset_ns=self.utc_epoch_ns - self.epoch_ns)
-        self._open_transmitter().start()
         if self._aircraft is not None:
             self._aircraft.start(epoch_ns=self.epoch_ns, utc_epoch_ns=self.utc_epoch_ns)
-        for streaming in self._sensors.values():
-            streaming.feeder.start()
+        self._sensors.release()
         if self._rangefinders is not None:
             self._rangefinders.start(epoch_ns=self.epoch_ns)
         self._replays.start(epoch_ns=self.epoch_ns, utc_epoch_ns=self.utc_epoch_ns)
+        self._has_started = True
+
+    def _try_to_prime(self, ahead_ns: int) -> bool:
+        now_ns = time.monotonic_ns()
+        self.epoch_ns = now_ns + ahead_ns
+        self.utc_epoch_ns = time.time_ns() + (self.epoch_ns - time.monotonic_ns())
+        return self._sensors.prime(epoch_ns=self.epoch_ns, utc_epoch_ns=self.utc_epoch_ns, until_ns=self.epoch_ns - _MARGIN_NS)
 
     def stop(self) -> dict[str, int]:
         """End every thread and close every socket; returns, when that is done, what was sent and what was not."""
-        for streaming in self._sensors.values():
-            streaming.feeder.stop()
+        self._sensors.stop()
         if self._rangefinders is not None:
             self._rangefinders.stop()
             self._rangefinders = None
@@ -166,7 +182,7 @@ class Station:
             self._recorder.stop()
             self._recorder = None
         self._transmitter = None
-        self._sensors.clear()
+        self._sensors.streams.clear()
         self._rows.clear()
         return totals
 
@@ -176,8 +192,7 @@ class Station:
             return {}
         rows = sorted(self._rows)
         counted = {name: int(self._transmitter.statistics.counters[rows, column].sum()) for name, column in _TOTALS.items()}
-        skipped = sum(int(streaming.feeder.state.counters[FeederCounter.SKIPPED]) for streaming in self._sensors.values())
-        return counted | {"skipped_packets": skipped}
+        return counted | {"skipped_packets": self._sensors.skipped_packets}
 
     # -- changing ----------------------------------------------------------------------------------------------------------------------
 
@@ -191,7 +206,7 @@ class Station:
             ConfigError: the change needs a restart; nothing was changed.
             AssetError: a file cannot be used; nothing was changed.
             CaptureError: a capture cannot be replayed; nothing was changed.
-            TransmitError: a new socket cannot be had; that sensor runs as before.
+            TransmitError: a new socket cannot be had; no sensor was changed.
         """
         new, now = rig.spec, self.rig.spec
         if (new.transmit, new.metrics, new.record, new.control) != (now.transmit, now.metrics, now.record, now.control):
@@ -206,18 +221,9 @@ class Station:
         prepared = self._replays.prepare(rig)
         if rig.spec.sensor and (scenery is None or not same_scenery or new_signature != self._signature):
             scenery = build_scenery(rig)
-        kept = {name: streaming for name, streaming in self._sensors.items() if scenery is self._scenery and self._unchanged(streaming, rig)}
-        former_rig, former_scenery = self.rig, self._scenery
+        same_world = scenery is self._scenery
+        done = self._sensors.change(rig, scenery, keeps=lambda streaming: same_world and _is_same(streaming, rig))
         self.rig, self._scenery, self._signature = rig, scenery, new_signature
-        done = [f"{name}: unchanged" for name in kept]
-        for name in [name for name in self._sensors if name not in kept]:
-            self._remove(name)
-            if name not in [sensor.name for sensor in rig.spec.sensor]:
-                done.append(f"{name}: removed")
-        for number, sensor in enumerate(rig.spec.sensor):
-            if sensor.name not in kept:
-                self._replace(number, sensor, former_rig, former_scenery)
-                done.append(f"{sensor.name}: started with its new settings")
         return (*done, *self._replays.change(rig, prepared))
 
     def _check_vehicle_stays(self, rig: Rig) -> None:
@@ -232,89 +238,6 @@ class Station:
         if not is_same or asset_signature(rig) != self._signature:
             raise ConfigError(f"{rig.path}: [vehicle], [scene], [carrier] and seed cannot change while a vehicle flies; restart the service for that")
 
-    def _unchanged(self, streaming: Streaming, rig: Rig) -> bool:
-        same_lead = rig.spec.lead_ms == self.rig.spec.lead_ms
-        return same_lead and (streaming.spec, streaming.lidar.setting) in list(zip(rig.spec.sensor, rig.lidars, strict=True))
-
-    def _replace(self, number: int, sensor: SensorSpec, former_rig: Rig, former_scenery: Scenery | None) -> None:
-        try:
-            self._begin(self._add(self.rig, number))
-        except HilsimError:
-            before = [former.name for former in former_rig.spec.sensor]
-            if sensor.name in before and former_scenery is not None:
-                scenery, self._scenery = self._scenery, former_scenery
-                self._begin(self._add(former_rig, before.index(sensor.name)))
-                self._scenery = scenery
-            raise
-
-    def _begin(self, streaming: Streaming) -> None:
-        streaming.feeder.warm()
-        self._set_epoch(streaming)
-        streaming.feeder.start()
-
-    def _set_epoch(self, streaming: Streaming) -> None:
-        streaming.lidar = replace(streaming.lidar, utc_epoch_ns=self.utc_epoch_ns)
-        streaming.feeder.lidar = streaming.lidar
-        streaming.lidar.plan  # noqa: B018 - made now (cached), not when the first packet is due
-        streaming.feeder.epoch_ns = self.epoch_ns
-
-    def _make(self, rig: Rig, number: int, rows: tuple[int, ...]) -> Streaming:
-        """One sensor with its feeder, which does not run yet.
-
-        Args:
-            rig: The rig.
-            number: Which of its sensors.
-            rows: Of its flows in the transmitter, the data first.
-        """
-        if self._scenery is None:
-            raise AssertionError("a station is built before it is opened")
-        sensor = rig.spec.sensor[number]
-        lidar = build_lidar(rig, number, self._scenery, utc_epoch_ns=self.utc_epoch_ns, frames=sensor.network.mode == "ethernet", is_for_long=True)
-        feeder = Feeder(
-            lidar=lidar,
-            rings=self._open_transmitter().rings,
-            data_flow=rows[0],
-            position_flow=rows[-1],
-            epoch_ns=self.epoch_ns,
-            lead_ns=round(rig.spec.lead_ms * 1e6),
-            settings=feeder_settings(rig),
-        )
-        if self._rangefinders is not None:
-            feeder.lookout = self._rangefinders.lookout(rig.lidars[number])
-        return Streaming(spec=sensor, lidar=lidar, feeder=feeder, rows=rows)
-
-    def _add(self, rig: Rig, number: int) -> Streaming:
-        """Open one sensor's flows."""
-        streaming = self._make(rig, number, (-1, -1))
-        sensor, setting, lidar = rig.spec.sensor[number], rig.lidars[number], streaming.lidar
-        positions_hz = float(np.sum(1e9 / lidar.plan.position.period_ns))
-        flows = sensor_flows(sensor, setting)
-        opened = [(flows.data, setting.packet_rate_hz)] + ([(flows.info, positions_hz)] if lidar.plan.info_size else [])
-        transmitter = self._open_transmitter()
-        rows: list[int] = []
-        try:
-            rows.extend(transmitter.add_flow(flow_spec(one.flow, sensor, one.style, rate_hz)) for one, rate_hz in opened)
-        except BaseException:
-            for row in rows:
-                transmitter.remove_flow(row)
-            raise
-        for row, (one, _) in zip(rows, opened, strict=True):
-            self._rows[row] = one.flow.name
-            if self._recorder is not None:
-                framing = PAYLOAD_ONLY if sensor.network.mode == "ethernet" else flow_framing(one, sensor, setting)
-                self._recorder.add_flow(transmitter.flow_number(row), framing)
-        streaming.feeder.data_flow, streaming.feeder.position_flow = rows[0], rows[-1]
-        streaming.rows = tuple(rows)
-        self._sensors[sensor.name] = streaming
-        return streaming
-
-    def _remove(self, name: str) -> None:
-        streaming = self._sensors.pop(name)
-        streaming.feeder.stop()
-        for row in streaming.rows:
-            self._open_transmitter().remove_flow(row)
-            del self._rows[row]
-
     def _open_transmitter(self) -> Transmitter:
         if self._transmitter is None:
             raise AssertionError("a station is opened before it is used")
@@ -326,7 +249,7 @@ class Station:
     def flowing(self) -> bool:
         """Whether every sensor and every replay that begins at once has sent packets."""
         counters = self._open_transmitter().statistics.counters
-        sensors_flow = all(counters[streaming.rows[0], Counter.PACKETS] > 0 for streaming in self._sensors.values())
+        sensors_flow = all(counters[streaming.rows[0], Counter.PACKETS] > 0 for streaming in self._sensors.streams.values())
         return sensors_flow and self._replays.has_begun(lambda row: int(counters[row, Counter.PACKETS]))
 
     @property
@@ -372,19 +295,19 @@ class Station:
     @property
     def streams(self) -> dict[str, Streaming]:
         """The sensors that stream, by name."""
-        return dict(self._sensors)
+        return dict(self._sensors.streams)
 
     def reading(self) -> Reading:
         """Everything a scrape shows; wait-free."""
         transmitter = self._open_transmitter()
         now_ns = time.monotonic_ns()
         # A scrape runs in a worker thread while a reload may change these: look at copies.
-        rows, streams = dict(self._rows), dict(self._sensors)
+        rows, streams = dict(self._rows), dict(self._sensors.streams)
         names = [rows.get(row, "") for row in range(max(rows, default=-1) + 1)]
         flows = read_flows(names, transmitter.statistics, transmitter.rings, now_ns)
         sensors = tuple(streaming.reading(now_ns) for streaming in streams.values())
         scheduling = {"transmit": transmitter.scheduling.mode.value if transmitter.scheduling else ""} | {
-            f"feed-{name}": item.feeder.scheduling_mode for name, item in self._sensors.items()
+            f"feed-{name}": item.feeder.scheduling_mode for name, item in streams.items()
         }
         scheduling |= self._replays.scheduling
         aircraft = self._aircraft
@@ -405,11 +328,15 @@ class Station:
         )
 
     def _faults(self, streams: dict[str, Streaming], turn_age_s: float | None, now_ns: int) -> tuple[str, ...]:
+        if not self._has_started:
+            return ("starting",)
         faults = []
         if not self._open_transmitter().running:
             faults.append("the sending loop has ended: a packet was later than late_limit_us, and late_policy is stop")
         elif turn_age_s is not None and turn_age_s > STALLED_S:
             faults.append(f"the sending loop has not turned for {turn_age_s:.1f} s")
+        if reason := brake_reason(self._open_transmitter().statistics.brake):
+            faults.append(f"{reason}; the sending loop has left real-time scheduling")
         for streaming in streams.values():
             last_ns = int(self._open_transmitter().statistics.counters[streaming.rows[0], Counter.LAST_SEND_NS])
             faults.append(streaming.fault(last_ns, now_ns))
@@ -420,3 +347,8 @@ class Station:
         if self._recorder is not None and self._recorder.fault:
             faults.append(f"the recording has ended: {self._recorder.fault}")
         return tuple(fault for fault in faults if fault)
+
+
+def _is_same(streaming: Streaming, rig: Rig) -> bool:
+    """Whether a sensor that streams is in a rig just as it is."""
+    return (streaming.spec, streaming.lidar.setting) in list(zip(rig.spec.sensor, rig.lidars, strict=True))

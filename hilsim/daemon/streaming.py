@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hilsim.config.sensor_table import SensorSpec
-from hilsim.daemon.feeder import Feeder, FeederCounter
+from hilsim.daemon.feeder import Feeder
+from hilsim.daemon.feeder_state import FeederCounter
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import Family
 from hilsim.emulator.schedule import data_deadline_ns
@@ -14,6 +15,7 @@ from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.telemetry.loop import read_histograms
 from hilsim.telemetry.metrics import RENDER
 from hilsim.telemetry.readings import SensorReading
+from hilsim.transmit.brake import brake_reason
 
 STALLED_S = 1.0
 """What has not moved for so long is at fault."""
@@ -40,7 +42,7 @@ class Streaming:
             rotation_rate_hz=setting.rotation_rate_rpm / 60 if isinstance(setting.spec, VelodyneSpec) else None,
             device_clock_offset_s=self._clock_offset_s(now_ns),
             feeder_late_packets=counters[FeederCounter.LATE],
-            feeder_skipped_packets=counters[FeederCounter.SKIPPED],
+            feeder_skipped_packets=counters[FeederCounter.SKIPPED] + counters[FeederCounter.POSITIONS_SKIPPED],
             feeder_unqueued_packets=counters[FeederCounter.RING_FULL],
             unsaid_returns=counters[FeederCounter.UNSAID],
             render=read_histograms(RENDER, np.atleast_2d(state.render), [counters[FeederCounter.RENDER_SUM_NS]])[0],
@@ -52,6 +54,8 @@ class Streaming:
         silent_s = (now_ns - max(last_sent_ns, first_due_ns)) / 1e9
         if not self.feeder.alive:
             return f"{self.spec.name}: the rendering thread has ended"
+        if reason := brake_reason(self.feeder.state.brake):
+            return f"{self.spec.name}: {reason}; the rendering thread has left real-time scheduling"
         return f"{self.spec.name}: no data packet for {silent_s:.1f} s" if silent_s > STALLED_S else ""
 
     def _clock_offset_s(self, now_ns: int) -> float:
