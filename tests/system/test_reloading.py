@@ -29,7 +29,6 @@ def missing(stamp_us):
 @pytest.fixture
 def reload_of(daemon, rig):
     """A daemon, and a function that gives it another rig and waits for its word; returns that word."""
-
     transmit = '[transmit]\nlate_policy = "send"\n'  # what a busy machine sends late has not been lost by the reload
 
     def start(*tables):
