@@ -24,6 +24,7 @@ log = structlog.get_logger("hilsim")
 
 _FIRST_PACKET_TIMEOUT_S = 10.0
 _STATUS_INTERVAL_S = 0.5
+_PACE_INTERVAL_S = 0.5
 _POLL_S = 0.002
 _PLAYED_POLL_S = 0.05
 _FIRST_START = "compiles kernels, once: a minute, with a vehicle or on a busy machine more"
@@ -107,7 +108,7 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
     console.step("reading the rig")
     rig = source.load()
     log.info("daemon.preparing", rig=str(rig.path), first_start=_FIRST_START)
-    station = Station(rig=rig)
+    station = Station(rig=rig, say=_say)
     try:
         async with _signals() as (stop, reload):
             await _start(station, console, manager, stop)
@@ -211,6 +212,7 @@ async def _run(
         helpers = [
             tasks.create_task(_report(station, console, manager), name="report"),
             tasks.create_task(_feed_watchdog(station, manager), name="watchdog"),
+            tasks.create_task(_pace(station), name="pace"),
             tasks.create_task(_reload_when_told(station, source, manager, reload), name="reload"),
         ]
         if until_played:
@@ -240,6 +242,16 @@ async def _report(station: Station, console: Console, manager: ServiceManager) -
                 log.info("health.restored")
             manager.status("; ".join(reading.faults) or _streaming(station.rig))
             faults = reading.faults
+
+
+async def _pace(station: Station) -> None:
+    while True:
+        await asyncio.sleep(_PACE_INTERVAL_S)
+        await asyncio.to_thread(station.pace)
+
+
+def _say(event: str, keys: Mapping[str, object]) -> None:
+    log.warning(event, **keys)
 
 
 async def _stop_when_played(station: Station, stop: asyncio.Event) -> None:

@@ -13,7 +13,8 @@ from hilsim.daemon.aircraft import Aircraft, build_aircraft
 from hilsim.daemon.build import AssetSignature, Scenery, asset_signature, build_lidar, build_scenery, flow_framing, sensor_flows
 from hilsim.daemon.feeder import Feeder
 from hilsim.daemon.feeder_state import FeederCounter
-from hilsim.daemon.flow_specs import data_packet_rate_hz, feeder_settings, flow_spec
+from hilsim.daemon.flow_specs import data_packet_rate_hz, feeder_settings, flow_spec, lead_bounds_ns, rendering_priority, ring_slots
+from hilsim.daemon.pacer import LeadBounds, Pacer, Say
 from hilsim.daemon.precompile import start_precompiling
 from hilsim.daemon.rangefinders import Rangefinders, build_rangefinders
 from hilsim.daemon.recorder import Recorder, tape_slots
@@ -42,11 +43,14 @@ class Station:
         rig: What is emulated now.
         epoch_ns: CLOCK_MONOTONIC time of rig time 0.
         utc_epoch_ns: UTC of rig time 0.
+        say: Is told what was changed for rendering to keep up: an event and its keys.
     """
 
     rig: Rig
     epoch_ns: int = 0
     utc_epoch_ns: int = 0
+    say: Say = lambda _event, _keys: None
+    _pacer: Pacer = field(init=False)
     _scenery: Scenery | None = None
     _signature: AssetSignature = ()
     _transmitter: Transmitter | None = None
@@ -61,6 +65,14 @@ class Station:
 
     def __post_init__(self) -> None:
         self._replays = Replays(rows=self._rows)
+        shortest_ns, longest_ns = lead_bounds_ns(self.rig)
+        self._pacer = Pacer(
+            wanted=self.rig.spec.transmit.scheduling,
+            priority=rendering_priority(self.rig),
+            lead=LeadBounds(shortest_ns=shortest_ns, longest_ns=longest_ns),
+            ring_slots=ring_slots(self.rig),
+            say=self.say,
+        )
 
     # -- starting and stopping ---------------------------------------------------------------------------------------------------------
 
@@ -97,7 +109,7 @@ class Station:
         flows = 2 * len(self.rig.lidars) + self._replays.flow_count + _HEADROOM_FLOWS
         slots = tape_slots(data_packet_rate_hz(self.rig) + self._replays.packet_rate_hz) if self._recorder else 1
         capacity = max(HEADER_SIZE + max(DATA_PACKET_SIZE, packet_size(2, POINTS_MAX)), self._replays.capacity)
-        self._transmitter = Transmitter(self.rig.spec.transmit, flows=flows, capacity=capacity, tape_slots=slots)
+        self._transmitter = Transmitter(self.rig.spec.transmit, flows=flows, capacity=capacity, slots=ring_slots(self.rig), tape_slots=slots)
         self._open = ExitStack()
         self._open.enter_context(self._transmitter)
         try:
@@ -113,12 +125,18 @@ class Station:
                 self._rangefinders.warm()
             for streaming in self._sensors.values():
                 streaming.feeder.warm()
+                streaming.feeder.rehearse()
+            self._pacer.settle(self._sensors)
             self._replays.open(self.rig, self._transmitter, self._recorder)
             if self._recorder is not None:
                 self._recorder.open(self._transmitter)
         except BaseException:
             self.stop()
             raise
+
+    def pace(self) -> None:
+        """Keep rendering within the machine; to be called twice a second, by any thread."""
+        self._pacer.step(dict(self._sensors), time.monotonic_ns())
 
     def start(self) -> None:
         """Begin to stream: rig time 0 is a moment from now."""
@@ -143,8 +161,9 @@ class Station:
             child.terminate()
             child.wait()
         self._precompiling = ()
-        for streaming in self._sensors.values():
-            streaming.feeder.stop()
+        with self._pacer.lock:
+            for streaming in self._sensors.values():
+                streaming.feeder.stop()
         if self._rangefinders is not None:
             self._rangefinders.stop()
             self._rangefinders = None
@@ -185,6 +204,10 @@ class Station:
             CaptureError: a capture cannot be replayed; nothing was changed.
             TransmitError: a new socket cannot be had; that sensor runs as before.
         """
+        with self._pacer.lock:
+            return self._change(rig)
+
+    def _change(self, rig: Rig) -> tuple[str, ...]:
         new, now = rig.spec, self.rig.spec
         if (new.transmit, new.metrics, new.record, new.control) != (now.transmit, now.metrics, now.record, now.control):
             raise ConfigError(
@@ -279,7 +302,7 @@ class Station:
             data_flow=rows[0],
             position_flow=rows[-1],
             epoch_ns=self.epoch_ns,
-            lead_ns=round(rig.spec.lead_ms * 1e6),
+            lead_ns=lead_bounds_ns(rig)[0],
             settings=feeder_settings(rig),
             late_limit_ns=round(rig.spec.transmit.late_limit_us * 1000),
         )

@@ -49,7 +49,7 @@ class ThreadSettings:
         priority: Of SCHED_FIFO, 1 to 99.
         cpu: The one CPU the thread runs on; -1: any.
         slice_us: Of ``slice``: the longest stretch the thread works at a time. A thread that works longer is interrupted at the next timer tick.
-        nice: Of ``slice``: 0 to 19, how far the thread stands back behind ordinary ones. Coming forward again may not be permitted; the thread then
+        nice: Of ``slice`` and ``plain``: 0 to 19, how far the thread stands back behind ordinary ones. Coming forward again may not be permitted; the thread then
             stays where it is.
     """
 
@@ -120,6 +120,8 @@ def apply(settings: ThreadSettings, thread_id: int) -> ObtainedScheduling:
         refusal = f"{refusal}; {no_slice}"
     else:
         os.sched_setscheduler(thread_id, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+        if settings.nice > os.getpriority(os.PRIO_PROCESS, thread_id):
+            os.setpriority(os.PRIO_PROCESS, thread_id, settings.nice)
     return ObtainedScheduling(mode=SchedulingMode.PLAIN, reason=refusal)
 
 
