@@ -28,6 +28,10 @@ from hilsim.vehicle.wobble import WobbleSpec
 DEFAULT_RATE_RPM = 600
 
 
+AUTO_LEAD_MS = 0.0
+"""The lead is left to hilsim."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class CarrierSpec:
     """What carries the sensors, and how it moves.
@@ -112,7 +116,8 @@ class RigSpec:
     Attributes:
         name: For people and logs.
         seed: Of every random draw, 0 to 2^63 - 1.
-        lead_ms: How long before its deadline a packet is rendered; pose-to-wire latency is a little more.
+        lead_ms: How long before its deadline a packet is rendered, 1 to 1000; pose-to-wire latency is a little more. 0: 40, and up to 60 where packets are late; with a
+            vehicle 4, and up to 12.
         scene: What there is to see.
         weather: What light passes through.
         carrier: What carries the sensors.
@@ -127,7 +132,7 @@ class RigSpec:
 
     name: str
     seed: int = 0
-    lead_ms: float = 4.0
+    lead_ms: float = AUTO_LEAD_MS
     scene: SceneSpec = field(default_factory=SceneSpec)
     weather: WeatherSpec = field(default_factory=WeatherSpec)
     carrier: CarrierSpec = field(default_factory=CarrierSpec)
@@ -159,7 +164,10 @@ class RigSpec:
                 self.carrier.kind != "background" or bool(self.scene.background),
                 'carrier.kind "background" needs a [[scene.background]], got none',
             ),
-            (1.0 <= self.lead_ms <= 1000.0, f"lead_ms must be 1 to 1000, got {self.lead_ms}"),
+            (
+                self.lead_ms == AUTO_LEAD_MS or 1.0 <= self.lead_ms <= 1000.0,
+                f"lead_ms must be 1 to 1000, or 0 to follow the rig, got {self.lead_ms}",
+            ),
             *self._scan_rules(),
         )
 

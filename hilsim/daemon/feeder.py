@@ -27,11 +27,11 @@ from hilsim.errors import TransmitError
 from hilsim.packets.ethernet import HEADER_SIZE, Framing
 from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig
-from hilsim.sensor.position_stream import next_position, seek_positions
-from hilsim.transmit.brake import doze_until
+from hilsim.sensor.position_stream import NEVER_NS, next_position, seek_positions
+from hilsim.transmit.brake import doze_until, is_applied
 from hilsim.transmit.libc import monotonic_ns
-from hilsim.transmit.ring import Rings, depth, push
-from hilsim.transmit.scheduling import ThreadSettings, enter
+from hilsim.transmit.ring import Rings, allocate_rings, clear, depth, push
+from hilsim.transmit.scheduling import ThreadSettings, apply, enter
 from hilsim.transmit.statistics import bin_index
 from hilsim.vehicle.carrier import Carrier
 
@@ -39,6 +39,12 @@ _LONGEST_SLEEP_NS = 1_000_000
 _HAND_OVER_POLL_NS = 20_000
 _START_POLL_S = 0.0002
 _DEFAULT_LATE_LIMIT_NS = 10_000_000
+_CPU_CLOCK_OF_THREAD = 6
+"""CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED (include/linux/posix-timers_types.h): what ``pthread_getcpuclockid`` makes, safe when the thread has ended."""
+_TURN_NS = 100_000_000
+_REHEARSED_PLACES = 8
+_REHEARSED_PACKETS = 3
+_REHEARSAL_AHEAD_NS = 1_000_000_000_000
 _NONE = constant(0)
 
 
@@ -373,6 +379,62 @@ class Feeder:
         self._feed(stopped)
         self.set_lead_ns(self.lead_ns)  # loads its kernel too
 
+    def rehearse(self) -> None:
+        """Render some packets from all around for nobody, before the thread starts: what one takes is the first estimate of its time.
+
+        Takes some 24 packets' time. The median of the places is taken, so that a standstill of the machine does not count.
+        """
+        plan = self.lidar.plan
+        turn = max(round(_TURN_NS / (plan.sequences_per_packet * plan.sequence_ns)), _REHEARSED_PLACES)
+        rings = allocate_rings(max(self.data_flow, self.position_flow) + 1, 2 * _REHEARSED_PACKETS, self.rings.payload.shape[2])
+        times_ns = []
+        for place in range(_REHEARSED_PLACES):
+            first = place * turn // _REHEARSED_PLACES
+            state = allocate_state()
+            state.place[Place.DATA_FROM_NS] = data_deadline_ns(plan, first)
+            state.place[Place.POSITIONS_FROM_NS] = NEVER_NS // 2
+            publish(state.lead, 0, NEVER_NS)
+            clear(rings, self.data_flow)
+            self._feed(state, rings, first + _REHEARSED_PACKETS, epoch_ns=time.monotonic_ns() + _REHEARSAL_AHEAD_NS)
+            times_ns.append(int(state.counters[FeederCounter.RENDER_SUM_NS]) // _REHEARSED_PACKETS)
+        self.state.counters[FeederCounter.ESTIMATE_NS] = int(np.median(times_ns))
+
+    def successor(self, lidar: LidarEmulator) -> "Feeder":
+        """A feeder of another lidar for the same rings, yet to be handed over to."""
+        return Feeder(
+            lidar=lidar,
+            rings=self.rings,
+            data_flow=self.data_flow,
+            position_flow=self.position_flow,
+            epoch_ns=self.epoch_ns,
+            lead_ns=self.lead_ns,
+            settings=self.settings,
+            late_limit_ns=self.late_limit_ns,
+            lookout=self.lookout,
+        )
+
+    def reschedule(self, settings: ThreadSettings) -> None:
+        """Run the thread otherwise from now on; one that has left real-time scheduling for good stays as it is.
+
+        Raises:
+            TransmitError: the scheduling demanded is not permitted; the thread runs as before.
+        """
+        thread = self._thread
+        if thread is not None and thread.native_id is not None and thread.is_alive() and not is_applied(self.state.brake):
+            self.scheduling_mode = apply(settings, thread.native_id).mode.value
+        self.settings = settings
+
+    @property
+    def cpu_ns(self) -> int | None:
+        """CPU time that the thread has taken; None while it does not run."""
+        thread = self._thread
+        if thread is None or thread.native_id is None:
+            return None
+        try:
+            return time.clock_gettime_ns((~thread.native_id << 3) | _CPU_CLOCK_OF_THREAD)
+        except OSError:  # it has ended meanwhile
+            return None
+
     def warm_stages(self) -> None:
         """Load or compile what follows the casting of rays, while another process may compile what comes before."""
         plan = self.lidar.plan
@@ -405,7 +467,8 @@ class Feeder:
             self._entered.set()
         self._feed(self.state)
 
-    def _feed(self, state: FeederState) -> None:
+    def _feed(self, state: FeederState, rings: Rings | None = None, stop_packet: int = -1, *, epoch_ns: int | None = None) -> None:
+        """Run the loop; for nobody, where the rings are not this feeder's own."""
         lidar = self.lidar
         feed(
             lidar.plan,
@@ -413,16 +476,16 @@ class Feeder:
             lidar.world,
             lidar.data_framing,
             lidar.position_framing,
-            self.rings,
+            rings or self.rings,
             self.data_flow,
             self.position_flow,
-            self.epoch_ns,
+            self.epoch_ns if epoch_ns is None else epoch_ns,
             self.late_limit_ns,
             int(self._goes_on),
-            -1,
+            stop_packet,
             state,
             allocate_shots(lidar.plan, lidar.plan.sequences_per_packet, is_opaque=lidar.world.is_opaque),
-            self.lookout,
+            no_lookout() if rings else self.lookout,
             np.zeros(HEADER_SIZE + max(lidar.plan.data_size, lidar.plan.info_size), np.uint8),
             np.zeros(lidar.plan.position.period_ns.size, np.int64),
         )

@@ -28,6 +28,7 @@ log = structlog.get_logger("hilsim")
 
 _FIRST_PACKET_TIMEOUT_S = 10.0
 _STATUS_INTERVAL_S = 0.5
+_PACE_INTERVAL_S = 0.5
 _POLL_S = 0.002
 _PLAYED_POLL_S = 0.05
 _AGAIN_S = 1.0
@@ -133,7 +134,7 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
     console.step("reading the rig")
     rig = source.load()
     log.info("daemon.preparing", rig=str(rig.path), first_start=_FIRST_START)
-    station = Station(rig=rig)
+    station = Station(rig=rig, say=_say)
     has_streamed = False
     async with _signals() as signals:
         start = Start(tell=console.step, manager=manager, stop=signals.stop)
@@ -241,6 +242,7 @@ async def _run(
             tasks.create_task(_guarded("report", report.run), name="report"),
             tasks.create_task(_guarded("watchdog", lambda: _feed_watchdog(station, manager)), name="watchdog"),
             tasks.create_task(_guarded("reload", lambda: _reload_when_told(station, source, manager, signals.reload)), name="reload"),
+            tasks.create_task(_guarded("pace", lambda: _pace(station)), name="pace"),
         ]
         if until_played:
             helpers.append(tasks.create_task(_stop_when_played(station, signals.stop), name="played"))
@@ -291,6 +293,16 @@ class _Report:
                 log.info("health.restored")
             self.manager.status("; ".join(reading.faults) or _streaming(self.station.rig))
             self._faults = reading.faults
+
+
+async def _pace(station: Station) -> None:
+    while True:
+        await asyncio.sleep(_PACE_INTERVAL_S)
+        await asyncio.to_thread(station.pace)
+
+
+def _say(event: str, keys: Mapping[str, object]) -> None:
+    log.warning(event, **keys)
 
 
 async def _stop_when_played(station: Station, stop: asyncio.Event) -> None:

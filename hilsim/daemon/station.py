@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from hilsim.config.rig import Rig
 from hilsim.daemon.aircraft import Aircraft, build_aircraft
 from hilsim.daemon.build import AssetSignature, Scenery, asset_signature, build_scenery
-from hilsim.daemon.flow_specs import data_packet_rate_hz
+from hilsim.daemon.flow_specs import data_packet_rate_hz, lead_bounds_ns, rendering_priority, ring_slots
+from hilsim.daemon.pacer import LeadBounds, Pacer, Say
 from hilsim.daemon.rangefinders import Rangefinders, build_rangefinders
 from hilsim.daemon.recorder import Recorder, tape_slots
 from hilsim.daemon.replays import Replays
@@ -40,11 +41,14 @@ class Station:
         rig: What is emulated now.
         epoch_ns: CLOCK_MONOTONIC time of rig time 0.
         utc_epoch_ns: UTC of rig time 0.
+        say: Is told what was changed for rendering to keep up: an event and its keys.
     """
 
     rig: Rig
     epoch_ns: int = 0
     utc_epoch_ns: int = 0
+    say: Say = lambda _event, _keys: None
+    _pacer: Pacer = field(init=False)
     _scenery: Scenery | None = None
     _signature: AssetSignature = ()
     _transmitter: Transmitter | None = None
@@ -56,10 +60,18 @@ class Station:
     _sensors: Sensors = field(init=False)
     _rows: dict[int, str] = field(default_factory=dict)
     _has_started: bool = False
+    _has_ended: bool = False
 
     def __post_init__(self) -> None:
         self._replays = Replays(rows=self._rows)
         self._sensors = Sensors(rows=self._rows)
+        self._pacer = Pacer(
+            wanted=self.rig.spec.transmit.scheduling,
+            priority=rendering_priority(self.rig),
+            lead=_lead_bounds(self.rig),
+            ring_slots=ring_slots(self.rig),
+            say=self.say,
+        )
 
     # -- starting and stopping ---------------------------------------------------------------------------------------------------------
 
@@ -120,6 +132,7 @@ class Station:
             if self._rangefinders is not None:
                 self._rangefinders.warm()
             self._sensors.warm()
+            self._pacer.settle(self._sensors.streams)
             self._replays.open(self.rig, self._transmitter, self._recorder)
             if self._recorder is not None:
                 self._recorder.open(self._transmitter)
@@ -130,8 +143,12 @@ class Station:
     def _make_transmitter(self, *, flows: int) -> Transmitter:
         slots = tape_slots(data_packet_rate_hz(self.rig) + self._replays.packet_rate_hz) if self._recorder else 1
         capacity = max(HEADER_SIZE + max(DATA_PACKET_SIZE, packet_size(2, POINTS_MAX)), self._replays.capacity)
-        self._transmitter = Transmitter(self.rig.spec.transmit, flows=flows, capacity=capacity, tape_slots=slots)
+        self._transmitter = Transmitter(self.rig.spec.transmit, flows=flows, capacity=capacity, slots=ring_slots(self.rig), tape_slots=slots)
         return self._transmitter
+
+    def pace(self) -> None:
+        """Keep rendering within the machine; to be called twice a second, by any thread."""
+        self._pacer.step(dict(self._sensors.streams), time.monotonic_ns())
 
     def start(self) -> None:
         """Begin to stream: rig time 0 is a moment from now.
@@ -168,7 +185,9 @@ class Station:
 
     def stop(self) -> dict[str, int]:
         """End every thread and close every socket; returns, when that is done, what was sent and what was not."""
-        self._sensors.stop()
+        with self._pacer.lock:
+            self._has_ended = True
+            self._sensors.stop()
         if self._rangefinders is not None:
             self._rangefinders.stop()
             self._rangefinders = None
@@ -176,6 +195,8 @@ class Station:
             self._aircraft.stop()
             self._aircraft = None
         self._replays.stop()
+        if self._transmitter is not None:
+            self._transmitter.stop()
         totals = self._totals()
         self._open.close()
         if self._recorder is not None:
@@ -222,9 +243,15 @@ class Station:
         if rig.spec.sensor and (scenery is None or not same_scenery or new_signature != self._signature):
             scenery = build_scenery(rig)
         same_world = scenery is self._scenery
-        done = self._sensors.change(rig, scenery, keeps=lambda streaming: same_world and _is_same(streaming, rig))
-        self.rig, self._scenery, self._signature = rig, scenery, new_signature
-        return (*done, *self._replays.change(rig, prepared))
+        change = self._sensors.prepare(rig, scenery, keeps=lambda streaming: same_world and _is_same(streaming, rig))
+        with self._pacer.lock:
+            if self._has_ended:
+                raise ConfigError(f"{rig.path}: a rig cannot change while it stops")
+            done = self._sensors.change(change)
+            self._pacer.lead = _lead_bounds(rig)
+            self._pacer.begin_leads(self._sensors.streams)
+            self.rig, self._scenery, self._signature = rig, scenery, new_signature
+            return (*done, *self._replays.change(rig, prepared))
 
     def _check_vehicle_stays(self, rig: Rig) -> None:
         """Raise ``ConfigError`` where a change touches what flies, or what it flies in."""
@@ -351,4 +378,9 @@ class Station:
 
 def _is_same(streaming: Streaming, rig: Rig) -> bool:
     """Whether a sensor that streams is in a rig just as it is."""
-    return (streaming.spec, streaming.lidar.setting) in list(zip(rig.spec.sensor, rig.lidars, strict=True))
+    return (streaming.spec, streaming.wanted_setting) in list(zip(rig.spec.sensor, rig.lidars, strict=True))
+
+
+def _lead_bounds(rig: Rig) -> LeadBounds:
+    shortest_ns, longest_ns = lead_bounds_ns(rig)
+    return LeadBounds(shortest_ns=shortest_ns, longest_ns=longest_ns)

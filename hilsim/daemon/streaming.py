@@ -1,6 +1,6 @@
 """One sensor that streams, and what may be said of it while it does."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from hilsim.config.sensor_table import SensorSpec
 from hilsim.daemon.feeder import Feeder
 from hilsim.daemon.feeder_state import FeederCounter
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.plan import Family
+from hilsim.emulator.plan import Family, LidarSetting
 from hilsim.emulator.schedule import data_deadline_ns
 from hilsim.sensor.clock import stamp_us
 from hilsim.sensor.velodyne_specs import VelodyneSpec
@@ -30,6 +30,36 @@ class Streaming:
     feeder: Feeder
     rows: tuple[int, ...]
     """Its flows in the transmitter, the data first."""
+    wanted_rays: int = 0
+    """Rays a beam that the rig asks for."""
+
+    def __post_init__(self) -> None:
+        self.wanted_rays = self.wanted_rays or self.lidar.setting.sub_rays
+
+    @property
+    def rays(self) -> int:
+        """Rays a beam now."""
+        return self.lidar.setting.sub_rays
+
+    @property
+    def wanted_setting(self) -> LidarSetting:
+        """The sensor as the rig has it."""
+        return replace(self.lidar.setting, sub_rays=self.wanted_rays)
+
+    def set_rays(self, rays: int) -> None:
+        """Render with other rays a beam from the next packet on, without a gap.
+
+        Raises:
+            TransmitError: another thread cannot be had; the sensor streams as before.
+        """
+        lidar = replace(self.lidar, setting=replace(self.lidar.setting, sub_rays=rays))
+        if self.feeder.alive:
+            successor = self.feeder.successor(lidar)
+            self.feeder.hand_over_to(successor)
+            self.feeder = successor
+        else:
+            self.feeder.lidar = lidar
+        self.lidar = lidar
 
     def reading(self, now_ns: int) -> SensorReading:
         """What a scrape at CLOCK_MONOTONIC ``now_ns`` shows; wait-free."""
@@ -45,6 +75,9 @@ class Streaming:
             feeder_skipped_packets=counters[FeederCounter.SKIPPED] + counters[FeederCounter.POSITIONS_SKIPPED],
             feeder_unqueued_packets=counters[FeederCounter.RING_FULL],
             unsaid_returns=counters[FeederCounter.UNSAID],
+            feeder_lead_s=int(state.lead[0]) / 1e9,
+            rays_per_beam=self.rays,
+            wanted_rays_per_beam=self.wanted_rays,
             render=read_histograms(RENDER, np.atleast_2d(state.render), [counters[FeederCounter.RENDER_SUM_NS]])[0],
         )
 

@@ -20,6 +20,7 @@ UNITS = (
     "passes",
     "starvations",
     "returns",
+    "rays",
     "frames",
     "stalls",
     "losses",
@@ -147,6 +148,16 @@ FEEDER_SKIPPED = Metric(
 )
 FEEDER_UNQUEUED = Metric(
     name="hilsim_feeder_unqueued_packets_total", kind="counter", labels=("sensor",), help="Datagrams rendered, but the ring had no room for them"
+)
+FEEDER_LEAD = Metric(
+    name="hilsim_feeder_lead_seconds", kind="gauge", labels=("sensor",), help="How long before its deadline a data packet is rendered"
+)
+RAYS_PER_BEAM = Metric(name="hilsim_beam_rays", kind="gauge", labels=("sensor",), help="Rays that sample the footprint of a beam now")
+RAYS_PER_BEAM_WANTED = Metric(
+    name="hilsim_beam_wanted_rays",
+    kind="gauge",
+    labels=("sensor",),
+    help="Rays a beam that the rig asks for; more than hilsim_beam_rays where the machine cannot render them in time",
 )
 UNSAID_RETURNS = Metric(
     name="hilsim_unsaid_returns_total",
@@ -298,6 +309,9 @@ METRICS: tuple[Metric, ...] = (
     FEEDER_LATE,
     FEEDER_SKIPPED,
     FEEDER_UNQUEUED,
+    FEEDER_LEAD,
+    RAYS_PER_BEAM,
+    RAYS_PER_BEAM_WANTED,
     UNSAID_RETURNS,
     DEVICE_CLOCK_OFFSET,
     ROTATION_RATE,

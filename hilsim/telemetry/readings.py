@@ -76,6 +76,9 @@ class SensorReading:
         feeder_unqueued_packets: Rendered, but the ring had no room.
         unsaid_returns: Sent as no return, because the packet format cannot say where they are.
         render: Time to render and encode one chunk; None where another renderer keeps no account.
+        feeder_lead_s: How long before its deadline a packet is rendered.
+        rays_per_beam: Rays that sample a beam's footprint now.
+        wanted_rays_per_beam: That the rig asks for; more than there are where the machine cannot render them.
     """
 
     sensor: str
@@ -88,6 +91,9 @@ class SensorReading:
     feeder_unqueued_packets: int = 0
     unsaid_returns: int = 0
     render: HistogramReading | None = None
+    feeder_lead_s: float = 0.0
+    rays_per_beam: int = 1
+    wanted_rays_per_beam: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

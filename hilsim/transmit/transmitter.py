@@ -29,6 +29,9 @@ from hilsim.transmit.tape import Tape, allocate_tape
 P = ParamSpec("P")
 R = TypeVar("R")
 
+DEFAULT_SLOTS = 64
+"""Packets of a ring where nobody says how many."""
+
 _GRACE_TURNS = 3
 """Turns the loop must begin after a change before it has surely let go of what was before: one may be under way, one may have read just before."""
 
@@ -63,10 +66,10 @@ class Transmitter:
     statistics: LoopStatistics
     tape: Tape
 
-    def __init__(self, spec: TransmitSpec, *, flows: int, capacity: int, tape_slots: int = 1) -> None:
+    def __init__(self, spec: TransmitSpec, *, flows: int, capacity: int, slots: int = 0, tape_slots: int = 1) -> None:
         """For up to ``flows`` flows of datagrams (or frames) of up to ``capacity`` bytes; nothing is made before entering.
 
-        ``tape_slots`` is how many datagrams a recording may lag behind.
+        ``slots`` is how many datagrams a ring holds where the spec leaves it open, ``tape_slots`` how many a recording may lag behind.
         """
         self.spec = spec
         self.scheduling: ObtainedScheduling | None = None
@@ -74,6 +77,7 @@ class Transmitter:
         self.end: LoopEnd | None = None
         self._flow_limit = flows
         self._capacity = capacity
+        self._slots = spec.slots or slots or DEFAULT_SLOTS
         self._tape_slots = tape_slots
         self._flows_added = 0
         self._flows: dict[int, FlowSpec] = {}
@@ -86,7 +90,7 @@ class Transmitter:
 
     def __enter__(self) -> Self:
         """Allocate, and run the loop once with the stop flag up: loading a cached kernel may take 100 ms, which no packet shall wait for."""
-        self.rings = allocate_rings(self._flow_limit, self.spec.slots, self._capacity)
+        self.rings = allocate_rings(self._flow_limit, self._slots, self._capacity)
         self.statistics = allocate_statistics(self._flow_limit)
         self._table: FlowTable = allocate_flow_table(self._flow_limit)
         self.tape = allocate_tape(self._tape_slots, self._capacity)
