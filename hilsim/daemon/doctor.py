@@ -12,7 +12,7 @@ import numba
 import numpy as np
 
 from hilsim import __version__
-from hilsim._jit import cache_directory
+from hilsim._kernel_cache import cache_directory, refusals
 from hilsim.bridge.findings import Finding, Verdict
 
 _CAP_NET_RAW = 13
@@ -151,8 +151,8 @@ def _kernel_cache() -> Finding:
         return Finding(
             subject="compiled-kernel cache",
             verdict="fair",
-            fact="no writable directory: kernels are compiled at each start (a minute or more)",
-            advice="set NUMBA_CACHE_DIR or CACHE_DIRECTORY to a writable directory",
+            fact="; ".join(("kernels are compiled at each start (a minute or more)", *refusals)),
+            advice="set NUMBA_CACHE_DIR to a directory that only you can write, below directories that only you and root can write",
         )
     size = sum(entry.stat().st_size for entry in place.rglob("*") if entry.is_file())
     return Finding(subject="compiled-kernel cache", verdict="good", fact=f"{place}, {size / 1e6:.1f} MB")

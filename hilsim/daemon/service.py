@@ -1,4 +1,7 @@
-"""The daemon: builds a station, keeps it running in one TaskGroup, answers signals, scrapes and the service manager."""
+"""The daemon: builds a station, keeps it running in one TaskGroup, answers signals, scrapes and the service manager.
+
+What stands beside the stream (reports, reloads) is guarded: an error of this program there is logged with its traceback, and no packet notices.
+"""
 
 import asyncio
 import contextlib
@@ -16,6 +19,7 @@ from hilsim.daemon.control import serve_control
 from hilsim.daemon.doctor import foreign_distribution
 from hilsim.daemon.flight_link import serve_link
 from hilsim.daemon.notify import ServiceManager, watchdog_interval_s
+from hilsim.daemon.starting import Start, StoppedError, in_thread, log_refused_caches
 from hilsim.daemon.station import Station
 from hilsim.errors import HilsimError, TransmitError
 from hilsim.telemetry.readings import Reading
@@ -27,7 +31,28 @@ _STATUS_INTERVAL_S = 0.5
 _PACE_INTERVAL_S = 0.5
 _POLL_S = 0.002
 _PLAYED_POLL_S = 0.05
+_AGAIN_S = 1.0
 _FIRST_START = "compiles kernels, once: a minute, with a vehicle or on a busy machine more"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How a run ended.
+
+    Attributes:
+        has_streamed: Whether it got as far as sending.
+        signal_number: Of the signal that ended it; 0: something else did.
+        is_abandoned: A thread was left behind at the end: the process must end without waiting for it.
+    """
+
+    has_streamed: bool
+    signal_number: int = 0
+    is_abandoned: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """0; as a shell counts signals (128 and the number) for a run that was ended by one before it sent anything."""
+        return 0 if self.has_streamed or not self.signal_number else 128 + self.signal_number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +115,7 @@ class MadeRig:
         return self.rig
 
 
-async def serve(source: RigSource, console: Console, *, duration_s: float | None = None, until_played: bool = False) -> None:
+async def serve(source: RigSource, console: Console, *, duration_s: float | None = None, until_played: bool = False) -> Ending:
     """Run a rig until SIGTERM or SIGINT (or for ``duration_s``, or until every replay has ended); SIGHUP reads the rig again.
 
     Raises:
@@ -105,18 +130,20 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
         log.warning(
             "installation.name_clash_found", package="hilsim", version=foreign, advice="pip uninstall hilsim, then install hilsim-lidar again"
         )
+    log_refused_caches()
     console.step("reading the rig")
     rig = source.load()
     log.info("daemon.preparing", rig=str(rig.path), first_start=_FIRST_START)
     station = Station(rig=rig, say=_say)
-    try:
-        async with _signals() as (stop, reload):
-            await _start(station, console, manager, stop)
-            if stop.is_set():
-                return
-            socket = rig.directory / rig.spec.control.socket if rig.spec.control.socket else None
-            async with serve_control(station, socket), serve_link(station.aircraft), _metrics(station, rig) as metrics:
-                await _await_packets(station, stop)
+    has_streamed = False
+    async with _signals() as signals:
+        start = Start(tell=console.step, manager=manager, stop=signals.stop)
+        try:
+            await _open(station, start)
+            async with _ports(station) as metrics:
+                await start.work("starting", station.start)
+                await _await_packets(station, start)
+                has_streamed = True
                 manager.ready(_streaming(rig))
                 log.info(
                     "daemon.started",
@@ -128,12 +155,34 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
                     **station.obtained,
                 )
                 console.started(station, metrics)
-                await _run(station, source, console, manager, stop, reload, duration_s, until_played=until_played)
+                await _run(station, source, console, manager, signals, duration_s, until_played=until_played)
                 console.ended(station)
-    finally:
-        manager.stopping("stopping")
-        totals = station.stop()
-        log.info("daemon.stopped", **totals)
+        except StoppedError:
+            pass
+        finally:
+            manager.stopping("stopping")
+            totals = {} if start.is_abandoned else station.stop()
+            log.info("daemon.stopped", **totals)
+    return Ending(has_streamed=has_streamed, signal_number=signals.number, is_abandoned=start.is_abandoned)
+
+
+async def _open(station: Station, start: Start) -> None:
+    """Get everything ready that packets need, and hold every port; nothing is sent yet."""
+    rig = station.rig
+    await start.kernels(rig)
+    await start.work("building the scene" if rig.spec.sensor else "reading the captures", station.build)
+    for note in station.notes:
+        log.warning("asset.noted", note=note)
+    await start.work("loading kernels and opening sockets", station.open)
+
+
+@contextlib.asynccontextmanager
+async def _ports(station: Station) -> AsyncIterator[str]:
+    """What others connect to, before the first packet leaves: a port that cannot be had costs a receiver nothing. Yields the metrics' address."""
+    rig = station.rig
+    socket = rig.directory / rig.spec.control.socket if rig.spec.control.socket else None
+    async with serve_control(station, socket), serve_link(station.aircraft), _metrics(station, rig) as metrics:
+        yield metrics
 
 
 @contextlib.asynccontextmanager
@@ -156,38 +205,18 @@ def _streaming(rig: Rig) -> str:
     return " and ".join(parts) + " streaming"
 
 
-async def _start(station: Station, console: Console, manager: ServiceManager, stop: asyncio.Event) -> None:
-    """Build, open and start, in a thread, so that signals and the watchdog are answered meanwhile."""
-    for step, work in (
-        ("building the scene" if station.rig.spec.sensor else "reading the captures", station.build),
-        ("preparing kernels (the first time takes a minute or more) and opening sockets", station.open),
-        ("starting", station.start),
-    ):
-        console.step(step)
-        manager.status(step)
-        await _attended(asyncio.to_thread(work), manager)
-        for note in station.notes if work == station.build else ():
-            log.warning("asset.noted", note=note)
-        if stop.is_set():
-            return
+async def _await_packets(station: Station, start: Start) -> None:
+    """Until every sensor has sent its first data packet.
 
-
-async def _attended(work: Coroutine[None, None, None], manager: ServiceManager) -> None:
-    """Wait for work that takes long, telling the watchdog that it is wanted."""
-    interval_s = watchdog_interval_s()
-    task = asyncio.create_task(work)
-    while not task.done():
-        await asyncio.wait({task}, timeout=interval_s or 1.0)
-        if interval_s is not None:
-            manager.watchdog()
-    task.result()
-
-
-async def _await_packets(station: Station, stop: asyncio.Event) -> None:
-    """Until every sensor has sent its first data packet."""
+    Raises:
+        StoppedError: told to stop meanwhile.
+        TransmitError: nothing could be sent.
+    """
     try:
         async with asyncio.timeout(_FIRST_PACKET_TIMEOUT_S):
-            while not station.flowing and not stop.is_set():  # noqa: ASYNC110 - a thread without the GIL cannot set an Event
+            while not station.flowing:
+                if start.stop.is_set():
+                    raise StoppedError
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:
         errors = {name: count for flow in station.reading().flows for name, count in flow.send_errors.items()}
@@ -202,49 +231,72 @@ async def _run(
     source: RigSource,
     console: Console,
     manager: ServiceManager,
-    stop: asyncio.Event,
-    reload: asyncio.Event,
+    signals: "_Signals",
     duration_s: float | None,
     *,
     until_played: bool,
 ) -> None:
+    report = _Report(station=station, console=console, manager=manager)
     async with asyncio.TaskGroup() as tasks:
         helpers = [
-            tasks.create_task(_report(station, console, manager), name="report"),
-            tasks.create_task(_feed_watchdog(station, manager), name="watchdog"),
-            tasks.create_task(_pace(station), name="pace"),
-            tasks.create_task(_reload_when_told(station, source, manager, reload), name="reload"),
+            tasks.create_task(_guarded("report", report.run), name="report"),
+            tasks.create_task(_guarded("watchdog", lambda: _feed_watchdog(station, manager)), name="watchdog"),
+            tasks.create_task(_guarded("pace", lambda: _pace(station)), name="pace"),
+            tasks.create_task(_guarded("reload", lambda: _reload_when_told(station, source, manager, signals.reload)), name="reload"),
         ]
         if until_played:
-            helpers.append(tasks.create_task(_stop_when_played(station, stop), name="played"))
+            helpers.append(tasks.create_task(_stop_when_played(station, signals.stop), name="played"))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(duration_s):
-                await stop.wait()
+                await signals.stop.wait()
         for task in helpers:
             task.cancel()
 
 
-async def _report(station: Station, console: Console, manager: ServiceManager) -> None:
-    faults: tuple[str, ...] = ()
-    noted: set[tuple[str, str]] = set()
+async def _guarded(name: str, work: Callable[[], Coroutine[None, None, None]]) -> None:
+    """Do something beside the stream for as long as it lasts: an error of this program is logged and the work begun again."""
     while True:
-        await asyncio.sleep(_STATUS_INTERVAL_S)
-        reading = station.reading()
-        console.status(reading)
-        for name, note in station.replays.notes:
-            if (name, _without_count(note)) not in noted:
-                noted.add((name, _without_count(note)))
+        try:
+            await work()
+        except Exception:
+            log.exception("helper.failed", helper=name, consequence="it begins again; packets are not affected")
+            await asyncio.sleep(_AGAIN_S)
+        else:
+            return
+
+
+@dataclass(kw_only=True, eq=False)
+class _Report:
+    """Says how the stream is: on the status line, in the log, to the service manager."""
+
+    station: Station
+    console: Console
+    manager: ServiceManager
+    _faults: tuple[str, ...] = ()
+    _noted: set[tuple[str, str]] = field(default_factory=set)
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(_STATUS_INTERVAL_S)
+            self.step(self.station.reading())
+
+    def step(self, reading: Reading) -> None:
+        self.console.status(reading)
+        for name, note in self.station.replays.notes:
+            if (name, _without_count(note)) not in self._noted:
+                self._noted.add((name, _without_count(note)))
                 log.warning("replay.noted", replay=name, note=note)
-        if reading.faults != faults:
+        if reading.faults != self._faults:
             for fault in reading.faults:
                 log.error("health.fault_found", fault=fault)
             if not reading.faults:
                 log.info("health.restored")
-            manager.status("; ".join(reading.faults) or _streaming(station.rig))
-            faults = reading.faults
+            self.manager.status("; ".join(reading.faults) or _streaming(self.station.rig))
+            self._faults = reading.faults
 
 
 async def _pace(station: Station) -> None:
+    """Keep rendering within the machine."""
     while True:
         await asyncio.sleep(_PACE_INTERVAL_S)
         await asyncio.to_thread(station.pace)
@@ -279,30 +331,67 @@ async def _reload_when_told(station: Station, source: RigSource, manager: Servic
         reload.clear()
         manager.reloading()
         try:
-            rig = source.load()
-            done = await asyncio.to_thread(station.change, rig)
+            manager.ready(await _reload(station, source))
         except HilsimError as error:
             for line in str(error).split("\n"):
                 log.error("rig.reload_refused", reason=line)  # noqa: TRY400 - an operator's fault has no traceback
             manager.ready(f"reload refused: {str(error).splitlines()[0]}")
-        else:
-            for line in done:
-                log.info("rig.reloaded", sensor=line)
-            manager.ready(_streaming(rig))
+        except Exception as error:
+            # Whatever a rig makes of this program, what streams goes on.
+            log.exception("rig.reload_refused", reason=f"an error of this program: {type(error).__name__}: {error}")
+            manager.ready("reload refused: an error of this program, see the log")
+
+
+async def _reload(station: Station, source: RigSource) -> str:
+    """Become what the rig says now; returns what streams then."""
+    changes: list[str] = []
+    rigs: list[Rig] = []
+
+    def change() -> None:
+        rigs.append(source.load())
+        changes.extend(station.change(rigs[0]))
+
+    await in_thread(change, name="reload")
+    for line in changes:
+        log.info("rig.reloaded", sensor=line)
+    return _streaming(rigs[0])
+
+
+@dataclass(kw_only=True, eq=False)
+class _Signals:
+    """What the process was told.
+
+    Attributes:
+        stop: Set by SIGTERM and SIGINT, and by whoever ends the run.
+        reload: Set by SIGHUP.
+        number: Of the signal that set ``stop``; 0: none did.
+    """
+
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    reload: asyncio.Event = field(default_factory=asyncio.Event)
+    number: int = 0
+
+    def stop_by(self, number: int) -> None:
+        self.number = self.number or number
+        self.stop.set()
 
 
 @contextlib.asynccontextmanager
-async def _signals() -> AsyncIterator[tuple[asyncio.Event, asyncio.Event]]:
-    """Events set by SIGTERM or SIGINT, and by SIGHUP."""
-    stop, reload = asyncio.Event(), asyncio.Event()
-    with _handled(signal.SIGTERM, stop), _handled(signal.SIGINT, stop), _handled(signal.SIGHUP, reload):
-        yield stop, reload
+async def _signals() -> AsyncIterator[_Signals]:
+    """Listen to SIGTERM, SIGINT and SIGHUP while the block runs."""
+    signals = _Signals()
+    with (
+        _handled(signal.SIGTERM, lambda: signals.stop_by(signal.SIGTERM)),
+        _handled(signal.SIGINT, lambda: signals.stop_by(signal.SIGINT)),
+        _handled(signal.SIGHUP, signals.reload.set),
+    ):
+        yield signals
 
 
 @contextlib.contextmanager
-def _handled(number: signal.Signals, event: asyncio.Event) -> Iterator[None]:
+def _handled(number: signal.Signals, act: Callable[[], None]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(number, event.set)
+    loop.add_signal_handler(number, act)
     try:
         yield
     finally:

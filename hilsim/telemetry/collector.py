@@ -130,6 +130,7 @@ def _replay_families(replays: tuple[ReplayReading, ...]) -> Iterator[Family]:
     yield _plain(m.REPLAY_LATE, zip(keys, [replay.late_packets for replay in replays], strict=True))
     yield _plain(m.REPLAY_LOOKAHEAD, zip(keys, [replay.waiting_packets for replay in replays], strict=True))
     yield _plain(m.REPLAY_STARVATIONS, zip(keys, [replay.starvations for replay in replays], strict=True))
+    yield _plain(m.REPLAY_POSTPONED, zip(keys, [replay.postponed_s for replay in replays], strict=True))
     yield _plain(m.REPLAY_PAUSED, zip(keys, [float(replay.is_paused) for replay in replays], strict=True))
 
 

@@ -187,6 +187,12 @@ REPLAY_LOOKAHEAD = Metric(name="hilsim_replay_lookahead_packets", kind="gauge", 
 REPLAY_STARVATIONS = Metric(
     name="hilsim_replay_starvations_total", kind="counter", labels=_REPLAY, help="How often nothing was read ahead when it was needed"
 )
+REPLAY_POSTPONED = Metric(
+    name="hilsim_replay_postponed_seconds",
+    kind="gauge",
+    labels=_REPLAY,
+    help="By how much the replay is later than it was to be, because the host stood still or reading was too slow",
+)
 REPLAY_PAUSED = Metric(name="hilsim_replay_paused", kind="state", labels=_REPLAY, help="1 while the replay is held back")
 SESSION_STATES = tuple(state.name.lower() for state in SessionState)
 LINK_STATE = Metric(
@@ -316,6 +322,7 @@ METRICS: tuple[Metric, ...] = (
     REPLAY_LATE,
     REPLAY_LOOKAHEAD,
     REPLAY_STARVATIONS,
+    REPLAY_POSTPONED,
     REPLAY_PAUSED,
     LINK_STATE,
     LINK_CHANGES,

@@ -126,6 +126,7 @@ class ReplayReading:
         is_paused: Held back.
         has_ended: Everything was played.
         ratio: How far this pass is, 0 to 1.
+        postponed_s: By how much it is later than it was to be.
     """
 
     replay: str
@@ -138,6 +139,7 @@ class ReplayReading:
     is_paused: bool
     has_ended: bool
     ratio: float
+    postponed_s: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

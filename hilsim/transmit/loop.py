@@ -213,9 +213,9 @@ def send_loop(
         is_late = now_ns - deadline_ns > settings.late_limit_ns
         if is_late:
             statistics.counters[chosen, Counter.LATE] += 1
-            if settings.late_policy == LatePolicy.STOP:
+            if settings.late_policy == LatePolicy.STOP and table.sends_late[chosen] == 0:
                 return LoopEnd.TOO_LATE
-        if is_late and settings.late_policy == LatePolicy.SKIP:
+        if is_late and settings.late_policy == LatePolicy.SKIP and table.sends_late[chosen] == 0:
             statistics.counters[chosen, Counter.DROPPED] += 1
         else:
             _send(rings, table, statistics, recording, chosen, rings.head[chosen, 0] % slots)

@@ -120,11 +120,13 @@ class FlowSpec:
         name: Unique among the flows: ``"<sensor>/data"``, ``"<sensor>/position"``.
         socket: How it is sent.
         packet_rate_hz: Expected mean rate, for the budget of real-time scheduling.
+        sends_late: Send a datagram however late it is: for a producer that postpones what follows, so that nothing is lost and nothing piles up.
     """
 
     name: str
     socket: SocketSpec | FrameSocketSpec
     packet_rate_hz: float
+    sends_late: bool = False
 
     def __post_init__(self) -> None:
         require(

@@ -6,7 +6,8 @@ Flows may be added, retargeted and removed at any time; the other flows do not n
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
@@ -18,7 +19,7 @@ from hilsim.errors import TransmitError
 from hilsim.transmit.flow_table import FlowTable, allocate_flow_table, pack_address, select_target, set_active
 from hilsim.transmit.loop import LatePolicy, LoopEnd, LoopSettings, Recording, RecordingState, send_loop
 from hilsim.transmit.memory import MemoryLock, lock_memory, unlock_memory
-from hilsim.transmit.pool import SocketPool
+from hilsim.transmit.pool import SocketPool, shares_socket
 from hilsim.transmit.ring import Rings, allocate_rings, clear
 from hilsim.transmit.scheduling import ObtainedScheduling, SchedulingMode, ThreadSettings, apply, chosen_spin_us, enter, fifo_refusal
 from hilsim.transmit.specs import FlowSpec, FrameSocketSpec, TransmitSpec
@@ -122,8 +123,8 @@ class Transmitter:
         return self._sockets.shortfalls
 
     @_one_at_a_time
-    def add_flow(self, spec: FlowSpec) -> int:
-        """Open (or share) the flow's socket and serve its ring from now on; returns its row, whose statistics are zeroed.
+    def add_flow(self, spec: FlowSpec, *, held: bool = False) -> int:
+        """Open (or share) the flow's socket and serve its ring from now on (``held``: from ``release_flow`` on); returns its row, whose statistics are zeroed.
 
         Raises:
             TransmitError: no row is free, the name is taken, the socket cannot be had, or ``fifo`` is demanded and cannot bear the load.
@@ -136,12 +137,50 @@ class Transmitter:
         self._fit_scheduling(self.packet_rate_hz + spec.packet_rate_hz)
         clear(self.rings, row)
         clear_flow(self.statistics, row)
+        self._table.sends_late[row] = spec.sends_late
         self._point(row, spec)
         self._flows[row] = spec
         self._recording.number[row] = self._flows_added
         self._flows_added += 1
-        set_active(self._table, row, active=True)
+        set_active(self._table, row, active=not held)
         return row
+
+    @_one_at_a_time
+    def release_flow(self, row: int) -> None:
+        """Serve a flow that was held."""
+        set_active(self._table, row, active=True)
+
+    @_one_at_a_time
+    def empty_flow(self, row: int) -> None:
+        """Forget what the ring of a held flow holds; its producer must have ended."""
+        self._wait_for_turns()
+        clear(self.rings, row)
+
+    @contextmanager
+    def reserved(self, specs: Sequence[FlowSpec], retired: Sequence[FlowSpec]) -> Iterator[None]:
+        """Hold the sockets of flows that are about to be opened or retargeted: what cannot be had is known before anything is changed.
+
+        Args:
+            specs: Of the flows to come.
+            retired: Of those that end or change; the options of a socket that only they use may be changed.
+
+        Raises:
+            TransmitError: a socket, or the load with SCHED_FIFO, cannot be had; nothing was changed.
+        """
+        held: list[FlowSpec] = []
+        try:
+            with self._changing:
+                left_hz = self.packet_rate_hz - sum(spec.packet_rate_hz for spec in retired)
+                self._fit_scheduling(left_hz + sum(spec.packet_rate_hz for spec in specs))
+                for spec in specs:
+                    former = next((other.socket for other in retired if shares_socket(other.socket, spec.socket)), None)
+                    self._sockets.acquire(spec.socket, former)
+                    held.append(spec)
+            yield
+        finally:
+            with self._changing:
+                for spec in held:
+                    self._sockets.release(spec.socket)
 
     @_one_at_a_time
     def retarget_flow(self, row: int, spec: FlowSpec) -> None:
@@ -152,6 +191,7 @@ class Transmitter:
         """
         former = self._flows[row]
         self._fit_scheduling(self.packet_rate_hz - former.packet_rate_hz + spec.packet_rate_hz)
+        self._table.sends_late[row] = spec.sends_late
         self._point(row, spec, former)
         self._flows[row] = spec
         self._wait_for_turns()
