@@ -379,7 +379,7 @@ class Feeder:
         self._feed(stopped)
         self.set_lead_ns(self.lead_ns)  # loads its kernel too
 
-    def rehearse(self) -> None:
+    def measure(self) -> None:
         """Render some packets from all around for nobody, before the thread starts: what one takes is the first estimate of its time.
 
         Takes some 24 packets' time. The median of the places is taken, so that a standstill of the machine does not count.

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from hilsim.daemon.feeder import Feeder
 from hilsim.daemon.feeder_state import FeederCounter
@@ -26,9 +27,8 @@ Say = Callable[[str, Mapping[str, object]], None]
 """Is told a dotted event and its keys."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LeadBounds:
-    """Between what a sensor's lead may be; equal where the rig says it."""
+class LeadBounds(NamedTuple):
+    """Between what a sensor's lead may be, in ns; equal where the rig says it."""
 
     shortest_ns: int
     longest_ns: int
@@ -79,7 +79,7 @@ class Pacer:
         self._rays = RaysRule(cores=self.cores)
 
     def settle(self, streams: Mapping[str, Streaming]) -> None:
-        """Before sensors start: choose rays and scheduling by what ``Feeder.rehearse`` has found, and say so where the machine is too small."""
+        """Before sensors start: choose rays and scheduling by what ``Feeder.measure`` has found, and say so where the machine is too small."""
         with self.lock:
             loads = [self._look(name, streaming) for name, streaming in streams.items()]
             fitted = fit_rays(loads, self.cores)
@@ -93,13 +93,6 @@ class Pacer:
                     {"needed_cores": round(wanted, 2), "needed_cores_with_fewest_rays": round(total_share(fitted), 2), "cores": self.cores},
                 )
             self._schedule(streams, total_share(fitted), 0)
-
-    def begin_leads(self, streams: Mapping[str, Streaming]) -> None:
-        """Let leads begin anew within the bounds, where these have changed; the caller holds ``lock``."""
-        for name, streaming in streams.items():
-            rule, account = self.lead_rule(streaming), self._accounts.get(name)
-            if account is not None and (account.lead.shortest_ns, account.lead.longest_ns) != (rule.shortest_ns, rule.longest_ns):
-                account.lead = rule
 
     def step(self, streams: Mapping[str, Streaming], now_ns: int) -> None:
         """Look at what was rendered since the last step, and change what has to be changed; takes a millisecond, where rays change some ten."""
@@ -120,6 +113,12 @@ class Pacer:
         self._fifo.is_fifo, self._is_braked = False, True
         for streaming in streams.values():
             self._reschedule(streaming, self._settings(len(streams)))
+
+    def set_lead(self, bounds: LeadBounds) -> None:
+        """Keep other leads from the next step on."""
+        if bounds != self.lead:
+            self.lead = bounds
+            self._accounts.clear()
 
     def lead_rule(self, streaming: Streaming) -> LeadRule:
         """For one sensor: within the bounds and what its ring holds."""

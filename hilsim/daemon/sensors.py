@@ -76,10 +76,10 @@ class Sensors:
             self.streams[sensor.name] = streaming
 
     def warm(self) -> None:
-        """Load every kernel, and find out what rendering costs."""
+        """Load every kernel, and find out what a packet of each sensor costs."""
         for streaming in self.streams.values():
             streaming.feeder.warm()
-            streaming.feeder.rehearse()
+            streaming.feeder.measure()
 
     def prime(self, *, epoch_ns: int, utc_epoch_ns: int, until_ns: int) -> bool:
         """Fill the rings with what is due first; what is due then stands ready, and nothing is sent yet.
@@ -99,9 +99,9 @@ class Sensors:
         leads_ns = {name: streaming.feeder.lead_ns for name, streaming in self.streams.items()}
         for streaming in self.streams.values():
             self._set_epoch(streaming)
-            former = streaming.feeder.state
+            estimate_ns = streaming.feeder.state.counters[FeederCounter.ESTIMATE_NS]
             streaming.feeder.state = allocate_state()
-            streaming.feeder.state.counters[FeederCounter.ESTIMATE_NS] = former.counters[FeederCounter.ESTIMATE_NS]
+            streaming.feeder.state.counters[FeederCounter.ESTIMATE_NS] = estimate_ns
         try:
             for streaming in self.streams.values():
                 streaming.feeder.lead_ns = epoch_ns - time.monotonic_ns() + PRIMED_NS

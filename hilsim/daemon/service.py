@@ -241,8 +241,8 @@ async def _run(
         helpers = [
             tasks.create_task(_guarded("report", report.run), name="report"),
             tasks.create_task(_guarded("watchdog", lambda: _feed_watchdog(station, manager)), name="watchdog"),
-            tasks.create_task(_guarded("reload", lambda: _reload_when_told(station, source, manager, signals.reload)), name="reload"),
             tasks.create_task(_guarded("pace", lambda: _pace(station)), name="pace"),
+            tasks.create_task(_guarded("reload", lambda: _reload_when_told(station, source, manager, signals.reload)), name="reload"),
         ]
         if until_played:
             helpers.append(tasks.create_task(_stop_when_played(station, signals.stop), name="played"))
@@ -296,6 +296,7 @@ class _Report:
 
 
 async def _pace(station: Station) -> None:
+    """Keep rendering within the machine."""
     while True:
         await asyncio.sleep(_PACE_INTERVAL_S)
         await asyncio.to_thread(station.pace)

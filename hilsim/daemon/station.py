@@ -2,7 +2,7 @@
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hilsim.config.rig import Rig
 from hilsim.daemon.aircraft import Aircraft, build_aircraft
@@ -68,7 +68,7 @@ class Station:
         self._pacer = Pacer(
             wanted=self.rig.spec.transmit.scheduling,
             priority=rendering_priority(self.rig),
-            lead=_lead_bounds(self.rig),
+            lead=LeadBounds(*lead_bounds_ns(self.rig)),
             ring_slots=ring_slots(self.rig),
             say=self.say,
         )
@@ -146,10 +146,6 @@ class Station:
         self._transmitter = Transmitter(self.rig.spec.transmit, flows=flows, capacity=capacity, slots=ring_slots(self.rig), tape_slots=slots)
         return self._transmitter
 
-    def pace(self) -> None:
-        """Keep rendering within the machine; to be called twice a second, by any thread."""
-        self._pacer.step(dict(self._sensors.streams), time.monotonic_ns())
-
     def start(self) -> None:
         """Begin to stream: rig time 0 is a moment from now.
 
@@ -182,6 +178,14 @@ class Station:
         self.epoch_ns = now_ns + ahead_ns
         self.utc_epoch_ns = time.time_ns() + (self.epoch_ns - time.monotonic_ns())
         return self._sensors.prime(epoch_ns=self.epoch_ns, utc_epoch_ns=self.utc_epoch_ns, until_ns=self.epoch_ns - _MARGIN_NS)
+
+    def pace(self) -> None:
+        """Keep rendering within the machine; to be called twice a second, by any thread."""
+        self._pacer.step(self._sensors.streams, time.monotonic_ns())
+
+    def leave_real_time(self) -> None:
+        """Take rendering off real-time scheduling for good; a signal's handler may call it."""
+        self._pacer.leave_real_time(self.streams)
 
     def stop(self) -> dict[str, int]:
         """End every thread and close every socket; returns, when that is done, what was sent and what was not."""
@@ -248,8 +252,7 @@ class Station:
             if self._has_ended:
                 raise ConfigError(f"{rig.path}: a rig cannot change while it stops")
             done = self._sensors.change(change)
-            self._pacer.lead = _lead_bounds(rig)
-            self._pacer.begin_leads(self._sensors.streams)
+            self._pacer.set_lead(LeadBounds(*lead_bounds_ns(rig)))
             self.rig, self._scenery, self._signature = rig, scenery, new_signature
             return (*done, *self._replays.change(rig, prepared))
 
@@ -378,9 +381,5 @@ class Station:
 
 def _is_same(streaming: Streaming, rig: Rig) -> bool:
     """Whether a sensor that streams is in a rig just as it is."""
-    return (streaming.spec, streaming.wanted_setting) in list(zip(rig.spec.sensor, rig.lidars, strict=True))
-
-
-def _lead_bounds(rig: Rig) -> LeadBounds:
-    shortest_ns, longest_ns = lead_bounds_ns(rig)
-    return LeadBounds(shortest_ns=shortest_ns, longest_ns=longest_ns)
+    setting = replace(streaming.lidar.setting, sub_rays=streaming.wanted_rays)  # the machine may not be able to render as many as the rig wants
+    return (streaming.spec, setting) in list(zip(rig.spec.sensor, rig.lidars, strict=True))

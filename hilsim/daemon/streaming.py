@@ -8,7 +8,7 @@ from hilsim.config.sensor_table import SensorSpec
 from hilsim.daemon.feeder import Feeder
 from hilsim.daemon.feeder_state import FeederCounter
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.plan import Family, LidarSetting
+from hilsim.emulator.plan import Family
 from hilsim.emulator.schedule import data_deadline_ns
 from hilsim.sensor.clock import stamp_us
 from hilsim.sensor.velodyne_specs import VelodyneSpec
@@ -40,11 +40,6 @@ class Streaming:
     def rays(self) -> int:
         """Rays a beam now."""
         return self.lidar.setting.sub_rays
-
-    @property
-    def wanted_setting(self) -> LidarSetting:
-        """The sensor as the rig has it."""
-        return replace(self.lidar.setting, sub_rays=self.wanted_rays)
 
     def set_rays(self, rays: int) -> None:
         """Render with other rays a beam from the next packet on, without a gap.
