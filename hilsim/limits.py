@@ -104,7 +104,7 @@ SHAPE_TRIANGLES = Limit(
     reason="a line of a rig must not cost more than a second",
 )
 SHAPES_TRIANGLES = Limit(
-    subject="triangles of boxes, cylinders and spheres together",
+    subject="triangles of planes, boxes, cylinders and spheres together",
     bound=1_000_000,
     applies_to="a rig",
     reason="a rig of a few lines must not take more memory than a city's mesh",
@@ -113,7 +113,7 @@ CUT_PIECES = Limit(
     subject="pieces",
     bound=65_536,
     applies_to="triangles longer than 256 m, which are cut (or four times the scene's own triangles, where that is more)",
-    reason="a plane of 28 km x 28 km needs that many; sensors see 300 m",
+    reason="a plane of 30 km x 30 km needs that many; sensors see 300 m",
 )
 TERRAIN_HEIGHTS = Limit(subject="heights", bound=2048 * 2048, applies_to="PNG and GeoTIFF terrain", reason="each gives two triangles")
 ASSET_FILE_BYTES = Limit(
@@ -133,7 +133,7 @@ LINE_BYTES = Limit(
 FACE_CORNERS = Limit(
     subject="corners of a face",
     bound=10_000,
-    applies_to="OBJ and PLY files",
+    applies_to="OBJ files",
     reason="a polygon becomes a fan of triangles, which is right for small convex ones only",
 )
 TRAJECTORY_POSES = Limit(subject="poses", bound=2_000_000, applies_to="trajectory files", reason="five hours at 100 Hz; a minute of reading")
@@ -144,6 +144,13 @@ JSON_NESTING = Limit(
     applies_to="glTF, GLB and background maps",
     reason="readers of JSON call themselves for each level",
 )
+NODE_NESTING = Limit(
+    subject="nodes below each other",
+    bound=256,
+    unit="levels",
+    applies_to="glTF and GLB",
+    reason="skeletons have some twenty; a file whose nodes go round has no end",
+)
 MAP_CELLS = Limit(
     subject="cells",
     bound=1 << 26,
@@ -152,10 +159,10 @@ MAP_CELLS = Limit(
 )
 MAP_METADATA_BYTES = Limit(
     subject="metadata",
-    bound=1 << 20,
+    bound=1 << 24,
     unit="bytes",
     applies_to="background maps",
-    reason="a list of 5,000 captures fits",
+    reason="a list of 20,000 captures fits",
 )
 TOML_FILE_BYTES = Limit(subject="size of the file", bound=1 << 20, unit="bytes", applies_to="rigs and profiles", reason="people write them")
 TOML_NESTING = Limit(
@@ -198,7 +205,7 @@ STAMP_NS = Limit(
     subject="distance of a time stamp from 1970",
     bound=1 << 62,
     unit="ns",
-    applies_to="captures that are replayed",
+    applies_to="captures that are replayed, trajectories",
     reason="146 years: sums of two such times are still 64-bit numbers",
 )
 VERIFY_SENSORS = Limit(
