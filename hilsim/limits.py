@@ -176,6 +176,12 @@ TOML_ITEMS = Limit(
     subject="length of a list", bound=10_000, applies_to="rigs and profiles", reason="longer tracks and meshes have files of their own"
 )
 TOML_TEXT = Limit(subject="length of a text", bound=4096, unit="characters", applies_to="rigs and profiles", reason="Linux knows no longer paths")
+TOML_DIGITS = Limit(
+    subject="digits of a number",
+    bound=64,
+    applies_to="rigs and profiles",
+    reason="64-bit numbers have 20; reading takes the square of the digits in time",
+)
 TOML_FAULTS = Limit(
     subject="faults", bound=100, applies_to="rigs and profiles: how many are named at once", reason="a person mends no more in one go"
 )
