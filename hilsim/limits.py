@@ -216,9 +216,15 @@ STAMP_NS = Limit(
 )
 VERIFY_SENSORS = Limit(
     subject="sensors checked",
-    bound=256,
+    bound=128,
     applies_to="`hilsim verify`: packets of further source addresses are counted only",
-    reason="each is judged apart, with half a megabyte of history",
+    reason="each is judged apart, with 0.7 MB of histograms",
+)
+VERIFY_WAITING = Limit(
+    subject="packets waiting to be judged",
+    bound=16_384,
+    applies_to="`hilsim verify`: then the sensor with the most is judged before its thousand is full",
+    reason="they are held whole; 25 MB",
 )
 INSPECT_FLOWS = Limit(
     subject="flows told apart", bound=128, applies_to="`hilsim inspect`: further ones are counted only", reason="a person reads the list"

@@ -31,7 +31,8 @@ def scarcity(error: BaseException) -> str:
 
 def _chain(error: BaseException) -> list[BaseException]:
     """An exception, those of a group, and those each was raised from."""
-    found, waiting = [], [error]
+    found: list[BaseException] = []
+    waiting = [error]
     while waiting and len(found) < 100:
         one = waiting.pop(0)
         found.append(one)
