@@ -16,7 +16,8 @@ from hilsim.bridge.ardupilot_json import FrameOrder, ServoFrame, VehicleReport, 
 from hilsim.bridge.craft import Craft, Flight, FlightCount, Watch
 from hilsim.bridge.hearing import begin_anew
 from hilsim.bridge.session import SessionState, SessionWord
-from hilsim.bridge.surroundings import look_around
+from hilsim.bridge.surroundings import carry_planes, look_around
+from hilsim.bridge.touch import Touch, note_touch
 from hilsim.errors import PacketError
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.rotations import multiply
@@ -35,12 +36,14 @@ _FLU_FROM_FRD = (0.0, 1.0, 0.0, 0.0)
 
 
 @kernel
-def advance(craft: Craft, flight: Flight, world: World, rig_ns: int, steps: int) -> None:
+def advance(craft: Craft, flight: Flight, world: World, touch: Touch, rig_ns: int, steps: int) -> None:
     """Make steps of the vehicle with the commands that ``flight`` holds; surfaces are looked for once."""
     look_around(world, craft.multirotor, flight.state, rig_ns, flight.around)
     for _ in range(steps):
         wind_mps = wind_at(craft.wind, flight.wind_state, flight.state.time_ns[0])
         step(craft.multirotor, flight.state, flight.command, wind_mps, flight.around.ground, flight.around.obstacles)
+        note_touch(craft.multirotor, flight.state, flight.around.ground, flight.around.obstacles, touch, rig_ns)
+        carry_planes(flight.around, 1e-9 * craft.multirotor.step_ns)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -121,7 +124,7 @@ class JsonPilot:
         commands = motor_commands(servos.pwm_us)
         motors = self.flight.command.size
         self.flight.command[:] = commands[:motors]
-        advance(self.craft, self.flight, self.world, self._heard_ns, max(1, servos.step_ns // self.craft.multirotor.step_ns))
+        advance(self.craft, self.flight, self.world, self.watch.touch, self._heard_ns, max(1, servos.step_ns // self.craft.multirotor.step_ns))
         self._note_pose()
 
     def _note_pose(self) -> None:
