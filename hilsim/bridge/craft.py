@@ -45,6 +45,8 @@ class FlightCount(IntEnum):
     """ArduPilot's link: datagrams that are no servo packets."""
     LOST_FRAMES = 13
     """ArduPilot's link: servo packets that never came."""
+    UNANSWERED = 14
+    """ArduPilot's link: answers that could not be sent."""
 
 
 class Line(NamedTuple):

@@ -65,7 +65,7 @@ REASONS = {
     Reason.LINK_OPENED: "the link is open; waiting for the controller's heartbeat",
     Reason.HEARTBEAT: "the controller's heartbeat says hardware in the loop",
     Reason.NO_HIL_FLAG: "the controller's heartbeat lacks the flag of hardware in the loop (32): it may be in a real aircraft; PX4 sets it with SYS_HITL = 1 and a restart",
-    Reason.SILENCE: "no heartbeat of the controller for 3 s",
+    Reason.SILENCE: "no heartbeat of the controller for 3 s (ArduPilot: no frame for 2 s)",
     Reason.REBOOT: "the controller has started anew: its clock went back",
     Reason.NO_COMMANDS: "no motor command of the controller for 0.2 s: the vehicle and its sensors stand still until one comes",
     Reason.COMMANDS: "motor commands come again",
