@@ -197,15 +197,22 @@ LOOP_PASS_S = Limit(
     bound=0.01,
     unit="s",
     is_lower=True,
-    applies_to="looped replays",
+    applies_to="looped replays, before `interval_scale` stretches them",
     reason="the file is opened again for each pass",
 )
 LOOP_RATE_HZ = Limit(
     subject="packets of a looped capture a second",
     bound=200_000.0,
     unit="Hz",
-    applies_to="looped replays",
+    applies_to="looped replays, before `interval_scale` stretches them",
     reason="ten times a VLS-128 in dual mode; a core reads and sends no more",
+)
+REPLAY_SPAN_NS = Limit(
+    subject="distance of a packet from the replay's beginning",
+    bound=1 << 61,
+    unit="ns",
+    applies_to="captures that are replayed, with `interval_scale` and `offset_s`",
+    reason="73 years: a rig's time and the host's clock can be added to it",
 )
 STAMP_NS = Limit(
     subject="distance of a time stamp from 1970",
