@@ -30,7 +30,7 @@ from hilsim.sensor.clock import device_from_rig
 from hilsim.sensor.position_stream import NEVER_NS, next_position, seek_positions
 from hilsim.transmit.brake import doze_until, is_applied
 from hilsim.transmit.libc import monotonic_ns
-from hilsim.transmit.ring import Rings, allocate_rings, clear, depth, push
+from hilsim.transmit.ring import Rings, allocate_rings, depth, push
 from hilsim.transmit.scheduling import ThreadSettings, apply, enter
 from hilsim.transmit.statistics import bin_index
 from hilsim.vehicle.carrier import Carrier
@@ -38,7 +38,7 @@ from hilsim.vehicle.carrier import Carrier
 _LONGEST_SLEEP_NS = 1_000_000
 _HAND_OVER_POLL_NS = 20_000
 _START_POLL_S = 0.0002
-_DEFAULT_LATE_LIMIT_NS = 10_000_000
+_DEFAULT_LATE_LIMIT_NS = 20_000_000
 _CPU_CLOCK_OF_THREAD = 6
 """CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED (include/linux/posix-timers_types.h): what ``pthread_getcpuclockid`` makes, safe when the thread has ended."""
 _TURN_NS = 100_000_000
@@ -380,24 +380,27 @@ class Feeder:
         self.set_lead_ns(self.lead_ns)  # loads its kernel too
 
     def measure(self) -> None:
-        """Render some packets from all around for nobody, before the thread starts: what one takes is the first estimate of its time.
+        """Render some packets from all around for nobody, before the thread starts: the CPU time one takes is the first estimate.
 
-        Takes some 24 packets' time. The median of the places is taken, so that a standstill of the machine does not count.
+        Takes some 24 packets' time. The median of the places is taken; what other processes take meanwhile does not count.
         """
         plan = self.lidar.plan
         turn = max(round(_TURN_NS / (plan.sequences_per_packet * plan.sequence_ns)), _REHEARSED_PLACES)
+        firsts = [place * turn // _REHEARSED_PLACES for place in range(_REHEARSED_PLACES)]
+        idle_ns = min(self._rehearse(first, 0) for first in firsts)
+        times_ns = [(self._rehearse(first, _REHEARSED_PACKETS) - idle_ns) // _REHEARSED_PACKETS for first in firsts]
+        self.state.counters[FeederCounter.ESTIMATE_NS] = max(int(np.median(times_ns)), 1)
+
+    def _rehearse(self, first: int, count: int) -> int:
+        """CPU time to run the loop for so many packets, for nobody."""
         rings = allocate_rings(max(self.data_flow, self.position_flow) + 1, 2 * _REHEARSED_PACKETS, self.rings.payload.shape[2])
-        times_ns = []
-        for place in range(_REHEARSED_PLACES):
-            first = place * turn // _REHEARSED_PLACES
-            state = allocate_state()
-            state.place[Place.DATA_FROM_NS] = data_deadline_ns(plan, first)
-            state.place[Place.POSITIONS_FROM_NS] = NEVER_NS // 2
-            publish(state.lead, 0, NEVER_NS)
-            clear(rings, self.data_flow)
-            self._feed(state, rings, first + _REHEARSED_PACKETS, epoch_ns=time.monotonic_ns() + _REHEARSAL_AHEAD_NS)
-            times_ns.append(int(state.counters[FeederCounter.RENDER_SUM_NS]) // _REHEARSED_PACKETS)
-        self.state.counters[FeederCounter.ESTIMATE_NS] = int(np.median(times_ns))
+        state = allocate_state()
+        state.place[Place.DATA_FROM_NS] = data_deadline_ns(self.lidar.plan, first)
+        state.place[Place.POSITIONS_FROM_NS] = NEVER_NS // 2
+        publish(state.lead, 0, NEVER_NS)
+        begun_ns = time.thread_time_ns()
+        self._feed(state, rings, first + count, epoch_ns=time.monotonic_ns() + _REHEARSAL_AHEAD_NS)
+        return time.thread_time_ns() - begun_ns
 
     def successor(self, lidar: LidarEmulator) -> "Feeder":
         """A feeder of another lidar for the same rings, yet to be handed over to."""

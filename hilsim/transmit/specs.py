@@ -23,7 +23,7 @@ class TransmitSpec:
             at most a tenth of a core, else 0.
         late_policy: What happens to a packet that is later than ``late_limit_us``: ``skip``: not sent, counted, so that a backlog is never sent in
             a burst; ``send``: sent, counted; ``stop``: sending ends.
-        late_limit_us: By default some seven packets of a VLP-16, so that a stall of the host costs receivers no packet they could still use.
+        late_limit_us: By default some fifteen packets of a VLP-16: hosts of virtual machines stand still for 12 ms now and then, and receivers can still use what comes then.
         slots: Packets a ring holds, 4 to 65536: no more are rendered ahead. 0: what is rendered ahead of the fastest sensor, at least 64.
         lock_memory: Keep the process's memory from being swapped out, where that is permitted.
     """
@@ -33,7 +33,7 @@ class TransmitSpec:
     cpu: int = -1
     spin_us: float = CHOOSE_SPIN
     late_policy: Literal["skip", "send", "stop"] = "skip"
-    late_limit_us: float = 10_000.0
+    late_limit_us: float = 20_000.0
     slots: int = 0
     lock_memory: bool = True
 
