@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import signal
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +16,11 @@ from hilsim.config.rig import Rig, load_rig, with_recording
 from hilsim.daemon.control import serve_control
 from hilsim.daemon.doctor import foreign_distribution
 from hilsim.daemon.flight_link import serve_link
+from hilsim.daemon.health import HealthReporter
 from hilsim.daemon.notify import ServiceManager, watchdog_interval_s
 from hilsim.daemon.station import Station
 from hilsim.errors import HilsimError, TransmitError
+from hilsim.telemetry.loop_faults import loop_faults_said
 from hilsim.telemetry.readings import Reading
 
 log = structlog.get_logger("hilsim")
@@ -143,7 +146,7 @@ async def _metrics(station: Station, rig: Rig) -> AsyncIterator[str]:
         return
     from hilsim.telemetry.server import serve_metrics  # noqa: PLC0415 - a tenth of a second that a replay without metrics need not spend
 
-    async with serve_metrics(station.reading, rig.spec.metrics) as (host, port):
+    async with serve_metrics(station.reading, rig.spec.metrics, lambda: station.health.report(time.monotonic_ns())) as (host, port):
         yield f"http://{host}:{port}/metrics"
 
 
@@ -223,23 +226,10 @@ async def _run(
 
 
 async def _report(station: Station, console: Console, manager: ServiceManager) -> None:
-    faults: tuple[str, ...] = ()
-    noted: set[tuple[str, str]] = set()
+    reporter = HealthReporter(station.health, manager, log, lambda: _streaming(station.rig))
     while True:
         await asyncio.sleep(_STATUS_INTERVAL_S)
-        reading = station.reading()
-        console.status(reading)
-        for name, note in station.replays.notes:
-            if (name, _without_count(note)) not in noted:
-                noted.add((name, _without_count(note)))
-                log.warning("replay.noted", replay=name, note=note)
-        if reading.faults != faults:
-            for fault in reading.faults:
-                log.error("health.fault_found", fault=fault)
-            if not reading.faults:
-                log.info("health.restored")
-            manager.status("; ".join(reading.faults) or _streaming(station.rig))
-            faults = reading.faults
+        console.status(reporter.step(station.reading(), time.monotonic_ns(), station.replays.notes))
 
 
 async def _stop_when_played(station: Station, stop: asyncio.Event) -> None:
@@ -283,7 +273,7 @@ async def _reload_when_told(station: Station, source: RigSource, manager: Servic
 async def _signals() -> AsyncIterator[tuple[asyncio.Event, asyncio.Event]]:
     """Events set by SIGTERM or SIGINT, and by SIGHUP."""
     stop, reload = asyncio.Event(), asyncio.Event()
-    with _handled(signal.SIGTERM, stop), _handled(signal.SIGINT, stop), _handled(signal.SIGHUP, reload):
+    with loop_faults_said(), _handled(signal.SIGTERM, stop), _handled(signal.SIGINT, stop), _handled(signal.SIGHUP, reload):
         yield stop, reload
 
 
@@ -295,8 +285,3 @@ def _handled(number: signal.Signals, event: asyncio.Event) -> Iterator[None]:
         yield
     finally:
         loop.remove_signal_handler(number)
-
-
-def _without_count(note: str) -> str:
-    """A note without its numbers: the same matter is logged once, however often it has happened meanwhile."""
-    return "".join(character for character in note if not character.isdigit())

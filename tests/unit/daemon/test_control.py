@@ -72,7 +72,9 @@ def test_status_tells_every_replay(station):
 
 @pytest.mark.parametrize("line", ["", "dance", "pause front rear", "seek", "seek 1 front rear", "status front", "PAUSE"])
 def test_what_is_no_command_is_answered_with_what_is(station, line):
-    with pytest.raises(ConfigError, match=rf'a command must be pause \[NAME\], resume \[NAME\], seek SECONDS \[NAME\] or status, got "{line}"'):
+    with pytest.raises(
+        ConfigError, match=rf'a command must be pause \[NAME\], resume \[NAME\], seek SECONDS \[NAME\], status or health, got "{line}"'
+    ):
         obey(station, line)
 
 
