@@ -2,7 +2,8 @@
 
 - Anything lost (not rendered, dropped as late, refused) is *degraded*.
 - More than ``UNHEALTHY_SHARE`` lost, and more than ``FEWEST`` packets, is *unhealthy*.
-- What was sent later than the late limit is *degraded*. What was rendered after it was due, but left within the limit, is *degraded* above ``BEHIND_SHARE``.
+- What was sent later than the late limit is *degraded*. What was rendered after it was due, but left within the limit, is *degraded* above ``BEHIND_SHARE``. Neither is said
+  beside packets that are missing: it has the same cause.
 - Drops of queues and of UDP count above ``FEWEST``, against everything that went the same way: they may be another program's.
 
 So a fault of this kind ends when ``WINDOW_S`` have passed without its cause. Where the figures come from: decision 23.
@@ -112,7 +113,9 @@ def _of_stream(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
         parts = ", ".join(f"{count} {errno}" + (f", {_HINTS[errno]}" if errno in _HINTS else "") for errno, count in refused.items())
         total = sum(refused.values())
         yield _fault("send_refused", subject, f"{total} of {due} packets refused by the kernel: {parts}", _level(total, due))
-    sent_late = growth["late"] - growth["dropped"]
+    if lost:
+        return  # those that came late have the same cause
+    sent_late = growth["late"]
     behind = max(growth["underrun"], growth["rendered late"], growth["read late"])
     if sent_late > 0 or behind > max(FEWEST, BEHIND_SHARE * due):
         late = [f"{sent_late} sent after the late limit"] if sent_late > 0 else []

@@ -64,6 +64,10 @@ def test_packets_rendered_after_they_were_due_are_a_fault_above_a_thousandth(beh
     assert found(underrun=behind, rendered_late=behind).keys() == faults
 
 
+def test_what_is_late_beside_what_is_missing_is_one_fault():
+    assert found(dropped=9, late=9, underrun=900).keys() == {("packets_missed", "front")}
+
+
 def test_a_full_queue_is_a_fault_of_its_interface_and_not_told_twice():
     assert found(("eth0", "queue sent", 840), ("eth0", "queue dropped", 6700), ("daemon", "UDP refused", 6700), ("daemon", "UDP sent", 800)) == {
         ("queue_dropped", "eth0"): ("unhealthy", "6700 of 7540 packets of all programs dropped: 6700 by the queue, 0 by the driver in the last 10 s")
