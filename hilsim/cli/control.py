@@ -12,7 +12,7 @@ from hilsim.errors import ConfigError
 @click.argument("socket", type=click.Path(path_type=Path))
 @click.argument("words", metavar="COMMAND", nargs=-1, required=True)
 def control(socket: Path, words: tuple[str, ...]) -> None:
-    """Tell the daemon that listens at SOCKET: `pause [NAME]`, `resume [NAME]`, `seek SECONDS [NAME]` (a replay's name; all without), or `status`.
+    """Tell the daemon that listens at SOCKET: `pause [NAME]`, `resume [NAME]`, `seek SECONDS [NAME]` (a replay's name; all without), `status`, or `health`.
 
     SOCKET is the rig's `[control] socket`, or what `hilsim replay --control` was given.
     """

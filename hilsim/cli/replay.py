@@ -266,7 +266,12 @@ def _summary(station: "Station") -> dict[str, Any]:
         }
         for replay in reading.replays
     ]
-    return {"replays": replays, "flows": flows, "scheduling": dict(reading.scheduling), "faults": list(station.replays.faults())}
+    return {
+        "replays": replays,
+        "flows": flows,
+        "scheduling": dict(reading.scheduling),
+        "faults": [fault.sentence for fault in station.replays.faults()],
+    }
 
 
 def _us(duration_ns: int | None) -> float | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.telemetry.faults import Level
 from hilsim.telemetry.metrics import LATENESS
 from hilsim.telemetry.readings import FlowReading, HistogramReading, Reading, ReplayReading, VehicleReading
 from hilsim.transmit.specs import FrameSocketSpec, SocketSpec
@@ -74,7 +75,7 @@ class Screen:
         dropped = sum(flow.dropped_packets for flow in reading.flows) + sum(sensor.feeder_skipped_packets for sensor in reading.sensors)
         errors = sum(sum(flow.send_errors.values()) for flow in reading.flows)
         parts = [
-            click.style("; ".join(reading.faults), fg="red") if reading.faults else "",
+            _health(reading),
             *(_progress(replay) for replay in reading.replays[:_MOST_BARS]),
             _vehicle_state(reading.vehicle) if reading.vehicle else "",
             self._rate(sent),
@@ -102,6 +103,12 @@ class Screen:
         plain = click.unstyle(text)
         click.echo(f"\r\x1b[K{text if len(plain) <= width else plain[:width]}", err=True, nl=False)
         self._line_open = bool(text)
+
+
+def _health(reading: Reading) -> str:
+    """What is at fault, the worst in the colour of all; nothing when all is well."""
+    colour = "red" if reading.level is Level.UNHEALTHY else "yellow"
+    return click.style("; ".join(fault.sentence for fault in reading.faults), fg=colour) if reading.faults else ""
 
 
 def _titled(title: str, text: str) -> None:

@@ -7,6 +7,8 @@ command                answer
 ``resume [NAME]``      ``ok`` when it goes on from where it was
 ``seek SECONDS [NAME]``  ``ok``; it goes on at that capture time
 ``status``             one JSON object: each replay's position and state
+``health``             one JSON object: level, faults, the last minute of
+                       counters, now and as it was at the latest faults
 =====================  =====================================================
 
 What cannot be done is answered by ``error: …``.
@@ -16,6 +18,7 @@ import asyncio
 import json
 import math
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
@@ -23,6 +26,7 @@ from pathlib import Path
 
 from hilsim.daemon.station import Station
 from hilsim.errors import ConfigError, HilsimError, TransmitError
+from hilsim.telemetry.answers import health_answer
 
 _LONGEST_LINE = 1024
 _LONGEST_ANSWER = 1 << 22
@@ -48,7 +52,10 @@ def obey(station: Station, line: str) -> str:
             return "ok"
         case ["status"]:
             return json.dumps({"replays": [asdict(reading) for reading in station.replays.readings()]})
-    raise ConfigError(f'a command must be pause [NAME], resume [NAME], seek SECONDS [NAME] or status, got "{line.strip()}"')
+        case ["health"]:
+            now_ns = time.monotonic_ns()
+            return json.dumps({**health_answer(station.reading(), now_ns), **station.health.report(now_ns)})
+    raise ConfigError(f'a command must be pause [NAME], resume [NAME], seek SECONDS [NAME], status or health, got "{line.strip()}"')
 
 
 def _position(text: str) -> float:

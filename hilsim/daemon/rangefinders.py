@@ -10,6 +10,7 @@ from hilsim.daemon.ranger_port import RangerPort
 from hilsim.daemon.scan_messages import ScanMessages
 from hilsim.emulator.plan import LidarSetting
 from hilsim.scene.world import World
+from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import RangerReading
 from hilsim.transmit.tape import Tape
 from hilsim.vehicle.live import LivePose
@@ -68,10 +69,12 @@ class Rangefinders:
         """What a scrape shows."""
         return tuple(port.reading() for port in self._ports)
 
-    def faults(self) -> tuple[str, ...]:
+    def faults(self) -> tuple[Fault, ...]:
         """Threads that should run and do not."""
-        ended = [f"{port.name}: the range sensor's thread has ended" for port in self._ports if not port.alive]
-        return (*ended, *(["the thread that tells the controller of obstacles has ended"] if self._messages.has_ended else []))
+        ended = [Fault(key="ranger_ended", subject=port.name, text="the range sensor's thread has ended") for port in self._ports if not port.alive]
+        if self._messages.has_ended:
+            ended.append(Fault(key="observer_ended", text="the thread that tells the controller of obstacles has ended"))
+        return tuple(ended)
 
 
 def build_rangefinders(aircraft: Aircraft | None) -> Rangefinders | None:

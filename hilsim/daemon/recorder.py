@@ -267,12 +267,13 @@ class Recorder:
         """Say how a flow's datagrams become frames (``PAYLOAD_ONLY``: they are frames); before its first one is sent.
 
         Args:
-            number: ``Transmitter.flow_number``, never used for two flows.
+            number: ``Transmitter.flow_number``; one that was used before counts its frames anew.
             framing: The headers to put before each.
         """
         with self._changing:
             self._framings[number] = framing
             self._links = _links(self._framings, self._links)
+            self._links.framed[number] = 0
 
     def open(self, transmitter: Transmitter) -> None:
         """Create the first file and load the kernel.
@@ -329,6 +330,9 @@ class Recorder:
             self._series.close()
         except (CaptureError, OSError) as error:
             self._fail(transmitter, str(error))
+        except Exception as error:
+            log.exception("recording.broke", file=str(self._series.path))
+            self._fail(transmitter, f"an error of this program: {type(error).__name__}: {error}")
         else:
             log.info("recording.ended", file=str(self._series.path), packets=self._series.recorded, unrecorded_packets=self._unrecorded())
 
@@ -343,23 +347,24 @@ class Recorder:
             before = self._series.recorded
             try:
                 self._series.write(self._sent_ns[:count] + self._utc_offset_ns, self._frames[:count], self._size[:count])
-            except (CaptureError, OSError):
-                self._lost += count - (self._series.recorded - before)
-                raise
+            finally:
+                self._lost += count - (self._series.recorded - before)  # 0 unless it failed
         if not self._warned and transmitter.statistics.unrecorded[0] > 0:
             self._warned = True
             log.warning("recording.packets_missed", packets=int(transmitter.statistics.unrecorded[0]), reason="the disk is slower than the stream")
 
     def _fail(self, transmitter: Transmitter, reason: str) -> None:
-        transmitter.set_recording(RecordingState.ENDED)
-        count = self._take(transmitter)
-        while count > 0:
-            self._lost += count
+        try:
+            transmitter.set_recording(RecordingState.ENDED)
             count = self._take(transmitter)
-        with suppress(CaptureError, OSError):
-            self._series.close()
-        self.fault = reason
-        log.error("recording.ended", reason=reason, packets=self._series.recorded, unrecorded_packets=self._unrecorded())
+            while count > 0:
+                self._lost += count
+                count = self._take(transmitter)
+            with suppress(CaptureError, OSError):
+                self._series.close()
+        finally:
+            self.fault = reason
+            log.error("recording.ended", reason=reason, packets=self._series.recorded, unrecorded_packets=self._unrecorded())
 
 
 def _links(framings: dict[int, Framing], former: Links | None) -> Links:

@@ -22,6 +22,7 @@ from hilsim.replay.player import MOST_PLAYERS, Player, Postponement
 from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.targets import find_target, flow_socket, link_framing, link_style
 from hilsim.replay.tracks import Track
+from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import ReplayReading
 from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.transmit.specs import FlowSpec, SchedulingChoice
@@ -297,15 +298,15 @@ class Replays:
         """What each playing thread obtained."""
         return {f"play-{name}": playing.deck.scheduling_mode for name, playing in self.playing.items()}
 
-    def faults(self) -> tuple[str, ...]:
+    def faults(self) -> tuple[Fault, ...]:
         """Why they are not well."""
         found = []
         for name, playing in self.playing.items():
             state = playing.deck.state()
             if state.fault:
-                found.append(f"{name}: {state.fault}")
+                found.append(Fault(key="replay_failed", subject=name, text=state.fault))
             elif not playing.deck.alive:
-                found.append(f"{name}: the playing thread has ended")
+                found.append(Fault(key="replay_failed", subject=name, text="the playing thread has ended"))
         return tuple(found)
 
 

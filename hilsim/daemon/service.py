@@ -6,6 +6,7 @@ What stands beside the stream (reports, reloads) is guarded: an error of this pr
 import asyncio
 import contextlib
 import signal
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,10 +19,13 @@ from hilsim.config.rig import Rig, load_rig, with_recording
 from hilsim.daemon.control import serve_control
 from hilsim.daemon.doctor import foreign_distribution
 from hilsim.daemon.flight_link import serve_link
+from hilsim.daemon.health import HealthReporter
 from hilsim.daemon.notify import ServiceManager, watchdog_interval_s
 from hilsim.daemon.starting import Start, StoppedError, in_thread, log_refused_caches
 from hilsim.daemon.station import Station
+from hilsim.daemon.stopping import Stopping, signals_handled
 from hilsim.errors import HilsimError, TransmitError
+from hilsim.telemetry.loop_faults import loop_faults_said
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.real_time_limit import LONGEST_STRETCH_S, leave_real_time, real_time_limited
 
@@ -136,36 +140,47 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
     rig = source.load()
     log.info("daemon.preparing", rig=str(rig.path), first_start=_FIRST_START)
     station = Station(rig=rig, say=_say)
-    has_streamed = False
-    async with _signals() as signals, contextlib.AsyncExitStack() as braked:
-        start = Start(tell=console.step, manager=manager, stop=signals.stop)
+    async with _listening() as told:
+        start = Start(tell=console.step, manager=manager, stopping=told.stopping)
+        has_streamed = False
         try:
-            await _open(station, start)
-            async with _ports(station) as metrics:
-                braked.enter_context(_braked(station))
-                await start.work("starting", station.start)
-                await _await_packets(station, start)
-                has_streamed = True
-                manager.ready(_streaming(rig))
-                log.info(
-                    "daemon.started",
-                    version=__version__,
-                    rig=str(rig.path),
-                    sensors=len(rig.spec.sensor),
-                    replays=len(rig.spec.replay),
-                    metrics=metrics,
-                    **station.obtained,
-                )
-                console.started(station, metrics)
-                await _run(station, source, console, manager, signals, duration_s, until_played=until_played)
-                console.ended(station)
-        except StoppedError:
-            pass
+            with told.stopping.naming_exceptions(), contextlib.suppress(StoppedError):
+                await _open(station, start)
+                async with _streams(station, start) as metrics:
+                    has_streamed = True
+                    manager.ready(_streaming(rig))
+                    log.info(
+                        "daemon.started",
+                        version=__version__,
+                        rig=str(rig.path),
+                        sensors=len(rig.spec.sensor),
+                        replays=len(rig.spec.replay),
+                        metrics=metrics,
+                        **station.obtained,
+                    )
+                    console.started(station, metrics)
+                    await _run(station, source, console, manager, told, duration_s, until_played=until_played)
+                    console.ended(station)
         finally:
             manager.stopping("stopping")
             totals = {} if start.is_abandoned else station.stop()
-            log.info("daemon.stopped", **totals)
-    return Ending(has_streamed=has_streamed, signal_number=signals.number, is_abandoned=start.is_abandoned)
+            log.info("daemon.stopped", reason=told.stopping.reason, **totals)
+    return Ending(has_streamed=has_streamed, signal_number=told.number, is_abandoned=start.is_abandoned)
+
+
+@contextlib.asynccontextmanager
+async def _streams(station: Station, start: Start) -> AsyncIterator[str]:
+    """Hold every port, then send; yields the metrics' address when packets flow.
+
+    Raises:
+        StoppedError: told to stop meanwhile.
+        TransmitError: a port cannot be had, or nothing could be sent.
+    """
+    async with _ports(station) as metrics:
+        with _braked(station):
+            await start.work("starting", station.start)
+            await _await_packets(station, start)
+            yield metrics
 
 
 async def _open(station: Station, start: Start) -> None:
@@ -209,7 +224,7 @@ async def _metrics(station: Station, rig: Rig) -> AsyncIterator[str]:
         return
     from hilsim.telemetry.server import serve_metrics  # noqa: PLC0415 - a tenth of a second that a replay without metrics need not spend
 
-    async with serve_metrics(station.reading, rig.spec.metrics) as (host, port):
+    async with serve_metrics(station.reading, rig.spec.metrics, lambda: station.health.report(time.monotonic_ns())) as (host, port):
         yield f"http://{host}:{port}/metrics"
 
 
@@ -231,7 +246,7 @@ async def _await_packets(station: Station, start: Start) -> None:
     try:
         async with asyncio.timeout(_FIRST_PACKET_TIMEOUT_S):
             while not station.flowing:
-                if start.stop.is_set():
+                if start.stopping.is_told:
                     raise StoppedError
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:
@@ -247,24 +262,26 @@ async def _run(
     source: RigSource,
     console: Console,
     manager: ServiceManager,
-    signals: "_Signals",
+    told: "_Told",
     duration_s: float | None,
     *,
     until_played: bool,
 ) -> None:
-    report = _Report(station=station, console=console, manager=manager)
+    reporter = HealthReporter(station.health, manager, log, lambda: _streaming(station.rig))
     async with asyncio.TaskGroup() as tasks:
         helpers = [
-            tasks.create_task(_guarded("report", report.run), name="report"),
+            tasks.create_task(_guarded("report", lambda: _report(station, console, reporter)), name="report"),
             tasks.create_task(_guarded("watchdog", lambda: _feed_watchdog(station, manager)), name="watchdog"),
             tasks.create_task(_guarded("pace", lambda: _pace(station)), name="pace"),
-            tasks.create_task(_guarded("reload", lambda: _reload_when_told(station, source, manager, signals.reload)), name="reload"),
+            tasks.create_task(_guarded("reload", lambda: _reload_when_told(station, source, manager, told.reload)), name="reload"),
         ]
         if until_played:
-            helpers.append(tasks.create_task(_stop_when_played(station, signals.stop), name="played"))
-        with contextlib.suppress(TimeoutError):
+            helpers.append(tasks.create_task(_stop_when_played(station, told.stopping), name="played"))
+        try:
             async with asyncio.timeout(duration_s):
-                await signals.stop.wait()
+                await told.stopping.wait()
+        except TimeoutError:
+            told.stopping.stop(f"{duration_s:g} s have passed, as told")
         for task in helpers:
             task.cancel()
 
@@ -281,34 +298,11 @@ async def _guarded(name: str, work: Callable[[], Coroutine[None, None, None]]) -
             return
 
 
-@dataclass(kw_only=True, eq=False)
-class _Report:
-    """Says how the stream is: on the status line, in the log, to the service manager."""
-
-    station: Station
-    console: Console
-    manager: ServiceManager
-    _faults: tuple[str, ...] = ()
-    _noted: set[tuple[str, str]] = field(default_factory=set)
-
-    async def run(self) -> None:
-        while True:
-            await asyncio.sleep(_STATUS_INTERVAL_S)
-            self.step(self.station.reading())
-
-    def step(self, reading: Reading) -> None:
-        self.console.status(reading)
-        for name, note in self.station.replays.notes:
-            if (name, _without_count(note)) not in self._noted:
-                self._noted.add((name, _without_count(note)))
-                log.warning("replay.noted", replay=name, note=note)
-        if reading.faults != self._faults:
-            for fault in reading.faults:
-                log.error("health.fault_found", fault=fault)
-            if not reading.faults:
-                log.info("health.restored")
-            self.manager.status("; ".join(reading.faults) or _streaming(self.station.rig))
-            self._faults = reading.faults
+async def _report(station: Station, console: Console, reporter: HealthReporter) -> None:
+    """Say how the stream is: on the status line, in the log, to the service manager."""
+    while True:
+        await asyncio.sleep(_STATUS_INTERVAL_S)
+        console.status(reporter.step(station.reading(), time.monotonic_ns(), station.replays.notes))
 
 
 async def _pace(station: Station) -> None:
@@ -322,10 +316,10 @@ def _say(event: str, keys: Mapping[str, object]) -> None:
     log.warning(event, **keys)
 
 
-async def _stop_when_played(station: Station, stop: asyncio.Event) -> None:
+async def _stop_when_played(station: Station, stopping: Stopping) -> None:
     while not station.played_out:  # noqa: ASYNC110 - threads without the GIL cannot set an Event
         await asyncio.sleep(_PLAYED_POLL_S)
-    stop.set()
+    stopping.stop("every replay has ended")
 
 
 async def _feed_watchdog(station: Station, manager: ServiceManager) -> None:
@@ -374,46 +368,32 @@ async def _reload(station: Station, source: RigSource) -> str:
 
 
 @dataclass(kw_only=True, eq=False)
-class _Signals:
-    """What the process was told.
+class _Told:
+    """What the daemon was told.
 
     Attributes:
-        stop: Set by SIGTERM and SIGINT, and by whoever ends the run.
+        stopping: Why it stops.
         reload: Set by SIGHUP.
-        number: Of the signal that set ``stop``; 0: none did.
+        number: Of the signal that stops it; 0: something else does.
     """
 
-    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    stopping: Stopping = field(default_factory=Stopping)
     reload: asyncio.Event = field(default_factory=asyncio.Event)
     number: int = 0
 
-    def stop_by(self, number: int) -> None:
-        self.number = self.number or number
-        self.stop.set()
+    def stop_by(self, number: signal.Signals, reason: str) -> None:
+        if not self.stopping.is_told:
+            self.number = int(number)
+        self.stopping.stop(reason)
 
 
 @contextlib.asynccontextmanager
-async def _signals() -> AsyncIterator[_Signals]:
+async def _listening() -> AsyncIterator[_Told]:
     """Listen to SIGTERM, SIGINT and SIGHUP while the block runs."""
-    signals = _Signals()
-    with (
-        _handled(signal.SIGTERM, lambda: signals.stop_by(signal.SIGTERM)),
-        _handled(signal.SIGINT, lambda: signals.stop_by(signal.SIGINT)),
-        _handled(signal.SIGHUP, signals.reload.set),
-    ):
-        yield signals
-
-
-@contextlib.contextmanager
-def _handled(number: signal.Signals, act: Callable[[], None]) -> Iterator[None]:
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(number, act)
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(number)
-
-
-def _without_count(note: str) -> str:
-    """A note without its numbers: the same matter is logged once, however often it has happened meanwhile."""
-    return "".join(character for character in note if not character.isdigit())
+    told = _Told()
+    handlers: dict[signal.Signals, Callable[[str], None]] = {
+        number: lambda reason, number=number: told.stop_by(number, reason)  # type: ignore[misc] # mypy sees no default of a lambda's argument
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    with loop_faults_said(), signals_handled(handlers | {signal.SIGHUP: lambda _reason: told.reload.set()}):
+        yield told

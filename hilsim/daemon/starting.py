@@ -14,6 +14,7 @@ from hilsim import _kernel_cache
 from hilsim.config.rig import Rig
 from hilsim.daemon.notify import ServiceManager
 from hilsim.daemon.precompile import about, compile_kernels, is_compiled
+from hilsim.daemon.stopping import Stopping
 
 log = structlog.get_logger("hilsim")
 
@@ -38,13 +39,13 @@ class Start:
         tell: Called with what is being done, each second.
         manager: The service manager; it gives more time as long as it hears of us. It is sent no ``WATCHDOG=1`` before ``READY=1``:
             the first one arms the watchdog, and a start may well be busy for longer than its interval.
-        stop: Set when the daemon is to stop.
+        stopping: Says when the daemon is to stop.
         is_abandoned: A thread was left behind that may still hold what it was opening.
     """
 
     tell: Callable[[str], None]
     manager: ServiceManager
-    stop: asyncio.Event
+    stopping: Stopping
     is_abandoned: bool = field(default=False, init=False)
 
     async def kernels(self, rig: Rig) -> None:
@@ -84,7 +85,7 @@ class Start:
                 raise
 
     async def _until(self, work: "asyncio.Future[T]", waiting: Callable[[], None]) -> T:
-        stopped = asyncio.ensure_future(self.stop.wait())
+        stopped = asyncio.ensure_future(self.stopping.wait())
         try:
             while not work.done() and not stopped.done():
                 waiting()

@@ -8,6 +8,7 @@ from hilsim.config.rig import Rig
 from hilsim.daemon.aircraft import Aircraft, build_aircraft
 from hilsim.daemon.build import AssetSignature, Scenery, asset_signature, build_scenery
 from hilsim.daemon.flow_specs import data_packet_rate_hz, lead_bounds_ns, rendering_priority, ring_slots
+from hilsim.daemon.health import HealthMonitor
 from hilsim.daemon.pacer import LeadBounds, Pacer, Say
 from hilsim.daemon.rangefinders import Rangefinders, build_rangefinders
 from hilsim.daemon.recorder import Recorder, tape_slots
@@ -18,9 +19,12 @@ from hilsim.errors import ConfigError, TransmitError
 from hilsim.packets.cepton_stdv import POINTS_MAX, packet_size
 from hilsim.packets.ethernet import HEADER_SIZE
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
+from hilsim.telemetry.clocks import utc_ahead_ns
+from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.loop import read_flows, read_loop_turn_age_s
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.brake import brake_reason
+from hilsim.transmit.kernel_drops import read_kernel_drops
 from hilsim.transmit.statistics import Counter
 from hilsim.transmit.transmitter import Transmitter
 
@@ -42,12 +46,14 @@ class Station:
         epoch_ns: CLOCK_MONOTONIC time of rig time 0.
         utc_epoch_ns: UTC of rig time 0.
         say: Is told what was changed for rendering to keep up: an event and its keys.
+        health: Judges readings; it has to be told of them (``HealthReporter``).
     """
 
     rig: Rig
     epoch_ns: int = 0
     utc_epoch_ns: int = 0
     say: Say = lambda _event, _keys: None
+    health: HealthMonitor = field(default_factory=HealthMonitor)
     _pacer: Pacer = field(init=False)
     _scenery: Scenery | None = None
     _signature: AssetSignature = ()
@@ -176,7 +182,7 @@ class Station:
     def _try_to_prime(self, ahead_ns: int) -> bool:
         now_ns = time.monotonic_ns()
         self.epoch_ns = now_ns + ahead_ns
-        self.utc_epoch_ns = time.time_ns() + (self.epoch_ns - time.monotonic_ns())
+        self.utc_epoch_ns = self.epoch_ns + utc_ahead_ns()
         return self._sensors.prime(epoch_ns=self.epoch_ns, utc_epoch_ns=self.utc_epoch_ns, until_ns=self.epoch_ns - _MARGIN_NS)
 
     def pace(self) -> None:
@@ -328,7 +334,7 @@ class Station:
         return dict(self._sensors.streams)
 
     def reading(self) -> Reading:
-        """Everything a scrape shows; wait-free."""
+        """Everything a scrape shows; waits for nobody but the kernel, for a fraction of a millisecond."""
         transmitter = self._open_transmitter()
         now_ns = time.monotonic_ns()
         # A scrape runs in a worker thread while a reload may change these: look at copies.
@@ -344,7 +350,7 @@ class Station:
         if aircraft is not None:
             scheduling["fly"] = aircraft.scheduling_mode
         turn_age_s = read_loop_turn_age_s(transmitter.statistics, now_ns)
-        return Reading(
+        reading = Reading(
             flows=tuple(flow for flow in flows if flow.sensor),
             sensors=sensors,
             replays=self._replays.readings(),
@@ -354,29 +360,33 @@ class Station:
             recording=self._recorder.reading() if self._recorder else None,
             vehicle=aircraft.reading() if aircraft else None,
             rangers=self._rangefinders.readings() if self._rangefinders else (),
+            drops=read_kernel_drops(flow.socket for flow in transmitter.flows.values()),
+            utc_offset_s=(utc_ahead_ns() - (self.utc_epoch_ns - self.epoch_ns)) / 1e9 if self.epoch_ns else None,
             faults=self._faults(streams, turn_age_s, now_ns),
         )
+        return self.health.complete(reading, now_ns)
 
-    def _faults(self, streams: dict[str, Streaming], turn_age_s: float | None, now_ns: int) -> tuple[str, ...]:
+    def _faults(self, streams: dict[str, Streaming], turn_age_s: float | None, now_ns: int) -> tuple[Fault, ...]:
+        """What has ended or is silent; losses are judged by ``health``."""
         if not self._has_started:
-            return ("starting",)
-        faults = []
+            return (Fault(key="starting", text="nothing is sent yet"),)
+        found: list[Fault | None] = []
         if not self._open_transmitter().running:
-            faults.append("the sending loop has ended: a packet was later than late_limit_us, and late_policy is stop")
+            found.append(Fault(key="loop_ended", text="the sending loop has ended: a packet was later than late_limit_us, and late_policy is stop"))
         elif turn_age_s is not None and turn_age_s > STALLED_S:
-            faults.append(f"the sending loop has not turned for {turn_age_s:.1f} s")
+            found.append(Fault(key="loop_stalled", text=f"the sending loop has not turned for {turn_age_s:.1f} s"))
         if reason := brake_reason(self._open_transmitter().statistics.brake):
-            faults.append(f"{reason}; the sending loop has left real-time scheduling")
+            found.append(Fault(key="real_time_left", text=f"{reason}; the sending loop has left real-time scheduling"))
         for streaming in streams.values():
             last_ns = int(self._open_transmitter().statistics.counters[streaming.rows[0], Counter.LAST_SEND_NS])
-            faults.append(streaming.fault(last_ns, now_ns))
-        faults.extend(self._replays.faults())
+            found.append(streaming.fault(last_ns, now_ns))
+        found.extend(self._replays.faults())
         if self._aircraft is not None and not self._aircraft.alive:
-            faults.append("the thread that flies the vehicle has ended")
-        faults.extend(self._rangefinders.faults() if self._rangefinders else ())
+            found.append(Fault(key="flight_ended", text="the thread that flies the vehicle has ended"))
+        found.extend(self._rangefinders.faults() if self._rangefinders else ())
         if self._recorder is not None and self._recorder.fault:
-            faults.append(f"the recording has ended: {self._recorder.fault}")
-        return tuple(fault for fault in faults if fault)
+            found.append(Fault(key="recording_ended", text=f"the recording has ended: {self._recorder.fault}"))
+        return tuple(fault for fault in found if fault is not None)
 
 
 def _is_same(streaming: Streaming, rig: Rig) -> bool:

@@ -12,6 +12,7 @@ from hilsim.emulator.plan import Family
 from hilsim.emulator.schedule import data_deadline_ns
 from hilsim.sensor.clock import stamp_us
 from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.loop import read_histograms
 from hilsim.telemetry.metrics import RENDER
 from hilsim.telemetry.readings import SensorReading
@@ -76,15 +77,17 @@ class Streaming:
             render=read_histograms(RENDER, np.atleast_2d(state.render), [counters[FeederCounter.RENDER_SUM_NS]])[0],
         )
 
-    def fault(self, last_sent_ns: int, now_ns: int) -> str:
-        """Why the sensor does not stream, empty if it does; ``last_sent_ns`` is when its last data packet left, 0 for none."""
+    def fault(self, last_sent_ns: int, now_ns: int) -> Fault | None:
+        """Why the sensor does not stream, None if it does; ``last_sent_ns`` is when its last data packet left, 0 for none."""
         first_due_ns = self.feeder.epoch_ns + int(data_deadline_ns(self.lidar.plan, 0))
         silent_s = (now_ns - max(last_sent_ns, first_due_ns)) / 1e9
         if not self.feeder.alive:
-            return f"{self.spec.name}: the rendering thread has ended"
+            return Fault(key="feeder_ended", subject=self.spec.name, text="the rendering thread has ended")
         if reason := brake_reason(self.feeder.state.brake):
-            return f"{self.spec.name}: {reason}; the rendering thread has left real-time scheduling"
-        return f"{self.spec.name}: no data packet for {silent_s:.1f} s" if silent_s > STALLED_S else ""
+            return Fault(key="real_time_left", subject=self.spec.name, text=f"{reason}; the rendering thread has left real-time scheduling")
+        if silent_s <= STALLED_S:
+            return None
+        return Fault(key="sensor_silent", subject=self.spec.name, text=f"no data packet for {silent_s:.1f} s")
 
     def _clock_offset_s(self, now_ns: int) -> float:
         """Stamp shown now minus UTC's time past the hour, taken to the nearer side of the hour."""

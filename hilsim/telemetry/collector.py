@@ -11,6 +11,7 @@ from prometheus_client.utils import floatToGoString
 
 import hilsim
 from hilsim.telemetry import metrics as m
+from hilsim.telemetry.faults import Level
 from hilsim.telemetry.readings import (
     FlowReading,
     HistogramReading,
@@ -23,6 +24,7 @@ from hilsim.telemetry.readings import (
     StationReading,
     VehicleReading,
 )
+from hilsim.transmit.kernel_drops import KernelDrops
 
 _LE = {metric: (*map(floatToGoString, metric.bounds_s), "+Inf") for metric in m.METRICS if metric.kind == "histogram"}
 
@@ -171,8 +173,25 @@ def _daemon_families(reading: Reading) -> Iterator[Family]:
     yield _plain(m.SCHEDULING_MODE, modes)
     yield _plain(m.LOOP_TURN_AGE, [((), reading.loop_turn_age_s)])
     yield _plain(m.MEMORY_LOCKED, [((), float(reading.memory_locked))])
-    yield _plain(m.HEALTHY, [((), float(not reading.faults))])
+    yield _plain(m.UTC_OFFSET, [((), reading.utc_offset_s)])
+    yield from _drop_families(reading.drops)
+    yield from _health_families(reading)
     yield _info(m.BUILD_INFO, [(hilsim.__version__, platform.python_version(), numba.__version__)])
+
+
+def _drop_families(drops: KernelDrops | None) -> Iterator[Family]:
+    interfaces = drops.interfaces if drops else ()
+    keys = [(one.interface,) for one in interfaces]
+    yield _plain(m.UDP_REFUSED, [((), drops.udp_refused if drops else None)])
+    yield _plain(m.QUEUE_DROPPED, zip(keys, [one.queue_drops for one in interfaces], strict=True))
+    yield _plain(m.DRIVER_DROPPED, zip(keys, [one.driver_drops for one in interfaces], strict=True))
+
+
+def _health_families(reading: Reading) -> Iterator[Family]:
+    yield _plain(m.HEALTHY, [((), float(reading.level is Level.HEALTHY))])
+    yield _plain(m.HEALTH_LEVEL, [((level,), float(level == reading.level)) for level in m.LEVELS])
+    active = [((*fault.identity, level), float(level == fault.level)) for fault in reading.faults for level in m.LEVELS[1:]]
+    yield _plain(m.FAULT_ACTIVE, active)
 
 
 def _family(metric: m.Metric) -> Family:

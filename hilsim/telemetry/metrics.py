@@ -9,6 +9,7 @@ from typing import Literal
 
 from hilsim.bridge.session import SessionState
 from hilsim.errors import require
+from hilsim.telemetry.faults import Level
 from hilsim.transmit.scheduling import SchedulingMode
 
 UNITS = (
@@ -285,7 +286,40 @@ UNRECORDED = Metric(
     kind="counter",
     help="Datagrams sent, but missing from the recording: the disk was too slow, full or broken",
 )
-HEALTHY = Metric(name="hilsim_healthy", kind="state", help="1 when /healthz answers 200, 0 when it names faults")
+UDP_REFUSED = Metric(
+    name="hilsim_udp_refused_packets_total",
+    kind="counter",
+    help="Datagrams of all programs for which the kernel had no room, in a socket's buffer or in a queue, since the host is up (SndbufErrors)",
+)
+_INTERFACE = ("interface",)
+QUEUE_DROPPED = Metric(
+    name="hilsim_queue_dropped_packets_total",
+    kind="counter",
+    labels=_INTERFACE,
+    help="Packets of all programs that the queue of an interface dropped, of the interfaces that packets leave through",
+)
+DRIVER_DROPPED = Metric(
+    name="hilsim_driver_dropped_packets_total", kind="counter", labels=_INTERFACE, help="Packets of all programs that an interface's driver dropped"
+)
+UTC_OFFSET = Metric(
+    name="hilsim_utc_offset_seconds",
+    kind="gauge",
+    help="UTC by the host's clock minus the UTC that packets carry: 0 until the host's clock is stepped",
+)
+HEALTHY = Metric(name="hilsim_healthy", kind="state", help="1 while nothing is at fault")
+LEVELS = tuple(level.value for level in Level)
+HEALTH_LEVEL = Metric(
+    name="hilsim_health_level",
+    kind="state",
+    labels=("level",),
+    help="1 for how the daemon is, 0 for the others; /healthz answers 503 when it is unhealthy",
+)
+FAULT_ACTIVE = Metric(
+    name="hilsim_fault_active",
+    kind="state",
+    labels=("fault", "subject", "level"),
+    help="1 at its level for each fault there is, 0 at the other one; the subject is a sensor, a replay, an interface, or daemon",
+)
 BUILD_INFO = Metric(
     name="hilsim_build_info", kind="info", labels=("version", "python", "numba"), help="Versions of hilsim and of what its kernels run on"
 )
@@ -361,6 +395,12 @@ METRICS: tuple[Metric, ...] = (
     RECORDING,
     RECORDED,
     UNRECORDED,
+    UDP_REFUSED,
+    QUEUE_DROPPED,
+    DRIVER_DROPPED,
+    UTC_OFFSET,
     HEALTHY,
+    HEALTH_LEVEL,
+    FAULT_ACTIVE,
     BUILD_INFO,
 )

@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from hilsim.telemetry.faults import Fault, Level, worst_level
+from hilsim.transmit.kernel_drops import KernelDrops
+
 
 class HistogramReading(NamedTuple):
     """A histogram at one instant.
@@ -253,7 +256,9 @@ class Reading:
         recording: None where nothing is to be recorded.
         rangers: Range sensors on serial ports.
         vehicle: None where nothing flies.
-        faults: Why the daemon is not healthy, one sentence each; empty when it is.
+        drops: What the kernel lost, of all programs; None where nobody has asked it.
+        utc_offset_s: UTC by the host's clock minus the UTC that packets carry; None before packets flow.
+        faults: What is not as it should be; empty when the daemon is healthy.
     """
 
     flows: tuple[FlowReading, ...] = ()
@@ -265,7 +270,14 @@ class Reading:
     recording: RecordingReading | None = None
     vehicle: VehicleReading | None = None
     rangers: tuple[RangerReading, ...] = ()
-    faults: tuple[str, ...] = ()
+    drops: KernelDrops | None = None
+    utc_offset_s: float | None = None
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def level(self) -> Level:
+        """As bad as the worst fault."""
+        return worst_level(self.faults)
 
 
 MetricsSource = Callable[[], Reading]

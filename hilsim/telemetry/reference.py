@@ -1,6 +1,7 @@
 """The metrics reference in Markdown, written from the declarations: ``docs/reference/metrics.md`` is this text and a test keeps it so."""
 
 from hilsim.telemetry import metrics as m
+from hilsim.telemetry.faults import FAULTS
 
 _HEAD = """# Metrics
 
@@ -12,6 +13,15 @@ This page is written from the declarations in `hilsim/telemetry/metrics.py`; do 
 
 | name | kind | labels | meaning |
 |---|---|---|---|
+"""
+
+_FAULTS = """
+## Faults
+
+Keys of `hilsim_fault_active`, of `/healthz` and of the log's `health.fault_began`, `health.fault_worsened` and `health.fault_ended`:
+
+| fault | meaning |
+|---|---|
 """
 
 _TAIL = """
@@ -30,7 +40,8 @@ def generate_metrics_reference() -> str:
         if metric.kind == "histogram"
     ]
     modes = ", ".join(f"`{mode}`" for mode in m.SCHEDULING_MODES)
-    return _HEAD.format(modes=modes) + "".join(rows) + _TAIL + "\n" + "".join(buckets)
+    faults = [f"| `{key}` | {meaning} |\n" for key, meaning in FAULTS.items()]
+    return _HEAD.format(modes=modes) + "".join(rows) + _TAIL + "\n" + "".join(buckets) + _FAULTS + "".join(faults)
 
 
 def _milliseconds(bound_s: float) -> str:

@@ -1,22 +1,34 @@
 """Answers scrapes and health checks over HTTP, on the daemon's event loop; the work of a scrape is done in a worker thread.
 
 - ``/metrics``: OpenMetrics or the plain text format, by the Accept header.
-- ``/healthz``: 200, or 503 with the faults, as JSON.
+- ``/healthz``: level and faults as JSON; 200 while healthy or degraded, 503 when unhealthy. ``/healthz?verbose``: with the last minute of counters, now and at the latest faults.
 - ``/``: a page that says where the other two are.
+
+A client has 5 s to send the head of its request, of at most 8 KiB a line and 64 lines; 64 connections at a time.
 """
 
 import asyncio
+import logging
 import os
-from collections.abc import AsyncIterator
+import re
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from aiohttp import web
 from prometheus_client.exposition import choose_encoder
 
 from hilsim.errors import TransmitError
+from hilsim.telemetry.answers import health_answer
 from hilsim.telemetry.collector import build_registry
+from hilsim.telemetry.faults import Level
+from hilsim.telemetry.guard import BoundedConnections, ClientFaults, is_addressed_here
 from hilsim.telemetry.readings import MetricsSource
 from hilsim.telemetry.specs import MetricsServerSpec
+
+_LOGGER = logging.getLogger("hilsim.http")
+_LOGGER.addFilter(ClientFaults())
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>hilsim</title></head>
@@ -24,50 +36,93 @@ _PAGE = """<!doctype html>
 """
 
 _SHUTDOWN_TIMEOUT_S = 0.5  # an answer takes milliseconds; a client that does not read must not hold the stop
+_HEAD_TIMEOUT_S = 5.0
+_LONGEST_LINE = 8190
+_MOST_LINES = 64
+_BACKLOG = 16
+_VERSION = re.compile(r"\s*version=[0-9]{1,4}(\.[0-9]{1,4}){0,2}\s*")
+
+Detail = Callable[[], dict[str, Any]]
+"""What ``/healthz?verbose`` adds."""
 
 
 @asynccontextmanager
-async def serve_metrics(source: MetricsSource, spec: MetricsServerSpec) -> AsyncIterator[tuple[str, int]]:
+async def serve_metrics(source: MetricsSource, spec: MetricsServerSpec, detail: Detail = dict) -> AsyncIterator[tuple[str, int]]:
     """Serve until the block is left; yields the address and port actually bound. Nothing of it outlives the block.
 
     Raises:
         TransmitError: the address cannot be had, because it is in use, not local, or not an address.
     """
-    runner = web.AppRunner(build_app(source), access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_TIMEOUT_S)
+    runner = web.AppRunner(
+        build_app(source, spec, detail),
+        access_log=None,
+        logger=_LOGGER,
+        handle_signals=False,
+        shutdown_timeout=_SHUTDOWN_TIMEOUT_S,
+        keepalive_timeout=_HEAD_TIMEOUT_S,  # runs from the connection, and from each answer, until a whole head has come
+        max_line_size=_LONGEST_LINE,
+        max_field_size=_LONGEST_LINE,
+        max_headers=_MOST_LINES,
+    )
     await runner.setup()
+    listener: asyncio.Server | None = None
     try:
+        if runner.server is None:
+            raise AssertionError("a runner that was set up has a server")
+        connections = BoundedConnections(runner.server)
         try:
-            await web.TCPSite(runner, spec.address, spec.port).start()
+            listener = await asyncio.get_running_loop().create_server(connections, spec.address, spec.port, backlog=_BACKLOG)
         except OSError as error:
             message = f"metrics address must be free and local, got {spec.address}:{spec.port}: {_reason(error)}"
             raise TransmitError(message) from error
-        host, port, *_ = runner.addresses[0]
+        host, port, *_ = listener.sockets[0].getsockname()
         yield host, port
     finally:
+        if listener is not None:
+            listener.close()
         await runner.cleanup()
 
 
-def build_app(source: MetricsSource) -> web.Application:
+def build_app(source: MetricsSource, spec: MetricsServerSpec, detail: Detail = dict) -> web.Application:
     """The three pages, reading from ``source``."""
     registry = build_registry(source)
 
     async def metrics(request: web.Request) -> web.Response:
-        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        encode, content_type = choose_encoder(_sound_accept(request.headers.get("Accept", "")))
         # 50 sensors are some ten milliseconds of text: too long for the loop that feeds the watchdog.
         body = await asyncio.to_thread(encode, registry)
         return web.Response(body=body, headers={"Content-Type": content_type})
 
-    async def healthz(_: web.Request) -> web.Response:
-        faults = (await asyncio.to_thread(source)).faults
-        answer = {"healthy": not faults, "faults": faults}
-        return web.json_response(answer, status=503 if faults else 200)
+    async def healthz(request: web.Request) -> web.Response:
+        reading = await asyncio.to_thread(source)
+        answer = health_answer(reading, time.monotonic_ns()) | (detail() if "verbose" in request.query else {})
+        return web.json_response(answer, status=503 if reading.level is Level.UNHEALTHY else 200)
 
     async def index(_: web.Request) -> web.Response:
         return web.Response(text=_PAGE, content_type="text/html")
 
-    app = web.Application()
+    @web.middleware
+    async def addressed(request: web.Request, handler: Callable[[web.Request], Any]) -> web.StreamResponse:
+        host = request.headers.get("Host", "")
+        if host and not is_addressed_here(host, spec.names):
+            text = f'Host must be an IP address, localhost, this host\'s name or one of [metrics] names, got "{host}"\n'
+            return web.Response(status=403, text=text)
+        answer: web.StreamResponse = await handler(request)
+        return answer
+
+    app = web.Application(middlewares=[addressed])
     app.add_routes([web.get("/", index), web.get("/metrics", metrics), web.get("/healthz", healthz)])
     return app
+
+
+def _sound_accept(accept: str) -> str:
+    """The media types of an Accept header whose version, if any, is a number: prometheus_client compares whatever stands there with numbers."""
+    sound = []
+    for media in accept.split(","):
+        versions = [part for part in media.split(";")[1:] if part.strip().startswith("version=")]
+        if all(_VERSION.fullmatch(part) for part in versions):
+            sound.append(media)
+    return ",".join(sound)
 
 
 def _reason(error: OSError) -> str:

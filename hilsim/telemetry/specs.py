@@ -16,17 +16,24 @@ class MetricsServerSpec:
         address: IP address to listen on; loopback unless the rig says otherwise, for the page tells what the bench does.
         port: TCP port; 0 lets the kernel choose.
         enabled: Whether they are served at all.
+        names: Host names that requests may be addressed to, beside IP addresses, ``localhost`` and this host's own name.
     """
 
     address: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     enabled: bool = True
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         require(
             (_is_ip_address(self.address), f"address must be an IP address, got {self.address!r}"),
             (0 <= self.port <= 65535, f"port must be 0 to 65535, got {self.port}"),
+            *((_is_name(name), f'names must be host names without a port, got "{name}"') for name in self.names),
         )
+
+
+def _is_name(text: str) -> bool:
+    return 0 < len(text) <= 253 and all(character.isalnum() or character in "-._" for character in text)
 
 
 def _is_ip_address(text: str) -> bool:

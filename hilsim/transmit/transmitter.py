@@ -79,7 +79,8 @@ class Transmitter:
         self._capacity = capacity
         self._slots = spec.slots or slots or DEFAULT_SLOTS
         self._tape_slots = tape_slots
-        self._flows_added = 0
+        self._numbers = 0
+        self._retired: list[tuple[int, int]] = []
         self._flows: dict[int, FlowSpec] = {}
         self._changing = threading.RLock()  # a reload and a replay's reader may change flows at once
         self._sockets = SocketPool()
@@ -140,8 +141,7 @@ class Transmitter:
         self._table.sends_late[row] = spec.sends_late
         self._point(row, spec)
         self._flows[row] = spec
-        self._recording.number[row] = self._flows_added
-        self._flows_added += 1
+        self._recording.number[row] = self._take_number()
         set_active(self._table, row, active=not held)
         return row
 
@@ -202,6 +202,7 @@ class Transmitter:
         """Serve the flow no more and free its row; its producer must have ended. What its ring held is lost."""
         set_active(self._table, row, active=False)
         self._wait_for_turns()
+        self._retired.append((self.flow_number(row), int(self.tape.tail[0])))
         self._sockets.release(self._flows.pop(row).socket)
 
     def start(self) -> None:
@@ -236,8 +237,18 @@ class Transmitter:
             self.memory_lock = None
 
     def flow_number(self, row: int) -> int:
-        """What stands on the tape for the flow that has the row now: a row is used again, a number never."""
+        """What stands on the tape for the flow that has the row now: a row is used again at once, a number only when nothing of its flow is on the tape any more."""
         return int(self._recording.number[row])
+
+    def _take_number(self) -> int:
+        """A number that no flow has, and nothing on the tape; so there are no more of them than flows, and what the tape holds."""
+        taken = int(self.tape.head[0])
+        for number, until in self._retired:
+            if taken >= until:
+                self._retired.remove((number, until))
+                return number
+        self._numbers += 1
+        return self._numbers - 1
 
     def set_recording(self, state: RecordingState) -> None:
         """Put copies of what is sent from now on onto the tape, or no longer; at any time, and without disturbing the loop.

@@ -214,7 +214,7 @@ def test_a_full_disk_stops_the_recording_with_an_error_and_not_the_stream(daemon
     event = json.loads(running.await_log(r'\{[^\n]*"event": "recording\.ended"[^\n]*\}')[0])
     assert event["level"] == "error"
     assert "No space left on device" in event["reason"]
-    running.await_log(r"health\.fault_found.*the recording has ended")
+    running.await_log(r"health\.fault_began.*the recording has ended")
     address = running.await_log(r'"metrics": "(http://[^"]+)/metrics"')[1]
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(f"{address}/healthz", timeout=10)  # noqa: S310 - the daemon's own loopback address

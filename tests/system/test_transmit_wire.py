@@ -1,14 +1,9 @@
-"""What really leaves: datagrams and frames between two network namespaces joined by a veth pair, read back as raw frames.
-
-A namespace belongs to a thread here: sockets that the thread opens are in it, wherever they are used afterwards. It ends with the thread.
-"""
+"""What really leaves: datagrams and frames between two network namespaces joined by a veth pair, read back as raw frames."""
 
 import ctypes
 import errno
 import platform
 import socket
-import subprocess
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,51 +15,15 @@ from hilsim.transmit.ring import push
 from hilsim.transmit.specs import FlowSpec, FrameSocketSpec, SocketSpec, TransmitSpec
 from hilsim.transmit.statistics import Counter
 from hilsim.transmit.transmitter import Transmitter
+from tests.system.namespaces import HOST, SENSOR, link
+
+__all__ = ["link"]
 
 pytestmark = pytest.mark.system
 
-CLONE_NEWNET = 0x40000000
 ETH_P_ALL = 3
 PAYLOAD = bytes(range(200))
-SENSOR, HOST = "192.168.1.201", "192.168.1.77"
 SPEC = TransmitSpec(scheduling="plain", late_policy="send", lock_memory=False)
-
-
-class Namespace:
-    """A thread in a network namespace of its own."""
-
-    def __init__(self):
-        self._pool = ThreadPoolExecutor(1)
-        if self.run(lambda: ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET)) != 0:
-            self._pool.shutdown()
-            pytest.skip("network namespaces need CAP_SYS_ADMIN")
-        self.thread_id = self.run(threading.get_native_id)
-
-    def run(self, function, *arguments):
-        return self._pool.submit(function, *arguments).result(60)
-
-    def ip(self, *arguments):
-        self.run(lambda: subprocess.run(["ip", *map(str, arguments)], check=True, capture_output=True))
-
-    def close(self):
-        self._pool.shutdown()
-
-
-@pytest.fixture
-def link():
-    """A sensor's and a host's namespace with a cable between them."""
-    sensor, host = Namespace(), Namespace()
-    try:
-        sensor.ip("link", "add", "lidar0", "type", "veth", "peer", "name", "host0")
-        sensor.ip("link", "set", "host0", "netns", host.thread_id)
-        for namespace, name, address in ((sensor, "lidar0", SENSOR), (host, "host0", HOST)):
-            namespace.ip("address", "add", f"{address}/24", "broadcast", "192.168.1.255", "dev", name)
-            namespace.ip("link", "set", "lo", "up")
-            namespace.ip("link", "set", name, "up")
-        yield sensor, host
-    finally:
-        sensor.close()
-        host.close()
 
 
 @pytest.fixture

@@ -9,12 +9,15 @@ from types import SimpleNamespace
 import pytest
 
 from hilsim.daemon.control import obey, serve_control, tell
+from hilsim.daemon.health import HealthMonitor
 from hilsim.daemon.replays import Playing, Replays
 from hilsim.emulator.retime import StampClock
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.packets.ethernet import PAYLOAD_ONLY
 from hilsim.replay.deck import Deck
 from hilsim.replay.specs import ReplaySpec
+from hilsim.telemetry.faults import Fault
+from hilsim.telemetry.readings import Reading
 from hilsim.transmit.ring import allocate_rings
 from hilsim.transmit.scheduling import ThreadSettings
 from tests.unit.replay.streams import Recording
@@ -70,9 +73,19 @@ def test_status_tells_every_replay(station):
     assert {"position_s", "passes", "played_packets", "starvations", "is_paused", "has_ended", "ratio"} <= status["replays"][0].keys()
 
 
+def test_health_tells_level_faults_and_the_last_minute():
+    fault = Fault(key="sensor_silent", subject="front", text="no data packet for 2.0 s")
+    monitor = HealthMonitor()
+    told = json.loads(obey(SimpleNamespace(reading=lambda: Reading(faults=(fault,)), health=monitor), "health"))
+    assert (told["level"], told["faults"][0]["text"]) == ("unhealthy", "no data packet for 2.0 s")
+    assert (told["step_s"], told["counters"], told["recorded"]) == (5, {}, [])
+
+
 @pytest.mark.parametrize("line", ["", "dance", "pause front rear", "seek", "seek 1 front rear", "status front", "PAUSE"])
 def test_what_is_no_command_is_answered_with_what_is(station, line):
-    with pytest.raises(ConfigError, match=rf'a command must be pause \[NAME\], resume \[NAME\], seek SECONDS \[NAME\] or status, got "{line}"'):
+    with pytest.raises(
+        ConfigError, match=rf'a command must be pause \[NAME\], resume \[NAME\], seek SECONDS \[NAME\], status or health, got "{line}"'
+    ):
         obey(station, line)
 
 

@@ -308,6 +308,44 @@ def test_a_flow_that_takes_over_a_row_is_recorded_under_its_own_headers_and_the_
     assert [int.from_bytes(datagram.link[18:20], "big") for datagram in found] == [0, 1, 1, 2]  # IP identification
 
 
+def test_reloads_without_end_take_no_memory_and_no_frame_another_flows_headers(bench, tmp_path):
+    running = bench(framed(1000), framed(2222, VELODYNE_POSITION_STYLE))
+    row = running.rows[0]
+    for reload in range(60):
+        running.send(row, b"%d" % reload)
+        running.transmitter.remove_flow(row)
+        row = running.add(f"again{reload}", framed(1001 + reload))
+        running.await_recorded(max(reload - 5, 0))  # the recorder lags behind, as a disk does
+    running.end()
+    assert [(datagram.source_port, int(bytes(datagram.payload))) for datagram in CaptureFile(tmp_path / "drive.pcap")] == [
+        (1000 + reload, reload) for reload in range(60)
+    ]
+    assert len(running.recorder._framings) < 30
+    assert running.recorder._links.framed.size < 30
+
+
+def test_an_error_of_this_program_ends_the_recording_as_a_fault_with_its_traceback(bench, monkeypatch):
+    running = bench(framed(2368))
+    running.send(running.rows[0], b"first")
+    running.await_recorded(1)
+
+    def broken(*_arguments):
+        raise RuntimeError("no such row")
+
+    monkeypatch.setattr(running.recorder._series, "write", broken)
+    with capture_logs() as events:
+        running.send(running.rows[0], b"second")
+        deadline = time.monotonic() + 30
+        while not running.recorder.fault:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+    assert running.recorder.fault == "an error of this program: RuntimeError: no such row"
+    assert [event["event"] for event in events] == ["recording.broke", "recording.ended"]
+    assert events[0]["exc_info"] is True
+    assert running.recorder.reading().running is False
+    assert running.recorder.reading().unrecorded_packets == 1
+
+
 def test_everything_that_was_sent_before_the_end_is_in_the_file(bench, tmp_path):
     running = bench(framed(2368))
     running.send_many(running.rows[0], 3000)

@@ -292,7 +292,7 @@ def test_a_file_that_cannot_be_read_on_is_a_fault_of_its_replay(bench, tmp_path)
     (tmp_path / "turning.pcap").unlink()
     bench.transmitter.start()
     bench.replays.start(epoch_ns=time.monotonic_ns(), utc_epoch_ns=time.time_ns())
-    await_that(lambda: any("front: " in fault and "cannot be opened" in fault for fault in bench.replays.faults()))
+    await_that(lambda: any("front: " in fault.sentence and "cannot be opened" in fault.sentence for fault in bench.replays.faults()))
 
 
 @pytest.mark.usefixtures("turning")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from hilsim.telemetry.faults import Fault, Level
 from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, LINK_BOUNDS_S, TIMING_BOUNDS_S
 from hilsim.telemetry.readings import (
     FlowReading,
@@ -13,6 +14,10 @@ from hilsim.telemetry.readings import (
     StationReading,
     VehicleReading,
 )
+from hilsim.transmit.kernel_drops import InterfaceCounters, KernelDrops
+
+SILENT = Fault(key="sensor_silent", subject="front", text="no data packet for 2.0 s")
+LATE = Fault(key="packets_late", subject="front", text="of 7530 packets 9 sent after the late limit in the last 10 s", level=Level.DEGRADED)
 
 
 def rising(bounds_s, count, sum_s):
@@ -108,6 +113,12 @@ def make_reading(sensors=("front",), **changes):
         "memory_locked": True,
         "recording": RecordingReading(running=True, recorded_packets=1490, unrecorded_packets=7),
         "vehicle": make_vehicle(),
+        "drops": KernelDrops(
+            udp_sent=2000,
+            udp_refused=7,
+            interfaces=(InterfaceCounters(interface="eth0", queue_packets=1506, queue_drops=11, driver_drops=2),),
+        ),
+        "utc_offset_s": 0.25,
         "rangers": (RangerReading(ranger="tfmini", is_open=True, sent_frames=512, dropped_frames=3),),
     }
     return Reading(**(values | changes))

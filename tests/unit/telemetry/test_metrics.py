@@ -16,6 +16,7 @@ from hilsim.telemetry.collector import build_registry
 from hilsim.telemetry.metrics import METRICS, TIMING_BOUNDS_S, UNITS, Metric
 from hilsim.telemetry.readings import RecordingReading
 from hilsim.telemetry.reference import generate_metrics_reference
+from tests.unit.telemetry.conftest import LATE, SILENT
 
 REFERENCE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "metrics.md"
 
@@ -36,8 +37,8 @@ def test_every_name_reads_hilsim_thing_unit(metric):
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_labels_come_from_the_rig_or_from_a_closed_set(metric):
     from_rig, closed = (
-        {"sensor", "flow", "thread", "station", "ranger"},
-        {"mode", "errno", "model", "return_mode", "state", "version", "python", "numba"},
+        {"sensor", "flow", "thread", "station", "ranger", "subject", "interface"},
+        {"mode", "errno", "model", "return_mode", "state", "level", "fault", "version", "python", "numba"},
     )
     assert set(metric.labels) <= from_rig | closed
 
@@ -170,9 +171,29 @@ def test_the_scheduling_mode_obtained_is_the_only_one_set(registry):
     assert modes == {"fifo": 1, "slice": 0, "plain": 0}
 
 
-@pytest.mark.parametrize(("faults", "healthy"), [((), 1), (("front/data: no packet for 2.0 s",), 0)])
-def test_health_is_one_only_without_faults(reading, faults, healthy):
-    assert build_registry(lambda: reading(faults=faults)).get_sample_value("hilsim_healthy") == healthy
+@pytest.mark.parametrize(
+    ("faults", "healthy", "level"), [((), 1, "healthy"), ((LATE,), 0, "degraded"), ((LATE, SILENT), 0, "unhealthy")], ids=["none", "late", "silent"]
+)
+def test_health_is_the_worst_fault(reading, faults, healthy, level):
+    value = build_registry(lambda: reading(faults=faults)).get_sample_value
+    assert value("hilsim_healthy") == healthy
+    assert {name: value("hilsim_health_level", {"level": name}) for name in ("healthy", "degraded", "unhealthy")} == {
+        name: float(name == level) for name in ("healthy", "degraded", "unhealthy")
+    }
+
+
+def test_each_fault_is_one_at_its_level_and_zero_at_the_other(reading):
+    value = build_registry(lambda: reading(faults=(LATE,))).get_sample_value
+    late = {"fault": "packets_late", "subject": "front"}
+    assert [value("hilsim_fault_active", late | {"level": level}) for level in ("degraded", "unhealthy")] == [1, 0]
+    assert value("hilsim_fault_active", {"fault": "sensor_silent", "subject": "front", "level": "unhealthy"}) is None
+
+
+def test_what_the_kernel_lost_and_the_step_of_utc_carry_the_reading(registry):
+    assert registry.get_sample_value("hilsim_udp_refused_packets_total") == 7
+    assert registry.get_sample_value("hilsim_queue_dropped_packets_total", {"interface": "eth0"}) == 11
+    assert registry.get_sample_value("hilsim_driver_dropped_packets_total", {"interface": "eth0"}) == 2
+    assert registry.get_sample_value("hilsim_utc_offset_seconds") == 0.25
 
 
 def test_a_registry_can_be_given_and_keeps_its_own_metrics(reading):

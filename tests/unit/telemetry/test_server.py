@@ -1,18 +1,26 @@
 """The HTTP side, over a real socket on loopback."""
 
 import asyncio
+import contextlib
+import json
 import socket
 import threading
 import time
+from dataclasses import replace
 
 import aiohttp
 import pytest
 
 from hilsim.errors import TransmitError
+from hilsim.telemetry import guard, server
 from hilsim.telemetry.server import serve_metrics
 from hilsim.telemetry.specs import MetricsServerSpec
+from tests.unit.telemetry.conftest import LATE, SILENT
 
 ANY_PORT = MetricsServerSpec(port=0)
+
+
+ASK = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
 async def fetch(host, port, path, **headers):
@@ -40,16 +48,38 @@ async def test_metrics_are_openmetrics_where_the_scraper_accepts_it(reading):
 async def test_healthz_is_200_without_faults(reading):
     async with serve_metrics(reading, ANY_PORT) as (host, port):
         answer = await fetch(host, port, "/healthz")
-    assert answer == (200, "application/json; charset=utf-8", '{"healthy": true, "faults": []}')
+    assert answer == (200, "application/json; charset=utf-8", '{"level": "healthy", "healthy": true, "faults": []}')
 
 
 @pytest.mark.asyncio
 async def test_healthz_is_503_and_names_every_fault(reading):
-    faults = ("front/data: no packet for 2.0 s", "transmit: not real-time")
-    async with serve_metrics(lambda: reading(faults=faults), ANY_PORT) as (host, port):
+    since_ns = time.monotonic_ns() - 3_000_000_000
+    async with serve_metrics(lambda: reading(faults=(replace(SILENT, since_ns=since_ns), LATE)), ANY_PORT) as (host, port):
         status, _, text = await fetch(host, port, "/healthz")
     assert status == 503
-    assert text == '{"healthy": false, "faults": ["front/data: no packet for 2.0 s", "transmit: not real-time"]}'
+    answer = json.loads(text)
+    assert (answer["level"], answer["healthy"]) == ("unhealthy", False)
+    assert answer["faults"][0].pop("for_s") == pytest.approx(3.0, abs=1.0)
+    assert answer["faults"] == [
+        {"fault": "sensor_silent", "subject": "front", "level": "unhealthy", "text": "no data packet for 2.0 s"},
+        {"fault": "packets_late", "subject": "front", "level": "degraded", "text": LATE.text, "for_s": 0.0},
+    ]
+
+
+@pytest.mark.asyncio
+async def test_healthz_is_200_while_only_degraded_and_says_so(reading):
+    async with serve_metrics(lambda: reading(faults=(LATE,)), ANY_PORT) as (host, port):
+        status, _, text = await fetch(host, port, "/healthz")
+    assert (status, json.loads(text)["level"], json.loads(text)["healthy"]) == (200, "degraded", False)
+
+
+@pytest.mark.asyncio
+async def test_healthz_adds_the_last_minute_when_asked_to_be_verbose(reading):
+    async with serve_metrics(reading, ANY_PORT, lambda: {"step_s": 5, "counters": {"front sent": [3767]}}) as (host, port):
+        _, _, brief = await fetch(host, port, "/healthz")
+        _, _, text = await fetch(host, port, "/healthz?verbose")
+    assert "counters" not in json.loads(brief)
+    assert json.loads(text)["counters"] == {"front sent": [3767]}
 
 
 @pytest.mark.asyncio
@@ -95,7 +125,7 @@ def test_a_wrong_address_is_refused(wrong, fault):
 async def test_nothing_is_left_after_the_block_even_with_an_idle_client(reading):
     async with serve_metrics(reading, ANY_PORT) as (host, port):
         reader, writer = await asyncio.open_connection(host, port)
-        writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
         began = time.monotonic()
     assert time.monotonic() - began < 3
@@ -133,9 +163,136 @@ async def test_a_scrape_under_way_does_not_hold_the_stop(reading):
 
     async with serve_metrics(slow_source, ANY_PORT) as (host, port):
         _, writer = await asyncio.open_connection(host, port)
-        writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
         await asyncio.to_thread(entered.wait, 5)
         began = time.monotonic()
     assert time.monotonic() - began < 1.5
     writer.close()
     await writer.wait_closed()
+
+
+# -- strangers --------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "application/openmetrics-text;version=\xff",
+        "application/openmetrics-text; version=one",
+        "application/openmetrics-text;version=1.x.0",
+        "text/plain;version=",
+        "text/plain; version=\xb2",
+        ";;;version=,,",
+    ],
+)
+@pytest.mark.asyncio
+async def test_an_accept_header_that_makes_no_sense_is_answered_in_plain_text(reading, accept):
+    async with serve_metrics(reading, ANY_PORT) as (host, port):
+        head = f"GET /metrics HTTP/1.1\r\nHost: {host}\r\nAccept: {accept}\r\nConnection: close\r\n\r\n".encode("latin-1")
+        answer = await said(host, port, head)
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"text/plain; version=0.0.4" in answer
+
+
+async def said(host, port, request):
+    """Everything the server answers until it closes."""
+    reader, writer = await asyncio.open_connection(host, port)
+    writer.write(request)
+    async with asyncio.timeout(20):
+        answer = await reader.read()
+    writer.close()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
+    return answer
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.0.0.1:9464", "localhost", "LocalHost:80", "[::1]:9464", "192.168.1.77", "bench.lan:9464", socket.gethostname()]
+)
+@pytest.mark.asyncio
+async def test_a_request_to_this_host_is_answered(reading, host):
+    async with serve_metrics(reading, MetricsServerSpec(port=0, names=("bench.lan",))) as (address, port):
+        status, _, _ = await fetch(address, port, "/healthz", Host=host)
+    assert status == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:9464", "127.0.0.1.evil.example", "localhost.evil.example", "bench.lan"])
+@pytest.mark.asyncio
+async def test_a_request_by_a_name_that_is_not_this_hosts_is_refused(reading, host):
+    async with serve_metrics(reading, ANY_PORT) as (address, port):
+        status, _, text = await fetch(address, port, "/metrics", Host=host)
+    assert status == 403
+    assert text == f'Host must be an IP address, localhost, this host\'s name or one of [metrics] names, got "{host}"\n'
+
+
+@pytest.mark.parametrize("name", ["", "bench.lan:80", "a b", "http://bench"])
+def test_a_name_that_is_none_is_refused(name):
+    with pytest.raises(ValueError, match="names must be host names without a port"):
+        MetricsServerSpec(names=(name,))
+
+
+@pytest.mark.asyncio
+async def test_half_a_request_is_given_up(reading, monkeypatch):
+    monkeypatch.setattr(server, "_HEAD_TIMEOUT_S", 0.2)
+    async with serve_metrics(reading, ANY_PORT) as (host, port):
+        assert await said(host, port, b"GET /metrics HTTP/1.1\r\nHost: 127.0") == b""
+        assert await said(host, port, b"") == b""
+
+
+@pytest.mark.asyncio
+async def test_a_head_without_end_is_refused(reading):
+    async with serve_metrics(reading, ANY_PORT) as (host, port):
+        assert (await said(host, port, b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 9000 + b"\r\n\r\n")).startswith(b"HTTP/1.0 400 ")
+        assert (await said(host, port, b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: a\r\n" * 500 + b"\r\n")).startswith(b"HTTP/1.0 400 ")
+
+
+@pytest.mark.asyncio
+async def test_requests_that_make_no_sense_are_not_logged(reading, caplog):
+    async with serve_metrics(reading, ANY_PORT) as (host, port):
+        for request in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x00\xa5\r\n\r\n", b"GET / HTTP/9\r\n\r\n"):
+            assert b" 400 " in await said(host, port, request)
+    assert caplog.records == []
+
+
+@pytest.mark.asyncio
+async def test_our_own_faults_are_logged(caplog):
+    def broken():
+        raise RuntimeError("no reading")
+
+    async with serve_metrics(broken, ANY_PORT) as (host, port):
+        assert (await fetch(host, port, "/healthz"))[0] == 500
+    assert "no reading" in caplog.text
+
+
+@pytest.mark.asyncio
+async def test_a_connection_too_many_is_closed_and_the_others_stay(reading):
+    async with serve_metrics(reading, ANY_PORT) as (host, port):
+        held = [await asyncio.open_connection(host, port) for _ in range(guard.MOST_CONNECTIONS)]
+        assert (await said(host, port, b"GET / HTTP/1.1\r\n")).startswith(b"HTTP/1.1 503 ")
+        held[0][1].write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert await held[0][0].readline() == b"HTTP/1.1 200 OK\r\n"
+        held.pop()[1].close()
+        await answered(host, port)
+        for _, writer in held:
+            writer.close()
+
+
+async def answered(host, port):
+    """Until a request gets through."""
+    async with asyncio.timeout(10):
+        while True:
+            with contextlib.suppress(ConnectionError):
+                if (await said(host, port, ASK)).startswith(b"HTTP/1.1 200 "):
+                    return
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.asyncio
+async def test_connections_that_are_held_for_long_give_way(reading, monkeypatch):
+    monkeypatch.setattr(guard, "HELD_S", 0.0)
+    async with serve_metrics(reading, ANY_PORT) as (host, port):
+        held = [await asyncio.open_connection(host, port) for _ in range(guard.MOST_CONNECTIONS)]
+        assert (await said(host, port, ASK)).startswith(b"HTTP/1.1 200 ")
+        assert await held[0][0].read() == b""
+        for _, writer in held:
+            writer.close()

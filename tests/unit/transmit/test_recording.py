@@ -8,9 +8,10 @@ import numpy as np
 
 from hilsim._atomics import publish
 from hilsim.transmit.loop import RecordingState
+from hilsim.transmit.ring import push
 from hilsim.transmit.specs import FlowSpec, SocketSpec, TransmitSpec
 from hilsim.transmit.statistics import Counter
-from hilsim.transmit.tape import take
+from hilsim.transmit.tape import release, take
 from hilsim.transmit.transmitter import Transmitter
 
 MS = 1_000_000
@@ -129,17 +130,22 @@ def test_recording_begins_and_ends_while_packets_flow(loop_bench):
     assert recorded == [[], list(range(10, 20)), [], list(range(30, 40))]
 
 
-def test_a_row_used_again_has_another_number_on_the_tape():
+def test_a_row_used_again_has_another_number_while_the_former_one_is_on_the_tape():
     with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as receiver:
         receiver.bind(("127.0.0.1", 0))
         target = SocketSpec(source="127.0.0.1", source_port=0, destination="127.0.0.1", destination_port=receiver.getsockname()[1])
         with Transmitter(TransmitSpec(scheduling="plain", lock_memory=False), flows=2, capacity=64, tape_slots=8) as transmitter:
             transmitter.set_recording(RecordingState.ON)
-            first = transmitter.add_flow(FlowSpec(name="first", socket=target, packet_rate_hz=10))
-            number = transmitter.flow_number(first)
+            rows = [transmitter.add_flow(FlowSpec(name=name, socket=target, packet_rate_hz=10)) for name in ("first", "other")]
+            first, other = (transmitter.flow_number(row) for row in rows)
             transmitter.start()
-            transmitter.remove_flow(first)
-            again = transmitter.add_flow(FlowSpec(name="again", socket=target, packet_rate_hz=10))
-            other = transmitter.add_flow(FlowSpec(name="other", socket=target, packet_rate_hz=10))
-            assert again == first
-            assert len({number, transmitter.flow_number(again), transmitter.flow_number(other)}) == 3
+            assert push(transmitter.rings, rows[0], time.monotonic_ns(), 0, np.zeros(64, np.uint8), 64)
+            assert receiver.recv(100)
+            transmitter.remove_flow(rows[0])
+            assert transmitter.add_flow(FlowSpec(name="again", socket=target, packet_rate_hz=10)) == rows[0]
+            again = transmitter.flow_number(rows[0])
+            assert len({first, other, again}) == 3
+            transmitter.remove_flow(rows[0])
+            release(transmitter.tape, 1)
+            row = transmitter.add_flow(FlowSpec(name="once more", socket=target, packet_rate_hz=10))
+            assert transmitter.flow_number(row) in {first, again}

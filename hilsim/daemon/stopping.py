@@ -1,0 +1,135 @@
+"""Why the daemon stops: the first reason that is given counts, and a signal is told with who sent it.
+
+Who sent a signal stands in its ``siginfo_t`` (sigaction(2)), which Python's handler does not look at. ``signalfd(2)`` and ``sigwaitinfo(2)`` would tell, but only of signals that every thread
+blocks: the linear algebra library's threads begin before ours, and children would inherit the mask. So a few instructions are put before Python's handler: they note the sender and call it.
+They run on whichever thread the kernel chose, and touch nothing but four words.
+"""
+
+import asyncio
+import ctypes
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from llvmlite import binding, ir
+
+_INT, _LONG = ir.IntType(32), ir.IntType(64)
+_CODE_AT, _PID_AT, _UID_AT = 2, 4, 5  # 32-bit words of siginfo_t, on 64-bit machines (include/uapi/asm-generic/siginfo.h)
+_SA_SIGINFO, _SA_RESTART = 0x4, 0x10000000
+_SI_KERNEL = 0x80
+
+
+_KEPT: list[Any] = []
+"""Instructions and their words stay for as long as the process: another thread may be amid them when the handler is taken away."""
+
+
+class _SignalAction(ctypes.Structure):
+    """``struct sigaction`` of glibc and musl on 64-bit machines."""
+
+    _fields_ = (("handler", ctypes.c_void_p), ("mask", ctypes.c_ulong * 16), ("flags", ctypes.c_int), ("restorer", ctypes.c_void_p))
+
+
+class Senders:
+    """Notes who sends signals."""
+
+    def __init__(self) -> None:
+        self._words = np.zeros((signal.NSIG, 4), np.int32)
+        self._libc = ctypes.CDLL(None, use_errno=True)
+
+    def attend(self, number: signal.Signals) -> None:
+        """Note the senders of a signal for which Python has a handler; where that cannot be had, nothing changes."""
+        former = _SignalAction()
+        if self._libc.sigaction(number, None, ctypes.byref(former)) != 0 or not former.handler or former.handler == int(signal.SIG_IGN):
+            return
+        engine = _compile_noting(self._words[number].ctypes.data, former.handler)
+        _KEPT.append((engine, self._words))
+        action = _SignalAction(handler=engine.get_function_address("note"), mask=former.mask, flags=former.flags | _SA_SIGINFO | _SA_RESTART)
+        self._libc.sigaction(number, ctypes.byref(action), None)
+
+    def sender(self, number: signal.Signals) -> str:
+        """Who sent it last: ``"pid 812 (bash), uid 0"``; ``"the terminal or the kernel"``; empty where that is not known."""
+        noted, code, pid, uid = (int(word) for word in self._words[number])
+        if not noted:
+            return ""
+        if code == _SI_KERNEL or pid == 0:
+            return "the terminal or the kernel" if code == _SI_KERNEL else "another process namespace"
+        try:
+            name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
+        except OSError:
+            name = ""  # it has ended, or is not for us to see
+        return f"pid {pid}" + (f" ({name})" if name else "") + f", uid {uid}"
+
+
+def _compile_noting(words: int, then: int) -> Any:
+    """A handler ``void note(int number, siginfo_t *info, void *context)`` that notes into ``int32[4]`` at an address and calls the one at another."""
+    module = ir.Module()
+    word_pointer = _INT.as_pointer()
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [_INT, word_pointer, word_pointer]), "note")
+    builder = ir.IRBuilder(function.append_basic_block())
+    number, info, _ = function.args
+    noted = builder.inttoptr(_LONG(words), word_pointer)
+    for place, at in enumerate((_CODE_AT, _PID_AT, _UID_AT), start=1):
+        builder.store(builder.load(builder.gep(info, [_INT(at)])), builder.gep(noted, [_INT(place)]))
+    builder.store(_INT(1), noted)
+    builder.call(builder.inttoptr(_LONG(then), ir.FunctionType(ir.VoidType(), [_INT]).as_pointer()), [number])
+    builder.ret_void()
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(str(module)), binding.Target.from_default_triple().create_target_machine())
+    engine.finalize_object()
+    return engine
+
+
+class Stopping:
+    """Set once, with a reason; later reasons are not taken.
+
+    Attributes:
+        reason: Why; empty while nothing stops.
+    """
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self._told = asyncio.Event()
+
+    def stop(self, reason: str) -> None:
+        """Stop, because of this."""
+        self.reason = self.reason or reason
+        self._told.set()
+
+    @property
+    def is_told(self) -> bool:
+        """Whether anything has stopped it."""
+        return self._told.is_set()
+
+    async def wait(self) -> None:
+        """Until something stops it."""
+        await self._told.wait()
+
+    @contextmanager
+    def naming_exceptions(self) -> Iterator[None]:
+        """An exception that leaves the block is the reason, unless there was one before; it goes on."""
+        try:
+            yield
+        except BaseException as error:
+            self.reason = self.reason or f"exception {type(error).__name__}: {error}".rstrip(": ")
+            raise
+
+
+@contextmanager
+def signals_handled(handlers: dict[signal.Signals, Callable[[str], None]]) -> Iterator[None]:
+    """Call a handler in the running loop for each of its signals while the block runs, with ``"signal SIGTERM from pid 812 (bash), uid 0"``."""
+    loop, senders = asyncio.get_running_loop(), Senders()
+
+    def told(number: signal.Signals) -> None:
+        sender = senders.sender(number)
+        handlers[number](f"signal {number.name}" + (f" from {sender}" if sender else ""))
+
+    with ExitStack() as leaving:
+        for number in handlers:
+            loop.add_signal_handler(number, told, number)
+            leaving.callback(loop.remove_signal_handler, number)
+            senders.attend(number)
+        yield

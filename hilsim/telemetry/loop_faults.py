@@ -1,0 +1,54 @@
+"""What asyncio complains of outside any task: said by our own log, and not a hundred times a second.
+
+When no file descriptor is left, asyncio (3.11) reports each of up to ``backlog`` failed ``accept`` calls with a traceback, and tries again each second: 70 kB of log a second.
+"""
+
+import asyncio
+import errno
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import structlog
+
+log = structlog.get_logger("hilsim")
+
+PAUSE_S = 60.0
+"""Between two words about the same want."""
+
+_WANTS = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+
+class LoopFaults:
+    """An exception handler of an event loop."""
+
+    def __init__(self) -> None:
+        self._said_s: float | None = None
+        self._unsaid = 0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Say it; of connections that could not be accepted, once a minute."""
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in _WANTS or "accept" not in str(context.get("message", "")):
+            loop.default_exception_handler(context)
+            return
+        now_s = time.monotonic()
+        if self._said_s is not None and now_s - self._said_s < PAUSE_S:
+            self._unsaid += 1
+            return
+        advice = "raise the limit of open files (LimitNOFILE), or close what holds them"
+        log.warning("connection.not_accepted", reason=error.strerror, unsaid=self._unsaid, advice=advice)
+        self._said_s, self._unsaid = now_s, 0
+
+
+@contextmanager
+def loop_faults_said() -> Iterator[None]:
+    """Have the running loop's complaints said this way while the block runs."""
+    loop = asyncio.get_running_loop()
+    former = loop.get_exception_handler()
+    loop.set_exception_handler(LoopFaults())
+    try:
+        yield
+    finally:
+        loop.set_exception_handler(former)

@@ -1,0 +1,150 @@
+"""What of the last seconds is a fault: pure functions of counters' growth, with every threshold of health in one place.
+
+- Anything lost (not rendered, dropped as late, refused) is *degraded*.
+- More than ``UNHEALTHY_SHARE`` lost, and more than ``FEWEST`` packets, is *unhealthy*.
+- What was sent later than the late limit is *degraded*. What was rendered after it was due, but left within the limit, is *degraded* above ``BEHIND_SHARE``. Neither is said
+  beside packets that are missing: it has the same cause.
+- Drops of queues and of UDP count above ``FEWEST``, against everything that went the same way: they may be another program's.
+
+So a fault of this kind ends when ``WINDOW_S`` have passed without its cause. Where the figures come from: decision 23.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from hilsim.telemetry.faults import DAEMON, Fault, Level
+from hilsim.telemetry.history import Count
+from hilsim.telemetry.readings import Reading
+
+WINDOW_S = 10
+UNHEALTHY_SHARE = 0.01
+BEHIND_SHARE = 0.001
+FEWEST = 5
+"""So few packets are no share: the first half second of a VLP-16 holds 380, ten seconds of a slow replay may hold ten."""
+
+STEPPED_S = 0.001
+"""adjtimex(2) steers UTC and the monotonic clock alike, so their difference changes by steps alone; it is read to some microseconds."""
+
+JUDGED = frozenset({"packets_missed", "packets_late", "send_refused", "udp_dropped", "queue_dropped", "recording_incomplete", "clock_stepped"})
+"""Keys of the faults that are found here; all others come with the reading."""
+
+_NO_ROOM = ("EAGAIN", "ENOBUFS")
+_HINTS = {
+    "EAGAIN": "the link is slower than the stream",
+    "ENOBUFS": "the interface's queue is full",
+    "EMSGSIZE": "packets are larger than the interface's MTU",
+    "ENETUNREACH": "there is no route",
+    "EHOSTUNREACH": "there is no route",
+    "ENETDOWN": "the interface is down",
+}
+
+
+def own_counters(reading: Reading) -> dict[Count, int]:
+    """What the daemon counted since it began, by sensor or replay."""
+    counted: dict[Count, int] = defaultdict(int)
+    for flow in reading.flows:
+        counted[Count(flow.sensor, "sent")] += flow.sent_packets
+        counted[Count(flow.sensor, "late")] += flow.late_packets
+        counted[Count(flow.sensor, "dropped")] += flow.dropped_packets
+        counted[Count(flow.sensor, "underrun")] += flow.underrun_packets
+        for errno, refused in flow.send_errors.items():
+            counted[Count(flow.sensor, f"refused {errno}")] += refused
+    for sensor in reading.sensors:
+        counted[Count(sensor.sensor, "rendered late")] = sensor.feeder_late_packets
+        counted[Count(sensor.sensor, "skipped")] = sensor.feeder_skipped_packets
+        counted[Count(sensor.sensor, "unqueued")] = sensor.feeder_unqueued_packets
+    for replay in reading.replays:
+        counted[Count(replay.replay, "read late")] = replay.late_packets
+    if reading.recording is not None:
+        counted[Count(DAEMON, "unrecorded")] = reading.recording.unrecorded_packets
+    return dict(counted)
+
+
+def kernel_counters(reading: Reading) -> dict[Count, int]:
+    """What the kernel counted since it began, for all programs; what it does not say is left out."""
+    drops = reading.drops
+    if drops is None:
+        return {}
+    counted = {Count(DAEMON, name): value for name, value in (("UDP sent", drops.udp_sent), ("UDP refused", drops.udp_refused)) if value is not None}
+    for interface in drops.interfaces:
+        counted[Count(interface.interface, "queue sent")] = interface.queue_packets
+        counted[Count(interface.interface, "queue dropped")] = interface.queue_drops
+        counted[Count(interface.interface, "driver dropped")] = interface.driver_drops
+    return counted
+
+
+def judge(grown: Mapping[Count, int], reading: Reading) -> tuple[Fault, ...]:
+    """The faults of a window.
+
+    Args:
+        grown: How much each counter of ``own_counters`` and ``kernel_counters`` grew in it.
+        reading: The newest, for what is a state and no counter.
+    """
+    by_subject: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for (subject, name), increase in grown.items():
+        by_subject[subject][name] = increase
+    found: list[Fault] = []
+    for subject, growth in by_subject.items():
+        found.extend(_of_stream(subject, growth))
+        found.extend(_of_interface(subject, growth))
+    found.extend(_of_udp(by_subject))
+    if reading.recording is not None and reading.recording.running and (missing := by_subject[DAEMON]["unrecorded"]):
+        found.append(_fault("recording_incomplete", DAEMON, f"{missing} packets are missing from the recording", Level.DEGRADED))
+    if reading.utc_offset_s is not None and abs(reading.utc_offset_s) > STEPPED_S:
+        text = f"the host's clock was stepped by {reading.utc_offset_s:+.3f} s, and packets carry UTC as it was before: restart to take it over"
+        found.append(Fault(key="clock_stepped", text=text, level=Level.DEGRADED))
+    return tuple(found)
+
+
+def _of_stream(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
+    """Faults of a sensor or replay."""
+    refused = {name.removeprefix("refused "): count for name, count in growth.items() if name.startswith("refused ") and count}
+    missed = {
+        "not rendered in time": growth["skipped"],
+        "too late to be sent": growth["dropped"],
+        "without room in the ring": growth["unqueued"],
+    }
+    lost = sum(missed.values())
+    due = growth["sent"] + lost + sum(refused.values())
+    if lost:
+        parts = ", ".join(f"{count} {why}" for why, count in missed.items() if count)
+        yield _fault("packets_missed", subject, f"{lost} of {due} packets missing: {parts}", _level(lost, due))
+    if refused:
+        parts = ", ".join(f"{count} {errno}" + (f", {_HINTS[errno]}" if errno in _HINTS else "") for errno, count in refused.items())
+        total = sum(refused.values())
+        yield _fault("send_refused", subject, f"{total} of {due} packets refused by the kernel: {parts}", _level(total, due))
+    if lost:
+        return  # those that came late have the same cause
+    sent_late = growth["late"]
+    behind = max(growth["underrun"], growth["rendered late"], growth["read late"])
+    if sent_late > 0 or behind > max(FEWEST, BEHIND_SHARE * due):
+        late = [f"{sent_late} sent after the late limit"] if sent_late > 0 else []
+        late += [f"{behind} ready only after they were due"] if behind else []
+        yield _fault("packets_late", subject, f"of {due} packets {', '.join(late)}", Level.DEGRADED)
+
+
+def _of_interface(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
+    """Faults of an interface."""
+    queue, driver = growth["queue dropped"], growth["driver dropped"]
+    taken = growth["queue sent"] + queue + driver
+    if queue + driver > FEWEST:
+        text = f"{queue + driver} of {taken} packets of all programs dropped: {queue} by the queue, {driver} by the driver"
+        yield _fault("queue_dropped", subject, text, _level(queue + driver, taken))
+
+
+def _of_udp(by_subject: Mapping[str, Mapping[str, int]]) -> Iterator[Fault]:
+    """Datagrams that UDP had no room for, less those that are named already: told to the sockets, or dropped by a queue that was seen."""
+    all_refused = by_subject[DAEMON]["UDP refused"]
+    named = sum(growth["queue dropped"] + sum(growth[f"refused {errno}"] for errno in _NO_ROOM) for growth in tuple(by_subject.values()))
+    dropped = all_refused - named
+    if dropped > max(FEWEST, UNHEALTHY_SHARE * all_refused):  # counters are read one after the other, and may be some packets apart
+        handed = by_subject[DAEMON]["UDP sent"] + all_refused
+        yield _fault("udp_dropped", DAEMON, f"{dropped} of {handed} datagrams of all programs dropped by a full queue", _level(dropped, handed))
+
+
+def _level(lost: int, of: int) -> Level:
+    return Level.UNHEALTHY if lost > max(FEWEST, UNHEALTHY_SHARE * of) else Level.DEGRADED
+
+
+def _fault(key: str, subject: str, text: str, level: Level) -> Fault:
+    return Fault(key=key, subject=subject, text=f"{text} in the last {WINDOW_S} s", level=level)

@@ -1,0 +1,148 @@
+"""What of ten seconds is a fault, by invented growth."""
+
+import pytest
+
+from hilsim.telemetry.faults import FAULTS, Fault, Level, worst_level
+from hilsim.telemetry.history import Count
+from hilsim.telemetry.losses import JUDGED, judge, kernel_counters, own_counters
+from hilsim.telemetry.readings import Reading, RecordingReading
+from tests.unit.telemetry.conftest import LATE, SILENT, make_reading
+
+QUIET = Reading()
+
+
+def judged(reading=QUIET, **growth):
+    """Faults of a sensor ``front`` that sent 7530 packets, and of what else grew: ``{"sent": …}``, or ``{("eth0", "queue dropped"): …}``."""
+    counts = {Count("front", name.replace("_", " ")): value for name, value in ({"sent": 7530} | growth).items()}
+    return judge(counts, reading)
+
+
+def found(*more, reading=QUIET, **growth):
+    counts = {Count("front", name.replace("_", " ")): value for name, value in ({"sent": 7530} | growth).items()}
+    counts |= {Count(subject, name): value for subject, name, value in more}
+    return {(fault.key, fault.subject): (fault.level.value, fault.text) for fault in judge(counts, reading)}
+
+
+def test_a_stream_that_lost_nothing_has_no_fault():
+    assert found() == {}
+
+
+def test_a_single_packet_lost_is_degraded_and_says_how():
+    text = "1 of 7531 packets missing: 1 too late to be sent in the last 10 s"
+    assert found(dropped=1, late=1) == {("packets_missed", "front"): ("degraded", text)}
+
+
+def test_more_than_a_hundredth_lost_is_unhealthy():
+    level, text = found(dropped=30, late=30, skipped=50, unqueued=4)["packets_missed", "front"]
+    assert level == "unhealthy"
+    assert text == "84 of 7614 packets missing: 50 not rendered in time, 30 too late to be sent, 4 without room in the ring in the last 10 s"
+
+
+@pytest.mark.parametrize(("skipped", "level"), [(75, "degraded"), (77, "unhealthy")])
+def test_the_hundredth_is_of_all_that_were_due(skipped, level):
+    assert found(sent=7600 - skipped, skipped=skipped)["packets_missed", "front"][0] == level
+
+
+def test_few_packets_of_a_slow_stream_are_no_share():
+    assert found(sent=2, dropped=5, late=5)["packets_missed", "front"][0] == "degraded"
+
+
+def test_packets_that_the_kernel_refused_are_told_by_error_with_a_hint():
+    found_now = found(**{"sent": 1130, "refused EAGAIN": 6400, "refused EPERM": 2})
+    text = "6402 of 7532 packets refused by the kernel: 6400 EAGAIN, the link is slower than the stream, 2 EPERM in the last 10 s"
+    assert found_now == {("send_refused", "front"): ("unhealthy", text)}
+
+
+def test_packets_sent_after_the_late_limit_are_degraded_however_many():
+    assert found(late=7000) == {
+        ("packets_late", "front"): ("degraded", "of 7530 packets 7000 sent after the late limit in the last 10 s"),
+    }
+
+
+@pytest.mark.parametrize(("behind", "faults"), [(7, set()), (8, {("packets_late", "front")})])
+def test_packets_rendered_after_they_were_due_are_a_fault_above_a_thousandth(behind, faults):
+    assert found(underrun=behind, rendered_late=behind).keys() == faults
+
+
+def test_what_is_late_beside_what_is_missing_is_one_fault():
+    assert found(dropped=9, late=9, underrun=900).keys() == {("packets_missed", "front")}
+
+
+def test_a_full_queue_is_a_fault_of_its_interface_and_not_told_twice():
+    assert found(("eth0", "queue sent", 840), ("eth0", "queue dropped", 6700), ("daemon", "UDP refused", 6700), ("daemon", "UDP sent", 800)) == {
+        ("queue_dropped", "eth0"): ("unhealthy", "6700 of 7540 packets of all programs dropped: 6700 by the queue, 0 by the driver in the last 10 s")
+    }
+
+
+def test_drops_where_no_queue_was_seen_are_udps():
+    assert found(("daemon", "UDP refused", 6700), ("daemon", "UDP sent", 830)) == {
+        ("udp_dropped", "daemon"): ("unhealthy", "6700 of 7530 datagrams of all programs dropped by a full queue in the last 10 s")
+    }
+
+
+def test_what_the_sockets_were_told_of_is_not_told_again():
+    assert found(("daemon", "UDP refused", 6403), ("daemon", "UDP sent", 1130), **{"sent": 1130, "refused EAGAIN": 6400}).keys() == {
+        ("send_refused", "front")
+    }
+
+
+@pytest.mark.parametrize(("drops", "levels"), [(5, []), (20, ["degraded"]), (200, ["unhealthy"])])
+def test_drops_of_a_busy_interface_count_against_all_that_went_through_it(drops, levels):
+    assert [level for level, _ in found(("eth0", "queue sent", 10_000), ("eth0", "queue dropped", drops)).values()] == levels
+
+
+def test_drops_of_a_driver_count_too():
+    assert found(("eth0", "queue sent", 10_000), ("eth0", "driver dropped", 20))["queue_dropped", "eth0"][0] == "degraded"
+
+
+def test_packets_missing_from_a_recording_that_runs_are_degraded():
+    running, ended = (Reading(recording=RecordingReading(running=running, recorded_packets=100, unrecorded_packets=4)) for running in (True, False))
+    assert found(("daemon", "unrecorded", 4), reading=running) == {
+        ("recording_incomplete", "daemon"): ("degraded", "4 packets are missing from the recording in the last 10 s")
+    }
+    assert found(("daemon", "unrecorded", 4), reading=ended) == {}
+
+
+@pytest.mark.parametrize(("offset_s", "keys"), [(0.0, []), (0.0009, []), (-0.5, ["clock_stepped"]), (3600.0, ["clock_stepped"])])
+def test_utc_that_was_stepped_is_degraded(offset_s, keys):
+    faults = judged(Reading(utc_offset_s=offset_s))
+    assert [fault.key for fault in faults] == keys
+    assert all(f"{offset_s:+.3f} s" in fault.text and fault.level is Level.DEGRADED for fault in faults)
+
+
+def test_counters_are_taken_from_a_reading():
+    reading = make_reading(("front", "rear"))
+    own, kernel = own_counters(reading), kernel_counters(reading)
+    assert own[Count("front", "sent")] == 2 * 753
+    assert own[Count("rear", "refused ENETUNREACH")] == 8
+    assert (own[Count("front", "skipped")], own[Count("front", "unqueued")], own[Count("front", "rendered late")]) == (5, 8, 3)
+    assert own[Count("daemon", "unrecorded")] == 7
+    assert kernel == {
+        Count("daemon", "UDP sent"): 2000,
+        Count("daemon", "UDP refused"): 7,
+        Count("eth0", "queue sent"): 1506,
+        Count("eth0", "queue dropped"): 11,
+        Count("eth0", "driver dropped"): 2,
+    }
+    assert kernel_counters(Reading()) == {}
+
+
+def test_keys_that_are_judged_are_known():
+    assert set(FAULTS) >= JUDGED
+
+
+def test_the_worst_fault_is_the_level():
+    assert (worst_level(()), worst_level((LATE,)), worst_level((SILENT, LATE))) == (Level.HEALTHY, Level.DEGRADED, Level.UNHEALTHY)
+
+
+def test_a_fault_is_told_with_its_subject_unless_that_is_the_daemon():
+    assert SILENT.sentence == "front: no data packet for 2.0 s"
+    assert Fault(key="loop_ended", text="the sending loop has ended").sentence == "the sending loop has ended"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"), [({"key": "tired"}, "fault key must be one of"), ({"level": Level.HEALTHY}, "must be degraded or unhealthy, got healthy")]
+)
+def test_a_fault_that_is_none_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        Fault(**({"key": "loop_ended", "text": "x"} | wrong))
