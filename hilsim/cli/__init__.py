@@ -10,6 +10,7 @@ from importlib import import_module
 import click
 
 from hilsim import __version__
+from hilsim.cli.scarcity import scarcity
 from hilsim.errors import CommandFaultError, HilsimError
 
 _COMMANDS = ("run", "replay", "control", "check", "record", "verify", "compare", "inspect", "picture", "background", "doctor")
@@ -59,3 +60,10 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except (MemoryError, OSError, RuntimeError, ImportError, ExceptionGroup) as error:
+        told = scarcity(error)
+        if not told:
+            raise
+        click.secho("error: ", fg="red", bold=True, err=True, nl=False)
+        click.echo(told, err=True)
+        sys.exit(1)

@@ -261,6 +261,7 @@ def _summary(station: "Station") -> dict[str, Any]:
             "starvations": replay.starvations,
             "late_packets": replay.late_packets,
             "has_ended": replay.has_ended,
+            "postponed_s": replay.postponed_s,
             "notes": [note for name, note in station.replays.notes if name == replay.replay],
         }
         for replay in reading.replays

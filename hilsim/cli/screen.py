@@ -146,6 +146,7 @@ def _vehicle_state(vehicle: VehicleReading) -> str:
         "calling": "link open, no heartbeat yet",
         "refused": "refused: no HIL flag",
         "flying": "controller",
+        "silent": "controller silent, vehicle held",
     }
     if vehicle.is_crashed:
         return click.style("vehicle crashed", fg="red")

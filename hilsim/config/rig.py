@@ -1,18 +1,21 @@
 """What one daemon emulates: the rig file as frozen specifications."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from hilsim.bridge.specs import VehicleRigSpec
-from hilsim.config.parse import collect_faults, parse_table, read_toml
+from hilsim.config.parse import collect_faults, parse_table
 from hilsim.config.profiles import find_profile, parse_profile
 from hilsim.config.sensor_table import ZERO, SensorSpec
+from hilsim.config.toml_file import read_toml
 from hilsim.emulator.plan import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.geometry.frames import Vector
+from hilsim.limits import SENSORS
 from hilsim.packets.velodyne_data import DATA_PORT
 from hilsim.packets.velodyne_position import POSITION_PORT
 from hilsim.replay.specs import ReplaySpec
@@ -146,8 +149,9 @@ class RigSpec:
 
     def __post_init__(self) -> None:
         names = [sensor.name for sensor in self.sensor] + [replay.name for replay in self.replay]
-        repeated = sorted({name for name in names if names.count(name) > 1})
+        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
         require(
+            SENSORS.rule(len(names)),
             (bool(names) or self.vehicle is not None, "sensor or replay must have at least one entry, or vehicle be given"),
             (self.carrier.kind != "vehicle" or self.vehicle is not None, 'carrier.kind "vehicle" needs a [vehicle], got none'),
             (

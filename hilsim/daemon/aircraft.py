@@ -5,6 +5,8 @@ import socket
 import threading
 from dataclasses import dataclass, field
 
+import structlog
+
 from hilsim._atomics import publish
 from hilsim.bridge.ardupilot import JsonPilot
 from hilsim.bridge.budget import LinkBudget
@@ -25,6 +27,8 @@ from hilsim.telemetry.readings import VehicleReading
 from hilsim.transmit.scheduling import ThreadSettings, enter
 from hilsim.vehicle.live import LivePose
 from hilsim.vehicle.specs import VehicleSpec
+
+log = structlog.get_logger("hilsim")
 
 _USABLE = 0.95
 _PRIORITY_BELOW = 5
@@ -80,6 +84,7 @@ class Aircraft:
     _utc_epoch_ns: int = 0
     _thread: threading.Thread | None = None
     _socket: socket.socket | None = None
+    _pilot: JsonPilot | None = None
 
     def __post_init__(self) -> None:
         controller = self.spec.controller
@@ -211,11 +216,16 @@ class Aircraft:
         made = self.outfit
         fly(made.craft, made.flight, self.world, self.live, made.watch, made.talk, epoch_ns, utc_epoch_ns)
 
+    @property
+    def trouble(self) -> str:
+        """What came over ArduPilot's link and was refused, the latest; empty: nothing."""
+        return self._pilot.trouble if self._pilot else ""
+
     def _answer(self) -> None:
         if self._socket is None:
             raise AssertionError("ArduPilot's socket is opened before the vehicle flies")
         made = self.outfit
-        JsonPilot(
+        self._pilot = JsonPilot(
             craft=made.craft,
             vehicle=self.vehicle,
             flight=made.flight,
@@ -224,7 +234,12 @@ class Aircraft:
             watch=made.watch,
             opened=self._socket,
             epoch_ns=self._epoch_ns,
-        ).run()
+        )
+        while self.outfit.watch.control[ControlWord.ENDS] == 0:
+            try:
+                self._pilot.run()
+            except Exception:
+                log.exception("flight.pilot_failed", advice="a fault of hilsim; the vehicle flies on with the next frame")
 
 
 def build_aircraft(rig: Rig, scenery: Scenery) -> Aircraft | None:

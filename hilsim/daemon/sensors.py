@@ -147,16 +147,28 @@ class Sensors:
 
     # -- changing ----------------------------------------------------------------------------------------------------------------------
 
-    def change(self, rig: Rig, scenery: Scenery | None, *, keeps: Callable[[Streaming], bool]) -> tuple[str, ...]:
-        """Become the sensors of another rig while packets flow.
-
-        A sensor that goes on under its name goes on with its very next packet, in whatever world, with whatever destination; where it fires at other
-        times, with its first packets after that. Everything that can be refused is tried before anything is changed.
+    def prepare(self, rig: Rig, scenery: Scenery | None, *, keeps: Callable[[Streaming], bool]) -> "SensorChange":
+        """Make ready what another rig's sensors need, while packets flow; nothing is changed by it.
 
         Args:
             rig: The new rig.
             scenery: What its sensors see.
             keeps: Whether a sensor that streams is the same in the new rig, and sees the same.
+        """
+        wanted = {sensor.name: number for number, sensor in enumerate(rig.spec.sensor)}
+        kept = {name for name, streaming in self.streams.items() if name in wanted and keeps(streaming)}
+        made = {name: self._make(rig, number, _needed(scenery), (-1, -1)) for name, number in wanted.items() if name not in kept}
+        for streaming in made.values():
+            self._set_epoch(streaming)
+            streaming.feeder.warm()
+        flows = {name: self._flows(rig, wanted[name], streaming) for name, streaming in made.items()}
+        return SensorChange(kept=frozenset(kept), made=made, flows=flows)
+
+    def change(self, change: "SensorChange") -> tuple[str, ...]:
+        """Become the sensors of another rig.
+
+        A sensor that goes on under its name goes on with its very next packet, in whatever world, with whatever destination; where it fires at other
+        times, with its first packets after that. Every socket is held before anything is changed.
 
         Returns:
             What was done, one sentence a sensor.
@@ -164,21 +176,15 @@ class Sensors:
         Raises:
             TransmitError: a socket or the scheduling cannot be had; nothing was changed.
         """
-        wanted = {sensor.name: number for number, sensor in enumerate(rig.spec.sensor)}
-        kept = {name for name, streaming in self.streams.items() if name in wanted and keeps(streaming)}
-        made = {name: self._make(rig, number, _needed(scenery), (-1, -1)) for name, number in wanted.items() if name not in kept}
-        flows = {name: self._flows(rig, wanted[name], streaming) for name, streaming in made.items()}
-        retired = [self._open_transmitter().flows[row] for name, streaming in self.streams.items() if name not in kept for row in streaming.rows]
-        with self._open_transmitter().reserved([flow.spec for each in flows.values() for flow in each], retired):
-            for streaming in made.values():
-                self._set_epoch(streaming)
-                streaming.feeder.warm()
-            done = [f"{name}: unchanged" for name in kept]
-            for name in [name for name in self.streams if name not in wanted]:
+        flows_now = self._open_transmitter().flows
+        retired = [flows_now[row] for name, streaming in self.streams.items() if name not in change.kept for row in streaming.rows]
+        with self._open_transmitter().reserved([flow.spec for each in change.flows.values() for flow in each], retired):
+            done = [f"{name}: unchanged" for name in change.kept]
+            for name in [name for name in self.streams if name not in change.kept and name not in change.made]:
                 self._close(self.streams.pop(name))
                 done.append(f"{name}: removed")
-            for name, streaming in made.items():
-                done.append(f"{name}: {self._put_in_place(streaming, flows[name])}")
+            for name, streaming in change.made.items():
+                done.append(f"{name}: {self._put_in_place(streaming, change.flows[name])}")
         return tuple(done)
 
     def _put_in_place(self, streaming: Streaming, flows: "tuple[_Flow, ...]") -> str:
@@ -283,6 +289,21 @@ class _Flow(NamedTuple):
 
     spec: FlowSpec
     framing: Framing
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SensorChange:
+    """What another rig changes, made ready.
+
+    Attributes:
+        kept: Names of sensors that stream on untouched.
+        made: Sensors that begin or take over, by name; all others end.
+        flows: Of these.
+    """
+
+    kept: frozenset[str]
+    made: dict[str, Streaming]
+    flows: "dict[str, tuple[_Flow, ...]]"
 
 
 def _needed(scenery: Scenery | None) -> Scenery:

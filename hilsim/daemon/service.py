@@ -23,6 +23,7 @@ from hilsim.daemon.starting import Start, StoppedError, in_thread, log_refused_c
 from hilsim.daemon.station import Station
 from hilsim.errors import HilsimError, TransmitError
 from hilsim.telemetry.readings import Reading
+from hilsim.transmit.real_time_limit import LONGEST_STRETCH_S, leave_real_time, real_time_limited
 
 log = structlog.get_logger("hilsim")
 
@@ -136,11 +137,12 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
     log.info("daemon.preparing", rig=str(rig.path), first_start=_FIRST_START)
     station = Station(rig=rig, say=_say)
     has_streamed = False
-    async with _signals() as signals:
+    async with _signals() as signals, contextlib.AsyncExitStack() as braked:
         start = Start(tell=console.step, manager=manager, stop=signals.stop)
         try:
             await _open(station, start)
             async with _ports(station) as metrics:
+                braked.enter_context(_braked(station))
                 await start.work("starting", station.start)
                 await _await_packets(station, start)
                 has_streamed = True
@@ -174,6 +176,20 @@ async def _open(station: Station, start: Start) -> None:
     for note in station.notes:
         log.warning("asset.noted", note=note)
     await start.work("loading kernels and opening sockets", station.open)
+
+
+@contextlib.contextmanager
+def _braked(station: Station) -> Iterator[None]:
+    """While the block runs, a real-time thread that works for half a second without sleeping makes ordinary threads of all of them."""
+    loop = asyncio.get_running_loop()
+
+    def exceeded() -> None:  # in a signal's handler: it may wait for nothing
+        station.leave_real_time()
+        left = leave_real_time()
+        loop.call_soon_threadsafe(lambda: log.error("scheduling.real_time_left", threads=list(left), longest_stretch_s=LONGEST_STRETCH_S))
+
+    with real_time_limited(exceeded):
+        yield
 
 
 @contextlib.asynccontextmanager

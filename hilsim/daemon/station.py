@@ -60,6 +60,7 @@ class Station:
     _sensors: Sensors = field(init=False)
     _rows: dict[int, str] = field(default_factory=dict)
     _has_started: bool = False
+    _has_ended: bool = False
 
     def __post_init__(self) -> None:
         self._replays = Replays(rows=self._rows)
@@ -189,6 +190,7 @@ class Station:
     def stop(self) -> dict[str, int]:
         """End every thread and close every socket; returns, when that is done, what was sent and what was not."""
         with self._pacer.lock:
+            self._has_ended = True
             self._sensors.stop()
         if self._rangefinders is not None:
             self._rangefinders.stop()
@@ -197,6 +199,8 @@ class Station:
             self._aircraft.stop()
             self._aircraft = None
         self._replays.stop()
+        if self._transmitter is not None:
+            self._transmitter.stop()
         totals = self._totals()
         self._open.close()
         if self._recorder is not None:
@@ -243,11 +247,14 @@ class Station:
         if rig.spec.sensor and (scenery is None or not same_scenery or new_signature != self._signature):
             scenery = build_scenery(rig)
         same_world = scenery is self._scenery
+        change = self._sensors.prepare(rig, scenery, keeps=lambda streaming: same_world and _is_same(streaming, rig))
         with self._pacer.lock:
-            done = self._sensors.change(rig, scenery, keeps=lambda streaming: same_world and _is_same(streaming, rig))
+            if self._has_ended:
+                raise ConfigError(f"{rig.path}: a rig cannot change while it stops")
+            done = self._sensors.change(change)
             self._pacer.set_lead(LeadBounds(*lead_bounds_ns(rig)))
-        self.rig, self._scenery, self._signature = rig, scenery, new_signature
-        return (*done, *self._replays.change(rig, prepared))
+            self.rig, self._scenery, self._signature = rig, scenery, new_signature
+            return (*done, *self._replays.change(rig, prepared))
 
     def _check_vehicle_stays(self, rig: Rig) -> None:
         """Raise ``ConfigError`` where a change touches what flies, or what it flies in."""
