@@ -5,14 +5,14 @@ What is decided, and why, is in ``daemon.pacing``.
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from hilsim.daemon.feeder import Feeder
 from hilsim.daemon.feeder_state import FeederCounter
 from hilsim.daemon.flow_specs import RENDERING_SLICE_US
-from hilsim.daemon.pacing import FIFO_SHARE, FifoRule, LeadRule, RaysRule, SensorLoad, fit_rays, fits, nice_for, total_share
+from hilsim.daemon.pacing import FifoRule, LeadRule, RaysRule, SensorLoad, fit_rays, fits, nice_for, total_share
 from hilsim.daemon.streaming import Streaming
 from hilsim.errors import TransmitError
 from hilsim.transmit.scheduling import ThreadSettings
@@ -92,7 +92,7 @@ class Pacer:
                     "rig.machine_too_small",
                     {"needed_cores": round(wanted, 2), "needed_cores_with_fewest_rays": round(total_share(fitted), 2), "cores": self.cores},
                 )
-            self._schedule(streams, total_share(fitted), 0)
+            self._schedule(streams, fitted, 0)
 
     def step(self, streams: Mapping[str, Streaming], now_ns: int) -> None:
         """Look at what was rendered since the last step, and change what has to be changed; takes a millisecond, where rays change some ten."""
@@ -104,15 +104,15 @@ class Pacer:
                 lead_ns = self._accounts[load.name].lead.step(load, now_ns)
                 if lead_ns != streaming.feeder.lead_ns:
                     streaming.feeder.set_lead_ns(lead_ns)
-            self._schedule(streams, total_share(loads), now_ns)
+            self._schedule(streams, loads, now_ns)
             for name, rays in self._rays.step(loads, now_ns).items():
                 self._set_rays(streams[name], rays, "packets were not rendered in time" if rays < streams[name].rays else "there is room again")
 
     def leave_real_time(self, streams: Mapping[str, Streaming]) -> None:
         """Take rendering off SCHED_FIFO for good, whatever the rig asks for; waits for nothing, so a signal's handler may call it."""
-        self._fifo.is_fifo, self._is_braked = False, True
+        self._is_braked = True
         for streaming in streams.values():
-            self._reschedule(streaming, self._settings(len(streams)))
+            self._reschedule(streaming, self._settings(is_fifo=False, nice=nice_for(len(streams), self.cores)))
 
     def set_lead(self, bounds: LeadBounds) -> None:
         """Keep other leads from the next step on."""
@@ -158,15 +158,18 @@ class Pacer:
             return account.cost_ns
         return (cpu_ns - account.cpu_ns) / fresh
 
-    def _schedule(self, streams: Mapping[str, Streaming], share: float, now_ns: int) -> None:
-        was_fifo = self._fifo.is_fifo
-        is_fifo = self._fifo.step(share, now_ns)
-        settings = self._settings(len(streams))
-        if self.wanted == "auto" and is_fifo != was_fifo:
-            keys = {"scheduling": settings.scheduling, "nice": settings.nice, "rendering_cores": round(share, 2), "cores": self.cores}
-            self.say("rendering.rescheduled", keys | {"real_time_limit_cores": FIFO_SHARE * self.cores})
-        for streaming in streams.values():
-            self._reschedule(streaming, settings)
+    def _schedule(self, streams: Mapping[str, Streaming], loads: Sequence[SensorLoad], now_ns: int) -> None:
+        former = self._fifo.names
+        fifo = frozenset[str]() if self._is_braked else frozenset(streams) if self.wanted == "fifo" else self._fifo.step(loads, now_ns)
+        fifo_share = total_share([load for load in loads if load.name in fifo])
+        nice = nice_for(len(streams) - len(fifo), self.cores, fifo_share)
+        if self.wanted == "auto" and fifo != (frozenset(streams) if former is None else former):
+            others = sorted(set(streams) - fifo)
+            keys = {"real_time": sorted(fifo), "ordinary": others, "nice": nice, "rendering_cores": round(total_share(loads), 2), "cores": self.cores}
+            self.say("rendering.rescheduled", keys)
+        for name, streaming in streams.items():
+            is_fifo = name in fifo
+            self._reschedule(streaming, self._settings(is_fifo=is_fifo, nice=0 if is_fifo else nice))
 
     def _reschedule(self, streaming: Streaming, settings: ThreadSettings) -> None:
         if streaming.feeder.settings == settings:
@@ -179,10 +182,10 @@ class Pacer:
                 self._ordinary = "plain"
                 streaming.feeder.reschedule(replace(settings, scheduling="plain"))
 
-    def _settings(self, sensors: int) -> ThreadSettings:
-        is_ordinary = self._is_braked or (self.wanted == "auto" and not self._fifo.is_fifo)
+    def _settings(self, *, is_fifo: bool, nice: int) -> ThreadSettings:
+        is_ordinary = self._is_braked or (self.wanted == "auto" and not is_fifo)
         choice = self._ordinary if is_ordinary else self.wanted
-        return ThreadSettings(scheduling=choice, priority=self.priority, slice_us=RENDERING_SLICE_US, nice=nice_for(sensors, self.cores))
+        return ThreadSettings(scheduling=choice, priority=self.priority, slice_us=RENDERING_SLICE_US, nice=nice)
 
     def _set_rays(self, streaming: Streaming, rays: int, reason: str) -> None:
         former = streaming.rays

@@ -11,9 +11,9 @@ from hilsim.sensor.beam import SUB_RAY_COUNTS
 FIFO_SHARE = 0.65
 """Of the cores, at most, for rendering under SCHED_FIFO: what is left is a quarter of a core and more for each ordinary busy process."""
 
-FIFO_AGAIN_SHARE = 0.5
+FIFO_AGAIN_SHARE = 0.55
 FIFO_AGAIN_NS = 10_000_000_000
-"""SCHED_FIFO is taken up again when the share has been below ``FIFO_AGAIN_SHARE`` for so long."""
+"""A sensor comes back under SCHED_FIFO when the share would have been below ``FIFO_AGAIN_SHARE`` with it for so long."""
 
 BUSY_SHARE = 0.25
 """Of a core, that an ordinary busy process is left by rendering threads with short slices."""
@@ -111,34 +111,52 @@ def fit_rays(loads: Sequence[SensorLoad], cores: int) -> tuple[SensorLoad, ...]:
     return tuple(fitted)
 
 
-def nice_for(sensors: int, cores: int) -> int:
-    """How nice rendering threads with short slices are, for a busy process to keep ``BUSY_SHARE`` of each core beside them."""
-    most = _WEIGHT_OF_NICE[0] * (1.0 - BUSY_SHARE) / BUSY_SHARE / max(-(-sensors // cores), 1)
+def nice_for(sensors: int, cores: int, fifo_share: float = 0.0) -> int:
+    """How nice rendering threads with short slices are, for a busy process to keep ``BUSY_SHARE`` of each core beside them.
+
+    Args:
+        sensors: Rendered by such threads.
+        cores: Of the machine.
+        fifo_share: Cores that other sensors take under SCHED_FIFO.
+    """
+    if sensors == 0:
+        return 0
+    left = (1.0 - fifo_share / cores) / BUSY_SHARE - 1.0
+    most = _WEIGHT_OF_NICE[0] * left * cores / sensors
     return next((nice for nice, weight in enumerate(_WEIGHT_OF_NICE) if weight <= most), len(_WEIGHT_OF_NICE) - 1)
 
 
 @dataclass(kw_only=True)
 class FifoRule:
-    """Whether rendering runs under SCHED_FIFO, by its share of the machine.
+    """Which sensors are rendered under SCHED_FIFO: as many as fit into its share of the machine, the first ones of the rig.
 
     Attributes:
         cores: Of the machine.
-        is_fifo: What holds now.
+        names: Of them; None before the first step.
     """
 
-    cores: int
-    is_fifo: bool = True
-    _below_since_ns: int = 0
+    cores: float
+    names: frozenset[str] | None = None
+    _room_since_ns: int | None = None
 
-    def step(self, share: float, now_ns: int) -> bool:
-        """What holds from now on, for rendering that takes so many cores."""
-        if share > FIFO_SHARE * self.cores:
-            self.is_fifo = False
-        if share > FIFO_AGAIN_SHARE * self.cores:
-            self._below_since_ns = now_ns
-        elif not self.is_fifo and now_ns - self._below_since_ns >= FIFO_AGAIN_NS:
-            self.is_fifo = True
-        return self.is_fifo
+    def step(self, loads: Sequence[SensorLoad], now_ns: int) -> frozenset[str]:
+        """Which ones from now on."""
+        kept: list[str] = []
+        share = 0.0
+        for load in loads:
+            if (self.names is None or load.name in self.names) and share + load.share <= FIFO_SHARE * self.cores:
+                kept.append(load.name)
+                share += load.share
+        returning = next((load.name for load in loads if load.name not in kept and share + load.share <= FIFO_AGAIN_SHARE * self.cores), None)
+        if returning is None:
+            self._room_since_ns = None
+        elif self._room_since_ns is None:
+            self._room_since_ns = now_ns
+        elif now_ns - self._room_since_ns >= FIFO_AGAIN_NS:
+            kept.append(returning)
+            self._room_since_ns = None
+        self.names = frozenset(kept)
+        return self.names
 
 
 @dataclass(kw_only=True)

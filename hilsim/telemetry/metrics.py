@@ -145,10 +145,10 @@ FEEDER_SKIPPED = Metric(
     name="hilsim_feeder_skipped_packets_total",
     kind="counter",
     labels=("sensor",),
-    help="Datagrams never rendered, because the feeder had to catch up",
+    help="Datagrams never rendered, because they could not be in time",
 )
 FEEDER_UNQUEUED = Metric(
-    name="hilsim_feeder_unqueued_packets_total", kind="counter", labels=("sensor",), help="Datagrams rendered, but the ring had no room for them"
+    name="hilsim_feeder_unqueued_packets_total", kind="counter", labels=("sensor",), help="Datagrams the ring had no room for until they were due"
 )
 FEEDER_LEAD = Metric(
     name="hilsim_feeder_lead_seconds", kind="gauge", labels=("sensor",), help="How long before its deadline a data packet is rendered"

@@ -75,8 +75,8 @@ class SensorReading:
         rotation_rate_hz: Rate of its head; None without one.
         device_clock_offset_s: Its own clock minus rig time.
         feeder_late_packets: Rendered, but pushed into the ring after their deadline.
-        feeder_skipped_packets: Never rendered, to catch up.
-        feeder_unqueued_packets: Rendered, but the ring had no room.
+        feeder_skipped_packets: Never rendered, because they could not be in time.
+        feeder_unqueued_packets: The ring had no room for them until they were due.
         unsaid_returns: Sent as no return, because the packet format cannot say where they are.
         render: Time to render and encode one chunk; None where another renderer keeps no account.
         feeder_lead_s: How long before its deadline a packet is rendered.

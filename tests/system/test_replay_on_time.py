@@ -26,7 +26,19 @@ def capture(tmp_path):
 def replay_with_a_standstill(capture, *options):
     """Stop the whole process for a while when packets flow; returns exit code, summary, standard error and what arrived."""
     arrivals = Arrivals(1)
-    command = [sys.executable, "-m", "hilsim", "replay", str(capture), "--json", "--retime", "none", "--to", f"127.0.0.1:{arrivals.ports[0]}", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "hilsim",
+        "replay",
+        str(capture),
+        "--json",
+        "--retime",
+        "none",
+        "--to",
+        f"127.0.0.1:{arrivals.ports[0]}",
+        *options,
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         until = time.monotonic() + 120

@@ -113,7 +113,7 @@ def test_a_sensor_that_does_not_fit_gives_up_rays_and_says_so(bench):
 def test_a_running_feeder_leaves_real_time_scheduling_when_its_share_is_too_large(bench):
     at = bench(cores=64)
     at.station.start()
-    at.pacer._fifo.cores = 0.001
+    at.pacer._fifo.cores = 0.001  # too small for any share
 
     at.step_to(1.0)
 

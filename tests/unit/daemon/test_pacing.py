@@ -22,27 +22,38 @@ def load(name="roof", share=0.2, rays=7, wanted=7, rendered=377, lost=0, late=0)
     )
 
 
-def test_rendering_leaves_real_time_scheduling_above_its_share_and_comes_back_only_after_a_while_well_below():
+def test_as_many_sensors_are_real_time_as_fit_into_its_share():
     rule = FifoRule(cores=2)
 
-    assert rule.step(1.29, 0)
-    assert not rule.step(1.31, 1 * SECOND)
-    assert not rule.step(1.1, 20 * SECOND), "between the two limits all stays as it is"
-    assert not rule.step(0.9, 21 * SECOND)
-    assert not rule.step(0.9, 29 * SECOND)
-    assert rule.step(0.9, 31 * SECOND)
+    assert rule.step([load("a", 0.5), load("b", 0.5), load("c", 0.5), load("d", 0.25)], 0) == {"a", "b", "d"}
+    assert FifoRule(cores=2).step([load("a", 1.31)], 0) == frozenset()
 
 
-@pytest.mark.parametrize(("sensors", "cores"), [(1, 2), (6, 2), (8, 2), (16, 2), (5, 1), (40, 8)])
-def test_a_busy_process_keeps_a_quarter_of_each_core_by_weight(sensors, cores):
-    rendering = WEIGHTS[nice_for(sensors, cores)] * -(-sensors // cores)
+def test_a_sensor_comes_back_under_real_time_scheduling_only_when_there_has_been_room_for_a_while():
+    rule = FifoRule(cores=2)
+    heavy, fair, light = ([load("a", 0.6), load("b", share)] for share in (0.8, 0.6, 0.4))
 
-    assert 1024 / (1024 + rendering) >= 0.25
+    assert rule.step(heavy, 0) == {"a"}
+    assert rule.step(fair, 20 * SECOND) == {"a"}, "between the two limits all stays as it is"
+    assert rule.step(light, 21 * SECOND) == {"a"}
+    assert rule.step(light, 30 * SECOND) == {"a"}
+    assert rule.step(light, 31 * SECOND) == {"a", "b"}
+    assert rule.step(fair, 32 * SECOND) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("sensors", "cores", "fifo_share"), [(1, 2, 0.0), (6, 2, 0.0), (8, 2, 0.0), (16, 2, 0.0), (5, 1, 0.0), (40, 8, 0.0), (3, 2, 1.3), (1, 2, 1.0)]
+)
+def test_a_busy_process_keeps_a_quarter_of_each_core_by_weight(sensors, cores, fifo_share):
+    rendering = WEIGHTS[nice_for(sensors, cores, fifo_share)] * sensors / cores
+
+    assert (1 - fifo_share / cores) * 1024 / (1024 + rendering) >= 0.25
 
 
 def test_threads_are_no_nicer_than_needed():
     assert nice_for(6, 2) == 0
     assert nice_for(8, 2) == 2
+    assert nice_for(0, 2, 1.3) == 0
 
 
 def test_a_lead_grows_when_packets_are_late_up_to_its_bound_and_shrinks_slowly_in_quiet():
