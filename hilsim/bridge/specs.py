@@ -3,12 +3,12 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from ipaddress import AddressValueError, IPv4Address
 from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import Discriminator
 
+from hilsim.bridge.addresses import RATES_HZ, host_and_port, is_address
 from hilsim.bridge.ardupilot_json import JSON_PORT
 from hilsim.bridge.ranger_specs import DistanceSensorSpec, Ld06Spec, ObstacleSpec, Sf45Spec, TfminiSpec
 from hilsim.errors import require
@@ -21,30 +21,12 @@ from hilsim.vehicle.wind import WindSpec
 Rule = tuple[bool, str]
 AnyRangerSpec = TfminiSpec | Sf45Spec | Ld06Spec
 _MAVLINK_KINDS = ("serial", "tcp", "udp")
-RATES_HZ = (50, 100, 125, 200, 250, 500)
-"""Of sensor frames: whole steps of the physics apart."""
 TRUTH_RATES_HZ = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 """Of rows of the truth: whole steps of the physics apart."""
 CONTROLLER_PORT = 4560
 """PX4's simulator link (TCP; the simulator listens)."""
 STATION_PORT = 14550
 """Where QGroundControl listens (UDP)."""
-
-
-def is_address(text: str) -> bool:
-    """Whether a text is ``a.b.c.d:port``."""
-    host, _, port = text.rpartition(":")
-    try:
-        IPv4Address(host)
-    except AddressValueError:
-        return False
-    return port.isdigit() and 1 <= int(port) <= 65_535
-
-
-def host_and_port(address: str) -> tuple[str, int]:
-    """Of a text that ``is_address``."""
-    host, _, port = address.rpartition(":")
-    return host, int(port)
 
 
 @dataclass(frozen=True, kw_only=True)

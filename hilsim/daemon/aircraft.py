@@ -10,6 +10,7 @@ from pathlib import Path
 import structlog
 
 from hilsim._atomics import publish
+from hilsim.bridge.addresses import RATES_HZ
 from hilsim.bridge.ardupilot import JsonPilot
 from hilsim.bridge.autopilot import AutopilotSays, Truth
 from hilsim.bridge.budget import LinkBudget
@@ -20,7 +21,7 @@ from hilsim.bridge.outbox import pace
 from hilsim.bridge.outfit import Outfit, build_craft, open_line, outfit
 from hilsim.bridge.session import REASONS, Reason, SessionState, SessionWord
 from hilsim.bridge.sockets import open_udp
-from hilsim.bridge.specs import RATES_HZ, VehicleRigSpec
+from hilsim.bridge.specs import VehicleRigSpec
 from hilsim.bridge.touch import TouchWord
 from hilsim.config.rig import Rig
 from hilsim.daemon.build import Scenery

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 
 import structlog
 
+from hilsim.bridge.addresses import host_and_port
 from hilsim.bridge.budget import Line as LineKind
 from hilsim.bridge.budget import LinkRates, plan_link
 from hilsim.bridge.forwarding import Forwarder, forward
@@ -18,7 +19,7 @@ from hilsim.bridge.messages import HIL_ACTUATOR_CONTROLS
 from hilsim.bridge.outfit import open_line
 from hilsim.bridge.serial_port import OpenPort, SerialSpec, open_serial
 from hilsim.bridge.sockets import accept_controller, listen_tcp, open_udp
-from hilsim.bridge.specs import GroundStationSpec, VehicleRigSpec, host_and_port
+from hilsim.bridge.specs import GroundStationSpec, VehicleRigSpec
 from hilsim.bridge.stations import Protocol, StationSpec
 from hilsim.daemon.aircraft import Aircraft, paced_line, rate_within
 from hilsim.daemon.flight_log import FlightLog
