@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hilsim.bridge.addresses import RATES_HZ
 from hilsim.bridge.craft import ControlWord, Craft, Flight, Line, Talk, Watch
 from hilsim.bridge.flying import fly_ahead
 from hilsim.bridge.frames import LARGEST_FRAME, allocate_stream
@@ -22,7 +23,7 @@ from hilsim.bridge.messages import (
 )
 from hilsim.bridge.outbox import allocate_outbox, pace
 from hilsim.bridge.session import HIL_FLAG, allocate_session
-from hilsim.bridge.specs import RATES_HZ, FlightWaypointSpec, VehicleRigSpec
+from hilsim.bridge.specs import FlightWaypointSpec, VehicleRigSpec
 from hilsim.bridge.surroundings import surroundings
 from hilsim.bridge.touch import allocate_touch
 from hilsim.bridge.wire import allocate_waits

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,10 @@ def _machine(rig: Path) -> "tuple[Finding, ...]":
 
 
 def _controller(link: str, *, baud: int, is_uart: bool | None, seconds: float) -> "tuple[tuple[Finding, ...], dict[str, Any]]":
+    if "numba" not in sys.modules:
+        os.environ["NUMBA_DISABLE_JIT"] = (
+            "1"  # some kB/s are read: kernels as plain Python are fast enough, and loading compiled ones takes longer than the question
+        )
     from hilsim.bridge.diagnosis import diagnose  # noqa: PLC0415 - imports numba
     from hilsim.daemon.link_doctor import examine_link  # noqa: PLC0415
 

@@ -28,6 +28,12 @@ UNITS = (
     "changes",
     "timeouts",
     "peers",
+    "contacts",
+    "silences",
+    "meters",
+    "meters_per_second",
+    "radians",
+    "radians_per_second",
 )
 """Base units a name may end with; states (``STATE`` kind) and ``_info`` carry none."""
 
@@ -78,8 +84,8 @@ class Metric:
     @property
     def unit(self) -> str:
         """The unit the name ends with, empty for states and infos."""
-        last = self.name.removesuffix("_total").rpartition("_")[2]
-        return last if last in UNITS else ""
+        name = self.name.removesuffix("_total")
+        return max((unit for unit in UNITS if name.endswith(f"_{unit}")), key=len, default="")
 
 
 _FLOW = ("sensor", "flow")
@@ -240,6 +246,47 @@ LINK_ROUND_TRIP = Metric(
 LINK_ACTUATOR_GAP = Metric(name="hilsim_link_actuator_gap_seconds", kind="histogram", bounds_s=LINK_BOUNDS_S, help="Between two motor commands")
 VEHICLE_ARMED = Metric(name="hilsim_vehicle_armed", kind="state", help="1 while the controller has armed the motors")
 VEHICLE_CRASHED = Metric(name="hilsim_vehicle_crashed", kind="state", help="1 when the vehicle has hit something and lies where it fell")
+LINK_SILENCES = Metric(
+    name="hilsim_link_silences_total", kind="counter", help="Times that motor commands stopped for 0.2 s, and the vehicle and its sensors with them"
+)
+LINK_ACTUATOR_AGE = Metric(name="hilsim_link_actuator_age_seconds", kind="gauge", help="Since the latest motor command; absent before the first")
+VEHICLE_CONTACTS = Metric(
+    name="hilsim_vehicle_contacts_total", kind="counter", help="Times that the vehicle has touched something beyond standing on its legs"
+)
+VEHICLE_TOUCHING = Metric(name="hilsim_vehicle_touching", kind="state", help="1 while such a contact goes on")
+VEHICLE_READY = Metric(
+    name="hilsim_vehicle_ready", kind="state", help="1 when the autopilot's estimator and home are as it wants them before it arms"
+)
+VEHICLE_HEIGHT = Metric(name="hilsim_vehicle_height_meters", kind="gauge", help="Of the true centre of mass above the ground under it")
+VEHICLE_TILT = Metric(name="hilsim_vehicle_tilt_radians", kind="gauge", help="Between the vehicle's true up and the world's")
+VEHICLE_POSITION = Metric(name="hilsim_vehicle_position_meters", kind="gauge", labels=("axis",), help="True position in the world: east, north, up")
+VEHICLE_VELOCITY = Metric(
+    name="hilsim_vehicle_velocity_meters_per_second", kind="gauge", labels=("axis",), help="True velocity in the world: east, north, up"
+)
+VEHICLE_ATTITUDE = Metric(
+    name="hilsim_vehicle_attitude_radians", kind="gauge", labels=("angle",), help="True roll, pitch and yaw, as an autopilot says them"
+)
+VEHICLE_RATES = Metric(
+    name="hilsim_vehicle_rates_radians_per_second", kind="gauge", labels=("axis",), help="True rates of the body: forward, left, up"
+)
+ESTIMATE_POSITION = Metric(
+    name="hilsim_estimate_position_error_meters",
+    kind="gauge",
+    labels=("axis",),
+    help="The autopilot's GLOBAL_POSITION_INT minus the truth when it came: east, north, up; absent before the first",
+)
+ESTIMATE_VELOCITY = Metric(
+    name="hilsim_estimate_velocity_error_meters_per_second",
+    kind="gauge",
+    labels=("axis",),
+    help="The autopilot's LOCAL_POSITION_NED minus the truth when it came: east, north, up; absent before the first",
+)
+ESTIMATE_ATTITUDE = Metric(
+    name="hilsim_estimate_attitude_error_radians",
+    kind="gauge",
+    labels=("angle",),
+    help="The autopilot's ATTITUDE minus the truth when it came: roll, pitch, yaw; absent before the first",
+)
 _STATION = ("station",)
 STATION_PEERS = Metric(name="hilsim_station_peers", kind="gauge", labels=_STATION, help="Programs that use the port for ground stations now")
 STATION_SENT = Metric(
@@ -380,6 +427,20 @@ METRICS: tuple[Metric, ...] = (
     LINK_ACTUATOR_GAP,
     VEHICLE_ARMED,
     VEHICLE_CRASHED,
+    LINK_SILENCES,
+    LINK_ACTUATOR_AGE,
+    VEHICLE_CONTACTS,
+    VEHICLE_TOUCHING,
+    VEHICLE_READY,
+    VEHICLE_HEIGHT,
+    VEHICLE_TILT,
+    VEHICLE_POSITION,
+    VEHICLE_VELOCITY,
+    VEHICLE_ATTITUDE,
+    VEHICLE_RATES,
+    ESTIMATE_POSITION,
+    ESTIMATE_VELOCITY,
+    ESTIMATE_ATTITUDE,
     STATION_PEERS,
     STATION_SENT,
     STATION_DROPPED,

@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from hilsim.bridge.autopilot import Errors, Truth
 from hilsim.telemetry.faults import Fault, Level, worst_level
 from hilsim.transmit.kernel_drops import KernelDrops
+
+NO_ERRORS = Errors()
 
 
 class HistogramReading(NamedTuple):
@@ -213,6 +216,16 @@ class VehicleReading:
         is_armed: By the controller.
         is_crashed: The vehicle has hit something.
         height_m: Of its centre of mass above the ground under it.
+        silences: Times that motor commands stopped.
+        actuator_age_s: Since the latest motor command; None before the first.
+        contacts: That have begun, beyond standing on its legs.
+        is_touching: One goes on.
+        truth: Where it is; None: not known.
+        errors: Of the autopilot's estimate.
+        is_ready: The autopilot could be armed, as far as it can be told.
+        obstacle: What keeps it from that.
+        estimator_flags: Of the autopilot; None: it has not said.
+        warning: The autopilot's last.
         stations: Ports for ground stations.
     """
 
@@ -239,6 +252,16 @@ class VehicleReading:
     is_armed: bool
     is_crashed: bool
     height_m: float
+    silences: int = 0
+    actuator_age_s: float | None = None
+    contacts: int = 0
+    is_touching: bool = False
+    truth: Truth | None = None
+    errors: Errors = NO_ERRORS
+    is_ready: bool = False
+    obstacle: str = ""
+    estimator_flags: int | None = None
+    warning: str = ""
     stations: tuple[StationReading, ...] = ()
 
 

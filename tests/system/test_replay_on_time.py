@@ -61,7 +61,7 @@ def test_what_follows_a_standstill_is_postponed_and_nothing_is_lost(capture):
     assert code == 0
     assert (summary["flows"][0]["sent_packets"], summary["flows"][0]["dropped_packets"]) == (PACKETS, 0)
     assert len(datagrams) == PACKETS
-    assert STANDSTILL_S - 0.1 < summary["replays"][0]["postponed_s"]
+    assert summary["replays"][0]["postponed_s"] > STANDSTILL_S - 0.1
     assert "postponed by" in log
     stamps_ns = [datagram.host_stamp_ns for datagram in datagrams]
     within_5_ms = max(sum(1 for other in stamps_ns[at : at + 40] if other - stamp < 5_000_000) for at, stamp in enumerate(stamps_ns))
