@@ -59,6 +59,17 @@ def _store_release(_typing: Any, array: Any, index: Any, value: Any) -> Any:
     return types.void(array, index, value), generate
 
 
+def _fence(ordering: str) -> Callable[[Any], Any]:
+    def fence(_typing: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+            builder.fence(ordering)
+            return context.get_dummy_value()
+
+        return types.void(), generate
+
+    return fence
+
+
 def _pause(_typing: Any) -> Any:
     def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
         if _MACHINE == "x86_64":
@@ -79,7 +90,7 @@ def _plain_store(array: Any, index: tuple[int, ...], value: int) -> None:
     array[index] = value
 
 
-def _plain_pause() -> None:
+def _nothing() -> None:
     return None
 
 
@@ -91,7 +102,13 @@ load_acquire: Callable[[Any, tuple[int, ...]], int] = intrinsic(_load_acquire) i
 store_release: Callable[[Any, tuple[int, ...], int], None] = intrinsic(_store_release) if _compiled else _plain_store
 """``store_release(array i64[…], index tuple, value)``: publishes everything written before it."""
 
-pause: Callable[[], None] = intrinsic(_pause) if _compiled else _plain_pause
+fence_acquire: Callable[[], None] = intrinsic(_fence("acquire")) if _compiled else _nothing
+"""What was loaded before it was loaded before everything behind it: for a reader that looks again whether a writer came by while it copied. On x86-64 it costs nothing."""
+
+fence_release: Callable[[], None] = intrinsic(_fence("release")) if _compiled else _nothing
+"""What was stored before it is visible before anything stored behind it: for a writer that begins to write over what it published. On x86-64 it costs nothing."""
+
+pause: Callable[[], None] = intrinsic(_pause) if _compiled else _nothing
 """Tells the CPU that a loop is spinning (x86 ``pause``, arm64 ``yield``), which leaves the core's other hyper-thread its time."""
 
 

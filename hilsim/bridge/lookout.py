@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import load_acquire, store_release
+from hilsim._atomics import fence_acquire, fence_release, load_acquire, store_release
 from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.bridge.ranger_specs import DistanceSensorSpec, ObstacleSpec
 from hilsim.bridge.sectors import SECTORS, note_return, orientation_axis
@@ -128,6 +128,7 @@ def no_lookout() -> Lookout:
 def _publish(lookout: Lookout, time_ns: int) -> None:
     """Show what was nearest in all slices."""
     number = lookout.published[0] + 1
+    fence_release()
     shown = lookout.shown[number % 2]
     shown[:] = math.nan
     for row in range(lookout.slices.shape[0]):
@@ -247,6 +248,7 @@ def _read(lookout: Lookout, nearest_m: npt.NDArray[np.float64], time_ns: npt.NDA
     for _ in range(_READ_TRIES):
         nearest_m[:] = lookout.shown[number % 2]
         time_ns[0] = lookout.shown_ns[number % 2]
+        fence_acquire()
         newest = load_acquire(lookout.published, (0,))
         if newest == number:
             break

@@ -22,6 +22,8 @@ from hilsim.daemon.precompile import is_compiled
 _CAP_NET_RAW = 13
 _CAP_SYS_NICE = 23
 _PORTS = (2368, 8308, 9464)
+_HELD_PACKET_SIZE = 2304  # what a datagram of 1206 bytes takes of the kernel's memory (skb truesize), by which the queue is limited
+_FEW_HELD = 4
 
 
 def examine(rig: Rig) -> tuple[Finding, ...]:
@@ -43,6 +45,7 @@ def examine(rig: Rig) -> tuple[Finding, ...]:
         _cuda(),
         *(_port(port) for port in _PORTS),
         _reverse_path_filter(),
+        _neighbour_queue(),
     )
 
 
@@ -222,4 +225,19 @@ def _reverse_path_filter() -> Finding:
         verdict="fair",
         fact=f"on (rp_filter = {value}): a receiver on this host does not see broadcasts of a sensor in another subnet",
         advice="give the interface an address in the sensor's subnet, or sysctl net.ipv4.conf.all.rp_filter=0",
+    )
+
+
+def _neighbour_queue() -> Finding:
+    """Packets that wait in the kernel for the receiver's hardware address leave all at once when it answers: the only burst that is not the daemon's to prevent."""
+    limits = Path("/proc/sys/net/ipv4/neigh").glob("*/unres_qlen_bytes")
+    held = max((int(path.read_text(encoding="utf-8")) // _HELD_PACKET_SIZE for path in limits if path.parent.name != "lo"), default=0)
+    fact = f"up to {max(held, 1)} packets for a receiver whose hardware address is not known yet are held back by the kernel"
+    if held <= _FEW_HELD:
+        return Finding(subject="neighbour queue", verdict="good", fact=fact)
+    return Finding(
+        subject="neighbour queue",
+        verdict="fair",
+        fact=f"{fact}, and leave in one burst when a link comes up",
+        advice="ip neighbour replace RECEIVER lladdr MAC dev INTERFACE nud permanent, or sysctl net.ipv4.neigh.INTERFACE.unres_qlen_bytes=2304",
     )

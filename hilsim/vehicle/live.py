@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import load_acquire, store_release
+from hilsim._atomics import fence_acquire, fence_release, load_acquire, store_release
 from hilsim._jit import kernel
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import multiply, normalise
@@ -22,6 +22,7 @@ STATE_SIZE = 13
 FARTHEST_NS = 50_000_000
 """Poses are carried on no farther than this: where the flying thread has stalled, the vehicle stands still."""
 _COUNT = (0,)
+_READ_TRIES = 8
 
 
 class LivePose(NamedTuple):
@@ -55,6 +56,7 @@ def write_state(live: LivePose, time_ns: int, state: npt.NDArray[np.float64]) ->
     """Add a state, ``float64[13]``, at a rig time later than the one before."""
     count = live.written[0]
     slot = count % live.time_ns.size
+    fence_release()
     live.time_ns[slot] = time_ns
     for column in range(STATE_SIZE):
         live.state[slot, column] = state[column]
@@ -75,9 +77,16 @@ def _carried(state: npt.NDArray[np.float64], ahead_s: float) -> tuple[Vector, Qu
 
 
 @kernel
-def live_state(live: LivePose, time_ns: int) -> tuple[Vector, Quaternion]:
-    """Position in metres and orientation (world from body) at a rig time."""
-    count = load_acquire(live.written, _COUNT)
+def _is_overtaken(live: LivePose, count: int) -> bool:
+    """Whether the writer may have reached what a reader looked at who began at a count: then its thread stood still for half a second, or more."""
+    fence_acquire()
+    passed = load_acquire(live.written, _COUNT) - count
+    return passed > 0 and passed >= live.time_ns.size // 2
+
+
+@kernel
+def _state_at(live: LivePose, time_ns: int, count: int) -> tuple[Vector, Quaternion]:
+    """The pose at a rig time by the newest ``count`` states."""
     slots = live.time_ns.size
     if count == 0:
         return _carried(live.state[0], 0.0)
@@ -107,9 +116,8 @@ def live_state(live: LivePose, time_ns: int) -> tuple[Vector, Quaternion]:
 
 
 @kernel
-def live_motion(live: LivePose, time_ns: int) -> tuple[Vector, Vector]:
-    """Position in metres and velocity in m/s of the newest state that is not later than a rig time."""
-    count = load_acquire(live.written, _COUNT)
+def _motion_at(live: LivePose, time_ns: int, count: int) -> tuple[Vector, Vector]:
+    """Position and velocity at a rig time by the newest ``count`` states."""
     slots = live.time_ns.size
     at = max(count - 1, 0)
     oldest = max(count - slots // 2, 0)
@@ -117,3 +125,29 @@ def live_motion(live: LivePose, time_ns: int) -> tuple[Vector, Vector]:
         at -= 1
     state = live.state[at % slots]
     return (state[0], state[1], state[2]), (state[3], state[4], state[5])
+
+
+@kernel
+def live_state(live: LivePose, time_ns: int) -> tuple[Vector, Quaternion]:
+    """Position in metres and orientation (world from body) at a rig time."""
+    count = load_acquire(live.written, _COUNT)
+    found = _state_at(live, time_ns, count)
+    for _ in range(_READ_TRIES):
+        if not _is_overtaken(live, count):
+            break
+        count = load_acquire(live.written, _COUNT)
+        found = _state_at(live, time_ns, count)
+    return found
+
+
+@kernel
+def live_motion(live: LivePose, time_ns: int) -> tuple[Vector, Vector]:
+    """Position in metres and velocity in m/s of the newest state that is not later than a rig time."""
+    count = load_acquire(live.written, _COUNT)
+    found = _motion_at(live, time_ns, count)
+    for _ in range(_READ_TRIES):
+        if not _is_overtaken(live, count):
+            break
+        count = load_acquire(live.written, _COUNT)
+        found = _motion_at(live, time_ns, count)
+    return found

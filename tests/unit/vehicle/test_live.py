@@ -7,6 +7,7 @@ import pytest
 from numba import config
 
 from hilsim.geometry.rotations import about_axis, from_roll_pitch_yaw, multiply
+from hilsim.vehicle import live
 from hilsim.vehicle.carrier import carrier_state, live_carrier
 from hilsim.vehicle.live import FARTHEST_NS, SLOTS, live_motion, live_pose, live_state, write_state
 
@@ -102,6 +103,30 @@ def test_a_reader_beside_the_writer_never_sees_half_a_state():
     finally:
         stop.set()
         writer.join()
+
+
+@pytest.mark.parametrize(("ask", "inner"), [(live_state, "_state_at"), (live_motion, "_motion_at")], ids=["pose", "motion"])
+def test_a_reader_that_was_held_up_while_the_writer_came_round_looks_again(monkeypatch, ask, inner):
+    """As plain Python, so that the reader can be held up at the one place where it matters."""
+    vessel, plain = live_pose(), getattr(getattr(live, inner), "py_func", getattr(live, inner))
+    counts = []
+
+    def held_up(poses, time_ns, count):
+        found = plain(poses, time_ns, count)
+        counts.append(count)
+        if len(counts) == 1:
+            for step in range(SLOTS):
+                write_state(vessel, (1000 + step) * MS, state((float(step), 0.0, 0.0)))
+        return found
+
+    monkeypatch.setattr(live, inner, held_up)
+    monkeypatch.setattr(live, "load_acquire", lambda array, index: int(array[index]))
+    monkeypatch.setattr(live, "fence_acquire", lambda: None)
+    monkeypatch.setattr(live, "_is_overtaken", getattr(live._is_overtaken, "py_func", live._is_overtaken))
+    write_state(vessel, 0, state((-5.0, 0.0, 0.0)))
+    found = getattr(ask, "py_func", ask)(vessel, 1 << 60)
+    assert counts == [1, 1 + SLOTS]
+    assert found[0][0] == SLOTS - 1
 
 
 def test_motion_is_that_of_the_newest_state_that_is_not_later():
