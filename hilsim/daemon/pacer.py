@@ -5,14 +5,16 @@ What is decided, and why, is in ``daemon.pacing``.
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
 from typing import NamedTuple
 
 from hilsim.daemon.feeder import Feeder
 from hilsim.daemon.feeder_state import FeederCounter
 from hilsim.daemon.flow_specs import RENDERING_SLICE_US
-from hilsim.daemon.pacing import FifoRule, LeadRule, RaysRule, SensorLoad, fit_rays, fits, nice_for, total_share
+from hilsim.daemon.pacing import FifoRule, LeadRule, RaysRule, SensorLoad, fit_rays, fits, nice_for, relative_cost, total_share
 from hilsim.daemon.streaming import Streaming
 from hilsim.errors import TransmitError
 from hilsim.transmit.scheduling import ThreadSettings
@@ -21,6 +23,7 @@ from hilsim.transmit.specs import SchedulingChoice
 _ENOUGH_PACKETS = 20
 """Rendered between two looks, for their cost to be taken for the sensor's."""
 
+_LOOKS = 5
 _RING_SPARE = 4
 
 Say = Callable[[str, Mapping[str, object]], None]
@@ -41,6 +44,8 @@ class _Account:
     lead: LeadRule
     cost_ns: float
     feeder: Feeder
+    rays: int
+    costs_ns: deque[float] = field(default_factory=lambda: deque(maxlen=_LOOKS))
     cpu_ns: int = 0
     rendered: int = 0
     lost: int = 0
@@ -134,29 +139,35 @@ class Pacer:
         account = self._accounts.get(name)
         if account is None or account.rendered > rendered:  # it is new, or was begun anew
             estimate_ns = float(counters[FeederCounter.ESTIMATE_NS])
-            account = _Account(lead=self.lead_rule(streaming), cost_ns=estimate_ns, feeder=feeder, rendered=rendered, lost=lost, late=late)
+            account = _Account(
+                lead=self.lead_rule(streaming), cost_ns=estimate_ns, feeder=feeder, rays=setting.sub_rays, rendered=rendered, lost=lost, late=late
+            )
             self._accounts[name] = account
         fresh = rendered - account.rendered
+        self._update_cost(account, feeder, setting.sub_rays, cpu_ns, fresh)
         load = SensorLoad(
             name=name,
             rate_hz=setting.packet_rate_hz,
-            cost_ns=self._cost_ns(account, feeder, cpu_ns, fresh),
+            cost_ns=account.cost_ns,
             rays=setting.sub_rays,
             wanted_rays=streaming.wanted_rays,
             rendered_packets=fresh,
             lost_packets=lost - account.lost,
             late_packets=late - account.late,
         )
-        account.cost_ns, account.feeder, account.cpu_ns = load.cost_ns, feeder, cpu_ns
         account.rendered, account.lost, account.late = rendered, lost, late
         return load
 
     @staticmethod
-    def _cost_ns(account: _Account, feeder: Feeder, cpu_ns: int, fresh: int) -> float:
-        """CPU time a packet, where enough were rendered by one thread since the last look."""
-        if account.feeder is not feeder or account.cpu_ns == 0 or fresh < _ENOUGH_PACKETS:
-            return account.cost_ns
-        return (cpu_ns - account.cpu_ns) / fresh
+    def _update_cost(account: _Account, feeder: Feeder, rays: int, cpu_ns: int, fresh: int) -> None:
+        """Find out what a packet costs: the median of the last looks, for a host that stands still is counted as the thread's time."""
+        if rays != account.rays:
+            account.cost_ns *= relative_cost(rays) / relative_cost(account.rays)
+            account.costs_ns.clear()
+        elif account.feeder is feeder and account.cpu_ns > 0 and fresh >= _ENOUGH_PACKETS:
+            account.costs_ns.append((cpu_ns - account.cpu_ns) / fresh)
+            account.cost_ns = median(account.costs_ns)
+        account.feeder, account.rays, account.cpu_ns = feeder, rays, cpu_ns
 
     def _schedule(self, streams: Mapping[str, Streaming], loads: Sequence[SensorLoad], now_ns: int) -> None:
         former = self._fifo.names

@@ -71,7 +71,7 @@ class SensorLoad:
 
     def with_rays(self, rays: int) -> "SensorLoad":
         """With other rays a beam, at what they are expected to cost."""
-        return replace(self, rays=rays, cost_ns=self.cost_ns * _relative_cost(rays) / _relative_cost(self.rays))
+        return replace(self, rays=rays, cost_ns=self.cost_ns * relative_cost(rays) / relative_cost(self.rays))
 
 
 def total_share(loads: Sequence[SensorLoad]) -> float:
@@ -79,7 +79,8 @@ def total_share(loads: Sequence[SensorLoad]) -> float:
     return sum(load.share for load in loads)
 
 
-def _relative_cost(rays: int) -> float:
+def relative_cost(rays: int) -> float:
+    """What a packet is expected to cost, in costs of one with a single ray a beam."""
     return 1.0 + _SUB_RAY_COST_RATIO * (rays - 1)
 
 

@@ -133,3 +133,25 @@ def test_the_lead_follows_what_was_late(bench):
     assert before_ns == 40_000_000
     assert at.sensor.feeder.state.lead[0] == 60_000_000
     assert at.sensor.reading(time.monotonic_ns()).feeder_lead_s == 0.06
+
+
+def test_what_a_packet_costs_follows_its_rays_at_once(bench):
+    at = bench(cores=64)
+    seven_ns = at.pacer._look("lidar", at.sensor).cost_ns
+
+    at.sensor.set_rays(1)
+
+    assert at.pacer._look("lidar", at.sensor).cost_ns == pytest.approx(seven_ns / 2.62)
+
+
+def test_one_look_during_a_standstill_of_the_host_does_not_count(bench, monkeypatch):
+    at = bench(cores=64)
+    cpu_ns, rendered = 1, 0
+    costs = []
+    for taken_ns in (300, 300, 300, 5_000, 300):
+        cpu_ns, rendered = cpu_ns + 100 * taken_ns, rendered + 100
+        at.sensor.feeder.state.counters[FeederCounter.RENDERED] = rendered
+        monkeypatch.setattr(type(at.sensor.feeder), "cpu_ns", cpu_ns)
+        costs.append(at.pacer._look("lidar", at.sensor).cost_ns)
+
+    assert costs[1:] == [300] * 4
