@@ -41,6 +41,7 @@ class Commander:
     light_since_us: int | None = None
     contact_us: int | None = None
     last_us: int = 0
+    told: set = field(default_factory=set)
 
     def command(self, now_us, message):
         """Obey a COMMAND_LONG; returns a MAV_RESULT."""
@@ -67,6 +68,10 @@ class Commander:
         """Attitude is enough, as on PX4; without a position takeoff is then denied."""
         if not self.estimate.aligned:
             self.say("Preflight Fail: Attitude not available")
+            return common.MAV_RESULT_TEMPORARILY_REJECTED
+        refused = sorted(self.estimate.faults | set(self.estimate.refused_since_us))
+        if refused:
+            self.say(f"Preflight Fail: {', '.join(refused)} innovations too high")
             return common.MAV_RESULT_TEMPORARILY_REJECTED
         if not self.armed:
             self.armed = True
@@ -108,6 +113,12 @@ class Commander:
         if not self.armed:
             self.motors = None
             return
+        if self.estimate.faults - self.told:
+            self.told |= self.estimate.faults
+            self.say(
+                "Stopping compass use! Check calibration on landing" if "mag" in self.told else "Navigation failure! Land and recalibrate sensors"
+            )
+            self.report.note(now_us, "navigation failure")
         if self.estimate.r[2, 2] < _LOST:
             self.say("Attitude failure detected")
             self.disarm(now_us, "lost")

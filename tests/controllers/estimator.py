@@ -1,7 +1,10 @@
 """Attitude, velocity and position from the sensors alone: an error-state Kalman filter, as in J. Sola, "Quaternion kinematics for the error-state Kalman filter" (2017).
 
 Fifteen errors: attitude (in NED), velocity, position, bias of the gyroscope, bias of the accelerometer. Height comes from the barometer, the rest from the GPS, whose fixes are compared with what the
-filter said 110 ms before (PX4's EKF2_GPS_DELAY). Innovations are cut, not refused.
+filter said 110 ms before (PX4's EKF2_GPS_DELAY).
+
+Every measurement is tested before it is believed, as EKF2 does: an innovation beyond its gate is refused, and while any kind is refused the filter is not ready and says so. What has been refused
+for ``_FAIL_US`` is a fault (PX4 1.12 then says "Stopping compass use!" or fails to navigate); position and velocity are set anew from the GPS after ``_RESET_US`` of refusals, the compass never is.
 """
 
 import math
@@ -28,13 +31,17 @@ _GYRO_WALK, _ACC_WALK = 1e-4, 1e-3
 _POS_M, _VEL_MPS, _BARO_M, _YAW_RAD = 0.3, 0.1, 0.15, 0.1
 _START = np.concatenate([np.full(3, 0.05), np.full(3, 0.3), np.full(3, 0.5), np.full(3, 0.005), np.full(3, 0.05)])
 _FIXED, _KNOWN = 0x47, 0x37F
+_GATES = {"vel": 5.0, "pos_h": 5.0, "pos_v": 5.0, "mag": 3.0}
+"""Standard deviations (EKF2_GPS_V_GATE, EKF2_GPS_P_GATE, EKF2_BARO_GATE; EKF2_HDG_GATE is 2.6, EKF2_MAG_GATE 3)."""
+_FAIL_US = 1_000_000
+_RESET_US = 7_000_000
 
 
 class Estimator:
     """Told of each HIL_SENSOR and HIL_GPS with the controller's time."""
 
     def __init__(self):
-        self.last_us = None
+        self.last_us = self.stamp_us = None
         self.still = []
         self.still_since_us = None
         self.aligned = False
@@ -51,10 +58,18 @@ class Estimator:
         self.since_us = 0
         self.force_sum = np.zeros(3)
         self.past = deque(maxlen=60)
+        self.ratios = dict.fromkeys(_GATES, 0.0)
+        self.refused_since_us = {}
+        self.faults = set()
 
     @property
     def ready(self):
-        """Whether position and velocity can be relied on."""
+        """Whether position and velocity can be relied on: all is known, nothing is refused, nothing has failed."""
+        return self.knows and not self.refused_since_us and not self.faults
+
+    @property
+    def knows(self):
+        """Whether it has a position, good or bad."""
         return self.aligned and self.good_fixes >= _GOOD_FIXES
 
     @property
@@ -77,13 +92,17 @@ class Estimator:
         if not self.aligned:
             self._align(now_us, gyro, force, mag, height)
         else:
-            step_us = min(now_us - self.last_us, _LONGEST_STEP_US)
+            step_us = min(self._since(now_us, message.time_usec), _LONGEST_STEP_US)
             self._predict(now_us, step_us, gyro - self.bias_gyro, force - self.bias_acc)
             if mag is not None:
-                self._heading(mag)
+                self._heading(now_us, mag)
             if height is not None:
-                self._scalar(_POS.start + 2, -(height - self.ground_m) - self.p[2], _BARO_M, 5.0)
-        self.last_us = now_us
+                self._tested(now_us, "pos_v", [(_POS.start + 2, -(height - self.ground_m) - self.p[2], _BARO_M)])
+        self.last_us, self.stamp_us = now_us, message.time_usec
+
+    def _since(self, now_us, stamp_us):
+        """Time since the reading before, by its stamps where they rise: a busy host may deliver several readings in one piece, which were felt at even times all the same."""
+        return stamp_us - self.stamp_us if stamp_us > self.stamp_us else now_us - self.last_us
 
     def gps(self, now_us, message):
         """A fix, GPS_DELAY_US old."""
@@ -101,9 +120,14 @@ class Estimator:
         east = (place[1] - self.origin[1]) * _M_PER_DEG * math.cos(math.radians(self.origin[0]))
         velocity = message.vn * 1e-2, message.ve * 1e-2, message.vd * 1e-2
         was_v, was_p = self._at(now_us - GPS_DELAY_US)
-        differences = (north - was_p[0], east - was_p[1], *(velocity - was_v))
-        for state, difference in zip((_POS.start, _POS.start + 1, _VEL.start, _VEL.start + 1, _VEL.start + 2), differences, strict=True):
-            self._scalar(state, difference, _POS_M if state >= _POS.start else _VEL_MPS, 5.0)
+        speeds, places = velocity - was_v, (north - was_p[0], east - was_p[1])
+        self._tested(now_us, "pos_h", [(_POS.start + axis, places[axis], _POS_M) for axis in range(2)])
+        self._tested(now_us, "vel", [(_VEL.start + axis, speeds[axis], _VEL_MPS) for axis in range(3)])
+        if any(now_us - self.refused_since_us.get(kind, now_us) > _RESET_US for kind in ("vel", "pos_h")):
+            self.v, self.p = np.array(velocity), np.array([north, east, self.p[2]])
+            self.past.clear()
+            self.refused_since_us.pop("vel", None)
+            self.refused_since_us.pop("pos_h", None)
 
     def _align(self, now_us, gyro, force, mag, height):
         if np.abs(gyro).max() > _STILL_RADPS:
@@ -180,15 +204,33 @@ class Estimator:
         """Velocity and position that the filter said at a time."""
         return next(((v, p) for stamp_us, v, p in reversed(self.past) if stamp_us <= time_us), (self.v, self.p))
 
-    def _heading(self, mag):
+    def _heading(self, now_us, mag):
+        if "mag" in self.faults:
+            return  # stopped for good
         north, east, _ = self.r @ mag
-        self._scalar(_ATT.start + 2, wrapped(self.declination - math.atan2(east, north)), _YAW_RAD, 0.5)
+        self._tested(now_us, "mag", [(_ATT.start + 2, wrapped(self.declination - math.atan2(east, north)), _YAW_RAD)])
 
-    def _scalar(self, state, difference, noise, most):
-        """One measurement of one error, cut to ``most``."""
+    def _tested(self, now_us, kind, measurements):
+        """Rows of state, difference and noise: believed together, or refused together."""
+        ratios = [
+            abs(float(difference)) / (_GATES[kind] * math.sqrt(self.covariance[state, state] + noise * noise))
+            for state, difference, noise in measurements
+        ]
+        self.ratios[kind] = max(ratios)
+        if self.ratios[kind] <= 1.0:
+            self.refused_since_us.pop(kind, None)
+            for state, difference, noise in measurements:
+                self._scalar(state, difference, noise)
+            return
+        begun_us = self.refused_since_us.setdefault(kind, now_us)
+        if now_us - begun_us >= _FAIL_US:
+            self.faults.add(kind)
+
+    def _scalar(self, state, difference, noise):
+        """One measurement of one error."""
         column = self.covariance[:, state]
         gain = column / (column[state] + noise * noise)
-        error = gain * max(-most, min(most, float(difference)))
+        error = gain * float(difference)
         self.covariance = self.covariance - np.outer(gain, column)
         self.v = self.v + error[_VEL]
         self.p = self.p + error[_POS]

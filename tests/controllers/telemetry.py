@@ -48,8 +48,8 @@ class Telemetry:
         if self._due(now_us, "attitude", 75_000) and estimate.aligned:
             yield "plain", common.MAVLink_attitude_message(ms, *euler(estimate.q), *(float(rate) for rate in estimate.rates))
         if self._due(now_us, "estimator", 2_000_000) and estimate.aligned:
-            yield "plain", common.MAVLink_estimator_status_message(now_us, estimate.flags, 0.1, 0.1, 0.1, 0.1, 0.0, 0.0, 0.3, 0.3)
-        if estimate.ready:
+            yield "plain", _estimator_status(now_us, estimate)
+        if estimate.knows:
             if self._due(now_us, "position", 220_000):
                 yield "plain", _global_position(ms, estimate)
                 yield "plain", common.MAVLink_local_position_ned_message(ms, *(float(part) for part in (*estimate.p, *estimate.v)))
@@ -65,6 +65,11 @@ class Telemetry:
             return False
         self.due_us[name] = now_us + period_us
         return True
+
+
+def _estimator_status(now_us, estimate):
+    ratios = [float(estimate.ratios[kind]) for kind in ("vel", "pos_h", "pos_v", "mag")]
+    return common.MAVLink_estimator_status_message(now_us, estimate.flags, *ratios, 0.0, 0.0, 0.3, 0.3)
 
 
 def _sys_status(estimate):

@@ -4,6 +4,8 @@ from pymavlink.dialects.v20 import common
 
 SENSORS = {common.MAVLINK_MSG_ID_HIL_SENSOR, common.MAVLINK_MSG_ID_HIL_GPS}
 _HEARTBEAT_SIZE = 9
+_UNDER_WAY = 50
+"""Frames that may be on their way when the controller answers for the first time: until then a simulator cannot hold them, because PX4 does not boot unless its time goes on."""
 
 
 class Order:
@@ -13,7 +15,7 @@ class Order:
         self.report, self.situation = report, situation
         self.next_sequence = {}
         self.unanswered = False
-        self.answered_once = False
+        self.forgiven = _UNDER_WAY
 
     def frame(self, now_us, frame, message):
         self._numbering(now_us, frame)
@@ -31,7 +33,8 @@ class Order:
 
     def answered(self):
         """The controller has sent its HIL_ACTUATOR_CONTROLS."""
-        self.unanswered, self.answered_once = False, True
+        self.unanswered = False
+        self.forgiven = min(self.forgiven, _UNDER_WAY - 1)
 
     def _numbering(self, now_us, frame):
         want = self.next_sequence.get(frame.source, frame.sequence)
@@ -60,7 +63,9 @@ class Order:
                 self.report.judge("hil_flag", situation.hil, now_us, name, "one", "absent while HEARTBEAT.base_mode lacks bit 32")
 
     def _turn(self, now_us):
-        if self.answered_once:
+        if 0 < self.forgiven < _UNDER_WAY:
+            self.forgiven -= 1
+        if self.forgiven == 0:
             self.report.judge(
                 "lockstep", not self.unanswered, now_us, "HIL_SENSOR", "a second one", "held until HIL_ACTUATOR_CONTROLS has answered the first"
             )

@@ -1,0 +1,106 @@
+"""The scripted controller's estimator believes what fits together and refuses what does not, so that a bridge that would fail under EKF2 fails here."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from hilsim.geometry.rotations import from_roll_pitch_yaw
+from tests.unit.controllers.test_flight import Bench
+from tests.unit.vehicle.vehicles import compiled_only
+
+pytestmark = compiled_only
+_FROM_S, _UNTIL_S = 20.0, 32.0
+
+
+def spoilt(bench, spoil):
+    """From now on each reading is passed through ``spoil``."""
+    read = bench.aircraft.reading
+    bench.aircraft.reading = lambda: spoil(read())
+
+
+def standing(spoil=None, at_s=_FROM_S):
+    """A vehicle that stands for a while with instruments that are spoilt from a time on; its estimator at the end, and before."""
+    before = {}
+
+    def happen(controller, _now_us):
+        before.update(ready=controller.estimate.ready, ratios=dict(controller.estimate.ratios))
+        if spoil is not None:
+            spoil(bench)
+
+    bench = Bench("iris", script="idle", at={at_s: happen})
+    bench.fly(_UNTIL_S)
+    return bench.controller.estimate, before
+
+
+def with_field(scale):
+    return lambda bench: spoilt(bench, lambda reading: dataclasses.replace(reading, field=reading.field * np.array(scale)))
+
+
+def with_gps(**added):
+    def spoil(reading):
+        return dataclasses.replace(reading, fix=reading.fix | {name: reading.fix[name] + value for name, value in added.items()})
+
+    return lambda bench: spoilt(bench, spoil)
+
+
+def thrown(bench):
+    """What a vehicle felt that was lifted by its pose alone: tilted by 36 degrees from one step to the next, no rate to show for it, and no speed."""
+    bench.aircraft.state.motion[6:10] = from_roll_pitch_yaw(36.4, 0.0, 0.0)
+    bench.aircraft.state.motion[2] = 0.108
+
+    def held(now_us, controls, advance=bench.aircraft.advance):
+        advance(now_us, controls)
+        bench.aircraft.state.motion[6:10] = from_roll_pitch_yaw(36.4, 0.0, 0.0)
+        bench.aircraft.state.motion[10:13] = 0.0
+        bench.aircraft.state.motion[2] = 0.108
+        bench.aircraft.state.motion[3:6] = 0.0
+        level = bench.aircraft.felt
+        level[:] = (0.0, 9.80665 * np.sin(np.radians(36.4)), 9.80665 * np.cos(np.radians(36.4)), 0.0, 0.0, 0.0)
+
+    bench.aircraft.advance = held
+
+
+def test_a_vehicle_that_stands_is_ready_and_nothing_is_near_its_gate():
+    estimate, before = standing()
+    assert before["ready"]
+    assert estimate.ready
+    assert max(estimate.ratios.values()) < 0.5
+    assert estimate.faults == set()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind"),
+    [
+        (with_field((-1.0, -1.0, 1.0)), "mag"),
+        (with_field((1.0, -1.0, 1.0)), "mag"),
+        (with_gps(vn=300), "vel"),
+        (with_gps(ve=-250, vel=250), "vel"),
+        (with_gps(vd=200), "vel"),
+        (with_gps(lat=900), "pos_h"),
+        (thrown, "vel"),
+    ],
+    ids=["mag turned", "mag mirrored", "GPS says north", "GPS says west", "GPS says down", "GPS jumps", "thrown by its pose"],
+)
+def test_what_does_not_fit_is_refused_and_makes_it_not_ready(spoil, kind):
+    estimate, before = standing(spoil)
+    assert before["ready"]
+    assert kind in estimate.faults
+    assert not estimate.ready
+
+
+@pytest.mark.parametrize("spoil", [with_field((1.0, -1.0, 1.0)), with_gps(vn=300), thrown], ids=["mag", "GPS", "thrown"])
+def test_a_controller_whose_estimator_has_failed_does_not_arm_and_says_why(spoil):
+    bench = Bench("iris", script="hop", at={5.2: lambda _controller, _now_us: spoil(bench)})
+    report = bench.fly(20.0)
+    told = [text for _, text in report.events]
+    assert "airborne" not in told
+    assert not bench.controller.estimate.ready
+
+
+def test_a_compass_that_turns_in_the_air_is_stopped_and_said():
+    bench = Bench("iris", script="takeoff-hover-land", at={24.0: lambda _controller, _now_us: with_field((-1.0, -1.0, 1.0))(bench)})
+    report = bench.fly(60.0)
+    told = [text for _, text in report.events]
+    assert told.index("airborne") < told.index("navigation failure")
+    assert "Stopping compass use! Check calibration on landing" in told
