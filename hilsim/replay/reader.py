@@ -284,7 +284,9 @@ class CaptureReader:
         try:
             return self._timeline.place(recorded)
         except OverflowError:
-            raise CaptureError(f"{self.capture.path}: time stamps leap back and forth by more than {STAMP_NS.text} in all, which no clock does") from None
+            raise CaptureError(
+                f"{self.capture.path}: time stamps leap back and forth by more than {STAMP_NS.text} in all, which no clock does"
+            ) from None
 
     def _shifted(self, placed: Placed, recorded: Recorded) -> Placed:
         """Times on the replay's line."""
