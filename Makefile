@@ -8,7 +8,7 @@ KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle packets sensor emulator
 FLIGHT_TESTS := $(addprefix tests/system/test_,flight_controller.py scripted_controller.py link_doctor.py rangefinders.py)
 OTHER_TESTS := tests $(addprefix --ignore=,$(FLIGHT_TESTS))
 
-.PHONY: run test test-service kernels-as-python lint docs bench clean
+.PHONY: run test fuzz test-service kernels-as-python lint docs bench clean
 
 $(VENV)/installed-run: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hilsim needs Python >= 3.11, got " + sys.version.split()[0] + "; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
@@ -44,6 +44,10 @@ kernels-as-python: $(VENV)/installed-test
 	NUMBA_DISABLE_JIT=1 NUMBA_ENABLE_CUDASIM=1 $(BIN)/python -m coverage run -m pytest -q $(KERNEL_TESTS)
 	$(BIN)/python -m coverage report --skip-covered --include='hilsim/geometry/*,hilsim/vehicle/*,hilsim/packets/*,hilsim/sensor/*,hilsim/emulator/*' --fail-under=95
 
+# Spoilt inputs for every parser: 10^6 each. FUZZ='--seconds 3600' takes an hour in all, FUZZ='--target npz --seed 7' one of them with others.
+fuzz: $(VENV)/installed-test
+	$(BIN)/python -m tests.fuzz $(FUZZ)
+
 # Boots a Debian root under a real systemd (needs root and Debian's systemd-container and mmdebstrap).
 test-service: $(VENV)/installed-test
 	$(BIN)/python -m pytest -m service tests/service
@@ -62,4 +66,4 @@ bench: $(VENV)/installed-test
 	$(BIN)/python bench/bench_background.py
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .test-service
+	rm -rf $(VENV) build dist .fuzz .pytest_cache .mypy_cache .ruff_cache .test-service

@@ -1,0 +1,177 @@
+"""Sound inputs: small files by hilsim's own writers, by the libraries that others use, and the shipped profiles; real captures where they are at hand."""
+
+import itertools
+import struct
+from pathlib import Path
+
+import numpy as np
+import trimesh
+from PIL import Image
+from PIL.TiffImagePlugin import ImageFileDirectory_v2
+
+from hilsim.background.archive import write_archive
+from hilsim.background.bitmap import write_bitmap
+from hilsim.capture.pcap import CaptureFile, PcapWriter
+from hilsim.config.profiles import profiles_directory
+from tests.conftest import CAPTURES
+from tests.support import ROOM
+from tests.unit.background.backgrounds import AZIMUTH, IMAGE, told
+from tests.unit.bridge.mavlink import mixture
+from tests.unit.bridge.test_sf45 import frame as sf45_frame
+from tests.unit.replay.streams import CEPTON, POSITION, Recording, position_packet, stdv_packet
+
+_PACKETS_OF_A_REAL_CAPTURE = 60
+
+
+def _toml(folder: str) -> list[bytes]:
+    return [path.read_bytes() for path in sorted((profiles_directory() / folder).glob("*.toml"))]
+
+
+def sensor_profiles(_: Path) -> list[bytes]:
+    return _toml("sensors")
+
+
+def vehicle_profiles(_: Path) -> list[bytes]:
+    return _toml("vehicles")
+
+
+def rigs(_: Path) -> list[bytes]:
+    replay = b'name = "r"\n[[replay]]\nname = "a"\nfile = "a.pcap"\nloop = "plain"\n[[replay.flow]]\nmatch = "192.168.1.201"\n[record]\nfile = "a"\nrotate_mb = 2.0\n'
+    return [*_toml("rigs"), ROOM.encode(), replay]
+
+
+def small_rigs(_: Path) -> list[bytes]:
+    """That are built in a moment."""
+    return [ROOM.encode()]
+
+
+def _mesh() -> trimesh.Trimesh:
+    return trimesh.creation.box((1.0, 2.0, 3.0))
+
+
+def meshes(suffix: str, folder: Path) -> list[bytes]:
+    found = []
+    for encoding in ("ascii", "binary") if suffix in {"ply", "stl"} else ("",):
+        path = folder / f"sound.{suffix}"
+        options = {"ply": {"encoding": encoding}, "stl": {"file_type": "stl_ascii" if encoding == "ascii" else "stl"}}.get(suffix, {})
+        _mesh().export(path, **options)
+        found.append(path.read_bytes())
+    return found
+
+
+def objects(folder: Path) -> list[bytes]:
+    by_hand = b"mtllib a.mtl\nv 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0.5\nvn 0 0 1\nusemtl Red brick\nf 1/1/1 2//2 3 4\nf -4 -3 \\\n-2\n# end\n"
+    (folder / "a.mtl").write_text("newmtl Red\n")
+    return [*meshes("obj", folder), by_hand]
+
+
+def gltf(folder: Path) -> list[bytes]:
+    files = trimesh.exchange.gltf.export_gltf(trimesh.Scene(_mesh()))
+    for name, data in files.items():
+        if not name.endswith(".gltf"):
+            (folder / name).write_bytes(data)
+    return [next(data for name, data in files.items() if name.endswith(".gltf"))]
+
+
+def pictures(folder: Path) -> list[bytes]:
+    heights = np.arange(64, dtype=np.uint16).reshape(8, 8) * 100
+    Image.fromarray(heights).save(folder / "sound.png")
+    return [(folder / "sound.png").read_bytes()]
+
+
+def geotiffs(folder: Path) -> list[bytes]:
+    tags = ImageFileDirectory_v2()
+    for tag, kind, value in (
+        (33550, 12, (2.0, 3.0, 0.0)),
+        (33922, 12, (0.0, 0.0, 0.0, 691000.0, 5334000.0, 0.0)),
+        (34735, 3, (1, 1, 0, 1, 1024, 0, 1, 1)),
+        (42113, 2, "-9999"),
+    ):
+        tags[tag] = value
+        tags.tagtype[tag] = kind
+    found = []
+    for values, how in itertools.product((np.uint16, np.float32), ("raw", "tiff_adobe_deflate", "tiff_lzw", "packbits")):
+        Image.fromarray(np.arange(64, dtype=values).reshape(8, 8)).save(folder / "sound.tif", tiffinfo=tags, compression=how)
+        found.append((folder / "sound.tif").read_bytes())
+    return found
+
+
+def trajectories(_: Path) -> list[bytes]:
+    rows = [(t / 10, t * 0.5, 1.0, 2.0, 1.0, 0.0, 0.0, 0.0) for t in range(12)]
+    csv = b"time_s,x_m,y_m,z_m,qw,qx,qy,qz\n" + b"".join(",".join(map(str, row)).encode() + b"\n" for row in rows)
+    angles = b"t,x,y,z,roll_deg,pitch_deg,yaw_deg\n" + b"".join(f"{t},{x},{y},{z},0,1,{t}\n".encode() for t, x, y, z, *_ in rows)
+    tum = b"# time x y z qx qy qz qw\n" + b"".join(f"{t} {x} {y} {z} 0 0 0 1\n".encode() for t, x, y, z, *_ in rows)
+    return [csv, angles, tum]
+
+
+def archives(folder: Path) -> list[bytes]:
+    return [_written(write_archive, grid, folder / "sound.npz") for grid in (AZIMUTH, IMAGE)]
+
+
+def bitmaps(folder: Path) -> list[bytes]:
+    return [_written(write_bitmap, grid, folder / "sound.bmp") for grid in (AZIMUTH, IMAGE)]
+
+
+def _written(write, grid, path: Path) -> bytes:
+    write(told(grid), path)
+    return path.read_bytes()
+
+
+def captures(folder: Path) -> list[bytes]:
+    """PCAP files of some tens of packets: a Velodyne with its position packets, a Cepton; and the first packets of each real capture."""
+    turning = Recording().add_turning(60)
+    for number in range(4):
+        turning.add(number * 20_000_000, POSITION, position_packet(number))
+    cepton = Recording()
+    for number in range(40):
+        cepton.add(number * 1_000_000, CEPTON, stdv_packet(1000 * number, (number // 8 % 2,) * 6, sequence=number))
+    files = [turning.write(folder / "turning.pcap"), cepton.write(folder / "cepton.pcap")]
+    for real in sorted(CAPTURES.glob("*.pcap")):
+        files.append(folder / f"real-{real.name}")
+        with PcapWriter(files[-1]) as writer:
+            for datagram in itertools.islice(CaptureFile(real), _PACKETS_OF_A_REAL_CAPTURE):
+                writer.write(datagram.host_stamp_ns, (datagram.link or b"") + _headers(datagram) + datagram.payload)
+    return [path.read_bytes() for path in files]
+
+
+def _headers(datagram) -> bytes:
+    """IPv4 and UDP headers, without checksums."""
+    size = len(datagram.payload)
+    source, destination = (bytes(map(int, address.split("."))) for address in (datagram.source, datagram.destination))
+    ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 28 + size, 0, 0x4000, 255, 17, 0, source, destination)
+    return ip + struct.pack(">HHHH", datagram.source_port, datagram.destination_port, 8 + size, 0)
+
+
+def mavlink(_: Path) -> list[bytes]:
+    return [b"".join(mixture()), *mixture()]
+
+
+def servos(_: Path) -> list[bytes]:
+    return [struct.pack("<HHI16H", 18458, 400, 3, *[1500] * 16), struct.pack("<HHI32H", 29569, 1000, 4, *[1000] * 32)]
+
+
+def sf45(_: Path) -> list[bytes]:
+    stream = sf45_frame(27, struct.pack("<I", 0x101), write=True) + sf45_frame(30, struct.pack("<I", 5), write=True)
+    return [stream, *(sf45_frame(command) for command in (0, 1, 27, 30, 66, 85, 96, 97, 98)), sf45_frame(98, struct.pack("<f", 90.0), write=True)]
+
+
+def sentences(_: Path) -> list[bytes]:
+    return [
+        b"$GPRMC,081802.00,A,3649.7478558,N,00224.4542928,W,0.034,212.5,210116,0.0,E,A*2E\r\n",
+        b"$GPGGA,172814.0,3723.46587704,N,12202.26957864,W,2,6,1.2,18.893,M,-25.669,M,2.0,0031*4F\r\n",
+    ]
+
+
+def stdv_payloads(_: Path) -> list[bytes]:
+    return [stdv_packet(123456, (0, 1, 1)), stdv_packet(123456, (0, 1, 1), sequence=7)]
+
+
+def commands(_: Path) -> list[bytes]:
+    return [b"pause", b"resume front", b"seek 1.25 front", b"status", b"seek 1e8"]
+
+
+def requests(_: Path) -> list[bytes]:
+    return [
+        b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+    ]

@@ -1,0 +1,276 @@
+"""Every reader of bytes that come from outside, with what it is fed."""
+
+import asyncio
+import contextlib
+import io
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import click
+import numpy as np
+
+from hilsim.assets.meshes import load_mesh
+from hilsim.assets.terrain import load_terrain
+from hilsim.assets.trajectories import load_trajectory
+from hilsim.background.load import load_map
+from hilsim.bridge.ardupilot_json import decode_servos, motor_commands
+from hilsim.bridge.frames import FrameState, allocate_stream, append, make_room, next_frame
+from hilsim.bridge.ranger_specs import Sf45Spec
+from hilsim.bridge.sf45 import Sf45
+from hilsim.capture.pcap import CaptureFile
+from hilsim.config.parse import parse_table, read_toml
+from hilsim.config.profiles import parse_profile
+from hilsim.config.rig import load_rig
+from hilsim.conformance.checker import Checker
+from hilsim.conformance.report import render_text, to_json
+from hilsim.daemon.build import build_lidar, build_scenery
+from hilsim.daemon.control import obey
+from hilsim.errors import ConfigError
+from hilsim.inspection.inspector import inspect
+from hilsim.packets.cepton_stdv import frame_parities, read_stdv_header
+from hilsim.packets.nmea_retiming import retime_sentence
+from hilsim.packets.recognise import recognise
+from hilsim.replay.flows import LoopbackSources
+from hilsim.replay.offline import OfflineReplay
+from hilsim.replay.specs import ReplaySpec
+from hilsim.scene.mesh import Mesh
+from hilsim.scene.specs import BUILT_IN_MATERIALS, MeshSpec, TerrainSpec
+from hilsim.scene.tiles import cut_long_edges, fits_one_tile, snap
+from hilsim.telemetry.server import serve_metrics
+from hilsim.telemetry.specs import MetricsServerSpec
+from hilsim.vehicle.specs import VehicleSpec
+from tests.fuzz import corpus
+from tests.fuzz.harness import Target
+from tests.fuzz.mutation import spoil_bytes, spoil_capture, spoil_glb, spoil_json, spoil_npz, spoil_text, spoil_trailer
+from tests.unit.telemetry.conftest import make_reading
+
+_MOST_CUES = 5000
+_MOST_TRIANGLES = 2000
+"""Of what is built after it was read: larger worlds take their time by right."""
+
+
+def _file(data: bytes, folder: Path, name: str) -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+# -- captures ---------------------------------------------------------------------------------------------------------------------------
+
+
+def _inspect(data: bytes, folder: Path) -> None:
+    inspect(CaptureFile(_file(data, folder, "a.pcap")))
+
+
+def _verify(data: bytes, folder: Path) -> None:
+    checker = Checker()
+    checker.feed(CaptureFile(_file(data, folder, "a.pcap")))
+    result = checker.result()
+    render_text(result)
+    to_json(result)
+
+
+def _replay(data: bytes, folder: Path) -> None:
+    path = _file(data, folder, "a.pcap")
+    number = data[-1] if data else 0
+    spec = ReplaySpec(
+        name="a",
+        file=path.name,
+        pace=("device", "capture", "nominal")[number % 3],
+        loop=("none", "plain", "seamless")[number // 3 % 3],
+        loops=2 if number // 3 % 3 else 0,
+        retime=("utc", "device", "none")[number // 9 % 3],
+        rate_hz=100.0,
+        interval_scale=(1.0, 1000.0)[number // 27 % 2],
+    )
+    replay = OfflineReplay(spec, path, LoopbackSources(), utc_epoch_ns=1_700_000_000 * 10**9)
+    sent = 0
+    for stop_ns in (10**8, 10**9, 10**11):
+        sent += sum(len(batch.size) for batch in replay.span(stop_ns))
+        if sent > _MOST_CUES:
+            return
+
+
+def _command(arguments: tuple[str, ...], data: bytes, folder: Path) -> None:
+    """A whole command; what it prints goes nowhere."""
+    from hilsim.cli import cli  # noqa: PLC0415 - imports a lot
+
+    _file(data, folder, "a.pcap")
+    places = [str(folder / word[1:]) if word.startswith("@") else word for word in arguments]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(click.ClickException):
+        cli.main(places, standalone_mode=False)
+
+
+# -- rigs -------------------------------------------------------------------------------------------------------------------------------
+
+
+def _rig(data: bytes, folder: Path) -> None:
+    load_rig(_file(data, folder, "rig.toml"))
+
+
+def _built_rig(data: bytes, folder: Path) -> None:
+    rig = load_rig(_file(data, folder, "rig.toml"))
+    scenery = build_scenery(rig)
+    if len(rig.spec.sensor) == 1 and len(scenery.world.corners) < _MOST_TRIANGLES:
+        build_lidar(rig, 0, scenery, utc_epoch_ns=0, frames=False).data_span(0, 4_000_000)
+
+
+def _sensor_profile(data: bytes, folder: Path) -> None:
+    parse_profile(read_toml(_file(data, folder, "a.toml")), "a.toml")
+
+
+def _vehicle_profile(data: bytes, folder: Path) -> None:
+    parse_table(VehicleSpec, read_toml(_file(data, folder, "a.toml")), "a.toml")
+
+
+# -- scenes and maps --------------------------------------------------------------------------------------------------------------------
+
+
+def _cut(mesh: Mesh) -> None:
+    """What a world does to a mesh first; its trees are kernels, which take their time as Python."""
+    corners_m = snap(mesh.vertices_m[mesh.triangles])
+    if not fits_one_tile(corners_m):
+        cut_long_edges(corners_m, np.arange(len(corners_m)))
+
+
+def _mesh(suffix: str, data: bytes, folder: Path) -> None:
+    spec = MeshSpec(file=_file(data, folder, f"a.{suffix}").name)
+    mesh, _ = load_mesh(spec, folder, BUILT_IN_MATERIALS)
+    _cut(mesh)
+
+
+def _terrain(suffix: str, data: bytes, folder: Path) -> None:
+    spec = TerrainSpec(file=_file(data, folder, f"a.{suffix}").name, **({"pixel_m": 1.0, "scale_m": 0.1} if suffix == "png" else {}))
+    mesh, _ = load_terrain(spec, folder, BUILT_IN_MATERIALS)
+    _cut(mesh)
+
+
+def _trajectory(data: bytes, folder: Path) -> None:
+    suffix = "csv" if b"," in data[:40] else "tum"
+    load_trajectory(_file(data, folder, f"a.{suffix}"), loop=len(data) % 2 == 1)
+
+
+def _map(suffix: str, data: bytes, folder: Path) -> None:
+    load_map(_file(data, folder, f"a.{suffix}"))
+
+
+# -- links ------------------------------------------------------------------------------------------------------------------------------
+
+
+def _mavlink(data: bytes, _: Path) -> None:
+    stream = allocate_stream(560)
+    at = 0
+    while at < len(data):
+        piece = np.frombuffer(data[at : at + 1 + data[at] % 97], np.uint8)
+        make_room(stream)
+        taken = append(stream, piece)
+        at += max(taken, 1)
+        while (found := next_frame(stream)).state != FrameState.NONE:
+            if not 0 <= found.start <= found.start + found.size <= stream.buffer.size:
+                raise AssertionError(f"a frame must lie in its buffer, got {found}")
+
+
+def _servos(data: bytes, _: Path) -> None:
+    motor_commands(decode_servos(data).pwm_us)
+
+
+def _sf45(data: bytes, _: Path) -> None:
+    sensor = Sf45(Sf45Spec(port="/dev/null"), seed=1, stream=0)
+    for number, at in enumerate(range(0, min(len(data), 4096), 61)):
+        sensor.receive(data[at : at + 61], number * 1_000_000)
+    sensor.frames(0, 100_000_000, lambda time_ns, _: np.full(time_ns.size, 7.5))
+
+
+def _sentence(data: bytes, _: Path) -> None:
+    guarded = np.full(data[:306].__len__() + 32, 0xA5, np.uint8)
+    guarded[16:-16] = np.frombuffer(data[:306], np.uint8)
+    retime_sentence(guarded, 16, guarded.size - 16, 1_700_000_000)
+    if (guarded[:16] != 0xA5).any() or (guarded[-16:] != 0xA5).any():
+        raise AssertionError("bytes beside the sentence must stay as they are")
+
+
+def _stdv(data: bytes, _: Path) -> None:
+    recognise(data)
+    header = read_stdv_header(data)
+    if header is not None:
+        frame_parities(data, header)
+
+
+# -- listeners --------------------------------------------------------------------------------------------------------------------------
+
+
+def _no_replay(name: str) -> list[object]:
+    if name:
+        raise ConfigError(f"no replay {name}")
+    return []
+
+
+_STATION = SimpleNamespace(replays=SimpleNamespace(choose=_no_replay, readings=list))
+
+
+def _control(data: bytes, _: Path) -> None:
+    obey(_STATION, data.split(b"\n", 1)[0].decode(errors="replace"))
+
+
+def _http(data: bytes, _: Path) -> None:
+    answer = asyncio.run(_ask(data[:20_000]))
+    if b" 500 " in answer.split(b"\r\n", 1)[0]:
+        raise AssertionError(f"a request must not be answered by an error of the server, got {answer[:60]!r}")
+
+
+async def _ask(data: bytes) -> bytes:
+    async with serve_metrics(make_reading, MetricsServerSpec(port=0)) as (host, port):
+        reader, writer = await asyncio.open_connection(host, port)
+        answer = b""
+        with contextlib.suppress(ConnectionError):
+            writer.write(data)
+            writer.write_eof()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.3):
+                    answer = await reader.read(1 << 16)
+        writer.transport.abort()
+        return answer
+
+
+_COMMANDS = {
+    "compare": ("compare", "@a.pcap", "@turning.pcap"),
+    "picture": ("picture", "@a.pcap", "--output", "@a.png"),
+    "background": ("background", "@a.pcap", "--output", "@map", "--force", "--workers", "1"),
+}
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target(name="inspect", corpus=corpus.captures, mutate=spoil_capture, run=_inspect, suffix=".pcap"),
+        Target(name="verify", corpus=corpus.captures, mutate=spoil_capture, run=_verify, suffix=".pcap", cpu_s=1.0),
+        Target(name="replay", corpus=corpus.captures, mutate=spoil_capture, run=_replay, suffix=".pcap", cpu_s=2.0),
+        *(
+            Target(
+                name=name, corpus=corpus.captures, mutate=spoil_capture, run=partial(_command, words), suffix=".pcap", needs_kernels=True, cpu_s=60.0
+            )
+            for name, words in _COMMANDS.items()
+        ),
+        Target(name="rig", corpus=corpus.rigs, mutate=spoil_text, run=_rig, suffix=".toml"),
+        Target(name="built-rig", corpus=corpus.small_rigs, mutate=spoil_text, run=_built_rig, suffix=".toml", needs_kernels=True, cpu_s=120.0),
+        Target(name="sensor", corpus=corpus.sensor_profiles, mutate=spoil_text, run=_sensor_profile, suffix=".toml"),
+        Target(name="vehicle", corpus=corpus.vehicle_profiles, mutate=spoil_text, run=_vehicle_profile, suffix=".toml"),
+        Target(name="obj", corpus=corpus.objects, mutate=spoil_text, run=partial(_mesh, "obj"), suffix=".obj", cpu_s=1.0),
+        Target(name="ply", corpus=partial(corpus.meshes, "ply"), mutate=spoil_text, run=partial(_mesh, "ply"), suffix=".ply", cpu_s=1.0),
+        Target(name="stl", corpus=partial(corpus.meshes, "stl"), mutate=spoil_text, run=partial(_mesh, "stl"), suffix=".stl", cpu_s=1.0),
+        Target(name="glb", corpus=partial(corpus.meshes, "glb"), mutate=spoil_glb, run=partial(_mesh, "glb"), suffix=".glb", cpu_s=1.0),
+        Target(name="gltf", corpus=corpus.gltf, mutate=spoil_json, run=partial(_mesh, "gltf"), suffix=".gltf", cpu_s=1.0),
+        Target(name="png", corpus=corpus.pictures, mutate=spoil_bytes, run=partial(_terrain, "png"), suffix=".png", cpu_s=1.0),
+        Target(name="geotiff", corpus=corpus.geotiffs, mutate=spoil_bytes, run=partial(_terrain, "tif"), suffix=".tif", cpu_s=1.0),
+        Target(name="trajectory", corpus=corpus.trajectories, mutate=spoil_text, run=_trajectory, suffix=".csv"),
+        Target(name="bmp", corpus=corpus.bitmaps, mutate=spoil_trailer, run=partial(_map, "bmp"), suffix=".bmp"),
+        Target(name="npz", corpus=corpus.archives, mutate=spoil_npz, run=partial(_map, "npz"), suffix=".npz"),
+        Target(name="mavlink", corpus=corpus.mavlink, mutate=spoil_bytes, run=_mavlink, needs_kernels=True, cpu_s=120.0),
+        Target(name="servos", corpus=corpus.servos, mutate=spoil_bytes, run=_servos),
+        Target(name="sf45", corpus=corpus.sf45, mutate=spoil_bytes, run=_sf45),
+        Target(name="nmea", corpus=corpus.sentences, mutate=spoil_text, run=_sentence),
+        Target(name="stdv", corpus=corpus.stdv_payloads, mutate=spoil_bytes, run=_stdv),
+        Target(name="control", corpus=corpus.commands, mutate=spoil_text, run=_control),
+        Target(name="http", corpus=corpus.requests, mutate=spoil_bytes, run=_http),
+    )
+}

@@ -1,0 +1,75 @@
+"""A minute of fuzzing: the first inputs of every target that compiles nothing. ``make fuzz`` goes on for as long as one likes."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+COUNTS = {
+    "inspect": 600,
+    "verify": 100,
+    "replay": 150,
+    "rig": 120,
+    "sensor": 150,
+    "vehicle": 150,
+    "obj": 400,
+    "ply": 200,
+    "stl": 300,
+    "glb": 200,
+    "gltf": 200,
+    "png": 200,
+    "geotiff": 300,
+    "trajectory": 300,
+    "bmp": 300,
+    "npz": 300,
+    "servos": 1000,
+    "sf45": 300,
+    "nmea": 300,
+    "stdv": 1000,
+    "control": 1000,
+}
+"""Inputs a target: half a minute of CPU in all."""
+PLAIN = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """What each target's run said, all in one process: starting takes longer than most of them."""
+    folder = tmp_path_factory.mktemp("fuzz")
+    targets = [word for name, count in COUNTS.items() for word in ("--target", f"{name}={count}")]
+    command = [sys.executable, "-m", "tests.fuzz", "--here", *targets, "--seed", "0", "--output", str(folder)]
+    done = subprocess.run(command, env=PLAIN, capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr
+    return {text.split()[0]: text for text in re.split(r"\n(?! )", done.stdout) if text}
+
+
+@pytest.mark.parametrize("target", sorted(COUNTS))
+def test_nothing_but_a_fault_that_an_operator_can_mend_comes_out(told, target):
+    assert f" {COUNTS[target]:,} inputs" in told[target]
+    assert " 0 failures" in told[target], told[target]
+
+
+def test_an_input_is_the_same_whenever_it_is_made(tmp_path):
+    program = (
+        "import sys, hashlib; from pathlib import Path; from random import Random; from tests.fuzz import corpus, mutation\n"
+        "sound = corpus.objects(Path(sys.argv[1])) + corpus.gltf(Path(sys.argv[1]))\n"
+        "spoilt = [mutation.spoil_text(Random(f'seed {number}'), sound) for number in range(50)]\n"
+        "print(hashlib.sha256(b''.join(spoilt)).hexdigest())"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    said = {subprocess.run(command, capture_output=True, text=True, check=True, env=PLAIN).stdout for _ in range(2)}
+    assert len(said) == 1
+
+
+def test_what_may_not_come_out_is_told_with_a_file_to_reproduce_it(tmp_path):
+    program = (
+        "import sys; from pathlib import Path; from tests.fuzz.harness import Target, fuzz\n"
+        "def run(data, folder):\n    raise KeyError('no such tag')\n"
+        "target = Target(name='broken', corpus=lambda folder: [b'abc'], mutate=lambda random, corpus: corpus[0], run=run)\n"
+        "print(fuzz(target, Path(sys.argv[1]), seed=3, count=1).failures)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert "input 0: KeyError: 'no such tag' at <string>:3" in done.stdout
+    assert (tmp_path / "broken-3-0.bin").read_bytes() == b"abc"
