@@ -25,7 +25,7 @@ import numpy as np
 
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
-from hilsim.daemon.feeder import FeederCounter
+from hilsim.daemon.feeder_state import FeederCounter
 from hilsim.daemon.station import Station
 from hilsim.transmit.statistics import Counter, quantile_ns
 

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from hilsim.assets.mesh_parts import is_file
+from hilsim.assets.nesting import nesting
 from hilsim.errors import AssetError
+from hilsim.limits import JSON_NESTING, NODE_NESTING, SCENE_TRIANGLES
 
 _GLB_HEADER = struct.Struct("<4sII")
 _GLB_CHUNK = struct.Struct("<I4s")
@@ -70,8 +73,8 @@ def check_gltf(path: Path, data: bytes) -> list[str]:
     document = _gltf_document(path, data)
     try:
         faults, notes = list(_gltf_faults(path, document)), list(_gltf_notes(path, document))
-    except (AttributeError, KeyError, TypeError) as error:
-        raise AssetError(f"{path}: must hold a glTF document, got one of another shape: {error}") from error
+    except (AttributeError, LookupError, TypeError) as error:
+        raise AssetError(f"{path}: must hold a glTF document, got one of another shape: {type(error).__name__}: {error}") from error
     if faults:
         raise AssetError("\n".join(f"{path}: {fault}" for fault in faults))
     return notes
@@ -83,13 +86,48 @@ def _gltf_faults(path: Path, document: dict[str, Any]) -> Iterator[str]:
             yield f"must not need the glTF extension {extension}: export it without compression or quantization"
     if any("sparse" in accessor for accessor in document.get("accessors", [])):
         yield "must not have sparse accessors"
+    bare = [number for number, accessor in enumerate(document.get("accessors", [])) if "bufferView" not in accessor]
+    if bare:
+        yield f"accessors must have data (bufferView), got none for number {bare[0]}"
+    fits, fault = SCENE_TRIANGLES.rule(_gltf_triangles(document))
+    if not fits:
+        yield fault
+    fits, fault = NODE_NESTING.rule(_node_nesting(document.get("nodes", [])))
+    if not fits:
+        yield fault
     for buffer in document.get("buffers", []):
         if "uri" in buffer and _is_missing(path, buffer["uri"]):
             yield f"buffer {buffer['uri']!r} must be beside it, got no such file"
 
 
+def _gltf_triangles(document: dict[str, Any]) -> int:
+    """Triangles of every mesh as often as it stands in the scene, at least once; as if all were lists of triangles."""
+    counts = [accessor["count"] for accessor in document.get("accessors", [])]
+    uses: dict[int, int] = {}
+    for node in document.get("nodes", []):
+        uses[node.get("mesh")] = uses.get(node.get("mesh"), 0) + 1
+    total = 0
+    for number, mesh in enumerate(document.get("meshes", [])):
+        corners = sum(
+            counts[primitive["indices"] if "indices" in primitive else primitive["attributes"]["POSITION"]]
+            for primitive in mesh.get("primitives", [])
+        )
+        total += corners * max(uses.get(number, 0), 1)
+    return int(total // 3)
+
+
+def _node_nesting(nodes: list[dict[str, Any]]) -> int:
+    """Levels of nodes below each other; more than there are nodes where they go round."""
+    level, levels = list({child for node in nodes for child in node.get("children", [])}), 1
+    while level and levels <= NODE_NESTING.bound:
+        level = list({child for number in level for child in nodes[number].get("children", [])})
+        levels += 1
+    return levels
+
+
 def _gltf_document(path: Path, data: bytes) -> dict[str, Any]:
     text = _glb_text(path, data) if path.suffix.lower() == ".glb" else data
+    JSON_NESTING.enforce(nesting(text), str(path), AssetError)
     try:
         document = json.loads(text)
         version = document["asset"]["version"]
@@ -130,4 +168,4 @@ def _gltf_notes(path: Path, document: dict[str, Any]) -> list[str]:
 
 
 def _is_missing(path: Path, uri: str) -> bool:
-    return bool(uri) and not uri.startswith("data:") and not (path.parent / unquote(uri)).is_file()
+    return bool(uri) and not uri.startswith("data:") and not is_file(path.parent / unquote(uri))

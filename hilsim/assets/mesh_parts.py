@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.errors import AssetError
-
-LARGEST_FILE_BYTES = 2 << 30
+from hilsim.limits import ASSET_FILE_BYTES
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -20,12 +19,14 @@ class MeshPart:
         triangles: ``int64[m, 3]``.
         material: ``int64[m]``, rows of ``names``.
         names: The file's material names; empty text where it names none.
+        lines: ``int64[n]``, lines of the vertices in a text file; None where they are not known.
     """
 
     vertices: npt.NDArray[np.float64]
     triangles: npt.NDArray[np.int64]
     material: npt.NDArray[np.int64]
     names: tuple[str, ...]
+    lines: npt.NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,6 +42,14 @@ class MeshFile:
     notes: tuple[str, ...] = ()
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is a file of that name; False also for a name that no file can have (too long, with a zero byte)."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def read_bytes(path: Path) -> bytes:
     """The bytes of an asset.
 
@@ -53,8 +62,7 @@ def read_bytes(path: Path) -> bytes:
             raise AssetError(f"{path}: must be a file, got a directory")
         if size == 0:
             raise AssetError(f"{path}: must not be empty, got 0 bytes")
-        if size > LARGEST_FILE_BYTES:
-            raise AssetError(f"{path}: must be at most {LARGEST_FILE_BYTES >> 20} MiB, got {size >> 20} MiB")
+        ASSET_FILE_BYTES.enforce(size, str(path), AssetError)
         return path.read_bytes()
     except FileNotFoundError:
         raise AssetError(f"{path}: no such file") from None

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.assets.extent import check_extent
 from hilsim.assets.mesh_checks import check_gltf, check_ply, check_stl
 from hilsim.assets.mesh_parts import MeshFile, MeshPart, read_bytes
 from hilsim.assets.obj import read_obj
 from hilsim.errors import AssetError
+from hilsim.limits import SCENE_TRIANGLES
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.specs import MeshSpec
@@ -42,22 +44,45 @@ def load_mesh(spec: MeshSpec, directory: Path, materials: dict[str, Material]) -
     content = _read(path)
     parts = content.parts
     starts = np.cumsum([0] + [len(part.vertices) for part in parts])
-    vertices = np.concatenate([part.vertices for part in parts])
+    triangles = np.concatenate([part.triangles + start for part, start in zip(parts, starts, strict=False)])
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+        vertices = np.concatenate([part.vertices for part in parts]) * spec.scale
     if spec.up == "y" or (spec.up == "auto" and path.suffix.lower() in _Y_UP):
         vertices = vertices @ _Z_FROM_Y_UP.T
+    _check_rows(path, vertices, triangles)
+    check_extent(path, vertices, triangles, lambda row: _vertex_name(parts, row))
     used = tuple(dict.fromkeys(name for part in parts for name in part.names))
     chosen, notes = _choose_materials(spec, used, materials, path)
     rows = [np.array([used.index(name) for name in part.names], dtype=np.int64)[part.material] for part in parts]
     try:
         mesh = Mesh(
-            vertices * spec.scale,
-            np.concatenate([part.triangles + start for part, start in zip(parts, starts, strict=False)]).astype(np.int32),
+            vertices,
+            triangles.astype(np.int32),
             np.concatenate(rows).astype(np.int32),
             chosen,
         )
     except ValueError as error:
         raise AssetError(f"{path}: {error}") from error
     return mesh, (*content.notes, *notes)
+
+
+def _check_rows(path: Path, vertices: npt.NDArray[np.float64], triangles: npt.NDArray[np.int64]) -> None:
+    """Refuse triangles of vertices that are not there, and more triangles than a scene may have."""
+    SCENE_TRIANGLES.enforce(len(triangles), str(path), AssetError)
+    outside = np.flatnonzero(((triangles < 0) | (triangles >= len(vertices))).any(axis=1))
+    if len(outside):
+        row = int(outside[0])
+        raise AssetError(f"{path}: triangle {row} must name vertices 0 to {len(vertices) - 1}, got {triangles[row].tolist()}")
+
+
+def _vertex_name(parts: tuple[MeshPart, ...], row: int) -> str:
+    """What a vertex is called: an OBJ file counts from 1, the others from 0."""
+    number = row
+    for part in parts:
+        if row < len(part.vertices):
+            return f"vertex {number}" if part.lines is None else f"vertex {number + 1} (line {part.lines[row]})"
+        row -= len(part.vertices)
+    raise ValueError(f"row must be one of the parts' vertices, got {number}")
 
 
 def _choose_materials(spec: MeshSpec, used: tuple[str, ...], materials: dict[str, Material], path: Path) -> tuple[tuple[Material, ...], list[str]]:
@@ -94,8 +119,9 @@ def _with_trimesh(path: Path, *, at_least: int = 1, exactly: int = 0, notes: tup
 
     logging.getLogger("trimesh").setLevel(logging.CRITICAL)
     try:
-        scene = trimesh.load_scene(str(path), process=False)
-        parts = tuple(part for node in scene.graph.nodes_geometry if (part := _part(scene, node)) is not None)
+        with np.errstate(all="ignore"):  # what overflows is refused as not finite
+            scene = trimesh.load_scene(str(path), process=False)
+            parts = tuple(part for node in scene.graph.nodes_geometry if (part := _part(scene, node)) is not None)
     except Exception as error:  # trimesh raises whatever its parsers stumble on; an operator needs the file's name, not a traceback
         said = str(error).strip().splitlines()
         raise AssetError(f"{path}: cannot be read as {path.suffix[1:].upper()}: {said[0] if said else type(error).__name__}") from error

@@ -4,13 +4,18 @@ Read here rather than by trimesh, which drops faces it cannot read and forgets t
 The format: the Advanced Visualizer manual's appendix B1, "Object Files".
 """
 
+from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from io import StringIO
+from math import isfinite
 from pathlib import Path
 
 import numpy as np
 
-from hilsim.assets.mesh_parts import MeshFile, MeshPart, read_bytes
+from hilsim.assets.mesh_parts import MeshFile, MeshPart, is_file, read_bytes
 from hilsim.errors import AssetError
+from hilsim.limits import FACE_CORNERS, LINE_BYTES, SCENE_TRIANGLES
 
 MOST_FAULTS = 10
 _PASSED_OVER = frozenset({"vt", "vn", "vp", "o", "g", "s", "l", "p", "mg"}) | frozenset(
@@ -20,12 +25,13 @@ _PASSED_OVER = frozenset({"vt", "vn", "vp", "o", "g", "s", "l", "p", "mg"}) | fr
 
 @dataclass(eq=False)
 class _Reading:
-    """What has been read so far."""
+    """What has been read so far: numbers one after another, three a vertex and a triangle."""
 
     path: Path
-    vertices: list[tuple[float, float, float]] = field(default_factory=list)
-    triangles: list[tuple[int, int, int]] = field(default_factory=list)
-    material: list[int] = field(default_factory=list)
+    vertices: "array[float]" = field(default_factory=lambda: array("d"))
+    lines: "array[int]" = field(default_factory=lambda: array("q"))
+    triangles: "array[int]" = field(default_factory=lambda: array("q"))
+    material: "array[int]" = field(default_factory=lambda: array("q"))
     names: dict[str, int] = field(default_factory=dict)
     current: int = -1
     faults: list[str] = field(default_factory=list)
@@ -37,31 +43,41 @@ def read_obj(path: Path) -> MeshFile:
     Raises:
         AssetError: naming up to ten faults with their lines.
     """
-    text = _text(path)
     reading = _Reading(path)
-    number = 0
-    continued = ""
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.endswith("\\"):
-            continued += line[:-1] + " "
-            continue
-        _read_line(reading, number, (continued + line).split("#", 1)[0].split())
-        continued = ""
+    for number, line in _lines(path, _text(path)):
+        _read_line(reading, number, line.split("#", 1)[0].split())
         if len(reading.faults) >= MOST_FAULTS:
             break
-    if continued:
-        reading.faults.append(f"line {number}: the file must not end in a continued line")
     if reading.faults:
         raise AssetError("\n".join(f"{path}: {fault}" for fault in reading.faults))
     if not reading.triangles:
-        raise AssetError(f"{path}: must have at least one face (f), got {len(reading.vertices)} vertices and none")
+        raise AssetError(f"{path}: must have at least one face (f), got {len(reading.lines)} vertices and none")
     part = MeshPart(
-        vertices=np.array(reading.vertices, dtype=np.float64),
-        triangles=np.array(reading.triangles, dtype=np.int64),
+        vertices=np.array(reading.vertices, dtype=np.float64).reshape(-1, 3),
+        triangles=np.array(reading.triangles, dtype=np.int64).reshape(-1, 3),
         material=np.array(reading.material, dtype=np.int64),
         names=tuple(reading.names),
+        lines=np.array(reading.lines, dtype=np.int64),
     )
     return MeshFile(parts=(part,))
+
+
+def _lines(path: Path, text: str) -> Iterator[tuple[int, str]]:
+    """Numbered lines; one that ends in a backslash goes on in the next, and has the number of its last part."""
+    number = size = 0
+    parts: list[str] = []
+    for number, line in enumerate(StringIO(text, newline=None), start=1):
+        size += len(line)
+        LINE_BYTES.enforce(size, f"{path}: line {number}", AssetError)
+        bare = line.rstrip("\n")
+        if bare.endswith("\\"):
+            parts.append(bare[:-1])
+            continue
+        yield number, " ".join((*parts, bare))
+        parts.clear()
+        size = 0
+    if parts:
+        raise AssetError(f"{path}: line {number}: the file must not end in a continued line")
 
 
 def _text(path: Path) -> str:
@@ -98,19 +114,24 @@ def _read_vertex(reading: _Reading, number: int, words: list[str]) -> None:
     except ValueError:
         reading.faults.append(f"line {number}: a vertex must have three numbers, got {' '.join(words)[:60]!r}")
         x = y = z = 0.0
-    if not all(np.isfinite((x, y, z))):
+    if not (isfinite(x) and isfinite(y) and isfinite(z)):
         reading.faults.append(f"line {number}: a vertex must be finite, got ({x}, {y}, {z})")
-    reading.vertices.append((x, y, z))
+    reading.vertices.extend((x, y, z))
+    reading.lines.append(number)
 
 
 def _read_face(reading: _Reading, number: int, words: list[str]) -> None:
     """A polygon as a fan of triangles; ``7``, ``7/1``, ``7//3``, ``7/1/3``; negative numbers count back."""
-    count = len(reading.vertices)
+    count = len(reading.lines)
+    is_small, fault = FACE_CORNERS.rule(len(words))
+    if not is_small:
+        reading.faults.append(f"line {number}: {fault}")
+        return
     rows = []
     for word in words:
         try:
             given = int(word.split("/", 1)[0])
-        except ValueError:
+        except ValueError:  # also of a number of thousands of digits
             reading.faults.append(f"line {number}: a face must name vertices by number, got {word[:20]!r}")
             return
         row = given - 1 if given > 0 else count + given
@@ -124,15 +145,18 @@ def _read_face(reading: _Reading, number: int, words: list[str]) -> None:
     if reading.current < 0:
         reading.current = reading.names.setdefault("", len(reading.names))
     for last in range(2, len(rows)):
-        reading.triangles.append((rows[0], rows[last - 1], rows[last]))
+        reading.triangles.extend((rows[0], rows[last - 1], rows[last]))
         reading.material.append(reading.current)
+    SCENE_TRIANGLES.enforce(len(reading.material), f"{reading.path}: line {number}", AssetError)
 
 
 def _check_library(reading: _Reading, number: int, words: list[str]) -> None:
     """A material library must be there: one left behind by a copy is a sign that more was. Names may hold blanks."""
     folder = reading.path.parent
-    if (folder / " ".join(words)).is_file():
+    if is_file(folder / " ".join(words)):
         return
     for word in words or [""]:
-        if not word or not (folder / word.replace("\\", "/")).is_file():
-            reading.faults.append(f"line {number}: material library {word!r} must be beside the mesh, got no such file")
+        if not word or not is_file(folder / word.replace("\\", "/")):
+            reading.faults.append(f"line {number}: material library {word[:80]!r} must be beside the mesh, got no such file")
+            if len(reading.faults) >= MOST_FAULTS:
+                return

@@ -4,6 +4,7 @@ GeoTIFF 1.0 tags (Ritter and Ruth 2000): 33550 pixel scale, 33922 tie point, 347
 holes. Only maps in metres are taken; degrees are refused, because hilsim projects nothing.
 """
 
+import struct
 import warnings
 from dataclasses import dataclass
 from io import BytesIO
@@ -13,16 +14,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.assets.extent import check_extent
+from hilsim.assets.libtiff import silence_libtiff
 from hilsim.assets.mesh_parts import read_bytes
 from hilsim.errors import AssetError
+from hilsim.limits import TERRAIN_HEIGHTS
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.specs import TerrainSpec
 
-MOST_HEIGHTS = 2048 * 2048
 _PNG, _TIFF = "PNG", "TIFF"
 _MODEL_PIXEL_SCALE, _MODEL_TIEPOINT, _MODEL_TRANSFORMATION, _GEO_KEYS, _GDAL_NODATA = 33550, 33922, 34264, 34735, 42113
 _MODEL_TYPE_KEY, _RASTER_TYPE_KEY, _LINEAR_UNITS_KEY, _VERTICAL_UNITS_KEY = 1024, 1025, 3076, 4099
+_PHOTOMETRIC = 262
 _PROJECTED, _PIXEL_IS_POINT, _METRE = 1, 2, 9001
 _MODEL_NAMES = {2: "geographic (degrees)", 3: "geocentric"}
 
@@ -74,6 +78,13 @@ def load_terrain(spec: TerrainSpec, directory: Path, materials: dict[str, Materi
     triangles = _grid(raster.missing)
     if len(triangles) == 0:
         raise AssetError(f"{path}: must have at least one triangle of heights, got none without missing data")
+    check_extent(
+        path,
+        vertices,
+        triangles,
+        lambda row: f"the height in row {row // columns}, column {row % columns}",
+        doubt="a value for missing data that the file does not declare (42113)?",
+    )
     try:
         return Mesh.uniform(vertices, triangles, materials[spec.material]), raster.notes
     except ValueError as error:
@@ -111,6 +122,8 @@ def _grid(missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
     corner = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
     nw, ne, sw, se = corner[:-1, :-1], corner[:-1, 1:], corner[1:, :-1], corner[1:, 1:]
     triangles = np.stack([np.stack([sw, se, ne], axis=-1), np.stack([sw, ne, nw], axis=-1)], axis=-2).reshape(-1, 3)
+    if not missing.any():
+        return triangles
     whole: npt.NDArray[np.int32] = triangles[~missing.reshape(-1)[triangles].any(axis=1)]
     return whole
 
@@ -121,6 +134,7 @@ def _read(path: Path) -> _Raster:
     if path.suffix.lower() not in (".png", ".tif", ".tiff"):
         raise AssetError(f'{path}: terrain must be a .png, .tif or .tiff, got "{path.suffix}"')
     data = read_bytes(path)
+    silence_libtiff()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns of large images and odd metadata; size is checked here, before decoding
@@ -129,7 +143,7 @@ def _read(path: Path) -> _Raster:
                 return _decode(path, image)
     except UnidentifiedImageError as error:
         raise AssetError(f"{path}: must be a PNG or TIFF with one 16-bit or float32 band, got something Pillow cannot identify") from error
-    except (OSError, SyntaxError, ValueError, TypeError, EOFError, Image.DecompressionBombError) as error:
+    except (OSError, SyntaxError, ValueError, TypeError, EOFError, struct.error, LookupError, ArithmeticError, Image.DecompressionBombError) as error:
         raise AssetError(f"{path}: cannot be decoded: {error}") from error
 
 
@@ -137,12 +151,13 @@ def _check_size(path: Path, size: tuple[int, int]) -> None:
     columns, rows = size
     if min(size) < 2:
         raise AssetError(f"{path}: must be at least 2 x 2 heights, got {columns} x {rows}")
-    if columns * rows > MOST_HEIGHTS:
-        raise AssetError(f"{path}: must have at most {MOST_HEIGHTS} heights, got {columns} x {rows} = {columns * rows}; cut or thin it out")
+    TERRAIN_HEIGHTS.enforce(columns * rows, str(path), AssetError, f"heights ({columns} x {rows})")
 
 
 def _decode(path: Path, image: Any) -> _Raster:
     tags = dict(getattr(image, "tag_v2", {})) if image.format == _TIFF else {}
+    if image.format == _TIFF and _PHOTOMETRIC not in tags:
+        raise AssetError(f"{path}: a TIFF must say what its values stand for (tag 262), got none")
     signed_16 = image.format == _TIFF and image.mode == "I" and _first(tags.get(258)) == 16
     if image.mode.startswith("I;16") or (image.format == _PNG and image.mode == "I"):  # Pillow 11 still reads 16-bit PNG as 32-bit
         limits: tuple[float, float] | None = (0.0, 65535.0)

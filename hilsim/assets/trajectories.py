@@ -22,6 +22,7 @@ from hilsim.errors import AssetError
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import from_roll_pitch_yaw
 from hilsim.geometry.tracks import PoseTrack, smooth_track
+from hilsim.limits import COORDINATE_M, STAMP_NS, TRAJECTORY_POSES
 
 MOST_FAULTS = 10
 CLOSED_WITHIN_M = 0.01
@@ -30,7 +31,7 @@ LENGTH_WITHIN = 1e-3
 """How far a quaternion's length may be from 1: what three or four printed digits give; it is then scaled to 1."""
 
 _TIMES = {"time_s": 9, "t": 9, "time": 9, "timestamp": 9, "timestamp_s": 9, "t_s": 9, "time_ns": 0, "timestamp_ns": 0, "t_ns": 0}
-_LONGEST_NS = 2**62
+_LONGEST_NS = STAMP_NS.bound
 _POSITIONS = (("x_m", "y_m", "z_m"), ("x", "y", "z"), ("px", "py", "pz"), ("tx", "ty", "tz"), ("p_x", "p_y", "p_z"))
 _QUATERNIONS = (("qw", "qx", "qy", "qz"), ("q_w", "q_x", "q_y", "q_z"))
 _ANGLES = ("roll_deg", "pitch_deg", "yaw_deg")
@@ -81,6 +82,7 @@ def load_trajectory(path: Path, *, loop: bool = False, start_at_zero: bool = Tru
     """
     lines = _lines(path)
     columns, body = _columns(path, lines)
+    TRAJECTORY_POSES.enforce(len(body), str(path), AssetError)
     rows: list[_Row] = []
     faults: list[str] = []
     for number, line in body:
@@ -189,18 +191,21 @@ def _row(columns: _Columns, line: str) -> _Row:
     if not all(map(math.isfinite, numbers)):
         raise ValueError(f"a pose must be finite, got {next(number for number in numbers if not math.isfinite(number))}")
     x, y, z = numbers[1:4]
+    is_near, fault = COORDINATE_M.rule(max(map(abs, (x, y, z))), "each coordinate")
+    if not is_near:
+        raise ValueError(fault)
     return _time_ns(words[columns.time], columns.time_digits), (x, y, z), _orientation(columns, numbers[4:])
 
 
 def _time_ns(word: str, digits: int) -> int:
     """Exact to the nanosecond, as a float of seconds since 1970 is not."""
     try:
-        time_ns = int(Decimal(word).scaleb(digits).to_integral_value())
+        time = Decimal(word)
     except InvalidOperation:
         raise ValueError(f"time must be a decimal number, got {word[:30]!r}") from None
-    if abs(time_ns) > _LONGEST_NS:
+    if abs(time) > Decimal(_LONGEST_NS).scaleb(-digits):  # asked before the number is written out: it may have a million digits
         raise ValueError(f"time must be within 146 years of 0, got {word[:30]}")
-    return time_ns
+    return int(time.scaleb(digits).to_integral_value())
 
 
 def _orientation(columns: _Columns, numbers: list[float]) -> Quaternion:

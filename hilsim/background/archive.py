@@ -15,10 +15,11 @@ member           what
 """
 
 import zlib
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 import numpy.typing as npt
@@ -26,16 +27,16 @@ import numpy.typing as npt
 from hilsim.assets.mesh_parts import read_bytes
 from hilsim.background.files import replace_file
 from hilsim.background.metadata import Grid, check_cells, describe_map, read_metadata
+from hilsim.background.npy import NpyHeader, array_of, read_header
 from hilsim.errors import AssetError
+from hilsim.limits import MAP_METADATA_BYTES
 from hilsim.scene.background import BackgroundMap
 
 _DTYPES = {"distance_mm": "<u4", "intensity": "<u2", "flags": "|u1", "hit_count": "<u4", "confidence": "<f4"}
-_MOST_METADATA_BYTES = 1 << 28
-_MOST_HEADER_BYTES = 1 << 16  # of a member's own header
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # a ZIP file knows no earlier time
 _UNIX, _READABLE = 3, 0o644 << 16
 _LEVEL = 6
-# What zipfile and NumPy raise for damaged, encrypted or otherwise compressed members.
+# What zipfile raises for damaged and encrypted archives and members.
 _FAULTS = (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
 
 
@@ -65,20 +66,10 @@ def read_archive(path: Path, *, grid: Grid | None = None) -> BackgroundMap:
         AssetError: the file cannot be read, is no such NPZ, is damaged, breaks a rule, or has another grid.
     """
     data = read_bytes(path)
-    try:
-        with ZipFile(BytesIO(data)) as archive:
-            names = {"metadata", *_DTYPES}
-            missing = sorted(names - {name.removesuffix(".npy") for name in archive.namelist()})
-            if missing:
-                raise AssetError(f"{path}: a background map must hold {', '.join(sorted(names))}; {', '.join(missing)} is missing")
-            text = _member(archive, path, "metadata", _MOST_METADATA_BYTES)
-            if text.dtype.kind != "U" or text.shape != ():
-                raise AssetError(f"{path}: metadata must be one text, got {text.dtype} of shape {text.shape}")
-            metadata = read_metadata(str(text), f"{path}: metadata", expected=grid)
-            shape = metadata.grid.rows, metadata.grid.columns
-            arrays = {name: _cells(archive, path, name, shape) for name in _DTYPES}
-    except BadZipFile as error:
-        raise AssetError(f"{path}: must be a whole NPZ file: {error}") from error
+    with _open(path, data) as archive:
+        metadata = read_metadata(_text(archive, path), f"{path}: metadata", expected=grid)
+        shape = metadata.grid.rows, metadata.grid.columns
+        arrays = {name: _cells(archive, path, name, shape) for name in _DTYPES}
     try:
         return BackgroundMap(grid=metadata.grid, model=metadata.model, pose=metadata.pose, provenance=metadata.provenance, **arrays)
     except ValueError as error:
@@ -93,25 +84,65 @@ def _add(archive: ZipFile, name: str, array: npt.NDArray[Any]) -> None:
     archive.writestr(info, stored.getvalue(), compresslevel=_LEVEL)
 
 
+def _open(path: Path, data: bytes) -> ZipFile:
+    try:
+        archive = ZipFile(BytesIO(data))
+    except _FAULTS as error:
+        raise AssetError(f"{path}: must be a whole NPZ file: {error}") from error
+    held = set(archive.namelist())
+    names = {"metadata", *_DTYPES}
+    missing = sorted(name for name in names if f"{name}.npy" not in held)
+    if missing:
+        raise AssetError(f"{path}: a background map must hold {', '.join(sorted(names))}; {', '.join(missing)} is missing")
+    return archive
+
+
+def _text(archive: ZipFile, path: Path) -> str:
+    """The metadata: one text, in NumPy's four bytes a letter."""
+
+    def check(header: NpyHeader) -> int:
+        size = header.descr.removeprefix("<U").removeprefix(">U")
+        found = header.descr if header.descr[1:2] == "U" else header.type_name
+        if not size.isdecimal() or header.shape != ():
+            raise AssetError(f"{path}: metadata must be one text, got {found} of shape {header.shape}")
+        MAP_METADATA_BYTES.enforce(4 * int(size), str(path), AssetError)
+        return 4 * int(size)
+
+    header, data = _member(archive, path, "metadata", check)
+    try:
+        return data.decode("utf-32-le" if header.descr[0] == "<" else "utf-32-be").rstrip("\0")
+    except UnicodeDecodeError as error:
+        raise AssetError(f"{path}: metadata must be a text: {error}") from error
+
+
 def _cells(archive: ZipFile, path: Path, name: str, shape: tuple[int, int]) -> npt.NDArray[Any]:
     """An array of the map, of the shape and type it must have."""
     dtype = np.dtype(_DTYPES[name])
-    array = _member(archive, path, name, shape[0] * shape[1] * dtype.itemsize)
-    if array.dtype != dtype or array.shape != shape:
-        raise AssetError(
-            f"{path}: {name} must be {dtype.name} of {shape[0]} rows x {shape[1]} columns, got {array.dtype.name} of shape {array.shape}"
-        )
-    return array
+
+    def check(header: NpyHeader) -> int:
+        if header.descr != _DTYPES[name] or header.shape != shape:
+            raise AssetError(
+                f"{path}: {name} must be {dtype.name} of {shape[0]} rows x {shape[1]} columns, got {header.type_name} of shape {header.shape}"
+            )
+        return header.numbers * dtype.itemsize
+
+    return array_of(*_member(archive, path, name, check), dtype)
 
 
-def _member(archive: ZipFile, path: Path, name: str, most_bytes: int) -> npt.NDArray[Any]:
-    """An array of the archive; its size is checked before it is decompressed."""
-    size = archive.getinfo(f"{name}.npy").file_size
-    if size > most_bytes + _MOST_HEADER_BYTES:
-        raise AssetError(f"{path}: {name} must have at most {most_bytes} bytes and a header, got {size}")
+def _member(archive: ZipFile, path: Path, name: str, check: Callable[[NpyHeader], int]) -> tuple[NpyHeader, bytes]:
+    """A member's header and its numbers; ``check`` refuses a header or says how many bytes must follow it, before they are decompressed."""
+    info = archive.getinfo(f"{name}.npy")
+    if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+        raise AssetError(f"{path}: {name} must be stored or deflated, got compression {info.compress_type}")
     try:
-        stored = BytesIO(archive.read(f"{name}.npy"))
-        array: npt.NDArray[Any] = np.lib.format.read_array(stored, allow_pickle=False)
+        with archive.open(info) as file:
+            header = read_header(file)
+            size = header.size + check(header)
+            if info.file_size != size:
+                raise AssetError(f"{path}: {name} must have {size} bytes as its header says, got {info.file_size}")
+            data = file.read()
     except _FAULTS as error:
         raise AssetError(f"{path}: {name} is damaged: {error}") from error
-    return array
+    if header.size + len(data) != size:
+        raise AssetError(f"{path}: {name} must have {size} bytes as its header says, got {header.size + len(data)}")
+    return header, data

@@ -17,13 +17,15 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
+from hilsim.assets.nesting import nesting
 from hilsim.errors import AssetError
 from hilsim.geometry.poses import Pose
+from hilsim.limits import JSON_NESTING, MAP_CELLS, MAP_METADATA_BYTES
 from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
 
 FORMAT, VERSION = "hilsim-background", 1
-MOST_CELLS = 1 << 26
-"""What a file may hold: 256 rows by 65,536 columns four times over, or 8192 by 8192."""
+MOST_CELLS = MAP_CELLS.bound
+"""What a file may hold."""
 
 T = TypeVar("T")
 Grid = AzimuthGrid | ImageGrid
@@ -99,10 +101,13 @@ def read_json(text: str | bytes, where: str, *, format_name: str, version: int) 
     """The table of a JSON text that names its format and version.
 
     Raises:
-        AssetError: it is no JSON, or of another format or version.
+        AssetError: it is no JSON, too long, nested too deep, or of another format or version.
     """
     try:
-        table = from_json(text, allow_inf_nan=False)
+        data = text.encode() if isinstance(text, str) else text
+        MAP_METADATA_BYTES.enforce(len(data), where, AssetError)
+        JSON_NESTING.enforce(nesting(data), where, AssetError)
+        table = from_json(data, allow_inf_nan=False)
     except ValueError as error:
         raise AssetError(f"{where}: must be JSON: {error}") from error
     found = table.get("format") if isinstance(table, dict) else None
@@ -145,4 +150,4 @@ def _sentence(fault: Any) -> str:
         case "missing" | "missing_keyword_only_argument":
             return f"{key} must be given"
         case _:
-            return f"{key} must be {fault['msg'].removeprefix('Input should be ')}, got {fault['input']!r}"
+            return f"{key} must be {fault['msg'].removeprefix('Input should be ')}, got {repr(fault['input'])[:80]}"

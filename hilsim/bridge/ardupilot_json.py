@@ -33,6 +33,8 @@ from hilsim.geometry.frames import Quaternion, Vector
 JSON_PORT = 9002
 MAGIC_16, MAGIC_32 = 18458, 29569
 MOST_RANGEFINDERS = 6
+LEAST_RATE_HZ, MOST_RATE_HZ = 10, 20_000
+"""Steps of the physics are 0.05 to 1 ms long; a frame stands for 0.05 to 100 ms. ArduPilot's own lie between 400 and 1200 Hz."""
 
 SERVO_16_DTYPE = np.dtype([("magic", "<u2"), ("frame_rate", "<u2"), ("frame_count", "<u4"), ("pwm", "<u2", (16,))])
 SERVO_32_DTYPE = np.dtype([("magic", "<u2"), ("frame_rate", "<u2"), ("frame_count", "<u4"), ("pwm", "<u2", (32,))])
@@ -80,8 +82,8 @@ def decode_servos(payload: bytes) -> ServoFrame:
         raise PacketError(f"SITL servo packet with magic {magic} must be {layout.itemsize} bytes, got {len(payload)}")
     packet: Any = np.frombuffer(payload, layout, count=1)[0]
     rate = int(packet["frame_rate"])
-    if rate == 0:
-        raise PacketError("SITL servo packet's frame rate must be above 0, got 0 at byte 2")
+    if not LEAST_RATE_HZ <= rate <= MOST_RATE_HZ:
+        raise PacketError(f"SITL servo packet's frame rate must be {LEAST_RATE_HZ} to {MOST_RATE_HZ} Hz, got {rate} at byte 2")
     return ServoFrame(frame_rate_hz=rate, frame_count=int(packet["frame_count"]), pwm_us=tuple(packet["pwm"].tolist()))
 
 

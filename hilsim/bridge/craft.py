@@ -12,6 +12,7 @@ from hilsim.bridge.messages import Draft, Origin
 from hilsim.bridge.outbox import Outbox, Pace
 from hilsim.bridge.session import Session
 from hilsim.bridge.surroundings import Surroundings
+from hilsim.bridge.touch import Touch
 from hilsim.bridge.wire import Waits
 from hilsim.geometry.tracks import PoseTrack
 from hilsim.transmit.tape import Tape
@@ -44,6 +45,8 @@ class FlightCount(IntEnum):
     """ArduPilot's link: datagrams that are no servo packets."""
     LOST_FRAMES = 13
     """ArduPilot's link: servo packets that never came."""
+    UNANSWERED = 14
+    """ArduPilot's link: answers that could not be sent."""
 
 
 class Line(NamedTuple):
@@ -102,6 +105,10 @@ class FlightWord(IntEnum):
     IS_OPEN = 9
     HAS_HEARD_NS = 10
     """When the last bytes came."""
+    SEEN_STATE = 12
+    """Of the session, when the loop came by last."""
+    DRAINING_NS = 13
+    """When an answer came that did not belong to the newest sensor frame: until a controller in lockstep has said no more of them, none is sent."""
     UNSENT_FIELDS = 11
     """Bits of ``HIL_SENSOR.fields_updated`` that no frame that went has told yet: those of replaced frames are told by the next."""
 
@@ -192,6 +199,7 @@ class Watch(NamedTuple):
         to_stations: Frames of the controller.
         to_controller: Frames of ground stations.
         observations: Frames that say what the vehicle's range sensors see.
+        touch: What the vehicle touches.
     """
 
     control: npt.NDArray[np.int64]
@@ -205,3 +213,4 @@ class Watch(NamedTuple):
     to_stations: Tape
     to_controller: Tape
     observations: Tape
+    touch: Touch

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hilsim.bridge.addresses import RATES_HZ
 from hilsim.bridge.budget import Line, LinkRates, plan_link
 from hilsim.bridge.findings import Finding
 from hilsim.bridge.heard import Heard, Link
 from hilsim.bridge.message_names import message_name
 from hilsim.bridge.messages import HIL_ACTUATOR_CONTROLS
-from hilsim.bridge.specs import RATES_HZ
 from hilsim.errors import LinkError
 
 _TELEMETRY = {101: "TEL1", 102: "TEL2", 103: "TEL3", 104: "TEL4"}
@@ -106,13 +106,10 @@ def _motors(link: Link, heard: Heard) -> tuple[Finding, ...]:
         return (Finding(subject="motors", verdict="good", fact=f"HIL_ACTUATOR_CONTROLS {rate_hz:.1f} Hz; more when sensors come"),)
     if link.line is Line.NETWORK:
         return (Finding(subject="motors", verdict="good", fact="no HIL_ACTUATOR_CONTROLS yet: they answer sensors"),)
-    steps = ["see whether they come when hilsim sends sensors (hilsim run)"]
+    fact = "no HIL_ACTUATOR_CONTROLS as long as no sensors are sent; if none comes under hilsim run either, this firmware lacks pwm_out_sim"
     if link.line is Line.UART:
-        steps.append(
-            f"set MAV_n_RATE = {_rate_for(link.baud)} of this port's instance: PX4 sends them only with more than 5000 bytes/s; restart the controller"
-        )
-    steps.append("take a firmware that has pwm_out_sim: images of some newer boards left it out")
-    return (Finding(subject="motors", verdict="fair", fact="no HIL_ACTUATOR_CONTROLS though the HIL flag is on", advice="\n".join(steps)),)
+        fact += f", or the port sends too little for them (MAV_n_RATE = {_rate_for(link.baud)} of its instance; PX4 wants more than 5000 bytes/s)"
+    return (Finding(subject="motors", verdict="good", fact=fact),)
 
 
 def _streams(link: Link, heard: Heard) -> tuple[Finding, ...]:

@@ -1,8 +1,11 @@
 """The loop that flies a vehicle under a flight controller: physics at 1 kHz, sensors on the beat, motors as they come; one thread, without the GIL.
 
 Each turn reads what the controller sent, makes the steps that are due, sends the sensors that are due, and waits until the next step, or for bytes. A machine that stood still for longer than
-``STALL_NS`` loses that time: the vehicle did not fly in it, and no frame is sent twice as fast afterwards. While no controller steers the vehicle it does not move.
+``STALL_NS`` loses that time: the vehicle did not fly in it, and no frame is sent twice as fast afterwards. While no controller steers the vehicle it does not move; when one that has
+steered is to be woken, it is held where it is and its sensors say so.
 """
+
+from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -12,27 +15,46 @@ from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.bridge.craft import Craft, Flight, FlightCount, FlightWord, Talk, Watch
 from hilsim.bridge.hearing import begin_anew, hear, lose_link
 from hilsim.bridge.outbox import empty
-from hilsim.bridge.session import SessionState, SessionWord, link_changed, time_passed
-from hilsim.bridge.surroundings import LOOK_NS, look_around
+from hilsim.bridge.session import SessionState, SessionWord, is_free, link_changed, port_is_full, time_passed, wants_sensors
+from hilsim.bridge.surroundings import LOOK_NS, carry_planes, look_around
 from hilsim.bridge.telling import make_rest, make_sensors, speak
-from hilsim.bridge.wire import Outcome, Readiness, await_input, clear_wake
+from hilsim.bridge.touch import note_touch
+from hilsim.bridge.wire import Outcome, Readiness, await_input, clear_wake, discard_output
+from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.scene.world import World
 from hilsim.transmit.libc import monotonic_ns
 from hilsim.vehicle.hold import hold_command
 from hilsim.vehicle.live import LivePose, write_state
-from hilsim.vehicle.multirotor import step
+from hilsim.vehicle.multirotor import orientation_of, step
 from hilsim.vehicle.wind import wind_at
 
 STALL_NS = 20_000_000
 LOCKSTEP_NS = 1_000_000_000
 """A controller in lockstep that does not answer for so long is not waited for any more (AirSim's figure)."""
+DRAIN_NS = 100_000_000
+"""After a controller's first answer in lockstep: it may have several sensor frames before it, because none was held before (PX4 does not boot unless its time goes on). They are answered by then."""
 _FLYING = constant(SessionState.FLYING)
-_GONE, _WOKEN = constant(Outcome.GONE), constant(Readiness.WOKEN)
+_SILENT, _UNPLUGGED = constant(SessionState.SILENT), constant(SessionState.UNPLUGGED)
+_GONE, _FULL, _WOKEN = constant(Outcome.GONE), constant(Outcome.FULL), constant(Readiness.WOKEN)
 _NOT_DUE = constant(-1)
 
 
+class Motion(IntEnum):
+    """What a step does with the vehicle."""
+
+    STILL = 0
+    """Nothing: its own time stands too."""
+    FREE = 1
+    """It flies, falls, stands."""
+    HELD = 2
+    """Its time goes on, and its sensors feel that something holds it where it is."""
+
+
+_STILL, _FREE, _HELD = constant(Motion.STILL), constant(Motion.FREE), constant(Motion.HELD)
+
+
 @kernel
-def _fly_step(craft: Craft, flight: Flight, watch: Watch) -> None:
+def _fly_step(craft: Craft, flight: Flight, watch: Watch, rig_ns: int) -> None:
     """One step of the vehicle, steered by the controller or the position hold."""
     state = flight.state
     if craft.is_held:
@@ -45,10 +67,45 @@ def _fly_step(craft: Craft, flight: Flight, watch: Watch) -> None:
         flight.felt[3 + part] += 0.5 * state.motion[10 + part]
     wind_mps = wind_at(craft.wind, flight.wind_state, state.time_ns[0])
     step(craft.multirotor, state, flight.command, wind_mps, flight.around.ground, flight.around.obstacles)
+    note_touch(craft.multirotor, state, flight.around.ground, flight.around.obstacles, watch.touch, rig_ns)
+    carry_planes(flight.around, 1e-9 * craft.multirotor.step_ns)
     for part in range(3):
         flight.felt[part] += state.specific_force_mps2[part]
         flight.felt[3 + part] += 0.5 * state.motion[10 + part]
     flight.felt[6] += 1.0
+
+
+@kernel
+def _hold_step(craft: Craft, flight: Flight) -> None:
+    """One step of a vehicle that is held where it is, whatever its velocity will be when it is let go."""
+    flight.state.time_ns[0] += craft.multirotor.step_ns
+    w, x, y, z = orientation_of(flight.state)
+    fx, fy, fz = rotate(conjugate((w, x, y, z)), (0.0, 0.0, craft.multirotor.airframe.gravity_mps2))
+    flight.felt[0] += fx
+    flight.felt[1] += fy
+    flight.felt[2] += fz
+    flight.felt[6] += 1.0
+
+
+@inlined_kernel
+def _motion(craft: Craft, watch: Watch, now_ns: int) -> int:
+    """A ``Motion`` of the steps that are due."""
+    if craft.is_held or is_free(watch.session):
+        return _FREE
+    return _HELD if wants_sensors(watch.session, craft.line.is_simulator, now_ns) else _STILL
+
+
+@inlined_kernel
+def _attend_change(flight: Flight, watch: Watch, talk: Talk, descriptor: int) -> None:
+    """When the controller has stopped steering, nothing that it was to be told waits for the next one."""
+    state = watch.session.word[SessionWord.STATE]
+    was = flight.word[FlightWord.SEEN_STATE]
+    if state == was:
+        return
+    flight.word[FlightWord.SEEN_STATE] = state
+    if was in {_FLYING, _SILENT} and state not in {_FLYING, _UNPLUGGED}:
+        empty(talk.outbox, watch.to_controller)
+        discard_output(descriptor)
 
 
 @inlined_kernel
@@ -74,10 +131,14 @@ def _attend_link(craft: Craft, flight: Flight, watch: Watch, talk: Talk, now_ns:
         flight.word[FlightWord.IS_AWAITED] = 0
         flight.word[FlightWord.HAS_HEARD_NS] = now_ns
         watch.session.word[SessionWord.ACTUATOR_NS] = 0
+        watch.session.word[SessionWord.UNANSWERED_NS] = 0
+        watch.session.word[SessionWord.LOCKSTEP] = 0
+        flight.word[FlightWord.DRAINING_NS] = 0
         empty(talk.outbox, watch.to_controller)  # what ground stations said meanwhile must not be obeyed now
         if craft.line.is_simulator and flight.word[FlightWord.FRAMES] > 0:
             begin_anew(flight)  # PX4's simulation was started again; its clock, which is ours, does not tell
             watch.session.word[SessionWord.RESET] = 1
+            watch.session.word[SessionWord.HAS_STEERED] = 0
         link_changed(watch.session, True)  # noqa: FBT003 - a kernel's positional scalar
     if load_acquire(watch.control, (2,)) == 1:
         lose_link(flight, watch, talk)
@@ -100,7 +161,14 @@ def _skip_lost_time(craft: Craft, flight: Flight, watch: Watch, now_ns: int) -> 
 def _awaits_answer(craft: Craft, flight: Flight, watch: Watch, now_ns: int) -> bool:
     """Whether a controller in lockstep has yet to answer the last sensor frame."""
     word = flight.word
-    if not craft.is_lockstep or watch.session.word[SessionWord.LOCKSTEP] == 0 or word[FlightWord.IS_AWAITED] == 0:
+    if not craft.is_lockstep or watch.session.word[SessionWord.LOCKSTEP] == 0:
+        return False
+    if word[FlightWord.DRAINING_NS] > 0:
+        if now_ns - word[FlightWord.DRAINING_NS] < DRAIN_NS:
+            return True
+        word[FlightWord.DRAINING_NS] = 0
+        word[FlightWord.IS_AWAITED] = 0
+    if word[FlightWord.IS_AWAITED] == 0:
         return False
     if now_ns - word[FlightWord.SENT_NS] > LOCKSTEP_NS:
         word[FlightWord.IS_AWAITED] = 0
@@ -116,7 +184,7 @@ def _make_steps(
     world: World,
     live: LivePose,
     watch: Watch,
-    is_steered: bool,  # noqa: FBT001 - as above
+    motion: int,
     now_ns: int,
     pose: npt.NDArray[np.float64],
 ) -> int:
@@ -134,9 +202,11 @@ def _make_steps(
             look_around(world, craft.multirotor, flight.state, step_ns, flight.around)
             word[FlightWord.NEXT_LOOK_NS] = step_ns + LOOK_NS
             watch.counts[FlightCount.LOOKS] += 1
-        if is_steered:
-            _fly_step(craft, flight, watch)
-        _note_pose(flight, live, step_ns, is_steered, pose)
+        if motion == _FREE:
+            _fly_step(craft, flight, watch, step_ns)
+        elif motion == _HELD:
+            _hold_step(craft, flight)
+        _note_pose(flight, live, step_ns, motion == _FREE, pose)
         word[FlightWord.NEXT_STEP_NS] = step_ns + craft.multirotor.step_ns
         if step_ns >= word[FlightWord.NEXT_SENSOR_NS]:
             if due_ns != _NOT_DUE:
@@ -172,15 +242,19 @@ def fly(craft: Craft, flight: Flight, world: World, live: LivePose, watch: Watch
         if descriptor >= 0:
             hear(craft, flight, watch, talk, descriptor, now_ns)
             time_passed(session, now_ns)
+            if word[FlightWord.IS_OPEN] == 1:
+                _attend_change(flight, watch, talk, descriptor)
         _skip_lost_time(craft, flight, watch, now_ns)
-        is_steered = craft.is_held or session.word[SessionWord.STATE] == _FLYING
-        due_ns = _make_steps(craft, flight, world, live, watch, is_steered, now_ns, pose)
+        due_ns = _make_steps(craft, flight, world, live, watch, _motion(craft, watch, now_ns), now_ns, pose)
         if word[FlightWord.IS_OPEN] == 1:
-            if due_ns != _NOT_DUE and session.word[SessionWord.STATE] == _FLYING:
+            if due_ns != _NOT_DUE and wants_sensors(session, craft.line.is_simulator, now_ns):
                 make_sensors(craft, flight, watch, talk, due_ns)
-            make_rest(craft, flight, watch, talk, live, now_ns, utc_epoch_ns)
-            if speak(craft, flight, watch, talk, descriptor, epoch_ns) == _GONE:
+            make_rest(craft, flight, watch, talk, live, descriptor, now_ns, utc_epoch_ns)
+            outcome = speak(craft, flight, watch, talk, descriptor, epoch_ns)
+            if outcome == _GONE:
                 lose_link(flight, watch, talk)
+            elif outcome == _FULL:
+                port_is_full(session, now_ns)
         rest_ns = epoch_ns + word[FlightWord.NEXT_STEP_NS] - monotonic_ns()
         listens = descriptor if word[FlightWord.IS_OPEN] == 1 else -1
         if rest_ns > 0 and await_input(talk.waits, listens, watch.wakes[0], rest_ns) & _WOKEN:
@@ -207,7 +281,7 @@ def fly_ahead(
         while rig_ns < row * row_ns:
             if rig_ns % LOOK_NS == 0:
                 look_around(world, craft.multirotor, flight.state, rig_ns, flight.around)
-            _fly_step(craft, flight, watch)
+            _fly_step(craft, flight, watch, rig_ns)
             rig_ns += craft.multirotor.step_ns
         time_ns[row] = rig_ns
         motion[row] = flight.state.motion

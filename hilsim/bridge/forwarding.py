@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import numpy as np
@@ -20,6 +20,9 @@ from hilsim.bridge.udp_station import UdpStation
 from hilsim.errors import require
 from hilsim.transmit.tape import Tape, put, take, waiting
 
+Listener = Callable[[int, bytes, int], None]
+"""Called with the message id, the whole frame, and the rig time at which it came."""
+
 _FRAMES_A_TURN = 64
 _LOOK_AGAIN_S = 0.004
 
@@ -27,7 +30,10 @@ _LOOK_AGAIN_S = 0.004
 class Forwarder:
     """What ``forward`` yields; made by it alone."""
 
-    def __init__(self, from_controller: Tape, to_controller: Tape, descriptors: tuple[int, int], specs: Sequence[StationSpec]) -> None:
+    def __init__(
+        self, from_controller: Tape, to_controller: Tape, descriptors: tuple[int, int], specs: Sequence[StationSpec], listener: Listener | None
+    ) -> None:
+        self._listener = listener
         self._from_controller = from_controller
         self._to_controller = to_controller
         self._arrival_descriptor, self._link_descriptor = descriptors
@@ -47,6 +53,12 @@ class Forwarder:
     def readings(self) -> tuple[StationCounters, ...]:
         """Copies of the counters, a station each, in the order of the specifications."""
         return tuple(station.reading() for station in self.stations)
+
+    def tell_truth(self, frame: bytes) -> None:
+        """Give a frame of hilsim's own to the stations that want the truth; the controller never gets it."""
+        for station in self.stations:
+            if station.spec.truth:
+                station.deliver(frame)
 
     def discard(self) -> int:
         """Throw away what stations have sent and the link has not taken, as when it was opened anew; returns how many frames. Those on the tape stay."""
@@ -74,8 +86,10 @@ class Forwarder:
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._arrival_descriptor)
         taken = take(self._from_controller, _FRAMES_A_TURN)
-        for row, (size, message_id) in enumerate(zip(taken.size.tolist(), taken.flow.tolist(), strict=True)):
+        for row, (size, message_id, came_ns) in enumerate(zip(taken.size.tolist(), taken.flow.tolist(), taken.time_ns.tolist(), strict=True)):
             frame = taken.payload[row, :size].tobytes()
+            if self._listener is not None:
+                self._listener(message_id, frame, came_ns)
             for station in self.stations:
                 if message_id not in station.spec.withhold:
                     station.deliver(frame)
@@ -115,7 +129,13 @@ class Forwarder:
 
 @asynccontextmanager
 async def forward(
-    specs: Sequence[StationSpec], *, from_controller: Tape, to_controller: Tape, arrival_descriptor: int, link_descriptor: int = -1
+    specs: Sequence[StationSpec],
+    *,
+    from_controller: Tape,
+    to_controller: Tape,
+    arrival_descriptor: int,
+    link_descriptor: int = -1,
+    listener: Listener | None = None,
 ) -> AsyncIterator[Forwarder]:
     """Forward until the block is left; nothing of it outlives the block.
 
@@ -125,6 +145,7 @@ async def forward(
         to_controller: Frames for ``outbox.flush``; this is its producer. A short one (8 slots) keeps what waits for the link in the peers' own queues.
         arrival_descriptor: A non-blocking eventfd that the nogil loop writes after ``pass_on``.
         link_descriptor: An eventfd that the nogil loop waits on, written when there is something for it; -1 for none.
+        listener: Hears every frame of the controller.
 
     Raises:
         LinkError: a port cannot be had.
@@ -132,7 +153,7 @@ async def forward(
     """
     names = [spec.name for spec in specs]
     require((len(set(names)) == len(names), f"names of ground stations must differ, got {', '.join(names)}"))
-    forwarder = Forwarder(from_controller, to_controller, (arrival_descriptor, link_descriptor), specs)
+    forwarder = Forwarder(from_controller, to_controller, (arrival_descriptor, link_descriptor), specs, listener)
     try:
         yield forwarder
     finally:

@@ -107,6 +107,8 @@ def _steer(craft: Craft, flight: Flight, watch: Watch, talk: Talk, now_ns: int) 
     watch.counts[FlightCount.ACTUATOR_FRAMES] += 1
     if craft.line.is_simulator:
         session.word[SessionWord.HEARTBEAT_NS] = now_ns  # a controller in lockstep may send heartbeats by a clock that stands still
+    if craft.is_lockstep and (session.word[SessionWord.LOCKSTEP] == 0 or word[FlightWord.DRAINING_NS] > 0):
+        word[FlightWord.DRAINING_NS] = now_ns
     if actuators_came(session, said.controls, said.mode, said.time_usec, said.flags, now_ns):
         begin_anew(flight)
 

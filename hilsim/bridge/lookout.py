@@ -171,11 +171,14 @@ def _reach_m(returns: Returns, sequence: int, channel: int, unit_m: float) -> fl
 
 @inlined_kernel
 def _note_in_cones(
-    lookout: Lookout, reach_m: float, x: float, y: float, z: float, axes: npt.NDArray[np.float64], nearest_m: npt.NDArray[np.float64]
+    lookout: Lookout, reach_m: float, met_m: float, x: float, y: float, z: float, axes: npt.NDArray[np.float64], nearest_m: npt.NDArray[np.float64]
 ) -> None:
-    """Let a ray lower the range of the cones that it lies in; direction and ``float64[k, 3]`` axes in the world."""
+    """Let a ray lower the range of the cones that it lies in; direction and ``float64[k, 3]`` axes in the world. What it met says whether nothing came back from too near."""
     for cone in range(axes.shape[0]):
-        if axes[cone, 0] * x + axes[cone, 1] * y + axes[cone, 2] * z < lookout.cones[cone, _COSINE] or reach_m < lookout.cones[cone, _MIN]:
+        if (
+            axes[cone, 0] * x + axes[cone, 1] * y + axes[cone, 2] * z < lookout.cones[cone, _COSINE]
+            or min(reach_m, met_m) < lookout.cones[cone, _MIN]
+        ):
             continue
         counted = reach_m if reach_m <= lookout.cones[cone, _MAX] else math.inf
         if not nearest_m[_SECTORS + cone] <= counted:
@@ -218,6 +221,9 @@ def note_packet(lookout: Lookout, plan: LidarPlan, live: LivePose, shots: Shots)
                 continue
             ray = (channel * sequences + sequence) * sub_rays
             reach_m = _reach_m(returns, sequence, channel, plan.response.unit_m)
+            met_m = float(rays.range_m[ray])
+            if math.isinf(reach_m) and met_m < plan.response.range_min_m:
+                continue  # too near for the lidar: it sees nothing, which is not that nothing is there
             x, y, z = float(rays.direction[ray, 0]), float(rays.direction[ray, 1]), float(rays.direction[ray, 2])
             if lookout.has_band:
                 east, north, up = rays.origin_m[ray, 0] - body_x, rays.origin_m[ray, 1] - body_y, rays.origin_m[ray, 2] - body_z
@@ -232,7 +238,7 @@ def note_packet(lookout: Lookout, plan: LidarPlan, live: LivePose, shots: Shots)
                     nearest_m,
                     sector,
                 )
-            _note_in_cones(lookout, reach_m, x, y, z, axes, nearest_m)
+            _note_in_cones(lookout, reach_m, met_m, x, y, z, axes, nearest_m)
 
 
 @kernel

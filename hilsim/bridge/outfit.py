@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hilsim.bridge.addresses import RATES_HZ
 from hilsim.bridge.craft import ControlWord, Craft, Flight, Line, Talk, Watch
 from hilsim.bridge.flying import fly_ahead
 from hilsim.bridge.frames import LARGEST_FRAME, allocate_stream
@@ -22,8 +23,9 @@ from hilsim.bridge.messages import (
 )
 from hilsim.bridge.outbox import allocate_outbox, pace
 from hilsim.bridge.session import HIL_FLAG, allocate_session
-from hilsim.bridge.specs import RATES_HZ, FlightWaypointSpec, VehicleRigSpec
+from hilsim.bridge.specs import FlightWaypointSpec, VehicleRigSpec
 from hilsim.bridge.surroundings import surroundings
+from hilsim.bridge.touch import allocate_touch
 from hilsim.bridge.wire import allocate_waits
 from hilsim.errors import require
 from hilsim.geometry.poses import Pose, mounting
@@ -170,6 +172,7 @@ def _watch() -> Watch:
         to_stations=allocate_tape(_STATION_SLOTS, LARGEST_FRAME),
         to_controller=allocate_tape(_CONTROLLER_SLOTS, LARGEST_FRAME),
         observations=allocate_tape(_OBSERVATION_SLOTS, LARGEST_FRAME),
+        touch=allocate_touch(),
     )
 
 

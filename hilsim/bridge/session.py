@@ -2,6 +2,10 @@
 
 Heartbeats alone go out until the controller's own heartbeat has come, because a board starts MAVLink on USB only after it has read one, and sensors hide it. Sensors go out
 only while heartbeats carry the flag of hardware in the loop: without it the controller may be in a real aircraft. What flies stands still whenever no controller steers it.
+
+A controller that steers is one whose motor commands come. When they stop while the port stays open (it has crashed, it has been restarted, somebody has pulled the wire at its end), the vehicle
+and its sensors stand still after ``COMMAND_SILENT_NS``. A controller commands motors only when sensors come, so each of its heartbeats is answered by sensors of a vehicle that is held,
+for ``WAKING_NS``; nothing is sent to one that says nothing, lest what it did not read be the first that the next one reads.
 """
 
 from enum import IntEnum
@@ -17,6 +21,10 @@ HIL_FLAG, ARMED_FLAG = 0x20, 0x80
 HEARTBEAT_PERIOD_NS = 1_000_000_000
 SILENT_NS = 3_000_000_000
 """A controller that has sent no heartbeat for so long has gone or starts anew (jMAVSim's figure)."""
+COMMAND_SILENT_NS = 200_000_000
+"""A controller that has steered and has sent no motor command for so long steers no more. PX4 sends them at 200 Hz; gazebo-classic's bridge gives up at the same age."""
+WAKING_NS = 1_500_000_000
+"""How long sensors go after the heartbeat of a controller that does not steer (yet); heartbeats come once a second."""
 REBOOT_US = 1_000_000
 """A controller whose clock has gone back by more has started anew."""
 MOST_CONTROLS = 16
@@ -33,6 +41,8 @@ class SessionState(IntEnum):
     """The controller's heartbeat lacks the flag of hardware in the loop."""
     FLYING = 3
     """Sensors go out, motors come in."""
+    SILENT = 4
+    """Motor commands have stopped: the vehicle and its sensors stand still."""
 
 
 class Reason(IntEnum):
@@ -45,6 +55,8 @@ class Reason(IntEnum):
     NO_HIL_FLAG = 4
     SILENCE = 5
     REBOOT = 6
+    NO_COMMANDS = 7
+    COMMANDS = 8
 
 
 REASONS = {
@@ -53,8 +65,10 @@ REASONS = {
     Reason.LINK_OPENED: "the link is open; waiting for the controller's heartbeat",
     Reason.HEARTBEAT: "the controller's heartbeat says hardware in the loop",
     Reason.NO_HIL_FLAG: "the controller's heartbeat lacks the flag of hardware in the loop (32): it may be in a real aircraft; PX4 sets it with SYS_HITL = 1 and a restart",
-    Reason.SILENCE: "no heartbeat of the controller for 3 s",
+    Reason.SILENCE: "no heartbeat of the controller for 3 s (ArduPilot: no frame for 2 s)",
     Reason.REBOOT: "the controller has started anew: its clock went back",
+    Reason.NO_COMMANDS: "no motor command of the controller for 0.2 s: the vehicle and its sensors stand still until one comes",
+    Reason.COMMANDS: "motor commands come again",
 }
 
 
@@ -92,6 +106,14 @@ class SessionWord(IntEnum):
     """1: the next sensor frame says that the simulation began anew."""
     LOCKSTEP = 11
     """1: the latest motor command answered a sensor frame."""
+    IS_STEERED = 12
+    """1: motor commands have come since sensors began to go."""
+    HAS_STEERED = 13
+    """1: motor commands have come before, so the vehicle may be in the air."""
+    UNANSWERED_NS = 14
+    """Rig time at which the controller fell silent, or its port was full before it steered: only a later heartbeat has sensors sent."""
+    SILENCES = 15
+    """Times that motor commands stopped."""
 
 
 _STATE, _REASON, _CHANGES = constant(SessionWord.STATE), constant(SessionWord.REASON), constant(SessionWord.CHANGES)
@@ -102,6 +124,9 @@ _UNPLUGGED, _CALLING = constant(SessionState.UNPLUGGED), constant(SessionState.C
 _REFUSED, _FLYING = constant(SessionState.REFUSED), constant(SessionState.FLYING)
 _OPENED, _LOST, _HEARTBEAT = constant(Reason.LINK_OPENED), constant(Reason.LINK_LOST), constant(Reason.HEARTBEAT)
 _NO_FLAG, _SILENCE, _REBOOT = constant(Reason.NO_HIL_FLAG), constant(Reason.SILENCE), constant(Reason.REBOOT)
+_SILENT, _NO_COMMANDS, _COMMANDS = constant(SessionState.SILENT), constant(Reason.NO_COMMANDS), constant(Reason.COMMANDS)
+_IS_STEERED, _HAS_STEERED, _UNANSWERED_NS = constant(SessionWord.IS_STEERED), constant(SessionWord.HAS_STEERED), constant(SessionWord.UNANSWERED_NS)
+_SILENCES = constant(SessionWord.SILENCES)
 
 
 def allocate_session() -> Session:
@@ -115,9 +140,10 @@ def _enter(session: Session, state: int, reason: int) -> None:
         session.word[_STATE] = state
         session.word[_REASON] = reason
         session.word[_CHANGES] += 1
-    if state != _FLYING:
+    if state not in {_FLYING, _SILENT}:
         session.control[:] = 0.0
         session.word[_ARMED] = 0
+        session.word[_IS_STEERED] = 0
 
 
 @kernel
@@ -137,7 +163,7 @@ def heartbeat_came(session: Session, system: int, component: int, base_mode: int
     session.word[_BASE_MODE] = base_mode
     session.word[_HEARTBEAT_NS] = now_ns
     if base_mode & HIL_FLAG:
-        if session.word[_STATE] != _FLYING:
+        if session.word[_STATE] not in {_FLYING, _SILENT}:
             _enter(session, _FLYING, _HEARTBEAT)
     else:
         _enter(session, _REFUSED, _NO_FLAG)
@@ -160,6 +186,11 @@ def actuators_came(session: Session, controls: npt.NDArray[np.float32], mode: in
     word[_ACTUATOR_NS] = now_ns
     word[_ACTUATOR_US] = time_us
     word[_LOCKSTEP] = flags & 1
+    if word[_STATE] == _SILENT:
+        _enter(session, _FLYING, _COMMANDS)
+    if word[_STATE] == _FLYING:
+        word[_IS_STEERED] = 1
+        word[_HAS_STEERED] = 1
     is_armed = word[_STATE] == _FLYING and (mode & ARMED_FLAG) != 0
     word[_ARMED] = 1 if is_armed else 0
     for motor in range(MOST_CONTROLS):
@@ -175,6 +206,42 @@ def actuators_came(session: Session, controls: npt.NDArray[np.float32], mode: in
 @kernel
 def time_passed(session: Session, now_ns: int) -> None:
     """Look whether the controller has fallen silent."""
-    is_waiting = session.word[_STATE] == _FLYING or session.word[_STATE] == _REFUSED
-    if is_waiting and now_ns - session.word[_HEARTBEAT_NS] > SILENT_NS:
+    word = session.word
+    is_waiting = word[_STATE] == _FLYING or word[_STATE] == _REFUSED or word[_STATE] == _SILENT
+    if is_waiting and now_ns - word[_HEARTBEAT_NS] > SILENT_NS:
         _enter(session, _CALLING, _SILENCE)
+    elif word[_STATE] == _FLYING and word[_IS_STEERED] == 1 and now_ns - word[_ACTUATOR_NS] > COMMAND_SILENT_NS:
+        word[_IS_STEERED] = 0
+        word[_UNANSWERED_NS] = now_ns
+        word[_SILENCES] += 1
+        _enter(session, _SILENT, _NO_COMMANDS)
+
+
+@kernel
+def wants_sensors(session: Session, is_simulator: bool, now_ns: int) -> bool:  # noqa: FBT001 - a kernel takes plain positional scalars
+    """Whether sensor frames go to the controller now.
+
+    Args:
+        session: Of the controller.
+        is_simulator: PX4's simulator link, whose end is known when it comes: one that does not steer yet is sent sensors all the time.
+        now_ns: Rig time.
+    """
+    word = session.word
+    if word[_STATE] not in {_FLYING, _SILENT}:
+        return False
+    if word[_IS_STEERED] == 1 or is_simulator:
+        return True
+    return bool(word[_HEARTBEAT_NS] >= word[_UNANSWERED_NS] and now_ns - word[_HEARTBEAT_NS] <= WAKING_NS)
+
+
+@kernel
+def is_free(session: Session) -> bool:
+    """Whether the vehicle moves: a controller steers it, or none has yet, so that it drops to the ground and lies there."""
+    return bool(session.word[_STATE] == _FLYING and (session.word[_IS_STEERED] == 1 or session.word[_HAS_STEERED] == 0))
+
+
+@kernel
+def port_is_full(session: Session, now_ns: int) -> None:
+    """The controller's port takes no more: whoever does not steer gets no more sensors before its next heartbeat."""
+    if session.word[_IS_STEERED] == 0:
+        session.word[_UNANSWERED_NS] = now_ns

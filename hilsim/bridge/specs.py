@@ -3,12 +3,12 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from ipaddress import AddressValueError, IPv4Address
 from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import Discriminator
 
+from hilsim.bridge.addresses import RATES_HZ, host_and_port, is_address
 from hilsim.bridge.ardupilot_json import JSON_PORT
 from hilsim.bridge.ranger_specs import DistanceSensorSpec, Ld06Spec, ObstacleSpec, Sf45Spec, TfminiSpec
 from hilsim.errors import require
@@ -21,28 +21,12 @@ from hilsim.vehicle.wind import WindSpec
 Rule = tuple[bool, str]
 AnyRangerSpec = TfminiSpec | Sf45Spec | Ld06Spec
 _MAVLINK_KINDS = ("serial", "tcp", "udp")
-RATES_HZ = (50, 100, 125, 200, 250, 500)
-"""Of sensor frames: whole steps of the physics apart."""
+TRUTH_RATES_HZ = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+"""Of rows of the truth: whole steps of the physics apart."""
 CONTROLLER_PORT = 4560
 """PX4's simulator link (TCP; the simulator listens)."""
 STATION_PORT = 14550
 """Where QGroundControl listens (UDP)."""
-
-
-def is_address(text: str) -> bool:
-    """Whether a text is ``a.b.c.d:port``."""
-    host, _, port = text.rpartition(":")
-    try:
-        IPv4Address(host)
-    except AddressValueError:
-        return False
-    return port.isdigit() and 1 <= int(port) <= 65_535
-
-
-def host_and_port(address: str) -> tuple[str, int]:
-    """Of a text that ``is_address``."""
-    host, _, port = address.rpartition(":")
-    return host, int(port)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,11 +97,13 @@ class GroundStationSpec:
             send; ``tcp``: hilsim listens there for connections.
         address: As ``a.b.c.d:port``.
         actuators: Whether it gets HIL_ACTUATOR_CONTROLS too: nine tenths of what a controller sends.
+        truth: Whether it gets HIL_STATE_QUATERNION, the vehicle's true pose, 20 times a second; the controller never does.
     """
 
     kind: Literal["udp", "udp_server", "tcp"] = "udp"
     address: str = f"127.0.0.1:{STATION_PORT}"
     actuators: bool = False
+    truth: bool = False
 
     def __post_init__(self) -> None:
         require((is_address(self.address), f'address must be like "127.0.0.1:{STATION_PORT}", got "{self.address}"'))
@@ -163,6 +149,9 @@ class VehicleRigSpec:
         obstacle: OBSTACLE_DISTANCE to the controller, made of a lidar's scan.
         distance: DISTANCE_SENSOR to the controller, made of a lidar's scan.
         ranger: Range sensors on serial ports of their own, which the autopilot's drivers read.
+        truth_file: Where its true pose, speed and rates are written while it flies, with what it touches and the autopilot's estimate minus the truth: Parquet where the name ends
+            with ``.parquet``, else CSV; relative to the rig.
+        truth_hz: Rows a second of it.
     """
 
     profile: str = "iris"
@@ -179,6 +168,8 @@ class VehicleRigSpec:
     obstacle: ObstacleSpec | None = None
     distance: tuple[DistanceSensorSpec, ...] = ()
     ranger: tuple[Annotated[AnyRangerSpec, Discriminator("kind")], ...] = ()
+    truth_file: str = ""
+    truth_hz: int = 50
 
     def __post_init__(self) -> None:
         require(*self._rules(), *self._eyes_rules())
@@ -198,6 +189,7 @@ class VehicleRigSpec:
         times = [waypoint.time_s for waypoint in self.waypoint]
         kind = self.controller.kind
         yield all(map(math.isfinite, self.position_m)), f"position_m must be finite, got {self.position_m}"
+        yield self.truth_hz in TRUTH_RATES_HZ, f"truth_hz must be one of {', '.join(map(str, TRUTH_RATES_HZ))}, got {self.truth_hz}"
         yield math.isfinite(self.yaw_deg), f"yaw_deg must be finite, got {self.yaw_deg}"
         yield 2025.0 <= self.year <= 2030.0, f"year must be 2025 to 2030, got {self.year}"
         yield kind == "hold" or not times, 'waypoint must be with controller.kind "hold": a controller flies its own mission'

@@ -40,6 +40,7 @@ class StationSpec:
         address: hilsim's own address.
         port: hilsim's own port; 0 takes any that is free.
         remote: UDP: where the ground station listens, such as ``("127.0.0.1", 14550)``; None to learn who is there from what comes.
+        truth: Whether it gets the vehicle's true state, which hilsim itself says.
         withhold: Message ids that are not forwarded to it: 93 (HIL_ACTUATOR_CONTROLS) is most of what a controller in the loop sends.
         most_peers: How many programs may use it at once.
         queue_frames: How many frames wait at most, each way, for each peer.
@@ -52,6 +53,7 @@ class StationSpec:
     port: int = 0
     remote: tuple[str, int] | None = None
     withhold: tuple[int, ...] = ()
+    truth: bool = False
     most_peers: int = 8
     queue_frames: int = 256
     silence_s: float = 30.0

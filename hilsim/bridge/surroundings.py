@@ -1,6 +1,7 @@
 """What a vehicle can touch: the ground under each of its points, and the nearest obstacles about it, found by casting rays into the scene.
 
-Surfaces near a vehicle change slowly beside its steps, so the caller looks around a hundred times a second and keeps the planes in between.
+Surfaces near a vehicle change slowly beside its steps, so the caller looks around a hundred times a second and keeps the planes in between; those of things that move go on with
+their own velocity (``carry_planes``).
 """
 
 import math
@@ -10,14 +11,22 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import kernel
+from hilsim.geometry.frames import Vector
+from hilsim.geometry.rotations import conjugate, rotate
+from hilsim.geometry.tracks import keyed_pose
 from hilsim.render.cpu import cast_rays
 from hilsim.render.truth import hit_normal, triangle_normal
 from hilsim.scene.world import World
+from hilsim.vehicle.contact import PLANE_SIZE
 from hilsim.vehicle.multirotor import MOST_OBSTACLES, Multirotor, MultirotorState, point_in_world, position_of, velocity_of
 
 LOOK_NS = 10_000_000
 _ABOVE_M = 0.5
-"""Rays down begin this much above a point: one that has sunk into the ground still finds it."""
+"""Rays down begin this much above a point: one that begins inside the ground still finds it."""
+_CLEAR_M = 0.1
+"""A surface that is higher than this above a point and above the centre of mass may be over the vehicle (a car's body, a ceiling): what lies below goes before it."""
+_MOMENT_NS = 1_000_000
+"""Over which a surface's velocity is taken."""
 _DEEP_M = 200.0
 _LEVEL = 0.35
 """Surfaces steeper than this (cosine to the vertical) are obstacles, not ground."""
@@ -28,8 +37,8 @@ class Surroundings(NamedTuple):
     """Planes about a vehicle of ``p`` points, and working arrays.
 
     Attributes:
-        ground: ``float64[p, 4]``, see ``vehicle.contact.plane_through``.
-        obstacles: ``float64[MOST_OBSTACLES, 4]``, each in the place of the ray that found it, as long as it does.
+        ground: ``float64[p, PLANE_SIZE]``, see ``vehicle.contact``.
+        obstacles: ``float64[MOST_OBSTACLES, PLANE_SIZE]``, each in the place of the ray that found it, as long as it does.
         height_m: ``float64[1]``, of the centre of mass above the ground under it; ``inf`` where there is none.
         origin_m: ``float64[n, 3]``.
         direction: ``float32[n, 3]``.
@@ -66,8 +75,8 @@ def surroundings(multirotor: Multirotor) -> Surroundings:
     direction[: points + 1, 2] = -1.0
     direction[points + 1 :] = feelers
     made = Surroundings(
-        ground=np.zeros((points, 4)),
-        obstacles=np.zeros((MOST_OBSTACLES, 4)),
+        ground=np.zeros((points, PLANE_SIZE)),
+        obstacles=np.zeros((MOST_OBSTACLES, PLANE_SIZE)),
         height_m=np.full(1, np.inf),
         origin_m=np.zeros((rays, 3)),
         direction=direction,
@@ -88,6 +97,45 @@ def _forget(planes: npt.NDArray[np.float64], row: int) -> None:
     planes[row, 1] = 0.0
     planes[row, 2] = 1.0
     planes[row, 3] = -np.inf
+    planes[row, 4:] = 0.0
+
+
+@kernel
+def _mover_pose(world: World, mover: int, time_ns: int) -> tuple[Vector, tuple[float, float, float, float]]:
+    return keyed_pose(
+        world.key_time_ns,
+        world.key_position_m,
+        world.key_arrival_mps,
+        world.key_departure_mps,
+        world.key_orientation,
+        world.key_first[mover],
+        world.key_count[mover],
+        world.period_ns[mover],
+        time_ns,
+    )
+
+
+@kernel
+def surface_velocity(world: World, instance: int, point_m: Vector, time_ns: int) -> Vector:
+    """Velocity (m/s) of what moves at a point of its surface, in the world; zero where it stands."""
+    mover = instance - world.tile_count
+    if mover < 0 or world.key_count[mover] < 2:
+        return 0.0, 0.0, 0.0
+    (ax, ay, az), turn = _mover_pose(world, mover, time_ns)
+    (bx, by, bz), after = _mover_pose(world, mover, time_ns + _MOMENT_NS)
+    there = rotate(conjugate(turn), (point_m[0] - ax, point_m[1] - ay, point_m[2] - az))
+    x, y, z = rotate(after, there)
+    scale = 1e9 / _MOMENT_NS
+    return scale * (bx + x - point_m[0]), scale * (by + y - point_m[1]), scale * (bz + z - point_m[2])
+
+
+@kernel
+def carry_planes(around: Surroundings, step_s: float) -> None:
+    """Move the planes of what moves on by a step."""
+    for planes in (around.ground, around.obstacles):
+        for row in range(planes.shape[0]):
+            along = planes[row, 0] * planes[row, 4] + planes[row, 1] * planes[row, 5] + planes[row, 2] * planes[row, 6]
+            planes[row, 3] += along * step_s
 
 
 @kernel
@@ -103,12 +151,41 @@ def _normal_of_hit(world: World, around: Surroundings, ray: int) -> tuple[float,
 
 
 @kernel
-def _put_plane(around: Surroundings, planes: npt.NDArray[np.float64], row: int, ray: int, normal: tuple[float, float, float]) -> None:
-    offset = 0.0
+def _put_plane(world: World, around: Surroundings, planes: npt.NDArray[np.float64], row: int, ray: int, normal: tuple[float, float, float]) -> None:
+    x = around.origin_m[ray, 0] + around.range_m[ray] * around.direction[ray, 0]
+    y = around.origin_m[ray, 1] + around.range_m[ray] * around.direction[ray, 1]
+    z = around.origin_m[ray, 2] + around.range_m[ray] * around.direction[ray, 2]
+    vx, vy, vz = surface_velocity(world, around.instance[ray], (x, y, z), around.time_ns[ray])
     for axis in range(3):
         planes[row, axis] = normal[axis]
-        offset += normal[axis] * (around.origin_m[ray, axis] + around.range_m[ray] * around.direction[ray, axis])
-    planes[row, 3] = offset
+    planes[row, 3] = normal[0] * x + normal[1] * y + normal[2] * z
+    planes[row, 4] = vx
+    planes[row, 5] = vy
+    planes[row, 6] = vz
+
+
+@kernel
+def _look_below(world: World, around: Surroundings, ray: int, highest_m: float) -> None:
+    """Where a ray down met something that is higher than ``highest_m``, take what is below that instead, if there is anything; what moves is never left over a vehicle."""
+    if around.triangle[ray] < 0 or around.origin_m[ray, 2] - around.range_m[ray] <= highest_m:
+        return
+    was_m, instance, triangle, begin_m = around.range_m[ray], around.instance[ray], around.triangle[ray], around.origin_m[ray, 2]
+    around.origin_m[ray, 2] = highest_m
+    cast_rays(
+        world,
+        around.origin_m[ray : ray + 1],
+        around.direction[ray : ray + 1],
+        around.time_ns[ray : ray + 1],
+        _DEEP_M,
+        around.range_m[ray : ray + 1],
+        around.instance[ray : ray + 1],
+        around.triangle[ray : ray + 1],
+    )
+    if around.triangle[ray] < 0 and instance < world.tile_count:
+        around.origin_m[ray, 2] = begin_m
+        around.range_m[ray] = was_m
+        around.instance[ray] = instance
+        around.triangle[ray] = triangle
 
 
 @kernel
@@ -144,15 +221,19 @@ def look_around(world: World, multirotor: Multirotor, state: MultirotorState, ri
         around.instance[:down],
         around.triangle[:down],
     )
+    for point in range(down):
+        _look_below(world, around, point, max(around.origin_m[point, 2] - _ABOVE_M, z) + _CLEAR_M)
     for point in range(points):
         _forget(around.ground, point)
         if around.triangle[point] >= 0:
             normal = _normal_of_hit(world, around, point)
             if normal[2] >= _LEVEL:
-                _put_plane(around, around.ground, point, point, normal)
-    around.height_m[0] = around.range_m[points] - _ABOVE_M
+                _put_plane(world, around, around.ground, point, point, normal)
+    around.height_m[0] = around.range_m[points] - (around.origin_m[points, 2] - z)
     vx, vy, vz = velocity_of(state)
     speed = math.sqrt(vx * vx + vy * vy + vz * vz)
+    for mover in range(world.speed_mps.size):
+        speed = max(speed, world.speed_mps[mover])
     reach_m = multirotor.collision_radius_m + _MARGIN_M + 2e-9 * LOOK_NS * speed
     cast_rays(
         world,
@@ -179,7 +260,7 @@ def _keep_nearest(world: World, around: Surroundings, down: int) -> None:
         if best < 0 or count == MOST_OBSTACLES:
             break
         normal = _normal_of_hit(world, around, best)
-        _put_plane(around, around.obstacles, count, best, normal)
+        _put_plane(world, around, around.obstacles, count, best, normal)
         is_new = normal[2] < _LEVEL  # what is level is ground, and the legs' business
         for other in range(count):
             alike = 0.0

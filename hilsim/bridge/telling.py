@@ -7,15 +7,16 @@ from hilsim.bridge.codec import write_frame
 from hilsim.bridge.craft import Craft, Flight, FlightCount, FlightWord, Talk, Watch
 from hilsim.bridge.instruments import RESET_FIELD, fill_gps, fill_sensor
 from hilsim.bridge.messages import HEARTBEAT, HIL_GPS, SYSTEM_TIME
-from hilsim.bridge.outbox import OutboxCount, flush, offer_sample, post
-from hilsim.bridge.session import HEARTBEAT_PERIOD_NS, SessionState, SessionWord
+from hilsim.bridge.outbox import OutboxCount, empty, flush, offer_sample, post
+from hilsim.bridge.session import HEARTBEAT_PERIOD_NS, SessionState, SessionWord, wants_sensors
+from hilsim.bridge.wire import discard_output
 from hilsim.transmit.libc import monotonic_ns
 from hilsim.transmit.statistics import bin_index
 from hilsim.transmit.tape import release, waiting
 from hilsim.vehicle.live import LivePose
 from hilsim.vehicle.wind import wind_at
 
-_FLYING, _CALLING = constant(SessionState.FLYING), constant(SessionState.CALLING)
+_CALLING = constant(SessionState.CALLING)
 _RESET = constant(RESET_FIELD)
 _PERIOD_NS = constant(HEARTBEAT_PERIOD_NS)
 
@@ -42,12 +43,15 @@ def make_sensors(craft: Craft, flight: Flight, watch: Watch, talk: Talk, due_ns:
 
 
 @inlined_kernel
-def make_rest(craft: Craft, flight: Flight, watch: Watch, talk: Talk, live: LivePose, now_ns: int, utc_epoch_ns: int) -> None:
-    """Queue heartbeats, the time of day, positions and observations that are due."""
-    word, is_flying = flight.word, watch.session.word[SessionWord.STATE] == _FLYING
+def make_rest(craft: Craft, flight: Flight, watch: Watch, talk: Talk, live: LivePose, descriptor: int, now_ns: int, utc_epoch_ns: int) -> None:
+    """Queue heartbeats, the time of day, positions and observations that are due; of heartbeats that nobody has read, the port keeps the newest alone."""
+    word, is_flying = flight.word, wants_sensors(watch.session, craft.line.is_simulator, now_ns)
     if now_ns >= word[FlightWord.NEXT_SECOND_NS]:
         word[FlightWord.NEXT_SECOND_NS] = now_ns + _PERIOD_NS
         if not craft.line.is_simulator:
+            if watch.session.word[SessionWord.STATE] == _CALLING:
+                empty(talk.outbox, talk.nothing)
+                discard_output(descriptor)
             post(talk.outbox, talk.frame, write_frame(HEARTBEAT, talk.heartbeat.payload, talk.origin, talk.frame))
         if is_flying:
             talk.system_time.record[0].time_unix_usec = (utc_epoch_ns + now_ns) // 1000

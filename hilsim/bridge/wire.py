@@ -1,12 +1,17 @@
 """A link's descriptor as the nogil loop sees it: waiting for input, reading into a stream, what a result means."""
 
+import contextlib
 import errno
 import select
+import termios
+from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
+from numba import types
 
 from hilsim._jit import kernel
 from hilsim.bridge.frames import ByteStream, Frame, make_room
@@ -130,6 +135,24 @@ def wake(waits: Waits, descriptor: int) -> None:
     """Write 1 to an eventfd, which wakes the thread that waits for it."""
     waits.words[0] = 1
     write_bytes(descriptor, waits.words.ctypes.data, 8)
+
+
+_tcflush = types.ExternalFunction("tcflush", types.int32(types.int32, types.int32))
+_OUTPUT = int(termios.TCOFLUSH)
+
+
+@kernel
+def _discard(descriptor: int) -> None:
+    _tcflush(descriptor, _OUTPUT)
+
+
+def _discard_in_python(descriptor: int) -> None:
+    with contextlib.suppress(termios.error):
+        termios.tcflush(int(descriptor), termios.TCOFLUSH)
+
+
+discard_output: Callable[[int], None] = _discard if not numba.config.DISABLE_JIT else _discard_in_python
+"""``discard_output(descriptor)``: what a serial port has taken and not yet sent is thrown away; of what is no serial port nothing is."""
 
 
 @kernel

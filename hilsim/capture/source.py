@@ -85,11 +85,20 @@ class _GzipMember:
 
 
 def _up_to_damage(stream: "zlib._Decompress", data: bytes) -> bytes:
-    """What comes out before the byte at which zlib gives up; it would keep that to itself."""
+    """What comes out before the byte at which zlib gives up; it would keep that to itself.
+
+    Sought by halves: a looped replay comes here in every pass.
+    """
     whole = bytearray()
-    with suppress(zlib.error):
-        for at in range(len(data)):
-            whole += stream.decompress(data[at : at + 1])
+    at, size = 0, 1 << len(data).bit_length()
+    while size:
+        trial = stream.copy()
+        with suppress(zlib.error):
+            taken = trial.decompress(data[at : at + size]) if at + size <= len(data) else None
+            if taken is not None:
+                stream, at = trial, at + size
+                whole += taken
+        size //= 2
     return bytes(whole)
 
 
@@ -127,6 +136,8 @@ class _RawFile:
             self._file = path.open("rb", buffering=0)
         except OSError as error:
             raise CaptureError(f"{path}: cannot be opened: {error.strerror}") from error
+        except ValueError as error:  # a zero character
+            raise CaptureError(f"{str(path)!r}: cannot be opened: {error}") from error
         self.name = str(path)
         self.position = 0
 

@@ -1,6 +1,7 @@
 """The command line: the only place that prints. Results go to standard output, faults and progress to standard error.
 
-Exit codes: 0 done, 1 a fault (the text says which), 2 the command was not understood.
+Exit codes: 0 done, 1 a fault (the text says which), 2 the command was not understood, 3 a replay left packets out, 128 and a signal's number: ended by it
+before anything was sent.
 """
 
 import sys
@@ -9,6 +10,7 @@ from importlib import import_module
 import click
 
 from hilsim import __version__
+from hilsim.cli.scarcity import scarcity
 from hilsim.errors import CommandFaultError, HilsimError
 
 _COMMANDS = ("run", "replay", "control", "check", "record", "verify", "compare", "inspect", "picture", "background", "doctor")
@@ -58,3 +60,10 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except (MemoryError, OSError, RuntimeError, ImportError, ExceptionGroup) as error:
+        told = scarcity(error)
+        if not told:
+            raise
+        click.secho("error: ", fg="red", bold=True, err=True, nl=False)
+        click.echo(told, err=True)
+        sys.exit(1)

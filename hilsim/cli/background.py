@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from hilsim._jit import module_is_compiled
+from hilsim._kernel_cache import module_is_compiled
 from hilsim.background.generator import Generated, GridSetting, generate, generate_live, prepare
 from hilsim.background.job import Motion, Stretch
 from hilsim.background.pool import mapper

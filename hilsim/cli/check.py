@@ -3,7 +3,7 @@
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,11 +12,17 @@ from hilsim.config.rig import Rig
 from hilsim.sensor.cepton_specs import CeptonSetting
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
+if TYPE_CHECKING:
+    from hilsim.daemon.build import Scenery
+
 
 @click.command()
 @click.argument("rig", type=RigArgument())
 @click.option("--json", "as_json", is_flag=True, help="Print the effective configuration as JSON.")
-def check(rig: Path, *, as_json: bool) -> None:
+@click.option(
+    "--cost/--no-cost", default=None, help="Measure what rendering costs on this machine, or not. By default only where kernels are compiled already."
+)
+def check(rig: Path, *, as_json: bool, cost: bool | None) -> None:
     """Validate RIG with everything it names, and print the effective configuration."""
     from hilsim.daemon.build import build_scenery, triangle_count  # noqa: PLC0415 - compiles kernels
     from hilsim.daemon.replays import Replays  # noqa: PLC0415
@@ -30,9 +36,25 @@ def check(rig: Path, *, as_json: bool) -> None:
     click.echo("\n".join(_lines(effective(checked))))
     for note in scenery.notes if scenery else ():
         click.secho(f"note: {note}", fg="yellow", err=True)
+    if scenery is not None and cost is not False:
+        _say_cost(checked, scenery, is_wanted=cost is True)
     seen = f", {triangle_count(scenery.world):,} triangles" if scenery else ""
     replays = f", {len(checked.spec.replay)} replay(s)" if checked.spec.replay else ""
     click.secho(f"{rig}: sound; {len(checked.lidars)} sensor(s){seen}{replays}", fg="green", err=True)
+
+
+def _say_cost(rig: Rig, scenery: "Scenery", *, is_wanted: bool) -> None:
+    """Whether the rig fits this machine, on stderr."""
+    from hilsim.daemon.capacity import measure_capacity  # noqa: PLC0415 - compiles kernels
+    from hilsim.daemon.precompile import is_compiled  # noqa: PLC0415
+
+    if not is_wanted and not is_compiled(rig):
+        click.secho(
+            "note: what rendering costs is not known: no kernels are compiled yet (--cost compiles them: a minute or more)", fg="yellow", err=True
+        )
+        return
+    capacity = measure_capacity(rig, scenery)
+    click.secho(f"note: {capacity.sentence}", fg=None if capacity.is_civil else "yellow", err=True)
 
 
 def effective(rig: Rig) -> dict[str, Any]:

@@ -2,11 +2,14 @@
 
 import dataclasses
 import json
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hilsim.cli.rigs import RigArgument, loaded
 from hilsim.errors import CommandFaultError
 
 if TYPE_CHECKING:
@@ -25,15 +28,16 @@ _COLOURS = {"good": "green", "fair": "yellow", "bad": "red"}
 @click.option(
     "--seconds", type=click.FloatRange(1.0, 600.0), default=8.0, show_default=True, help="Wait so long for a heartbeat, then listen so long."
 )
+@click.option("--rig", type=RigArgument(), default="demo", show_default=True, help="Measure what rendering this rig costs here.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def doctor(*, link: str | None, baud: int, is_uart: bool | None, seconds: float, as_json: bool) -> None:
-    """Say what this machine can do: real-time scheduling, memory locking, CUDA, ports, cache; and what to change.
+def doctor(*, link: str | None, baud: int, is_uart: bool | None, seconds: float, rig: Path, as_json: bool) -> None:
+    """Say what this machine can do: rendering a rig, real-time scheduling, memory locking, CUDA, ports, cache; and what to change.
 
     With --link say whether the flight controller there can fly hardware in the loop, and what to set. Nothing is set, armed or simulated: heartbeats and
     questions are all that is sent, and to an armed controller nothing. Exits with 1 when something is bad.
     """
     if link is None:
-        findings = _machine()
+        findings = _machine(rig)
         shown: Any = [dataclasses.asdict(finding) for finding in findings]
     else:
         findings, shown = _controller(link, baud=baud, is_uart=is_uart, seconds=seconds)
@@ -45,13 +49,17 @@ def doctor(*, link: str | None, baud: int, is_uart: bool | None, seconds: float,
         raise CommandFaultError
 
 
-def _machine() -> "tuple[Finding, ...]":
+def _machine(rig: Path) -> "tuple[Finding, ...]":
     from hilsim.daemon.doctor import examine  # noqa: PLC0415 - imports numba
 
-    return examine()
+    return examine(loaded(rig))
 
 
 def _controller(link: str, *, baud: int, is_uart: bool | None, seconds: float) -> "tuple[tuple[Finding, ...], dict[str, Any]]":
+    if "numba" not in sys.modules:
+        os.environ["NUMBA_DISABLE_JIT"] = (
+            "1"  # some kB/s are read: kernels as plain Python are fast enough, and loading compiled ones takes longer than the question
+        )
     from hilsim.bridge.diagnosis import diagnose  # noqa: PLC0415 - imports numba
     from hilsim.daemon.link_doctor import examine_link  # noqa: PLC0415
 

@@ -7,6 +7,7 @@ import click
 
 from hilsim.config.reference import configuration_reference
 from hilsim.conformance.rules import rules_reference
+from hilsim.limits import limits_reference
 from hilsim.telemetry.reference import generate_metrics_reference
 
 DIRECTORY = Path(__file__).resolve().parent.parent.parent / "docs" / "reference"
@@ -14,6 +15,7 @@ DIRECTORY = Path(__file__).resolve().parent.parent.parent / "docs" / "reference"
 PAGES: dict[str, Callable[[], str]] = {
     "configuration.md": configuration_reference,
     "conformance-rules.md": rules_reference,
+    "limits.md": limits_reference,
     "metrics.md": generate_metrics_reference,
 }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hilsim.cli.keys import Keys
+from hilsim.cli.leaving import LEFT_OUT_EXIT_CODE, leave
 from hilsim.cli.screen import Screen
 from hilsim.config.rig import ControlSpec, RecordSpec, Rig, RigSpec
 from hilsim.errors import CaptureError, ConfigError, TransmitError
@@ -83,7 +84,13 @@ if TYPE_CHECKING:
 @click.option("--loops", type=click.IntRange(0), default=0, help="How many passes when looping; 0 (default): until stopped.")
 @click.option("--loop-sensor", default="", metavar="ADDRESS", help="Recorded address of the sensor for which the seam is cut.")
 @click.option("--scheduling", type=click.Choice(["auto", "fifo", "slice", "plain"]), default="auto", show_default=True)
-@click.option("--late-policy", type=click.Choice(["skip", "send", "stop"]), default="skip", show_default=True, help="For packets 10 ms late.")
+@click.option(
+    "--late-policy",
+    type=click.Choice(["postpone", "skip", "send", "stop"]),
+    default="postpone",
+    show_default=True,
+    help="When this machine stands still: postpone what follows (nothing is lost), or keep the times and skip or send what is 10 ms late, or stop.",
+)
 @click.option("--metrics", default="none", metavar="ADDRESS:PORT", show_default=True, help="Serve Prometheus metrics there.")
 @click.option("--control", type=click.Path(path_type=Path), default=None, help="Unix socket at which `hilsim control` can pause, resume and seek.")
 @click.option("--record", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write what is sent to this PCAP file.")
@@ -91,7 +98,8 @@ if TYPE_CHECKING:
 def replay(captures: tuple[Path, ...], **options: Any) -> None:
     """Send what CAPTUREs hold (PCAP, PCAPNG; plain, gzip, zstd) as the sensors did, with stamps that are now; several play on one clock.
 
-    On a terminal: space pauses, left and right seek by 5 s, q stops.
+    On a terminal: space pauses, left and right seek by 5 s, q stops. Exit codes: 0 everything was sent, 1 a fault, 3 packets were left out because they
+    could not be in time.
     """
     from hilsim.daemon.service import Console, MadeRig, serve  # noqa: PLC0415 - imports kernels
 
@@ -114,7 +122,7 @@ def replay(captures: tuple[Path, ...], **options: Any) -> None:
 
     console = Console(step=screen.step, started=started, status=screen.status, ended=ended) if person else Console(started=started, ended=ended)
     try:
-        asyncio.run(serve(MadeRig(rig=rig), console, until_played=options["loop"] == "none" or options["loops"] > 0))
+        ending = asyncio.run(serve(MadeRig(rig=rig), console, until_played=options["loop"] == "none" or options["loops"] > 0))
     finally:
         keys.close()
         screen.close()
@@ -126,6 +134,15 @@ def replay(captures: tuple[Path, ...], **options: Any) -> None:
     refused = sum(sum(flow["send_errors"].values()) for flow in summary.get("flows", []))
     if refused:
         raise TransmitError(f"every packet must be taken by the kernel, got {refused} refused; is the destination reachable (ip route get ADDRESS)?")
+    left_out = sum(flow["dropped_packets"] for flow in summary.get("flows", []))
+    if left_out:
+        played = sum(flow["sent_packets"] for flow in summary["flows"]) + left_out
+        click.secho(
+            f"warning: {left_out} of {played} packets were not sent: they were more than 10 ms late (--late-policy postpone loses none)",
+            fg="yellow",
+            err=True,
+        )
+    leave(ending, LEFT_OUT_EXIT_CODE if left_out else 0)
 
 
 def _rig_spec(captures: tuple[Path, ...], options: dict[str, Any]) -> RigSpec:
@@ -143,8 +160,10 @@ def _rig_spec(captures: tuple[Path, ...], options: dict[str, Any]) -> RigSpec:
     offsets = options["offsets"] or (0.0,) * len(captures)
     if len(offsets) != len(captures):
         raise click.UsageError(f"--offset-s must be given once for each of the {len(captures)} captures, got {len(offsets)}")
+    postpones = options["late_policy"] == "postpone"
     try:
         common = {
+            "late_policy": "postpone" if postpones else "keep",
             "flow": tuple(_rule(text) for text in options["flows"]),
             "source": options["source"],
             "source_ports": options["source_ports"],
@@ -167,7 +186,7 @@ def _rig_spec(captures: tuple[Path, ...], options: dict[str, Any]) -> RigSpec:
         return RigSpec(
             name="replay",
             replay=replays,
-            transmit=TransmitSpec(scheduling=options["scheduling"], late_policy=options["late_policy"]),
+            transmit=TransmitSpec(scheduling=options["scheduling"], late_policy="skip" if postpones else options["late_policy"]),
             metrics=_metrics(options["metrics"]),
             control=ControlSpec(socket=str(options["control"].absolute()) if options["control"] else ""),
             record=RecordSpec(file=str(options["record"].absolute()) if options["record"] else ""),
@@ -242,6 +261,7 @@ def _summary(station: "Station") -> dict[str, Any]:
             "starvations": replay.starvations,
             "late_packets": replay.late_packets,
             "has_ended": replay.has_ended,
+            "postponed_s": replay.postponed_s,
             "notes": [note for name, note in station.replays.notes if name == replay.replay],
         }
         for replay in reading.replays

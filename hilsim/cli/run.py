@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from hilsim.cli.leaving import leave
 from hilsim.cli.rigs import RigArgument
 from hilsim.cli.screen import Screen
 from hilsim.telemetry.logs import LEVELS, configure_logging
@@ -50,6 +51,7 @@ def run(
         "keep": record_keep,
     }
     given = {name: value for name, value in options.items() if value is not None}
-    asyncio.run(serve(RigFile(path=rig, recording=given), console, duration_s=duration_s))
+    ending = asyncio.run(serve(RigFile(path=rig, recording=given), console, duration_s=duration_s))
     if person:
         screen.close()
+    leave(ending)

@@ -153,11 +153,25 @@ def _vehicle_state(vehicle: VehicleReading) -> str:
         "calling": "link open, no heartbeat yet",
         "refused": "refused: no HIL flag",
         "flying": "controller",
+        "silent": "controller silent, vehicle held",
     }
     if vehicle.is_crashed:
         return click.style("vehicle crashed", fg="red")
     said = f"{words[vehicle.state]}{' armed' if vehicle.is_armed else ''}"
-    return f"{said} {vehicle.height_m:.1f} m" if vehicle.state in ("", "flying") else click.style(said, fg="yellow")
+    if vehicle.state not in ("", "flying"):
+        return click.style(said, fg="yellow")
+    said = f"{said} {vehicle.height_m:.1f} m"
+    if vehicle.is_touching:
+        said += click.style(" touching", fg="yellow")
+    return said if vehicle.state == "" else f"{said}, {_autopilot_state(vehicle)}"
+
+
+def _autopilot_state(vehicle: VehicleReading) -> str:
+    """Whether it could be armed, its estimator's flags, and what it warned of last."""
+    flags = "" if vehicle.estimator_flags is None else f" (flags 0x{vehicle.estimator_flags:03x})"
+    warned = f", last warning: {vehicle.warning}" if vehicle.warning else ""
+    ready = click.style("ready to arm", fg="green") if vehicle.is_ready else f"not ready to arm: {vehicle.obstacle}"
+    return f"{'' if vehicle.is_armed else ready}{flags}{warned}".strip(" ,")
 
 
 def command() -> str:

@@ -5,37 +5,23 @@ Values go through JSON because pydantic's strict JSON mode takes lists for tuple
 
 import difflib
 import json
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
+from hilsim.config.toml_file import key_path, read_toml
 from hilsim.errors import ConfigError
+from hilsim.limits import TOML_FAULTS
+
+__all__ = ["collect_faults", "key_path", "parse_table", "read_toml"]
 
 T = TypeVar("T")
 Location = tuple[int | str, ...]
 
 _PASSES = 20
 _GONE = object()
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The table of a TOML file.
-
-    Raises:
-        ConfigError: the file is missing, unreadable or no TOML; the text names file and line.
-    """
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: must be TOML: {error}") from error
 
 
 def parse_table(kind: type[T], table: dict[str, Any], where: str) -> T:
@@ -59,29 +45,36 @@ def collect_faults(kind: type[T], table: dict[str, Any]) -> tuple[T | None, list
     """``(value, [])``, or ``(None, faults)`` with one sentence a fault.
 
     A dataclass's own rules run only when its parts are sound. So a faulty part is taken out and the rest is checked again until nothing new is
-    found: a person mends a rig in one go.
+    found: a person mends a rig in one go. Of faults without end the first hundred are named.
     """
     adapter = TypeAdapter(kind)
     remaining = json.loads(json.dumps(table, default=str))
     removed: set[Location] = set()
-    faults: list[str] = []
+    faults: dict[str, None] = {}
     for _ in range(_PASSES):
         try:
             value = adapter.validate_json(json.dumps(remaining), strict=True, extra="forbid")
         except ValidationError as error:
-            for fault in error.errors():
+            for fault in error.errors()[: TOML_FAULTS.bound + 1]:
                 location = _in_table(fault["loc"], remaining)
                 if fault["type"] == "missing" and location in removed:
                     location = location[:-1]  # the hole was made here: give up the table around it
                 else:
-                    faults.extend(sentence for sentence in _sentences(fault, location, kind) if sentence not in faults)
+                    faults.update(dict.fromkeys(_sentences(fault, location, kind)))
                     location = location[:-1] if fault["type"] == "missing" else location
                 removed.add(location)
-            if () in removed or not _take_out(remaining, removed):
+            if len(faults) > TOML_FAULTS.bound or () in removed or not _take_out(remaining, removed):
                 break
         else:
-            return (value, []) if not faults else (None, faults)
-    return None, faults
+            return (value, []) if not faults else (None, _named(faults))
+    return None, _named(faults)
+
+
+def _named(faults: Iterable[str]) -> list[str]:
+    """The first so many, and that there are more."""
+    named = list(faults)
+    more = [f"more faults than {TOML_FAULTS.bound} were found: mend these first"] if len(named) > TOML_FAULTS.bound else []
+    return named[: TOML_FAULTS.bound] + more
 
 
 def _in_table(location: Iterable[int | str], table: Any) -> Location:
@@ -120,14 +113,6 @@ def _remove(table: Any, location: Location) -> bool:
             return False
         node = node[part]
     return isinstance(node, dict) and node.pop(location[-1], _GONE) is not _GONE
-
-
-def key_path(location: Sequence[int | str]) -> str:
-    """``sensor[0].network.mode``."""
-    text = ""
-    for part in location:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
 
 
 def _sentences(fault: Any, location: Location, kind: type[Any]) -> list[str]:

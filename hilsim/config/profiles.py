@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from hilsim.assets.mesh_parts import is_file
 from hilsim.config.parse import parse_table
 from hilsim.errors import ConfigError
 from hilsim.sensor.cepton_specs import CeptonSpec
@@ -55,12 +56,12 @@ def find_profile(kind: str, name: str, rig_directory: Path) -> Path:
     """
     if name.endswith(".toml") or "/" in name:
         path = rig_directory / name
-        if path.is_file():
+        if is_file(path):
             return path
         raise ConfigError(f"{path}: no such profile")
     shipped = profiles_directory() / kind
     path = shipped / f"{name}.toml"
-    if path.is_file():
+    if is_file(path):
         return path
     names = ", ".join(sorted(entry.stem for entry in shipped.glob("*.toml")))
-    raise ConfigError(f'profile must be a path ending in .toml or one of the shipped ones ({names}), got "{name}"')
+    raise ConfigError(f'profile must be a path ending in .toml or one of the shipped ones ({names}), got "{name[:80]}"')

@@ -6,13 +6,15 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.conformance.findings import Finding, FindingLog, Severity
 from hilsim.conformance.result import CheckResult
 from hilsim.conformance.sensor_check import SensorCheck
-from hilsim.conformance.topics.structure import STREAM_NONE
+from hilsim.conformance.topics.structure import STREAM_MANY, STREAM_NONE
+from hilsim.limits import VERIFY_SENSORS, VERIFY_WAITING
 from hilsim.packets.recognise import PacketKind, recognise
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE, DATA_PORT
 from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE, POSITION_PORT
 
 _PORTS = frozenset((DATA_PORT, POSITION_PORT))
 _SIZES = frozenset((DATA_PACKET_SIZE, POSITION_PACKET_SIZE))
+_MOST_ADDRESSES = 65_536  # that are told apart to be counted
 _CEPTON = frozenset(kind for kind in PacketKind if kind.name.startswith("CEPTON"))
 
 
@@ -20,7 +22,7 @@ class Checker:
     """Checks a stream of datagrams against what real Velodyne sensors send.
 
     Sensors are told apart by their source address. Packets are judged in blocks of about a thousand, so memory does not grow with the
-    length of the stream; rules about single packets are reported as blocks fill, rules about the whole by ``result``.
+    length of the stream, nor with the number of sensors beyond ``VERIFY_SENSORS``, whose packets are counted only; rules about single packets are reported as blocks fill, rules about the whole by ``result``.
     """
 
     def __init__(self) -> None:
@@ -29,6 +31,9 @@ class Checker:
         self._datagrams = 0
         self._strangers = 0
         self._cepton = 0
+        self._waiting = 0
+        self._further: set[str] = set()
+        self._further_datagrams = 0
 
     def feed(self, datagrams: Iterable[CapturedDatagram]) -> list[tuple[str, Finding]]:
         """Take datagrams in the order of their arrival.
@@ -45,9 +50,23 @@ class Checker:
                     self._strangers += 1
                     self._cepton += recognise(datagram.payload) in _CEPTON
                     continue
+                if len(self._sensors) >= VERIFY_SENSORS.bound:
+                    self._count_further(datagram.source)
+                    continue
                 sensor = self._sensors[datagram.source] = SensorCheck(datagram.source)
+            self._waiting -= sensor.waiting
             sensor.add(datagram)
+            self._waiting += sensor.waiting
+            if self._waiting > VERIFY_WAITING.bound:
+                fullest = max(self._sensors.values(), key=lambda sensor: sensor.waiting)
+                self._waiting -= fullest.waiting
+                fullest.flush()
         return self._take_new()
+
+    def _count_further(self, source: str) -> None:
+        self._further_datagrams += 1
+        if len(self._further) < _MOST_ADDRESSES:
+            self._further.add(source)
 
     def _take_new(self) -> list[tuple[str, Finding]]:
         new = []
@@ -62,12 +81,19 @@ class Checker:
         log = FindingLog()
         for sensor in self._sensors.values():
             sensor.flush()
+        self._waiting = 0
         sensors = tuple(sensor.result() for sensor in self._sensors.values())
         if not any(sensor.summary.data_packets for sensor in sensors):
             positions = sum(sensor.summary.position_packets for sensor in sensors)
             counted = f" ({positions} position packets)" if positions else ""
             instead = f"; {self._cepton} are a Cepton sensor's, and only Velodyne streams are checked" if self._cepton else ""
             log.tell(STREAM_NONE, f"no Velodyne data packets among {self._datagrams} datagrams{counted}{instead}")
+        if self._further:
+            many = f"{len(self._further):,}{' or more' if len(self._further) >= _MOST_ADDRESSES else ''}"
+            log.tell(
+                STREAM_MANY,
+                f"only the first {VERIFY_SENSORS.bound} sensors were checked: {self._further_datagrams:,} packets of {many} further addresses were counted only",
+            )
         return CheckResult(sensors=sensors, findings=tuple(log.findings), datagrams=self._datagrams, strangers=self._strangers)
 
 

@@ -73,6 +73,11 @@ class SensorCheck:
         else:
             self.other_datagrams += 1
 
+    @property
+    def waiting(self) -> int:
+        """Packets that are held until they are judged."""
+        return len(self._data) + len(self._position)
+
     def flush(self) -> None:
         """Judge what is waiting."""
         if self._data:

@@ -3,10 +3,16 @@
 import os
 import socket
 import threading
+import time
 from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
 
 from hilsim._atomics import publish
+from hilsim.bridge.addresses import RATES_HZ
 from hilsim.bridge.ardupilot import JsonPilot
+from hilsim.bridge.autopilot import AutopilotSays, Truth
 from hilsim.bridge.budget import LinkBudget
 from hilsim.bridge.craft import ControlWord, Line
 from hilsim.bridge.flying import fly
@@ -15,16 +21,21 @@ from hilsim.bridge.outbox import pace
 from hilsim.bridge.outfit import Outfit, build_craft, open_line, outfit
 from hilsim.bridge.session import REASONS, Reason, SessionState, SessionWord
 from hilsim.bridge.sockets import open_udp
-from hilsim.bridge.specs import RATES_HZ, VehicleRigSpec
+from hilsim.bridge.specs import VehicleRigSpec
+from hilsim.bridge.touch import TouchWord
 from hilsim.config.rig import Rig
 from hilsim.daemon.build import Scenery
+from hilsim.daemon.pose_log import PoseLog, newest_truth
 from hilsim.errors import LinkError
+from hilsim.geometry.geodesy import Home
 from hilsim.scene.world import World
 from hilsim.telemetry.flight import read_flight
 from hilsim.telemetry.readings import VehicleReading
 from hilsim.transmit.scheduling import ThreadSettings, enter
 from hilsim.vehicle.live import LivePose
 from hilsim.vehicle.specs import VehicleSpec
+
+log = structlog.get_logger("hilsim")
 
 _USABLE = 0.95
 _PRIORITY_BELOW = 5
@@ -62,6 +73,8 @@ class Aircraft:
         device: What the link goes through now; empty where there is none.
         rate_hz: Sensor frames a second; 0 where the line is too slow for any.
         forwarder: To ground stations; None where there are none, or not yet.
+        truth_path: Where its truth is written; None: nowhere.
+        autopilot: What its controller says of itself.
     """
 
     spec: VehicleRigSpec
@@ -75,11 +88,15 @@ class Aircraft:
     device: str = ""
     rate_hz: int = 0
     forwarder: Forwarder | None = None
+    truth_path: Path | None = None
+    autopilot: AutopilotSays = field(default_factory=AutopilotSays)
     outfit: Outfit = field(init=False)
     _epoch_ns: int = 0
     _utc_epoch_ns: int = 0
     _thread: threading.Thread | None = None
     _socket: socket.socket | None = None
+    _pilot: JsonPilot | None = None
+    _log: PoseLog | None = None
 
     def __post_init__(self) -> None:
         controller = self.spec.controller
@@ -90,6 +107,7 @@ class Aircraft:
         """Load or compile the loop, and open what it listens on, without flying.
 
         Raises:
+            CaptureError: the file of its truth cannot be created.
             LinkError: ArduPilot's port cannot be had.
         """
         self.outfit.watch.control[ControlWord.ENDS] = 1
@@ -100,6 +118,8 @@ class Aircraft:
             watch.wakes[column] = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         if self.spec.controller.kind == "ardupilot":
             self._socket = open_udp(*self.spec.controller.endpoint)
+        if self.truth_path is not None:
+            self._log = PoseLog(self.truth_path, self.spec.truth_hz, self)
 
     def start(self, *, epoch_ns: int, utc_epoch_ns: int) -> None:
         """Begin to fly; rig time 0 is CLOCK_MONOTONIC ``epoch_ns``."""
@@ -109,6 +129,9 @@ class Aircraft:
     def stop(self) -> None:
         """End the thread and close what it waits on; the link's descriptor stays its opener's."""
         self._end()
+        if self._log is not None:
+            self._log.close()
+            self._log = None
         watch = self.outfit.watch
         for column in range(2):
             if watch.wakes[column] >= 0:
@@ -149,6 +172,27 @@ class Aircraft:
         return [round(value, 2) for value in self.outfit.flight.state.motion[:3].tolist()]
 
     @property
+    def home(self) -> Home:
+        """Of the world on the Earth."""
+        return self.outfit.craft.instruments.home
+
+    @property
+    def truth(self) -> Truth:
+        """Where it is."""
+        return newest_truth(self.live)
+
+    @property
+    def contacts(self) -> tuple[int, int]:
+        """How many have begun so far, and the ``Touching`` of the one that goes on, 0 for none."""
+        word = self.outfit.watch.touch.word
+        return int(word[TouchWord.COUNT]), int(word[TouchWord.KINDS])
+
+    def hear(self, message_id: int, frame: bytes, came_ns: int) -> None:
+        """Take note of a frame of the controller that goes by."""
+        del came_ns  # some milliseconds ago at most, less than the autopilot's own delay
+        self.autopilot.hear(message_id, frame, self.home, self.truth)
+
+    @property
     def changes(self) -> int:
         """Of the session so far."""
         return int(self.outfit.watch.session.word[SessionWord.CHANGES])
@@ -176,7 +220,14 @@ class Aircraft:
 
     def reading(self) -> VehicleReading:
         """What a scrape shows; wait-free."""
-        return read_flight(self.outfit, rate_hz=self.rate_hz, stations=self.forwarder.readings() if self.forwarder else ())
+        return read_flight(
+            self.outfit,
+            rate_hz=self.rate_hz,
+            now_ns=time.monotonic_ns() - self._epoch_ns,
+            truth=self.truth,
+            autopilot=self.autopilot,
+            stations=self.forwarder.readings() if self.forwarder else (),
+        )
 
     def _refit(self, line: Line, rate_hz: int) -> None:
         """Go on with another line and rate; the vehicle stands still meanwhile anyway."""
@@ -211,11 +262,16 @@ class Aircraft:
         made = self.outfit
         fly(made.craft, made.flight, self.world, self.live, made.watch, made.talk, epoch_ns, utc_epoch_ns)
 
+    @property
+    def trouble(self) -> str:
+        """What came over ArduPilot's link and was refused, the latest; empty: nothing."""
+        return self._pilot.trouble if self._pilot else ""
+
     def _answer(self) -> None:
         if self._socket is None:
             raise AssertionError("ArduPilot's socket is opened before the vehicle flies")
         made = self.outfit
-        JsonPilot(
+        self._pilot = JsonPilot(
             craft=made.craft,
             vehicle=self.vehicle,
             flight=made.flight,
@@ -224,7 +280,12 @@ class Aircraft:
             watch=made.watch,
             opened=self._socket,
             epoch_ns=self._epoch_ns,
-        ).run()
+        )
+        while self.outfit.watch.control[ControlWord.ENDS] == 0:
+            try:
+                self._pilot.run()
+            except Exception:
+                log.exception("flight.pilot_failed", advice="a fault of hilsim; the vehicle flies on with the next frame")
 
 
 def build_aircraft(rig: Rig, scenery: Scenery) -> Aircraft | None:
@@ -238,5 +299,6 @@ def build_aircraft(rig: Rig, scenery: Scenery) -> Aircraft | None:
         seed=rig.spec.seed,
         world=scenery.world,
         live=scenery.live,
+        truth_path=rig.directory / spec.truth_file if spec.truth_file else None,
         settings=ThreadSettings(scheduling=transmit.scheduling, priority=max(transmit.priority - _PRIORITY_BELOW, 1), slice_us=_SLICE_US),
     )

@@ -12,8 +12,12 @@ import numba
 import numpy as np
 
 from hilsim import __version__
-from hilsim._jit import cache_directory
+from hilsim._kernel_cache import cache_directory, refusals
 from hilsim.bridge.findings import Finding, Verdict
+from hilsim.config.rig import Rig
+from hilsim.daemon.build import build_scenery
+from hilsim.daemon.capacity import measure_capacity
+from hilsim.daemon.precompile import is_compiled
 
 _CAP_NET_RAW = 13
 _CAP_SYS_NICE = 23
@@ -22,12 +26,17 @@ _HELD_PACKET_SIZE = 2304  # what a datagram of 1206 bytes takes of the kernel's 
 _FEW_HELD = 4
 
 
-def examine() -> tuple[Finding, ...]:
-    """Look at everything; takes about half a second."""
+def examine(rig: Rig) -> tuple[Finding, ...]:
+    """Look at everything; takes about half a second, and what it takes to build the rig's scene.
+
+    Args:
+        rig: What is to be rendered here.
+    """
     return (
         _version(),
         _distribution(),
         _processor(),
+        _rendering(rig),
         _real_time(),
         _memory_lock(),
         _wake_up(),
@@ -78,6 +87,28 @@ def _processor() -> Finding:
         verdict="good" if enough else "fair",
         fact=f"{model}, {cores} core(s) for this process, {vector}",
         advice="" if enough else "two cores keep rendering and sending apart",
+    )
+
+
+def _rendering(rig: Rig) -> Finding:
+    """What rendering the rig costs, where that can be found out without compiling for a minute."""
+    subject = f"rendering {rig.spec.name}"
+    if not rig.lidars:
+        return Finding(subject=subject, verdict="good", fact="no sensor is rendered")
+    if not is_compiled(rig):
+        return Finding(
+            subject=subject,
+            verdict="fair",
+            fact="not measured: its kernels are not compiled yet",
+            advice=f"run it once (hilsim run {rig.path}), then ask again",
+        )
+    capacity = measure_capacity(rig, build_scenery(rig))
+    verdict: Verdict = "good" if capacity.is_civil else "fair" if capacity.fits else "bad"
+    return Finding(
+        subject=subject,
+        verdict=verdict,
+        fact=capacity.sentence,
+        advice="" if capacity.fits else "fewer sensors, fewer rays a beam (sub_rays), a smaller scene, or more cores",
     )
 
 
@@ -154,8 +185,8 @@ def _kernel_cache() -> Finding:
         return Finding(
             subject="compiled-kernel cache",
             verdict="fair",
-            fact="no writable directory: kernels are compiled at each start (a minute or more)",
-            advice="set NUMBA_CACHE_DIR or CACHE_DIRECTORY to a writable directory",
+            fact="; ".join(("kernels are compiled at each start (a minute or more)", *refusals)),
+            advice="set NUMBA_CACHE_DIR to a directory that only you can write, below directories that only you and root can write",
         )
     size = sum(entry.stat().st_size for entry in place.rglob("*") if entry.is_file())
     return Finding(subject="compiled-kernel cache", verdict="good", fact=f"{place}, {size / 1e6:.1f} MB")
@@ -166,7 +197,7 @@ def _cuda() -> Finding:
 
     if cuda.is_available():
         return Finding(subject="CUDA", verdict="good", fact=f"{cuda.get_current_device().name.decode()}")
-    return Finding(subject="CUDA", verdict="fair", fact="no usable CUDA device; rendering runs on the CPU (a VLP-16 needs a small part of one core)")
+    return Finding(subject="CUDA", verdict="fair", fact="no usable CUDA device; rendering runs on the CPU")
 
 
 def _port(port: int) -> Finding:

@@ -11,17 +11,19 @@ from contextlib import asynccontextmanager
 
 import structlog
 
+from hilsim.bridge.addresses import host_and_port
 from hilsim.bridge.budget import Line as LineKind
 from hilsim.bridge.budget import LinkRates, plan_link
 from hilsim.bridge.forwarding import Forwarder, forward
 from hilsim.bridge.messages import HIL_ACTUATOR_CONTROLS
 from hilsim.bridge.outfit import open_line
 from hilsim.bridge.serial_port import OpenPort, SerialSpec, open_serial
-from hilsim.bridge.session import SessionState
 from hilsim.bridge.sockets import accept_controller, listen_tcp, open_udp
-from hilsim.bridge.specs import GroundStationSpec, VehicleRigSpec, host_and_port
+from hilsim.bridge.specs import GroundStationSpec, VehicleRigSpec
 from hilsim.bridge.stations import Protocol, StationSpec
 from hilsim.daemon.aircraft import Aircraft, paced_line, rate_within
+from hilsim.daemon.flight_log import FlightLog
+from hilsim.daemon.truth_teller import tell_truth
 from hilsim.errors import LinkError
 
 log = structlog.get_logger("hilsim")
@@ -63,17 +65,20 @@ async def _kept_link(aircraft: Aircraft) -> AsyncIterator[None]:
         to_controller=watch.to_controller,
         arrival_descriptor=int(watch.wakes[1]),
         link_descriptor=int(watch.wakes[0]),
+        listener=aircraft.hear,
     ) as forwarder:
         aircraft.forwarder = forwarder
         keeper = _keeper(aircraft, forwarder)
         async with contextlib.AsyncExitStack() as opened, asyncio.TaskGroup() as tasks:
             opened.callback(keeper.close)
             keeping = tasks.create_task(keeper.keep(), name="link")
+            telling = tasks.create_task(tell_truth(aircraft, forwarder), name="truth")
             try:
                 yield
             finally:
                 keeping.cancel()
-                await asyncio.gather(keeping, return_exceptions=True)
+                telling.cancel()
+                await asyncio.gather(keeping, telling, return_exceptions=True)
                 await keeper.release()
                 aircraft.forwarder = None
 
@@ -84,8 +89,10 @@ def station_of(spec: GroundStationSpec) -> StationSpec:
     name = f"{spec.kind} {spec.address}"
     withhold = () if spec.actuators else (HIL_ACTUATOR_CONTROLS.id,)
     if spec.kind == "udp":
-        return StationSpec(name=name, address="0.0.0.0" if not host.startswith("127.") else "127.0.0.1", remote=(host, port), withhold=withhold)  # noqa: S104 - what leaves for another host needs no fixed address
-    return StationSpec(name=name, protocol=Protocol.TCP if spec.kind == "tcp" else Protocol.UDP, address=host, port=port, withhold=withhold)
+        own = "127.0.0.1" if host.startswith("127.") else "0.0.0.0"  # noqa: S104 - what leaves for another host needs no fixed address
+        return StationSpec(name=name, address=own, remote=(host, port), withhold=withhold, truth=spec.truth)
+    protocol = Protocol.TCP if spec.kind == "tcp" else Protocol.UDP
+    return StationSpec(name=name, protocol=protocol, address=host, port=port, withhold=withhold, truth=spec.truth)
 
 
 def rates_of(spec: VehicleRigSpec) -> LinkRates:
@@ -107,21 +114,10 @@ def line_kind(is_uart: bool | None, told: LineKind) -> LineKind:  # noqa: FBT001
 
 async def _tell_changes(aircraft: Aircraft) -> None:
     """Log each change of the session, and what becomes of the vehicle, once."""
-    seen = aircraft.changes
-    armed = crashed = False
+    said = FlightLog(aircraft)
     while True:
         await asyncio.sleep(_POLL_S)
-        if aircraft.changes != seen:
-            seen = aircraft.changes
-            tell = log.warning if aircraft.state in (SessionState.REFUSED, SessionState.UNPLUGGED) else log.info
-            tell("session.changed", state=aircraft.state.name.lower(), reason=aircraft.reason)
-        if aircraft.is_armed != armed:
-            armed = aircraft.is_armed
-            log.info("vehicle.armed" if armed else "vehicle.disarmed")
-        if aircraft.is_crashed != crashed:
-            crashed = aircraft.is_crashed
-            if crashed:
-                log.warning("vehicle.crashed", position_m=aircraft.position_m, advice="restart the flight controller to begin anew")
+        said.look()
 
 
 class _Keeper:

@@ -1,23 +1,27 @@
 """What the transmitter and the rendering threads need to know of a rig's flows."""
 
-import os
+import math
 
-from hilsim.config.rig import Rig
+from hilsim.config.rig import AUTO_LEAD_MS, Rig
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.emulator.batch import Flow
 from hilsim.packets.ethernet import LinkStyle
 from hilsim.transmit.scheduling import ThreadSettings
-from hilsim.transmit.specs import FlowSpec, FrameSocketSpec, SchedulingChoice, SocketSpec
+from hilsim.transmit.specs import FlowSpec, FrameSocketSpec, SocketSpec
 
 _PRIORITY_BELOW = 10
 """Of rendering threads below the sending loop."""
-_SLICE_US = 1000.0
+RENDERING_SLICE_US = 2000.0
 """Longer than one packet takes to render, or the next timer tick interrupts it."""
-_FIRING_COST_S = 200e-6 / 384
-"""CPU time to render a firing in a large scene: 90 us for the 384 of a packet measured in a room, 140 us in the demo street."""
-_SUB_RAY_COST_RATIO = 0.27
-"""What a further sub-ray costs, in costs of a beam of one: 2.6 fold for 7, 5.8 fold for 19 measured in the demo street."""
-_FEEDER_BUDGET_RATIO = 0.5
+
+AUTO_LEAD_NS = (40_000_000, 60_000_000)
+"""Lead where it is left to hilsim, to begin with and at most: standstills of a virtual machine's host are shorter."""
+
+AUTO_LEAD_FLYING_NS = (4_000_000, 12_000_000)
+"""The same where a vehicle flies: poses are known only up to now, so a longer lead is a later picture."""
+
+_SLOTS = (64, 4096)
+_SLOTS_PER_LEAD = 1.25
 
 
 def flow_spec(flow: Flow, sensor: SensorSpec, style: LinkStyle, packet_rate_hz: float) -> FlowSpec:
@@ -47,21 +51,28 @@ def data_packet_rate_hz(rig: Rig) -> float:
     return sum(lidar.packet_rate_hz for lidar in rig.lidars)
 
 
-def feeder_scheduling(rig: Rig) -> SchedulingChoice:
-    """How rendering threads are scheduled: as the sending loop, unless together they would fill the cores.
+def lead_bounds_ns(rig: Rig) -> tuple[int, int]:
+    """Shortest and longest time before its deadline that a packet is rendered."""
+    if rig.spec.lead_ms != AUTO_LEAD_MS:
+        lead_ns = round(rig.spec.lead_ms * 1e6)
+        return lead_ns, lead_ns
+    return AUTO_LEAD_NS if rig.spec.vehicle is None else AUTO_LEAD_FLYING_NS
 
-    Real-time threads that fill a core are throttled by the kernel for 50 ms of each second, the sending loop with them; a short slice is the better
-    choice then.
-    """
-    wanted = rig.spec.transmit.scheduling
-    if wanted in ("slice", "plain"):
-        return wanted
-    firings_hz = [lidar.spec.laser_count * 1e9 / lidar.spec.sequence_ns for lidar in rig.lidars]
-    costs_s = [_FIRING_COST_S * (1.0 + _SUB_RAY_COST_RATIO * (lidar.sub_rays - 1)) for lidar in rig.lidars]
-    load = sum(rate_hz * cost_s for rate_hz, cost_s in zip(firings_hz, costs_s, strict=True))
-    return "auto" if load <= _FEEDER_BUDGET_RATIO * len(os.sched_getaffinity(0)) else "slice"
+
+def ring_slots(rig: Rig) -> int:
+    """Packets that each ring holds: what the rig says, or what is rendered ahead of the fastest sensor, and a quarter more."""
+    if rig.spec.transmit.slots:
+        return rig.spec.transmit.slots
+    fastest_hz = max((lidar.packet_rate_hz for lidar in rig.lidars), default=0.0)
+    least, most = _SLOTS
+    return min(max(math.ceil(_SLOTS_PER_LEAD * lead_bounds_ns(rig)[1] / 1e9 * fastest_hz), least), most)
+
+
+def rendering_priority(rig: Rig) -> int:
+    """Of rendering threads under SCHED_FIFO."""
+    return max(rig.spec.transmit.priority - _PRIORITY_BELOW, 1)
 
 
 def feeder_settings(rig: Rig) -> ThreadSettings:
-    """How a rig's rendering threads are scheduled."""
-    return ThreadSettings(scheduling=feeder_scheduling(rig), priority=max(rig.spec.transmit.priority - _PRIORITY_BELOW, 1), slice_us=_SLICE_US)
+    """How a rig's rendering threads are scheduled to begin with; ``daemon.pacer`` changes it by what they cost."""
+    return ThreadSettings(scheduling=rig.spec.transmit.scheduling, priority=rendering_priority(rig), slice_us=RENDERING_SLICE_US)

@@ -9,12 +9,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hilsim.bridge.addresses import host_and_port, is_address
 from hilsim.bridge.budget import Line
 from hilsim.bridge.heard import Heard, Link
 from hilsim.bridge.inquiry import Inquiry, InquirySpec
 from hilsim.bridge.serial_port import SerialSpec, open_serial
 from hilsim.bridge.sockets import accept_controller, listen_tcp
-from hilsim.bridge.specs import host_and_port, is_address
 from hilsim.errors import ConfigError, LinkError
 
 _TCP = "tcp:"

@@ -50,6 +50,10 @@ class ServiceManager:
         """One line for ``systemctl status``."""
         return self.notify(_status(text))
 
+    def starting(self, text: str, more_us: int) -> bool:
+        """Not ready yet, and alive: the start may take ``more_us`` from now. Sent again and again, it outlasts ``TimeoutStartSec=`` (sd_notify(3))."""
+        return self.notify(f"EXTEND_TIMEOUT_USEC={more_us}", _status(text))
+
     def reloading(self) -> bool:
         """A reload has begun; ``ready`` must follow. The stamp is what ``Type=notify-reload`` (systemd 253) asks for; older ones ignore it."""
         return self.notify("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
@@ -59,7 +63,7 @@ class ServiceManager:
         return self.notify("STOPPING=1", _status(status))
 
     def watchdog(self) -> bool:
-        """Still alive: to be called when the sending loop has made progress, every ``watchdog_interval_s()``."""
+        """Still alive: to be called when the sending loop has made progress, every ``watchdog_interval_s()``, and never before ``ready``: it arms the watchdog."""
         return self.notify("WATCHDOG=1")
 
 

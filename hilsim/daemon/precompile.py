@@ -1,42 +1,149 @@
-"""Compiles half of the kernels in a process of its own while the daemon compiles the other half: a cold start on two cores takes half as long.
+"""Compiles a rig's kernels in processes of their own, before the daemon loads them.
 
-Numba compiles one kernel at a time in a process; what another process has put into the cache on disk it merely loads. The child renders one packet of an
-empty world, which compiles everything from firing to bytes (``python -m hilsim.daemon.precompile``). For a rig with a vehicle a second child flies a moment over
-nothing (``python -m hilsim.daemon.precompile flight``).
+Compiling takes a minute of CPU and hundreds of megabytes, and it cannot be interrupted; here the daemon waits for it as for any other process, so that it
+answers signals meanwhile, says how far it is, and keeps none of that memory. One child does everything that the daemon will do before it opens a port
+(``Station.rehearse``); others compile parts beside it, for Numba compiles one kernel at a time in a process, and what another one has put into the
+cache on disk is merely loaded. Children end with their parent, however it ends.
 """
 
-import subprocess
+import asyncio
+import ctypes
+import hashlib
+import os
+import pickle
+import signal
 import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 
-from hilsim._jit import module_is_compiled
+from numba.core import event
+
+from hilsim._kernel_cache import module_directory
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
+from hilsim.config.rig import Rig
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 
-_FLIGHT = "flight"
-
-
-def start_precompiling(*, has_lidar: bool, has_vehicle: bool) -> "tuple[subprocess.Popen[bytes], ...]":
-    """Start children for what is missing from the cache; none when there is nothing to do or no cache to do it in."""
-    wanted: list[tuple[str, ...]] = [()] if has_lidar and not module_is_compiled("hilsim.daemon.feeder") else []
-    wanted += [(_FLIGHT,)] if has_vehicle and not module_is_compiled("hilsim.bridge.flying") else []
-    command, quiet = [sys.executable, "-m", __name__], subprocess.DEVNULL
-    return tuple(subprocess.Popen([*command, *words], stdin=quiet, stdout=quiet, stderr=quiet) for words in wanted)  # noqa: S603 - ourselves
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_TOLD = b"."
+"""What a child writes for each kernel that it has compiled."""
+_LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS = 210, 120, 12
+"""How many there are about; a person is told how far it is, nothing depends on it."""
 
 
-def compile_flight() -> None:
-    """Fly a vehicle for some steps over nothing; the daemon itself compiles the talk with a controller."""
+def kernel_needs(rig: Rig) -> tuple[str, ...]:
+    """What a rig has, as far as it decides which kernels are needed: rigs that have the same share them."""
+    spec = rig.spec
+    needs = {"velodyne" if isinstance(lidar.spec, VelodyneSpec) else "cepton" for lidar in rig.lidars}
+    needs |= {f"rays-{lidar.sub_rays}" for lidar in rig.lidars}
+    needs |= {f"carrier-{spec.carrier.kind}", "wobble" if spec.carrier.wobble else "steady"} if rig.lidars else set()
+    needs |= {"background"} if spec.scene.background else set()
+    needs |= {f"vehicle-{spec.vehicle.controller.kind}"} if spec.vehicle else set()
+    needs |= {"rangers"} if spec.vehicle and (spec.vehicle.ranger or spec.vehicle.distance or spec.vehicle.obstacle) else set()
+    needs |= {"replay"} if spec.replay else set()
+    needs |= {"record"} if spec.record.file else set()
+    return tuple(sorted(needs))
+
+
+def about(rig: Rig) -> int:
+    """How many kernels a rig needs, roughly."""
+    return sum(
+        count for wanted, count in ((rig.lidars, _LIDAR_KERNELS), (rig.spec.vehicle, _VEHICLE_KERNELS), (rig.spec.replay, _REPLAY_KERNELS)) if wanted
+    )
+
+
+def is_compiled(rig: Rig) -> bool:
+    """Whether kernels for what a rig has have been compiled before; also True where there is no cache they could be kept in."""
+    mark = _mark(rig)
+    return mark is None or mark.exists()
+
+
+def _mark(rig: Rig) -> Path | None:
+    place = module_directory("hilsim.daemon.station")
+    return None if place is None else place / hashlib.sha256(repr(kernel_needs(rig)).encode()).hexdigest()[:16]
+
+
+async def compile_kernels(rig: Rig, tell: Callable[[int], None]) -> tuple[int, ...]:
+    """Compile what a rig needs; cancelling it ends the children.
+
+    Args:
+        rig: The rig.
+        tell: Called with the number of kernels compiled so far, whenever it has grown.
+
+    Returns:
+        Exit codes of the children that failed: the daemon then compiles what is missing itself.
+    """
+    # What strings the parts together comes last: it would compile each part anew that is not in the cache yet.
+    parts = (["stages", "lidar"] if rig.lidars else []) + (["flight"] if rig.spec.vehicle else [])
+    children: list[asyncio.subprocess.Process] = []
+    compiled = 0
+
+    async def listen(child: asyncio.subprocess.Process) -> None:
+        nonlocal compiled
+        while child.stdout is not None and (said := await child.stdout.read(4096)):
+            compiled += said.count(_TOLD)
+            tell(compiled)
+
+    async def run(tasks: Sequence[str]) -> None:
+        begun = len(children)
+        for task in tasks:
+            # From the main thread: Linux ends a child with the thread that made it.
+            child = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", __name__, task, str(os.getpid()), stdin=PIPE, stdout=PIPE, stderr=DEVNULL
+            )
+            children.append(child)
+            if child.stdin is not None:
+                child.stdin.write(pickle.dumps(rig))
+                child.stdin.close()
+        await asyncio.gather(*(listen(child) for child in children[begun:]))
+
+    try:
+        await run(parts)
+        await run(["rig"])
+        codes = [await child.wait() for child in children]
+    except BaseException:
+        for child in children:
+            with suppress(ProcessLookupError):
+                child.kill()
+        for child in children:
+            await child.wait()
+        raise
+    return tuple(code for code in codes if code)
+
+
+def _compile_rig(rig: Rig) -> None:
+    """Everything that the daemon does with kernels before it opens a port; then remember that it was done."""
+    from hilsim.daemon.station import Station  # noqa: PLC0415 - only the child needs it
+
+    station = Station(rig=rig)
+    station.rehearse()
+    mark = _mark(rig)
+    if mark is not None:
+        mark.parent.mkdir(mode=0o700, exist_ok=True)
+        mark.touch(mode=0o600)
+
+
+def _compile_stages(rig: Rig) -> None:
+    """Build the scene, and what follows the casting of rays."""
+    from hilsim.daemon.station import Station  # noqa: PLC0415 - only the child needs it
+
+    Station(rig=rig).rehearse(stages=True)
+
+
+def _compile_flight(rig: Rig) -> None:
+    """Fly a vehicle for some steps over nothing; the rig's own child compiles the talk with a controller."""
     from hilsim.bridge.outfit import flown_track, open_line, outfit  # noqa: PLC0415 - only the child needs these
     from hilsim.bridge.specs import VehicleRigSpec  # noqa: PLC0415
     from hilsim.scene.world import build_world  # noqa: PLC0415
-    from hilsim.vehicle.specs import VehicleSpec  # noqa: PLC0415
 
-    path = profiles_directory() / "vehicles" / "iris.toml"
-    vehicle = parse_table(VehicleSpec, read_toml(path), str(path))
-    flown_track(outfit(VehicleRigSpec(), vehicle, open_line("hold"), seed=0, rate_hz=250), build_world([]), 0)
+    if rig.vehicle is not None:
+        flown_track(outfit(VehicleRigSpec(), rig.vehicle, open_line("hold"), seed=0, rate_hz=250), build_world([]), 0)
 
 
-def compile_lidar() -> None:
-    """Fire and cast a packet's rays into nothing, and encode a position packet; the daemon itself compiles the rest meanwhile."""
+def _compile_lidar(_: Rig) -> None:
+    """Fire and cast a packet's rays into nothing, and encode a position packet; the rig's own child compiles the rest meanwhile."""
     import numpy as np  # noqa: PLC0415 - only the child needs these
 
     from hilsim.emulator.encoding import encode  # noqa: PLC0415
@@ -51,7 +158,6 @@ def compile_lidar() -> None:
     from hilsim.packets.velodyne_data import DATA_PACKET_SIZE  # noqa: PLC0415
     from hilsim.render.beams import cast_beams  # noqa: PLC0415
     from hilsim.scene.world import build_world  # noqa: PLC0415
-    from hilsim.sensor.velodyne_specs import VelodyneSpec  # noqa: PLC0415
     from hilsim.vehicle.carrier import build_carrier  # noqa: PLC0415
 
     path = profiles_directory() / "sensors" / "vlp16.toml"
@@ -69,8 +175,30 @@ def compile_lidar() -> None:
     encode(plan, 0, shots.returns, 0, payload)
 
 
+_TASKS = {"rig": _compile_rig, "stages": _compile_stages, "lidar": _compile_lidar, "flight": _compile_flight}
+
+
+class _Teller(event.Listener):  # type: ignore[misc]
+    """Writes to standard output when a kernel has been compiled."""
+
+    def on_start(self, event: object) -> None:
+        """Nothing yet."""
+
+    def on_end(self, event: object) -> None:  # noqa: ARG002 - Numba's signature
+        """One more."""
+        with suppress(OSError):
+            os.write(1, _TOLD)
+
+
+def main(task: str, parent: int) -> None:
+    """A child's life: end with the parent, hear of the rig, compile."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before the line above
+        sys.exit(1)
+    rig = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - from our parent
+    event.register("numba:compile", _Teller())
+    _TASKS[task](rig)
+
+
 if __name__ == "__main__":
-    if sys.argv[1:] == [_FLIGHT]:
-        compile_flight()
-    else:
-        compile_lidar()
+    main(sys.argv[1], int(sys.argv[2]))

@@ -5,6 +5,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.config.rig import Rig
 from hilsim.daemon.recorder import Recorder
@@ -15,6 +18,7 @@ from hilsim.packets.recognise import PacketKind
 from hilsim.replay.deck import Deck, DeckState
 from hilsim.replay.flows import LoopbackSources, RecordedFlow
 from hilsim.replay.plan import begin_times_ns
+from hilsim.replay.player import MOST_PLAYERS, Player, Postponement
 from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.targets import find_target, flow_socket, link_framing, link_style
 from hilsim.replay.tracks import Track
@@ -46,6 +50,8 @@ class Playing:
 
     spec: ReplaySpec
     deck: Deck
+    number: int = -1
+    """Of its element in ``Postponement``."""
     rows: dict[RecordedFlow, int] = field(default_factory=dict)
 
 
@@ -67,6 +73,7 @@ class Replays:
     _priority: int = 1
     _epoch_ns: int = 0
     _utc_epoch_ns: int = 0
+    _postponed_ns: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(MOST_PLAYERS, np.int64))
 
     def prepare(self, rig: Rig) -> dict[str, Playing]:
         """Look over the captures of a rig that do not play yet; nothing is changed by it.
@@ -75,6 +82,8 @@ class Replays:
             CaptureError: naming each that cannot be replayed.
             ConfigError: one has larger datagrams than this transmitter was made for.
         """
+        if len(rig.spec.replay) >= MOST_PLAYERS:
+            raise ConfigError(f"{rig.path}: replay must have fewer than {MOST_PLAYERS} entries, got {len(rig.spec.replay)}")
         found: dict[str, Playing] = {}
         faults = []
         for spec in rig.spec.replay:
@@ -158,6 +167,11 @@ class Replays:
         for playing in self._playing.values():
             self._open_one(playing)
 
+    def rehearse(self, transmitter: Transmitter) -> None:
+        """Load or compile the kernels that replaying needs, without a port."""
+        if self._playing:
+            Player(name="", rings=transmitter.rings, slots=64, capacity=self.capacity, scale=1.0, settings=ThreadSettings(scheduling="plain"))
+
     def _open_one(self, playing: Playing) -> None:
         # Every flow seen in the beginning is opened here, so that a socket that cannot be had is a fault of starting.
         overview = playing.deck.overview
@@ -170,7 +184,14 @@ class Replays:
                 return self._row(playing, track.recorded, track.kind, track.first), self._framing(playing.spec, track)
 
         settings = ThreadSettings(scheduling=self._scheduling, priority=self._priority, slice_us=_PLAYER_SLICE_US)
-        playing.deck.open(self._open_transmitter().rings, open_track, settings)
+        playing.deck.open(self._open_transmitter().rings, open_track, settings, self._postponement(playing))
+
+    def _postponement(self, playing: Playing) -> Postponement | None:
+        if playing.spec.late_policy != "postpone":
+            return None
+        taken = {other.number for other in self._playing.values()}
+        playing.number = next(number for number in range(MOST_PLAYERS) if number not in taken)
+        return Postponement(by_ns=self._postponed_ns, own=playing.number)
 
     def start(self, *, epoch_ns: int, utc_epoch_ns: int) -> None:
         """Begin to play; rig time 0 is ``epoch_ns`` on CLOCK_MONOTONIC and ``utc_epoch_ns`` in UTC."""
@@ -201,7 +222,8 @@ class Replays:
         target = find_target(spec, flow, kind, self._sources)
         name = self._name(playing, flow, kind)
         rate_hz = min(playing.deck.overview.rate_hz.get(flow, _UNKNOWN_RATE_HZ) / spec.interval_scale, 1e6)
-        row = transmitter.add_flow(FlowSpec(name=name, socket=flow_socket(spec, target, link_style(first, kind)), packet_rate_hz=rate_hz))
+        socket = flow_socket(spec, target, link_style(first, kind))
+        row = transmitter.add_flow(FlowSpec(name=name, socket=socket, packet_rate_hz=rate_hz, sends_late=spec.late_policy == "postpone"))
         playing.rows[flow] = row
         self.rows[row] = name
         if self._recorder is not None:
@@ -305,4 +327,5 @@ def _reading(name: str, state: DeckState) -> ReplayReading:
         is_paused=state.is_paused,
         has_ended=state.has_ended,
         ratio=state.ratio,
+        postponed_s=state.postponed_s,
     )

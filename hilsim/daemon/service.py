@@ -1,4 +1,7 @@
-"""The daemon: builds a station, keeps it running in one TaskGroup, answers signals, scrapes and the service manager."""
+"""The daemon: builds a station, keeps it running in one TaskGroup, answers signals, scrapes and the service manager.
+
+What stands beside the stream (reports, reloads) is guarded: an error of this program there is logged with its traceback, and no packet notices.
+"""
 
 import asyncio
 import contextlib
@@ -18,18 +21,43 @@ from hilsim.daemon.doctor import foreign_distribution
 from hilsim.daemon.flight_link import serve_link
 from hilsim.daemon.health import HealthReporter
 from hilsim.daemon.notify import ServiceManager, watchdog_interval_s
+from hilsim.daemon.starting import Start, StoppedError, in_thread, log_refused_caches
 from hilsim.daemon.station import Station
+from hilsim.daemon.stopping import Stopping, signals_handled
 from hilsim.errors import HilsimError, TransmitError
 from hilsim.telemetry.loop_faults import loop_faults_said
 from hilsim.telemetry.readings import Reading
+from hilsim.transmit.real_time_limit import LONGEST_STRETCH_S, leave_real_time, real_time_limited
 
 log = structlog.get_logger("hilsim")
 
 _FIRST_PACKET_TIMEOUT_S = 10.0
 _STATUS_INTERVAL_S = 0.5
+_PACE_INTERVAL_S = 0.5
 _POLL_S = 0.002
 _PLAYED_POLL_S = 0.05
+_AGAIN_S = 1.0
 _FIRST_START = "compiles kernels, once: a minute, with a vehicle or on a busy machine more"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How a run ended.
+
+    Attributes:
+        has_streamed: Whether it got as far as sending.
+        signal_number: Of the signal that ended it; 0: something else did.
+        is_abandoned: A thread was left behind at the end: the process must end without waiting for it.
+    """
+
+    has_streamed: bool
+    signal_number: int = 0
+    is_abandoned: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """0; as a shell counts signals (128 and the number) for a run that was ended by one before it sent anything."""
+        return 0 if self.has_streamed or not self.signal_number else 128 + self.signal_number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +120,7 @@ class MadeRig:
         return self.rig
 
 
-async def serve(source: RigSource, console: Console, *, duration_s: float | None = None, until_played: bool = False) -> None:
+async def serve(source: RigSource, console: Console, *, duration_s: float | None = None, until_played: bool = False) -> Ending:
     """Run a rig until SIGTERM or SIGINT (or for ``duration_s``, or until every replay has ended); SIGHUP reads the rig again.
 
     Raises:
@@ -107,35 +135,85 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
         log.warning(
             "installation.name_clash_found", package="hilsim", version=foreign, advice="pip uninstall hilsim, then install hilsim-lidar again"
         )
+    log_refused_caches()
     console.step("reading the rig")
     rig = source.load()
     log.info("daemon.preparing", rig=str(rig.path), first_start=_FIRST_START)
-    station = Station(rig=rig)
-    try:
-        async with _signals() as (stop, reload):
-            await _start(station, console, manager, stop)
-            if stop.is_set():
-                return
-            socket = rig.directory / rig.spec.control.socket if rig.spec.control.socket else None
-            async with serve_control(station, socket), serve_link(station.aircraft), _metrics(station, rig) as metrics:
-                await _await_packets(station, stop)
-                manager.ready(_streaming(rig))
-                log.info(
-                    "daemon.started",
-                    version=__version__,
-                    rig=str(rig.path),
-                    sensors=len(rig.spec.sensor),
-                    replays=len(rig.spec.replay),
-                    metrics=metrics,
-                    **station.obtained,
-                )
-                console.started(station, metrics)
-                await _run(station, source, console, manager, stop, reload, duration_s, until_played=until_played)
-                console.ended(station)
-    finally:
-        manager.stopping("stopping")
-        totals = station.stop()
-        log.info("daemon.stopped", **totals)
+    station = Station(rig=rig, say=_say)
+    async with _listening() as told:
+        start = Start(tell=console.step, manager=manager, stopping=told.stopping)
+        has_streamed = False
+        try:
+            with told.stopping.naming_exceptions(), contextlib.suppress(StoppedError):
+                await _open(station, start)
+                async with _streams(station, start) as metrics:
+                    has_streamed = True
+                    manager.ready(_streaming(rig))
+                    log.info(
+                        "daemon.started",
+                        version=__version__,
+                        rig=str(rig.path),
+                        sensors=len(rig.spec.sensor),
+                        replays=len(rig.spec.replay),
+                        metrics=metrics,
+                        **station.obtained,
+                    )
+                    console.started(station, metrics)
+                    await _run(station, source, console, manager, told, duration_s, until_played=until_played)
+                    console.ended(station)
+        finally:
+            manager.stopping("stopping")
+            totals = {} if start.is_abandoned else station.stop()
+            log.info("daemon.stopped", reason=told.stopping.reason, **totals)
+    return Ending(has_streamed=has_streamed, signal_number=told.number, is_abandoned=start.is_abandoned)
+
+
+@contextlib.asynccontextmanager
+async def _streams(station: Station, start: Start) -> AsyncIterator[str]:
+    """Hold every port, then send; yields the metrics' address when packets flow.
+
+    Raises:
+        StoppedError: told to stop meanwhile.
+        TransmitError: a port cannot be had, or nothing could be sent.
+    """
+    async with _ports(station) as metrics:
+        with _braked(station):
+            await start.work("starting", station.start)
+            await _await_packets(station, start)
+            yield metrics
+
+
+async def _open(station: Station, start: Start) -> None:
+    """Get everything ready that packets need, and hold every port; nothing is sent yet."""
+    rig = station.rig
+    await start.kernels(rig)
+    await start.work("building the scene" if rig.spec.sensor else "reading the captures", station.build)
+    for note in station.notes:
+        log.warning("asset.noted", note=note)
+    await start.work("loading kernels and opening sockets", station.open)
+
+
+@contextlib.contextmanager
+def _braked(station: Station) -> Iterator[None]:
+    """While the block runs, a real-time thread that works for half a second without sleeping makes ordinary threads of all of them."""
+    loop = asyncio.get_running_loop()
+
+    def exceeded() -> None:  # in a signal's handler: it may wait for nothing
+        station.leave_real_time()
+        left = leave_real_time()
+        loop.call_soon_threadsafe(lambda: log.error("scheduling.real_time_left", threads=list(left), longest_stretch_s=LONGEST_STRETCH_S))
+
+    with real_time_limited(exceeded):
+        yield
+
+
+@contextlib.asynccontextmanager
+async def _ports(station: Station) -> AsyncIterator[str]:
+    """What others connect to, before the first packet leaves: a port that cannot be had costs a receiver nothing. Yields the metrics' address."""
+    rig = station.rig
+    socket = rig.directory / rig.spec.control.socket if rig.spec.control.socket else None
+    async with serve_control(station, socket), serve_link(station.aircraft), _metrics(station, rig) as metrics:
+        yield metrics
 
 
 @contextlib.asynccontextmanager
@@ -158,38 +236,18 @@ def _streaming(rig: Rig) -> str:
     return " and ".join(parts) + " streaming"
 
 
-async def _start(station: Station, console: Console, manager: ServiceManager, stop: asyncio.Event) -> None:
-    """Build, open and start, in a thread, so that signals and the watchdog are answered meanwhile."""
-    for step, work in (
-        ("building the scene" if station.rig.spec.sensor else "reading the captures", station.build),
-        ("preparing kernels (the first time takes a minute or more) and opening sockets", station.open),
-        ("starting", station.start),
-    ):
-        console.step(step)
-        manager.status(step)
-        await _attended(asyncio.to_thread(work), manager)
-        for note in station.notes if work == station.build else ():
-            log.warning("asset.noted", note=note)
-        if stop.is_set():
-            return
+async def _await_packets(station: Station, start: Start) -> None:
+    """Until every sensor has sent its first data packet.
 
-
-async def _attended(work: Coroutine[None, None, None], manager: ServiceManager) -> None:
-    """Wait for work that takes long, telling the watchdog that it is wanted."""
-    interval_s = watchdog_interval_s()
-    task = asyncio.create_task(work)
-    while not task.done():
-        await asyncio.wait({task}, timeout=interval_s or 1.0)
-        if interval_s is not None:
-            manager.watchdog()
-    task.result()
-
-
-async def _await_packets(station: Station, stop: asyncio.Event) -> None:
-    """Until every sensor has sent its first data packet."""
+    Raises:
+        StoppedError: told to stop meanwhile.
+        TransmitError: nothing could be sent.
+    """
     try:
         async with asyncio.timeout(_FIRST_PACKET_TIMEOUT_S):
-            while not station.flowing and not stop.is_set():  # noqa: ASYNC110 - a thread without the GIL cannot set an Event
+            while not station.flowing:
+                if start.stopping.is_told:
+                    raise StoppedError
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:
         errors = {name: count for flow in station.reading().flows for name, count in flow.send_errors.items()}
@@ -204,38 +262,64 @@ async def _run(
     source: RigSource,
     console: Console,
     manager: ServiceManager,
-    stop: asyncio.Event,
-    reload: asyncio.Event,
+    told: "_Told",
     duration_s: float | None,
     *,
     until_played: bool,
 ) -> None:
+    reporter = HealthReporter(station.health, manager, log, lambda: _streaming(station.rig))
     async with asyncio.TaskGroup() as tasks:
         helpers = [
-            tasks.create_task(_report(station, console, manager), name="report"),
-            tasks.create_task(_feed_watchdog(station, manager), name="watchdog"),
-            tasks.create_task(_reload_when_told(station, source, manager, reload), name="reload"),
+            tasks.create_task(_guarded("report", lambda: _report(station, console, reporter)), name="report"),
+            tasks.create_task(_guarded("watchdog", lambda: _feed_watchdog(station, manager)), name="watchdog"),
+            tasks.create_task(_guarded("pace", lambda: _pace(station)), name="pace"),
+            tasks.create_task(_guarded("reload", lambda: _reload_when_told(station, source, manager, told.reload)), name="reload"),
         ]
         if until_played:
-            helpers.append(tasks.create_task(_stop_when_played(station, stop), name="played"))
-        with contextlib.suppress(TimeoutError):
+            helpers.append(tasks.create_task(_stop_when_played(station, told.stopping), name="played"))
+        try:
             async with asyncio.timeout(duration_s):
-                await stop.wait()
+                await told.stopping.wait()
+        except TimeoutError:
+            told.stopping.stop(f"{duration_s:g} s have passed, as told")
         for task in helpers:
             task.cancel()
 
 
-async def _report(station: Station, console: Console, manager: ServiceManager) -> None:
-    reporter = HealthReporter(station.health, manager, log, lambda: _streaming(station.rig))
+async def _guarded(name: str, work: Callable[[], Coroutine[None, None, None]]) -> None:
+    """Do something beside the stream for as long as it lasts: an error of this program is logged and the work begun again."""
+    while True:
+        try:
+            await work()
+        except Exception:
+            log.exception("helper.failed", helper=name, consequence="it begins again; packets are not affected")
+            await asyncio.sleep(_AGAIN_S)
+        else:
+            return
+
+
+async def _report(station: Station, console: Console, reporter: HealthReporter) -> None:
+    """Say how the stream is: on the status line, in the log, to the service manager."""
     while True:
         await asyncio.sleep(_STATUS_INTERVAL_S)
         console.status(reporter.step(station.reading(), time.monotonic_ns(), station.replays.notes))
 
 
-async def _stop_when_played(station: Station, stop: asyncio.Event) -> None:
+async def _pace(station: Station) -> None:
+    """Keep rendering within the machine."""
+    while True:
+        await asyncio.sleep(_PACE_INTERVAL_S)
+        await asyncio.to_thread(station.pace)
+
+
+def _say(event: str, keys: Mapping[str, object]) -> None:
+    log.warning(event, **keys)
+
+
+async def _stop_when_played(station: Station, stopping: Stopping) -> None:
     while not station.played_out:  # noqa: ASYNC110 - threads without the GIL cannot set an Event
         await asyncio.sleep(_PLAYED_POLL_S)
-    stop.set()
+    stopping.stop("every replay has ended")
 
 
 async def _feed_watchdog(station: Station, manager: ServiceManager) -> None:
@@ -257,31 +341,59 @@ async def _reload_when_told(station: Station, source: RigSource, manager: Servic
         reload.clear()
         manager.reloading()
         try:
-            rig = source.load()
-            done = await asyncio.to_thread(station.change, rig)
+            manager.ready(await _reload(station, source))
         except HilsimError as error:
             for line in str(error).split("\n"):
                 log.error("rig.reload_refused", reason=line)  # noqa: TRY400 - an operator's fault has no traceback
             manager.ready(f"reload refused: {str(error).splitlines()[0]}")
-        else:
-            for line in done:
-                log.info("rig.reloaded", sensor=line)
-            manager.ready(_streaming(rig))
+        except Exception as error:
+            # Whatever a rig makes of this program, what streams goes on.
+            log.exception("rig.reload_refused", reason=f"an error of this program: {type(error).__name__}: {error}")
+            manager.ready("reload refused: an error of this program, see the log")
+
+
+async def _reload(station: Station, source: RigSource) -> str:
+    """Become what the rig says now; returns what streams then."""
+    changes: list[str] = []
+    rigs: list[Rig] = []
+
+    def change() -> None:
+        rigs.append(source.load())
+        changes.extend(station.change(rigs[0]))
+
+    await in_thread(change, name="reload")
+    for line in changes:
+        log.info("rig.reloaded", sensor=line)
+    return _streaming(rigs[0])
+
+
+@dataclass(kw_only=True, eq=False)
+class _Told:
+    """What the daemon was told.
+
+    Attributes:
+        stopping: Why it stops.
+        reload: Set by SIGHUP.
+        number: Of the signal that stops it; 0: something else does.
+    """
+
+    stopping: Stopping = field(default_factory=Stopping)
+    reload: asyncio.Event = field(default_factory=asyncio.Event)
+    number: int = 0
+
+    def stop_by(self, number: signal.Signals, reason: str) -> None:
+        if not self.stopping.is_told:
+            self.number = int(number)
+        self.stopping.stop(reason)
 
 
 @contextlib.asynccontextmanager
-async def _signals() -> AsyncIterator[tuple[asyncio.Event, asyncio.Event]]:
-    """Events set by SIGTERM or SIGINT, and by SIGHUP."""
-    stop, reload = asyncio.Event(), asyncio.Event()
-    with loop_faults_said(), _handled(signal.SIGTERM, stop), _handled(signal.SIGINT, stop), _handled(signal.SIGHUP, reload):
-        yield stop, reload
-
-
-@contextlib.contextmanager
-def _handled(number: signal.Signals, event: asyncio.Event) -> Iterator[None]:
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(number, event.set)
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(number)
+async def _listening() -> AsyncIterator[_Told]:
+    """Listen to SIGTERM, SIGINT and SIGHUP while the block runs."""
+    told = _Told()
+    handlers: dict[signal.Signals, Callable[[str], None]] = {
+        number: lambda reason, number=number: told.stop_by(number, reason)  # type: ignore[misc] # mypy sees no default of a lambda's argument
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    with loop_faults_said(), signals_handled(handlers | {signal.SIGHUP: lambda _reason: told.reload.set()}):
+        yield told

@@ -1,37 +1,38 @@
 """The running rig: scenery, lidars, feeders and the transmitter; built, changed and stopped as one."""
 
-import subprocess
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from hilsim.config.rig import Rig
-from hilsim.config.sensor_table import SensorSpec
 from hilsim.daemon.aircraft import Aircraft, build_aircraft
-from hilsim.daemon.build import AssetSignature, Scenery, asset_signature, build_lidar, build_scenery, flow_framing, sensor_flows
-from hilsim.daemon.feeder import Feeder, FeederCounter
-from hilsim.daemon.flow_specs import data_packet_rate_hz, feeder_settings, flow_spec
+from hilsim.daemon.build import AssetSignature, Scenery, asset_signature, build_scenery
+from hilsim.daemon.flow_specs import data_packet_rate_hz, lead_bounds_ns, rendering_priority, ring_slots
 from hilsim.daemon.health import HealthMonitor
-from hilsim.daemon.precompile import start_precompiling
+from hilsim.daemon.pacer import LeadBounds, Pacer, Say
 from hilsim.daemon.rangefinders import Rangefinders, build_rangefinders
 from hilsim.daemon.recorder import Recorder, tape_slots
 from hilsim.daemon.replays import Replays
+from hilsim.daemon.sensors import Sensors
 from hilsim.daemon.streaming import STALLED_S, Streaming
-from hilsim.errors import ConfigError, HilsimError
+from hilsim.errors import ConfigError, TransmitError
 from hilsim.packets.cepton_stdv import POINTS_MAX, packet_size
-from hilsim.packets.ethernet import HEADER_SIZE, PAYLOAD_ONLY
+from hilsim.packets.ethernet import HEADER_SIZE
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.telemetry.clocks import utc_ahead_ns
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.loop import read_flows, read_loop_turn_age_s
 from hilsim.telemetry.readings import Reading
+from hilsim.transmit.brake import brake_reason
 from hilsim.transmit.kernel_drops import read_kernel_drops
 from hilsim.transmit.statistics import Counter
 from hilsim.transmit.transmitter import Transmitter
 
 _START_UP_NS = 100_000_000
+"""From choosing rig time 0 to it; twice as long at each further try, where the rings could not be filled in time."""
+_LONGEST_START_UP_NS = 60_000_000_000
+_MARGIN_NS = 30_000_000
+"""The rings are full so long before rig time 0: the other threads begin meanwhile."""
 _HEADROOM_FLOWS = 16
 _TOTALS = {"sent_packets": Counter.PACKETS, "late_packets": Counter.LATE, "dropped_packets": Counter.DROPPED}
 
@@ -44,27 +45,39 @@ class Station:
         rig: What is emulated now.
         epoch_ns: CLOCK_MONOTONIC time of rig time 0.
         utc_epoch_ns: UTC of rig time 0.
+        say: Is told what was changed for rendering to keep up: an event and its keys.
         health: Judges readings; it has to be told of them (``HealthReporter``).
     """
 
     rig: Rig
     epoch_ns: int = 0
     utc_epoch_ns: int = 0
+    say: Say = lambda _event, _keys: None
     health: HealthMonitor = field(default_factory=HealthMonitor)
+    _pacer: Pacer = field(init=False)
     _scenery: Scenery | None = None
     _signature: AssetSignature = ()
     _transmitter: Transmitter | None = None
     _recorder: Recorder | None = None
     _replays: Replays = field(init=False)
-    _precompiling: tuple[subprocess.Popen[bytes], ...] = ()
     _aircraft: Aircraft | None = None
     _rangefinders: Rangefinders | None = None
     _open: ExitStack = field(default_factory=ExitStack)
-    _sensors: dict[str, Streaming] = field(default_factory=dict)
+    _sensors: Sensors = field(init=False)
     _rows: dict[int, str] = field(default_factory=dict)
+    _has_started: bool = False
+    _has_ended: bool = False
 
     def __post_init__(self) -> None:
         self._replays = Replays(rows=self._rows)
+        self._sensors = Sensors(rows=self._rows)
+        self._pacer = Pacer(
+            wanted=self.rig.spec.transmit.scheduling,
+            priority=rendering_priority(self.rig),
+            lead=LeadBounds(*lead_bounds_ns(self.rig)),
+            ring_slots=ring_slots(self.rig),
+            say=self.say,
+        )
 
     # -- starting and stopping ---------------------------------------------------------------------------------------------------------
 
@@ -80,11 +93,28 @@ class Station:
             self._recorder.check()
         self._replays.begin(self._replays.prepare(self.rig))
         if self.rig.spec.sensor or self.rig.spec.vehicle:
-            self._precompiling = start_precompiling(has_lidar=bool(self.rig.spec.sensor), has_vehicle=self.rig.spec.vehicle is not None)
             self._scenery = build_scenery(self.rig)
             self._aircraft = build_aircraft(self.rig, self._scenery)
             self._rangefinders = build_rangefinders(self._aircraft)
         self._signature = asset_signature(self.rig)
+
+    def rehearse(self, *, stages: bool = False) -> None:
+        """Load or compile every kernel that ``open`` and ``start`` need, without a port or a file: for a process that compiles ahead.
+
+        Args:
+            stages: Only what follows the casting of rays; another process may compile what comes before meanwhile.
+        """
+        self.build()
+        with self._make_transmitter(flows=2) as transmitter:
+            if self._scenery is not None:
+                self._sensors.rehearse(self.rig, self._scenery, transmitter, stages=stages)
+            if stages:
+                return
+            self._replays.rehearse(transmitter)
+            for part in (self._aircraft, self._rangefinders):
+                if part is not None:
+                    part.warm()
+                    part.stop()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -98,25 +128,17 @@ class Station:
             TransmitError: a socket or permission cannot be had.
             CaptureError: the recording cannot be created.
         """
-        flows = 2 * len(self.rig.lidars) + self._replays.flow_count + _HEADROOM_FLOWS
-        slots = tape_slots(data_packet_rate_hz(self.rig) + self._replays.packet_rate_hz) if self._recorder else 1
-        capacity = max(HEADER_SIZE + max(DATA_PACKET_SIZE, packet_size(2, POINTS_MAX)), self._replays.capacity)
-        self._transmitter = Transmitter(self.rig.spec.transmit, flows=flows, capacity=capacity, tape_slots=slots)
+        self._transmitter = self._make_transmitter(flows=2 * len(self.rig.lidars) + self._replays.flow_count + _HEADROOM_FLOWS)
         self._open = ExitStack()
         self._open.enter_context(self._transmitter)
         try:
-            for number in range(len(self.rig.lidars)):
-                self._add(self.rig, number)
-            for streaming in self._sensors.values():
-                streaming.feeder.warm_stages()
-            for child in self._precompiling:
-                child.wait()
+            self._sensors.open(self.rig, self._scenery, self._transmitter, recorder=self._recorder, rangefinders=self._rangefinders)
             if self._aircraft is not None:
                 self._aircraft.warm()
             if self._rangefinders is not None:
                 self._rangefinders.warm()
-            for streaming in self._sensors.values():
-                streaming.feeder.warm()
+            self._sensors.warm()
+            self._pacer.settle(self._sensors.streams)
             self._replays.open(self.rig, self._transmitter, self._recorder)
             if self._recorder is not None:
                 self._recorder.open(self._transmitter)
@@ -124,31 +146,58 @@ class Station:
             self.stop()
             raise
 
+    def _make_transmitter(self, *, flows: int) -> Transmitter:
+        slots = tape_slots(data_packet_rate_hz(self.rig) + self._replays.packet_rate_hz) if self._recorder else 1
+        capacity = max(HEADER_SIZE + max(DATA_PACKET_SIZE, packet_size(2, POINTS_MAX)), self._replays.capacity)
+        self._transmitter = Transmitter(self.rig.spec.transmit, flows=flows, capacity=capacity, slots=ring_slots(self.rig), tape_slots=slots)
+        return self._transmitter
+
     def start(self) -> None:
-        """Begin to stream: rig time 0 is a moment from now."""
-        self.epoch_ns = time.monotonic_ns() + _START_UP_NS
-        self.utc_epoch_ns = self.epoch_ns + utc_ahead_ns()
-        for streaming in self._sensors.values():
-            self._set_epoch(streaming)
+        """Begin to stream: rig time 0 is a moment from now.
+
+        It is chosen when every thread runs, and it holds only if the rings are full before it. A machine that is too busy for that starts later, and
+        loses nothing by it.
+
+        Raises:
+            TransmitError: the scheduling demanded is not permitted, or the machine is so busy that nothing can be made ready within a minute.
+        """
+        self._open_transmitter().start()
+        ahead_ns = _START_UP_NS
+        while not self._try_to_prime(ahead_ns):
+            ahead_ns *= 2
+            if ahead_ns > _LONGEST_START_UP_NS:
+                raise TransmitError(
+                    f"the first packets must be ready within {_LONGEST_START_UP_NS // 10**9} s, got too few: this machine is too busy (hilsim doctor)"
+                )
         if self._recorder is not None:
             self._recorder.start(utc_offset_ns=self.utc_epoch_ns - self.epoch_ns)
-        self._open_transmitter().start()
         if self._aircraft is not None:
             self._aircraft.start(epoch_ns=self.epoch_ns, utc_epoch_ns=self.utc_epoch_ns)
-        for streaming in self._sensors.values():
-            streaming.feeder.start()
+        self._sensors.release()
         if self._rangefinders is not None:
             self._rangefinders.start(epoch_ns=self.epoch_ns)
         self._replays.start(epoch_ns=self.epoch_ns, utc_epoch_ns=self.utc_epoch_ns)
+        self._has_started = True
+
+    def _try_to_prime(self, ahead_ns: int) -> bool:
+        now_ns = time.monotonic_ns()
+        self.epoch_ns = now_ns + ahead_ns
+        self.utc_epoch_ns = self.epoch_ns + utc_ahead_ns()
+        return self._sensors.prime(epoch_ns=self.epoch_ns, utc_epoch_ns=self.utc_epoch_ns, until_ns=self.epoch_ns - _MARGIN_NS)
+
+    def pace(self) -> None:
+        """Keep rendering within the machine; to be called twice a second, by any thread."""
+        self._pacer.step(self._sensors.streams, time.monotonic_ns())
+
+    def leave_real_time(self) -> None:
+        """Take rendering off real-time scheduling for good; a signal's handler may call it."""
+        self._pacer.leave_real_time(self.streams)
 
     def stop(self) -> dict[str, int]:
         """End every thread and close every socket; returns, when that is done, what was sent and what was not."""
-        for child in self._precompiling:
-            child.terminate()
-            child.wait()
-        self._precompiling = ()
-        for streaming in self._sensors.values():
-            streaming.feeder.stop()
+        with self._pacer.lock:
+            self._has_ended = True
+            self._sensors.stop()
         if self._rangefinders is not None:
             self._rangefinders.stop()
             self._rangefinders = None
@@ -156,13 +205,15 @@ class Station:
             self._aircraft.stop()
             self._aircraft = None
         self._replays.stop()
+        if self._transmitter is not None:
+            self._transmitter.stop()
         totals = self._totals()
         self._open.close()
         if self._recorder is not None:
             self._recorder.stop()
             self._recorder = None
         self._transmitter = None
-        self._sensors.clear()
+        self._sensors.streams.clear()
         self._rows.clear()
         return totals
 
@@ -172,8 +223,7 @@ class Station:
             return {}
         rows = sorted(self._rows)
         counted = {name: int(self._transmitter.statistics.counters[rows, column].sum()) for name, column in _TOTALS.items()}
-        skipped = sum(int(streaming.feeder.state.counters[FeederCounter.SKIPPED]) for streaming in self._sensors.values())
-        return counted | {"skipped_packets": skipped}
+        return counted | {"skipped_packets": self._sensors.skipped_packets}
 
     # -- changing ----------------------------------------------------------------------------------------------------------------------
 
@@ -187,7 +237,7 @@ class Station:
             ConfigError: the change needs a restart; nothing was changed.
             AssetError: a file cannot be used; nothing was changed.
             CaptureError: a capture cannot be replayed; nothing was changed.
-            TransmitError: a new socket cannot be had; that sensor runs as before.
+            TransmitError: a new socket cannot be had; no sensor was changed.
         """
         new, now = rig.spec, self.rig.spec
         if (new.transmit, new.metrics, new.record, new.control) != (now.transmit, now.metrics, now.record, now.control):
@@ -202,19 +252,15 @@ class Station:
         prepared = self._replays.prepare(rig)
         if rig.spec.sensor and (scenery is None or not same_scenery or new_signature != self._signature):
             scenery = build_scenery(rig)
-        kept = {name: streaming for name, streaming in self._sensors.items() if scenery is self._scenery and self._unchanged(streaming, rig)}
-        former_rig, former_scenery = self.rig, self._scenery
-        self.rig, self._scenery, self._signature = rig, scenery, new_signature
-        done = [f"{name}: unchanged" for name in kept]
-        for name in [name for name in self._sensors if name not in kept]:
-            self._remove(name)
-            if name not in [sensor.name for sensor in rig.spec.sensor]:
-                done.append(f"{name}: removed")
-        for number, sensor in enumerate(rig.spec.sensor):
-            if sensor.name not in kept:
-                self._replace(number, sensor, former_rig, former_scenery)
-                done.append(f"{sensor.name}: started with its new settings")
-        return (*done, *self._replays.change(rig, prepared))
+        same_world = scenery is self._scenery
+        change = self._sensors.prepare(rig, scenery, keeps=lambda streaming: same_world and _is_same(streaming, rig))
+        with self._pacer.lock:
+            if self._has_ended:
+                raise ConfigError(f"{rig.path}: a rig cannot change while it stops")
+            done = self._sensors.change(change)
+            self._pacer.set_lead(LeadBounds(*lead_bounds_ns(rig)))
+            self.rig, self._scenery, self._signature = rig, scenery, new_signature
+            return (*done, *self._replays.change(rig, prepared))
 
     def _check_vehicle_stays(self, rig: Rig) -> None:
         """Raise ``ConfigError`` where a change touches what flies, or what it flies in."""
@@ -228,76 +274,6 @@ class Station:
         if not is_same or asset_signature(rig) != self._signature:
             raise ConfigError(f"{rig.path}: [vehicle], [scene], [carrier] and seed cannot change while a vehicle flies; restart the service for that")
 
-    def _unchanged(self, streaming: Streaming, rig: Rig) -> bool:
-        same_lead = rig.spec.lead_ms == self.rig.spec.lead_ms
-        return same_lead and (streaming.spec, streaming.lidar.setting) in list(zip(rig.spec.sensor, rig.lidars, strict=True))
-
-    def _replace(self, number: int, sensor: SensorSpec, former_rig: Rig, former_scenery: Scenery | None) -> None:
-        try:
-            self._begin(self._add(self.rig, number))
-        except HilsimError:
-            before = [former.name for former in former_rig.spec.sensor]
-            if sensor.name in before and former_scenery is not None:
-                scenery, self._scenery = self._scenery, former_scenery
-                self._begin(self._add(former_rig, before.index(sensor.name)))
-                self._scenery = scenery
-            raise
-
-    def _begin(self, streaming: Streaming) -> None:
-        streaming.feeder.warm()
-        self._set_epoch(streaming)
-        streaming.feeder.start()
-
-    def _set_epoch(self, streaming: Streaming) -> None:
-        streaming.lidar = replace(streaming.lidar, utc_epoch_ns=self.utc_epoch_ns)
-        streaming.feeder.lidar = streaming.lidar
-        streaming.lidar.plan  # noqa: B018 - made now (cached), not when the first packet is due
-        streaming.feeder.epoch_ns = self.epoch_ns
-
-    def _add(self, rig: Rig, number: int) -> Streaming:
-        """Open one sensor's flows."""
-        sensor, transmitter = rig.spec.sensor[number], self._open_transmitter()
-        if self._scenery is None:
-            raise AssertionError("a station is built before it is opened")
-        frames = sensor.network.mode == "ethernet"
-        lidar = build_lidar(rig, number, self._scenery, utc_epoch_ns=self.utc_epoch_ns, frames=frames, is_for_long=True)
-        packets_hz = rig.lidars[number].packet_rate_hz
-        positions_hz = float(np.sum(1e9 / lidar.plan.position.period_ns))
-        flows = sensor_flows(sensor, rig.lidars[number])
-        opened = [(flows.data, packets_hz)] + ([(flows.info, positions_hz)] if lidar.plan.info_size else [])
-        rows: list[int] = []
-        try:
-            rows.extend(transmitter.add_flow(flow_spec(one.flow, sensor, one.style, rate_hz)) for one, rate_hz in opened)
-        except BaseException:
-            for row in rows:
-                transmitter.remove_flow(row)
-            raise
-        for row, (one, _) in zip(rows, opened, strict=True):
-            self._rows[row] = one.flow.name
-            if self._recorder is not None:
-                self._recorder.add_flow(transmitter.flow_number(row), PAYLOAD_ONLY if frames else flow_framing(one, sensor, rig.lidars[number]))
-        feeder = Feeder(
-            lidar=lidar,
-            rings=transmitter.rings,
-            data_flow=rows[0],
-            position_flow=rows[-1],
-            epoch_ns=self.epoch_ns,
-            lead_ns=round(rig.spec.lead_ms * 1e6),
-            settings=feeder_settings(rig),
-        )
-        if self._rangefinders is not None:
-            feeder.lookout = self._rangefinders.lookout(rig.lidars[number])
-        streaming = Streaming(spec=sensor, lidar=lidar, feeder=feeder, rows=tuple(rows))
-        self._sensors[sensor.name] = streaming
-        return streaming
-
-    def _remove(self, name: str) -> None:
-        streaming = self._sensors.pop(name)
-        streaming.feeder.stop()
-        for row in streaming.rows:
-            self._open_transmitter().remove_flow(row)
-            del self._rows[row]
-
     def _open_transmitter(self) -> Transmitter:
         if self._transmitter is None:
             raise AssertionError("a station is opened before it is used")
@@ -309,7 +285,7 @@ class Station:
     def flowing(self) -> bool:
         """Whether every sensor and every replay that begins at once has sent packets."""
         counters = self._open_transmitter().statistics.counters
-        sensors_flow = all(counters[streaming.rows[0], Counter.PACKETS] > 0 for streaming in self._sensors.values())
+        sensors_flow = all(counters[streaming.rows[0], Counter.PACKETS] > 0 for streaming in self._sensors.streams.values())
         return sensors_flow and self._replays.has_begun(lambda row: int(counters[row, Counter.PACKETS]))
 
     @property
@@ -355,19 +331,19 @@ class Station:
     @property
     def streams(self) -> dict[str, Streaming]:
         """The sensors that stream, by name."""
-        return dict(self._sensors)
+        return dict(self._sensors.streams)
 
     def reading(self) -> Reading:
         """Everything a scrape shows; waits for nobody but the kernel, for a fraction of a millisecond."""
         transmitter = self._open_transmitter()
         now_ns = time.monotonic_ns()
         # A scrape runs in a worker thread while a reload may change these: look at copies.
-        rows, streams = dict(self._rows), dict(self._sensors)
+        rows, streams = dict(self._rows), dict(self._sensors.streams)
         names = [rows.get(row, "") for row in range(max(rows, default=-1) + 1)]
         flows = read_flows(names, transmitter.statistics, transmitter.rings, now_ns)
         sensors = tuple(streaming.reading(now_ns) for streaming in streams.values())
         scheduling = {"transmit": transmitter.scheduling.mode.value if transmitter.scheduling else ""} | {
-            f"feed-{name}": item.feeder.scheduling_mode for name, item in self._sensors.items()
+            f"feed-{name}": item.feeder.scheduling_mode for name, item in streams.items()
         }
         scheduling |= self._replays.scheduling
         aircraft = self._aircraft
@@ -392,11 +368,15 @@ class Station:
 
     def _faults(self, streams: dict[str, Streaming], turn_age_s: float | None, now_ns: int) -> tuple[Fault, ...]:
         """What has ended or is silent; losses are judged by ``health``."""
+        if not self._has_started:
+            return (Fault(key="starting", text="nothing is sent yet"),)
         found: list[Fault | None] = []
         if not self._open_transmitter().running:
             found.append(Fault(key="loop_ended", text="the sending loop has ended: a packet was later than late_limit_us, and late_policy is stop"))
         elif turn_age_s is not None and turn_age_s > STALLED_S:
             found.append(Fault(key="loop_stalled", text=f"the sending loop has not turned for {turn_age_s:.1f} s"))
+        if reason := brake_reason(self._open_transmitter().statistics.brake):
+            found.append(Fault(key="real_time_left", text=f"{reason}; the sending loop has left real-time scheduling"))
         for streaming in streams.values():
             last_ns = int(self._open_transmitter().statistics.counters[streaming.rows[0], Counter.LAST_SEND_NS])
             found.append(streaming.fault(last_ns, now_ns))
@@ -407,3 +387,9 @@ class Station:
         if self._recorder is not None and self._recorder.fault:
             found.append(Fault(key="recording_ended", text=f"the recording has ended: {self._recorder.fault}"))
         return tuple(fault for fault in found if fault is not None)
+
+
+def _is_same(streaming: Streaming, rig: Rig) -> bool:
+    """Whether a sensor that streams is in a rig just as it is."""
+    setting = replace(streaming.lidar.setting, sub_rays=streaming.wanted_rays)  # the machine may not be able to render as many as the rig wants
+    return (streaming.spec, setting) in list(zip(rig.spec.sensor, rig.lidars, strict=True))

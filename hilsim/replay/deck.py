@@ -20,7 +20,7 @@ from hilsim.errors import CaptureError, HilsimError
 from hilsim.packets.ethernet import HEADER_SIZE, Framing
 from hilsim.packets.recognise import PacketKind
 from hilsim.replay.plan import SMALL_FILE_BYTES, Overview, look_over, plan_cut
-from hilsim.replay.player import MOST_TRACKS, Player, Word, put_run
+from hilsim.replay.player import MOST_TRACKS, Player, Postponement, Word, no_postponement, put_run
 from hilsim.replay.reader import CaptureReader, Cues
 from hilsim.replay.seam import CLOSE_CDEG, Cut
 from hilsim.replay.specs import ReplaySpec
@@ -32,7 +32,8 @@ _SEEK_NS = 50_000_000
 """From when packets were read at a new place to the first of them."""
 _FULL_WAIT_S = 0.02
 _FLUSH_POLL_S = 0.001
-_PREFETCH_S = 0.3
+_PREFETCH_S = 5.0
+"""How long a start waits for the first seconds of packets: reading takes milliseconds, on a busy machine more."""
 
 
 class _Place(NamedTuple):
@@ -58,6 +59,7 @@ class DeckState:
         is_paused: Held back.
         has_ended: Everything was played.
         ratio: How far this pass is, 0 to 1.
+        postponed_s: By how much it is later than it was to be, because the host stood still or reading was too slow.
         fault: Why reading ended early; empty if it did not.
     """
 
@@ -70,6 +72,7 @@ class DeckState:
     is_paused: bool
     has_ended: bool
     ratio: float
+    postponed_s: float
     fault: str
 
 
@@ -112,13 +115,20 @@ class Deck:
 
     # -- life --------------------------------------------------------------------------------------------------------------------------
 
-    def open(self, rings: Rings, open_track: Callable[[Track], tuple[int, Framing]], settings: ThreadSettings) -> None:
+    def open(
+        self,
+        rings: Rings,
+        open_track: Callable[[Track], tuple[int, Framing]],
+        settings: ThreadSettings,
+        postponement: Postponement | None = None,
+    ) -> None:
         """Begin to read ahead; nothing is played yet.
 
         Args:
             rings: Of the transmitter.
             open_track: Gives a track's row of ``rings`` and its framing; called by the reading thread when a track is first seen.
             settings: Scheduling of the playing thread.
+            postponement: Of the replays that keep together; None: it is never postponed.
 
         Raises:
             CaptureError: the capture cannot be read.
@@ -131,6 +141,7 @@ class Deck:
             capacity=self.overview.capacity,
             scale=self.spec.interval_scale,
             settings=settings,
+            postponement=postponement or no_postponement(),
         )
         self._largest_bytes = min(self.overview.capacity, rings.payload.shape[2] - (HEADER_SIZE if self.spec.mode == "ethernet" else 0))
         master, kind = self.overview.find_master(self.spec.loop_sensor)
@@ -229,6 +240,7 @@ class Deck:
             is_paused=bool(words[Word.PAUSED_AT_NS]),
             has_ended=has_ended,
             ratio=1.0 if has_ended else self._ratio(place),
+            postponed_s=player.postponed_ns / 1e9,
             fault=self._fault,
         )
 
@@ -257,6 +269,9 @@ class Deck:
         verbatim = sorted({str(track.kind) for track in tuple(reader.tracks) if track.retiming == 0})
         if verbatim:
             notes.append(f"replayed verbatim and by capture time, because the format is not understood: {', '.join(verbatim)}")
+        postponed_s = self._open_player().postponed_ns / 1e9
+        if postponed_s > 0.0:
+            notes.append(f"postponed by {postponed_s:.3f} s, because this machine stood still or reading was too slow; no packet was lost by that")
         if self._too_large:
             notes.append(f"{self._too_large} datagrams larger than {self._largest_bytes} bytes were left out")
         return (*notes, *reader.capture.notes.lines())

@@ -2,14 +2,16 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
+from hilsim.limits import REPLAY_SPAN_NS
 from hilsim.packets.recognise import PacketKind, recognise
 from hilsim.replay.flows import RecordedFlow, find_rule
+from hilsim.replay.reader import CaptureReader, check_pass
 from hilsim.replay.seam import MOST_CANDIDATES, Cut, CutCandidates, CutPacket, find_cut
 from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.timeline import POINTS
@@ -66,7 +68,8 @@ def look_over(path: Path, spec: ReplaySpec) -> Overview:
     """Read the beginning of a capture, until flows that are replayed were seen.
 
     Raises:
-        CaptureError: it cannot be read, holds no datagrams, or none that the flow rules match; the text says what it does hold.
+        CaptureError: it cannot be read, holds no datagrams, or none that the flow rules match (the text says what it does hold), or it is to be looped
+            and a pass of it is too short.
     """
     capture = CaptureFile(path)
     first_ns = -1
@@ -93,6 +96,8 @@ def look_over(path: Path, spec: ReplaySpec) -> Overview:
         rules = ", ".join(f'"{rule.match}"' for rule in spec.flow)
         raise CaptureError(f"{path}: a flow must match {rules}, got none; the capture holds {held}" + (" …" if len(seen) > _MOST_FLOWS_NAMED else ""))
     rates = {flow: _rate_hz(kinds.total(), last_ns[flow] - firsts[flow].host_stamp_ns) for flow, kinds in found.items()}
+    if spec.loop != "none" and spec.loops != 1:
+        _check_loop(path, spec, first_ns)
     capacity = _SMALL_BYTES if largest <= _SMALL_BYTES else LARGEST_BYTES
     return Overview(first_ns=first_ns, kinds=found, firsts=firsts, rate_hz=rates, capacity=capacity, duration_s=_duration_s(path, first_ns))
 
@@ -105,13 +110,37 @@ def _duration_s(path: Path, first_ns: int) -> float | None:
     return max(last_ns - first_ns, 0) / 1e9
 
 
+def _check_loop(path: Path, spec: ReplaySpec, first_ns: int) -> None:
+    """Refuse a loop of a short capture that no one could keep up with; of a long one the reader looks at each pass."""
+    reader = CaptureReader(CaptureFile(path), replace(spec, loop="none", loops=0), first_ns, _find_no_cut, "")
+    packets, first_due_ns, last_due_ns = 0, _LAST_NS, -_LAST_NS
+    for cues in reader.runs():
+        packets += cues.due_ns.size
+        first_due_ns, last_due_ns = min(first_due_ns, int(cues.due_ns.min())), max(last_due_ns, int(cues.due_ns.max()))
+        if packets > _PROBED:
+            return
+    if packets > 1 and last_due_ns > first_due_ns:
+        interval_ns = (last_due_ns - first_due_ns) // (packets - 1)  # that the next pass waits for
+        check_pass(path, last_due_ns - first_due_ns + interval_ns, packets)
+
+
+def _find_no_cut(*, wait: bool) -> Cut | None:  # noqa: ARG001 - a pass is looked at whole
+    return None
+
+
 def begin_times_ns(replays: Sequence[tuple[ReplaySpec, int]]) -> list[int]:
     """Rig time at which each replay begins.
 
     Args:
         replays: Of each, its settings and the host stamp of its capture's first datagram.
+
+    Raises:
+        CaptureError: two captures that are to begin as far apart as they were recorded, were recorded lifetimes apart.
     """
     aligned = [first_ns for spec, first_ns in replays if spec.align == "capture"]
+    for spec, first_ns in replays:
+        if spec.align == "capture":
+            REPLAY_SPAN_NS.enforce(first_ns - min(aligned), f"replay {spec.name}", CaptureError, "distance of a capture's beginning from the first's")
     return [round(spec.offset_s * 1e9) + (first_ns - min(aligned) if spec.align == "capture" else 0) for spec, first_ns in replays]
 
 

@@ -1,7 +1,8 @@
 """The thread that plays a tape: gives each packet its deadline and its new stamp, and puts it into its flow's ring, without the GIL.
 
 It works some milliseconds ahead of the deadlines, and some milliseconds' worth of packets at a time. What the tape holds is played against one epoch;
-only a pause moves it.
+only a pause moves it, and, where that is wanted, a postponement: when the host stood still for longer than the player works ahead (or the reader was too
+slow), everything that follows is due later by as much. Nothing is lost then and nothing sent in a burst; players that share a ``Postponements`` stay together.
 """
 
 import threading
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import load_acquire, publish
+from hilsim._atomics import load_acquire, publish, store_release
 from hilsim._jit import constant, kernel
 from hilsim.emulator.retime import Retiming, StampClock, retime
 from hilsim.packets.ethernet import HEADER_SIZE, Framing, write_headers
@@ -23,6 +24,7 @@ from hilsim.transmit.scheduling import ThreadSettings, enter
 from hilsim.transmit.tape import Tape, allocate_tape, put, release, waiting
 
 MOST_TRACKS = 256
+MOST_PLAYERS = 64
 AHEAD_NS = 20_000_000
 """How long before its deadline a packet is put into its ring, at most: how late a pause is noticed."""
 
@@ -30,8 +32,28 @@ _NAP_NS = 8_000_000
 """What is waited for at a time: 120 wake-ups a second, whatever the rate, and everything is still put 12 ms ahead."""
 
 _POLL_NS = 1_000_000
+_REGAINED_NS = 10_000_000
+"""How far ahead a player is again when it has postponed."""
+_LONG_AGO_NS = np.int64(-(2**62))
 _FRAME_HEADER = constant(HEADER_SIZE)
 _NOTHING = constant(0)
+
+
+class Postponement(NamedTuple):
+    """By how much playing has been postponed, by all players that keep together.
+
+    Attributes:
+        by_ns: ``int64[P]``; each player writes its own element alone, and what is due is later by their sum.
+        own: This player's element; -1: it never postpones.
+    """
+
+    by_ns: npt.NDArray[np.int64]
+    own: int
+
+
+def no_postponement() -> Postponement:
+    """Of a player that puts packets into rings late rather than postpone."""
+    return Postponement(by_ns=np.zeros(1, np.int64), own=-1)
 
 
 class Routes(NamedTuple):
@@ -79,6 +101,8 @@ class Word(IntEnum):
     IS_DRY = 9
     LATE = 10
     """Packets put into their ring after their deadline."""
+    POSTPONED = 11
+    """Times everything that follows was postponed."""
 
 
 def allocate_routes() -> Routes:
@@ -128,6 +152,15 @@ def _play_slot(
 
 
 @kernel
+def postponed_ns(postponement: Postponement) -> int:
+    """By how much everything is later now."""
+    total_ns = _NOTHING
+    for player in range(postponement.by_ns.size):
+        total_ns += load_acquire(postponement.by_ns, (player,))
+    return total_ns
+
+
+@kernel
 def _flush(tape: Tape, words: npt.NDArray[np.int64]) -> None:
     surplus = load_acquire(words, (Word.FLUSH_TO,)) - tape.head[0]
     if surplus > 0:
@@ -144,6 +177,7 @@ def play(
     clock: StampClock,
     scale: float,
     words: npt.NDArray[np.int64],
+    postponement: Postponement,
     last_deadline_ns: npt.NDArray[np.int64],
     frame: npt.NDArray[np.uint8],
 ) -> None:
@@ -156,10 +190,12 @@ def play(
         clock: What stamps show, given a CLOCK_MONOTONIC time.
         scale: Real time a unit of the time line.
         words: ``int64[16]``, by ``Word``.
+        postponement: Of what is late.
         last_deadline_ns: ``int64[flows]``, working array: of each row.
         frame: ``uint8[>= frame]``, working array.
     """
     slots = tape.time_ns.size
+    latest_ns = _NOTHING  # of the time line: packets of other tracks may be due before the one put last, and are not late by that
     while load_acquire(words, (Word.STOP,)) == 0:
         _flush(tape, words)
         now_ns = monotonic_ns()
@@ -171,8 +207,14 @@ def play(
             continue
         words[Word.IS_DRY] = 0
         slot = tape.head[0] % slots
-        epoch_ns = load_acquire(words, (Word.EPOCH_NS,))
+        epoch_ns = load_acquire(words, (Word.EPOCH_NS,)) + postponed_ns(postponement)
         due_ns = epoch_ns + _scaled(tape.time_ns[slot], scale)
+        latest_ns = max(latest_ns, tape.time_ns[slot])
+        behind_ns = now_ns - (epoch_ns + _scaled(latest_ns, scale))
+        if behind_ns > 0 and postponement.own >= 0:
+            store_release(postponement.by_ns, (postponement.own,), postponement.by_ns[postponement.own] + behind_ns + _REGAINED_NS)
+            words[Word.POSTPONED] += 1
+            continue
         if due_ns - AHEAD_NS > now_ns:
             sleep_until(now_ns + _NAP_NS)
             continue
@@ -227,6 +269,7 @@ class Player:
         capacity: Bytes of the largest payload.
         scale: Real time a unit of the time line.
         settings: Scheduling of the thread.
+        postponement: What it does when it is late; by default it puts packets into rings late.
     """
 
     name: str
@@ -235,6 +278,7 @@ class Player:
     capacity: int
     scale: float
     settings: ThreadSettings
+    postponement: Postponement = field(default_factory=no_postponement)
     routes: Routes = field(default_factory=allocate_routes)
     words: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(16, np.int64))
     scheduling_mode: str = ""
@@ -261,7 +305,7 @@ class Player:
             epoch_ns: CLOCK_MONOTONIC time of the time line's beginning.
             clock: What stamps show, given a CLOCK_MONOTONIC time.
         """
-        self.words[Word.EPOCH_NS] = epoch_ns
+        self.words[Word.EPOCH_NS] = epoch_ns - self.postponed_ns  # what others have postponed before does not hold for who begins now
         self._thread = threading.Thread(target=self._run, args=(clock,), name=f"play-{self.name}", daemon=True)
         self._thread.start()
 
@@ -296,7 +340,13 @@ class Player:
         """Where on the time line it is now; that stands still while it is paused."""
         now_ns = time.monotonic_ns()
         with self._changing:
-            return round(((int(self.words[Word.PAUSED_AT_NS]) or now_ns) - int(self.words[Word.EPOCH_NS])) / self.scale)
+            epoch_ns = int(self.words[Word.EPOCH_NS]) + self.postponed_ns
+            return round(((int(self.words[Word.PAUSED_AT_NS]) or now_ns) - epoch_ns) / self.scale)
+
+    @property
+    def postponed_ns(self) -> int:
+        """By how much everything is later than it was to be."""
+        return int(self.postponement.by_ns.sum())
 
     def flush(self) -> None:
         """Throw away what waits on the tape; for its producer, between two runs."""
@@ -324,4 +374,4 @@ class Player:
     def _play(self, clock: StampClock, words: npt.NDArray[np.int64]) -> None:
         flows = self.rings.head.shape[0]
         frame = np.zeros(HEADER_SIZE + self.capacity, np.uint8)
-        play(self.tape, self.rings, self.routes, clock, float(self.scale), words, np.zeros(flows, np.int64), frame)
+        play(self.tape, self.rings, self.routes, clock, float(self.scale), words, self.postponement, np.full(flows, _LONG_AGO_NS), frame)

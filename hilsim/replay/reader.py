@@ -4,6 +4,7 @@ This is Python and reads a disk, so it works seconds ahead of the time; nothing 
 """
 
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
+from hilsim.limits import LOOP_PASS_S, LOOP_RATE_HZ, REPLAY_FLOWS, REPLAY_SPAN_NS, STAMP_NS
 from hilsim.packets.recognise import PacketKind, recognise
 from hilsim.replay.continuity import Continuity
 from hilsim.replay.flows import RecordedFlow, find_rule
@@ -29,6 +31,22 @@ _MOST_HELD = 4096
 _MOST_UNWANTED = 4096
 _ASKED_EVERY = 1024
 _FOREVER_NS = 1 << 62
+
+
+def check_pass(path: Path, duration_ns: int, packets: int) -> None:
+    """Refuse a pass of a loop that this program could not read as fast as it is to be sent.
+
+    Args:
+        path: Of the capture.
+        duration_ns: What the pass takes on the replay's time line, before ``interval_scale`` stretches it: whoever asks for a thousandth gets it.
+        packets: In the pass.
+
+    Raises:
+        CaptureError: the pass is too short, or holds too many packets.
+    """
+    duration_s = duration_ns / 1e9
+    LOOP_PASS_S.enforce(duration_s, str(path), CaptureError, "a pass of a loop")
+    LOOP_RATE_HZ.enforce(packets / duration_s, str(path), CaptureError, "packets of a loop a second")
 
 
 class Cues(NamedTuple):
@@ -116,6 +134,7 @@ class CaptureReader:
         self._continuity = Continuity(tracks=self.tracks, master=master)
         self._timeline = Timeline(spec.pace, spec.rate_hz)
         self._held: Cues | None = None
+        self._pass_packets = 0
 
     def runs(self, position_ns: int | None = None, at: Callable[[], int] = lambda: 0, passes: int = 0) -> Iterator[Cues]:
         """Cues from a position of the capture on; for ever if looped for ever.
@@ -126,7 +145,8 @@ class CaptureReader:
             passes: Passes completed before.
 
         Raises:
-            CaptureError: the file cannot be read, nothing in it lies where the replay begins, or the pace needs a rate that is not given.
+            CaptureError: the file cannot be read, nothing in it lies where the replay begins, its stamps or a loop's rate are beyond the limits, or the
+                pace needs a rate that is not given.
         """
         begin_ns = round(self._spec.start_s * 1e9)
         self._continuity.begin(at)
@@ -141,6 +161,7 @@ class CaptureReader:
             played = yield from self._one_pass(begin_ns, cut.start_frame if cut else 0, passes)
             if not played or self._continuity.due_ns <= before_ns:
                 return  # there is nothing to repeat, or it takes no time
+            check_pass(self.capture.path, self._continuity.due_ns - before_ns, self._pass_packets)
 
     def _loops_on(self, passes: int) -> bool:
         return self._spec.loop != "none" and not (self._spec.loops and passes + 1 >= self._spec.loops)
@@ -151,6 +172,7 @@ class CaptureReader:
         for known in self.tracks:
             self._timeline.add_flow(known.recorded, known.kind)
         self._held = None
+        self._pass_packets = 0
         run = _Run()
         length = _FIRST_RUN
         cut = self._find_cut(wait=False)
@@ -197,6 +219,8 @@ class CaptureReader:
                 self._unwanted.clear()
             self._unwanted.add(recorded)
             return None
+        if len(self.tracks) >= REPLAY_FLOWS.bound:
+            raise CaptureError(f"{self.capture.path}: must have at most {REPLAY_FLOWS.bound} flows to be replayed, got more: choose some")
         self.tracks.append(Track(recorded=recorded, kind=kind, first=datagram))
         self._numbers[recorded, kind] = len(self.tracks) - 1
         return self._timeline.add_flow(recorded, kind)
@@ -223,15 +247,16 @@ class CaptureReader:
     def _placed(self, run: _Run, passes: int) -> Cues:
         """A run with its times, in file order, without what must be left out at a seam."""
         recorded = self._recorded(run)
-        placed = self._timeline.place(recorded)
+        placed = self._place(recorded)
         payloads = [datagram.payload for datagram in run.datagrams]
         is_surplus = self._continuity.find_surplus(placed, recorded, self._timeline)
         if is_surplus.any():
             kept = np.flatnonzero(~is_surplus)
             recorded, placed = Recorded(*(column[kept] for column in recorded)), Placed(*(column[kept] for column in placed))
             payloads = [payloads[row] for row in kept.tolist()]
-        placed = self._continuity.shifted(placed, recorded, self._timeline)
+        placed = self._shifted(placed, recorded)
         self._continuity.remember(placed, recorded)
+        self._pass_packets += placed.due_ns.size
         self._note_irregularities()
         if self._spec.retime != "none":
             payloads = [
@@ -242,7 +267,9 @@ class CaptureReader:
 
     def _recorded(self, run: _Run) -> Recorded:
         stamps = [read_stamp_ns(datagram.payload, self.tracks[track].kind) for datagram, track in zip(run.datagrams, run.tracks, strict=True)]
-        capture = [min(datagram.host_stamp_ns, _FOREVER_NS) for datagram in run.datagrams]
+        capture = [datagram.host_stamp_ns for datagram in run.datagrams]
+        farthest = max(run.datagrams, key=lambda datagram: abs(datagram.host_stamp_ns))
+        STAMP_NS.enforce(abs(farthest.host_stamp_ns), f"{self.capture.path}: frame {farthest.frame}", CaptureError)
         return Recorded(np.array(capture, np.int64), np.array(run.tracks, np.int64), np.array(stamps, np.int64))
 
     def _seam_ns(self, datagram: CapturedDatagram, track: int) -> int:
@@ -250,7 +277,25 @@ class CaptureReader:
         run = _Run()
         run.add(datagram, track)
         recorded = self._recorded(run)
-        return int(self._continuity.shifted(self._timeline.place(recorded), recorded, self._timeline).stamp_ns[0])
+        return int(self._shifted(self._place(recorded), recorded).stamp_ns[0])
+
+    def _place(self, recorded: Recorded) -> Placed:
+        """Times on the pass's own line; clocks that leap about by decades, each leap within the limit, end here."""
+        try:
+            return self._timeline.place(recorded)
+        except OverflowError:
+            raise CaptureError(
+                f"{self.capture.path}: time stamps leap back and forth by more than {STAMP_NS.text} in all, which no clock does"
+            ) from None
+
+    def _shifted(self, placed: Placed, recorded: Recorded) -> Placed:
+        """Times on the replay's line."""
+        shifted = self._continuity.shifted(placed, recorded, self._timeline)
+        stretched = max(self._spec.interval_scale, 1.0)
+        for times in (placed.due_ns, placed.stamp_ns, shifted.due_ns, shifted.stamp_ns):
+            farthest_ns = max(-int(times.min(initial=0)), int(times.max(initial=0)))
+            REPLAY_SPAN_NS.enforce(round(farthest_ns * stretched), str(self.capture.path), CaptureError)
+        return shifted
 
     def _note_irregularities(self) -> None:
         found = {

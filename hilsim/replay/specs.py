@@ -47,6 +47,9 @@ class ReplaySpec:
         loops: How often it is played when looping; 0: for ever.
         loop_sensor: Recorded address of the sensor that decides the seamless cut; empty: the one with the most packets.
         lookahead_packets: How many packets are read ahead of their time.
+        late_policy: What happens when the host stood still for longer than the 20 ms that packets are ready ahead: ``postpone``: everything that follows is
+            due later by as much, for all replays that postpone, so that nothing is lost and nothing sent in a burst; ``keep``: the time line stays as it was,
+            and ``transmit.late_policy`` decides about each packet.
     """
 
     name: str
@@ -73,6 +76,7 @@ class ReplaySpec:
     loops: int = 0
     loop_sensor: str = ""
     lookahead_packets: int = 4096
+    late_policy: Literal["postpone", "keep"] = "postpone"
 
     def __post_init__(self) -> None:
         plain = self.name.replace("-", "").replace("_", "").replace(".", "").isalnum()

@@ -7,6 +7,9 @@ import numpy.typing as npt
 
 from hilsim.scene.materials import Material
 
+_AT_ONCE = 65_536
+"""Triangles whose areas are looked at in one step: all at once would take ten times the mesh's own memory."""
+
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
@@ -42,10 +45,10 @@ class Mesh:
         unknown = (material < 0) | (material >= len(self.materials))
         _refuse_row("triangle", unknown, f"must name a material 0 to {len(self.materials) - 1}", material)
         object.__setattr__(self, "vertices_m", vertices)
-        object.__setattr__(self, "triangles", triangles.astype(np.int32))
-        object.__setattr__(self, "material", material.astype(np.int32))
+        object.__setattr__(self, "triangles", triangles.astype(np.int32, copy=False))
+        object.__setattr__(self, "material", material.astype(np.int32, copy=False))
         object.__setattr__(self, "materials", tuple(self.materials))
-        if not self.areas_m2().any():
+        if not any(_areas_m2(vertices[triangles[row : row + _AT_ONCE]]).any() for row in range(0, len(triangles), _AT_ONCE)):
             raise ValueError(f"mesh must have a triangle with an area, got {len(triangles)} without")
 
     @classmethod
@@ -56,9 +59,7 @@ class Mesh:
 
     def areas_m2(self) -> npt.NDArray[np.float64]:
         """Area of each triangle, ``float64[m]``."""
-        corners = self.vertices_m[self.triangles]
-        areas: npt.NDArray[np.float64] = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
-        return areas
+        return _areas_m2(self.vertices_m[self.triangles])
 
 
 def join_meshes(meshes: "tuple[Mesh, ...]") -> Mesh:
@@ -80,11 +81,16 @@ def join_meshes(meshes: "tuple[Mesh, ...]") -> Mesh:
     )
 
 
+def _areas_m2(corners: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    areas: npt.NDArray[np.float64] = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+    return areas
+
+
 def _indices(name: str, values: npt.ArrayLike) -> npt.NDArray[np.integer]:
     array = np.asarray(values)
     if array.dtype.kind not in "iu":
         raise ValueError(f"{name} must be whole numbers, got {array.dtype}")
-    return np.ascontiguousarray(array, dtype=np.int64)
+    return np.ascontiguousarray(array) if array.dtype == np.int32 else np.ascontiguousarray(array, dtype=np.int64)
 
 
 def _refuse_row(thing: str, bad: npt.NDArray[np.bool_] | np.bool_, rule: str, values: npt.NDArray[np.generic]) -> None:

@@ -52,12 +52,26 @@ def sphere(radius_m: float, material: Material, tolerance_m: float = TOLERANCE_M
     """A sphere from an icosahedron whose faces are cut into ``n^2`` triangles and pushed out to the surface."""
     require((radius_m > 0.0, f"radius_m must be above 0, got {radius_m}"), (tolerance_m > 0.0, f"tolerance_m must be above 0, got {tolerance_m}"))
     corners, faces = _icosahedron()
+    vertices, triangles = _cut(corners, faces, _sphere_cuts(radius_m, tolerance_m))
+    return Mesh.uniform(vertices / np.linalg.norm(vertices, axis=1, keepdims=True) * radius_m, triangles, material)
+
+
+def sphere_triangles(radius_m: float, tolerance_m: float) -> int:
+    """How many triangles ``sphere`` makes."""
+    return 20 * _sphere_cuts(radius_m, tolerance_m) ** 2
+
+
+def cylinder_triangles(radius_m: float, tolerance_m: float) -> int:
+    """How many triangles ``cylinder`` makes."""
+    return 4 * segments(radius_m, tolerance_m)
+
+
+def _sphere_cuts(radius_m: float, tolerance_m: float) -> int:
+    """Into how many parts each edge of the icosahedron is cut."""
     # The widest small face has a circumradius of at most that of an icosahedron's face (0.6071 radii) / n, stretched by at most
     # 1 / 0.7947 (the distance of a face from the centre); its sagitta is then 1 - sqrt(1 - c^2). test_primitives.py measures the result.
     reach = math.sqrt(1.0 - (1.0 - min(tolerance_m / radius_m, 0.9)) ** 2)
-    cuts = max(2, math.ceil(0.6071 / 0.7947 / reach))
-    vertices, triangles = _cut(corners, faces, cuts)
-    return Mesh.uniform(vertices / np.linalg.norm(vertices, axis=1, keepdims=True) * radius_m, triangles, material)
+    return max(2, math.ceil(0.6071 / 0.7947 / reach))
 
 
 def segments(radius_m: float, tolerance_m: float) -> int:

@@ -6,21 +6,22 @@ the scene's, with one it travels along the waypoints.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 from hilsim.errors import require
+from hilsim.limits import COORDINATE_M, SHAPE_TRIANGLES, SHAPES_TRIANGLES, SIZE_M
 from hilsim.scene.background_specs import BackgroundSpec
 from hilsim.scene.materials import DEFAULTS, Material
+from hilsim.scene.primitives import cylinder_triangles, sphere_triangles
 
 Vector = tuple[float, float, float]
 Rule = tuple[bool, str]
 
 ZERO: Vector = (0.0, 0.0, 0.0)
 TOLERANCE_M = 0.001
-FARTHEST_M = 1e8
-"""Largest coordinate: float64 still resolves 15 nm there, and UTM coordinates stay below 1e7 m."""
+FARTHEST_M = COORDINATE_M.bound
 LARGEST_LABEL = 255
 LONGEST_TRACK_S = 1e8
 CLOSED_WITHIN_M = CLOSED_WITHIN_DEG = 1e-6
@@ -97,7 +98,13 @@ def _positive(name: str, value: float) -> Rule:
     return 0.0 < value <= FARTHEST_M, f"{name} must be above 0 and at most {FARTHEST_M:.0e}, got {value}"
 
 
-def _tessellation(radius_m: float, tolerance_m: float) -> Iterator[Rule]:
+def _sized(name: str, *values: float) -> Rule:
+    given = values if len(values) > 1 else values[0]
+    holds = all(SIZE_M.holds(value) and value <= FARTHEST_M for value in values)
+    return holds, f"{name} must be at least {SIZE_M.text} and at most {FARTHEST_M:.0e}, got {given}"
+
+
+def _tessellation(radius_m: float, tolerance_m: float, count: Callable[[float, float], int]) -> Iterator[Rule]:
     yield _positive("tolerance_m", tolerance_m)
     if tolerance_m > 0.0:
         ratio = radius_m / tolerance_m
@@ -105,6 +112,8 @@ def _tessellation(radius_m: float, tolerance_m: float) -> Iterator[Rule]:
             ratio <= FINEST_RATIO,
             f"tolerance_m must be at least radius_m / {FINEST_RATIO:.0f} (triangles grow with it), got radius_m / {ratio:.0f}",
         )
+        if radius_m > 0.0 and ratio <= FINEST_RATIO:
+            yield SHAPE_TRIANGLES.rule(count(radius_m, tolerance_m), "triangles (a larger tolerance_m needs fewer)")
 
 
 def _named(name: str, value: str) -> Rule:
@@ -263,9 +272,9 @@ class TerrainSpec(ObjectSpec):
         own_size = self.size_m is None and self.pixel_m is None
         yield not self.georeferenced or own_size, "georeferenced terrain must have the file's own size, got size_m or pixel_m as well"
         if self.size_m is not None:
-            yield all(0.0 < side <= FARTHEST_M for side in self.size_m), f"size_m must be above 0, got {self.size_m}"
+            yield _sized("size_m", *self.size_m)
         if self.pixel_m is not None:
-            yield _positive("pixel_m", self.pixel_m)
+            yield _sized("pixel_m", self.pixel_m)
         yield from self._height_rules()
 
     def _height_rules(self) -> Iterator[Rule]:
@@ -295,7 +304,7 @@ class PlaneSpec(ObjectSpec):
     def rules(self) -> Iterator[Rule]:
         """Every rule with its fault."""
         yield from super().rules()
-        yield all(0.0 < side <= FARTHEST_M for side in self.size_m), f"size_m must be above 0, got {self.size_m}"
+        yield _sized("size_m", *self.size_m)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -311,7 +320,7 @@ class BoxSpec(ObjectSpec):
     def rules(self) -> Iterator[Rule]:
         """Every rule with its fault."""
         yield from super().rules()
-        yield all(0.0 < side <= FARTHEST_M for side in self.size_m), f"size_m must be above 0, got {self.size_m}"
+        yield _sized("size_m", *self.size_m)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,9 +340,9 @@ class CylinderSpec(ObjectSpec):
     def rules(self) -> Iterator[Rule]:
         """Every rule with its fault."""
         yield from super().rules()
-        yield _positive("radius_m", self.radius_m)
-        yield _positive("height_m", self.height_m)
-        yield from _tessellation(self.radius_m, self.tolerance_m)
+        yield _sized("radius_m", self.radius_m)
+        yield _sized("height_m", self.height_m)
+        yield from _tessellation(self.radius_m, self.tolerance_m, cylinder_triangles)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -351,8 +360,8 @@ class SphereSpec(ObjectSpec):
     def rules(self) -> Iterator[Rule]:
         """Every rule with its fault."""
         yield from super().rules()
-        yield _positive("radius_m", self.radius_m)
-        yield from _tessellation(self.radius_m, self.tolerance_m)
+        yield _sized("radius_m", self.radius_m)
+        yield from _tessellation(self.radius_m, self.tolerance_m, sphere_triangles)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -403,12 +412,18 @@ class SceneSpec:
             ),
             _finite("origin_m", self.origin_m),
             (all(name.strip() for name in self.materials), "a material must have a name"),
+            SHAPES_TRIANGLES.rule(self._shape_triangles()),
             *(
                 (name in known, f"{place}: material must be built in or in materials, got {name!r}")
                 for place, item in self.objects()
                 for name in item.material_names()
             ),
         )
+
+    def _shape_triangles(self) -> int:
+        round_ones = sum(cylinder_triangles(item.radius_m, item.tolerance_m) for item in self.cylinder)
+        round_ones += sum(sphere_triangles(item.radius_m, item.tolerance_m) for item in self.sphere)
+        return 2 * len(self.plane) + 12 * len(self.box) + round_ones
 
     def objects(self) -> list[tuple[str, ObjectSpec]]:
         """Every object with its place in the table, as ``("box[0]", spec)``."""

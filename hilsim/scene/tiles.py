@@ -9,9 +9,13 @@ middle, which both neighbours do alike.
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.errors import ConfigError
+from hilsim.limits import CUT_PIECES
+
 LATTICE_PER_M = 32768.0
 TILE_M = 512.0
 EDGE_MAX_M = 256.0
+_MOST_PIECES_RATIO = 4
 EXACT_M = 511.0  # below 512 by more than the rounding of a tile's centre to whole metres
 
 
@@ -24,13 +28,21 @@ def cut_long_edges(corners_m: npt.NDArray[np.float64], source: npt.NDArray[np.in
     """Cut triangles ``float64[m, 3, 3]`` until no edge is longer than ``EDGE_MAX_M``; ``source`` ``int64[m]`` follows them.
 
     Whether and where an edge is cut depends on the edge alone, so neighbours stay joined without gaps.
+
+    Raises:
+        ConfigError: there would be more pieces than ``CUT_PIECES`` allows.
     """
+    most = max(CUT_PIECES.bound, _MOST_PIECES_RATIO * len(corners_m))
+    longest = corners_m
     done: list[tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]] = []
     while len(corners_m):
         following = np.roll(corners_m, -1, axis=1)
         is_long = np.linalg.norm(following - corners_m, axis=2) > EDGE_MAX_M
         count = is_long.sum(axis=1)
         done.append((corners_m[count == 0], source[count == 0]))
+        pieces_so_far = sum(len(rows) for _, rows in done) + int((count[count > 0] + 1).sum())
+        if pieces_so_far > most:
+            raise ConfigError(_too_large(longest, most))
         middle = snap(0.5 * (corners_m + following))
         pieces = []
         pieces_source = []
@@ -43,6 +55,16 @@ def cut_long_edges(corners_m: npt.NDArray[np.float64], source: npt.NDArray[np.in
         corners_m = np.concatenate(pieces)
         source = np.concatenate(pieces_source)
     return np.concatenate([corners for corners, _ in done]), np.concatenate([rows for _, rows in done])
+
+
+def _too_large(corners_m: npt.NDArray[np.float64], most: int) -> str:
+    length_m = np.linalg.norm(np.roll(corners_m, -1, axis=1) - corners_m, axis=2).max(axis=1)
+    row = int(np.argmax(length_m))
+    place = ", ".join(f"{value:.0f}" for value in corners_m[row, 0])
+    return (
+        f"scene: triangles longer than {EDGE_MAX_M:.0f} m must be cut into at most {most:,} pieces, got more: "
+        f"the longest is {length_m[row] / 1000.0:,.1f} km long and begins at ({place})"
+    )
 
 
 def _pieces(corners: npt.NDArray[np.float64], middle: npt.NDArray[np.float64], is_long: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.float64]]:

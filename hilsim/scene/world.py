@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.errors import ConfigError
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import matrix_from_quaternion
 from hilsim.geometry.tracks import PoseTrack, top_speed_mps
+from hilsim.limits import SCENE_TRIANGLES
 from hilsim.scene.bvh import Tree, build_tree, empty_nodes
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
@@ -118,8 +120,10 @@ def build_world(objects: Sequence[SceneObject]) -> World:
     Takes about 2 s a million triangles.
 
     Raises:
+        ConfigError: there are more triangles than ``SCENE_TRIANGLES``, or long ones that would be cut into more pieces than ``CUT_PIECES``.
         ValueError: too many materials, a label that is not a byte, or triangles that overlap so badly that their tree is too deep.
     """
+    SCENE_TRIANGLES.enforce(sum(len(thing.mesh.triangles) for thing in objects), "scene", ConfigError)
     for number, thing in enumerate(objects):
         if not 0 <= thing.label <= 255:
             raise ValueError(f"object {number}: label must be 0 to 255, got {thing.label}")

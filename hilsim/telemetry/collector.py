@@ -1,5 +1,6 @@
 """Turns one reading of the daemon into Prometheus families, at the moment of a scrape and not before: counting costs the packet path nothing."""
 
+import math
 import platform
 from collections.abc import Iterable, Iterator
 
@@ -10,6 +11,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 import hilsim
+from hilsim.geometry.frames import Vector
 from hilsim.telemetry import metrics as m
 from hilsim.telemetry.faults import Level
 from hilsim.telemetry.readings import (
@@ -47,10 +49,17 @@ _LINK_FIGURES: dict[m.Metric, str] = {
     m.LINK_OBSERVATIONS: "observation_frames",
     m.VEHICLE_ARMED: "is_armed",
     m.VEHICLE_CRASHED: "is_crashed",
+    m.LINK_SILENCES: "silences",
+    m.VEHICLE_CONTACTS: "contacts",
+    m.VEHICLE_TOUCHING: "is_touching",
+    m.VEHICLE_READY: "is_ready",
 }
 """Fields of ``VehicleReading`` by their metric."""
 
 Labels = tuple[str, ...]
+_ENU: Labels = ("east", "north", "up")
+_BODY: Labels = ("forward", "left", "up")
+_ANGLES: Labels = ("roll", "pitch", "yaw")
 Row = tuple[Labels, float | None]
 HistogramRow = tuple[Labels, HistogramReading | None]
 
@@ -109,6 +118,9 @@ def _sensor_families(sensors: tuple[SensorReading, ...]) -> Iterator[Family]:
     yield _plain(m.FEEDER_LATE, zip(keys, [sensor.feeder_late_packets for sensor in sensors], strict=True))
     yield _plain(m.FEEDER_SKIPPED, zip(keys, [sensor.feeder_skipped_packets for sensor in sensors], strict=True))
     yield _plain(m.FEEDER_UNQUEUED, zip(keys, [sensor.feeder_unqueued_packets for sensor in sensors], strict=True))
+    yield _plain(m.FEEDER_LEAD, zip(keys, [sensor.feeder_lead_s for sensor in sensors], strict=True))
+    yield _plain(m.RAYS_PER_BEAM, zip(keys, [sensor.rays_per_beam for sensor in sensors], strict=True))
+    yield _plain(m.RAYS_PER_BEAM_WANTED, zip(keys, [sensor.wanted_rays_per_beam for sensor in sensors], strict=True))
     yield _plain(m.DEVICE_CLOCK_OFFSET, zip(keys, [sensor.device_clock_offset_s for sensor in sensors], strict=True))
     yield _plain(m.UNSAID_RETURNS, zip(keys, [sensor.unsaid_returns for sensor in sensors], strict=True))
     yield _plain(m.ROTATION_RATE, zip(keys, [sensor.rotation_rate_hz for sensor in sensors], strict=True))
@@ -129,6 +141,7 @@ def _replay_families(replays: tuple[ReplayReading, ...]) -> Iterator[Family]:
     yield _plain(m.REPLAY_LATE, zip(keys, [replay.late_packets for replay in replays], strict=True))
     yield _plain(m.REPLAY_LOOKAHEAD, zip(keys, [replay.waiting_packets for replay in replays], strict=True))
     yield _plain(m.REPLAY_STARVATIONS, zip(keys, [replay.starvations for replay in replays], strict=True))
+    yield _plain(m.REPLAY_POSTPONED, zip(keys, [replay.postponed_s for replay in replays], strict=True))
     yield _plain(m.REPLAY_PAUSED, zip(keys, [float(replay.is_paused) for replay in replays], strict=True))
 
 
@@ -140,7 +153,34 @@ def _vehicle_families(vehicle: VehicleReading | None) -> Iterator[Family]:
     yield _histogram(m.LINK_LATENESS, [((), one.lateness) for one in found])
     yield _histogram(m.LINK_ROUND_TRIP, [((), one.round_trip) for one in found])
     yield _histogram(m.LINK_ACTUATOR_GAP, [((), one.actuator_gap) for one in found])
+    yield from _truth_families(found)
     yield from _station_families(vehicle.stations if vehicle else ())
+
+
+def _truth_families(found: list[VehicleReading]) -> Iterator[Family]:
+    """Where the vehicle is, and how far off its autopilot."""
+    known = [(one, one.truth) for one in found if one.truth is not None]
+    yield _plain(m.LINK_ACTUATOR_AGE, [((), one.actuator_age_s) for one in found])
+    yield _plain(m.VEHICLE_HEIGHT, [((), one.height_m) for one in found if math.isfinite(one.height_m)])
+    yield _plain(m.VEHICLE_TILT, [((), math.radians(truth.tilt_deg)) for _, truth in known])
+    yield _vector(m.VEHICLE_POSITION, _ENU, [truth.position_m for _, truth in known])
+    yield _vector(m.VEHICLE_VELOCITY, _ENU, [truth.velocity_mps for _, truth in known])
+    yield _vector(m.VEHICLE_ATTITUDE, _ANGLES, [_radians(truth.roll_pitch_yaw_deg) for _, truth in known])
+    yield _vector(m.VEHICLE_RATES, _BODY, [truth.rates_radps for _, truth in known])
+    errors = [one.errors for one in found]
+    yield _vector(m.ESTIMATE_POSITION, _ENU, [one.position_m for one in errors if one.position_m])
+    yield _vector(m.ESTIMATE_VELOCITY, _ENU, [one.velocity_mps for one in errors if one.velocity_mps])
+    yield _vector(m.ESTIMATE_ATTITUDE, _ANGLES, [_radians(one.attitude_deg) for one in errors if one.attitude_deg])
+
+
+def _radians(angles_deg: Vector) -> Vector:
+    roll, pitch, yaw = (math.radians(angle) for angle in angles_deg)
+    return roll, pitch, yaw
+
+
+def _vector(metric: m.Metric, names: Labels, vectors: Iterable[Vector]) -> Family:
+    """A sample a part."""
+    return _plain(metric, [((name,), part) for vector in vectors for name, part in zip(names, vector, strict=True)])
 
 
 def _station_families(stations: tuple[StationReading, ...]) -> Iterator[Family]:

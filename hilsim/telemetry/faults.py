@@ -20,6 +20,8 @@ class Level(StrEnum):
 _ORDER = tuple(Level)
 
 FAULTS = {
+    "starting": "Nothing is sent yet: the daemon is getting ready",
+    "real_time_left": "A thread of the packet path has left real-time scheduling, because sleeping failed",
     "loop_ended": "The sending loop has ended",
     "loop_stalled": "The sending loop has not turned for a second",
     "feeder_ended": "The thread that renders a sensor has ended",

@@ -2,23 +2,30 @@
 
 import numpy as np
 
+from hilsim.bridge.autopilot import AutopilotSays, Truth
 from hilsim.bridge.craft import FlightCount
 from hilsim.bridge.frames import StreamCount
 from hilsim.bridge.outbox import OutboxCount
 from hilsim.bridge.outfit import Outfit
 from hilsim.bridge.session import SessionState, SessionWord
 from hilsim.bridge.stations import StationCounters
+from hilsim.bridge.touch import TouchWord
 from hilsim.telemetry.loop import read_histograms
 from hilsim.telemetry.metrics import LINK_LATENESS
 from hilsim.telemetry.readings import StationReading, VehicleReading
 
 
-def read_flight(made: Outfit, *, rate_hz: float, stations: tuple[StationCounters, ...] = ()) -> VehicleReading:
+def read_flight(
+    made: Outfit, *, rate_hz: float, now_ns: int, truth: Truth, autopilot: AutopilotSays, stations: tuple[StationCounters, ...] = ()
+) -> VehicleReading:
     """What flies and its link, wait-free.
 
     Args:
         made: Of the loop.
         rate_hz: Sensor frames a second.
+        now_ns: Rig time.
+        truth: Where the vehicle is.
+        autopilot: What its controller says of itself.
         stations: Ports for ground stations.
     """
     counts, word = made.watch.counts.tolist(), made.watch.session.word.tolist()
@@ -49,6 +56,16 @@ def read_flight(made: Outfit, *, rate_hz: float, stations: tuple[StationCounters
         is_armed=bool(word[SessionWord.ARMED]),
         is_crashed=bool(made.flight.state.crashed[0]),
         height_m=float(made.flight.around.height_m[0]),
+        silences=word[SessionWord.SILENCES],
+        actuator_age_s=1e-9 * max(now_ns - word[SessionWord.ACTUATOR_NS], 0) if word[SessionWord.ACTUATOR_NS] > 0 else None,
+        contacts=int(made.watch.touch.word[TouchWord.COUNT]),
+        is_touching=bool(made.watch.touch.word[TouchWord.KINDS]),
+        truth=truth,
+        errors=autopilot.errors,
+        is_ready=autopilot.is_ready,
+        obstacle=autopilot.obstacle,
+        estimator_flags=autopilot.estimator_flags,
+        warning=autopilot.warning,
         stations=tuple(_station(station) for station in stations),
     )
 

@@ -21,12 +21,19 @@ UNITS = (
     "passes",
     "starvations",
     "returns",
+    "rays",
     "frames",
     "stalls",
     "losses",
     "changes",
     "timeouts",
     "peers",
+    "contacts",
+    "silences",
+    "meters",
+    "meters_per_second",
+    "radians",
+    "radians_per_second",
 )
 """Base units a name may end with; states (``STATE`` kind) and ``_info`` carry none."""
 
@@ -77,8 +84,8 @@ class Metric:
     @property
     def unit(self) -> str:
         """The unit the name ends with, empty for states and infos."""
-        last = self.name.removesuffix("_total").rpartition("_")[2]
-        return last if last in UNITS else ""
+        name = self.name.removesuffix("_total")
+        return max((unit for unit in UNITS if name.endswith(f"_{unit}")), key=len, default="")
 
 
 _FLOW = ("sensor", "flow")
@@ -144,10 +151,20 @@ FEEDER_SKIPPED = Metric(
     name="hilsim_feeder_skipped_packets_total",
     kind="counter",
     labels=("sensor",),
-    help="Datagrams never rendered, because the feeder had to catch up",
+    help="Datagrams never rendered, because they could not be in time",
 )
 FEEDER_UNQUEUED = Metric(
-    name="hilsim_feeder_unqueued_packets_total", kind="counter", labels=("sensor",), help="Datagrams rendered, but the ring had no room for them"
+    name="hilsim_feeder_unqueued_packets_total", kind="counter", labels=("sensor",), help="Datagrams the ring had no room for until they were due"
+)
+FEEDER_LEAD = Metric(
+    name="hilsim_feeder_lead_seconds", kind="gauge", labels=("sensor",), help="How long before its deadline a data packet is rendered"
+)
+RAYS_PER_BEAM = Metric(name="hilsim_beam_rays", kind="gauge", labels=("sensor",), help="Rays that sample the footprint of a beam now")
+RAYS_PER_BEAM_WANTED = Metric(
+    name="hilsim_beam_wanted_rays",
+    kind="gauge",
+    labels=("sensor",),
+    help="Rays a beam that the rig asks for; more than hilsim_beam_rays where the machine cannot render them in time",
 )
 UNSAID_RETURNS = Metric(
     name="hilsim_unsaid_returns_total",
@@ -176,6 +193,12 @@ REPLAY_LATE = Metric(
 REPLAY_LOOKAHEAD = Metric(name="hilsim_replay_lookahead_packets", kind="gauge", labels=_REPLAY, help="Datagrams of the capture read ahead")
 REPLAY_STARVATIONS = Metric(
     name="hilsim_replay_starvations_total", kind="counter", labels=_REPLAY, help="How often nothing was read ahead when it was needed"
+)
+REPLAY_POSTPONED = Metric(
+    name="hilsim_replay_postponed_seconds",
+    kind="gauge",
+    labels=_REPLAY,
+    help="By how much the replay is later than it was to be, because the host stood still or reading was too slow",
 )
 REPLAY_PAUSED = Metric(name="hilsim_replay_paused", kind="state", labels=_REPLAY, help="1 while the replay is held back")
 SESSION_STATES = tuple(state.name.lower() for state in SessionState)
@@ -223,6 +246,47 @@ LINK_ROUND_TRIP = Metric(
 LINK_ACTUATOR_GAP = Metric(name="hilsim_link_actuator_gap_seconds", kind="histogram", bounds_s=LINK_BOUNDS_S, help="Between two motor commands")
 VEHICLE_ARMED = Metric(name="hilsim_vehicle_armed", kind="state", help="1 while the controller has armed the motors")
 VEHICLE_CRASHED = Metric(name="hilsim_vehicle_crashed", kind="state", help="1 when the vehicle has hit something and lies where it fell")
+LINK_SILENCES = Metric(
+    name="hilsim_link_silences_total", kind="counter", help="Times that motor commands stopped for 0.2 s, and the vehicle and its sensors with them"
+)
+LINK_ACTUATOR_AGE = Metric(name="hilsim_link_actuator_age_seconds", kind="gauge", help="Since the latest motor command; absent before the first")
+VEHICLE_CONTACTS = Metric(
+    name="hilsim_vehicle_contacts_total", kind="counter", help="Times that the vehicle has touched something beyond standing on its legs"
+)
+VEHICLE_TOUCHING = Metric(name="hilsim_vehicle_touching", kind="state", help="1 while such a contact goes on")
+VEHICLE_READY = Metric(
+    name="hilsim_vehicle_ready", kind="state", help="1 when the autopilot's estimator and home are as it wants them before it arms"
+)
+VEHICLE_HEIGHT = Metric(name="hilsim_vehicle_height_meters", kind="gauge", help="Of the true centre of mass above the ground under it")
+VEHICLE_TILT = Metric(name="hilsim_vehicle_tilt_radians", kind="gauge", help="Between the vehicle's true up and the world's")
+VEHICLE_POSITION = Metric(name="hilsim_vehicle_position_meters", kind="gauge", labels=("axis",), help="True position in the world: east, north, up")
+VEHICLE_VELOCITY = Metric(
+    name="hilsim_vehicle_velocity_meters_per_second", kind="gauge", labels=("axis",), help="True velocity in the world: east, north, up"
+)
+VEHICLE_ATTITUDE = Metric(
+    name="hilsim_vehicle_attitude_radians", kind="gauge", labels=("angle",), help="True roll, pitch and yaw, as an autopilot says them"
+)
+VEHICLE_RATES = Metric(
+    name="hilsim_vehicle_rates_radians_per_second", kind="gauge", labels=("axis",), help="True rates of the body: forward, left, up"
+)
+ESTIMATE_POSITION = Metric(
+    name="hilsim_estimate_position_error_meters",
+    kind="gauge",
+    labels=("axis",),
+    help="The autopilot's GLOBAL_POSITION_INT minus the truth when it came: east, north, up; absent before the first",
+)
+ESTIMATE_VELOCITY = Metric(
+    name="hilsim_estimate_velocity_error_meters_per_second",
+    kind="gauge",
+    labels=("axis",),
+    help="The autopilot's LOCAL_POSITION_NED minus the truth when it came: east, north, up; absent before the first",
+)
+ESTIMATE_ATTITUDE = Metric(
+    name="hilsim_estimate_attitude_error_radians",
+    kind="gauge",
+    labels=("angle",),
+    help="The autopilot's ATTITUDE minus the truth when it came: roll, pitch, yaw; absent before the first",
+)
 _STATION = ("station",)
 STATION_PEERS = Metric(name="hilsim_station_peers", kind="gauge", labels=_STATION, help="Programs that use the port for ground stations now")
 STATION_SENT = Metric(
@@ -326,6 +390,9 @@ METRICS: tuple[Metric, ...] = (
     FEEDER_LATE,
     FEEDER_SKIPPED,
     FEEDER_UNQUEUED,
+    FEEDER_LEAD,
+    RAYS_PER_BEAM,
+    RAYS_PER_BEAM_WANTED,
     UNSAID_RETURNS,
     DEVICE_CLOCK_OFFSET,
     ROTATION_RATE,
@@ -336,6 +403,7 @@ METRICS: tuple[Metric, ...] = (
     REPLAY_LATE,
     REPLAY_LOOKAHEAD,
     REPLAY_STARVATIONS,
+    REPLAY_POSTPONED,
     REPLAY_PAUSED,
     LINK_STATE,
     LINK_CHANGES,
@@ -359,6 +427,20 @@ METRICS: tuple[Metric, ...] = (
     LINK_ACTUATOR_GAP,
     VEHICLE_ARMED,
     VEHICLE_CRASHED,
+    LINK_SILENCES,
+    LINK_ACTUATOR_AGE,
+    VEHICLE_CONTACTS,
+    VEHICLE_TOUCHING,
+    VEHICLE_READY,
+    VEHICLE_HEIGHT,
+    VEHICLE_TILT,
+    VEHICLE_POSITION,
+    VEHICLE_VELOCITY,
+    VEHICLE_ATTITUDE,
+    VEHICLE_RATES,
+    ESTIMATE_POSITION,
+    ESTIMATE_VELOCITY,
+    ESTIMATE_ATTITUDE,
     STATION_PEERS,
     STATION_SENT,
     STATION_DROPPED,

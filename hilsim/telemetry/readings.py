@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from hilsim.bridge.autopilot import Errors, Truth
 from hilsim.telemetry.faults import Fault, Level, worst_level
 from hilsim.transmit.kernel_drops import KernelDrops
+
+NO_ERRORS = Errors()
 
 
 class HistogramReading(NamedTuple):
@@ -75,10 +78,13 @@ class SensorReading:
         rotation_rate_hz: Rate of its head; None without one.
         device_clock_offset_s: Its own clock minus rig time.
         feeder_late_packets: Rendered, but pushed into the ring after their deadline.
-        feeder_skipped_packets: Never rendered, to catch up.
-        feeder_unqueued_packets: Rendered, but the ring had no room.
+        feeder_skipped_packets: Never rendered, because they could not be in time.
+        feeder_unqueued_packets: The ring had no room for them until they were due.
         unsaid_returns: Sent as no return, because the packet format cannot say where they are.
         render: Time to render and encode one chunk; None where another renderer keeps no account.
+        feeder_lead_s: How long before its deadline a packet is rendered.
+        rays_per_beam: Rays that sample a beam's footprint now.
+        wanted_rays_per_beam: That the rig asks for; more than there are where the machine cannot render them.
     """
 
     sensor: str
@@ -91,6 +97,9 @@ class SensorReading:
     feeder_unqueued_packets: int = 0
     unsaid_returns: int = 0
     render: HistogramReading | None = None
+    feeder_lead_s: float = 0.0
+    rays_per_beam: int = 1
+    wanted_rays_per_beam: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +132,7 @@ class ReplayReading:
         is_paused: Held back.
         has_ended: Everything was played.
         ratio: How far this pass is, 0 to 1.
+        postponed_s: By how much it is later than it was to be.
     """
 
     replay: str
@@ -135,6 +145,7 @@ class ReplayReading:
     is_paused: bool
     has_ended: bool
     ratio: float
+    postponed_s: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,6 +216,16 @@ class VehicleReading:
         is_armed: By the controller.
         is_crashed: The vehicle has hit something.
         height_m: Of its centre of mass above the ground under it.
+        silences: Times that motor commands stopped.
+        actuator_age_s: Since the latest motor command; None before the first.
+        contacts: That have begun, beyond standing on its legs.
+        is_touching: One goes on.
+        truth: Where it is; None: not known.
+        errors: Of the autopilot's estimate.
+        is_ready: The autopilot could be armed, as far as it can be told.
+        obstacle: What keeps it from that.
+        estimator_flags: Of the autopilot; None: it has not said.
+        warning: The autopilot's last.
         stations: Ports for ground stations.
     """
 
@@ -231,6 +252,16 @@ class VehicleReading:
     is_armed: bool
     is_crashed: bool
     height_m: float
+    silences: int = 0
+    actuator_age_s: float | None = None
+    contacts: int = 0
+    is_touching: bool = False
+    truth: Truth | None = None
+    errors: Errors = NO_ERRORS
+    is_ready: bool = False
+    obstacle: str = ""
+    estimator_flags: int | None = None
+    warning: str = ""
     stations: tuple[StationReading, ...] = ()
 
 

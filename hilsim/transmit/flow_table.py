@@ -25,6 +25,7 @@ class FlowTable(NamedTuple):
         descriptor: ``int32[F, 2]``, of the socket.
         address: ``uint8[F, 2, 32]``, a ``struct sockaddr``.
         address_size: ``int32[F, 2]``, bytes used of it; 0: the socket knows where to send.
+        sends_late: ``int64[F]``: 1 where a datagram is sent however late it is, whatever the loop's policy.
     """
 
     active: npt.NDArray[np.int64]
@@ -32,6 +33,7 @@ class FlowTable(NamedTuple):
     descriptor: npt.NDArray[np.int32]
     address: npt.NDArray[np.uint8]
     address_size: npt.NDArray[np.int32]
+    sends_late: npt.NDArray[np.int64]
 
 
 def allocate_flow_table(flows: int) -> FlowTable:
@@ -42,6 +44,7 @@ def allocate_flow_table(flows: int) -> FlowTable:
         descriptor=np.full((flows, 2), -1, np.int32),
         address=np.zeros((flows, 2, _ADDRESS_SIZE), np.uint8),
         address_size=np.zeros((flows, 2), np.int32),
+        sends_late=np.zeros(flows, np.int64),
     )
 
 

@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from hilsim._atomics import load_acquire, pause, store_release
 from hilsim._jit import kernel
+from hilsim.transmit.brake import doze_until
 from hilsim.transmit.flow_table import FlowTable
-from hilsim.transmit.libc import monotonic_ns, send_datagram, sleep_until
+from hilsim.transmit.libc import monotonic_ns, send_datagram
 from hilsim.transmit.ring import Rings
 from hilsim.transmit.statistics import ERRNOS, Counter, LoopStatistics, bin_index
 from hilsim.transmit.tape import Tape, put
@@ -204,7 +205,7 @@ def send_loop(
             wake_ns = now_ns + TURN_NS
             if chosen >= 0 and deadline_ns - settings.spin_ns <= now_ns + STRETCH_NS:
                 wake_ns = deadline_ns - settings.spin_ns
-            sleep_until(wake_ns)
+            doze_until(wake_ns, statistics.brake)
             continue
         while now_ns < deadline_ns:
             pause()
@@ -212,9 +213,9 @@ def send_loop(
         is_late = now_ns - deadline_ns > settings.late_limit_ns
         if is_late:
             statistics.counters[chosen, Counter.LATE] += 1
-            if settings.late_policy == LatePolicy.STOP:
+            if settings.late_policy == LatePolicy.STOP and table.sends_late[chosen] == 0:
                 return LoopEnd.TOO_LATE
-        if is_late and settings.late_policy == LatePolicy.SKIP:
+        if is_late and settings.late_policy == LatePolicy.SKIP and table.sends_late[chosen] == 0:
             statistics.counters[chosen, Counter.DROPPED] += 1
         else:
             _send(rings, table, statistics, recording, chosen, rings.head[chosen, 0] % slots)

@@ -4,7 +4,7 @@ import socket
 from dataclasses import dataclass, replace
 
 from hilsim.errors import TransmitError
-from hilsim.transmit.sockets import configure, open_packet_socket, open_udp_socket, permit_destination
+from hilsim.transmit.sockets import configure, open_packet_socket, open_udp_socket, permit_destination, probe_route
 from hilsim.transmit.specs import FrameSocketSpec, SocketSpec
 
 
@@ -52,6 +52,7 @@ class SocketPool:
                     )
                 entry.shortfalls = configure(entry.socket, spec)
                 entry.spec = spec
+            probe_route(spec)
             permit_destination(entry.socket, spec)
         entry.users += 1
         return entry.socket
@@ -69,6 +70,11 @@ class SocketPool:
         for entry in self._entries.values():
             entry.socket.close()
         self._entries.clear()
+
+
+def shares_socket(spec: SocketSpec | FrameSocketSpec, other: SocketSpec | FrameSocketSpec) -> bool:
+    """Whether two specifications are served by one socket."""
+    return _key(spec) == _key(other)
 
 
 def _options(spec: SocketSpec) -> SocketSpec:

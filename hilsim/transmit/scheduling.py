@@ -5,6 +5,7 @@ thread soon after it wakes, even when all CPUs are busy.
 """
 
 import ctypes
+import errno
 import os
 import platform
 import signal
@@ -48,18 +49,22 @@ class ThreadSettings:
         priority: Of SCHED_FIFO, 1 to 99.
         cpu: The one CPU the thread runs on; -1: any.
         slice_us: Of ``slice``: the longest stretch the thread works at a time. A thread that works longer is interrupted at the next timer tick.
+        nice: Of ``slice`` and ``plain``: 0 to 19, how far the thread stands back behind ordinary ones. Coming forward again may not be permitted; the thread then
+            stays where it is.
     """
 
     scheduling: SchedulingChoice = "auto"
     priority: int = 20
     cpu: int = -1
     slice_us: float = 100.0
+    nice: int = 0
 
     def __post_init__(self) -> None:
         require(
             (1 <= self.priority <= 99, f"priority must be 1 to 99, got {self.priority}"),
             (-1 <= self.cpu <= 1023, f"cpu must be -1 (any) or 0 to 1023, got {self.cpu}"),
             (100.0 <= self.slice_us <= 100_000.0, f"slice_us must be 100 to 100000, got {self.slice_us}"),
+            (0 <= self.nice <= 19, f"nice must be 0 to 19, got {self.nice}"),
         )
 
 
@@ -107,7 +112,7 @@ def apply(settings: ThreadSettings, thread_id: int) -> ObtainedScheduling:
         if settings.scheduling == "fifo":
             raise TransmitError(refusal)
     if settings.scheduling in ("auto", "slice"):
-        no_slice = _set_slice(thread_id, round(settings.slice_us * 1000))
+        no_slice = _set_slice(thread_id, round(settings.slice_us * 1000), settings.nice)
         if not no_slice:
             return ObtainedScheduling(mode=SchedulingMode.SLICE, reason=refusal)
         if settings.scheduling == "slice":
@@ -115,6 +120,8 @@ def apply(settings: ThreadSettings, thread_id: int) -> ObtainedScheduling:
         refusal = f"{refusal}; {no_slice}"
     else:
         os.sched_setscheduler(thread_id, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+        if settings.nice > os.getpriority(os.PRIO_PROCESS, thread_id):
+            os.setpriority(os.PRIO_PROCESS, thread_id, settings.nice)
     return ObtainedScheduling(mode=SchedulingMode.PLAIN, reason=refusal)
 
 
@@ -144,17 +151,25 @@ def _set_fifo(thread_id: int, priority: int) -> str:
     return ""
 
 
-def _set_slice(thread_id: int, slice_ns: int) -> str:
+def _set_slice(thread_id: int, slice_ns: int, nice: int) -> str:
     """Ask for a slice and read it back: kernels before 6.12 accept the call and ignore the figure."""
     calls = _SCHEDULING_CALLS.get(platform.machine())
     if calls is None:
         return f"a slice can be set on {' and '.join(_SCHEDULING_CALLS)} only, got {platform.machine()}"
     libc = ctypes.CDLL(None, use_errno=True)
-    wanted = _ATTRIBUTES.pack(_ATTRIBUTES.size, os.SCHED_OTHER, _FLAG_RESET_ON_FORK, 0, 0, slice_ns, 0, 0, 0, 0)
-    attributes = ctypes.create_string_buffer(wanted, _ATTRIBUTES.size)
-    if libc.syscall(calls[0], thread_id, attributes, 0) != 0:
+    attributes = _slice_attributes(slice_ns, nice)
+    refused = libc.syscall(calls[0], thread_id, attributes, 0) != 0
+    if refused and ctypes.get_errno() in (errno.EPERM, errno.EACCES):
+        attributes = _slice_attributes(slice_ns, os.getpriority(os.PRIO_PROCESS, thread_id))
+        refused = libc.syscall(calls[0], thread_id, attributes, 0) != 0
+    if refused:
         return f"a slice of {slice_ns // 1000} us cannot be had: {os.strerror(ctypes.get_errno())}"
     libc.syscall(calls[1], thread_id, attributes, _ATTRIBUTES.size, 0)
     if _ATTRIBUTES.unpack(attributes.raw)[5] != slice_ns:
         return f"a slice needs Linux 6.12 or later, got {platform.release()}"
     return ""
+
+
+def _slice_attributes(slice_ns: int, nice: int) -> "ctypes.Array[ctypes.c_char]":
+    packed = _ATTRIBUTES.pack(_ATTRIBUTES.size, os.SCHED_OTHER, _FLAG_RESET_ON_FORK, nice, 0, slice_ns, 0, 0, 0, 0)
+    return ctypes.create_string_buffer(packed, _ATTRIBUTES.size)

@@ -52,7 +52,7 @@ def open_udp_socket(spec: SocketSpec) -> OpenSocket:
     Raises:
         TransmitError: the port is taken, the address is not this host's, there is no route, or a privilege is missing.
     """
-    _probe_route(spec)
+    probe_route(spec)
     opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         shortfalls = configure(opened, spec)
@@ -162,7 +162,7 @@ def _bound_count(address: str, port: int) -> int:
     return sum(line.split()[1] == local for line in lines)
 
 
-def _probe_route(spec: SocketSpec) -> None:
+def probe_route(spec: SocketSpec) -> None:
     """Ask the kernel for a route by connecting a socket that is thrown away; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         configure(probe, spec)

@@ -23,8 +23,8 @@ class TransmitSpec:
             at most a tenth of a core, else 0.
         late_policy: What happens to a packet that is later than ``late_limit_us``: ``skip``: not sent, counted, so that a backlog is never sent in
             a burst; ``send``: sent, counted; ``stop``: sending ends.
-        late_limit_us: By default some seven packets of a VLP-16, so that a stall of the host costs receivers no packet they could still use.
-        slots: Packets a ring holds; it must hold what is rendered ahead.
+        late_limit_us: By default some fifteen packets of a VLP-16: hosts of virtual machines stand still for 12 ms now and then, and receivers can still use what comes then.
+        slots: Packets a ring holds, 4 to 65536: no more are rendered ahead. 0: what is rendered ahead of the fastest sensor, at least 64.
         lock_memory: Keep the process's memory from being swapped out, where that is permitted.
     """
 
@@ -33,8 +33,8 @@ class TransmitSpec:
     cpu: int = -1
     spin_us: float = CHOOSE_SPIN
     late_policy: Literal["skip", "send", "stop"] = "skip"
-    late_limit_us: float = 10_000.0
-    slots: int = 64
+    late_limit_us: float = 20_000.0
+    slots: int = 0
     lock_memory: bool = True
 
     def __post_init__(self) -> None:
@@ -46,7 +46,7 @@ class TransmitSpec:
                 f"spin_us must be 0 to {LONGEST_SPIN_US:g}, or {CHOOSE_SPIN:g} to have it chosen, got {self.spin_us}",
             ),
             (10.0 <= self.late_limit_us <= 1e7, f"late_limit_us must be 10 to 10000000, got {self.late_limit_us}"),
-            (4 <= self.slots <= 65536, f"slots must be 4 to 65536, got {self.slots}"),
+            (self.slots == 0 or 4 <= self.slots <= 65536, f"slots must be 4 to 65536, or 0 to follow the rate, got {self.slots}"),
         )
 
 
@@ -120,11 +120,13 @@ class FlowSpec:
         name: Unique among the flows: ``"<sensor>/data"``, ``"<sensor>/position"``.
         socket: How it is sent.
         packet_rate_hz: Expected mean rate, for the budget of real-time scheduling.
+        sends_late: Send a datagram however late it is: for a producer that postpones what follows, so that nothing is lost and nothing piles up.
     """
 
     name: str
     socket: SocketSpec | FrameSocketSpec
     packet_rate_hz: float
+    sends_late: bool = False
 
     def __post_init__(self) -> None:
         require(

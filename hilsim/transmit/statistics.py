@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hilsim._jit import kernel
 from hilsim.errors import require
+from hilsim.transmit.brake import allocate_brake
 
 BINS = 512
 ERRNOS = 134
@@ -61,6 +62,7 @@ class LoopStatistics(NamedTuple):
         unrecorded: ``int64[8]``, column 0: datagrams of any flow that were sent while a recording was wanted, and are not on its tape.
         passes: ``int64[8]``, column 0: turns of the loop; it grows at least each 1.4 ms while the loop runs.
         pass_ns: ``int64[8]``, column 0: CLOCK_MONOTONIC time of the last turn.
+        brake: ``int64[8]``, columns by ``brake.Brake``.
     """
 
     counters: npt.NDArray[np.int64]
@@ -71,6 +73,7 @@ class LoopStatistics(NamedTuple):
     unrecorded: npt.NDArray[np.int64]
     passes: npt.NDArray[np.int64]
     pass_ns: npt.NDArray[np.int64]
+    brake: npt.NDArray[np.int64]
 
 
 def allocate_statistics(flows: int) -> LoopStatistics:
@@ -84,6 +87,7 @@ def allocate_statistics(flows: int) -> LoopStatistics:
         unrecorded=np.zeros(8, np.int64),
         passes=np.zeros(8, np.int64),
         pass_ns=np.zeros(8, np.int64),
+        brake=allocate_brake(),
     )
 
 

@@ -6,7 +6,8 @@ Flows may be added, retargeted and removed at any time; the other flows do not n
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
@@ -18,7 +19,7 @@ from hilsim.errors import TransmitError
 from hilsim.transmit.flow_table import FlowTable, allocate_flow_table, pack_address, select_target, set_active
 from hilsim.transmit.loop import LatePolicy, LoopEnd, LoopSettings, Recording, RecordingState, send_loop
 from hilsim.transmit.memory import MemoryLock, lock_memory, unlock_memory
-from hilsim.transmit.pool import SocketPool
+from hilsim.transmit.pool import SocketPool, shares_socket
 from hilsim.transmit.ring import Rings, allocate_rings, clear
 from hilsim.transmit.scheduling import ObtainedScheduling, SchedulingMode, ThreadSettings, apply, chosen_spin_us, enter, fifo_refusal
 from hilsim.transmit.specs import FlowSpec, FrameSocketSpec, TransmitSpec
@@ -27,6 +28,9 @@ from hilsim.transmit.tape import Tape, allocate_tape
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+DEFAULT_SLOTS = 64
+"""Packets of a ring where nobody says how many."""
 
 _GRACE_TURNS = 3
 """Turns the loop must begin after a change before it has surely let go of what was before: one may be under way, one may have read just before."""
@@ -62,10 +66,10 @@ class Transmitter:
     statistics: LoopStatistics
     tape: Tape
 
-    def __init__(self, spec: TransmitSpec, *, flows: int, capacity: int, tape_slots: int = 1) -> None:
+    def __init__(self, spec: TransmitSpec, *, flows: int, capacity: int, slots: int = 0, tape_slots: int = 1) -> None:
         """For up to ``flows`` flows of datagrams (or frames) of up to ``capacity`` bytes; nothing is made before entering.
 
-        ``tape_slots`` is how many datagrams a recording may lag behind.
+        ``slots`` is how many datagrams a ring holds where the spec leaves it open, ``tape_slots`` how many a recording may lag behind.
         """
         self.spec = spec
         self.scheduling: ObtainedScheduling | None = None
@@ -73,6 +77,7 @@ class Transmitter:
         self.end: LoopEnd | None = None
         self._flow_limit = flows
         self._capacity = capacity
+        self._slots = spec.slots or slots or DEFAULT_SLOTS
         self._tape_slots = tape_slots
         self._numbers = 0
         self._retired: list[tuple[int, int]] = []
@@ -86,7 +91,7 @@ class Transmitter:
 
     def __enter__(self) -> Self:
         """Allocate, and run the loop once with the stop flag up: loading a cached kernel may take 100 ms, which no packet shall wait for."""
-        self.rings = allocate_rings(self._flow_limit, self.spec.slots, self._capacity)
+        self.rings = allocate_rings(self._flow_limit, self._slots, self._capacity)
         self.statistics = allocate_statistics(self._flow_limit)
         self._table: FlowTable = allocate_flow_table(self._flow_limit)
         self.tape = allocate_tape(self._tape_slots, self._capacity)
@@ -119,8 +124,8 @@ class Transmitter:
         return self._sockets.shortfalls
 
     @_one_at_a_time
-    def add_flow(self, spec: FlowSpec) -> int:
-        """Open (or share) the flow's socket and serve its ring from now on; returns its row, whose statistics are zeroed.
+    def add_flow(self, spec: FlowSpec, *, held: bool = False) -> int:
+        """Open (or share) the flow's socket and serve its ring from now on (``held``: from ``release_flow`` on); returns its row, whose statistics are zeroed.
 
         Raises:
             TransmitError: no row is free, the name is taken, the socket cannot be had, or ``fifo`` is demanded and cannot bear the load.
@@ -133,11 +138,49 @@ class Transmitter:
         self._fit_scheduling(self.packet_rate_hz + spec.packet_rate_hz)
         clear(self.rings, row)
         clear_flow(self.statistics, row)
+        self._table.sends_late[row] = spec.sends_late
         self._point(row, spec)
         self._flows[row] = spec
         self._recording.number[row] = self._take_number()
-        set_active(self._table, row, active=True)
+        set_active(self._table, row, active=not held)
         return row
+
+    @_one_at_a_time
+    def release_flow(self, row: int) -> None:
+        """Serve a flow that was held."""
+        set_active(self._table, row, active=True)
+
+    @_one_at_a_time
+    def empty_flow(self, row: int) -> None:
+        """Forget what the ring of a held flow holds; its producer must have ended."""
+        self._wait_for_turns()
+        clear(self.rings, row)
+
+    @contextmanager
+    def reserved(self, specs: Sequence[FlowSpec], retired: Sequence[FlowSpec]) -> Iterator[None]:
+        """Hold the sockets of flows that are about to be opened or retargeted: what cannot be had is known before anything is changed.
+
+        Args:
+            specs: Of the flows to come.
+            retired: Of those that end or change; the options of a socket that only they use may be changed.
+
+        Raises:
+            TransmitError: a socket, or the load with SCHED_FIFO, cannot be had; nothing was changed.
+        """
+        held: list[FlowSpec] = []
+        try:
+            with self._changing:
+                left_hz = self.packet_rate_hz - sum(spec.packet_rate_hz for spec in retired)
+                self._fit_scheduling(left_hz + sum(spec.packet_rate_hz for spec in specs))
+                for spec in specs:
+                    former = next((other.socket for other in retired if shares_socket(other.socket, spec.socket)), None)
+                    self._sockets.acquire(spec.socket, former)
+                    held.append(spec)
+            yield
+        finally:
+            with self._changing:
+                for spec in held:
+                    self._sockets.release(spec.socket)
 
     @_one_at_a_time
     def retarget_flow(self, row: int, spec: FlowSpec) -> None:
@@ -148,6 +191,7 @@ class Transmitter:
         """
         former = self._flows[row]
         self._fit_scheduling(self.packet_rate_hz - former.packet_rate_hz + spec.packet_rate_hz)
+        self._table.sends_late[row] = spec.sends_late
         self._point(row, spec, former)
         self._flows[row] = spec
         self._wait_for_turns()

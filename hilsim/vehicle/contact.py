@@ -3,8 +3,11 @@
 A spring stiff enough for a vehicle's legs would need steps of microseconds. Here the speeds after the step are what is solved for (Moreau 1988,
 "Unilateral contact and dry friction in finite freedom dynamics"; Stewart and Trinkle 1996): along the normal a point may close its gap within the
 step and no more, along the ground it stands still unless that takes more than ``friction * normal`` impulse. All points are solved together by
-projected Gauss-Seidel, beginning with the impulses of the step before, so that a vehicle at rest is solved when it begins. Impulses take energy out
-and never put any in.
+projected Gauss-Seidel, beginning with the impulses of the step before, so that a vehicle at rest is solved when it begins. Impulses of what stands
+still take energy out and never put any in.
+
+A surface may move. What it gives the vehicle is then bounded (``MOST_PUSH_MPS2``): a real vehicle's legs and arms give way, and no inertial sensor feels
+a car as a jump of its velocity. A vehicle that is run over is thus pushed within some ten milliseconds, and the surface goes into it meanwhile.
 """
 
 import math
@@ -23,9 +26,14 @@ _SWEEPS = 60
 _KEPT_RATIO = 0.9  # more than three points share a load in many ways: what is forgotten in each step is shared anew, which evens it out
 _SETTLED_MPS = 1e-13
 _ARM, _NORMAL, _FIRST, _SECOND = 0, 3, 6, 9
-_SHARE, _TARGET, _PUSH = 12, 15, 16
-ROW_SIZE = 19
-"""Numbers of a contact row: arm, normal, two tangents in the body; mass felt along each direction; wanted speed along the normal; impulses."""
+_SHARE, _TARGET, _PUSH, _DRIFT, _MOST = 12, 15, 16, 19, 22
+ROW_SIZE = 23
+"""Numbers of a contact row: arm, normal, two tangents in the body; mass felt along each direction; wanted speed along the normal; impulses; the surface's own
+speed along each direction; the largest impulse along the normal."""
+MOST_PUSH_MPS2 = 100.0
+"""What a moving surface may accelerate a vehicle with at each contact: 10 g, inside the 16 g that the inertial sensors measure."""
+PLANE_SIZE = 7
+"""Numbers of a plane that may move: unit normal, offset, velocity of its surface in the world (m/s). Four are a plane that stands."""
 
 
 @kernel
@@ -54,7 +62,16 @@ def _dot(a: Vector, b: Vector) -> float:
 
 
 @kernel
-def fill_row(airframe: Airframe, row: npt.NDArray[np.float64], arm: Vector, normal: Vector, gap_m: float, before_ns: Vector, step_s: float) -> None:
+def fill_row(
+    airframe: Airframe,
+    row: npt.NDArray[np.float64],
+    arm: Vector,
+    normal: Vector,
+    gap_m: float,
+    before_ns: Vector,
+    surface_mps: Vector,
+    step_s: float,
+) -> None:
     """Describe a contact in ``row``, ``float64[ROW_SIZE]``.
 
     Args:
@@ -64,6 +81,7 @@ def fill_row(airframe: Airframe, row: npt.NDArray[np.float64], arm: Vector, norm
         normal: Unit vector out of the obstacle, in the body.
         gap_m: How far the point is from the obstacle.
         before_ns: Impulse at this point in the step before, in the body.
+        surface_mps: Velocity of the obstacle's surface, in the body; what does not move pushes as hard as it takes.
         step_s: Length of the step.
     """
     nx, ny, nz = normal
@@ -80,16 +98,20 @@ def fill_row(airframe: Airframe, row: npt.NDArray[np.float64], arm: Vector, norm
     _set(row, _SHARE, (_felt_mass_kg(airframe, arm, normal), _felt_mass_kg(airframe, arm, first), _felt_mass_kg(airframe, arm, second)))
     # The middle of what counts as touching is aimed at, so that a point at rest stays within.
     row[_TARGET] = -max(gap_m - 0.5 * TOUCH_M, 0.0) / step_s if gap_m > TOUCH_M else 0.0
+    _set(row, _DRIFT, (_dot(surface_mps, normal), _dot(surface_mps, first), _dot(surface_mps, second)))
+    is_moving = surface_mps[0] != 0.0 or surface_mps[1] != 0.0 or surface_mps[2] != 0.0
+    row[_MOST] = airframe.mass_kg * MOST_PUSH_MPS2 * step_s if is_moving else math.inf
     bx, by, bz = before_ns
     kept = (_KEPT_RATIO * bx, _KEPT_RATIO * by, _KEPT_RATIO * bz)
-    _set(row, _PUSH, (max(_dot(kept, normal), 0.0), _dot(kept, first), _dot(kept, second)))
+    _set(row, _PUSH, (min(max(_dot(kept, normal), 0.0), row[_MOST]), _dot(kept, first), _dot(kept, second)))
 
 
 @kernel
 def _speed(row: npt.NDArray[np.float64], direction: int, velocity: npt.NDArray[np.float64]) -> float:
-    """Speed of a row's point along one of its directions; ``velocity`` is ``float64[6]``: linear and angular, in the body."""
+    """Speed of a row's point along one of its directions past the surface; ``velocity`` is ``float64[6]``: linear and angular, in the body."""
     cx, cy, cz = cross((velocity[3], velocity[4], velocity[5]), _get(row, _ARM))
-    return _dot((velocity[0] + cx, velocity[1] + cy, velocity[2] + cz), _get(row, direction))
+    drift_mps: float = row[_DRIFT + (direction - _NORMAL) // 3]
+    return _dot((velocity[0] + cx, velocity[1] + cy, velocity[2] + cz), _get(row, direction)) - drift_mps
 
 
 @kernel
@@ -108,7 +130,7 @@ def _push(airframe: Airframe, row: npt.NDArray[np.float64], direction: int, impu
 
 @kernel
 def closing_speed(row: npt.NDArray[np.float64], velocity: npt.NDArray[np.float64]) -> float:
-    """How fast a row's point comes nearer, m/s; negative: it leaves."""
+    """How fast a row's point and the surface come nearer, m/s; negative: they part."""
     return -_speed(row, _NORMAL, velocity)
 
 
@@ -116,7 +138,7 @@ def closing_speed(row: npt.NDArray[np.float64], velocity: npt.NDArray[np.float64
 def _settle(airframe: Airframe, row: npt.NDArray[np.float64], friction: float, velocity: npt.NDArray[np.float64]) -> float:
     """Solve one row with all others as they are; returns the largest change of speed."""
     was = row[_PUSH]
-    row[_PUSH] = max(was + row[_SHARE] * (row[_TARGET] - _speed(row, _NORMAL, velocity)), 0.0)
+    row[_PUSH] = min(max(was + row[_SHARE] * (row[_TARGET] - _speed(row, _NORMAL, velocity)), 0.0), row[_MOST])
     _push(airframe, row, _NORMAL, row[_PUSH] - was, velocity)
     change: float = abs(row[_PUSH] - was) / row[_SHARE]
     first_was, second_was = row[_PUSH + 1], row[_PUSH + 2]
@@ -170,14 +192,11 @@ def impulse_of(row: npt.NDArray[np.float64]) -> Vector:
 
 
 @kernel
-def lift_out(airframe: Airframe, row: npt.NDArray[np.float64], depth_m: float) -> tuple[Vector, Vector]:
-    """Displacement (m) and rotation (rad), both in the body, that bring a point out by ``depth_m`` without giving the vehicle any speed."""
-    amount = depth_m * row[_SHARE]
-    nx, ny, nz = _get(row, _NORMAL)
-    tx, ty, tz = cross(_get(row, _ARM), (nx, ny, nz))
-    jx, jy, jz = airframe.inertia_kgm2
-    scale = amount / airframe.mass_kg
-    return (scale * nx, scale * ny, scale * nz), (amount * tx / jx, amount * ty / jy, amount * tz / jz)
+def plane_velocity(plane: npt.NDArray[np.float64]) -> Vector:
+    """Velocity of a plane's surface in the world, m/s; zero for one of four numbers."""
+    if plane.size < PLANE_SIZE:
+        return 0.0, 0.0, 0.0
+    return _get(plane, 4)
 
 
 @kernel

@@ -27,7 +27,7 @@ from hilsim.vehicle.aerodynamics import (
     build_airframe,
     motion_derivative,
 )
-from hilsim.vehicle.contact import ROW_SIZE, TOUCH_M, closing_speed, fill_row, impulse_of, lift_out, plane_gap, plane_normal, solve
+from hilsim.vehicle.contact import ROW_SIZE, TOUCH_M, closing_speed, fill_row, impulse_of, plane_gap, plane_normal, plane_velocity, solve
 from hilsim.vehicle.specs import VehicleSpec
 
 STANDARD_GRAVITY_MPS2 = 9.80665
@@ -36,7 +36,8 @@ MOST_OBSTACLES = 4
 _S_PER_NS = 1e-9
 _NEAR_M = 0.02  # contact rows are made for what is nearer than this, beyond what speed may bring nearer within the step
 _LIFT_RATIO = 0.2
-_MOST_LIFT_M = 0.005
+_MOST_LIFT_M = 1e-4
+"""In a step: 0.1 m/s, what a receiver and a barometer take for their own noise; an inertial sensor does not feel it."""
 
 
 class Multirotor(NamedTuple):
@@ -283,7 +284,17 @@ def _rows(
             if number < points:
                 arm = (multirotor.point[number, 0], multirotor.point[number, 1], multirotor.point[number, 2])
             was = state.impulse_ns[number]
-            fill_row(multirotor.airframe, rows[count], arm, normal, gap_m, rotate(conjugate(q), (was[0], was[1], was[2])), step_s)
+            back = conjugate(q)
+            fill_row(
+                multirotor.airframe,
+                rows[count],
+                arm,
+                normal,
+                gap_m,
+                rotate(back, (was[0], was[1], was[2])),
+                rotate(back, plane_velocity(plane)),
+                step_s,
+            )
             place[count] = number
             gap[count] = gap_m
             count += 1
@@ -336,9 +347,12 @@ def _touch(
             after[POSITION + part] = before[POSITION + part] + step_s * after[VELOCITY + part]
             after[RATES + part] = velocity[3 + part]
         _set_orientation(after, turned_by(q, (step_s * velocity[3], step_s * velocity[4], step_s * velocity[5])))
+    deepest = -1
     for number in range(count):
-        if gap[number] < -TOUCH_M:
-            _lift(multirotor, rows[number], -gap[number], q, after)
+        if gap[number] < -TOUCH_M and (deepest < 0 or gap[number] < gap[deepest]):
+            deepest = number
+    if deepest >= 0:
+        _lift(ground[place[deepest]] if place[deepest] < points else obstacles[place[deepest] - points], -gap[deepest], after)
 
 
 @kernel
@@ -354,14 +368,11 @@ def _top_speed(multirotor: Multirotor, motion: npt.NDArray[np.float64]) -> float
 
 
 @kernel
-def _lift(multirotor: Multirotor, row: npt.NDArray[np.float64], depth_m: float, q: Quaternion, after: npt.NDArray[np.float64]) -> None:
-    """Bring a point that is inside something part of the way out: the position alone, no speed."""
-    shift, turn = lift_out(multirotor.airframe, row, min(_LIFT_RATIO * depth_m, _MOST_LIFT_M))
-    x, y, z = rotate(q, shift)
-    after[POSITION] += x
-    after[POSITION + 1] += y
-    after[POSITION + 2] += z
-    _set_orientation(after, turned_by(_orientation(after), turn))
+def _lift(plane: npt.NDArray[np.float64], depth_m: float, after: npt.NDArray[np.float64]) -> None:
+    """Bring a vehicle that is inside something part of the way out: its place alone, no speed and no turn, and so slowly that no sensor tells."""
+    way_m = min(_LIFT_RATIO * depth_m, _MOST_LIFT_M)
+    for part in range(3):
+        after[POSITION + part] += way_m * plane[part]
 
 
 @kernel
@@ -397,8 +408,8 @@ def step(
         command: ``float64[n]``, of the rotors, 0 to 1 as in MAVLink's HIL_ACTUATOR_CONTROLS; see ``target_speed``.
         wind_mps: Of the air in the world.
         ground: ``float64[p, 4]``, the surface under (or over) each point of the vehicle as a plane: see ``hilsim.vehicle.contact.plane_through`` and
-            ``no_planes``.
-        obstacles: ``float64[k, 4]``, planes that the collision sphere must stay outside of, at most ``MOST_OBSTACLES``: through the nearest point of
+            ``no_planes``; or ``float64[p, PLANE_SIZE]`` with velocities of surfaces that move.
+        obstacles: ``float64[k, 4]`` or ``float64[k, PLANE_SIZE]``, planes that the collision sphere must stay outside of, at most ``MOST_OBSTACLES``: through the nearest point of
             each obstacle within reach, facing the vehicle. Impulses of the step before are taken by place: keep an obstacle in its place from step to
             step.
     """

@@ -4,6 +4,7 @@ import numpy as np
 
 from hilsim.conformance.blocks import DataBlock
 from hilsim.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.limits import VERIFY_SENSORS
 from hilsim.packets.velodyne_data import BLOCK_FLAG, BLOCKS, DATA_PACKET_SIZE
 from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE
 
@@ -18,6 +19,12 @@ STREAM_OTHER = Rule(
     severity=Severity.NOTE,
     holds="every datagram of a sensor's address is a data or a position packet",
     source="manual 63-9243 pages 54-60",
+)
+STREAM_MANY = Rule(
+    id="stream.many",
+    severity=Severity.WARNING,
+    holds=f"at most {VERIFY_SENSORS.bound} sensors are checked, in the order of their appearance; packets of others are counted only",
+    source="hilsim's own limit: no network of sensors is larger, but one of forged addresses is",
 )
 DATA_SIZE = Rule(
     id="data.size",
@@ -37,7 +44,7 @@ POSITION_SIZE = Rule(
     holds="a position packet is 512 bytes",
     source="manual 63-9243 page 60; every capture",
 )
-RULES = (STREAM_NONE, STREAM_OTHER, DATA_SIZE, DATA_FLAG, POSITION_SIZE)
+RULES = (STREAM_NONE, STREAM_OTHER, STREAM_MANY, DATA_SIZE, DATA_FLAG, POSITION_SIZE)
 
 
 def tell_size(log: FindingLog, size: int, place: Place, *, is_data: bool) -> None:

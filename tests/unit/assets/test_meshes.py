@@ -1,6 +1,7 @@
 """Mesh files that trimesh and hand wrote: geometry, axes, materials; and files that are broken."""
 
 import json
+import struct
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 import trimesh
 
 from hilsim.assets.meshes import load_mesh
+from hilsim.assets.nesting import nesting
 from hilsim.errors import AssetError
 from hilsim.scene.materials import Material
 from hilsim.scene.specs import BUILT_IN_MATERIALS, MeshSpec
@@ -304,3 +306,40 @@ def test_trimesh_is_not_imported_for_an_obj(tmp_path):
         "print('trimesh' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("suffix", ["gltf", "glb"])
+def test_json_nested_without_end_is_refused_before_it_is_read(tmp_path, suffix):
+    text = b'{"asset": {"version": "2.0", "extras": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
+    head = b"glTF" + struct.pack("<II", 2, 20 + len(text)) + struct.pack("<I4s", len(text), b"JSON") if suffix == "glb" else b""
+    (tmp_path / f"a.{suffix}").write_bytes(head + text)
+    refuse(tmp_path, f"a.{suffix}", "nesting must be at most 64 levels, got 100,002 levels")
+
+
+def test_brackets_in_texts_are_no_nesting():
+    assert nesting(b'{"a": "[[[[\\"[[", "b": [1, {"c": "]"}]}') == 3
+    assert nesting(b'["' + b'\\"' * 100_000) == 1
+
+
+def test_nodes_that_go_round_are_refused(tmp_path, gltf):
+    def change(document):
+        document["nodes"] += [{"children": [len(document["nodes"]) + 1]}, {"children": [len(document["nodes"])]}]
+
+    gltf(change)
+    refuse(tmp_path, "model.gltf", "nodes below each other must be at most 256 levels, got 257 levels")
+
+
+def test_an_accessor_of_zeros_without_data_is_refused(tmp_path, gltf):
+    def change(document):
+        document["accessors"].append({"componentType": 5126, "type": "VEC3", "count": 10**12})
+
+    gltf(change)
+    refuse(tmp_path, "model.gltf", r"accessors must have data \(bufferView\), got none for number \d+")
+
+
+def test_one_mesh_that_stands_everywhere_is_counted_as_often(tmp_path, gltf):
+    def change(document):
+        document["nodes"] += [{"mesh": 0}] * 2_000_000
+
+    gltf(change)
+    refuse(tmp_path, "model.gltf", r"triangles must be at most 16,000,000, got 2\d,000,0\d\d")

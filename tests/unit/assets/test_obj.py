@@ -93,3 +93,28 @@ def test_a_large_file_is_read_whole(obj):
     (part,) = read_obj(obj(text)).parts
     np.testing.assert_array_equal(part.vertices, vertices)
     assert len(part.triangles) == 1998
+
+
+def test_a_library_whose_name_no_file_can_have_is_missing(obj):
+    with pytest.raises(AssetError, match=r"line 1: material library 'aaaa.*' must be beside the mesh, got no such file"):
+        read_obj(obj("mtllib " + "a" * 5000 + "\n" + SQUARE + "f 1 2 3\n"))
+
+
+def test_a_face_of_too_many_corners_is_refused_with_its_line(obj):
+    with pytest.raises(AssetError, match="line 5: corners of a face must be at most 10,000, got 10,001"):
+        read_obj(obj(SQUARE + "f" + " 1" * 10_001 + "\n"))
+
+
+def test_a_line_without_end_is_refused(obj):
+    with pytest.raises(AssetError, match=r"line 5: length of a line must be at most 1,048,576 bytes, got 1,800,00"):
+        read_obj(obj(SQUARE + "f" + " 1" * 900_000 + "\n"))
+
+
+def test_continued_lines_count_as_one(obj):
+    with pytest.raises(AssetError, match=r"line 16: length of a line must be at most 1,048,576 bytes"):
+        read_obj(obj(SQUARE + "f" + (" 1" * 45_000 + "\\\n") * 20 + "\n"))
+
+
+def test_a_number_of_thousands_of_digits_is_no_vertex(obj):
+    with pytest.raises(AssetError, match="line 5: a face must name vertices by number, got '11111111111111111111'"):
+        read_obj(obj(SQUARE + "f 1 2 " + "1" * 5000 + "\n"))

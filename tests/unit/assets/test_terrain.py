@@ -1,5 +1,9 @@
 """Height maps written by Pillow with and without GeoTIFF tags."""
 
+import subprocess
+import sys
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -207,7 +211,49 @@ def test_another_kind_of_file_is_refused(tmp_path):
 
 
 def test_too_many_heights_are_refused_before_they_are_decoded(tmp_path, monkeypatch):
-    monkeypatch.setattr(terrain, "MOST_HEIGHTS", 5)
+    monkeypatch.setattr(terrain, "TERRAIN_HEIGHTS", replace(terrain.TERRAIN_HEIGHTS, bound=5))
     write_png(tmp_path / "a.png")
-    with pytest.raises(AssetError, match="must have at most 5 heights, got 3 x 2 = 6; cut or thin it out"):
+    with pytest.raises(AssetError, match=r"heights \(3 x 2\) must be at most 5, got 6"):
         load(tmp_path, "a.png", pixel_m=1.0, scale_m=1.0)
+
+
+def test_a_single_height_far_above_the_rest_is_named_with_row_and_column(tmp_path):
+    values = np.zeros((8, 8), dtype=np.float32)
+    values[3, 5] = 7e32
+    write_tiff(tmp_path / "a.tif", values)
+    with pytest.raises(AssetError, match="the height in row 3, column 5 must have coordinates of at most 100,000,000 m"):
+        load(tmp_path, "a.tif")
+    values[3, 5] = 3e5
+    write_tiff(tmp_path / "a.tif", values)
+    with pytest.raises(
+        AssetError, match=r"row 3, column 5 must be at most 200 km from the rest, got 300 km: a value for missing data that .* \(42113\)\?"
+    ):
+        load(tmp_path, "a.tif")
+
+
+def test_a_tiff_that_does_not_say_what_its_values_stand_for_is_refused(tmp_path):
+    write_tiff(tmp_path / "a.tif", np.zeros((4, 4), dtype=np.float32))
+    data = bytearray((tmp_path / "a.tif").read_bytes())
+    entry = data.index((262).to_bytes(2, "little") + (3).to_bytes(2, "little"))
+    data[entry : entry + 2] = (261).to_bytes(2, "little")
+    (tmp_path / "b.tif").write_bytes(data)
+    with pytest.raises(AssetError, match=r"b\.tif: a TIFF must say what its values stand for \(tag 262\), got none"):
+        load(tmp_path, "b.tif")
+
+
+def test_a_damaged_compressed_tiff_is_refused_and_libtiff_says_nothing_of_its_own(tmp_path):
+    Image.fromarray(np.arange(4096, dtype=np.float32).reshape(64, 64)).save(tmp_path / "a.tif", compression="tiff_adobe_deflate")
+    with Image.open(tmp_path / "a.tif") as image:
+        start, size = image.tag_v2[273][0], image.tag_v2[279][0]
+    data = bytearray((tmp_path / "a.tif").read_bytes())
+    data[start : start + size] = b"\xff" * size
+    (tmp_path / "a.tif").write_bytes(data)
+    code = (
+        "import sys; from pathlib import Path; from hilsim.assets.terrain import load_terrain; from hilsim.errors import AssetError\n"
+        "from hilsim.scene.specs import BUILT_IN_MATERIALS, TerrainSpec\n"
+        "try: load_terrain(TerrainSpec(file='a.tif', pixel_m=1.0), Path(sys.argv[1]), BUILT_IN_MATERIALS)\n"
+        "except AssetError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert "a.tif: cannot be decoded" in done.stdout
+    assert done.stderr == ""

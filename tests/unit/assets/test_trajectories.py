@@ -138,3 +138,16 @@ def test_files_that_are_no_text_or_not_there_are_refused(tmp_path):
         load_trajectory(tmp_path / "b.csv")
     with pytest.raises(AssetError, match=r'must be a \.csv, \.tum or \.txt file, got "\.bag"'):
         load_trajectory(tmp_path / "c.bag")
+
+
+@pytest.mark.parametrize("word", ["1e999999", "-1e999999", "1e1000000000"])
+def test_a_time_of_a_million_digits_is_refused_without_writing_it_out(tmp_path, word):
+    (tmp_path / "a.tum").write_text(f"0 0 0 0 0 0 0 1\n{word} 0 0 0 0 0 0 1\n")
+    with pytest.raises(AssetError, match=r"line 2: (time must be within 146 years of 0|a pose must be finite)"):
+        load_trajectory(tmp_path / "a.tum")
+
+
+def test_a_position_beyond_the_limit_of_coordinates_is_refused(tmp_path):
+    (tmp_path / "a.tum").write_text("0 0 0 0 0 0 0 1\n1 1e300 0 0 0 0 0 1\n")
+    with pytest.raises(AssetError, match=r"line 2: each coordinate must be at most 100,000,000 m, got 1e\+300 m"):
+        load_trajectory(tmp_path / "a.tum")

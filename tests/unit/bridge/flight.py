@@ -25,6 +25,7 @@ HIL, ARMED = 0x20, 0x80
 UTC_EPOCH_NS = 1_780_000_000_000_000_000
 _PATIENCE_S = 20.0
 _BEAT_S = 0.5
+_STEER_S = 0.02
 _FLOOR = build_world([SceneObject(mesh=plane((100.0, 100.0), DEFAULTS["grass"]))])
 
 
@@ -44,6 +45,8 @@ class FlyingLoop:
             self.watch.wakes[column] = os.eventfd(0, os.EFD_NONBLOCK)
         self.near = self.far = None
         self.splitter, self.writer, self.frames = Splitter(), Writer(1, 1), []
+        self.steering = None
+        self.steered_s = 0.0
         self.thread = threading.Thread(target=self._run, daemon=True)
 
     def _run(self):
@@ -92,9 +95,10 @@ class FlyingLoop:
         return int(self.made.flight.state.time_ns[0])
 
     def await_that(self, condition):
-        """Read what comes until a condition holds; fails when it never does."""
+        """Read what comes until a condition holds; fails when it never does. Motor commands go on meanwhile, as a controller's do."""
         end_s = time.monotonic() + _PATIENCE_S
         while not condition():
+            self.steer_on()
             assert time.monotonic() < end_s, (self.state, self.watch.counts.tolist(), [frame.identity for frame in self.frames[-20:]])
             self.read()
             time.sleep(0.001)
@@ -128,8 +132,22 @@ class FlyingLoop:
     def beat(self, mode=HIL, autopilot=common.MAV_AUTOPILOT_PX4):
         self.say(common.MAVLink_heartbeat_message(2, autopilot, mode, 0, 4, 3))
 
+    def steer_on(self):
+        """The latest motor command again, when it is old."""
+        if self.steering is not None and self.far is not None and time.monotonic() - self.steered_s > _STEER_S:
+            self.steered_s = time.monotonic()
+            with suppress(BlockingIOError, BrokenPipeError):
+                self.say(self.steering)
+
+    def fall_silent(self):
+        """No motor commands any more."""
+        self.steering = None
+
     def steer(self, *controls, mode=ARMED, time_us=1_000_000, flags=0):
-        self.say(common.MAVLink_hil_actuator_controls_message(time_us, [*controls, *[0.0] * (16 - len(controls))], mode, flags))
+        """Command the motors, and go on with it while something is waited for; in lockstep once."""
+        message = common.MAVLink_hil_actuator_controls_message(time_us, [*controls, *[0.0] * (16 - len(controls))], mode, flags)
+        self.steering, self.steered_s = (message if flags == 0 else None), time.monotonic()
+        self.say(message)
 
     def fly(self):
         """Plugged in, and steered from then on."""

@@ -61,7 +61,8 @@ def test_a_servo_packet_with_32_outputs_is_read():
         (servo_packet()[:-1], "SITL servo packet with magic 18458 must be 40 bytes, got 39"),
         (servo_packet(outputs=32), "SITL servo packet with magic 18458 must be 40 bytes, got 72"),
         (servo_packet(magic=29569), "SITL servo packet with magic 29569 must be 72 bytes, got 40"),
-        (servo_packet(rate=0), "SITL servo packet's frame rate must be above 0, got 0 at byte 2"),
+        (servo_packet(rate=0), "SITL servo packet's frame rate must be 10 to 20000 Hz, got 0 at byte 2"),
+        (servo_packet(rate=65_535), "SITL servo packet's frame rate must be 10 to 20000 Hz, got 65535 at byte 2"),
     ],
 )
 def test_what_is_no_servo_packet_is_refused_by_its_field(payload, fault):

@@ -122,7 +122,7 @@ def test_motors_turn_only_while_armed(flying):
     loop = flying()
     loop.fly()
     loop.steer(0.3, 0.3, 0.3, 0.3, mode=HIL)
-    loop.await_that(lambda: loop.count("ACTUATOR_FRAMES") == 1)
+    loop.await_that(lambda: loop.count("ACTUATOR_FRAMES") >= 1)
     loop.await_messages("HIL_SENSOR", 10)
     assert loop.made.flight.state.rotor_radps.tolist() == [0.0] * 4
     loop.steer(0.3, 0.3, 0.3, 0.3)
@@ -134,7 +134,7 @@ def test_motors_that_are_told_what_is_no_number_stand_still(flying):
     loop = flying()
     loop.fly()
     loop.steer(*[float("nan")] * 4)
-    loop.await_that(lambda: loop.count("ACTUATOR_FRAMES") == 1)
+    loop.await_that(lambda: loop.count("ACTUATOR_FRAMES") >= 1)
     loop.await_messages("HIL_SENSOR", 10)
     assert loop.made.flight.state.rotor_radps.tolist() == [0.0] * 4
     assert np.isfinite(loop.made.flight.state.motion).all()
@@ -352,7 +352,9 @@ def test_what_a_full_line_kept_from_the_controller_is_told_by_the_frame_that_goe
     loop.beat()
     loop.await_that(lambda: loop.state == SessionState.FLYING)
     replaced = loop.made.talk.outbox.counts
+    loop.steer()
     while replaced[OutboxCount.SAMPLES_REPLACED] < 30:  # nobody reads
+        loop.steer_on()
         with contextlib.suppress(TimeoutError):
             loop.thread.join(0.01)
     loop.await_that(lambda: loop.messages("HIL_SENSOR") and np.diff([message.time_usec for message in loop.messages("HIL_SENSOR")]).max() > 60_000)
@@ -368,3 +370,95 @@ def test_what_a_vehicle_felt_is_the_mean_since_the_frame_before(flying):
     loop.await_that(lambda: loop.made.flight.state.motion[5] > 2.0)
     loop.await_messages("HIL_SENSOR", 1)
     assert loop.made.flight.felt[6] <= 5.0
+
+
+def in_the_air(loop):
+    """Steered, and climbing."""
+    loop.fly()
+    loop.steer(*[0.9] * 4)
+    loop.await_that(lambda: loop.made.flight.state.motion[5] > 1.0)
+
+
+def test_a_controller_that_commands_no_motors_any_more_freezes_the_vehicle_and_its_sensors_though_its_port_is_open(flying):
+    loop = flying()
+    in_the_air(loop)
+    loop.fall_silent()
+    loop.await_that(lambda: loop.state == SessionState.SILENT)
+    word, physics_ns, motion = loop.watch.session.word, loop.physics_ns, loop.made.flight.state.motion.copy()
+    assert word[SessionWord.REASON] == Reason.NO_COMMANDS
+    assert word[SessionWord.SILENCES] == 1
+    assert word[SessionWord.ARMED] == 1  # as far as anybody knows
+    loop.read()
+    loop.frames.clear()
+    written = int(loop.live.written[0])
+    loop.await_that(lambda: loop.live.written[0] >= written + 100)
+    assert loop.physics_ns == physics_ns
+    np.testing.assert_array_equal(loop.made.flight.state.motion, motion)
+    assert loop.messages("HIL_SENSOR") == []
+    assert loop.messages("HIL_GPS") == []
+
+
+def test_a_silent_controller_is_woken_by_sensors_of_a_held_vehicle_at_its_heartbeat_and_flies_on_at_its_first_command(flying):
+    loop = flying()
+    in_the_air(loop)
+    loop.fall_silent()
+    loop.await_that(lambda: loop.state == SessionState.SILENT)
+    motion = loop.made.flight.state.motion.copy()
+    loop.read()
+    loop.frames.clear()
+    loop.beat()
+    loop.await_that(lambda: len(loop.messages("HIL_SENSOR")) >= 30)
+    assert loop.state == SessionState.SILENT
+    np.testing.assert_array_equal(loop.made.flight.state.motion, motion)
+    felt = np.array([(message.xacc, message.yacc, message.zacc) for message in loop.messages("HIL_SENSOR")[10:]])
+    assert np.linalg.norm(felt.mean(axis=0)) == pytest.approx(9.80665, abs=0.1)
+    loop.steer(*[0.9] * 4)
+    loop.await_that(lambda: loop.state == SessionState.FLYING)
+    assert loop.watch.session.word[SessionWord.REASON] == Reason.COMMANDS
+    loop.await_that(lambda: loop.made.flight.state.motion[2] > motion[2] + 0.2)
+
+
+def test_sensors_to_a_controller_that_does_not_steer_yet_stop_when_its_heartbeats_do(flying):
+    loop = flying()
+    loop.fly()
+    loop.await_that(lambda: len(loop.messages("HIL_SENSOR")) >= 10)
+    loop.watch.session.word[SessionWord.HEARTBEAT_NS] -= 2 * S
+    made = loop.count("SENSOR_FRAMES") + 1
+    written = int(loop.live.written[0])
+    loop.await_that(lambda: loop.live.written[0] >= written + 100)
+    assert loop.count("SENSOR_FRAMES") <= made
+    loop.beat()
+    loop.await_that(lambda: loop.count("SENSOR_FRAMES") > made + 10)
+
+
+def test_a_port_that_is_full_before_the_controller_steers_gets_no_more_sensors_until_its_next_heartbeat(flying):
+    loop = flying()
+    loop.plug(buffer_bytes=4608)
+    loop.beat()
+    loop.await_that(lambda: loop.state == SessionState.FLYING)
+    word = loop.watch.session.word
+    while word[SessionWord.UNANSWERED_NS] <= word[SessionWord.HEARTBEAT_NS]:  # nobody reads
+        with contextlib.suppress(TimeoutError):
+            loop.thread.join(0.01)
+    made, written = loop.count("SENSOR_FRAMES") + 1, int(loop.live.written[0])
+    while loop.live.written[0] < written + 100:
+        loop.thread.join(0.01)
+    assert loop.count("SENSOR_FRAMES") <= made
+
+
+def test_what_a_serial_port_has_not_sent_is_thrown_away_when_its_controller_falls_silent(flying, cable):
+    loop, port = flying(), cable()
+    descriptor = os.open(port.device, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+    publish(loop.watch.control, ControlWord.LINK, descriptor)
+    try:
+        port.write(loop.writer.pack(common.MAVLink_heartbeat_message(2, 12, HIL, 0, 4, 3)))
+        loop.await_that(lambda: loop.state == SessionState.FLYING)
+        port.write(loop.writer.pack(common.MAVLink_hil_actuator_controls_message(1, [0.0] * 16, ARMED, 0)))
+        loop.await_that(lambda: loop.made.talk.outbox.counts[OutboxCount.BYTES] > 9000 or loop.state == SessionState.SILENT)
+        loop.await_that(lambda: loop.state == SessionState.SILENT)
+        left = len(port.read())
+        assert left <= 4095 + 300  # a pseudo-terminal keeps what its other end's line discipline has taken; a true port's queue is empty
+    finally:
+        publish(loop.watch.control, ControlWord.CLOSES, 1)
+        loop.await_that(lambda: loop.watch.control[ControlWord.LINK] == -1)
+        os.close(descriptor)

@@ -193,3 +193,15 @@ def test_directions_that_a_thinned_sensor_leaves_out_are_unknown(world):
 def test_a_lookout_of_which_nothing_is_wanted_shows_nothing():
     assert not no_lookout().is_on
     assert sight(no_lookout()) is None
+
+
+@compiled_only
+@pytest.mark.parametrize("gap_m", [0.02, 0.1])
+def test_a_lidar_that_stands_nearer_to_the_ground_than_it_can_see_says_nothing_of_what_lies_below(gap_m):
+    ground = SceneObject(mesh=plane((200.0, 200.0), DEFAULTS["asphalt"]), placement=Pose(position_m=(0.0, 0.0, PLACE[2] - gap_m)))
+    level, on_edge = from_roll_pitch_yaw(0.0, 0.0, 0.0), {"mount_position_m": (0.0, 0.0, 0.0), "mount_rotation_deg": (0.0, 90.0, 0.0)}
+    down = DistanceSensorSpec(sensor="top", orientation="down", width_deg=10.0, range_max_m=40.0)
+    bench = Bench(build_world([ground]), level, **on_edge)
+    lookout = build_lookout(None, (down,), turn_ns=TURN_NS)
+    bench.send(lookout, range(3 * TURN_PACKETS))
+    assert math.isnan(sight(lookout).cones[0])

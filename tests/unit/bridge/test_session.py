@@ -5,18 +5,23 @@ import pytest
 
 from hilsim.bridge.session import (
     ARMED_FLAG,
+    COMMAND_SILENT_NS,
     HIL_FLAG,
     MOST_CONTROLS,
     REASONS,
     SILENT_NS,
+    WAKING_NS,
     Reason,
     SessionState,
     SessionWord,
     actuators_came,
     allocate_session,
     heartbeat_came,
+    is_free,
     link_changed,
+    port_is_full,
     time_passed,
+    wants_sensors,
 )
 
 S = 1_000_000_000
@@ -92,7 +97,6 @@ def test_a_link_that_is_gone_leaves_nobody_in_charge():
 
 def test_silence_is_noticed_after_three_seconds_and_not_before():
     session = flying()
-    steer(session)
     time_passed(session, START + SILENT_NS)
     assert at(session)[0] == SessionState.FLYING
     time_passed(session, START + SILENT_NS + 1)
@@ -100,6 +104,66 @@ def test_silence_is_noticed_after_three_seconds_and_not_before():
     assert session.control.tolist() == [0.0] * MOST_CONTROLS
     time_passed(session, START + 10 * SILENT_NS)
     assert at(session)[2] == 3
+
+
+def test_motor_commands_that_stop_are_noticed_after_a_fifth_of_a_second_and_the_vehicle_is_not_free_until_they_come_again():
+    session = flying()
+    steer(session)
+    time_passed(session, START + COMMAND_SILENT_NS)
+    assert at(session)[0] == SessionState.FLYING
+    assert is_free(session)
+    now_ns = START + COMMAND_SILENT_NS + 1
+    time_passed(session, now_ns)
+    assert at(session)[:2] == (SessionState.SILENT, Reason.NO_COMMANDS)
+    assert not is_free(session)
+    assert session.word[SessionWord.ARMED] == 1
+    steer(session, now_ns=now_ns)
+    assert at(session)[:2] == (SessionState.FLYING, Reason.COMMANDS)
+    assert is_free(session)
+
+
+def wanted(session, now_ns, *, is_simulator=False):
+    return bool(wants_sensors(session, is_simulator, now_ns))
+
+
+def test_who_does_not_steer_gets_sensors_after_its_heartbeats_and_who_fell_silent_only_after_a_later_one():
+    session = flying()
+    assert wanted(session, START + WAKING_NS)
+    assert not wanted(session, START + WAKING_NS + 1)
+    assert wanted(session, START + WAKING_NS + 1, is_simulator=True)
+    steer(session)
+    silent_ns = START + COMMAND_SILENT_NS + 1
+    time_passed(session, silent_ns)
+    assert not wanted(session, silent_ns)
+    heartbeat_came(session, 1, 1, HIL_FLAG, silent_ns + 1)
+    assert at(session)[0] == SessionState.SILENT
+    assert wanted(session, silent_ns + 1)
+    port_is_full(session, silent_ns + 2)
+    assert not wanted(session, silent_ns + 3)
+    heartbeat_came(session, 1, 1, 0, silent_ns + 4)
+    assert at(session)[0] == SessionState.REFUSED
+    assert not wanted(session, silent_ns + 4)
+
+
+def test_a_full_port_of_a_controller_that_steers_stops_no_sensors():
+    session = flying()
+    steer(session)
+    port_is_full(session, START + 1)
+    assert wanted(session, START + 2)
+
+
+def test_a_vehicle_whose_controller_comes_back_is_held_until_it_steers_and_one_that_was_never_steered_is_free():
+    session = flying()
+    assert is_free(session)
+    steer(session)
+    time_passed(session, START + SILENT_NS + 1)
+    assert at(session)[0] == SessionState.CALLING
+    heartbeat_came(session, 1, 1, HIL_FLAG, START + 5 * S)
+    assert at(session)[0] == SessionState.FLYING
+    assert not is_free(session)
+    assert wanted(session, START + 5 * S)
+    steer(session, now_ns=START + 5 * S)
+    assert is_free(session)
 
 
 def test_who_was_refused_and_falls_silent_is_called_again_and_who_is_unplugged_is_not():

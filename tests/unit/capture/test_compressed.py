@@ -4,10 +4,13 @@ import gzip
 import subprocess
 import sys
 import zlib
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from hilsim.capture.pcap import CaptureFile
+from hilsim.capture.source import BrokenFileError, CaptureBytes
 from hilsim.errors import CaptureError
 
 if sys.version_info >= (3, 14):
@@ -132,6 +135,7 @@ def test_300_mb_of_datagrams_do_not_fill_the_memory_even_where_they_come_out_of_
 import resource
 from pathlib import Path
 from hilsim.capture.pcap import CaptureFile
+from hilsim.capture.source import BrokenFileError, CaptureBytes
 from hilsim.errors import CaptureError
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 count = sum(1 for _ in CaptureFile(Path({str(path)!r})))
@@ -140,3 +144,28 @@ print(count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     count, grown_kib = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout.split()
     assert int(count) == 5_000
     assert int(grown_kib) < 20_000
+
+
+def take_all(opened, into):
+    while piece := opened.read(1 << 16):
+        into += piece
+
+
+@pytest.mark.parametrize("place", [20, 1000, 70_000, 200_000])
+def test_what_came_out_before_the_damage_is_the_same_as_byte_by_byte(file_of, content, place):
+    data = bytearray(gzip.compress(content))
+    data[place : place + 40] = b"\xff" * 40
+    stream, whole = zlib.decompressobj(wbits=31), bytearray()
+    with suppress(zlib.error):
+        for at in range(len(data)):
+            whole += stream.decompress(data[at : at + 1])
+    with CaptureBytes(file_of(bytes(data))) as opened:
+        found = bytearray()
+        with pytest.raises(BrokenFileError, match="the gzip stream is damaged before byte"):
+            take_all(opened, found)
+    assert found == whole
+
+
+def test_a_name_that_no_file_can_have_is_refused():
+    with pytest.raises(CaptureError, match=r"'a\\x00\.pcap': cannot be opened: .*null byte"):
+        list(CaptureFile(Path("a\0.pcap")))

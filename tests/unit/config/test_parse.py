@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from hilsim.config.parse import parse_table, read_toml
+from hilsim.config.parse import parse_table
+from hilsim.config.toml_file import read_toml
 from hilsim.errors import ConfigError, require
 
 

@@ -43,7 +43,7 @@ def test_an_unknown_profile_lists_the_shipped_ones(tmp_path):
     [
         ('name = "lidar"', 'name = "li dar"', r'sensor\[0\]\.name must be letters, digits, "-" and "_", got "li dar"'),
         ("seed = 5", "seed = -1", r"seed must be 0 to 2\^63 - 1, got -1"),
-        ("seed = 5", "lead_ms = 0.0", r"lead_ms must be 1 to 1000, got 0.0"),
+        ("seed = 5", "lead_ms = 0.5", r"lead_ms must be 1 to 1000, or 0 to follow the rig, got 0.5"),
         ("[[sensor]]", '[carrier]\nkind = "trajectory"\n[[sensor]]', r'carrier\.file must be given for kind "trajectory"'),
         ("[[sensor]]", '[carrier]\nkind = "street"\n[[sensor]]', r'carrier\.kind "street" needs scene\.generator "street"'),
         ("[[sensor]]", "[metrics]\nport = 99999\n[[sensor]]", r"metrics\.port must be 0 to 65535, got 99999"),

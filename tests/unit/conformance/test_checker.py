@@ -1,6 +1,7 @@
 import json
 import math
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -192,3 +193,44 @@ def test_a_cepton_stream_is_said_not_to_be_checked():
     (finding,) = result.findings
     assert finding.message == "no Velodyne data packets among 3 datagrams; 2 are a Cepton sensor's, and only Velodyne streams are checked"
     assert (result.passed, result.strangers) == (False, 3)
+
+
+def numbered(datagrams, sensors):
+    """Datagrams as if each were of the next of so many sensors."""
+    return [
+        replace(datagram, source=f"10.{number // 65536 % 256}.{number // 256 % 256}.{number % 256}", frame=place + 1)
+        for place, datagram in enumerate(datagrams)
+        for number in (place % sensors,)
+    ]
+
+
+def test_of_sensors_without_end_the_first_are_checked_and_the_rest_is_counted(single):
+    many = numbered([single.datagrams()[number % 700] for number in range(2000)], 1000)
+    result = check(many)
+    assert len(result.sensors) == 128
+    (finding,) = [finding for finding in result.findings if finding.rule == "stream.many"]
+    assert finding.message == "only the first 128 sensors were checked: 1,744 packets of 872 further addresses were counted only"
+    assert result.datagrams == 2000
+
+
+def test_memory_does_not_grow_with_the_number_of_addresses(single):
+    template = single.datagrams()[0]
+    check(numbered([template] * 300, 300))
+    tracemalloc.start()
+    checker = Checker()
+    checker.feed(numbered([template] * 200, 200))
+    before = tracemalloc.get_traced_memory()[0]
+    checker.feed(replace(template, source=f"11.0.{number // 256}.{number % 256}") for number in range(20_000))
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 5_000_000
+
+
+def test_what_waits_to_be_judged_is_bounded_whatever_the_number_of_sensors(single):
+    checker = Checker()
+    most = 0
+    for datagram in numbered([datagram for _ in range(40) for datagram in single.datagrams()], 100):
+        checker.feed([datagram])
+        most = max(most, sum(sensor.waiting for sensor in checker._sensors.values()))
+    assert 16_000 < most <= 16_384
+    assert sum(sensor.summary.data_packets + sensor.summary.position_packets for sensor in checker.result().sensors) == 40 * len(single.datagrams())

@@ -2,11 +2,12 @@
 
 import pytest
 
+from hilsim.bridge.addresses import RATES_HZ
 from hilsim.bridge.budget import Line as LineKind
 from hilsim.bridge.budget import LinkRates, plan_link
 from hilsim.bridge.messages import HIL_ACTUATOR_CONTROLS
 from hilsim.bridge.outfit import open_line
-from hilsim.bridge.specs import RATES_HZ, ControllerSpec, GroundStationSpec, VehicleRigSpec
+from hilsim.bridge.specs import ControllerSpec, GroundStationSpec, VehicleRigSpec
 from hilsim.bridge.stations import Protocol
 from hilsim.daemon.aircraft import paced_line, rate_within
 from hilsim.daemon.flight_link import line_kind, rates_of, station_of

@@ -33,7 +33,7 @@ def test_a_socket_that_cannot_be_is_refused(change, message):
         ({"cpu": -2}, r"cpu must be -1 \(any\) or 0 to 1023, got -2"),
         ({"spin_us": 51.0}, "spin_us must be 0 to 50, or -1 to have it chosen, got 51.0"),
         ({"late_limit_us": 1.0}, "late_limit_us must be 10 to 10000000, got 1.0"),
-        ({"slots": 1}, "slots must be 4 to 65536, got 1"),
+        ({"slots": 1}, "slots must be 4 to 65536, or 0 to follow the rate, got 1"),
     ],
 )
 def test_settings_out_of_range_are_refused(change, message):

@@ -129,12 +129,66 @@ def test_a_crooked_landing_takes_energy_out_at_every_step_and_comes_to_rest(rota
     assert np.linalg.norm(state.specific_force_mps2) == pytest.approx(G, rel=1e-6)
 
 
-def test_what_begins_inside_the_ground_is_brought_out_without_speed():
+@compiled_only
+def test_what_begins_inside_the_ground_is_brought_out_without_speed_and_never_by_a_jump():
     multirotor = build_multirotor(BARE)
-    state = state_at(multirotor, (0.0, 0.0, HEIGHT_M - 0.2))
-    seen = run(multirotor, state, 500, planes=ground(multirotor), each=lambda after: np.abs(after.motion[3:6]).max())
-    assert seen.max() < 1e-9
+    state = state_at(multirotor, (0.0, 0.0, HEIGHT_M - 0.2), from_roll_pitch_yaw(3.0, -2.0, 10.0))
+    before = orientation_of(state)
+    seen = run(
+        multirotor, state, 2500, planes=ground(multirotor), each=lambda after: (np.abs(after.motion[3:6]).max(), after.motion[2], after.motion[6])
+    )
+    assert seen[:1000, 0].max() < 1e-9
+    assert np.diff(seen[:, 1]).max() <= 1.001e-4
+    assert seen[999, 2] == pytest.approx(before[0], abs=1e-9)  # not turned while it is inside
+    run(multirotor, state, 1000, planes=ground(multirotor))
     assert position_of(state)[2] == pytest.approx(HEIGHT_M, abs=2e-5)
+
+
+def moving_wall(x_m, speed_mps):
+    """A wall at ``x_m`` that comes towards greater x, as ``float64[1, 7]``."""
+    return np.array([[*plane_through((x_m, 0.0, 0.0), (1.0, 0.0, 0.0)), speed_mps, 0.0, 0.0]])
+
+
+@compiled_only
+@pytest.mark.parametrize("speed_mps", [2.0, 7.0, 14.0])
+def test_a_wall_that_comes_pushes_the_vehicle_to_its_own_speed_and_no_step_feels_more_than_an_inertial_sensor_measures(speed_mps):
+    multirotor = build_multirotor(changed(friction_ratio=0.3))
+    state = state_at(multirotor, (0.0, 0.0, HEIGHT_M))
+    wall, before, closing, steps = moving_wall(-0.5, speed_mps), state.motion.copy(), [], []
+    for _ in range(400):
+        run(multirotor, state, 1, planes=ground(multirotor), obstacles=wall)
+        wall[0, 3] += speed_mps * 1e-3
+        steps.append(state.motion - before)
+        before = state.motion.copy()
+        closing.append(state.closing_mps[1])
+    steps = np.array(steps)
+    assert max(closing) == pytest.approx(speed_mps, rel=0.01)
+    assert state.motion[3] == pytest.approx(speed_mps, rel=0.05)
+    assert np.linalg.norm(steps[:, 3:6], axis=1).max() < 16.0 * G * 1e-3
+    assert np.linalg.norm(steps[:, :3], axis=1).max() < 1.05e-3 * speed_mps + 1e-4
+    assert np.linalg.norm(state.motion[10:13]) < np.radians(2000.0)
+
+
+def test_a_plane_of_seven_numbers_at_rest_is_as_one_of_four():
+    multirotor = build_multirotor(profile("iris"))
+    one, other = (state_at(multirotor, (0.0, 0.0, 0.3), from_roll_pitch_yaw(8.0, 3.0, 0.0), velocity_mps=(1.0, 0.0, 0.0)) for _ in range(2))
+    planes = ground(multirotor)
+    run(multirotor, one, 400, planes=planes)
+    run(multirotor, other, 400, planes=np.hstack([planes, np.zeros((len(planes), 3))]))
+    np.testing.assert_array_equal(other.motion, one.motion)
+
+
+@compiled_only
+def test_a_floor_that_rises_and_moves_aside_carries_the_vehicle_that_stands_on_it():
+    multirotor = build_multirotor(BARE)
+    state = state_at(multirotor, (0.0, 0.0, HEIGHT_M))
+    planes = np.hstack([ground(multirotor), np.tile((0.5, 0.0, 0.3), (len(multirotor.point), 1))])
+    for _ in range(1000):
+        run(multirotor, state, 1, planes=planes)
+        planes[:, 3] += 0.3e-3
+    np.testing.assert_allclose(velocity_of(state), (0.5, 0.0, 0.3), atol=1e-3)
+    assert position_of(state)[2] == pytest.approx(HEIGHT_M + 0.3, abs=2e-3)
+    assert np.linalg.norm(state.specific_force_mps2) == pytest.approx(G, rel=1e-3)
 
 
 @compiled_only

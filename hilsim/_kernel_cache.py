@@ -1,0 +1,248 @@
+"""Where compiled kernels are kept between runs: who may be trusted with them, what makes an entry fresh, and how processes share them.
+
+A cache entry is a pickle with machine code, so whoever can write it can run code as us. A directory is therefore used only if it is ours alone
+(mode 0700) and nobody but us and root can put another one in its place. What cannot be used is named in ``refusals``, never passed over in silence.
+
+Numba's own rules for what is fresh look at the one file a kernel stands in, at its time stamp and at the directory it was installed to. A kernel that
+inlines another one from a changed file would be served stale, and each clone or environment would compile anew. Here each module gets a directory
+named by the hash of its own source, of every ``hilsim`` module it imports, transitively, and of Numba's version: the same sources find the same kernels
+wherever they are installed.
+"""
+
+import fcntl
+import hashlib
+import os
+import pickle
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+os.environ.setdefault("NUMBA_OPT", "1")  # read by Numba when it is imported: a quarter off compiling, 2 % off casting rays (bench_render.py)
+
+import numba
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+
+KEEP_DIRECTORIES_PER_MODULE = 3
+"""Versions of one module's sources: a checkout and an installed release can take turns without compiling."""
+KEEP_BYTES = 256_000_000
+"""Of all kernels: some 20 complete versions; the least recently made go first."""
+
+_PACKAGE = Path(__file__).resolve().parent
+_IMPORT = re.compile(r"^\s*from (hilsim[\w.]*) import (\([^)]*\)|[^\n#]*)", re.MULTILINE)
+_PRIVATE = 0o700
+_DAMAGED = (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError, IndexError, ValueError, TypeError)
+
+refusals: list[str] = []
+"""Why a directory is not used or an entry could not be written, one sentence each; filled as it is found."""
+
+
+def candidates() -> list[Path]:
+    """Where compiled kernels may live, best first: the operator's word, systemd's CacheDirectory=, the user's cache."""
+    places = []
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        places.append(Path(os.environ["NUMBA_CACHE_DIR"]))
+    if os.environ.get("CACHE_DIRECTORY"):
+        places.append(Path(os.environ["CACHE_DIRECTORY"].split(":")[0]))
+    base = os.environ.get("XDG_CACHE_HOME")
+    if base or os.environ.get("HOME"):
+        places.append((Path(base) if base else Path(os.environ["HOME"]) / ".cache") / "hilsim")
+    return places
+
+
+@cache
+def cache_directory() -> Path | None:
+    """The directory for compiled kernels, or None when none can be trusted and written (kernels are then compiled at each start)."""
+    for place in candidates():
+        directory = place / "kernels"
+        reason = refusal(directory)
+        if not reason:
+            return directory.resolve()
+        if reason not in refusals:
+            refusals.append(reason)
+    return None
+
+
+def refusal(directory: Path) -> str:
+    """Why a directory must not hold our kernels, empty if it may; makes it, for us alone, where it is missing."""
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=_PRIVATE, exist_ok=True)
+        place = directory.resolve(strict=True)
+        for ancestor in place.parents:
+            reason = _foreign_hands(ancestor, ancestor.stat())
+            if reason:
+                return f"kernels are not kept in {directory}: {reason}"
+        found = place.stat()
+        if found.st_uid != os.geteuid():
+            return f"kernels are not kept in {directory}: it must belong to user {os.geteuid()}, got user {found.st_uid}"
+        reason = _foreign_hands(place, found)
+        if reason:
+            return f"kernels are not kept in {directory}: {reason}, and be emptied"
+        place.chmod(_PRIVATE)  # older versions made it by the umask
+        _lock_file(place).touch(mode=0o600)
+    except OSError as error:
+        return f"kernels are not kept in {directory}: {error.strerror}"
+    return ""
+
+
+def _foreign_hands(path: Path, found: os.stat_result) -> str:
+    """Why somebody else could replace what stands in a directory; empty if only root and we can."""
+    if found.st_uid not in {0, os.geteuid()}:
+        return f"{path} must belong to root or to user {os.geteuid()}, got user {found.st_uid}"
+    is_open = bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    if is_open and not found.st_mode & stat.S_ISVTX:
+        return f"{path} must not be writable by group or others, got mode {stat.S_IMODE(found.st_mode):04o} (chmod go-w {path})"
+    return ""
+
+
+def _lock_file(root: Path) -> Path:
+    return root / "lock"
+
+
+@contextmanager
+def _locked(root: Path) -> Iterator[None]:
+    """One process at a time: two that give the same number to different entries of an index would leave one with the other's code."""
+    with _lock_file(root).open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+# -- what is fresh -------------------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def source_closure(module: str) -> frozenset[tuple[str, str]]:
+    """(module, source hash) of a hilsim module and of every hilsim module it imports, transitively."""
+    seen: dict[str, str] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen[name], imported = _source_and_imports(name)
+            waiting.extend(imported)
+    return frozenset(seen.items())
+
+
+@cache
+def _source_and_imports(module: str) -> tuple[str, tuple[str, ...]]:
+    """Hash of a hilsim module's source, and the hilsim modules it imports. A regular expression, because parsing 60 modules takes 0.15 s of a start."""
+    place = _PACKAGE.parent.joinpath(*module.split("."))
+    path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    source = path.read_bytes()
+    imported = []
+    for base, names in _IMPORT.findall(source.decode()):
+        imported.append(base)
+        parts = (part.split(" as ")[0].strip() for part in names.strip("()").split(","))
+        imported.extend(f"{base}.{part}" for part in parts if _PACKAGE.parent.joinpath(*base.split("."), f"{part}.py").is_file())
+    return hashlib.sha256(source).hexdigest(), tuple(imported)
+
+
+@cache
+def module_directory(module: str) -> Path | None:
+    """Where a hilsim module's kernels of its present sources live; None for other modules, and where nothing can be kept."""
+    root = cache_directory()
+    if root is None or not module.startswith("hilsim"):
+        return None
+    what = repr((numba.__version__, sorted(source_closure(module))))
+    return root / f"{module}-{hashlib.sha256(what.encode()).hexdigest()[:16]}"
+
+
+def prune(root: Path, *, keep_bytes: int = KEEP_BYTES, keep_per_module: int = KEEP_DIRECTORIES_PER_MODULE) -> None:
+    """Drop the oldest directories of former sources: beyond a few a module, and beyond a size in all."""
+    places = sorted((entry for entry in root.iterdir() if entry.is_dir()), key=lambda entry: entry.stat().st_mtime, reverse=True)
+    kept: dict[str, int] = {}
+    total_bytes = 0
+    for place in places:
+        module = place.name.rpartition("-")[0]
+        kept[module] = kept.get(module, 0) + 1
+        total_bytes += sum(entry.stat().st_size for entry in place.rglob("*") if entry.is_file())
+        if kept[module] > keep_per_module or total_bytes > keep_bytes:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def module_is_compiled(module: str) -> bool:
+    """Whether a module's kernels are in the cache on disk; also True when there is no cache they could be in."""
+    place = module_directory(module)
+    return place is None or any(place.glob("*.nbi"))
+
+
+# -- Numba's side --------------------------------------------------------------------------------------------------------------------------
+
+
+class _Locator:
+    """Tells Numba where a kernel's entries live, and that the directory's name says all about their freshness."""
+
+    def __init__(self, function: Callable[..., Any], path: str, place: Path) -> None:
+        self._py_file = path  # Numba's name for it: where a warning points to
+        self._line_number = function.__code__.co_firstlineno
+        self._place = place
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], path: str) -> Self | None:
+        """For a function of a module that has a directory."""
+        place = module_directory(function.__module__)
+        return None if place is None else cls(function, path, place)
+
+    def ensure_cache_path(self) -> None:
+        """Make the directory; another version's may have to go for it."""
+        if not self._place.is_dir():
+            self._place.mkdir(mode=_PRIVATE, exist_ok=True)
+            prune(self._place.parent)
+
+    def get_cache_path(self) -> str:
+        """The directory."""
+        return str(self._place)
+
+    def get_source_stamp(self) -> str:
+        """Always the same: other sources have another directory."""
+        return self._place.name
+
+    def get_disambiguator(self) -> str:
+        """Tells functions of one name in one file apart."""
+        return str(self._line_number)
+
+
+class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]
+    """Numba's entries, at our place."""
+
+    _locator_classes = (_Locator,)
+
+
+class KernelCache(FunctionCache):  # type: ignore[misc]
+    """Numba's cache of a function, for several processes at once, and without the power to end one: what cannot be read is compiled."""
+
+    _impl_class = _Implementation
+
+    def load_overload(self, sig: object, target_context: object) -> Any:
+        """What was kept for a signature; None where there is nothing, or nothing that can be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except _DAMAGED as error:
+            refusals.append(f"kernels kept in {self.cache_path} cannot be read: {error}; they are compiled again")
+            self.flush()
+            return None
+
+    def save_overload(self, sig: object, data: object) -> None:
+        """Keep what was compiled; a full disk costs a compile at the next start and nothing else."""
+        root = cache_directory()
+        if root is None:
+            return
+        try:
+            with _locked(root):
+                super().save_overload(sig, data)
+        except OSError as error:
+            reason = f"kernels cannot be kept in {root}: {error.strerror}"
+            if reason not in refusals:
+                refusals.append(reason)
+
+    def flush(self) -> None:
+        """Forget what was kept for the function."""
+        try:
+            super().flush()
+        except OSError:
+            self.disable()

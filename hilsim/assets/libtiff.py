@@ -1,0 +1,26 @@
+"""Keeps libtiff from writing on standard error: what is wrong with a file is said once, by hilsim."""
+
+import ctypes
+from functools import cache
+from pathlib import Path
+
+_MAPS = Path("/proc/self/maps")
+
+
+@cache
+def silence_libtiff() -> None:
+    """Take libtiff's handlers of errors and warnings away, in the library that Pillow has loaded; does nothing where there is none.
+
+    Pillow reports a file that cannot be decoded by an exception all the same. Call it after ``PIL.Image`` was imported.
+    """
+    try:
+        mapped = _MAPS.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return
+    for name in {line.split(maxsplit=5)[-1] for line in mapped if "libtiff" in line}:
+        try:
+            library = ctypes.CDLL(name)
+            library.TIFFSetErrorHandler(None)
+            library.TIFFSetWarningHandler(None)
+        except (OSError, AttributeError):
+            continue

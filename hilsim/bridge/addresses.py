@@ -1,0 +1,22 @@
+"""Addresses and rates as a rig says them; apart from everything that needs kernels, so that a diagnosis need not load what flies."""
+
+from ipaddress import AddressValueError, IPv4Address
+
+RATES_HZ = (50, 100, 125, 200, 250, 500)
+"""Of sensor frames: whole steps of the physics apart."""
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is ``a.b.c.d:port``."""
+    host, _, port = text.rpartition(":")
+    try:
+        IPv4Address(host)
+    except AddressValueError:
+        return False
+    return port.isdigit() and 1 <= int(port) <= 65_535
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Of a text that ``is_address``."""
+    host, _, port = address.rpartition(":")
+    return host, int(port)

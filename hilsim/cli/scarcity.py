@@ -1,0 +1,41 @@
+"""What this machine or this shell does not give enough of, said in a sentence: an operator can mend that, and a traceback does not help."""
+
+import errno
+
+_MEMORY = "must have more memory: see `ulimit -v`, the service's MemoryMax= and `free -m`"
+_FILES = "must be allowed more open files: see `ulimit -n`, or the service's LimitNOFILE="
+_THREADS = "must be allowed more threads or more memory for them: see `ulimit -u`, `ulimit -v`, or the service's TasksMax="
+_OF_THE_LOADER = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
+"""What the dynamic loader says; libraries wrap it into errors without a number."""
+_BY_ERRNO = {errno.ENOMEM: _MEMORY, errno.EMFILE: _FILES, errno.ENFILE: _FILES}
+
+
+def scarcity(error: BaseException) -> str:
+    """What an exception says was too little of; empty where it says something else.
+
+    Of a group the first one decides that says so: when one task finds no memory, others fail in ways of their own.
+    """
+    for one in _chain(error):
+        told = ""
+        if isinstance(one, MemoryError):
+            told = _MEMORY
+        elif isinstance(one, OSError | ImportError):
+            number = one.errno if isinstance(one, OSError) else None
+            told = _MEMORY if any(text in str(one) for text in _OF_THE_LOADER) else _BY_ERRNO.get(number or 0, "")
+        elif isinstance(one, RuntimeError) and "can't start new thread" in str(one):
+            told = _THREADS
+        if told:
+            return f"hilsim {told} ({str(one) or type(one).__name__})"
+    return ""
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """An exception, those of a group, and those each was raised from."""
+    found: list[BaseException] = []
+    waiting = [error]
+    while waiting and len(found) < 100:
+        one = waiting.pop(0)
+        found.append(one)
+        waiting += one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+        waiting += [cause for cause in (one.__cause__, one.__context__) if cause is not None]
+    return found

@@ -1,0 +1,113 @@
+"""A TOML file as a table, within the limits of what a person writes.
+
+The reader of TOML calls itself for each level, and takes the square of a dotted key's length and of a number's digits in time. So a text is looked over
+once, from front to back, before it is read; the table is looked over after that, because headers, dotted keys and inline tables nest each other.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hilsim.errors import ConfigError
+from hilsim.limits import TOML_DIGITS, TOML_FILE_BYTES, TOML_ITEMS, TOML_NESTING, TOML_TEXT
+
+# Texts and comments, each to its end or the file's, so that every letter is looked at once.
+_TEXT_OR_COMMENT = re.compile(
+    r'"""[^"\\]*(?:(?:\\.|"{1,2}(?!"))[^"\\]*)*(?:"{3,5}|\Z)'
+    r"|'''.*?(?:'{3,5}|\Z)"
+    r'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?'
+    r"|'[^'\n]*'?"
+    r"|#[^\n]*",
+    re.DOTALL,
+)
+_BETWEEN_KEYS = re.compile(r"[,=\[\]{}\n]")
+_DIGITS = re.compile(rf"(?<![0-9_])[0-9_]{{{TOML_DIGITS.bound + 1},}}")
+_LARGEST, _SMALLEST = 2**63 - 1, -(2**63)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The table of a TOML file.
+
+    Raises:
+        ConfigError: the file is missing, unreadable, no TOML, or beyond a limit; the text names file and line or key.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(TOML_FILE_BYTES.bound + 1)
+        if len(data) > TOML_FILE_BYTES.bound:
+            raise ConfigError(f"{path}: {TOML_FILE_BYTES.subject} must be at most {TOML_FILE_BYTES.text}, got more")
+        text = data.decode("utf-8").replace("\r\n", "\n")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
+    _look_over(text, str(path))
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: must be TOML: {error}") from error
+    faults = list(_faults(table))
+    if faults:
+        raise ConfigError("\n".join(f"{path}: {fault}" for fault in faults))
+    return table
+
+
+def key_path(location: tuple[int | str, ...]) -> str:
+    """``sensor[0].network.mode``."""
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def _look_over(text: str, where: str) -> None:
+    """Refuse what would take the reader of TOML too long or too deep."""
+    bare = _TEXT_OR_COMMENT.sub(_placeholder, text)
+    depth, line = 0, 1
+    for match in re.finditer(r"[\[{\]}\n]", bare):
+        line += match[0] == "\n"
+        depth += (match[0] in "[{") - (match[0] in "]}")
+        if not TOML_NESTING.holds(depth):
+            raise ConfigError(f"{where}: {TOML_NESTING.subject} must be at most {TOML_NESTING.text}, got more at line {line}")
+    TOML_NESTING.enforce(max(key.count(".") for key in _BETWEEN_KEYS.split(bare)), where, ConfigError, "parts of a dotted key")
+    digits = _DIGITS.search(bare)
+    if digits:
+        line = bare.count("\n", 0, digits.start()) + 1
+        TOML_DIGITS.enforce(len(digits[0]), f"{where}: line {line}", ConfigError)
+
+
+def _placeholder(match: re.Match[str]) -> str:
+    """What stands for a text or a comment: as many lines, and a letter, so that quoted keys still have their dots between them."""
+    return "t" + "\n" * match[0].count("\n")
+
+
+def _faults(table: dict[str, Any]) -> Iterator[str]:
+    """What is beyond a limit in a table, without a call for each level."""
+    waiting: list[tuple[tuple[int | str, ...], Any]] = [((), table)]
+    while waiting:
+        location, value = waiting.pop()
+        parts: list[tuple[int | str, Any]] = []
+        if isinstance(value, dict):
+            parts = list(value.items())
+            rules = [rule for key in value for rule in _text_rules(key)]
+        elif isinstance(value, list):
+            parts = list(enumerate(value))
+            rules = [TOML_ITEMS.rule(len(value))]
+        elif isinstance(value, str):
+            rules = _text_rules(value)
+        else:
+            is_64_bit = not isinstance(value, int) or _SMALLEST <= value <= _LARGEST
+            rules = [(is_64_bit, "a whole number must be -2^63 to 2^63 - 1, got one beyond")]
+        broken = [rule for holds, rule in rules if not holds]
+        if not TOML_NESTING.holds(len(location)):
+            yield f"{key_path(location[:3])} …: {TOML_NESTING.subject} must be at most {TOML_NESTING.text}, got more"
+        elif broken:
+            yield f"{key_path(location)}: {broken[0]}" if location else broken[0]
+        else:
+            waiting += [((*location, name), part) for name, part in reversed(parts)]
+
+
+def _text_rules(text: str) -> list[tuple[bool, str]]:
+    return [TOML_TEXT.rule(len(text)), ("\0" not in text, f"a text must not hold a zero character, got {text[:40]!r}")]

@@ -1,0 +1,108 @@
+"""What a feeder's loop shares with the rest of the daemon, and with the loop that goes on after it."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.transmit.brake import allocate_brake
+from hilsim.transmit.statistics import BINS
+
+_TRAINS_MAX = 10
+
+
+class FeederCounter(IntEnum):
+    """Columns of ``FeederState.counters``."""
+
+    RENDERED = 0
+    """Data packets rendered."""
+    LATE = 1
+    """Datagrams put into the ring after their deadline."""
+    SKIPPED = 2
+    """Data packets never rendered, because they could not be in time."""
+    RING_FULL = 3
+    """Datagrams never rendered, because the ring had no room for them until they were due."""
+    RENDER_SUM_NS = 4
+    POSITIONS = 5
+    """Position packets encoded."""
+    NEXT_PACKET = 6
+    """Index of the next data packet: all before it are in the ring, sent, or counted as skipped."""
+    UNSAID = 7
+    """Returns that the packet format cannot say, sent as no return."""
+    ESTIMATE_NS = 8
+    """Running estimate of the time to render and encode a data packet; a gauge."""
+    POSITIONS_SKIPPED = 9
+    """Position packets never encoded, because they could not be in time."""
+    LATE_SINCE_NS = 10
+    """CLOCK_MONOTONIC time since which packets have been late without a rest; 0: they are not. A gauge."""
+
+
+class FeederWord(IntEnum):
+    """Columns of ``FeederState.words``: each has a cache line of its own."""
+
+    STOP = 0
+    """Set to 1 by anyone: the loop ends after the packet it is at."""
+    ENDED = 8
+    """Set to 1 by the loop, as the last thing it does: ``place`` then says where it ended."""
+    WAITING = 16
+    """Set to 1 by the loop when it is ready, and waits only for the one before it to end."""
+
+
+class Place(IntEnum):
+    """Columns of ``FeederState.place``."""
+
+    PACKET = 0
+    """Index of the next data packet, where the loop ended."""
+    DATA_FROM_NS = 1
+    """Rig time from which data packets are the next loop's: it renders them or counts them as skipped."""
+    POSITIONS_FROM_NS = 2
+    """The same of position packets."""
+    TRAINS = 6
+    """First of the columns with the next packet of each position train, where the loop ended."""
+
+
+class FeederState(NamedTuple):
+    """What the loop and the rest of the daemon share. A loop and the one that goes on after it share all but their own ``words`` and ``brake``.
+
+    Attributes:
+        words: ``int64[24]``, columns by ``FeederWord``; of this loop.
+        before: ``words`` of the loop that must have ended before this one begins.
+        lead: ``int64[8]``, column 0: how long before its deadline a packet is rendered, in ns; anyone may change it at any time.
+        counters: ``int64[16]``, columns by ``FeederCounter``; written by the running loop alone.
+        render: ``int64[512]``, histogram of the time to render and encode a data packet, bins of ``transmit.statistics``.
+        place: ``int64[16]``, columns by ``Place``: where the next loop begins.
+        brake: ``int64[8]``, columns by ``transmit.brake.Brake``.
+    """
+
+    words: npt.NDArray[np.int64]
+    before: npt.NDArray[np.int64]
+    lead: npt.NDArray[np.int64]
+    counters: npt.NDArray[np.int64]
+    render: npt.NDArray[np.int64]
+    place: npt.NDArray[np.int64]
+    brake: npt.NDArray[np.int64]
+
+
+def allocate_state() -> FeederState:
+    """Of a loop that nothing ran before: all zero."""
+    before = _words()
+    before[FeederWord.ENDED] = 1
+    return FeederState(
+        words=_words(),
+        before=before,
+        lead=np.zeros(8, np.int64),
+        counters=np.zeros(16, np.int64),
+        render=np.zeros(BINS, np.int64),
+        place=np.zeros(Place.TRAINS + _TRAINS_MAX, np.int64),
+        brake=allocate_brake(),
+    )
+
+
+def state_after(state: FeederState) -> FeederState:
+    """Of a loop that goes on where another ends."""
+    return state._replace(words=_words(), before=state.words, brake=allocate_brake())
+
+
+def _words() -> npt.NDArray[np.int64]:
+    return np.zeros(24, np.int64)

@@ -1,0 +1,81 @@
+"""The brake of real-time loops: one that wakes again and again without time passing leaves real-time scheduling.
+
+A loop of the packet path sleeps until an instant, and trusts that it is then. Where the sleep fails (a library that fakes the clock, a sandbox that
+forbids the call) the loop would spin, and under SCHED_FIFO nothing else would run on its core. It goes on as an ordinary thread then, and says so.
+
+A thread that works without ever sleeping is no case for this brake: see ``daemon.real_time_limit``.
+"""
+
+import os
+from collections.abc import Callable
+from enum import IntEnum
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba import types
+
+from hilsim._jit import kernel
+from hilsim.transmit.libc import monotonic_ns, sleep_until
+
+BRAKE_WAKES = 1000
+"""Wakes in a row without time passing: about a millisecond of spinning."""
+
+_POLICY = os.SCHED_OTHER | os.SCHED_RESET_ON_FORK
+
+
+class Brake(IntEnum):
+    """Columns of a brake, ``int64[8]``, written by the thread it is for."""
+
+    EARLY_WAKES = 0
+    """Wakes in a row that came too early."""
+    APPLIED = 1
+    """1 once the thread has left real-time scheduling."""
+    ERRNO = 2
+    """What the sleep failed with, 0 where it merely returned too early."""
+    ZERO = 7
+    """Stays 0: a ``struct sched_param`` of no priority."""
+
+
+def allocate_brake() -> npt.NDArray[np.int64]:
+    """Released."""
+    return np.zeros(8, np.int64)
+
+
+def is_applied(brake: npt.NDArray[np.int64]) -> bool:
+    """Whether the thread has left real-time scheduling."""
+    return bool(brake[Brake.APPLIED])
+
+
+def brake_reason(brake: npt.NDArray[np.int64]) -> str:
+    """Why, for a person; empty while the brake is released."""
+    if not is_applied(brake):
+        return ""
+    number = int(brake[Brake.ERRNO])
+    return f"sleeping fails ({os.strerror(number)})" if number else "sleeping returns before its time"
+
+
+def _set_scheduler_in_python(_thread: int, policy: int, _parameters: int) -> int:
+    os.sched_setscheduler(0, policy, os.sched_param(0))
+    return 0
+
+
+_set_scheduler: Callable[[int, int, int], int] = (
+    _set_scheduler_in_python
+    if numba.config.DISABLE_JIT
+    else types.ExternalFunction("sched_setscheduler", types.int32(types.int32, types.int32, types.uintp))
+)
+
+
+@kernel
+def doze_until(wake_ns: int, brake: npt.NDArray[np.int64]) -> None:
+    """Sleep until CLOCK_MONOTONIC reads ``wake_ns``; where that has failed ``BRAKE_WAKES`` times in a row, leave real-time scheduling for good."""
+    result = sleep_until(wake_ns)
+    if result == 0 and monotonic_ns() >= wake_ns:
+        brake[Brake.EARLY_WAKES] = 0
+        return
+    brake[Brake.EARLY_WAKES] += 1
+    if brake[Brake.EARLY_WAKES] == BRAKE_WAKES and brake[Brake.APPLIED] == 0:
+        brake[Brake.ERRNO] = result
+        brake[Brake.APPLIED] = 1
+        _set_scheduler(0, _POLICY, brake.ctypes.data + 8 * Brake.ZERO)

@@ -1,0 +1,68 @@
+"""A limit on how long a real-time thread of this process may work without sleeping, and what is done about one that does.
+
+``RLIMIT_RTTIME`` counts a thread's CPU time under SCHED_FIFO since it last slept: a sleep, however short, sets it back; yielding or a sleep until the
+past does not (measured, Linux 6.18). Beyond the soft limit the kernel sends SIGXCPU to the process, which kills it unless it is handled, and moves the
+limit up by a second. The hard limit, which kills outright, is left as it is: the threads are made ordinary ones instead. Threads of the packet path
+block all signals (``scheduling.enter``), so that this one wakes the main thread.
+"""
+
+import contextlib
+import os
+import resource
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+LONGEST_STRETCH_S = 0.5
+"""Filling a ring or catching up takes a tenth of this."""
+
+
+@contextlib.contextmanager
+def real_time_limited(exceeded: Callable[[], None]) -> Iterator[None]:
+    """Limit real-time threads while the block runs.
+
+    Args:
+        exceeded: Called in the main thread, between two of its bytecodes, when a thread has worked for ``LONGEST_STRETCH_S`` without sleeping, and
+            each second that it goes on; it must not wait for anything.
+
+    Raises:
+        ValueError: this is not the main thread.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_RTTIME)
+    wanted = round(LONGEST_STRETCH_S * 1e6)
+    limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        exceeded()
+        resource.setrlimit(resource.RLIMIT_RTTIME, (limit, hard))
+
+    former = signal.signal(signal.SIGXCPU, handle)  # before the limit: unhandled it kills
+    resource.setrlimit(resource.RLIMIT_RTTIME, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_RTTIME, (soft, hard))
+        signal.signal(signal.SIGXCPU, former)
+
+
+def real_time_threads() -> tuple[str, ...]:
+    """Names of this process's threads under SCHED_FIFO or SCHED_RR."""
+    return tuple(thread.name for thread in threading.enumerate() if thread.native_id is not None and _is_real_time(thread.native_id))
+
+
+def leave_real_time() -> tuple[str, ...]:
+    """Make ordinary threads of all real-time threads of this process that Python knows; returns their names."""
+    left = []
+    for thread in threading.enumerate():
+        if thread.native_id is not None and _is_real_time(thread.native_id):
+            os.sched_setscheduler(thread.native_id, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+            left.append(thread.name)
+    return tuple(left)
+
+
+def _is_real_time(thread_id: int) -> bool:
+    try:
+        return os.sched_getscheduler(thread_id) & ~os.SCHED_RESET_ON_FORK in (os.SCHED_FIFO, os.SCHED_RR)
+    except ProcessLookupError:  # it has ended meanwhile
+        return False

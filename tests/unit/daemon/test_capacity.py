@@ -1,0 +1,79 @@
+"""Does a rig fit the machine: what people are told."""
+
+import pytest
+from click.testing import CliRunner
+
+from hilsim.cli.check import check
+from hilsim.config.rig import load_rig
+from hilsim.daemon import precompile
+from hilsim.daemon.build import build_scenery
+from hilsim.daemon.capacity import Capacity, measure_capacity
+from hilsim.daemon.doctor import examine
+from hilsim.daemon.pacing import SensorLoad
+from tests.support import write_rig
+
+
+def load(name, share, rays=1):
+    return SensorLoad(name=name, rate_hz=750.0, cost_ns=share * 1e9 / 750.0, rays=rays, wanted_rays=rays)
+
+
+def of(*shares, rays=1, cores=2):
+    return Capacity(loads=tuple(load(f"s{number}", share, rays) for number, share in enumerate(shares)), cores=cores)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "said"),
+    [
+        (of(0.6), "rendering s0 needs 0.60 of a core, 2 are here (measured)"),
+        (
+            of(0.8, 0.8),
+            "rendering 2 sensor(s) needs 1.60 of a core, 2 are here (measured): it fits, but not under real-time scheduling, so packets are less punctual on a busy machine",
+        ),
+        (
+            of(*[0.3] * 10),
+            "rendering 10 sensor(s) needs 3.00 of a core, 2 are here (measured): it does not fit, and packets will be missing: use fewer sensors or more cores",
+        ),
+        (
+            of(0.9, 0.9, 0.9, rays=7),
+            (
+                "rendering 3 sensor(s) needs 2.70 of a core, 2 are here (measured): it does not fit; with fewer rays a beam (s0: 1 of 7, s1: 1 of 7) it needs 1.59, "
+                "and is rendered so"
+            ),
+        ),
+    ],
+)
+def test_what_is_needed_and_what_is_here_are_said(capacity, said):
+    assert capacity.sentence == said
+
+
+def test_the_cost_of_a_sensor_is_measured(tmp_path):
+    rig = load_rig(write_rig(tmp_path))
+
+    (measured,) = measure_capacity(rig, build_scenery(rig)).loads
+
+    assert 1_000 < measured.cost_ns < 100_000_000
+    assert measured.rate_hz == pytest.approx(753.5, abs=0.1)
+
+
+def test_check_says_what_rendering_costs(tmp_path):
+    done = CliRunner().invoke(check, [str(write_rig(tmp_path)), "--cost"])
+
+    assert done.exit_code == 0
+    assert "note: rendering lidar needs 0." in done.stderr
+
+
+def test_check_compiles_nothing_unless_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(precompile, "is_compiled", lambda _rig: False)
+
+    done = CliRunner().invoke(check, [str(write_rig(tmp_path))])
+
+    assert "what rendering costs is not known: no kernels are compiled yet" in done.stderr
+    assert "needs" not in CliRunner().invoke(check, [str(write_rig(tmp_path)), "--no-cost"]).stderr
+
+
+def test_the_doctor_says_whether_a_rig_fits(tmp_path, monkeypatch):
+    monkeypatch.setattr("hilsim.daemon.doctor.is_compiled", lambda _rig: True)
+
+    found = {finding.subject: finding for finding in examine(load_rig(write_rig(tmp_path)))}
+
+    assert "needs 0." in found["rendering room"].fact

@@ -1,0 +1,88 @@
+"""What is said of a vehicle: each change once."""
+
+import pytest
+from structlog.testing import capture_logs
+
+from hilsim.bridge.outfit import open_line, outfit
+from hilsim.bridge.session import Reason, SessionState, SessionWord
+from hilsim.bridge.touch import Touching, TouchWord
+from hilsim.daemon.aircraft import Aircraft
+from hilsim.daemon.flight_log import FlightLog
+from hilsim.scene.world import build_world
+from hilsim.transmit.scheduling import ThreadSettings
+from hilsim.vehicle.live import live_pose
+from tests.unit.bridge.flight import vehicle_spec
+from tests.unit.vehicle.vehicles import BARE
+
+
+@pytest.fixture
+def aircraft():
+    return Aircraft(spec=vehicle_spec(), vehicle=BARE, seed=1, world=build_world([]), live=live_pose(), settings=ThreadSettings(scheduling="plain"))
+
+
+def said(log):
+    with capture_logs() as rows:
+        log.look()
+    return rows
+
+
+def enter(aircraft, state, reason):
+    word = aircraft.outfit.watch.session.word
+    word[SessionWord.STATE], word[SessionWord.REASON] = state, reason
+    word[SessionWord.CHANGES] += 1
+
+
+def test_nothing_that_has_not_changed_is_said(aircraft):
+    log = FlightLog(aircraft)
+    assert said(log) == []
+    assert outfit(aircraft.spec, BARE, open_line("serial"), seed=1, rate_hz=250).watch.touch.word[TouchWord.COUNT] == 0
+
+
+def test_a_controller_that_falls_silent_is_said_with_its_reason_and_again_when_it_is_back(aircraft):
+    log = FlightLog(aircraft)
+    enter(aircraft, SessionState.FLYING, Reason.HEARTBEAT)
+    said(log)
+    enter(aircraft, SessionState.SILENT, Reason.NO_COMMANDS)
+    aircraft.outfit.watch.session.word[SessionWord.SILENCES] = 1
+    changed, silent = said(log)
+    assert (changed["event"], changed["state"], changed["log_level"]) == ("session.changed", "silent", "warning")
+    assert changed["reason"].startswith("no motor command of the controller for 0.2 s")
+    assert (silent["event"], silent["silent_s"], silent["silences"]) == ("flight.controller_silent", 0.2, 1)
+    assert said(log) == []
+    enter(aircraft, SessionState.FLYING, Reason.COMMANDS)
+    assert [row["event"] for row in said(log)] == ["session.changed", "flight.controller_back"]
+
+
+def test_a_contact_is_said_when_it_begins_with_its_speed_and_kind_and_when_it_ends_with_how_long_it_lasted(aircraft):
+    log, touch = FlightLog(aircraft), aircraft.outfit.watch.touch
+    touch.word[:4] = (1, Touching.OBSTACLE | Touching.MOVING, 5_000_000_000, 5_000_000_000)
+    touch.closing_mps[0] = 4.5
+    [began] = said(log)
+    assert (began["event"], began["kinds"], began["closing_mps"], began["contacts"]) == ("vehicle.contact_began", "obstacle, moving", 4.5, 1)
+    touch.word[3] = 6_500_000_000
+    assert said(log) == []
+    touch.word[1] = 0
+    [ended] = said(log)
+    assert (ended["event"], ended["duration_s"], ended["fastest_mps"]) == ("vehicle.contact_ended", 1.5, 4.5)
+    assert said(log) == []
+
+
+def test_ready_to_arm_is_said_once_with_flags_and_the_last_warning_and_that_it_no_longer_is(aircraft):
+    log, autopilot = FlightLog(aircraft), aircraft.autopilot
+    autopilot.estimator_flags, autopilot.warning = 0x37F, "Preflight Fail: GPS Vertical Pos Drift too high"
+    assert said(log) == []
+    autopilot.has_home = True
+    [ready] = said(log)
+    assert (ready["event"], ready["estimator_flags"], ready["last_warning"]) == ("flight.ready_to_arm", "0x37f", autopilot.warning)
+    assert said(log) == []
+    autopilot.estimator_flags = 0x347
+    [not_ready] = said(log)
+    assert (not_ready["event"], not_ready["reason"]) == ("flight.not_ready_to_arm", "the estimator has no position, height")
+
+
+def test_a_link_that_is_lost_forgets_what_the_autopilot_said(aircraft):
+    log = FlightLog(aircraft)
+    aircraft.autopilot.estimator_flags = 0x37F
+    enter(aircraft, SessionState.UNPLUGGED, Reason.LINK_LOST)
+    said(log)
+    assert aircraft.autopilot.estimator_flags is None

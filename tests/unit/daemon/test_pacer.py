@@ -1,0 +1,135 @@
+"""The pacer with real feeders in a room; loads that are too much for a machine are made by saying that it has fewer cores."""
+
+import time
+
+import pytest
+
+from hilsim.config.rig import load_rig
+from hilsim.daemon.feeder_state import FeederCounter
+from hilsim.daemon.station import Station
+from tests.support import ROOM, write_rig
+
+GROSS_LIMIT_S = 60.0
+
+
+def await_that(condition):
+    deadline_s = time.monotonic() + GROSS_LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.005)
+
+
+class Bench:
+    """A station whose machine has as many cores as the test says."""
+
+    def __init__(self, directory, cores, text):
+        self.said = []
+        rig = load_rig(write_rig(directory, text))
+        self.station = Station(rig=rig, say=lambda event, keys: self.said.append((event, dict(keys))))
+        self.pacer = self.station._pacer
+        self.pacer.cores = self.pacer._fifo.cores = self.pacer._rays.cores = cores
+        self.station.build()
+        self.station.open()
+        self.sensor = self.station.streams["lidar"]
+
+    def events(self):
+        return [event for event, _ in self.said]
+
+    def step_to(self, time_s):
+        self.pacer.step(self.station.streams, round(time_s * 1e9))
+
+    def close(self):
+        self.station.stop()
+
+
+@pytest.fixture
+def bench(tmp_path):
+    made = []
+
+    def make(cores):
+        text = ROOM.replace('name = "lidar"', 'name = "lidar"\nsub_rays = 7') + "[metrics]\nenabled = false\n[transmit]\nlock_memory = false\n"
+        made.append(Bench(tmp_path, cores, text))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_the_first_packets_say_what_a_sensor_costs_and_one_that_fits_keeps_its_rays(bench):
+    at = bench(cores=64)
+
+    assert 1_000 < at.sensor.feeder.state.counters[FeederCounter.ESTIMATE_NS] < 1e9
+    assert at.sensor.rays == 7
+    assert "rays.given_up" not in at.events()
+
+
+def test_a_machine_that_is_too_small_is_named_at_start_and_gets_fewest_rays_under_a_short_slice(bench):
+    at = bench(cores=0.001)
+
+    assert at.sensor.rays == 1
+    assert at.sensor.lidar.plan.beam.share.size == 1
+    assert [event for event in at.events() if not event.startswith("rendering.")] == ["rays.given_up", "rig.machine_too_small"]
+    needed = dict(at.said)["rig.machine_too_small"]
+    assert needed["needed_cores"] > needed["needed_cores_with_fewest_rays"] > needed["cores"]
+    assert at.sensor.feeder.settings.scheduling in ("slice", "plain")
+
+
+def test_rays_change_while_packets_flow_and_each_is_rendered_or_counted(bench):
+    at = bench(cores=64)
+    at.station.start()
+    sensor, first = at.sensor, at.sensor.feeder
+    await_that(lambda: sensor.feeder.state.counters[FeederCounter.RENDERED] > 50)
+
+    sensor.set_rays(1)
+    reached = int(sensor.feeder.state.counters[FeederCounter.NEXT_PACKET])
+    await_that(lambda: sensor.feeder.state.counters[FeederCounter.NEXT_PACKET] > reached + 50)
+    sensor.set_rays(7)
+
+    assert sensor.reading(time.monotonic_ns()).rays_per_beam == 7
+    sensor.feeder.stop()
+    counters = sensor.feeder.state.counters
+    made = [FeederCounter.RENDERED, FeederCounter.SKIPPED, FeederCounter.RING_FULL]
+    assert not first.alive
+    assert sum(int(counters[column]) for column in made) == counters[FeederCounter.NEXT_PACKET] > reached + 50
+
+
+def test_a_sensor_that_does_not_fit_gives_up_rays_and_says_so(bench):
+    at = bench(cores=64)
+    at.station.start()
+    at.pacer._rays.cores = 0.001
+    at.step_to(1.0)
+    await_that(lambda: at.sensor.feeder.state.counters[FeederCounter.RENDERED] > 100)
+    at.step_to(1.5)
+
+    at.step_to(2.0)
+
+    assert at.sensor.rays == 1
+    _, keys = next(entry for entry in at.said if entry[0] == "rays.given_up")
+    assert (keys["sensor"], keys["rays"], keys["former_rays"], keys["wanted_rays"]) == ("lidar", 1, 7, 7)
+    assert at.sensor.reading(time.monotonic_ns()).wanted_rays_per_beam == 7
+
+
+def test_a_running_feeder_leaves_real_time_scheduling_when_its_share_is_too_large(bench):
+    at = bench(cores=64)
+    at.station.start()
+    at.pacer._fifo.cores = 0.001  # too small for any share
+
+    at.step_to(1.0)
+
+    assert at.sensor.feeder.scheduling_mode in ("slice", "plain")
+    assert at.sensor.feeder.settings.scheduling in ("slice", "plain")
+
+
+def test_the_lead_follows_what_was_late(bench):
+    at = bench(cores=64)
+    at.station.start()
+    at.step_to(1.0)
+    before_ns = at.sensor.feeder.lead_ns
+    at.sensor.feeder.state.counters[FeederCounter.LATE] += 1000  # as if; the loop only adds to it
+
+    at.step_to(1.5)
+
+    assert before_ns == 40_000_000
+    assert at.sensor.feeder.state.lead[0] == 60_000_000
+    assert at.sensor.reading(time.monotonic_ns()).feeder_lead_s == 0.06

@@ -1,0 +1,114 @@
+"""The cache of compiled kernels: whom it trusts, what is fresh, and several processes at once."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hilsim import _kernel_cache
+from hilsim._kernel_cache import prune, refusal
+
+_PACKAGE = Path(_kernel_cache.__file__).parent
+_LEAP_DAY = "from hilsim.packets.nmea import civil_date; civil_date(19782); print(dict(civil_date.stats.cache_hits) != {})"
+_NOBODY = 65534
+
+
+def run(code: str, place: Path, cache_home: Path) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA_", "CACHE_DIRECTORY"))}
+    environment |= {"PYTHONPATH": str(place), "XDG_CACHE_HOME": str(cache_home)}
+    return subprocess.run([sys.executable, "-P", "-c", code], env=environment, cwd=place, capture_output=True, text=True, check=True, timeout=240)
+
+
+@pytest.fixture
+def two_copies(tmp_path: Path) -> list[Path]:
+    places = [tmp_path / "a", tmp_path / "b"]
+    for place in places:
+        shutil.copytree(_PACKAGE, place / "hilsim", ignore=shutil.ignore_patterns("__pycache__"), copy_function=shutil.copyfile)
+    return places
+
+
+def test_a_second_installation_of_the_same_sources_compiles_nothing(tmp_path: Path, two_copies: list[Path]) -> None:
+    first, second = (run(_LEAP_DAY, place, tmp_path / "cache").stdout.strip() for place in two_copies)
+    assert (first, second) == ("False", "True")
+
+
+def test_changed_sources_are_compiled_anew(tmp_path: Path, two_copies: list[Path]) -> None:
+    run(_LEAP_DAY, two_copies[0], tmp_path / "cache")
+    with (two_copies[1] / "hilsim" / "packets" / "nmea.py").open("a") as source:
+        source.write("\n# another version\n")
+    assert run(_LEAP_DAY, two_copies[1], tmp_path / "cache").stdout.strip() == "False"
+
+
+def test_a_damaged_entry_is_compiled_again_and_said(tmp_path: Path, two_copies: list[Path]) -> None:
+    run(_LEAP_DAY, two_copies[0], tmp_path / "cache")
+    for entry in (tmp_path / "cache").rglob("*civil_date*.nbc"):
+        entry.write_bytes(entry.read_bytes()[:100])
+    told = _LEAP_DAY + "; import hilsim._kernel_cache as c; print(c.refusals)"
+    lines = run(told, two_copies[0], tmp_path / "cache").stdout.splitlines()
+    assert lines[0] == "False"
+    assert "cannot be read" in lines[1]
+    assert run(_LEAP_DAY, two_copies[0], tmp_path / "cache").stdout.strip() == "True"
+
+
+def test_processes_that_compile_different_signatures_at_once_keep_both(tmp_path: Path, two_copies: list[Path]) -> None:
+    """Numba numbers an index's entries without looking at other processes: each would take the first number for its own."""
+    code = (
+        "import sys, time, pathlib, numpy as np; from hilsim.draws import uniform; import hilsim.draws as d; from hilsim._jit import kernel\n"
+        "from hilsim.packets.nmea import civil_date\n"
+        "begin = pathlib.Path(sys.argv[1])\n"
+        "while not begin.exists(): time.sleep(0.001)\n"
+        "print(civil_date(np.dtype(sys.argv[2]).type(19782)))\n"
+    )
+    kinds = ["int64", "int32", "uint32", "int16"]
+    environment = os.environ | {"PYTHONPATH": str(two_copies[0]), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    begin = tmp_path / "begin"
+    command = [sys.executable, "-P", "-c", code, str(begin)]
+    children = [subprocess.Popen([*command, kind], env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True) for kind in kinds]
+    begin.touch()
+    assert {child.communicate(timeout=240)[0].strip() for child in children} == {"(2024, 2, 29)"}
+    for kind in kinds:
+        again = f"import numpy as np; from hilsim.packets.nmea import civil_date; print(civil_date(np.{kind}(19782)), dict(civil_date.stats.cache_hits) != {{}})"
+        assert run(again, two_copies[0], tmp_path / "cache").stdout.strip() == "(2024, 2, 29) True"
+
+
+def test_a_directory_of_ours_is_made_private(tmp_path: Path) -> None:
+    (tmp_path / "kernels").mkdir(mode=0o755)
+    assert not refusal(tmp_path / "kernels")
+    assert (tmp_path / "kernels").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("name", ["kernels", "."])
+def test_a_directory_that_others_can_write_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / name).chmod(0o777)
+    assert "must not be writable by group or others, got mode 0777" in refusal(tmp_path / "kernels")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory to another user")
+@pytest.mark.parametrize("name", ["kernels", "."])
+def test_a_directory_of_another_user_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "kernels").mkdir()
+    os.chown(tmp_path / name, _NOBODY, _NOBODY)
+    assert "got user 65534" in refusal(tmp_path / "kernels")
+    os.chown(tmp_path / name, 0, 0)
+
+
+def test_a_place_that_is_no_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert "File exists" in refusal(tmp_path / "file" / "kernels")
+
+
+def test_few_versions_of_a_module_are_kept_and_no_more_than_a_size_in_all(tmp_path: Path) -> None:
+    for number, name in enumerate(["m.a-1", "m.b-1", "m.a-2", "m.a-3", "m.a-4"]):
+        place = tmp_path / name
+        place.mkdir()
+        (place / "x.nbc").write_bytes(bytes(1000))
+        os.utime(place, (1000 + number, 1000 + number))
+    prune(tmp_path, keep_per_module=3)
+    assert {place.name for place in tmp_path.iterdir()} == {"m.b-1", "m.a-2", "m.a-3", "m.a-4"}
+    prune(tmp_path, keep_bytes=2500)
+    assert {place.name for place in tmp_path.iterdir()} == {"m.a-3", "m.a-4"}

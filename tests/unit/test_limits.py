@@ -1,0 +1,29 @@
+"""The table of limits: what its rules say, and that it is whole."""
+
+import pytest
+
+from hilsim import limits
+from hilsim.errors import AssetError
+
+
+def test_a_value_at_the_bound_is_accepted():
+    limits.FACE_CORNERS.enforce(limits.FACE_CORNERS.bound, "a.obj: line 3", AssetError)
+
+
+def test_a_value_beyond_an_upper_bound_is_named_with_the_bound_and_the_place():
+    with pytest.raises(AssetError, match=r"^a\.obj: line 3: corners of a face must be at most 10,000, got 900,000$"):
+        limits.FACE_CORNERS.enforce(900_000, "a.obj: line 3", AssetError)
+
+
+def test_a_value_below_a_lower_bound_is_named_with_its_unit():
+    assert limits.LOOP_PASS_S.rule(5.3e-6, "a pass of x.pcap") == (False, "a pass of x.pcap must be at least 0.01 s, got 5.3e-06 s")
+
+
+def test_nan_is_within_no_limit():
+    assert not [limit for limit in limits.limits() if limit.holds(float("nan"))]
+
+
+def test_the_page_has_a_row_for_each_limit():
+    rows = limits.limits_reference().splitlines()[6:]
+    assert len(rows) == len(list(limits.limits())) > 25
+    assert not [row for row in rows if row.count("|") != 5]
