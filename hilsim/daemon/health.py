@@ -138,7 +138,7 @@ class HealthReporter:
         for event, faults in (("health.fault_began", changes.began), ("health.fault_worsened", changes.worsened)):
             for fault in faults:
                 say = self._log.error if fault.level is Level.UNHEALTHY else self._log.warning
-                say(event, fault=fault.key, subject=fault.subject, level=fault.level.value, text=fault.text)
+                say(event, fault=fault.key, subject=fault.subject, fault_level=fault.level.value, text=fault.text)
         for fault, duration_s in changes.ended:
             self._log.info("health.fault_ended", fault=fault.key, subject=fault.subject, duration_s=round(duration_s, 1), text=fault.text)
         if changes.began and (counters := self._monitor.record(now_ns)) is not None:

@@ -330,7 +330,7 @@ class Recorder:
             self._series.close()
         except (CaptureError, OSError) as error:
             self._fail(transmitter, str(error))
-        except Exception as error:
+        except Exception as error:  # the top of a thread: whatever ends a recording must not do so in silence
             log.exception("recording.broke", file=str(self._series.path))
             self._fail(transmitter, f"an error of this program: {type(error).__name__}: {error}")
         else:

@@ -28,7 +28,6 @@ STEPPED_S = 0.001
 JUDGED = frozenset({"packets_missed", "packets_late", "send_refused", "udp_dropped", "queue_dropped", "recording_incomplete", "clock_stepped"})
 """Keys of the faults that are found here; all others come with the reading."""
 
-_NO_ROOM = ("EAGAIN", "ENOBUFS")
 _HINTS = {
     "EAGAIN": "the link is slower than the stream",
     "ENOBUFS": "the interface's queue is full",
@@ -133,12 +132,18 @@ def _of_interface(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
 
 
 def _of_udp(by_subject: Mapping[str, Mapping[str, int]]) -> Iterator[Fault]:
-    """Datagrams that UDP had no room for, less those that are named already: told to the sockets, or dropped by a queue that was seen."""
-    all_refused = by_subject[DAEMON]["UDP refused"]
-    named = sum(growth["queue dropped"] + sum(growth[f"refused {errno}"] for errno in _NO_ROOM) for growth in tuple(by_subject.values()))
-    dropped = all_refused - named
-    if dropped > max(FEWEST, UNHEALTHY_SHARE * all_refused):  # counters are read one after the other, and may be some packets apart
-        handed = by_subject[DAEMON]["UDP sent"] + all_refused
+    """Datagrams that UDP had no room for, where nothing else explains them: neither what the sockets were told, nor the queues that were seen.
+
+    The counters are read one after the other, a queue takes its own with it when it is replaced, and after one EAGAIN the kernel counts every error of a socket here: so what is left
+    must be more than what is explained.
+    """
+    refused = by_subject[DAEMON]["UDP refused"]
+    explained = sum(
+        count for growth in tuple(by_subject.values()) for name, count in growth.items() if name == "queue dropped" or name.startswith("refused ")
+    )
+    dropped = refused - explained
+    if dropped > max(FEWEST, explained):
+        handed = by_subject[DAEMON]["UDP sent"] + refused
         yield _fault("udp_dropped", DAEMON, f"{dropped} of {handed} datagrams of all programs dropped by a full queue", _level(dropped, handed))
 
 

@@ -76,5 +76,7 @@ def test_a_link_that_is_too_slow_is_unhealthy_within_seconds_and_said_once(link,
     ]
     ended = next(event for event in told if event["event"] == "health.fault_ended" and event["fault"] == key)
     assert ended["duration_s"] >= 1.0
+    began = next(event for event in told if event["event"] == "health.fault_began" and event["fault"] == key)
+    assert (began["subject"], began["fault_level"] in {"degraded", "unhealthy"}) == (subject, True)
     assert any("roof sent" in record["counters"] for record in told if record["event"] == "health.counters_recorded")
     assert any(record["faults"] for record in answer["recorded"])

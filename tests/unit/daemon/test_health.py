@@ -79,7 +79,7 @@ def test_a_loss_begins_once_and_ends_once_ten_seconds_later_with_its_duration(be
         "log_level": "warning",
         "fault": "packets_missed",
         "subject": "front",
-        "level": "degraded",
+        "fault_level": "degraded",
         "text": "2 of 7542 packets missing: 2 too late to be sent in the last 10 s",
     }
     assert (ended["fault"], ended["subject"], ended["duration_s"]) == ("packets_missed", "front", 12.5)
@@ -107,7 +107,7 @@ def test_a_fault_that_gets_worse_says_so_once(bench, log):
         bench.run(9)
     assert events(log).count("health.fault_worsened") == 1
     worsened = log[events(log).index("health.fault_worsened")]
-    assert (worsened["fault"], worsened["level"], worsened["log_level"]) == ("packets_missed", "unhealthy", "error")
+    assert (worsened["fault"], worsened["fault_level"], worsened["log_level"]) == ("packets_missed", "unhealthy", "error")
 
 
 def test_two_faults_begin_and_end_by_themselves(bench, log):

@@ -25,3 +25,10 @@ def test_a_thread_that_is_held_up_between_two_looks_is_no_step(monkeypatch):
     monkeypatch.setattr(time, "monotonic_ns", lambda: next(looks))
     monkeypatch.setattr(time, "time_ns", lambda: 100_000_000)
     assert utc_ahead_ns() == 100_000_000 - 8_001_500
+
+
+def test_where_every_look_is_held_up_the_shortest_counts(monkeypatch):
+    looks = iter([0, 900_000, 1_000_000, 1_030_000, 2_000_000, 2_500_000, 3_000_000, 3_400_000, 4_000_000, 4_800_000])
+    monkeypatch.setattr(time, "monotonic_ns", lambda: next(looks))
+    monkeypatch.setattr(time, "time_ns", lambda: 100_000_000)
+    assert utc_ahead_ns() == 100_000_000 - 1_015_000

@@ -86,6 +86,23 @@ def test_what_the_sockets_were_told_of_is_not_told_again():
     }
 
 
+def test_a_queue_that_was_replaced_takes_its_last_counts_with_it_and_that_is_no_fault_of_its_own():
+    assert found(("eth0", "queue sent", 97), ("eth0", "queue dropped", 400), ("daemon", "UDP refused", 427), ("daemon", "UDP sent", 97)).keys() == {
+        ("queue_dropped", "eth0")
+    }
+
+
+def test_errors_that_the_kernel_also_counts_as_udps_are_not_told_twice():
+    assert found(("daemon", "UDP refused", 2693), ("daemon", "UDP sent", 6460), **{"refused ENETUNREACH": 2692}).keys() == {("send_refused", "front")}
+
+
+def test_a_few_refusals_do_not_hide_the_drops_of_a_queue_that_is_not_seen():
+    assert found(("daemon", "UDP refused", 6700), ("daemon", "UDP sent", 830), **{"refused EPERM": 3}).keys() == {
+        ("send_refused", "front"),
+        ("udp_dropped", "daemon"),
+    }
+
+
 @pytest.mark.parametrize(("drops", "levels"), [(5, []), (20, ["degraded"]), (200, ["unhealthy"])])
 def test_drops_of_a_busy_interface_count_against_all_that_went_through_it(drops, levels):
     assert [level for level, _ in found(("eth0", "queue sent", 10_000), ("eth0", "queue dropped", drops)).values()] == levels
