@@ -21,6 +21,7 @@ LOADED_S = 2.0
 
 
 def hilsim(*arguments, **options):
+    """Start a command of this checkout."""
     return subprocess.Popen([sys.executable, "-m", "hilsim", *map(str, arguments)], **options)
 
 
@@ -61,6 +62,7 @@ def replay(capture, seconds):
 
 
 def main():
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--captures", type=Path, required=True)
     parser.add_argument("--times", type=int, default=10)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from numba.core import event
 
-from hilsim._kernel_cache import module_directory
+from hilsim._kernel_cache import module_directory, module_is_compiled
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import Rig
@@ -76,7 +76,8 @@ async def compile_kernels(rig: Rig, tell: Callable[[int], None]) -> tuple[int, .
         Exit codes of the children that failed: the daemon then compiles what is missing itself.
     """
     # What strings the parts together comes last: it would compile each part anew that is not in the cache yet.
-    parts = (["stages", "lidar"] if rig.lidars else []) + (["flight"] if rig.spec.vehicle else [])
+    parts = ["stages", "lidar"] if rig.lidars and not module_is_compiled("hilsim.daemon.feeder") else []
+    parts += ["flight"] if rig.spec.vehicle and not module_is_compiled("hilsim.bridge.flying") else []
     children: list[asyncio.subprocess.Process] = []
     compiled = 0
 

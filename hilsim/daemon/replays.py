@@ -307,6 +307,8 @@ class Replays:
                 found.append(Fault(key="replay_failed", subject=name, text=state.fault))
             elif not playing.deck.alive:
                 found.append(Fault(key="replay_failed", subject=name, text="the playing thread has ended"))
+            elif reason := playing.deck.brake_reason:
+                found.append(Fault(key="real_time_left", subject=name, text=f"{reason}; the playing thread has left real-time scheduling"))
         return tuple(found)
 
 

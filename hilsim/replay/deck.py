@@ -25,6 +25,7 @@ from hilsim.replay.reader import CaptureReader, Cues
 from hilsim.replay.seam import CLOSE_CDEG, Cut
 from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.tracks import Track
+from hilsim.transmit.brake import brake_reason
 from hilsim.transmit.ring import Rings
 from hilsim.transmit.scheduling import ThreadSettings
 
@@ -212,6 +213,11 @@ class Deck:
     def alive(self) -> bool:
         """Whether the playing thread runs."""
         return self._player is not None and self._player.alive
+
+    @property
+    def brake_reason(self) -> str:
+        """Why the playing thread has left real-time scheduling; empty while it has not."""
+        return brake_reason(self._player.brake) if self._player else ""
 
     @property
     def scheduling_mode(self) -> str:

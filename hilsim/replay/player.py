@@ -18,7 +18,8 @@ from hilsim._atomics import load_acquire, publish, store_release
 from hilsim._jit import constant, kernel
 from hilsim.emulator.retime import Retiming, StampClock, retime
 from hilsim.packets.ethernet import HEADER_SIZE, Framing, write_headers
-from hilsim.transmit.libc import monotonic_ns, sleep_until
+from hilsim.transmit.brake import allocate_brake, doze_until
+from hilsim.transmit.libc import monotonic_ns
 from hilsim.transmit.ring import Rings, push
 from hilsim.transmit.scheduling import ThreadSettings, enter
 from hilsim.transmit.tape import Tape, allocate_tape, put, release, waiting
@@ -178,6 +179,7 @@ def play(
     scale: float,
     words: npt.NDArray[np.int64],
     postponement: Postponement,
+    brake: npt.NDArray[np.int64],
     last_deadline_ns: npt.NDArray[np.int64],
     frame: npt.NDArray[np.uint8],
 ) -> None:
@@ -191,6 +193,7 @@ def play(
         scale: Real time a unit of the time line.
         words: ``int64[16]``, by ``Word``.
         postponement: Of what is late.
+        brake: ``int64[8]``, of this thread.
         last_deadline_ns: ``int64[flows]``, working array: of each row.
         frame: ``uint8[>= frame]``, working array.
     """
@@ -203,7 +206,7 @@ def play(
         if is_dry or load_acquire(words, (Word.PAUSED_AT_NS,)) != 0:
             words[Word.RAN_DRY] += is_dry and words[Word.IS_DRY] == 0
             words[Word.IS_DRY] = is_dry
-            sleep_until(now_ns + _POLL_NS)
+            doze_until(now_ns + _POLL_NS, brake)
             continue
         words[Word.IS_DRY] = 0
         slot = tape.head[0] % slots
@@ -216,11 +219,11 @@ def play(
             words[Word.POSTPONED] += 1
             continue
         if due_ns - AHEAD_NS > now_ns:
-            sleep_until(now_ns + _NAP_NS)
+            doze_until(now_ns + _NAP_NS, brake)
             continue
         if not _play_slot(tape, slot, rings, routes, clock, epoch_ns, scale, last_deadline_ns, frame):
             words[Word.WAITED_FOR_RING] += 1
-            sleep_until(now_ns + _POLL_NS)
+            doze_until(now_ns + _POLL_NS, brake)
             continue
         words[Word.LATE] += due_ns < now_ns
         words[Word.DUE_NS] = tape.time_ns[slot]
@@ -270,6 +273,7 @@ class Player:
         scale: Real time a unit of the time line.
         settings: Scheduling of the thread.
         postponement: What it does when it is late; by default it puts packets into rings late.
+        brake: Of its thread.
     """
 
     name: str
@@ -279,6 +283,7 @@ class Player:
     scale: float
     settings: ThreadSettings
     postponement: Postponement = field(default_factory=no_postponement)
+    brake: npt.NDArray[np.int64] = field(default_factory=allocate_brake)
     routes: Routes = field(default_factory=allocate_routes)
     words: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(16, np.int64))
     scheduling_mode: str = ""
@@ -374,4 +379,4 @@ class Player:
     def _play(self, clock: StampClock, words: npt.NDArray[np.int64]) -> None:
         flows = self.rings.head.shape[0]
         frame = np.zeros(HEADER_SIZE + self.capacity, np.uint8)
-        play(self.tape, self.rings, self.routes, clock, float(self.scale), words, self.postponement, np.full(flows, _LONG_AGO_NS), frame)
+        play(self.tape, self.rings, self.routes, clock, float(self.scale), words, self.postponement, self.brake, np.full(flows, _LONG_AGO_NS), frame)
