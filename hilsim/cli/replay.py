@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     type=click.Choice(["postpone", "skip", "send", "stop"]),
     default="postpone",
     show_default=True,
-    help="When this machine stands still: postpone what follows (nothing is lost), or keep the times and skip or send what is 10 ms late, or stop.",
+    help="When this machine stands still: postpone what follows (nothing is lost), or keep the times and skip or send what is 20 ms late, or stop.",
 )
 @click.option("--metrics", default="none", metavar="ADDRESS:PORT", show_default=True, help="Serve Prometheus metrics there.")
 @click.option("--control", type=click.Path(path_type=Path), default=None, help="Unix socket at which `hilsim control` can pause, resume and seek.")
@@ -138,7 +138,7 @@ def replay(captures: tuple[Path, ...], **options: Any) -> None:
     if left_out:
         played = sum(flow["sent_packets"] for flow in summary["flows"]) + left_out
         click.secho(
-            f"warning: {left_out} of {played} packets were not sent: they were more than 10 ms late (--late-policy postpone loses none)",
+            f"warning: {left_out} of {played} packets were not sent: they were more than 20 ms late (--late-policy postpone loses none)",
             fg="yellow",
             err=True,
         )
