@@ -14,10 +14,11 @@ from hilsim.inspection.result import CaptureSummary, FlowSummary, Place, SensorS
 from hilsim.inspection.statistics import GapLog, Spread
 from hilsim.inspection.times import CaptureTimes, Steps
 from hilsim.inspection.velodyne import VelodyneDataFlow, VelodynePositionFlow
+from hilsim.limits import INSPECT_FLOWS
 from hilsim.packets.recognise import PacketKind, recognise
 
 _BLOCK_PACKETS = 512
-_MOST_FLOWS = 128
+_MOST_FLOWS = INSPECT_FLOWS.bound
 """Kept apart, of recognised packets and of others each; a busy network's capture has flows without end."""
 _FIRST_BYTES = 16
 _KnownFlow = VelodyneDataFlow | VelodynePositionFlow | StdvFlow
