@@ -76,7 +76,7 @@ async def compile_kernels(rig: Rig, tell: Callable[[int], None]) -> tuple[int, .
         Exit codes of the children that failed: the daemon then compiles what is missing itself.
     """
     # What strings the parts together comes last: it would compile each part anew that is not in the cache yet.
-    parts = ["stages", "lidar"] if rig.lidars and not module_is_compiled("hilsim.daemon.feeder") else []
+    parts = ["stages", "lidar"] if rig.lidars and not module_is_compiled("hilsim.daemon.feed_loop") else []
     parts += ["flight"] if rig.spec.vehicle and not module_is_compiled("hilsim.bridge.flying") else []
     children: list[asyncio.subprocess.Process] = []
     compiled = 0
