@@ -379,7 +379,7 @@ class Station:
             found.append(Fault(key="real_time_left", text=f"{reason}; the sending loop has left real-time scheduling"))
         for streaming in streams.values():
             last_ns = int(self._open_transmitter().statistics.counters[streaming.rows[0], Counter.LAST_SEND_NS])
-            found.append(streaming.fault(last_ns, now_ns))
+            found.extend((streaming.fault(last_ns, now_ns), streaming.shortfall()))
         found.extend(self._replays.faults())
         if self._aircraft is not None and not self._aircraft.alive:
             found.append(Fault(key="flight_ended", text="the thread that flies the vehicle has ended"))

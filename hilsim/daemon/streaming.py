@@ -12,7 +12,7 @@ from hilsim.emulator.plan import Family
 from hilsim.emulator.schedule import data_deadline_ns
 from hilsim.sensor.clock import stamp_us
 from hilsim.sensor.velodyne_specs import VelodyneSpec
-from hilsim.telemetry.faults import Fault
+from hilsim.telemetry.faults import Fault, Level
 from hilsim.telemetry.loop import read_histograms
 from hilsim.telemetry.metrics import RENDER
 from hilsim.telemetry.readings import SensorReading
@@ -88,6 +88,13 @@ class Streaming:
         if silent_s <= STALLED_S:
             return None
         return Fault(key="sensor_silent", subject=self.spec.name, text=f"no data packet for {silent_s:.1f} s")
+
+    def shortfall(self) -> Fault | None:
+        """What the machine cannot render of what the rig asks for."""
+        if self.rays >= self.wanted_rays:
+            return None
+        text = f"rendered with {self.rays} of {self.wanted_rays} rays a beam: this machine is too small for more (hilsim doctor --rig)"
+        return Fault(key="rays_given_up", subject=self.spec.name, text=text, level=Level.DEGRADED)
 
     def _clock_offset_s(self, now_ns: int) -> float:
         """Stamp shown now minus UTC's time past the hour, taken to the nearer side of the hour."""
