@@ -23,6 +23,7 @@ from hilsim.bridge.specs import GroundStationSpec, VehicleRigSpec
 from hilsim.bridge.stations import Protocol, StationSpec
 from hilsim.daemon.aircraft import Aircraft, paced_line, rate_within
 from hilsim.daemon.flight_log import FlightLog
+from hilsim.daemon.guard import guarded
 from hilsim.daemon.truth_teller import tell_truth
 from hilsim.errors import LinkError
 
@@ -44,7 +45,7 @@ async def serve_link(aircraft: Aircraft | None) -> AsyncIterator[None]:
         yield
         return
     async with asyncio.TaskGroup() as tasks:
-        teller = tasks.create_task(_tell_changes(aircraft), name="session")
+        teller = tasks.create_task(guarded("session", lambda: _tell_changes(aircraft)), name="session")
         try:
             if aircraft.spec.controller.kind in ("hold", "ardupilot"):
                 yield
@@ -71,8 +72,8 @@ async def _kept_link(aircraft: Aircraft) -> AsyncIterator[None]:
         keeper = _keeper(aircraft, forwarder)
         async with contextlib.AsyncExitStack() as opened, asyncio.TaskGroup() as tasks:
             opened.callback(keeper.close)
-            keeping = tasks.create_task(keeper.keep(), name="link")
-            telling = tasks.create_task(tell_truth(aircraft, forwarder), name="truth")
+            keeping = tasks.create_task(guarded("link", keeper.keep), name="link")
+            telling = tasks.create_task(guarded("truth", lambda: tell_truth(aircraft, forwarder)), name="truth")
             try:
                 yield
             finally:
@@ -129,6 +130,7 @@ class _Keeper:
 
     async def keep(self) -> None:
         """For ever."""
+        self.close_link()  # where it begins again after an error of this program
         while True:
             try:
                 await self.open()

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +19,7 @@ from hilsim.config.rig import Rig, load_rig, with_recording
 from hilsim.daemon.control import serve_control
 from hilsim.daemon.doctor import foreign_distribution
 from hilsim.daemon.flight_link import serve_link
+from hilsim.daemon.guard import guarded
 from hilsim.daemon.health import HealthReporter
 from hilsim.daemon.notify import ServiceManager, watchdog_interval_s
 from hilsim.daemon.starting import Start, StoppedError, in_thread, log_refused_caches
@@ -36,7 +37,6 @@ _STATUS_INTERVAL_S = 0.5
 _PACE_INTERVAL_S = 0.5
 _POLL_S = 0.002
 _PLAYED_POLL_S = 0.05
-_AGAIN_S = 1.0
 _FIRST_START = "compiles kernels, once: a minute, with a vehicle or on a busy machine more"
 
 
@@ -270,10 +270,10 @@ async def _run(
     reporter = HealthReporter(station.health, manager, log, lambda: _streaming(station.rig))
     async with asyncio.TaskGroup() as tasks:
         helpers = [
-            tasks.create_task(_guarded("report", lambda: _report(station, console, reporter)), name="report"),
-            tasks.create_task(_guarded("watchdog", lambda: _feed_watchdog(station, manager)), name="watchdog"),
-            tasks.create_task(_guarded("pace", lambda: _pace(station)), name="pace"),
-            tasks.create_task(_guarded("reload", lambda: _reload_when_told(station, source, manager, told.reload)), name="reload"),
+            tasks.create_task(guarded("report", lambda: _report(station, console, reporter)), name="report"),
+            tasks.create_task(guarded("watchdog", lambda: _feed_watchdog(station, manager)), name="watchdog"),
+            tasks.create_task(guarded("pace", lambda: _pace(station)), name="pace"),
+            tasks.create_task(guarded("reload", lambda: _reload_when_told(station, source, manager, told.reload)), name="reload"),
         ]
         if until_played:
             helpers.append(tasks.create_task(_stop_when_played(station, told.stopping), name="played"))
@@ -284,18 +284,6 @@ async def _run(
             told.stopping.stop(f"{duration_s:g} s have passed, as told")
         for task in helpers:
             task.cancel()
-
-
-async def _guarded(name: str, work: Callable[[], Coroutine[None, None, None]]) -> None:
-    """Do something beside the stream for as long as it lasts: an error of this program is logged and the work begun again."""
-    while True:
-        try:
-            await work()
-        except Exception:
-            log.exception("helper.failed", helper=name, consequence="it begins again; packets are not affected")
-            await asyncio.sleep(_AGAIN_S)
-        else:
-            return
 
 
 async def _report(station: Station, console: Console, reporter: HealthReporter) -> None:
