@@ -1,0 +1,109 @@
+"""A start holds only if the first packets stood ready in time; a reload that meets an error of the program is refused."""
+
+import asyncio
+import socket
+import time
+
+import numpy as np
+import pytest
+import structlog
+
+from hilsim.config.rig import load_rig
+from hilsim.daemon import service, station
+from hilsim.daemon.feeder_state import FeederCounter
+from hilsim.daemon.notify import ServiceManager
+from hilsim.daemon.station import Station
+from hilsim.packets.velodyne_data import decode_data_packets
+from tests.support import ROOM, write_rig
+
+NETWORK = """
+[sensor.network]
+source_ports = "any"
+data_port = {data}
+position_port = {position}
+[transmit]
+late_policy = "send"
+scheduling = "plain"
+lock_memory = false
+[metrics]
+enabled = false
+"""
+
+
+@pytest.fixture
+def listener():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as data:
+        data.bind(("127.0.0.1", 0))
+        data.settimeout(30)
+        yield data
+
+
+@pytest.fixture
+def room(tmp_path, listener):
+    text = ROOM + NETWORK.format(data=listener.getsockname()[1], position=listener.getsockname()[1] - 1 or 9)
+    made = Station(rig=load_rig(write_rig(tmp_path, text)))
+    made.build()
+    made.open()
+    yield made
+    made.stop()
+
+
+def test_rings_that_are_not_full_in_time_make_the_start_later_and_cost_no_packet(room, listener, monkeypatch):
+    monkeypatch.setattr(station, "_MARGIN_NS", station._START_UP_NS - 1_000_000)  # a millisecond is left to fill them at the first try
+    tries = []
+    prime = room._sensors.prime
+
+    def counted(**when):
+        tries.append((when["epoch_ns"], prime(**when)))
+        return tries[-1][1]
+
+    monkeypatch.setattr(room._sensors, "prime", counted)
+    room.start()
+    assert [held for _, held in tries] == [False] * (len(tries) - 1) + [True]
+    assert len(tries) >= 2
+    assert room.epoch_ns == tries[-1][0]
+    received = [listener.recv(2000) for _ in range(40)]
+    stamps_us = decode_data_packets(np.frombuffer(b"".join(received), np.uint8).reshape(-1, 1206))["timestamp"].astype(np.int64)
+    assert set((np.diff(stamps_us) % 3_600_000_000).tolist()) <= {1327, 1328}
+    first_us = room.utc_epoch_ns // 1000 % 3_600_000_000
+    assert (int(stamps_us[0]) - first_us) % 3_600_000_000 <= 1
+    assert room.streams["lidar"].feeder.state.counters[FeederCounter.SKIPPED] == 0
+
+
+def test_nothing_is_sent_before_the_rings_are_full(room, listener, monkeypatch):
+    monkeypatch.setattr(station, "_MARGIN_NS", 10**12)
+    monkeypatch.setattr(station, "_LONGEST_START_UP_NS", 300_000_000)
+    with pytest.raises(station.TransmitError, match="the first packets must be ready within 0 s, got too few"):
+        room.start()
+    listener.settimeout(0.3)
+    with pytest.raises(TimeoutError):
+        listener.recv(2000)
+
+
+class Source:
+    """A rig source that meets an error of this program."""
+
+    def load(self):
+        return {}["no such key"]
+
+
+def test_a_reload_that_meets_an_error_of_the_program_is_refused_with_its_traceback(room):
+    room.start()
+
+    async def run():
+        reload = asyncio.Event()
+        task = asyncio.create_task(service._reload_when_told(room, Source(), ServiceManager(address=None), reload))
+        reload.set()
+        until = time.monotonic() + 30
+        while reload.is_set() or not said:
+            assert time.monotonic() < until
+            await asyncio.sleep(0.01)
+        is_alive = not task.done()
+        task.cancel()
+        return is_alive
+
+    with structlog.testing.capture_logs() as said:
+        assert asyncio.run(run())
+    assert [(event["event"], event["exc_info"]) for event in said] == [("rig.reload_refused", True)]
+    assert "KeyError" in said[0]["reason"]
+    assert room.streams["lidar"].feeder.alive
