@@ -287,8 +287,12 @@ def test_a_version_nobody_knows_is_refused(with_member):
 
 def test_a_member_without_its_suffix_is_missing(path):
     write_archive(told(), path)
-    data = path.read_bytes().replace(b"metadata.npy", b"metadatanpy\0")
-    path.write_bytes(data)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["metadata"] = members.pop("metadata.npy")
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
     with pytest.raises(AssetError, match=r"must hold .*; metadata is missing"):
         read_archive(path)
 
