@@ -48,13 +48,13 @@ class FlightLog:
         if aircraft.outfit.watch.session.word[SessionWord.REASON] in {Reason.LINK_LOST, Reason.REBOOT}:
             aircraft.autopilot.forget()
         tell("session.changed", state=state.name.lower(), reason=aircraft.reason)
-        if (state is SessionState.SILENT) != self._silent:
-            self._silent = state is SessionState.SILENT
-            silences = int(aircraft.outfit.watch.session.word[SessionWord.SILENCES])
-            if self._silent:
-                log.warning("flight.controller_silent", silent_s=COMMAND_SILENT_NS * 1e-9, position_m=aircraft.position_m, silences=silences)
-            elif state is SessionState.FLYING:
-                log.info("flight.controller_back", silences=silences)
+        silences = int(aircraft.outfit.watch.session.word[SessionWord.SILENCES])
+        if state is SessionState.SILENT and not self._silent:
+            self._silent = True
+            log.warning("flight.controller_silent", silent_s=COMMAND_SILENT_NS * 1e-9, position_m=aircraft.position_m, silences=silences)
+        elif state is SessionState.FLYING and self._silent:
+            self._silent = False
+            log.info("flight.controller_back", silences=silences)
 
     def _look_at_contacts(self) -> None:
         """A contact lasts half a second at least, so none begins and ends between two looks."""

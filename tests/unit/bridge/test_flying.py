@@ -357,7 +357,9 @@ def test_what_a_full_line_kept_from_the_controller_is_told_by_the_frame_that_goe
         loop.steer_on()
         with contextlib.suppress(TimeoutError):
             loop.thread.join(0.01)
-    loop.await_that(lambda: loop.messages("HIL_SENSOR") and np.diff([message.time_usec for message in loop.messages("HIL_SENSOR")]).max() > 60_000)
+    loop.await_that(
+        lambda: len(loop.messages("HIL_SENSOR")) > 1 and np.diff([message.time_usec for message in loop.messages("HIL_SENSOR")]).max() > 60_000
+    )
     sensors = loop.messages("HIL_SENSOR")
     after = int(np.argmax(np.diff([message.time_usec for message in sensors]))) + 1
     assert sensors[after].fields_updated & ALL_FIELDS == ALL_FIELDS
