@@ -4,6 +4,7 @@ GeoTIFF 1.0 tags (Ritter and Ruth 2000): 33550 pixel scale, 33922 tie point, 347
 holes. Only maps in metres are taken; degrees are refused, because hilsim projects nothing.
 """
 
+import logging
 import struct
 import warnings
 from dataclasses import dataclass
@@ -135,6 +136,7 @@ def _read(path: Path) -> _Raster:
         raise AssetError(f'{path}: terrain must be a .png, .tif or .tiff, got "{path.suffix}"')
     data = read_bytes(path)
     silence_libtiff()
+    logging.getLogger("PIL").setLevel(logging.CRITICAL)  # what it says of a damaged file comes as an exception too
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns of large images and odd metadata; size is checked here, before decoding

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import io
+import logging
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -214,6 +215,7 @@ def _control(data: bytes, _: Path) -> None:
 
 
 def _http(data: bytes, _: Path) -> None:
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     answer = asyncio.run(_ask(data[:20_000]))
     if b" 500 " in answer.split(b"\r\n", 1)[0]:
         raise AssertionError(f"a request must not be answered by an error of the server, got {answer[:60]!r}")

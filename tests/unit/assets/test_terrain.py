@@ -241,6 +241,18 @@ def test_a_tiff_that_does_not_say_what_its_values_stand_for_is_refused(tmp_path)
         load(tmp_path, "b.tif")
 
 
+def said_of(folder, name):
+    """Standard output and error of a process that reads a height map."""
+    code = (
+        "import sys; from pathlib import Path; from hilsim.assets.terrain import load_terrain; from hilsim.errors import AssetError\n"
+        "from hilsim.scene.specs import BUILT_IN_MATERIALS, TerrainSpec\n"
+        f"try: load_terrain(TerrainSpec(file={name!r}, pixel_m=1.0), Path(sys.argv[1]), BUILT_IN_MATERIALS)\n"
+        "except AssetError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True)
+    return done.stdout, done.stderr
+
+
 def test_a_damaged_compressed_tiff_is_refused_and_libtiff_says_nothing_of_its_own(tmp_path):
     Image.fromarray(np.arange(4096, dtype=np.float32).reshape(64, 64)).save(tmp_path / "a.tif", compression="tiff_adobe_deflate")
     with Image.open(tmp_path / "a.tif") as image:
@@ -248,12 +260,13 @@ def test_a_damaged_compressed_tiff_is_refused_and_libtiff_says_nothing_of_its_ow
     data = bytearray((tmp_path / "a.tif").read_bytes())
     data[start : start + size] = b"\xff" * size
     (tmp_path / "a.tif").write_bytes(data)
-    code = (
-        "import sys; from pathlib import Path; from hilsim.assets.terrain import load_terrain; from hilsim.errors import AssetError\n"
-        "from hilsim.scene.specs import BUILT_IN_MATERIALS, TerrainSpec\n"
-        "try: load_terrain(TerrainSpec(file='a.tif', pixel_m=1.0), Path(sys.argv[1]), BUILT_IN_MATERIALS)\n"
-        "except AssetError as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
-    assert "a.tif: cannot be decoded" in done.stdout
-    assert done.stderr == ""
+    out, err = said_of(tmp_path, "a.tif")
+    assert "a.tif: cannot be decoded" in out
+    assert err == ""
+
+
+def test_a_tiff_of_many_bands_is_refused_and_pillow_logs_nothing_of_its_own(tmp_path):
+    write_tiff(tmp_path / "a.tif", np.zeros((4, 4), dtype=np.float32), extra={277: (3, 136)})
+    out, err = said_of(tmp_path, "a.tif")
+    assert "a.tif: must be a PNG or TIFF with one 16-bit or float32 band" in out
+    assert err == ""
