@@ -464,3 +464,59 @@ def test_what_a_serial_port_has_not_sent_is_thrown_away_when_its_controller_fall
         publish(loop.watch.control, ControlWord.CLOSES, 1)
         loop.await_that(lambda: loop.watch.control[ControlWord.LINK] == -1)
         os.close(descriptor)
+
+
+def lost_and_back(loop):
+    """Motor commands and heartbeats stop, the port stays open; then a controller is there whose clock went on."""
+    loop.fall_silent()
+    loop.await_that(lambda: loop.state == SessionState.SILENT)
+    loop.watch.session.word[SessionWord.HEARTBEAT_NS] -= 4 * S
+    loop.await_that(lambda: loop.state == SessionState.CALLING)
+    loop.beat()
+    loop.await_that(lambda: loop.state == SessionState.FLYING)
+
+
+def test_a_controller_that_was_lost_in_the_air_and_comes_back_disarmed_finds_its_vehicle_where_it_began_though_its_clock_went_on(flying):
+    loop = flying()
+    in_the_air(loop)
+    lost_and_back(loop)
+    loop.steer(*[0.0] * 4, mode=HIL, time_us=60_000_000)
+    loop.await_that(lambda: loop.watch.session.word[SessionWord.REASON] == Reason.REBOOT)
+    np.testing.assert_allclose(loop.made.flight.state.motion[:2], loop.made.flight.start[:2], atol=0.01)
+    assert loop.made.flight.state.motion[2] < loop.made.flight.start[2] + 0.01
+
+
+def test_a_controller_that_was_lost_in_the_air_and_is_still_armed_flies_on_from_there(flying):
+    loop = flying()
+    in_the_air(loop)
+    height_m = float(loop.made.flight.state.motion[2])
+    lost_and_back(loop)
+    loop.steer(*[0.9] * 4, time_us=60_000_000)
+    loop.await_that(lambda: loop.made.flight.state.motion[2] > height_m + 0.3)
+    assert loop.watch.session.word[SessionWord.REASON] != Reason.REBOOT
+
+
+def test_a_vehicle_that_stands_elsewhere_stays_there_when_its_controller_comes_back(flying):
+    loop = flying()
+    loop.fly()
+    loop.steer(*[0.0] * 4)
+    loop.await_messages("HIL_SENSOR", 200)
+    loop.made.flight.state.motion[0] += 5.0
+    loop.await_messages("HIL_SENSOR", 20)
+    lost_and_back(loop)
+    loop.steer(*[0.0] * 4, mode=HIL, time_us=60_000_000)
+    loop.await_messages("HIL_SENSOR", 20)
+    assert loop.watch.session.word[SessionWord.REASON] != Reason.REBOOT
+    assert loop.made.flight.state.motion[0] == pytest.approx(loop.made.flight.start[0] + 5.0, abs=0.01)
+
+
+def test_a_broken_vehicle_begins_anew_with_the_next_controller(flying):
+    loop = flying()
+    loop.fly()
+    loop.steer(*[0.0] * 4, mode=HIL)
+    loop.await_messages("HIL_SENSOR", 50)
+    loop.made.flight.state.crashed[0] = 1
+    lost_and_back(loop)
+    loop.steer(*[0.0] * 4, mode=HIL, time_us=60_000_000)
+    loop.await_that(lambda: loop.watch.session.word[SessionWord.REASON] == Reason.REBOOT)
+    assert loop.made.flight.state.crashed[0] == 0
