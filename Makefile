@@ -5,10 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 CONSTRAINTS := .ci/constraints.txt
 KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle packets sensor emulator)
-FLIGHT_TESTS := $(addprefix tests/system/test_,flight_controller.py scripted_controller.py link_doctor.py rangefinders.py)
+FLIGHT_TESTS := $(addprefix tests/system/test_,flight_controller.py scripted_controller.py link_doctor.py rangefinders.py shipped_rigs.py)
 OTHER_TESTS := tests $(addprefix --ignore=,$(FLIGHT_TESTS))
 
-.PHONY: run test fuzz test-service kernels-as-python lint docs bench clean
+.PHONY: run test kernels fuzz test-service kernels-as-python lint docs bench clean
 
 $(VENV)/installed-run: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hilsim needs Python >= 3.11, got " + sys.version.split()[0] + "; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
@@ -31,8 +31,12 @@ lint: $(VENV)/installed-test
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 
+# Every kernel that shipped rigs need, on all cores, before the tests wait for them one by one.
+kernels: $(VENV)/installed-test
+	$(BIN)/hilsim warm $(wildcard profiles/rigs/*.toml)
+
 # Flights take the wall clock's time and little of a core, so they run beside all else; what they said is printed at the end.
-test: lint
+test: lint kernels
 	@mkdir -p .pytest_cache; \
 	$(BIN)/python -m pytest -q -p no:cacheprovider $(FLIGHT_TESTS) > .pytest_cache/flights.log 2>&1 & flights=$$!; \
 	$(MAKE) --no-print-directory kernels-as-python && $(BIN)/python -m pytest $(OTHER_TESTS); others=$$?; \
@@ -58,6 +62,7 @@ docs: $(VENV)/installed-run
 bench: $(VENV)/installed-test
 	$(BIN)/python bench/bench_timing.py
 	$(BIN)/python bench/bench_daemon.py
+	$(BIN)/python bench/bench_overload.py
 	$(BIN)/python bench/bench_flight.py --seconds 60
 	$(BIN)/python bench/bench_replay.py
 	$(BIN)/python bench/bench_render.py

@@ -13,7 +13,7 @@ from hilsim import __version__
 from hilsim.cli.scarcity import scarcity
 from hilsim.errors import CommandFaultError, HilsimError
 
-_COMMANDS = ("run", "replay", "control", "check", "record", "verify", "compare", "inspect", "picture", "background", "doctor")
+_COMMANDS = ("run", "replay", "control", "check", "record", "verify", "compare", "inspect", "picture", "background", "doctor", "warm")
 """In the order a newcomer needs them; each is a function of this name in a module of this name."""
 
 

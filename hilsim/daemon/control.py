@@ -26,9 +26,9 @@ from pathlib import Path
 
 from hilsim.daemon.station import Station
 from hilsim.errors import ConfigError, HilsimError, TransmitError
+from hilsim.limits import CONTROL_LINE_BYTES
 from hilsim.telemetry.answers import health_answer
 
-_LONGEST_LINE = 1024
 _LONGEST_ANSWER = 1 << 22
 _ANSWER_S = 10.0
 _PROBE_S = 1.0
@@ -90,12 +90,12 @@ async def serve_control(station: Station, path: Path | None) -> AsyncIterator[No
                     writer.write(f"{await _answer(station, reader)}\n".encode())
                     await writer.drain()
         except asyncio.LimitOverrunError:
-            writer.write(f"error: a command must be at most {_LONGEST_LINE} bytes\n".encode())
+            writer.write(f"error: a command must be at most {CONTROL_LINE_BYTES.bound} bytes\n".encode())
         finally:
             writer.close()
             del conversations[asyncio.current_task()]
 
-    server = await asyncio.start_unix_server(converse, sock=listener, limit=_LONGEST_LINE)
+    server = await asyncio.start_unix_server(converse, sock=listener, limit=CONTROL_LINE_BYTES.bound)
     try:
         yield
     finally:

@@ -14,8 +14,7 @@ from ipaddress import ip_address
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-MOST_CONNECTIONS = 64
-"""A Prometheus needs one, a browser six."""
+from hilsim.limits import CONNECTIONS
 
 HELD_S = 10.0
 """When all connections are taken, one that is older than this gives way."""
@@ -61,7 +60,7 @@ class BoundedConnections:
         now_s = time.monotonic()
         there = self._coming.union(self._server.connections)
         self._begun_s = {made: begun_s for made, begun_s in self._begun_s.items() if made in there}
-        if len(there) >= MOST_CONNECTIONS:
+        if len(there) >= CONNECTIONS.bound:
             oldest = min(self._server.connections, key=lambda made: self._begun_s.get(made, now_s), default=None)
             if oldest is None or now_s - self._begun_s.get(oldest, now_s) < HELD_S:
                 return _Refused()

@@ -20,6 +20,7 @@ from aiohttp import web
 from prometheus_client.exposition import choose_encoder
 
 from hilsim.errors import TransmitError
+from hilsim.limits import REQUEST_HEADER_BYTES, REQUEST_S
 from hilsim.telemetry.answers import health_answer
 from hilsim.telemetry.collector import build_registry
 from hilsim.telemetry.faults import Level
@@ -36,8 +37,6 @@ _PAGE = """<!doctype html>
 """
 
 _SHUTDOWN_TIMEOUT_S = 0.5  # an answer takes milliseconds; a client that does not read must not hold the stop
-_HEAD_TIMEOUT_S = 5.0
-_LONGEST_LINE = 8190
 _MOST_LINES = 64
 _BACKLOG = 16
 _VERSION = re.compile(r"\s*version=[0-9]{1,4}(\.[0-9]{1,4}){0,2}\s*")
@@ -59,9 +58,9 @@ async def serve_metrics(source: MetricsSource, spec: MetricsServerSpec, detail: 
         logger=_LOGGER,
         handle_signals=False,
         shutdown_timeout=_SHUTDOWN_TIMEOUT_S,
-        keepalive_timeout=_HEAD_TIMEOUT_S,  # runs from the connection, and from each answer, until a whole head has come
-        max_line_size=_LONGEST_LINE,
-        max_field_size=_LONGEST_LINE,
+        keepalive_timeout=REQUEST_S.bound,  # runs from the connection, and from each answer, until a whole head has come
+        max_line_size=REQUEST_HEADER_BYTES.bound,
+        max_field_size=REQUEST_HEADER_BYTES.bound,
         max_headers=_MOST_LINES,
     )
     await runner.setup()

@@ -1,6 +1,7 @@
 """Starting and stopping: nothing is lost, nothing leaves before everything is held, and a signal is obeyed at any moment."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -140,3 +141,23 @@ def test_a_run_that_has_streamed_ends_with_0(daemon, rig, receiver):
     data, position = receiver(), receiver()
     running = daemon(rig(sensor_table("roof", data.port, position.port)))
     assert running.stop()[0] == 0
+
+
+def test_warm_says_when_there_is_nothing_to_compile(rig, receiver):
+    data, position = receiver(), receiver()
+    path = rig(sensor_table("roof", data.port, position.port))
+    command = [sys.executable, "-m", "hilsim", "warm", str(path)]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=280, check=False).returncode == 0
+    again = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (again.returncode, again.stdout) == (0, f"{path}: its kernels are there\n")
+
+
+def test_warm_says_when_kernels_cannot_be_kept(rig, receiver):
+    data, position = receiver(), receiver()
+    path = rig(sensor_table("roof", data.port, position.port))
+    nowhere = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "CACHE_DIRECTORY"), "/proc/nowhere")
+    done = subprocess.run(
+        [sys.executable, "-m", "hilsim", "warm", str(path)], env=os.environ | nowhere, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert "kernels are not kept in /proc/nowhere" in done.stderr

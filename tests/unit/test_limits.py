@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from hilsim import limits
-from hilsim.daemon import control
 from hilsim.errors import AssetError
 
 
@@ -35,9 +34,4 @@ def test_the_page_has_a_row_for_each_limit():
 def test_every_limit_is_asked_for_somewhere():
     sources = "\n".join(path.read_text() for path in Path(limits.__file__).parent.rglob("*.py") if path.name != "limits.py")
     names = [name for name, value in vars(limits).items() if isinstance(value, limits.Limit)]
-    elsewhere = {"CONNECTIONS", "REQUEST_S", "REQUEST_HEADER_BYTES", "CONTROL_LINE_BYTES"}  # see the tests of the metrics server and of control
-    assert [name for name in names if name not in sources and name not in elsewhere] == []
-
-
-def test_a_command_on_the_control_socket_may_be_as_long_as_the_table_says():
-    assert limits.CONTROL_LINE_BYTES.bound == control._LONGEST_LINE
+    assert [name for name in names if name not in sources] == []

@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 
 from hilsim.errors import TransmitError
+from hilsim.limits import CONNECTIONS
 from hilsim.telemetry import guard, server
 from hilsim.telemetry.server import serve_metrics
 from hilsim.telemetry.specs import MetricsServerSpec
@@ -233,7 +234,7 @@ def test_a_name_that_is_none_is_refused(name):
 
 @pytest.mark.asyncio
 async def test_half_a_request_is_given_up(reading, monkeypatch):
-    monkeypatch.setattr(server, "_HEAD_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(server, "REQUEST_S", replace(server.REQUEST_S, bound=0.2))
     async with serve_metrics(reading, ANY_PORT) as (host, port):
         assert await said(host, port, b"GET /metrics HTTP/1.1\r\nHost: 127.0") == b""
         assert await said(host, port, b"") == b""
@@ -267,7 +268,7 @@ async def test_our_own_faults_are_logged(caplog):
 @pytest.mark.asyncio
 async def test_a_connection_too_many_is_closed_and_the_others_stay(reading):
     async with serve_metrics(reading, ANY_PORT) as (host, port):
-        held = [await asyncio.open_connection(host, port) for _ in range(guard.MOST_CONNECTIONS)]
+        held = [await asyncio.open_connection(host, port) for _ in range(CONNECTIONS.bound)]
         assert (await said(host, port, b"GET / HTTP/1.1\r\n")).startswith(b"HTTP/1.1 503 ")
         held[0][1].write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert await held[0][0].readline() == b"HTTP/1.1 200 OK\r\n"
@@ -291,7 +292,7 @@ async def answered(host, port):
 async def test_connections_that_are_held_for_long_give_way(reading, monkeypatch):
     monkeypatch.setattr(guard, "HELD_S", 0.0)
     async with serve_metrics(reading, ANY_PORT) as (host, port):
-        held = [await asyncio.open_connection(host, port) for _ in range(guard.MOST_CONNECTIONS)]
+        held = [await asyncio.open_connection(host, port) for _ in range(CONNECTIONS.bound)]
         assert (await said(host, port, ASK)).startswith(b"HTTP/1.1 200 ")
         assert await held[0][0].read() == b""
         for _, writer in held:
