@@ -7,10 +7,9 @@ from hilsim.bridge.craft import ControlWord, Craft, Flight, FlightCount, FlightW
 from hilsim.bridge.frames import Frame, FrameState, abandon, clear, next_frame, pending
 from hilsim.bridge.messages import HEARTBEAT, HIL_ACTUATOR_CONTROLS, TIMESYNC
 from hilsim.bridge.outbox import empty, post
-from hilsim.bridge.session import HIL_FLAG, SessionWord, actuators_came, heartbeat_came, link_changed, note_reboot
+from hilsim.bridge.session import HIL_FLAG, SessionWord, actuators_came, heartbeat_came, link_changed
 from hilsim.bridge.wire import Outcome, pass_on, receive, wake
 from hilsim.transmit.statistics import bin_index
-from hilsim.vehicle.multirotor import legs_down
 
 SILENT_NS = 50_000_000
 """A frame that began and did not go on for so long is given up."""
@@ -20,8 +19,6 @@ _DONE, _GONE = constant(Outcome.DONE), constant(Outcome.GONE)
 _MOST_READS = 8
 """In a turn: whoever floods a link cannot hold up the physics."""
 _INVALID_AUTOPILOT = constant(8)
-_STANDS_ON = constant(3)
-"""Legs; fewer hold nothing up."""
 _ZERO, _HIL = constant(0), constant(HIL_FLAG)
 
 
@@ -112,16 +109,7 @@ def _steer(craft: Craft, flight: Flight, watch: Watch, talk: Talk, now_ns: int) 
         session.word[SessionWord.HEARTBEAT_NS] = now_ns  # a controller in lockstep may send heartbeats by a clock that stands still
     if craft.is_lockstep and (session.word[SessionWord.LOCKSTEP] == 0 or word[FlightWord.DRAINING_NS] > 0):
         word[FlightWord.DRAINING_NS] = now_ns
-    is_back = session.word[SessionWord.IS_STEERED] == 0 and session.word[SessionWord.HAS_STEERED] == 1
-    was_armed = session.word[SessionWord.ARMED] == 1 or session.word[SessionWord.WAS_ARMED] == 1
-    is_anew = actuators_came(session, said.controls, said.mode, said.time_usec, said.flags, now_ns)
-    if is_back and session.word[SessionWord.IS_STEERED] == 1:
-        session.word[SessionWord.WAS_ARMED] = 0
-        is_lost = flight.state.crashed[0] == 1 or (was_armed and legs_down(craft.multirotor, flight.state) < _STANDS_ON)
-        if is_lost and session.word[SessionWord.ARMED] == 0 and not is_anew:
-            note_reboot(session)  # PX4 on a computer has the clock of its host, which does not go back
-            is_anew = True
-    if is_anew:
+    if actuators_came(session, said.controls, said.mode, said.time_usec, said.flags, now_ns):
         begin_anew(flight)
 
 

@@ -66,7 +66,7 @@ REASONS = {
     Reason.HEARTBEAT: "the controller's heartbeat says hardware in the loop",
     Reason.NO_HIL_FLAG: "the controller's heartbeat lacks the flag of hardware in the loop (32): it may be in a real aircraft; PX4 sets it with SYS_HITL = 1 and a restart",
     Reason.SILENCE: "no heartbeat of the controller for 3 s (ArduPilot: no frame for 2 s)",
-    Reason.REBOOT: "the controller has started anew: its clock went back, or it was lost in the air and came back disarmed; the vehicle is where it began",
+    Reason.REBOOT: "the controller has started anew: its clock went back",
     Reason.NO_COMMANDS: "no motor command of the controller for 0.2 s: the vehicle and its sensors stand still until one comes",
     Reason.COMMANDS: "motor commands come again",
 }
@@ -76,7 +76,7 @@ class Session(NamedTuple):
     """A session as arrays; written by the loop that flies alone.
 
     Attributes:
-        word: ``int64[24]``, columns ``SessionWord``.
+        word: ``int64[16]``, columns ``SessionWord``.
         control: ``float64[MOST_CONTROLS]``, what the motors are told: 0 to 1, 0 unless armed.
     """
 
@@ -114,8 +114,6 @@ class SessionWord(IntEnum):
     """Rig time at which the controller fell silent, or its port was full before it steered: only a later heartbeat has sensors sent."""
     SILENCES = 15
     """Times that motor commands stopped."""
-    WAS_ARMED = 16
-    """1: it was armed when it was lost."""
 
 
 _STATE, _REASON, _CHANGES = constant(SessionWord.STATE), constant(SessionWord.REASON), constant(SessionWord.CHANGES)
@@ -128,12 +126,12 @@ _OPENED, _LOST, _HEARTBEAT = constant(Reason.LINK_OPENED), constant(Reason.LINK_
 _NO_FLAG, _SILENCE, _REBOOT = constant(Reason.NO_HIL_FLAG), constant(Reason.SILENCE), constant(Reason.REBOOT)
 _SILENT, _NO_COMMANDS, _COMMANDS = constant(SessionState.SILENT), constant(Reason.NO_COMMANDS), constant(Reason.COMMANDS)
 _IS_STEERED, _HAS_STEERED, _UNANSWERED_NS = constant(SessionWord.IS_STEERED), constant(SessionWord.HAS_STEERED), constant(SessionWord.UNANSWERED_NS)
-_SILENCES, _WAS_ARMED = constant(SessionWord.SILENCES), constant(SessionWord.WAS_ARMED)
+_SILENCES = constant(SessionWord.SILENCES)
 
 
 def allocate_session() -> Session:
     """Unplugged."""
-    return Session(np.zeros(24, np.int64), np.zeros(MOST_CONTROLS))
+    return Session(np.zeros(16, np.int64), np.zeros(MOST_CONTROLS))
 
 
 @kernel
@@ -144,7 +142,6 @@ def _enter(session: Session, state: int, reason: int) -> None:
         session.word[_CHANGES] += 1
     if state not in {_FLYING, _SILENT}:
         session.control[:] = 0.0
-        session.word[_WAS_ARMED] |= session.word[_ARMED]
         session.word[_ARMED] = 0
         session.word[_IS_STEERED] = 0
 
@@ -170,14 +167,6 @@ def heartbeat_came(session: Session, system: int, component: int, base_mode: int
             _enter(session, _FLYING, _HEARTBEAT)
     else:
         _enter(session, _REFUSED, _NO_FLAG)
-
-
-@kernel
-def note_reboot(session: Session) -> None:
-    """The controller has started anew, and its next sensor frame is to say that the simulation has too."""
-    session.word[_RESET] = 1
-    session.word[_REASON] = _REBOOT
-    session.word[_CHANGES] += 1
 
 
 @kernel
@@ -208,7 +197,9 @@ def actuators_came(session: Session, controls: npt.NDArray[np.float32], mode: in
         value = np.float64(controls[motor])
         session.control[motor] = min(value, 1.0) if is_armed and value > 0.0 else 0.0  # what is no number is 0 too
     if is_reboot:
-        note_reboot(session)
+        word[_RESET] = 1
+        word[_REASON] = _REBOOT
+        word[_CHANGES] += 1
     return is_reboot
 
 
