@@ -60,7 +60,7 @@ class FlightLog:
         """A contact lasts half a second at least, so none begins and ends between two looks."""
         touch = self._aircraft.outfit.watch.touch
         count, kinds = int(touch.word[TouchWord.COUNT]), Touching(int(touch.word[TouchWord.KINDS]))
-        fastest_mps = round(float(touch.closing_mps[0]), 2)
+        fastest_mps, began_mps = (round(float(speed_mps), 2) for speed_mps in touch.closing_mps)
         if self._touching and (not kinds or count != self._contacts):
             duration_s = round(1e-9 * int(touch.word[TouchWord.LAST_NS] - touch.word[TouchWord.BEGAN_NS]), 3)
             log.info("vehicle.contact_ended", duration_s=duration_s, fastest_mps=fastest_mps, position_m=self._aircraft.position_m)
@@ -68,9 +68,7 @@ class FlightLog:
         if count != self._contacts:
             self._contacts = count
             self._touching = bool(kinds)
-            log.warning(
-                "vehicle.contact_began", kinds=kind_names(kinds), closing_mps=fastest_mps, position_m=self._aircraft.position_m, contacts=count
-            )
+            log.warning("vehicle.contact_began", kinds=kind_names(kinds), closing_mps=began_mps, position_m=self._aircraft.position_m, contacts=count)
 
     def _look_at_autopilot(self) -> None:
         ready = self._aircraft.autopilot.is_ready
