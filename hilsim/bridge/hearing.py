@@ -5,9 +5,17 @@ from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.bridge.codec import read_payload, write_frame
 from hilsim.bridge.craft import ControlWord, Craft, Flight, FlightCount, FlightWord, Talk, Watch
 from hilsim.bridge.frames import Frame, FrameState, abandon, clear, next_frame, pending
-from hilsim.bridge.messages import HEARTBEAT, HIL_ACTUATOR_CONTROLS, TIMESYNC
+from hilsim.bridge.messages import COMMAND_LONG, HEARTBEAT, HIL_ACTUATOR_CONTROLS, TIMESYNC
 from hilsim.bridge.outbox import empty, post
-from hilsim.bridge.session import HIL_FLAG, SessionWord, actuators_came, heartbeat_came, link_changed
+from hilsim.bridge.session import (
+    ASKING_NS,
+    HIL_FLAG,
+    SessionWord,
+    actuators_came,
+    heartbeat_came,
+    lacks_heartbeat,
+    link_changed,
+)
 from hilsim.bridge.wire import Outcome, pass_on, receive, wake
 from hilsim.transmit.statistics import bin_index
 
@@ -90,6 +98,20 @@ def _act(craft: Craft, flight: Flight, watch: Watch, talk: Talk, frame: Frame, n
             talk.timesync.record[0].tc1 = now_ns
             talk.timesync.record[0].ts1 = talk.heard_timesync.record[0].ts1
             post(talk.outbox, talk.frame, write_frame(TIMESYNC, talk.timesync.payload, talk.origin, talk.frame))
+    if frame.id != _HEARTBEAT and not craft.line.is_simulator and lacks_heartbeat(watch.session):
+        _ask(flight, talk, frame, now_ns)
+
+
+@kernel
+def _ask(flight: Flight, talk: Talk, frame: Frame, now_ns: int) -> None:
+    """Ask who sent a frame for its heartbeat, not too often; hilsim's own frames may come back as an echo."""
+    is_echo = frame.system == talk.origin.system and frame.component == talk.origin.component
+    if is_echo or now_ns - flight.word[FlightWord.ASKED_NS] < ASKING_NS:
+        return
+    flight.word[FlightWord.ASKED_NS] = now_ns
+    talk.request.record[0].target_system = frame.system
+    talk.request.record[0].target_component = frame.component
+    post(talk.outbox, talk.frame, write_frame(COMMAND_LONG, talk.request.payload, talk.origin, talk.frame))
 
 
 @inlined_kernel

@@ -5,7 +5,7 @@ only while heartbeats carry the flag of hardware in the loop: without it the con
 
 A controller that steers is one whose motor commands come. When they stop while the port stays open (it has crashed, it has been restarted, somebody has pulled the wire at its end), the vehicle
 and its sensors stand still after ``COMMAND_SILENT_NS``. A controller commands motors only when sensors come, so each of its heartbeats is answered by sensors of a vehicle that is held,
-for ``WAKING_NS``; nothing is sent to one that says nothing, lest what it did not read be the first that the next one reads.
+for ``WAKING_NS``; nothing is sent to one that says nothing, lest what it did not read be the first that the next one reads. One that speaks and has not yet said its heartbeat is asked for it.
 """
 
 from enum import IntEnum
@@ -25,6 +25,9 @@ COMMAND_SILENT_NS = 200_000_000
 """A controller that has steered and has sent no motor command for so long steers no more. PX4 sends them at 200 Hz; gazebo-classic's bridge gives up at the same age."""
 WAKING_NS = 1_500_000_000
 """How long sensors go after the heartbeat of a controller that does not steer (yet); heartbeats come once a second."""
+ASKING_NS = 200_000_000
+"""How often a controller that speaks is asked for its heartbeat. PX4 on Linux says the first one a second after its first byte; where a sensor frame of before was read in between and no other
+followed, its inertial driver takes that second for the sensor's period and never publishes."""
 REBOOT_US = 1_000_000
 """A controller whose clock has gone back by more has started anew."""
 MOST_CONTROLS = 16
@@ -167,6 +170,13 @@ def heartbeat_came(session: Session, system: int, component: int, base_mode: int
             _enter(session, _FLYING, _HEARTBEAT)
     else:
         _enter(session, _REFUSED, _NO_FLAG)
+
+
+@kernel
+def lacks_heartbeat(session: Session) -> bool:
+    """Whether a controller that speaks now has yet to say its heartbeat: it is called, or has said none since it fell silent."""
+    word = session.word
+    return bool(word[_STATE] == _CALLING or (word[_STATE] == _SILENT and word[_HEARTBEAT_NS] < word[_UNANSWERED_NS]))
 
 
 @kernel

@@ -13,8 +13,9 @@ from hilsim.bridge.instruments import BAROMETER_FIELDS, IMU_FIELDS, MAGNETOMETER
 from hilsim.bridge.outbox import OutboxCount
 from hilsim.bridge.session import Reason, SessionState, SessionWord
 from hilsim.transmit.tape import put, take, waiting
+from tests.controllers.wire import Writer
 from tests.unit.bridge.flight import ARMED, HIL, UTC_EPOCH_NS, FlyingLoop, vehicle_spec
-from tests.unit.bridge.mavlink import mixture, unknown_bytes
+from tests.unit.bridge.mavlink import mixture, packer, unknown_bytes
 from tests.unit.vehicle.vehicles import compiled_only
 
 pytestmark = compiled_only
@@ -72,6 +73,51 @@ def test_a_companions_heartbeat_is_not_the_controllers(flying):
     loop.beat(autopilot=common.MAV_AUTOPILOT_INVALID)
     loop.await_that(lambda: loop.count("RECEIVED_FRAMES") == 1)
     assert loop.state == SessionState.CALLING
+
+
+def vibration(writer):
+    """A frame that says nothing of its sender but that it speaks."""
+    return writer.pack(common.MAVLink_vibration_message(1, 0.5, 0.5, 0.5, 0, 0, 0))
+
+
+def asked(loop):
+    return [frame for frame in loop.frames if frame.identity == common.MAVLINK_MSG_ID_COMMAND_LONG]
+
+
+def test_a_controller_that_speaks_without_a_heartbeat_is_asked_for_one_in_the_bytes_of_pymavlink_and_not_with_every_frame(flying):
+    loop = flying()
+    loop.plug()
+    loop.await_that(lambda: loop.messages("HEARTBEAT"))  # before each, what waits for a controller that is called is thrown away
+    loop.far.sendall(b"".join(vibration(Writer(9, 1)) for _ in range(20)))
+    loop.await_that(lambda: asked(loop))
+    loop.await_messages("HEARTBEAT", 1)
+    assert loop.count("RECEIVED_FRAMES") == 20
+    assert asked(loop) == []  # one answers all that came at once
+    loop.far.sendall(vibration(Writer(9, 1)))
+    loop.await_that(lambda: asked(loop))
+    [frame] = asked(loop)
+    request = common.MAVLink_command_long_message(9, 1, common.MAV_CMD_REQUEST_MESSAGE, 0, *[0.0] * 7)
+    theirs = packer(1, 200)
+    theirs.seq = frame.sequence
+    assert frame.raw == request.pack(theirs)
+    assert loop.state == SessionState.CALLING
+    assert loop.count("SENSOR_FRAMES") == 0
+    loop.beat()
+    loop.await_messages("HIL_SENSOR", 3)
+    loop.far.sendall(vibration(Writer(9, 1)))
+    loop.await_messages("HIL_GPS", 5)
+    assert asked(loop) == []
+
+
+def test_an_echo_of_our_own_frames_and_a_companions_heartbeat_are_not_asked(flying):
+    loop = flying()
+    loop.plug()
+    loop.await_that(lambda: loop.messages("HEARTBEAT"))
+    loop.far.sendall(vibration(Writer(1, 200)))
+    loop.beat(autopilot=common.MAV_AUTOPILOT_INVALID)
+    loop.await_that(lambda: loop.count("RECEIVED_FRAMES") == 2)
+    loop.await_that(lambda: len(loop.messages("HEARTBEAT")) >= 2)
+    assert asked(loop) == []
 
 
 def test_without_the_flag_no_sensor_goes_and_the_vehicle_stands_still(flying):
@@ -223,7 +269,7 @@ def test_silence_stops_sensors_and_motors_until_the_next_heartbeat(flying):
     assert loop.watch.session.word[SessionWord.REASON] == Reason.SILENCE
     loop.await_messages("HEARTBEAT", 1)
     loop.await_messages("HEARTBEAT", 1)
-    assert {frame.identity for frame in loop.frames} == {0}
+    assert {frame.identity for frame in loop.frames} <= {0, common.MAVLINK_MSG_ID_COMMAND_LONG}  # it steers on, and is asked for its heartbeat
     loop.beat()
     loop.await_messages("HIL_SENSOR", 3)
 
@@ -464,3 +510,17 @@ def test_what_a_serial_port_has_not_sent_is_thrown_away_when_its_controller_fall
         publish(loop.watch.control, ControlWord.CLOSES, 1)
         loop.await_that(lambda: loop.watch.control[ControlWord.LINK] == -1)
         os.close(descriptor)
+
+
+def test_a_controller_that_falls_silent_and_speaks_again_is_asked_for_its_heartbeat(flying):
+    loop = flying()
+    in_the_air(loop)
+    loop.fall_silent()
+    loop.await_that(lambda: loop.state == SessionState.SILENT)
+    loop.read()
+    loop.frames.clear()
+    loop.far.sendall(vibration(Writer(1, 1)))
+    loop.await_that(lambda: asked(loop))
+    assert loop.messages("HIL_SENSOR") == []
+    loop.beat(mode=HIL | ARMED)
+    loop.await_that(lambda: len(loop.messages("HIL_SENSOR")) >= 3)

@@ -18,6 +18,7 @@ from hilsim.bridge.session import (
     allocate_session,
     heartbeat_came,
     is_free,
+    lacks_heartbeat,
     link_changed,
     port_is_full,
     time_passed,
@@ -236,3 +237,19 @@ def test_a_command_says_when_it_came_and_whether_it_answered_a_sensor_frame():
     assert session.word[names].tolist() == [START + 5, 12, 1]
     steer(session, time_us=13, flags=0b1110, now_ns=START + 6)
     assert session.word[SessionWord.LOCKSTEP] == 0
+
+
+def test_a_heartbeat_lacks_of_whom_is_called_and_of_whom_fell_silent_until_it_comes():
+    session = allocate_session()
+    assert not lacks_heartbeat(session)
+    link_changed(session, True)  # noqa: FBT003 - as above
+    assert lacks_heartbeat(session)
+    heartbeat_came(session, 1, 1, HIL_FLAG, START)
+    assert not lacks_heartbeat(session)
+    steer(session)
+    time_passed(session, START + COMMAND_SILENT_NS + 1)
+    assert lacks_heartbeat(session)
+    heartbeat_came(session, 1, 1, HIL_FLAG, START + COMMAND_SILENT_NS + 2)
+    assert not lacks_heartbeat(session)
+    heartbeat_came(session, 1, 1, 0, START + S)
+    assert not lacks_heartbeat(session)
