@@ -10,6 +10,8 @@ log = structlog.get_logger("hilsim")
 
 _QUIET = (SessionState.FLYING, SessionState.CALLING)
 
+_REPAIR = "restart the flight controller: when it comes back disarmed, the vehicle is whole again and back where it began"
+
 
 class FlightLog:
     """Says each change once; ``look`` is called some times a second."""
@@ -30,10 +32,12 @@ class FlightLog:
         if aircraft.is_armed != self._armed:
             self._armed = aircraft.is_armed
             log.info("vehicle.armed" if self._armed else "vehicle.disarmed")
+            if self._armed and self._crashed and aircraft.is_crashed:
+                log.warning("vehicle.armed_in_vain", position_m=aircraft.position_m, advice=f"it has crashed, its rotors stand still; {_REPAIR}")
         if aircraft.is_crashed != self._crashed:
             self._crashed = aircraft.is_crashed
             if self._crashed:
-                log.warning("vehicle.crashed", position_m=aircraft.position_m, advice="restart the flight controller to begin anew")
+                log.warning("vehicle.crashed", position_m=aircraft.position_m, advice=_REPAIR)
         if aircraft.trouble != self._trouble:
             self._trouble = aircraft.trouble
             log.warning("link.datagram_refused", reason=self._trouble)
@@ -45,7 +49,7 @@ class FlightLog:
         self._changes = aircraft.changes
         state = aircraft.state
         tell = log.info if state in _QUIET else log.warning
-        if aircraft.outfit.watch.session.word[SessionWord.REASON] in {Reason.LINK_LOST, Reason.REBOOT}:
+        if aircraft.outfit.watch.session.word[SessionWord.REASON] in {Reason.LINK_LOST, Reason.REBOOT, Reason.RESTART}:
             aircraft.autopilot.forget()
         tell("session.changed", state=state.name.lower(), reason=aircraft.reason)
         silences = int(aircraft.outfit.watch.session.word[SessionWord.SILENCES])

@@ -212,8 +212,8 @@ def test_a_controller_that_reboots_with_its_cable_finds_the_vehicle_put_back(fly
     loop.await_that(lambda: loop.watch.control[ControlWord.LINK] == -1)
     loop.near.close()
     loop.fly()
+    assert loop.watch.session.word[SessionWord.REASON] == Reason.RESTART
     loop.steer(*[0.0] * 4, mode=0, time_us=2_000_000)
-    loop.await_that(lambda: loop.watch.session.word[SessionWord.REASON] == Reason.REBOOT)
     loop.await_messages("HIL_SENSOR", 10)
     np.testing.assert_allclose(loop.made.flight.state.motion[:3], start[:3], atol=0.01)
 
@@ -512,15 +512,68 @@ def test_what_a_serial_port_has_not_sent_is_thrown_away_when_its_controller_fall
         os.close(descriptor)
 
 
+def lost(loop):
+    """Its controller has been gone for so long that another may come."""
+    loop.fall_silent()
+    loop.await_that(lambda: loop.watch.session.word[SessionWord.IS_LOST] == 1)
+    loop.read()
+    loop.frames.clear()
+
+
 def test_a_controller_that_falls_silent_and_speaks_again_is_asked_for_its_heartbeat(flying):
     loop = flying()
     in_the_air(loop)
-    loop.fall_silent()
-    loop.await_that(lambda: loop.state == SessionState.SILENT)
-    loop.read()
-    loop.frames.clear()
+    lost(loop)
     loop.far.sendall(vibration(Writer(1, 1)))
     loop.await_that(lambda: asked(loop))
     assert loop.messages("HIL_SENSOR") == []
     loop.beat(mode=HIL | ARMED)
     loop.await_that(lambda: len(loop.messages("HIL_SENSOR")) >= 3)
+
+
+@pytest.mark.parametrize("first", ["heartbeat", "command"])
+def test_a_controller_that_is_lost_in_the_air_and_comes_back_disarmed_finds_its_vehicle_back_where_it_began_by_a_clock_that_goes_on(flying, first):
+    loop = flying()
+    in_the_air(loop)
+    start = loop.made.flight.start.copy()
+    lost(loop)
+    assert loop.made.flight.state.motion[2] > start[2] + 0.1
+    if first == "heartbeat":
+        loop.beat()
+    else:
+        loop.steer(*[0.0] * 4, mode=0, time_us=9_000_000)
+    loop.await_that(lambda: loop.watch.session.word[SessionWord.REASON] == Reason.RESTART)
+    loop.await_that(lambda: len(loop.messages("HIL_SENSOR")) >= 20)
+    assert sum(bool(message.fields_updated & RESET_FIELD) for message in loop.messages("HIL_SENSOR")) == 1
+    loop.steer(*[0.0] * 4, mode=0, time_us=9_500_000)
+    loop.await_messages("HIL_SENSOR", 50)
+    np.testing.assert_allclose(loop.made.flight.state.motion[:3], start[:3], atol=0.01)
+    assert loop.made.flight.state.crashed[0] == 0
+
+
+def test_a_controller_that_is_lost_in_the_air_and_comes_back_armed_flies_on(flying):
+    loop = flying()
+    in_the_air(loop)
+    lost(loop)
+    height_m = loop.made.flight.state.motion[2]
+    loop.beat(mode=HIL | ARMED)
+    loop.steer(*[0.9] * 4, time_us=9_000_000)
+    loop.await_that(lambda: loop.made.flight.state.motion[2] > height_m + 0.2)
+    assert loop.watch.session.word[SessionWord.REASON] == Reason.COMMANDS
+
+
+@pytest.mark.parametrize("crashed", [0, 1])
+def test_a_vehicle_that_stands_stays_where_it_landed_when_its_controller_comes_back_and_one_that_has_crashed_is_whole_again_where_it_began(
+    flying, crashed
+):
+    loop = flying()
+    loop.fly()
+    loop.steer(*[0.0] * 4, mode=0 if crashed else ARMED)
+    loop.await_that(lambda: loop.made.flight.state.impulse_ns[:4, 2].any() and loop.watch.session.word[SessionWord.IS_STEERED] == 1)
+    lost(loop)
+    loop.made.flight.state.motion[0] += 7.0
+    loop.made.flight.state.crashed[0] = crashed
+    loop.beat()
+    loop.await_that(lambda: len(loop.messages("HIL_SENSOR")) >= 10)
+    assert loop.made.flight.state.motion[0] == pytest.approx(loop.made.flight.start[0] + (0.0 if crashed else 7.0), abs=0.01)
+    assert loop.made.flight.state.crashed[0] == 0

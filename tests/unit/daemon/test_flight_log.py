@@ -67,6 +67,24 @@ def test_a_contact_is_said_when_it_begins_with_its_speed_and_kind_and_when_it_en
     assert said(log) == []
 
 
+def test_a_crashed_vehicle_that_is_armed_is_said_each_time_with_what_to_do(aircraft):
+    log, word, crashed = FlightLog(aircraft), aircraft.outfit.watch.session.word, aircraft.outfit.flight.state.crashed
+    word[SessionWord.ARMED] = crashed[0] = 1
+    assert [row["event"] for row in said(log)] == ["vehicle.armed", "vehicle.crashed"]
+    for _ in range(2):
+        word[SessionWord.ARMED] = 0
+        assert [row["event"] for row in said(log)] == ["vehicle.disarmed"]
+        word[SessionWord.ARMED] = 1
+        armed, vain = said(log)
+        assert (armed["event"], vain["event"], vain["log_level"]) == ("vehicle.armed", "vehicle.armed_in_vain", "warning")
+        assert "restart the flight controller" in vain["advice"]
+        assert said(log) == []
+    word[SessionWord.ARMED] = crashed[0] = 0
+    said(log)
+    word[SessionWord.ARMED] = 1
+    assert [row["event"] for row in said(log)] == ["vehicle.armed"]
+
+
 def test_ready_to_arm_is_said_once_with_flags_and_the_last_warning_and_that_it_no_longer_is(aircraft):
     log, autopilot = FlightLog(aircraft), aircraft.autopilot
     autopilot.estimator_flags, autopilot.warning = 0x37F, "Preflight Fail: GPS Vertical Pos Drift too high"
