@@ -209,12 +209,13 @@ def is_back_disarmed(session: Session, mode: int) -> bool:
 def restarted(session: Session) -> None:
     """The vehicle was put back for a controller that has started anew; to be called after ``heartbeat_came`` or ``actuators_came``."""
     word = session.word
+    session.control[:] = 0.0  # those of the one before
+    word[_ARMED] = 0
     word[_WAS_ARMED] = 0
     word[_HAS_STEERED] = word[_IS_STEERED]
     word[_ACTUATOR_US] = 0  # or a clock that begins anew would say the same again
     word[_RESET] = 1
-    word[_REASON] = _RESTART
-    word[_CHANGES] += 1
+    _enter(session, _FLYING, _RESTART)
 
 
 @kernel

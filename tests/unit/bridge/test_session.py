@@ -276,6 +276,18 @@ def test_a_vehicle_that_was_put_back_is_free_until_its_controller_steers_and_a_c
     assert not steer(session, mode=0, time_us=2_000_000, now_ns=START + 5 * S)
 
 
+def test_who_starts_anew_before_it_was_called_flies_at_once_with_motors_that_stand_still():
+    session = flying()
+    steer(session)
+    time_passed(session, START + COMMAND_SILENT_NS + 1)
+    heartbeat_came(session, 1, 1, HIL_FLAG, START + S)
+    restarted(session)
+    assert at(session)[:2] == (SessionState.FLYING, Reason.RESTART)
+    assert is_free(session)
+    assert session.word[SessionWord.ARMED] == 0
+    assert session.control.tolist() == [0.0] * MOST_CONTROLS
+
+
 def test_a_heartbeat_lacks_of_whom_is_called_and_of_whom_fell_silent_until_it_comes():
     session = allocate_session()
     assert not lacks_heartbeat(session)
