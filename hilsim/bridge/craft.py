@@ -109,6 +109,8 @@ class FlightWord(IntEnum):
     """Of the session, when the loop came by last."""
     DRAINING_NS = 13
     """When an answer came that did not belong to the newest sensor frame: until a controller in lockstep has said no more of them, none is sent."""
+    ASKED_NS = 14
+    """When the controller was asked for its heartbeat last."""
     UNSENT_FIELDS = 11
     """Bits of ``HIL_SENSOR.fields_updated`` that no frame that went has told yet: those of replaced frames are told by the next."""
 
@@ -147,6 +149,7 @@ class Talk(NamedTuple):
         sensor: To be sent.
         gps: To be sent.
         timesync: To be sent.
+        request: To be sent: the wish for a heartbeat.
         heard_heartbeat: Received.
         heard_controls: Received.
         heard_timesync: Received.
@@ -163,6 +166,7 @@ class Talk(NamedTuple):
     sensor: Draft
     gps: Draft
     timesync: Draft
+    request: Draft
     heard_heartbeat: Draft
     heard_controls: Draft
     heard_timesync: Draft

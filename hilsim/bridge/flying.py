@@ -15,7 +15,7 @@ from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.bridge.craft import Craft, Flight, FlightCount, FlightWord, Talk, Watch
 from hilsim.bridge.hearing import begin_anew, hear, lose_link
 from hilsim.bridge.outbox import empty
-from hilsim.bridge.session import SessionState, SessionWord, is_free, link_changed, port_is_full, time_passed, wants_sensors
+from hilsim.bridge.session import ASKING_NS, SessionState, SessionWord, is_free, link_changed, port_is_full, time_passed, wants_sensors
 from hilsim.bridge.surroundings import LOOK_NS, carry_planes, look_around
 from hilsim.bridge.telling import make_rest, make_sensors, speak
 from hilsim.bridge.touch import note_touch
@@ -129,6 +129,7 @@ def _attend_link(craft: Craft, flight: Flight, watch: Watch, talk: Talk, now_ns:
         flight.word[FlightWord.NEXT_SECOND_NS] = now_ns
         flight.word[FlightWord.NEXT_GPS_NS] = now_ns
         flight.word[FlightWord.IS_AWAITED] = 0
+        flight.word[FlightWord.ASKED_NS] = now_ns - ASKING_NS
         flight.word[FlightWord.HAS_HEARD_NS] = now_ns
         watch.session.word[SessionWord.ACTUATOR_NS] = 0
         watch.session.word[SessionWord.UNANSWERED_NS] = 0

@@ -5,11 +5,23 @@ from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.bridge.codec import read_payload, write_frame
 from hilsim.bridge.craft import ControlWord, Craft, Flight, FlightCount, FlightWord, Talk, Watch
 from hilsim.bridge.frames import Frame, FrameState, abandon, clear, next_frame, pending
-from hilsim.bridge.messages import HEARTBEAT, HIL_ACTUATOR_CONTROLS, TIMESYNC
+from hilsim.bridge.messages import COMMAND_LONG, HEARTBEAT, HIL_ACTUATOR_CONTROLS, TIMESYNC
 from hilsim.bridge.outbox import empty, post
-from hilsim.bridge.session import HIL_FLAG, SessionWord, actuators_came, heartbeat_came, link_changed
+from hilsim.bridge.session import (
+    ASKING_NS,
+    HIL_FLAG,
+    SessionState,
+    SessionWord,
+    actuators_came,
+    heartbeat_came,
+    is_back_disarmed,
+    lacks_heartbeat,
+    link_changed,
+    restarted,
+)
 from hilsim.bridge.wire import Outcome, pass_on, receive, wake
 from hilsim.transmit.statistics import bin_index
+from hilsim.vehicle.multirotor import legs_down
 
 SILENT_NS = 50_000_000
 """A frame that began and did not go on for so long is given up."""
@@ -20,6 +32,7 @@ _MOST_READS = 8
 """In a turn: whoever floods a link cannot hold up the physics."""
 _INVALID_AUTOPILOT = constant(8)
 _ZERO, _HIL = constant(0), constant(HIL_FLAG)
+_FLYING, _SILENT = constant(SessionState.FLYING), constant(SessionState.SILENT)
 
 
 @kernel
@@ -80,7 +93,11 @@ def _act(craft: Craft, flight: Flight, watch: Watch, talk: Talk, frame: Frame, n
         said = talk.heard_heartbeat.record[0]
         if said.autopilot != _INVALID_AUTOPILOT:  # a companion's or camera's heartbeat on the same link says nothing of the controller
             flags = said.base_mode | (_HIL if craft.line.is_simulator else _ZERO)
+            is_restart = flags & _HIL != 0 and _is_restart(craft, flight, watch, flags)
             heartbeat_came(watch.session, frame.system, frame.component, flags, now_ns)
+            if is_restart:
+                begin_anew(flight)
+                restarted(watch.session)
     elif frame.id == _CONTROLS:
         read_payload(talk.stream.buffer, frame, talk.heard_controls.payload)
         _steer(craft, flight, watch, talk, now_ns)
@@ -90,6 +107,29 @@ def _act(craft: Craft, flight: Flight, watch: Watch, talk: Talk, frame: Frame, n
             talk.timesync.record[0].tc1 = now_ns
             talk.timesync.record[0].ts1 = talk.heard_timesync.record[0].ts1
             post(talk.outbox, talk.frame, write_frame(TIMESYNC, talk.timesync.payload, talk.origin, talk.frame))
+    if frame.id != _HEARTBEAT and not craft.line.is_simulator and lacks_heartbeat(watch.session):
+        _ask(flight, talk, frame, now_ns)
+
+
+@kernel
+def _ask(flight: Flight, talk: Talk, frame: Frame, now_ns: int) -> None:
+    """Ask who sent a frame for its heartbeat, not too often; hilsim's own frames may come back as an echo."""
+    is_echo = frame.system == talk.origin.system and frame.component == talk.origin.component
+    if is_echo or now_ns - flight.word[FlightWord.ASKED_NS] < ASKING_NS:
+        return
+    flight.word[FlightWord.ASKED_NS] = now_ns
+    talk.request.record[0].target_system = frame.system
+    talk.request.record[0].target_component = frame.component
+    post(talk.outbox, talk.frame, write_frame(COMMAND_LONG, talk.request.payload, talk.origin, talk.frame))
+
+
+@kernel
+def _is_restart(craft: Craft, flight: Flight, watch: Watch, mode: int) -> bool:
+    """Whether a controller that was lost has come back disarmed to a vehicle that it cannot fly: one in the air, or one that has crashed. One that stands where it landed stays there."""
+    if not is_back_disarmed(watch.session, mode):
+        return False
+    was_flown = watch.session.word[SessionWord.WAS_ARMED] == 1 and legs_down(craft.multirotor, flight.state) == 0
+    return bool(was_flown or flight.state.crashed[0] == 1)
 
 
 @inlined_kernel
@@ -109,7 +149,12 @@ def _steer(craft: Craft, flight: Flight, watch: Watch, talk: Talk, now_ns: int) 
         session.word[SessionWord.HEARTBEAT_NS] = now_ns  # a controller in lockstep may send heartbeats by a clock that stands still
     if craft.is_lockstep and (session.word[SessionWord.LOCKSTEP] == 0 or word[FlightWord.DRAINING_NS] > 0):
         word[FlightWord.DRAINING_NS] = now_ns
-    if actuators_came(session, said.controls, said.mode, said.time_usec, said.flags, now_ns):
+    is_flying = session.word[SessionWord.STATE] == _FLYING or session.word[SessionWord.STATE] == _SILENT
+    is_restart = is_flying and _is_restart(craft, flight, watch, said.mode)
+    is_reboot = actuators_came(session, said.controls, said.mode, said.time_usec, said.flags, now_ns)
+    if is_restart and not is_reboot:
+        restarted(session)
+    if is_restart or is_reboot:
         begin_anew(flight)
 
 
@@ -122,3 +167,4 @@ def begin_anew(flight: Flight) -> None:
     flight.state.crashed[0] = 0
     flight.command[:] = 0.0
     flight.felt[:] = 0.0
+    flight.word[FlightWord.NEXT_LOOK_NS] = flight.word[FlightWord.NEXT_STEP_NS]  # what it may touch is another thing there

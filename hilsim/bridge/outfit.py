@@ -11,6 +11,7 @@ from hilsim.bridge.flying import fly_ahead
 from hilsim.bridge.frames import LARGEST_FRAME, allocate_stream
 from hilsim.bridge.instruments import build_instruments
 from hilsim.bridge.messages import (
+    COMMAND_LONG,
     HEARTBEAT,
     HIL_ACTUATOR_CONTROLS,
     HIL_GPS,
@@ -43,6 +44,8 @@ _ROW_NS = 4_000_000
 """At 10 m/s^2 a straight line over it is off by 0.02 mm."""
 _FREE_SHARE_BYTES_PER_S = 200_000.0
 _AUTOPILOT_INVALID, _TYPE_GENERIC, _STATE_ACTIVE = 8, 0, 4
+_REQUEST_MESSAGE = 512
+"""MAV_CMD_REQUEST_MESSAGE; its first parameter is the message's id."""
 _STATION_SLOTS, _CONTROLLER_SLOTS, _OBSERVATION_SLOTS = 1024, 8, 16
 
 
@@ -181,6 +184,8 @@ def _talk(system_id: int, component_id: int) -> Talk:
     said = heartbeat.record
     said["type"], said["autopilot"], said["base_mode"] = _TYPE_GENERIC, _AUTOPILOT_INVALID, HIL_FLAG
     said["system_status"], said["mavlink_version"] = _STATE_ACTIVE, PROTOCOL_VERSION
+    request = draft(COMMAND_LONG)
+    request.record["command"], request.record["param1"] = _REQUEST_MESSAGE, HEARTBEAT.id
     return Talk(
         origin=origin(system_id, component_id),
         heartbeat=heartbeat,
@@ -188,6 +193,7 @@ def _talk(system_id: int, component_id: int) -> Talk:
         sensor=draft(HIL_SENSOR),
         gps=draft(HIL_GPS),
         timesync=draft(TIMESYNC),
+        request=request,
         heard_heartbeat=draft(HEARTBEAT),
         heard_controls=draft(HIL_ACTUATOR_CONTROLS),
         heard_timesync=draft(TIMESYNC),

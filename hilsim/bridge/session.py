@@ -5,7 +5,9 @@ only while heartbeats carry the flag of hardware in the loop: without it the con
 
 A controller that steers is one whose motor commands come. When they stop while the port stays open (it has crashed, it has been restarted, somebody has pulled the wire at its end), the vehicle
 and its sensors stand still after ``COMMAND_SILENT_NS``. A controller commands motors only when sensors come, so each of its heartbeats is answered by sensors of a vehicle that is held,
-for ``WAKING_NS``; nothing is sent to one that says nothing, lest what it did not read be the first that the next one reads.
+for ``WAKING_NS``; nothing is sent to one that says nothing, lest what it did not read be the first that the next one reads. One that speaks and has not yet said its heartbeat is asked for it.
+
+A controller that was lost and comes back disarmed is another one, or the same started anew: who steers a vehicle in the air does not disarm it because its cable was out.
 """
 
 from enum import IntEnum
@@ -25,6 +27,11 @@ COMMAND_SILENT_NS = 200_000_000
 """A controller that has steered and has sent no motor command for so long steers no more. PX4 sends them at 200 Hz; gazebo-classic's bridge gives up at the same age."""
 WAKING_NS = 1_500_000_000
 """How long sensors go after the heartbeat of a controller that does not steer (yet); heartbeats come once a second."""
+ASKING_NS = 200_000_000
+"""How often a controller that speaks is asked for its heartbeat. PX4 on Linux says the first one a second after its first byte; where a sensor frame of before was read in between and no other
+followed, its inertial driver takes that second for the sensor's period and never publishes."""
+LOST_NS = 500_000_000
+"""A controller that has commanded no motors for so long may be another one when it is back: longer than hosts stand still for, shorter than PX4 takes to start."""
 REBOOT_US = 1_000_000
 """A controller whose clock has gone back by more has started anew."""
 MOST_CONTROLS = 16
@@ -57,6 +64,7 @@ class Reason(IntEnum):
     REBOOT = 6
     NO_COMMANDS = 7
     COMMANDS = 8
+    RESTART = 9
 
 
 REASONS = {
@@ -69,6 +77,7 @@ REASONS = {
     Reason.REBOOT: "the controller has started anew: its clock went back",
     Reason.NO_COMMANDS: "no motor command of the controller for 0.2 s: the vehicle and its sensors stand still until one comes",
     Reason.COMMANDS: "motor commands come again",
+    Reason.RESTART: "the controller has started anew: it was lost and has come back disarmed; the vehicle is back where it began",
 }
 
 
@@ -76,7 +85,7 @@ class Session(NamedTuple):
     """A session as arrays; written by the loop that flies alone.
 
     Attributes:
-        word: ``int64[16]``, columns ``SessionWord``.
+        word: ``int64[24]``, columns ``SessionWord``.
         control: ``float64[MOST_CONTROLS]``, what the motors are told: 0 to 1, 0 unless armed.
     """
 
@@ -114,6 +123,10 @@ class SessionWord(IntEnum):
     """Rig time at which the controller fell silent, or its port was full before it steered: only a later heartbeat has sensors sent."""
     SILENCES = 15
     """Times that motor commands stopped."""
+    IS_LOST = 16
+    """1: the controller has been gone for so long that another one may come back."""
+    WAS_ARMED = 17
+    """1: the latest motor commands that were flown were of an armed controller."""
 
 
 _STATE, _REASON, _CHANGES = constant(SessionWord.STATE), constant(SessionWord.REASON), constant(SessionWord.CHANGES)
@@ -126,12 +139,13 @@ _OPENED, _LOST, _HEARTBEAT = constant(Reason.LINK_OPENED), constant(Reason.LINK_
 _NO_FLAG, _SILENCE, _REBOOT = constant(Reason.NO_HIL_FLAG), constant(Reason.SILENCE), constant(Reason.REBOOT)
 _SILENT, _NO_COMMANDS, _COMMANDS = constant(SessionState.SILENT), constant(Reason.NO_COMMANDS), constant(Reason.COMMANDS)
 _IS_STEERED, _HAS_STEERED, _UNANSWERED_NS = constant(SessionWord.IS_STEERED), constant(SessionWord.HAS_STEERED), constant(SessionWord.UNANSWERED_NS)
-_SILENCES = constant(SessionWord.SILENCES)
+_SILENCES, _RESTART = constant(SessionWord.SILENCES), constant(Reason.RESTART)
+_IS_LOST, _WAS_ARMED = constant(SessionWord.IS_LOST), constant(SessionWord.WAS_ARMED)
 
 
 def allocate_session() -> Session:
     """Unplugged."""
-    return Session(np.zeros(16, np.int64), np.zeros(MOST_CONTROLS))
+    return Session(np.zeros(24, np.int64), np.zeros(MOST_CONTROLS))
 
 
 @kernel
@@ -152,6 +166,7 @@ def link_changed(session: Session, is_open: bool) -> None:  # noqa: FBT001 - a k
     if is_open:
         _enter(session, _CALLING, _OPENED)
     else:
+        session.word[_IS_LOST] = 1
         _enter(session, _UNPLUGGED, _LOST)
 
 
@@ -167,6 +182,40 @@ def heartbeat_came(session: Session, system: int, component: int, base_mode: int
             _enter(session, _FLYING, _HEARTBEAT)
     else:
         _enter(session, _REFUSED, _NO_FLAG)
+
+
+@kernel
+def lacks_heartbeat(session: Session) -> bool:
+    """Whether a controller that speaks now has yet to say its heartbeat: it is called, or has said none since it fell silent."""
+    word = session.word
+    return bool(word[_STATE] == _CALLING or (word[_STATE] == _SILENT and word[_HEARTBEAT_NS] < word[_UNANSWERED_NS]))
+
+
+@kernel
+def is_back_disarmed(session: Session, mode: int) -> bool:
+    """Whether what came is the first of a controller that was lost, and disarmed; to be asked before ``heartbeat_came`` and ``actuators_came``, once.
+
+    Args:
+        session: Changed.
+        mode: ``base_mode`` of its heartbeat, which has the flag of hardware in the loop, or ``mode`` of its motor commands.
+    """
+    if session.word[_IS_LOST] == 0:
+        return False
+    session.word[_IS_LOST] = 0
+    return mode & ARMED_FLAG == 0
+
+
+@kernel
+def restarted(session: Session) -> None:
+    """The vehicle was put back for a controller that has started anew; to be called after ``heartbeat_came`` or ``actuators_came``."""
+    word = session.word
+    session.control[:] = 0.0  # those of the one before
+    word[_ARMED] = 0
+    word[_WAS_ARMED] = 0
+    word[_HAS_STEERED] = word[_IS_STEERED]
+    word[_ACTUATOR_US] = 0  # or a clock that begins anew would say the same again
+    word[_RESET] = 1
+    _enter(session, _FLYING, _RESTART)
 
 
 @kernel
@@ -191,6 +240,7 @@ def actuators_came(session: Session, controls: npt.NDArray[np.float32], mode: in
     if word[_STATE] == _FLYING:
         word[_IS_STEERED] = 1
         word[_HAS_STEERED] = 1
+        word[_WAS_ARMED] = 1 if mode & ARMED_FLAG else 0
     is_armed = word[_STATE] == _FLYING and (mode & ARMED_FLAG) != 0
     word[_ARMED] = 1 if is_armed else 0
     for motor in range(MOST_CONTROLS):
@@ -209,12 +259,15 @@ def time_passed(session: Session, now_ns: int) -> None:
     word = session.word
     is_waiting = word[_STATE] == _FLYING or word[_STATE] == _REFUSED or word[_STATE] == _SILENT
     if is_waiting and now_ns - word[_HEARTBEAT_NS] > SILENT_NS:
+        word[_IS_LOST] = 1
         _enter(session, _CALLING, _SILENCE)
     elif word[_STATE] == _FLYING and word[_IS_STEERED] == 1 and now_ns - word[_ACTUATOR_NS] > COMMAND_SILENT_NS:
         word[_IS_STEERED] = 0
         word[_UNANSWERED_NS] = now_ns
         word[_SILENCES] += 1
         _enter(session, _SILENT, _NO_COMMANDS)
+    elif word[_STATE] == _SILENT and now_ns - word[_ACTUATOR_NS] > LOST_NS:
+        word[_IS_LOST] = 1
 
 
 @kernel

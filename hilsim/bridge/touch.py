@@ -48,7 +48,8 @@ class Touch(NamedTuple):
 
     Attributes:
         word: ``int64[8]``, columns ``TouchWord``.
-        closing_mps: ``float64[1]``, the fastest closing speed of the latest contact.
+        closing_mps: ``float64[2]``, closing speeds of the latest contact: the fastest, and the one that it began with. The fastest may be above the speed of the vehicle: when one leg has been
+            stopped, the vehicle turns about it, and the leg on the other side comes down by up to half as fast again as it fell.
     """
 
     word: npt.NDArray[np.int64]
@@ -60,7 +61,7 @@ _OBSTACLE, _HULL, _HARD, _MOVING = constant(Touching.OBSTACLE), constant(Touchin
 
 def allocate_touch() -> Touch:
     """Nothing has touched yet."""
-    return Touch(np.zeros(8, np.int64), np.zeros(1))
+    return Touch(np.zeros(8, np.int64), np.zeros(2))
 
 
 @kernel
@@ -98,6 +99,7 @@ def note_touch(
         closing_mps = max(closing_mps, state.closing_mps[0])
         if touch.word[TouchWord.KINDS] == 0:
             touch.closing_mps[0] = 0.0
+            touch.closing_mps[1] = closing_mps
             touch.word[TouchWord.BEGAN_NS] = rig_ns
             touch.word[TouchWord.COUNT] += 1
         touch.closing_mps[0] = max(touch.closing_mps[0], closing_mps)

@@ -10,6 +10,8 @@ log = structlog.get_logger("hilsim")
 
 _QUIET = (SessionState.FLYING, SessionState.CALLING)
 
+_REPAIR = "restart the flight controller: when it comes back disarmed, the vehicle is whole again and back where it began"
+
 
 class FlightLog:
     """Says each change once; ``look`` is called some times a second."""
@@ -30,10 +32,12 @@ class FlightLog:
         if aircraft.is_armed != self._armed:
             self._armed = aircraft.is_armed
             log.info("vehicle.armed" if self._armed else "vehicle.disarmed")
+            if self._armed and self._crashed and aircraft.is_crashed:
+                log.warning("vehicle.armed_in_vain", position_m=aircraft.position_m, advice=f"it has crashed, its rotors stand still; {_REPAIR}")
         if aircraft.is_crashed != self._crashed:
             self._crashed = aircraft.is_crashed
             if self._crashed:
-                log.warning("vehicle.crashed", position_m=aircraft.position_m, advice="restart the flight controller to begin anew")
+                log.warning("vehicle.crashed", position_m=aircraft.position_m, advice=_REPAIR)
         if aircraft.trouble != self._trouble:
             self._trouble = aircraft.trouble
             log.warning("link.datagram_refused", reason=self._trouble)
@@ -45,7 +49,7 @@ class FlightLog:
         self._changes = aircraft.changes
         state = aircraft.state
         tell = log.info if state in _QUIET else log.warning
-        if aircraft.outfit.watch.session.word[SessionWord.REASON] in {Reason.LINK_LOST, Reason.REBOOT}:
+        if aircraft.outfit.watch.session.word[SessionWord.REASON] in {Reason.LINK_LOST, Reason.REBOOT, Reason.RESTART}:
             aircraft.autopilot.forget()
         tell("session.changed", state=state.name.lower(), reason=aircraft.reason)
         silences = int(aircraft.outfit.watch.session.word[SessionWord.SILENCES])
@@ -60,7 +64,7 @@ class FlightLog:
         """A contact lasts half a second at least, so none begins and ends between two looks."""
         touch = self._aircraft.outfit.watch.touch
         count, kinds = int(touch.word[TouchWord.COUNT]), Touching(int(touch.word[TouchWord.KINDS]))
-        fastest_mps = round(float(touch.closing_mps[0]), 2)
+        fastest_mps, began_mps = (round(float(speed_mps), 2) for speed_mps in touch.closing_mps)
         if self._touching and (not kinds or count != self._contacts):
             duration_s = round(1e-9 * int(touch.word[TouchWord.LAST_NS] - touch.word[TouchWord.BEGAN_NS]), 3)
             log.info("vehicle.contact_ended", duration_s=duration_s, fastest_mps=fastest_mps, position_m=self._aircraft.position_m)
@@ -68,9 +72,7 @@ class FlightLog:
         if count != self._contacts:
             self._contacts = count
             self._touching = bool(kinds)
-            log.warning(
-                "vehicle.contact_began", kinds=kind_names(kinds), closing_mps=fastest_mps, position_m=self._aircraft.position_m, contacts=count
-            )
+            log.warning("vehicle.contact_began", kinds=kind_names(kinds), closing_mps=began_mps, position_m=self._aircraft.position_m, contacts=count)
 
     def _look_at_autopilot(self) -> None:
         ready = self._aircraft.autopilot.is_ready

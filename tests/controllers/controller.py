@@ -8,6 +8,7 @@ from pymavlink.dialects.v20 import common
 from tests.controllers.boot import UsbScan
 from tests.controllers.commander import Commander
 from tests.controllers.estimator import Estimator
+from tests.controllers.inertial import InertialDriver
 from tests.controllers.judge import Judge
 from tests.controllers.report import Report
 from tests.controllers.rules.timing import BAROMETER, MAGNETOMETER
@@ -19,6 +20,7 @@ from tests.controllers.wire import Splitter, Writer
 _HEARTBEAT_US, _TIMESYNC_US, _STREAM_US, _BACKUP_US = 1_000_000, 100_000, 5_000, 20_000
 _FORGIVEN_US = 5_000_000
 _DISARMED = -0.1  # PWM 900 as PX4 1.12 scales it
+_HEARTBEAT_WISH = (common.MAV_CMD_REQUEST_MESSAGE, float(common.MAVLINK_MSG_ID_HEARTBEAT))
 _ARMED_FLAG = common.MAV_MODE_FLAG_SAFETY_ARMED
 _MOST_KEPT = 20_000
 _STATE_INTERVAL_US = 5000.0
@@ -30,6 +32,7 @@ class Px4Spec:
 
     Attributes:
         serial: On a serial line, booting as over USB; else PX4's simulator link, which speaks first.
+        linux: PX4 built for Linux, on a serial line: it speaks at once, its first HEARTBEAT comes a second after, and its clock is the machine's, which goes on when it is started anew.
         lockstep: Its clock is HIL_SENSOR.time_usec, and each is answered.
         hil: HEARTBEAT has the HIL flag.
         armed: Armed from the beginning.
@@ -44,6 +47,7 @@ class Px4Spec:
     """
 
     serial: bool = True
+    linux: bool = False
     lockstep: bool = False
     hil: bool = True
     armed: bool = False
@@ -75,6 +79,7 @@ class Px4:
         self.splitter = Splitter()
         self.writer = Writer(1, 1)
         self.estimate = Estimator()
+        self.inertial = InertialDriver()
         self.out = bytearray()
         self.commander = Commander(report=self.report, estimate=self.estimate, say=self._say, armed=self.spec.armed)
         self.telemetry = Telemetry(extra=self.spec.extra and self.spec.serial)
@@ -82,7 +87,11 @@ class Px4:
         self.script_ended = False
         self.fresh = self.answering = False
         self.heartbeat_us = self.timesync_us = self.stream_us = self.output_us = now_us
-        self.speaking = self.unplugged = False
+        self.unplugged = False
+        self.speaking = self.spec.linux
+        if self.speaking:
+            self.heartbeat_us = now_us + _HEARTBEAT_US
+            self.report.note(now_us, "speaking")
         self.situation.spoken_us = None
         self.situation.armed = self.spec.armed
 
@@ -108,7 +117,7 @@ class Px4:
         self.unplugged = False
         self.splitter, self.out = Splitter(), bytearray()
         self.scan = UsbScan(next_look_us=now_us)
-        self.speaking = self.commander.armed or not self.spec.serial
+        self.speaking = self.commander.armed or not self.spec.serial or self.spec.linux
         self.situation.spoken_us = None
         self.heartbeat_us = now_us
         self.judge.restart()
@@ -208,6 +217,9 @@ class Px4:
                 self.estimate.gps(now_us, message)
             case "TIMESYNC" if message.tc1 == 0:
                 self._send(common.MAVLink_timesync_message(now_us * 1000, message.ts1))
+            case "COMMAND_LONG" if self.spec.serial and (message.command, message.param1) == _HEARTBEAT_WISH:
+                self._beat(now_us)
+                self._send(common.MAVLink_command_ack_message(message.command, common.MAV_RESULT_ACCEPTED))
             case "COMMAND_LONG" if self.spec.serial and message.target_system in {0, 1}:
                 result = self.commander.command(now_us, message)
                 self.report.note(now_us, f"command {message.command}: {result}")
@@ -219,6 +231,8 @@ class Px4:
                 self._send(parameter(message.param_id, self.spec.parameters))
 
     def _sensor(self, now_us, message):
+        if self.spec.linux and not self.inertial.takes(now_us):
+            return
         figures = (message.xacc, message.yacc, message.zacc, message.xgyro, message.ygyro, message.zgyro, message.abs_pressure)
         figures += (message.xmag, message.ymag, message.zmag)
         if np.isfinite(figures).all():
@@ -272,7 +286,7 @@ class Px4:
         if self.spec.serial:
             mode |= common.MAV_MODE_FLAG_HIL_ENABLED if self.spec.hil else 0
         flags = 0b1111 if self.spec.newer and self.spec.serial else int(self.spec.lockstep)
-        uptime_us = now_us if self.spec.lockstep else now_us - self.power_us
+        uptime_us = now_us if self.spec.lockstep or self.spec.linux else now_us - self.power_us
         message = common.MAVLink_hil_actuator_controls_message(uptime_us, [*controls, *[0.0] * 12], mode, flags)
         self.out += self.writer.pack(message)
 

@@ -33,6 +33,7 @@ def arguments(argv=None):
     where.add_argument("--port", metavar="DEVICE", help="open a serial device; its speed is left as it is")
     where.add_argument("--tcp", metavar="HOST:PORT", help="connect as PX4's simulator link does")
     where.add_argument("--udp", metavar="PORT", type=int, help="listen for datagrams on the loopback interface")
+    parser.add_argument("--linux", action="store_true", help="PX4 built for Linux: a reboot leaves the cable in, and it is away for --out-for")
     parser.add_argument("--lockstep", action="store_true", help="its clock is HIL_SENSOR.time_usec (TCP)")
     parser.add_argument("--no-hil", action="store_true", help="HEARTBEAT without the HIL flag")
     parser.add_argument("--armed", action="store_true", help="armed from the beginning")
@@ -43,7 +44,12 @@ def arguments(argv=None):
     parser.add_argument("--newer", action="store_true", help="actuators as after PX4 1.12")
     parser.add_argument("--heartbeat-after", metavar="S", type=float, default=0.0, help="seconds from power to when it looks at its port")
     parser.add_argument(
-        "--reboot-at", metavar="S", type=float, action="append", default=[], help="lose all; the cable is out for --out-for, save on a --port"
+        "--reboot-at",
+        metavar="S",
+        type=float,
+        action="append",
+        default=[],
+        help="lose all; the cable is out for --out-for, save on a --port or with --linux",
     )
     parser.add_argument("--cable-out-at", metavar="S", type=float, action="append", default=[], help="the cable is out for --out-for")
     parser.add_argument("--out-for", metavar="S", type=float, default=1.0)
@@ -75,8 +81,12 @@ def line_of(options):
 
 def happenings(options):
     """Pairs of time (us) and what happens, in order; a controller that reboots does so before its cable is out."""
-    found = [(at_s, what) for what in ("reboot", "garbage") for at_s in getattr(options, f"{what}_at")]
-    outs = [*options.cable_out_at, *([] if options.port else options.reboot_at)]
+    found = [(at_s, "garbage") for at_s in options.garbage_at]
+    if options.linux:
+        found += [pair for at_s in options.reboot_at for pair in ((at_s, "end"), (at_s + options.out_for, "reboot"))]
+    else:
+        found += [(at_s, "reboot") for at_s in options.reboot_at]
+    outs = [*options.cable_out_at, *([] if options.port or options.linux else options.reboot_at)]
     found += [(at_s, "out") for at_s in outs] + [(at_s + options.out_for, "in") for at_s in outs]
     return sorted(((round(at_s * 1e6), what) for at_s, what in found), key=lambda pair: pair[0])
 
@@ -93,6 +103,7 @@ class Program:
         self.controller = Px4(
             Px4Spec(
                 serial=options.tcp is None,
+                linux=options.linux,
                 lockstep=options.lockstep,
                 hil=not options.no_hil,
                 armed=options.armed,
@@ -106,7 +117,7 @@ class Program:
             )
         )
         self.due = happenings(options)
-        self.out = False
+        self.out = self.away = False
         self.retry_us = 0
         self.stopped = False
         self.held_up = self.longest_us = 0
@@ -145,7 +156,10 @@ class Program:
     def _happen(self, now_us):
         while self.due and now_us >= self.due[0][0]:
             what = self.due.pop(0)[1]
-            if what == "reboot":
+            if what == "end":
+                self.away = True
+            elif what == "reboot":
+                self.away = False
                 self.controller.reboot(now_us)
             elif what == "garbage":
                 self.controller.babble(now_us)
@@ -162,6 +176,8 @@ class Program:
             self.retry_us = now_us + _RETRY_US
             if self.line.open() and self.controller.unplugged:
                 self.controller.plug(now_us)
+        if self.away:
+            return  # what comes waits in the port for the one that is started next
         if self.line.fd is not None:
             data = self.line.read()
             self.controller.receive(now_us, data, held_up=late)

@@ -102,6 +102,29 @@ def test_a_controller_that_reboots_in_the_air_finds_its_vehicle_where_it_began_a
     assert figures(running)["hilsim_vehicle_crashed"] == 0
 
 
+def test_px4_on_linux_that_is_started_anew_on_the_same_cable_is_asked_for_its_heartbeat_and_flies(daemon, rig, programs, tmp_path):
+    """Sensor frames of before are the first that it reads: without a heartbeat soon after, its inertial driver fails for good."""
+    running = daemon(rig(scene=serial_rig(tmp_path / "px4")))
+    happens = ["--linux", "--reboot-at", 3, "--out-for", 5]
+    report = report_of(programs.start("px4", "--pty", tmp_path / "px4", *happens, "--script", "hop", "--for", 60))
+    assert serious(report) == {}
+    assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
+    assert order(report, "reboot", "armed") == ["reboot", "armed"]
+    assert report["received"]["COMMAND_LONG"] >= 1
+    assert figures(running)["hilsim_vehicle_crashed"] == 0
+
+
+def test_px4_on_linux_that_is_started_anew_while_its_vehicle_is_in_the_air_finds_it_where_it_began_and_flies_again(daemon, rig, programs, tmp_path):
+    running = daemon(rig(scene=serial_rig(tmp_path / "px4")))
+    happens = ["--linux", "--reboot-at", 11, "--out-for", 5]
+    report = report_of(programs.start("px4", "--pty", tmp_path / "px4", *happens, "--script", "hop", "--for", 60))
+    assert set(serious(report)) <= {"gps_velocity"}  # as above
+    assert order(report, "airborne", "reboot", "done") == ["airborne", "reboot", "airborne", "done"]
+    assert any("started anew" in row["reason"] for row in events(running, "session.changed"))
+    assert figures(running)["hilsim_vehicle_crashed"] == 0
+    assert events(running, "vehicle.crashed") == []
+
+
 def test_a_controller_without_the_flag_of_hardware_in_the_loop_gets_no_sensor_and_the_log_and_the_metrics_say_why(daemon, rig, programs, tmp_path):
     running = daemon(rig(scene=serial_rig(tmp_path / "px4")))
     started = programs.start("px4", "--pty", tmp_path / "px4", "--no-hil", "--for", 6)

@@ -13,8 +13,9 @@ from hilsim.bridge.instruments import BAROMETER_FIELDS, IMU_FIELDS, MAGNETOMETER
 from hilsim.bridge.outbox import OutboxCount
 from hilsim.bridge.session import Reason, SessionState, SessionWord
 from hilsim.transmit.tape import put, take, waiting
+from tests.controllers.wire import Writer
 from tests.unit.bridge.flight import ARMED, HIL, UTC_EPOCH_NS, FlyingLoop, vehicle_spec
-from tests.unit.bridge.mavlink import mixture, unknown_bytes
+from tests.unit.bridge.mavlink import mixture, packer, unknown_bytes
 from tests.unit.vehicle.vehicles import compiled_only
 
 pytestmark = compiled_only
@@ -72,6 +73,51 @@ def test_a_companions_heartbeat_is_not_the_controllers(flying):
     loop.beat(autopilot=common.MAV_AUTOPILOT_INVALID)
     loop.await_that(lambda: loop.count("RECEIVED_FRAMES") == 1)
     assert loop.state == SessionState.CALLING
+
+
+def vibration(writer):
+    """A frame that says nothing of its sender but that it speaks."""
+    return writer.pack(common.MAVLink_vibration_message(1, 0.5, 0.5, 0.5, 0, 0, 0))
+
+
+def asked(loop):
+    return [frame for frame in loop.frames if frame.identity == common.MAVLINK_MSG_ID_COMMAND_LONG]
+
+
+def test_a_controller_that_speaks_without_a_heartbeat_is_asked_for_one_in_the_bytes_of_pymavlink_and_not_with_every_frame(flying):
+    loop = flying()
+    loop.plug()
+    loop.await_that(lambda: loop.messages("HEARTBEAT"))  # before each, what waits for a controller that is called is thrown away
+    loop.far.sendall(b"".join(vibration(Writer(9, 1)) for _ in range(20)))
+    loop.await_that(lambda: asked(loop))
+    loop.await_messages("HEARTBEAT", 1)
+    assert loop.count("RECEIVED_FRAMES") == 20
+    assert asked(loop) == []  # one answers all that came at once
+    loop.far.sendall(vibration(Writer(9, 1)))
+    loop.await_that(lambda: asked(loop))
+    [frame] = asked(loop)
+    request = common.MAVLink_command_long_message(9, 1, common.MAV_CMD_REQUEST_MESSAGE, 0, *[0.0] * 7)
+    theirs = packer(1, 200)
+    theirs.seq = frame.sequence
+    assert frame.raw == request.pack(theirs)
+    assert loop.state == SessionState.CALLING
+    assert loop.count("SENSOR_FRAMES") == 0
+    loop.beat()
+    loop.await_messages("HIL_SENSOR", 3)
+    loop.far.sendall(vibration(Writer(9, 1)))
+    loop.await_messages("HIL_GPS", 5)
+    assert asked(loop) == []
+
+
+def test_an_echo_of_our_own_frames_and_a_companions_heartbeat_are_not_asked(flying):
+    loop = flying()
+    loop.plug()
+    loop.await_that(lambda: loop.messages("HEARTBEAT"))
+    loop.far.sendall(vibration(Writer(1, 200)))
+    loop.beat(autopilot=common.MAV_AUTOPILOT_INVALID)
+    loop.await_that(lambda: loop.count("RECEIVED_FRAMES") == 2)
+    loop.await_that(lambda: len(loop.messages("HEARTBEAT")) >= 2)
+    assert asked(loop) == []
 
 
 def test_without_the_flag_no_sensor_goes_and_the_vehicle_stands_still(flying):
@@ -166,8 +212,8 @@ def test_a_controller_that_reboots_with_its_cable_finds_the_vehicle_put_back(fly
     loop.await_that(lambda: loop.watch.control[ControlWord.LINK] == -1)
     loop.near.close()
     loop.fly()
+    assert loop.watch.session.word[SessionWord.REASON] == Reason.RESTART
     loop.steer(*[0.0] * 4, mode=0, time_us=2_000_000)
-    loop.await_that(lambda: loop.watch.session.word[SessionWord.REASON] == Reason.REBOOT)
     loop.await_messages("HIL_SENSOR", 10)
     np.testing.assert_allclose(loop.made.flight.state.motion[:3], start[:3], atol=0.01)
 
@@ -223,7 +269,7 @@ def test_silence_stops_sensors_and_motors_until_the_next_heartbeat(flying):
     assert loop.watch.session.word[SessionWord.REASON] == Reason.SILENCE
     loop.await_messages("HEARTBEAT", 1)
     loop.await_messages("HEARTBEAT", 1)
-    assert {frame.identity for frame in loop.frames} == {0}
+    assert {frame.identity for frame in loop.frames} <= {0, common.MAVLINK_MSG_ID_COMMAND_LONG}  # it steers on, and is asked for its heartbeat
     loop.beat()
     loop.await_messages("HIL_SENSOR", 3)
 
@@ -464,3 +510,70 @@ def test_what_a_serial_port_has_not_sent_is_thrown_away_when_its_controller_fall
         publish(loop.watch.control, ControlWord.CLOSES, 1)
         loop.await_that(lambda: loop.watch.control[ControlWord.LINK] == -1)
         os.close(descriptor)
+
+
+def lost(loop):
+    """Its controller has been gone for so long that another may come."""
+    loop.fall_silent()
+    loop.await_that(lambda: loop.watch.session.word[SessionWord.IS_LOST] == 1)
+    loop.read()
+    loop.frames.clear()
+
+
+def test_a_controller_that_falls_silent_and_speaks_again_is_asked_for_its_heartbeat(flying):
+    loop = flying()
+    in_the_air(loop)
+    lost(loop)
+    loop.far.sendall(vibration(Writer(1, 1)))
+    loop.await_that(lambda: asked(loop))
+    assert loop.messages("HIL_SENSOR") == []
+    loop.beat(mode=HIL | ARMED)
+    loop.await_that(lambda: len(loop.messages("HIL_SENSOR")) >= 3)
+
+
+@pytest.mark.parametrize("first", ["heartbeat", "command"])
+def test_a_controller_that_is_lost_in_the_air_and_comes_back_disarmed_finds_its_vehicle_back_where_it_began_by_a_clock_that_goes_on(flying, first):
+    loop = flying()
+    in_the_air(loop)
+    start = loop.made.flight.start.copy()
+    lost(loop)
+    assert loop.made.flight.state.motion[2] > start[2] + 0.1
+    if first == "heartbeat":
+        loop.beat()
+    else:
+        loop.steer(*[0.0] * 4, mode=0, time_us=9_000_000)
+    loop.await_that(lambda: loop.watch.session.word[SessionWord.REASON] == Reason.RESTART)
+    loop.await_that(lambda: len(loop.messages("HIL_SENSOR")) >= 20)
+    assert sum(bool(message.fields_updated & RESET_FIELD) for message in loop.messages("HIL_SENSOR")) == 1
+    loop.steer(*[0.0] * 4, mode=0, time_us=9_500_000)
+    loop.await_messages("HIL_SENSOR", 50)
+    np.testing.assert_allclose(loop.made.flight.state.motion[:3], start[:3], atol=0.01)
+    assert loop.made.flight.state.crashed[0] == 0
+
+
+def test_a_controller_that_is_lost_in_the_air_and_comes_back_armed_flies_on(flying):
+    loop = flying()
+    in_the_air(loop)
+    lost(loop)
+    height_m = loop.made.flight.state.motion[2]
+    loop.beat(mode=HIL | ARMED)
+    loop.steer(*[0.9] * 4, time_us=9_000_000)
+    loop.await_that(lambda: loop.made.flight.state.motion[2] > height_m + 0.2)
+    assert loop.watch.session.word[SessionWord.REASON] == Reason.COMMANDS
+
+
+@pytest.mark.parametrize("crashed", [0, 1])
+def test_a_vehicle_that_stands_stays_where_it_landed_when_its_controller_comes_back_and_one_that_has_crashed_is_whole_again_where_it_began(
+    flying, crashed
+):
+    loop = flying()
+    loop.fly()
+    loop.steer(*[0.0] * 4, mode=0 if crashed else ARMED)
+    loop.await_that(lambda: loop.made.flight.state.impulse_ns[:4, 2].any() and loop.watch.session.word[SessionWord.IS_STEERED] == 1)
+    lost(loop)
+    loop.made.flight.state.motion[0] += 7.0
+    loop.made.flight.state.crashed[0] = crashed
+    loop.beat()
+    loop.await_that(lambda: len(loop.messages("HIL_SENSOR")) >= 10)
+    assert loop.made.flight.state.motion[0] == pytest.approx(loop.made.flight.start[0] + (0.0 if crashed else 7.0), abs=0.01)
+    assert loop.made.flight.state.crashed[0] == 0

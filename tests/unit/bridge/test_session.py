@@ -7,6 +7,7 @@ from hilsim.bridge.session import (
     ARMED_FLAG,
     COMMAND_SILENT_NS,
     HIL_FLAG,
+    LOST_NS,
     MOST_CONTROLS,
     REASONS,
     SILENT_NS,
@@ -17,9 +18,12 @@ from hilsim.bridge.session import (
     actuators_came,
     allocate_session,
     heartbeat_came,
+    is_back_disarmed,
     is_free,
+    lacks_heartbeat,
     link_changed,
     port_is_full,
+    restarted,
     time_passed,
     wants_sensors,
 )
@@ -236,3 +240,65 @@ def test_a_command_says_when_it_came_and_whether_it_answered_a_sensor_frame():
     assert session.word[names].tolist() == [START + 5, 12, 1]
     steer(session, time_us=13, flags=0b1110, now_ns=START + 6)
     assert session.word[SessionWord.LOCKSTEP] == 0
+
+
+def back_disarmed(session, mode=0):
+    return bool(is_back_disarmed(session, mode))
+
+
+@pytest.mark.parametrize("lost", ["silent", "called", "unplugged"])
+def test_who_was_lost_and_comes_back_disarmed_has_started_anew_and_who_comes_back_armed_has_not(lost):
+    for mode in (0, ARMED_FLAG):
+        session = flying()
+        steer(session)
+        assert not back_disarmed(session)
+        if lost == "unplugged":
+            link_changed(session, False)  # noqa: FBT003 - as above
+        else:
+            time_passed(session, START + COMMAND_SILENT_NS + 1)
+            time_passed(session, START + LOST_NS)
+            assert not back_disarmed(session)
+            time_passed(session, START + (LOST_NS if lost == "silent" else SILENT_NS) + 1)
+        assert back_disarmed(session, HIL_FLAG | mode) == (mode == 0)
+        assert not back_disarmed(session)  # it is asked of the first alone
+
+
+def test_a_vehicle_that_was_put_back_is_free_until_its_controller_steers_and_a_clock_that_began_anew_says_nothing_new():
+    session = flying()
+    steer(session, time_us=50_000_000)
+    assert session.word[SessionWord.WAS_ARMED] == 1
+    time_passed(session, START + SILENT_NS + 1)
+    heartbeat_came(session, 1, 1, HIL_FLAG, START + 5 * S)
+    restarted(session)
+    assert at(session)[:2] == (SessionState.FLYING, Reason.RESTART)
+    assert is_free(session)
+    assert session.word[[SessionWord.WAS_ARMED, SessionWord.RESET]].tolist() == [0, 1]
+    assert not steer(session, mode=0, time_us=2_000_000, now_ns=START + 5 * S)
+
+
+def test_who_starts_anew_before_it_was_called_flies_at_once_with_motors_that_stand_still():
+    session = flying()
+    steer(session)
+    time_passed(session, START + COMMAND_SILENT_NS + 1)
+    heartbeat_came(session, 1, 1, HIL_FLAG, START + S)
+    restarted(session)
+    assert at(session)[:2] == (SessionState.FLYING, Reason.RESTART)
+    assert is_free(session)
+    assert session.word[SessionWord.ARMED] == 0
+    assert session.control.tolist() == [0.0] * MOST_CONTROLS
+
+
+def test_a_heartbeat_lacks_of_whom_is_called_and_of_whom_fell_silent_until_it_comes():
+    session = allocate_session()
+    assert not lacks_heartbeat(session)
+    link_changed(session, True)  # noqa: FBT003 - as above
+    assert lacks_heartbeat(session)
+    heartbeat_came(session, 1, 1, HIL_FLAG, START)
+    assert not lacks_heartbeat(session)
+    steer(session)
+    time_passed(session, START + COMMAND_SILENT_NS + 1)
+    assert lacks_heartbeat(session)
+    heartbeat_came(session, 1, 1, HIL_FLAG, START + COMMAND_SILENT_NS + 2)
+    assert not lacks_heartbeat(session)
+    heartbeat_came(session, 1, 1, 0, START + S)
+    assert not lacks_heartbeat(session)

@@ -117,6 +117,18 @@ def test_a_car_that_runs_over_a_parked_vehicle_pushes_it_with_forces_an_inertial
     np.testing.assert_allclose(rows[hit - 1000 : hit - 20, 2], STANDING_M, atol=1e-4)  # nothing lifts it before
 
 
+def test_a_fall_is_said_with_the_speed_that_its_height_gives_and_the_leg_that_slaps_down_after_it_is_the_fastest():
+    made = vehicle((0.0, 0.0, 5.0))
+    tilt = np.radians(3.0)
+    made.flight.state.motion[6:10] = (np.cos(tilt / 2), np.sin(tilt / 2), 0.0, 0.0)
+    flown(made, build_world([FLOOR]), 1200)
+    fallen_mps = np.sqrt(2.0 * G * 5.0)
+    fastest_mps, began_mps = made.watch.touch.closing_mps
+    assert began_mps == pytest.approx(fallen_mps, rel=0.01)
+    assert 1.1 * fallen_mps < fastest_mps <= 1.5 * fallen_mps  # a rod that lands on one end: the other comes down half as fast again
+    assert contacts(made) == 1
+
+
 def test_contacts_half_a_second_apart_are_two():
     world = build_world([FLOOR])
     made = vehicle((0.0, 0.0, 1.0))

@@ -52,6 +52,44 @@ def test_the_first_frame_is_a_heartbeat_whose_base_mode_tells_of_hil(hil):
     assert first.base_mode == (113 if hil else 81)
 
 
+def said(controller, until_us, each=None):
+    """Names of what it says, with their times."""
+    heard, found = common.MAVLink(None), []
+    for now_us in range(0, until_us, 4000):
+        if each is not None:
+            controller.receive(now_us, each(now_us))
+        found += [(now_us, message.get_type()) for message in heard.parse_buffer(controller.advance(now_us)) or []]
+    return found
+
+
+def first(found, name):
+    return next((now_us for now_us, said_name in found if said_name == name), None)
+
+
+def test_px4_on_linux_speaks_at_once_and_says_its_heartbeat_a_second_later_or_when_it_is_asked():
+    spec = Px4Spec(linux=True, extra=False)
+    found = said(Px4(spec), 2_000_000)
+    assert found[0][0] == 0
+    assert first(found, "HEARTBEAT") == 1_000_000
+    wish = Writer(1, 200).pack(common.MAVLink_command_long_message(1, 1, common.MAV_CMD_REQUEST_MESSAGE, 0, *[0.0] * 7))
+    found = said(Px4(spec), 2_000_000, lambda now_us: wish if now_us == 8000 else b"")
+    assert first(found, "HEARTBEAT") == first(found, "COMMAND_ACK") == 8000
+
+
+@pytest.mark.parametrize(("pause_us", "is_aligned"), [(200_000, True), (1_000_000, False)])
+def test_a_stale_sensor_frame_and_a_pause_of_a_second_leave_px4_on_linux_without_an_estimate_for_good(pause_us, is_aligned):
+    bridge, controller = Bridge(Puppet()), Px4(Px4Spec(linux=True, extra=False))
+    bridge.heard_us, bridge.hil = 0, True
+    stale = bridge.advance(0)
+
+    def late(now_us):
+        bridge.heard_us = now_us
+        return stale if now_us == 0 else bridge.advance(now_us) if now_us >= pause_us else b""
+
+    said(controller, 6_000_000, late)
+    assert controller.estimate.aligned == is_aligned
+
+
 def test_nothing_is_said_before_power_has_been_on_for_long_enough():
     controller = Px4(Px4Spec(boot_us=300_000))
     controller.receive(0, _heartbeat())

@@ -56,15 +56,33 @@ def test_a_controller_that_falls_silent_is_said_with_its_reason_and_again_when_i
 def test_a_contact_is_said_when_it_begins_with_its_speed_and_kind_and_when_it_ends_with_how_long_it_lasted(aircraft):
     log, touch = FlightLog(aircraft), aircraft.outfit.watch.touch
     touch.word[:4] = (1, Touching.OBSTACLE | Touching.MOVING, 5_000_000_000, 5_000_000_000)
-    touch.closing_mps[0] = 4.5
+    touch.closing_mps[:] = 6.0, 4.5
     [began] = said(log)
     assert (began["event"], began["kinds"], began["closing_mps"], began["contacts"]) == ("vehicle.contact_began", "obstacle, moving", 4.5, 1)
     touch.word[3] = 6_500_000_000
     assert said(log) == []
     touch.word[1] = 0
     [ended] = said(log)
-    assert (ended["event"], ended["duration_s"], ended["fastest_mps"]) == ("vehicle.contact_ended", 1.5, 4.5)
+    assert (ended["event"], ended["duration_s"], ended["fastest_mps"]) == ("vehicle.contact_ended", 1.5, 6.0)
     assert said(log) == []
+
+
+def test_a_crashed_vehicle_that_is_armed_is_said_each_time_with_what_to_do(aircraft):
+    log, word, crashed = FlightLog(aircraft), aircraft.outfit.watch.session.word, aircraft.outfit.flight.state.crashed
+    word[SessionWord.ARMED] = crashed[0] = 1
+    assert [row["event"] for row in said(log)] == ["vehicle.armed", "vehicle.crashed"]
+    for _ in range(2):
+        word[SessionWord.ARMED] = 0
+        assert [row["event"] for row in said(log)] == ["vehicle.disarmed"]
+        word[SessionWord.ARMED] = 1
+        armed, vain = said(log)
+        assert (armed["event"], vain["event"], vain["log_level"]) == ("vehicle.armed", "vehicle.armed_in_vain", "warning")
+        assert "restart the flight controller" in vain["advice"]
+        assert said(log) == []
+    word[SessionWord.ARMED] = crashed[0] = 0
+    said(log)
+    word[SessionWord.ARMED] = 1
+    assert [row["event"] for row in said(log)] == ["vehicle.armed"]
 
 
 def test_ready_to_arm_is_said_once_with_flags_and_the_last_warning_and_that_it_no_longer_is(aircraft):
