@@ -196,9 +196,7 @@ class Sensors:
             former.feeder.hand_over_to(streaming.feeder)
             for row, flow in zip(streaming.rows, flows, strict=True):
                 if transmitter.flows[row] != flow.spec:
-                    transmitter.retarget_flow(row, flow.spec)
-                if self._recorder is not None:
-                    self._recorder.add_flow(transmitter.flow_number(row), flow.framing)
+                    transmitter.retarget_flow(row, flow.spec, self._introduced(flow.framing))
             self.streams[streaming.spec.name] = streaming
             return "goes on with its new settings"
         if former is not None:  # it has information packets now, or has them no longer
@@ -207,6 +205,11 @@ class Sensors:
         streaming.feeder.start(from_ns=time.monotonic_ns() + _JOIN_NS - self._epoch_ns)
         self.streams[streaming.spec.name] = streaming
         return "started" if former is None else "started with its new settings"
+
+    def _introduced(self, framing: Framing) -> Callable[[int], None]:
+        """What tells the recorder of a flow's number, if there is one."""
+        recorder = self._recorder
+        return lambda number: recorder.add_flow(number, framing) if recorder is not None else None
 
     def _close(self, streaming: Streaming) -> None:
         streaming.feeder.stop()

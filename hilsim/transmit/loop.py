@@ -62,7 +62,7 @@ class Recording(NamedTuple):
 
     Attributes:
         state: ``int64[8]``, column 0: a ``RecordingState``; anyone may set it while the loop runs.
-        number: ``int64[F]``: what stands on the tape for the flow of each row; written while the flow is not active.
+        number: ``int64[F, 2]``: what stands on the tape for the flow of each row, by its target; written while that target is not selected.
         tape: This is its only producer: send time, deadline, the flow's number, and what was handed to the kernel.
     """
 
@@ -143,14 +143,14 @@ def _count_send(statistics: LoopStatistics, flow: int, sent_ns: int, deadline_ns
 
 
 @kernel
-def _put_on_tape(rings: Rings, statistics: LoopStatistics, recording: Recording, flow: int, slot: int, sent_ns: int) -> None:
+def _put_on_tape(rings: Rings, statistics: LoopStatistics, recording: Recording, flow: int, target: int, slot: int, sent_ns: int) -> None:
     """After the send, so that it delays nothing but the next packet, by a fraction of a microsecond."""
     state = load_acquire(recording.state, (0,))
     if state == RecordingState.OFF:
         return
     if state == RecordingState.ON:
         payload = rings.payload[flow, slot]
-        if put(recording.tape, recording.number[flow], sent_ns, rings.deadline_ns[flow, slot], payload, rings.size[flow, slot]):
+        if put(recording.tape, recording.number[flow, target], sent_ns, rings.deadline_ns[flow, slot], payload, rings.size[flow, slot]):
             return
     statistics.unrecorded[0] += 1
 
@@ -169,7 +169,7 @@ def _send(rings: Rings, table: FlowTable, statistics: LoopStatistics, recording:
         statistics.send_errors[flow, number if number < ERRNOS else 0] += 1
         return
     _count_send(statistics, flow, sent_ns, rings.deadline_ns[flow, slot], rings.pose_ns[flow, slot], size)
-    _put_on_tape(rings, statistics, recording, flow, slot, sent_ns)
+    _put_on_tape(rings, statistics, recording, flow, target, slot, sent_ns)
 
 
 @kernel

@@ -95,7 +95,7 @@ class Transmitter:
         self.statistics = allocate_statistics(self._flow_limit)
         self._table: FlowTable = allocate_flow_table(self._flow_limit)
         self.tape = allocate_tape(self._tape_slots, self._capacity)
-        self._recording = Recording(state=np.zeros(8, np.int64), number=np.full(self._flow_limit, -1, np.int64), tape=self.tape)
+        self._recording = Recording(state=np.zeros(8, np.int64), number=np.full((self._flow_limit, 2), -1, np.int64), tape=self.tape)
         self._stop[0] = 1
         self._run_loop()
         set_active(self._table, 0, active=False)  # loads its kernel too
@@ -141,7 +141,7 @@ class Transmitter:
         self._table.sends_late[row] = spec.sends_late
         self._point(row, spec)
         self._flows[row] = spec
-        self._recording.number[row] = self._take_number()
+        self._recording.number[row, self._table.selected[row]] = self._take_number()
         set_active(self._table, row, active=not held)
         return row
 
@@ -183,8 +183,13 @@ class Transmitter:
                     self._sockets.release(spec.socket)
 
     @_one_at_a_time
-    def retarget_flow(self, row: int, spec: FlowSpec) -> None:
+    def retarget_flow(self, row: int, spec: FlowSpec, introduce: Callable[[int], None] = lambda _number: None) -> None:
         """Send the flow's datagrams elsewhere from now on; what its ring holds goes there too.
+
+        Args:
+            row: Of the flow.
+            spec: Where to.
+            introduce: Told the number under which the flow is on the tape from now on, before anything is.
 
         Raises:
             TransmitError: the new socket cannot be had; the flow then keeps its target.
@@ -192,9 +197,17 @@ class Transmitter:
         former = self._flows[row]
         self._fit_scheduling(self.packet_rate_hz - former.packet_rate_hz + spec.packet_rate_hz)
         self._table.sends_late[row] = spec.sends_late
-        self._point(row, spec, former)
+        number, former_number = self._take_number(), self.flow_number(row)
+        introduce(number)
+        self._recording.number[row, 1 - self._table.selected[row]] = number
+        try:
+            self._point(row, spec, former)
+        except TransmitError:
+            self._retired.append((number, 0))
+            raise
         self._flows[row] = spec
         self._wait_for_turns()
+        self._retired.append((former_number, int(self.tape.tail[0])))
         self._sockets.release(former.socket)
 
     @_one_at_a_time
@@ -238,7 +251,7 @@ class Transmitter:
 
     def flow_number(self, row: int) -> int:
         """What stands on the tape for the flow that has the row now: a row is used again at once, a number only when nothing of its flow is on the tape any more."""
-        return int(self._recording.number[row])
+        return int(self._recording.number[row, self._table.selected[row]])
 
     def _take_number(self) -> int:
         """A number that no flow has, and nothing on the tape; so there are no more of them than flows, and what the tape holds."""
