@@ -26,7 +26,7 @@ GROSS_LIMIT_S = 30.0
 llvm.add_symbol("clock_nanosleep", ctypes.cast(ctypes.CDLL(None).abs, ctypes.c_void_p).value)  # before any kernel is loaded
 
 statistics, stop = allocate_statistics(1), np.zeros(8, np.int64)
-recording = Recording(np.zeros(8, np.int64), np.zeros(1, np.int64), allocate_tape(1, 64))
+recording = Recording(np.zeros(8, np.int64), np.zeros((1, 2), np.int64), allocate_tape(1, 64))
 arguments = allocate_rings(1, 4, 64), allocate_flow_table(1), statistics, recording, stop, LoopSettings(0, 10**9, int(LatePolicy.SEND))
 stop[0] = 1
 send_loop(*arguments)  # compiled before anything is real-time
