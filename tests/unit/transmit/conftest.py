@@ -26,7 +26,7 @@ class LoopBench:
         self.rings = allocate_rings(flows, slots, 64)
         self.table = allocate_flow_table(flows)
         self.statistics = allocate_statistics(flows)
-        self.recording = Recording(np.zeros(8, np.int64), np.arange(flows) + 100, allocate_tape(tape_slots, 64))
+        self.recording = Recording(np.zeros(8, np.int64), np.repeat(np.arange(flows) + 100, 2).reshape(flows, 2), allocate_tape(tape_slots, 64))
         self.stop_flag = np.zeros(8, np.int64)
         self.settings = LoopSettings(spin_ns, late_limit_ns, int(policy))
         self.receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
