@@ -172,15 +172,14 @@ def test_a_million_points_a_second_arrive(sdk, tmp_path, daemon):
     with listening(sdk) as heard:
         running = daemon(rig_file(tmp_path, heard.port, extra=MILLION, modes=("strongest",)))
         running.await_log("daemon.started")
-        time.sleep(2.0)
+        time.sleep(4.0)  # twice what is asked for: a busy host's SDK fetches half
         running.stop()
     totals = json.loads(running.await_log(r'\{.*"daemon.stopped".*\}')[0])
     judged = heard.judged
     starts = np.sort([batch.start_us for batch in judged.packets if batch.source == FRONT])
     steps = np.round(np.diff(starts) / 144).astype(int)
     lost = int((steps - 1).sum())
-    assert totals["sent_packets"] > 10_000
-    assert starts.size > 1_000
+    assert starts.size > 10_000
     assert all(batch.points.size == 144 for batch in judged.packets)
     # On a machine that others keep busy the SDK may fetch too late, and the daemon render too late: what was counted is all that may be missing.
     assert lost <= judged.dropped + totals["dropped_packets"] + totals["skipped_packets"]

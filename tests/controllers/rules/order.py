@@ -4,7 +4,7 @@ from pymavlink.dialects.v20 import common
 
 SENSORS = {common.MAVLINK_MSG_ID_HIL_SENSOR, common.MAVLINK_MSG_ID_HIL_GPS}
 _HEARTBEAT_SIZE = 9
-_SILENCE_US = 100_000
+_SILENCE_US = 200_000
 _UNDER_WAY = 50
 """Frames that may be on their way when the controller answers for the first time: until then a simulator cannot hold them, because PX4 does not boot unless its time goes on."""
 
