@@ -25,6 +25,9 @@ import pytest
 
 OBSERVER = Path(__file__).parent / "cepton_observer.py"
 SDKS = ("sdk2", "sdk3")
+CANNOT_LISTEN = 7
+"""Exit code of the observer where the SDK could not bind its port."""
+PORTS_TRIED = 5
 TIMEOUT_S = 60
 QUEUE_LIMIT_BYTES = 60_000
 """Of SDK 2's receive buffer of 208 KiB, of which the kernel counts more for each packet than its bytes."""
@@ -117,13 +120,11 @@ class Listening:
 def listening(sdk):
     """An SDK listening on ``.port`` of every address while the block runs; afterwards ``.judged`` says what it heard. Send from addresses of 127.0.0.0/8."""
     require_sdk(sdk)
-    heard = Listening(port=free_port())
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "observed.npz"
-        process = _start(sdk, "live", heard.port, out)
+        process, port = _start_listening(sdk, out)
+        heard = Listening(port=port)
         try:
-            while process.stdout.readline() != "listening\n":
-                assert process.poll() is None, process.stderr.read()
             deadline_s = time.monotonic() + TIMEOUT_S
             while _socket_line(heard.port) is None:
                 assert time.monotonic() < deadline_s
@@ -203,6 +204,22 @@ def in_microseconds(capture):
 def _start(*arguments):
     command = [sys.executable, str(OBSERVER), *map(str, arguments)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _start_listening(sdk, out):
+    """The process and its port. A port that was free can be somebody else's by the time the SDK binds it: then another is tried."""
+    for _ in range(PORTS_TRIED):
+        port = free_port()
+        process = _start(sdk, "live", port, out)
+        said = process.stdout.readline()
+        while said not in {"listening\n", ""}:
+            said = process.stdout.readline()
+        if said:
+            return process, port
+        code, fault = process.wait(), process.stderr.read()
+        _end(process)
+        assert code == CANNOT_LISTEN, fault
+    pytest.fail(f"{sdk} could listen on none of {PORTS_TRIED} free ports")
 
 
 def _end(process):

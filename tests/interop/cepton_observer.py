@@ -19,6 +19,7 @@ from ipaddress import IPv4Address
 import numpy as np
 
 SENTINEL = "127.255.255.254"
+CANNOT_LISTEN = 7
 GIVE_UP_S, QUIET_S = 20.0, 0.2
 LOAD_PAUSED, NATURAL_FRAMES, AS_FAST_AS_POSSIBLE = 4, 0, 0
 POINT_DTYPES = {
@@ -102,7 +103,8 @@ class Observer:
 
 def observe_live(observer, port):
     """Until standard input ends and everything sent before has come out."""
-    assert observer.c.lib.CeptonStartNetworkingOnPort(ctypes.c_uint16(port)) >= 0
+    if observer.c.lib.CeptonStartNetworkingOnPort(ctypes.c_uint16(port)) < 0:
+        os._exit(CANNOT_LISTEN)
     sys.stdout.write("listening\n")
     sys.stdout.flush()
     sys.stdin.read()

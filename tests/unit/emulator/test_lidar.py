@@ -93,6 +93,22 @@ def test_azimuth_zero_looks_ahead_and_a_quarter_turn_looks_right(make_lidar):
         assert sign * rays.direction[7, axis] > 0.98  # laser 7 looks 7 degrees up; the ripple turns it by a little
 
 
+def test_a_lasers_azimuth_offset_turns_its_beam_clockwise_as_the_azimuth_does(make_lidar, vlp16):
+    """The VLP-32C manual adds it to the azimuth (63-9325 page 66), which counts clockwise: a positive offset looks further right."""
+    offsets_deg = np.linspace(-30.0, 45.0, 16)
+    channels = tuple(dataclasses.replace(laser, azimuth_offset_deg=offset) for laser, offset in zip(vlp16.channels, offsets_deg, strict=True))
+    straight, turned = (
+        dataclasses.replace(make_lidar(spec=spec), carrier=make_lidar().carrier._replace(wobble=NO_WOBBLE))
+        for spec in (vlp16, dataclasses.replace(vlp16, channels=channels))
+    )
+    azimuth_deg = []
+    for lidar in (straight, turned):
+        rays = allocate_shots(lidar.plan, 1, is_opaque=True).rays
+        fire(lidar.plan, lidar.carrier, 1000, 1, rays)
+        azimuth_deg.append(np.degrees(np.arctan2(-rays.direction[:, 1], rays.direction[:, 0])))
+    np.testing.assert_allclose((azimuth_deg[1] - azimuth_deg[0] + 180) % 360 - 180, offsets_deg, atol=1e-4)
+
+
 def quiet(spec):
     """A model without noise on its ranges."""
     return dataclasses.replace(spec, range_noise_m=0.0, detector=dataclasses.replace(spec.detector, range_noise_weak_m=0.0))

@@ -1,5 +1,7 @@
 """Link headers against real frames."""
 
+import struct
+
 import dpkt
 import numpy as np
 import pytest
@@ -44,6 +46,25 @@ def test_checksums_verify_for_odd_and_even_payloads(payload_size):
     ip.sum = ip.data.sum = 0
     bytes(ip)  # dpkt fills in checksums that are 0
     assert (ip.sum, ip.data.sum) == written
+
+
+def test_a_udp_checksum_that_comes_out_as_0_is_sent_as_ffff():
+    """RFC 768: 0 says that there is none."""
+    template = header_template(
+        VELODYNE_POSITION_STYLE,
+        source_mac="60:76:88:00:00:01",
+        destination_mac="02:00:00:00:00:02",
+        source="10.0.0.1",
+        destination="10.0.0.2",
+        source_port=8308,
+        destination_port=8308,
+    )
+    frame = np.zeros(HEADER_SIZE + 2, np.uint8)
+    # Addresses, protocol, UDP length (twice), ports, payload: their one's complement sum must be 0xFFFF.
+    others = 0x0A00 + 0x0001 + 0x0A00 + 0x0002 + 17 + 10 + 10 + 8308 + 8308
+    frame[HEADER_SIZE:] = np.frombuffer(struct.pack(">H", 0xFFFF - others), np.uint8)
+    write_headers(template, 1, True, frame, 2)  # noqa: FBT003
+    assert frame[40:42].tobytes() == b"\xff\xff"
 
 
 def test_a_wrong_mac_is_refused_by_text():

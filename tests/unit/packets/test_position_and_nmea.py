@@ -49,6 +49,12 @@ def test_an_independent_parser_reads_back_time_date_position_and_speed(when, lat
     assert (message.cog - course + 180) % 360 - 180 == pytest.approx(0, abs=0.051)
 
 
+@pytest.mark.parametrize(("degrees", "signs"), [(0.0, "NE"), (1e-9, "NE"), (-1e-9, "SW"), (45.0, "NE"), (-45.0, "SW")])
+def test_the_equator_is_north_and_the_meridian_of_greenwich_is_east(degrees, signs):
+    fields = gprmc(dt.datetime(2020, 1, 1, tzinfo=dt.UTC), latitude=degrees, longitude=degrees).decode().split(",")
+    assert fields[4] + fields[6] == signs
+
+
 def test_an_invalid_receiver_says_v():
     assert gprmc(dt.datetime(2020, 1, 1, tzinfo=dt.UTC), valid=False).split(b",")[2] == b"V"
 

@@ -76,6 +76,29 @@ def test_the_pulse_sets_the_stamp_to_utc_every_second_despite_a_wrong_oscillator
         assert stamp_us(clock, device_ns + 999_000_000) == pytest.approx((7 + second) * 1_000_000 + 999_000, abs=2)
 
 
+@given(
+    st.integers(0, 4 * HOUR_NS),
+    st.sampled_from([-1000.0, -137.0, 0.0, 50.0, 1000.0]),
+    st.sampled_from([-1000.0, 0.0, 138.0]),
+    st.integers(0, HOUR_NS - 1),
+)
+def test_a_stamp_under_the_pulse_is_the_exact_floor_of_what_the_oscillator_counted_since_the_second(device_ns, oscillator_ppm, stamp_ppm, start_ns):
+    clock = device_clock(
+        ClockSetting(sync="pps", oscillator_ppm=oscillator_ppm, stamp_ppm=stamp_ppm), start_ns=start_ns, utc_epoch_ns=1_767_225_600 * 10**9
+    )
+    utc_ns = 1_767_225_600 * 10**9 + start_ns + device_ns * 10**6 // (10**6 + Fraction(oscillator_ppm))
+    second, since_edge_ns = divmod(utc_ns, 10**9)
+    counted_ns = since_edge_ns + since_edge_ns * Fraction(oscillator_ppm) // 10**6
+    counted_ns += counted_ns * Fraction(stamp_ppm) // 10**6
+    assert stamp_us(clock, device_ns) == (second % 3600 * 10**6 + counted_ns // 1000) % 3_600_000_000
+
+
+@pytest.mark.parametrize("before_the_hour_us", [1, 100, 900])
+def test_a_fast_oscillator_under_the_pulse_wraps_before_the_hour_ends(before_the_hour_us):
+    clock = device_clock(ClockSetting(sync="pps", oscillator_ppm=1000.0), start_ns=HOUR_NS - before_the_hour_us * 1000, utc_epoch_ns=0)
+    assert stamp_us(clock, 0) == 10**6 - before_the_hour_us + (10**6 - before_the_hour_us) // 1000 - 10**6
+
+
 def test_a_clock_setting_names_every_broken_rule():
     with pytest.raises(ValueError, match=r"offset_s must be 0 to .*; oscillator_ppm must be -1000 to 1000, got 5000"):
         ClockSetting(offset_s=-1.0, oscillator_ppm=5000.0)

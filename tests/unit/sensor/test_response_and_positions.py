@@ -6,7 +6,7 @@ import pytest
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.sensor.position_stream import next_position, position_stream, position_time_ns, seek_positions
-from hilsim.sensor.response import distance_code, is_dropped, noise_sd_m, response
+from hilsim.sensor.response import distance_code, is_dropped, noise_sd_m, reflectivity_byte, response
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 
@@ -32,6 +32,25 @@ def test_range_noise_has_the_given_spread_and_no_bias():
     measured = np.array([distance_code(noisy, 20.0, 0.02, channel, sequence, 0) for channel in range(16) for sequence in range(1000)]) * 0.002
     assert measured.mean() == pytest.approx(20.0, abs=4 * 0.02 / np.sqrt(measured.size))
     assert measured.std() == pytest.approx(0.02, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("share", "is_retro", "code"),
+    [
+        (0.5, False, 50),
+        (0.5, True, 50),
+        (1.0, False, 100),
+        (1.0, True, 100),
+        (1.2, False, 100),
+        (5.0, False, 100),
+        (1.0001, True, 101),
+        (1.2, True, 105),
+        (1000.0, True, 255),
+    ],
+)
+def test_only_a_retro_reflector_is_brighter_than_a_white_wall(share, is_retro, code):
+    """Codes of the logarithmic scale by hand: 154 steps from 1 to 1000, so 1.2 is 101.5 + 154 * log(1.2) / log(1000) = 105.6."""
+    assert reflectivity_byte(share / 400.0, 20.0, is_retro, 100) == code
 
 
 def test_drop_outs_have_the_given_share():
