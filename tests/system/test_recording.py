@@ -112,9 +112,9 @@ def test_the_file_holds_what_the_receivers_got_to_the_last_packet_before_sigterm
     running = daemon(path, "--record", str(file))
     data.await_packets(1500)
     metrics = metrics_of(running)
-    code, took_s = running.stop()
+    code, used_s = running.stop()
     ended_ns = time.time_ns()
-    assert (code, took_s < STOP_WITHIN_S) == (0, True)
+    assert (code, used_s < STOP_WITHIN_S) == (0, True)
 
     found = recorded(file)
     assert payloads(found[data.port]) == data.end()
