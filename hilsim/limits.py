@@ -144,6 +144,12 @@ JSON_NESTING = Limit(
     applies_to="glTF, GLB and background maps",
     reason="readers of JSON call themselves for each level",
 )
+JSON_VALUES = Limit(
+    subject="values (commas and colons)",
+    bound=2_000_000,
+    applies_to="the JSON of glTF and GLB",
+    reason="a mesh has some twenty; two millions are read in half a second",
+)
 NODE_NESTING = Limit(
     subject="nodes below each other",
     bound=256,

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from hilsim.assets.mesh_parts import is_file
 from hilsim.assets.nesting import nesting
 from hilsim.errors import AssetError
-from hilsim.limits import JSON_NESTING, NODE_NESTING, SCENE_TRIANGLES
+from hilsim.limits import JSON_NESTING, JSON_VALUES, NODE_NESTING, SCENE_TRIANGLES
 
 _GLB_HEADER = struct.Struct("<4sII")
 _GLB_CHUNK = struct.Struct("<I4s")
@@ -127,6 +127,7 @@ def _node_nesting(nodes: list[dict[str, Any]]) -> int:
 
 def _gltf_document(path: Path, data: bytes) -> dict[str, Any]:
     text = _glb_text(path, data) if path.suffix.lower() == ".glb" else data
+    JSON_VALUES.enforce(text.count(b",") + text.count(b":"), str(path), AssetError)
     JSON_NESTING.enforce(nesting(text), str(path), AssetError)
     try:
         document = json.loads(text)
