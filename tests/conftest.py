@@ -5,12 +5,30 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests import leftovers
+
 # The first call of a kernel compiles it; hypothesis must not take that for a slow test.
 hypothesis.settings.register_profile("kernels", deadline=None)
 hypothesis.settings.load_profile("kernels")
 
 CAPTURES = Path(__file__).resolve().parent.parent.parent / "shared" / "captures"
 REFERENCE = CAPTURES.parent / "reference"
+
+
+def pytest_configure():
+    """Mark what this run starts."""
+    leftovers.mark()
+
+
+@pytest.hookimpl(trylast=True)  # after the last fixtures have been taken down
+def pytest_sessionfinish(session):
+    """Fail a run that leaves a process behind."""
+    found = leftovers.leftovers()
+    for pid, command in found.items():
+        session.config.get_terminal_writer().line(f"\nleft behind and killed now: process {pid}: {command}", red=True)
+    leftovers.end(found)
+    if found:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture
