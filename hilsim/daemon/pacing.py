@@ -15,8 +15,8 @@ FIFO_AGAIN_SHARE = 0.55
 FIFO_AGAIN_NS = 10_000_000_000
 """A sensor comes back under SCHED_FIFO when the share would have been below ``FIFO_AGAIN_SHARE`` with it for so long."""
 
-BUSY_SHARE = 0.25
-"""Of a core, that an ordinary busy process is left by rendering threads with short slices."""
+BUSY_SHARE = 0.29
+"""Of a core, that an ordinary busy process is left by the weight of rendering threads with short slices: a quarter, and what sending and the kernel take."""
 
 FULL_SHARE = 0.95
 """Of the cores (and of one core, for one sensor): rendering that takes more cannot keep up."""

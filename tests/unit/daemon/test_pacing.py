@@ -6,7 +6,7 @@ from hilsim.daemon.pacing import FifoRule, LeadRule, RaysRule, SensorLoad, fit_r
 
 SECOND = 1_000_000_000
 MS = 1_000_000
-WEIGHTS = {0: 1024, 1: 820, 2: 655, 3: 526, 4: 423, 5: 335, 6: 272, 7: 215}
+WEIGHTS = {0: 1024, 1: 820, 2: 655, 3: 526, 4: 423, 5: 335, 6: 272, 7: 215, 8: 172, 9: 137}
 
 
 def load(name="roof", share=0.2, rays=7, wanted=7, rendered=377, lost=0, late=0):
@@ -51,8 +51,9 @@ def test_a_busy_process_keeps_a_quarter_of_each_core_by_weight(sensors, cores, f
 
 
 def test_threads_are_no_nicer_than_needed():
-    assert nice_for(6, 2) == 0
-    assert nice_for(8, 2) == 2
+    assert nice_for(4, 2) == 0
+    assert nice_for(6, 2) == 1
+    assert nice_for(8, 2) == 3
     assert nice_for(0, 2, 1.3) == 0
 
 
