@@ -143,12 +143,16 @@ class Udp(Line):
         return True
 
     def read(self):
+        """Every datagram that waits."""
+        data = b""
         with socket.socket(fileno=os.dup(self.fd)) as opened:
             try:
-                data, peer = opened.recvfrom(_CHUNK)
-                opened.connect(peer)
+                while len(data) < _CHUNK:
+                    datagram, peer = opened.recvfrom(_CHUNK)
+                    data += datagram
+                    opened.connect(peer)
             except (BlockingIOError, ConnectionRefusedError):
-                return b""
+                pass
         return data
 
     def failed(self, error):

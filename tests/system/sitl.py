@@ -3,9 +3,11 @@
 import json
 import socket
 import struct
+from contextlib import suppress
 
 _MAGIC = 18458
 _RATE_HZ = 400
+_MOST_SENDS = 60
 _LOW_US, _SPAN_US = 1000, 1000
 
 
@@ -15,7 +17,7 @@ class Sitl:
     def __init__(self, port):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.connect(("127.0.0.1", port))
-        self.socket.settimeout(5.0)
+        self.socket.settimeout(1.0)
         self.frame = 0
         self.heights_m = []
 
@@ -26,8 +28,22 @@ class Sitl:
         return self.exchange(self.last)
 
     def exchange(self, packet):
-        self.socket.send(packet)
-        return json.loads(self.socket.recv(4096))
+        """As ArduPilot's SIM_JSON does: a packet that is not answered within a second is sent again."""
+        self._drain()
+        for _ in range(_MOST_SENDS):
+            self.socket.send(packet)
+            with suppress(TimeoutError):
+                return json.loads(self.socket.recv(4096))
+        message = f"frame {self.frame} must be answered, got nothing in {_MOST_SENDS} s"
+        raise TimeoutError(message)
+
+    def _drain(self):
+        """Throw away answers to what was sent again."""
+        self.socket.settimeout(0.0)
+        with suppress(BlockingIOError):
+            while self.socket.recv(4096):
+                pass
+        self.socket.settimeout(1.0)
 
     def restart(self):
         """Its frames are counted from the beginning."""

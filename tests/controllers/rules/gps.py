@@ -81,10 +81,10 @@ class GpsRules:
             self.report.judge("gps_course", abs(off) < 2_000.0, now_us, "cog", message.cog, f"{course % 36_000.0:.0f} cdeg as vn and ve say")
 
     def _motion(self, now_us, message):
-        """Over seconds in which either moves: what the position did against the sum of the velocity."""
+        """Over seconds, by the fixes' own stamps, in which either moves: what the position did against the sum of the velocity."""
         place = message.lat * _M_PER_DEGE7, message.lon * _M_PER_DEGE7 * math.cos(math.radians(message.lat * 1e-7)), -message.alt * 1e-3
-        self.fixes.append((now_us, place, (message.vn * 1e-2, message.ve * 1e-2, message.vd * 1e-2)))
-        if now_us - self.fixes[0][0] < _SPAN_US:
+        self.fixes.append((message.time_usec, place, (message.vn * 1e-2, message.ve * 1e-2, message.vd * 1e-2)))
+        if message.time_usec - self.fixes[0][0] < _SPAN_US:
             return
         moved = [b - a for a, b in zip(self.fixes[0][1], place, strict=True)]
         summed = [0.0, 0.0, 0.0]

@@ -15,6 +15,7 @@ class Order:
     def __init__(self, report, situation):
         self.report, self.situation = report, situation
         self.next_sequence, self.last_us = {}, {}
+        self.late = set()
         self.unanswered = False
         self.forgiven = _UNDER_WAY
 
@@ -39,9 +40,10 @@ class Order:
 
     def _numbering(self, now_us, frame):
         want = self.next_sequence.get(frame.source, frame.sequence)
-        # A controller that is silent for 0.2 s finds that what waited for it was thrown away.
+        # A controller that is silent for 0.2 s finds that what waited for it was thrown away, and a full socket drops what comes after what it holds.
         pause_us = now_us - self.last_us.get(frame.source, now_us)
-        is_excused = self.situation.held_up or pause_us >= _SILENCE_US
+        is_excused = self.situation.held_up or frame.source in self.late or pause_us >= _SILENCE_US
+        (self.late.add if self.situation.held_up else self.late.discard)(frame.source)
         self.report.judge("sequence", frame.sequence == want or is_excused, now_us, f"sequence of {frame.source}", frame.sequence, f"{want}")
         self.next_sequence[frame.source] = (frame.sequence + 1) % 256
         self.last_us[frame.source] = now_us

@@ -26,3 +26,13 @@ def test_missing_numbers_are_a_fault_but_behind_a_silence_or_a_late_reader(pause
         situation.held_up = held_up and now_us > 0
         order.frame(now_us, SimpleNamespace(source=(1, 200), sequence=sequence, identity=-1), None)
     assert report.verdicts == [("sequence", True), ("sequence", holds)]
+
+
+def test_the_first_frame_behind_a_late_turn_may_have_another_number_and_no_further_one():
+    """A socket that was full while the reader was late holds what came first; what it dropped is missing behind that."""
+    report, situation = Report(), Situation(serial=False)
+    order = Order(report, situation)
+    for now_us, sequence, held_up in ((0, 1, False), (4_000, 2, True), (8_000, 90, False), (12_000, 91, False), (16_000, 95, False)):
+        situation.held_up = held_up
+        order.frame(now_us, SimpleNamespace(source=(1, 200), sequence=sequence, identity=-1), None)
+    assert [holds for _, holds in report.verdicts] == [True, True, True, True, False]
