@@ -7,11 +7,13 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import structlog
 
 from hilsim._atomics import publish
 from hilsim.bridge.addresses import RATES_HZ
 from hilsim.bridge.ardupilot import JsonPilot
+from hilsim.bridge.ardupilot_json import MAGIC_16, SERVO_16_DTYPE
 from hilsim.bridge.autopilot import AutopilotSays, Truth
 from hilsim.bridge.budget import LinkBudget
 from hilsim.bridge.craft import ControlWord, Line
@@ -32,11 +34,12 @@ from hilsim.scene.world import World
 from hilsim.telemetry.flight import read_flight
 from hilsim.telemetry.readings import VehicleReading
 from hilsim.transmit.scheduling import ThreadSettings, enter
-from hilsim.vehicle.live import LivePose
+from hilsim.vehicle.live import LivePose, live_pose
 from hilsim.vehicle.specs import VehicleSpec
 
 log = structlog.get_logger("hilsim")
 
+_IDLE_SERVOS = np.array((MAGIC_16, 400, 1, (1000,) * 16), SERVO_16_DTYPE).tobytes()
 _USABLE = 0.95
 _PRIORITY_BELOW = 5
 """A step of the vehicle takes some ten microseconds, a packet a hundred: it goes before rendering, after sending."""
@@ -110,14 +113,16 @@ class Aircraft:
             CaptureError: the file of its truth cannot be created.
             LinkError: ArduPilot's port cannot be had.
         """
-        self.outfit.watch.control[ControlWord.ENDS] = 1
-        self._fly(0, 0)
-        self.outfit.watch.control[ControlWord.ENDS] = 0
         watch = self.outfit.watch
-        for column in range(2):
-            watch.wakes[column] = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         if self.spec.controller.kind == "ardupilot":
             self._socket = open_udp(*self.spec.controller.endpoint)
+            self._warm_pilot(self._socket)
+        else:
+            watch.control[ControlWord.ENDS] = 1
+            self._fly(0, 0)
+            watch.control[ControlWord.ENDS] = 0
+        for column in range(2):
+            watch.wakes[column] = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         if self.truth_path is not None:
             self._log = PoseLog(self.truth_path, self.spec.truth_hz, self)
 
@@ -262,6 +267,24 @@ class Aircraft:
         made = self.outfit
         fly(made.craft, made.flight, self.world, self.live, made.watch, made.talk, epoch_ns, utc_epoch_ns)
 
+    def _warm_pilot(self, opened: socket.socket) -> None:
+        """Answer a frame with a vehicle of its own, which nobody sees."""
+        controller = self.spec.controller
+        made = outfit(self.spec, self.vehicle, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
+        self._piloted(made, live_pose(), opened).answer(_IDLE_SERVOS, ("", 0))
+
+    def _piloted(self, made: Outfit, live: LivePose, opened: socket.socket) -> JsonPilot:
+        return JsonPilot(
+            craft=made.craft,
+            vehicle=self.vehicle,
+            flight=made.flight,
+            world=self.world,
+            live=live,
+            watch=made.watch,
+            opened=opened,
+            epoch_ns=self._epoch_ns,
+        )
+
     @property
     def trouble(self) -> str:
         """What came over ArduPilot's link and was refused, the latest; empty: nothing."""
@@ -270,17 +293,7 @@ class Aircraft:
     def _answer(self) -> None:
         if self._socket is None:
             raise AssertionError("ArduPilot's socket is opened before the vehicle flies")
-        made = self.outfit
-        self._pilot = JsonPilot(
-            craft=made.craft,
-            vehicle=self.vehicle,
-            flight=made.flight,
-            world=self.world,
-            live=self.live,
-            watch=made.watch,
-            opened=self._socket,
-            epoch_ns=self._epoch_ns,
-        )
+        self._pilot = self._piloted(self.outfit, self.live, self._socket)
         while self.outfit.watch.control[ControlWord.ENDS] == 0:
             try:
                 self._pilot.run()

@@ -77,7 +77,8 @@ async def compile_kernels(rig: Rig, tell: Callable[[int], None]) -> tuple[int, .
     """
     # What strings the parts together comes last: it would compile each part anew that is not in the cache yet.
     parts = ["stages", "lidar"] if rig.lidars and not module_is_compiled("hilsim.daemon.feed_loop") else []
-    parts += ["flight"] if rig.spec.vehicle and not module_is_compiled("hilsim.bridge.flying") else []
+    is_flown_here = rig.spec.vehicle is not None and rig.spec.vehicle.controller.kind != "ardupilot"
+    parts += ["flight"] if is_flown_here and not module_is_compiled("hilsim.bridge.flying") else []
     children: list[asyncio.subprocess.Process] = []
     compiled = 0
 

@@ -138,13 +138,13 @@ def rig(tmp_path):
 
 @pytest.fixture
 def daemon(tmp_path):
-    """Start ``hilsim run``; every process is ended at the end of the test."""
+    """Start ``hilsim run``, or what ``program`` makes of the rig's path; every process is ended at the end of the test."""
     running = []
 
-    def start(path, *arguments, environment=None, wait=True):
+    def start(path, *arguments, environment=None, wait=True, program=None):
         log = (tmp_path / f"daemon-{len(running)}.log").open("w+")
         process = subprocess.Popen(
-            [sys.executable, "-m", "hilsim", "run", str(path), *arguments],
+            [sys.executable, "-c", program(path)] if program else [sys.executable, "-m", "hilsim", "run", str(path), *arguments],
             stdout=log,
             stderr=subprocess.STDOUT,
             env=os.environ | (environment or {}),

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,9 @@ import pytest
 from hilsim.packets.velodyne_data import DATA_PACKET_SIZE, decode_data_packets
 from tests.support import write_rig
 from tests.system.conftest import SCENE, sensor_table
+from tests.system.flying import vehicle_rig
+from tests.system.sitl import Sitl
+from tests.unit.vehicle.vehicles import compiled_only
 
 pytestmark = pytest.mark.system
 
@@ -77,22 +81,35 @@ def test_children_that_compile_end_with_their_parent_however_it_ends(daemon, rig
     await_that(lambda: not any(is_alive(child) for child in children))
 
 
-def test_the_daemon_itself_compiles_nothing(rig, receiver):
-    data, position = receiver(), receiver()
-    path = rig(sensor_table("roof", data.port, position.port))
-    code = (
+def telling_what_it_compiles(path):
+    """A program that runs a rig and says what Numba compiles in its process."""
+    return (
         "import sys; from numba.core import event\n"
         "class Teller(event.Listener):\n"
         "    def on_start(self, event): pass\n"
         "    def on_end(self, event): print('compiled', event.data['dispatcher'], file=sys.stderr)\n"
         "event.register('numba:compile', Teller())\n"
-        f"sys.argv = ['hilsim', 'run', {str(path)!r}, '--duration-s', '1']\n"
+        f"sys.argv = ['hilsim', 'run', {str(path)!r}]\n"
         "from hilsim.cli import main; main()\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "daemon.started" in done.stderr
-    assert [line for line in done.stderr.splitlines() if line.startswith("compiled")] == []
+
+
+def test_the_daemon_itself_compiles_nothing(daemon, rig, receiver):
+    data, position = receiver(), receiver()
+    running = daemon(rig(sensor_table("roof", data.port, position.port)), program=telling_what_it_compiles)
+    data.take(500)
+    assert running.stop()[0] == 0
+    assert [line for line in running.text().splitlines() if line.startswith("compiled")] == []
+
+
+@compiled_only
+def test_nothing_is_compiled_when_ardupilot_sends_its_first_frame(daemon, rig, free_port):
+    port = free_port()
+    running = daemon(rig(scene=vehicle_rig(f'kind = "ardupilot"\naddress = "127.0.0.1:{port}"')), program=telling_what_it_compiles)
+    with closing(Sitl(port)) as sitl:
+        sitl.fly(0.1, lambda _time_s: 1.0)
+    assert running.stop()[0] == 0
+    assert [line for line in running.text().splitlines() if line.startswith("compiled")] == []
 
 
 def test_no_packet_leaves_when_the_metrics_port_is_taken(daemon, tmp_path, receiver):
