@@ -7,14 +7,17 @@ import numpy as np
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.conformance.blocks import DataBlock, PositionBlock, frame_numbers, host_stamps, stack_data, stack_position, wrapped_step_us
 from hilsim.conformance.findings import Finding, FindingLog, Place
+from hilsim.conformance.motion import Head
 from hilsim.conformance.result import SensorResult, SensorSummary
 from hilsim.conformance.topics.azimuth import AzimuthTopic
 from hilsim.conformance.topics.clock import ClockTopic
 from hilsim.conformance.topics.dual import DualTopic
 from hilsim.conformance.topics.factory import FactoryTopic
 from hilsim.conformance.topics.headers import HeadersTopic, Origin
+from hilsim.conformance.topics.motion import MotionTopic
 from hilsim.conformance.topics.nmea import NmeaTopic
 from hilsim.conformance.topics.position import PositionTopic
+from hilsim.conformance.topics.repeats import RepeatsTopic
 from hilsim.conformance.topics.returns import ReturnsTopic
 from hilsim.conformance.topics.spacing import SpacingTopic
 from hilsim.conformance.topics.structure import STREAM_OTHER, StructureTopic, tell_size
@@ -40,10 +43,13 @@ class SensorCheck:
         self._data_stamps_before: list[int] = []
         self._last_data_stamp_us = -1
         self._last_block_stamp_us: int | None = None
+        self._head = Head()
         self._factory = FactoryTopic()
         self._structure = StructureTopic()
         self._clock = ClockTopic()
         self._azimuth = AzimuthTopic()
+        self._motion = MotionTopic()
+        self._repeats = RepeatsTopic()
         self._dual = DualTopic()
         self._returns = ReturnsTopic()
         self._position_topic = PositionTopic()
@@ -101,7 +107,8 @@ class SensorCheck:
         self.data_packets += len(datagrams)
         for topic in (self._structure, self._clock, self._azimuth, self._dual, self._returns):
             topic.look(block, self.log)
-        self._spacing.look(block)
+        for other in (self._motion, self._repeats, self._spacing):
+            other.look(block)
 
     def _block(self, datagrams: list[CapturedDatagram]) -> DataBlock:
         packets = stack_data(datagrams)
@@ -117,6 +124,7 @@ class SensorCheck:
         self._factory.identify(int(packets["return_mode"][0]), int(packets["product"][0]), azimuth, median_us, place, self.log)
         model = self._factory.model or VLP_16
         cycle_us = model.cycle_us(is_dual=self._factory.is_dual)
+        groups = azimuth[:, ::2] if self._factory.is_dual else azimuth
         return DataBlock(
             model=model,
             is_dual=self._factory.is_dual,
@@ -125,11 +133,12 @@ class SensorCheck:
             frames=frames,
             host_stamp_ns=host_stamps(datagrams),
             packets=packets,
-            azimuth=azimuth[:, ::2] if self._factory.is_dual else azimuth,
+            azimuth=groups,
             stamp_us=stamps,
             step_us=step,
             knows_step=knows_step,
             is_next=knows_step & (np.abs(step - cycle_us) <= STEP_TOLERANCE_US),
+            motion=self._head.follow(groups, step, cycle_us=cycle_us, sequence_us=model.sequence_ns / 1000.0),
         )
 
     def _look_at_position(self, datagrams: list[CapturedDatagram], data_stamps: list[int]) -> None:
@@ -151,9 +160,12 @@ class SensorCheck:
     def _conclude(self) -> FindingLog:
         """What only the whole stream so far can tell; may be asked for at any time and changes nothing."""
         log = FindingLog()
-        for topic in (self._factory, self._clock, self._azimuth, self._dual, self._returns):
-            if self.data_packets:
+        if self.data_packets:
+            for topic in (self._factory, self._clock, self._dual, self._returns):
                 topic.conclude(log)
+            self._azimuth.conclude(log, self._repeats.first_pass)
+            self._motion.conclude(log, self._repeats)
+            self._repeats.conclude(log, self._motion.seam_leap_cdeg(self._repeats))
         self._data_headers.conclude(log, self._factory.model)
         if self.position_packets:
             self._position_topic.conclude(log)
@@ -168,7 +180,7 @@ class SensorCheck:
         log = self._conclude()
         findings: tuple[Finding, ...] = (*self.log.findings, *log.findings)
         counts = {rule: self.log.counts.get(rule, 0) + log.counts.get(rule, 0) for rule in (*self.log.counts, *log.counts)}
-        return SensorResult(source=self.source, summary=self._summary(), findings=findings, counts=counts)
+        return SensorResult(source=self.source, summary=self._summary(), findings=findings, counts=counts, not_applied=tuple(log.not_applied))
 
     def _summary(self) -> SensorSummary:
         return SensorSummary(

@@ -142,6 +142,11 @@ def test_lost_packets_are_a_warning_with_their_number(judge, single):
     assert "time.lost" in verdict.warnings
 
 
+def test_a_network_that_loses_each_third_packet_is_a_warning(judge, dual):
+    verdict = judge(dual.change(keep=np.arange(len(dual.data)) % 3 != 1))
+    assert (verdict.errors, verdict.warnings) == (set(), {"time.lost"})
+
+
 def test_packets_out_of_order_are_a_warning_when_rare(judge, single):
     host = single.data_host_ns.copy()
     host[[200, 201]] = host[[201, 200]]
@@ -195,21 +200,21 @@ def test_a_leap_of_azimuth_at_every_packet_is_an_error(judge, single, spoil):
     def leap(data):
         data["blocks"]["azimuth"] = (data["blocks"]["azimuth"] + 7 * np.arange(len(data))[:, None]) % 36000
 
-    assert "azimuth.border" in judge(spoil(single, leap)).errors
+    assert "azimuth.motion" in judge(spoil(single, leap)).errors
 
 
 def test_a_head_turning_backwards_is_an_error(judge, single, spoil):
     def reverse(data):
         data["blocks"]["azimuth"] = 35999 - data["blocks"]["azimuth"]
 
-    assert "azimuth.order" in judge(spoil(single, reverse)).errors
+    assert "azimuth.motion" in judge(spoil(single, reverse)).errors
 
 
 def test_one_azimuth_that_steps_back_is_an_error_at_its_block(judge, single, spoil):
     def step_back(data):
         data["blocks"]["azimuth"][5, 7] = data["blocks"]["azimuth"][5, 6] - 3
 
-    finding = judge(spoil(single, step_back)).first("azimuth.order")
+    finding = judge(spoil(single, step_back)).first("azimuth.motion")
     assert (finding.place.packet_index, finding.place.byte_offset) == (5, 702)
 
 
