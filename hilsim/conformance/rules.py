@@ -1,7 +1,22 @@
 """All rules of the checker, and the page of documentation that lists them."""
 
 from hilsim.conformance.findings import Rule
-from hilsim.conformance.topics import azimuth, clock, dual, factory, headers, motion, nmea, position, repeats, returns, spacing, structure
+from hilsim.conformance.topics import (
+    azimuth,
+    blanks,
+    clock,
+    dual,
+    factory,
+    headers,
+    lasers,
+    motion,
+    nmea,
+    position,
+    repeats,
+    returns,
+    spacing,
+    structure,
+)
 
 TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Structure", (*structure.RULES, *repeats.RULES)),
@@ -9,7 +24,7 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Time stamps", clock.RULES),
     ("Azimuth", (*azimuth.RULES, *motion.RULES)),
     ("Dual return", dual.RULES),
-    ("Distance and reflectivity", returns.RULES),
+    ("Distance and reflectivity", (*returns.RULES, *blanks.RULES, *lasers.RULES)),
     ("Position packets", position.RULES),
     ("NMEA sentences", nmea.RULES),
     ("Link headers", headers.RULES),

@@ -10,10 +10,12 @@ from hilsim.conformance.findings import Finding, FindingLog, Place
 from hilsim.conformance.motion import Head
 from hilsim.conformance.result import SensorResult, SensorSummary
 from hilsim.conformance.topics.azimuth import AzimuthTopic
+from hilsim.conformance.topics.blanks import BlanksTopic
 from hilsim.conformance.topics.clock import ClockTopic
 from hilsim.conformance.topics.dual import DualTopic
 from hilsim.conformance.topics.factory import FactoryTopic
 from hilsim.conformance.topics.headers import HeadersTopic, Origin
+from hilsim.conformance.topics.lasers import LasersTopic
 from hilsim.conformance.topics.motion import MotionTopic
 from hilsim.conformance.topics.nmea import NmeaTopic
 from hilsim.conformance.topics.position import PositionTopic
@@ -52,6 +54,8 @@ class SensorCheck:
         self._repeats = RepeatsTopic()
         self._dual = DualTopic()
         self._returns = ReturnsTopic()
+        self._blanks = BlanksTopic()
+        self._lasers = LasersTopic()
         self._position_topic = PositionTopic()
         self._nmea = NmeaTopic()
         self._spacing = SpacingTopic()
@@ -105,9 +109,9 @@ class SensorCheck:
         block = self._block(datagrams)
         self._last_block_stamp_us = int(block.stamp_us[-1])
         self.data_packets += len(datagrams)
-        for topic in (self._structure, self._clock, self._azimuth, self._dual, self._returns):
+        for topic in (self._structure, self._clock, self._azimuth, self._dual, self._returns, self._blanks):
             topic.look(block, self.log)
-        for other in (self._motion, self._repeats, self._spacing):
+        for other in (self._motion, self._repeats, self._lasers, self._spacing):
             other.look(block)
 
     def _block(self, datagrams: list[CapturedDatagram]) -> DataBlock:
@@ -161,7 +165,7 @@ class SensorCheck:
         """What only the whole stream so far can tell; may be asked for at any time and changes nothing."""
         log = FindingLog()
         if self.data_packets:
-            for topic in (self._factory, self._clock, self._dual, self._returns):
+            for topic in (self._factory, self._clock, self._dual, self._returns, self._lasers):
                 topic.conclude(log)
             self._azimuth.conclude(log, self._repeats.first_pass)
             self._motion.conclude(log, self._repeats)
