@@ -86,6 +86,7 @@ class PositionBlock:
         is_dual: The data packets are in dual return mode.
         first_index: Index of the first packet among the sensor's position packets.
         frames: ``int64[n]``, frame numbers.
+        host_stamp_ns: ``int64[n]``.
         packets: ``POSITION_PACKET_DTYPE[n]``.
         stamp_us: ``int64[n]``.
         data_stamp_us: ``int64[n]``, stamp of the data packet captured last before each, or -1.
@@ -95,6 +96,7 @@ class PositionBlock:
     is_dual: bool
     first_index: int
     frames: npt.NDArray[np.int64]
+    host_stamp_ns: npt.NDArray[np.int64]
     packets: npt.NDArray[Any]
     stamp_us: npt.NDArray[np.int64]
     data_stamp_us: npt.NDArray[np.int64]

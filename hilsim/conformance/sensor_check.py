@@ -152,6 +152,7 @@ class SensorCheck:
             is_dual=self._factory.is_dual,
             first_index=self.position_packets,
             frames=frame_numbers(datagrams),
+            host_stamp_ns=host_stamps(datagrams),
             packets=packets,
             stamp_us=packets["timestamp"].astype(np.int64),
             data_stamp_us=np.array(data_stamps, dtype=np.int64),
@@ -173,6 +174,7 @@ class SensorCheck:
         self._data_headers.conclude(log, self._factory.model)
         if self.position_packets:
             self._position_topic.conclude(log)
+            self._nmea.conclude(log)
             self._position_headers.conclude(log, self._factory.model)
         self._spacing.conclude(log, is_real=self._data_headers.origin is not Origin.EXPORTER)
         if self.other_datagrams:

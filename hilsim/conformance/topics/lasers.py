@@ -28,7 +28,7 @@ CONSTANT = Rule(
 REFLECTIVITY = Rule(
     id="returns.laser_reflectivity",
     severity=Severity.ERROR,
-    holds="no laser returns reflectivity 0 only (one other value only: warning)",
+    holds="no laser returns reflectivity 0 only (255 only: warning)",
     packets=10,
     source=f"{_CAPTURES}: a laser's commonest value has 77 % of its returns at most, 0 has 10 %",
 )
@@ -49,7 +49,7 @@ _FEWEST_PAIRS = 200  # of returns of two lasers in one firing sequence
 _FEWEST_LASERS = 8
 _MOST_FIRINGS = 4096  # of a block that are compared
 _LEAST_CONTRAST = 1.5  # all pairs against the most alike: below, any order looks like any other
-_MOST_MISPLACED = 0.3  # 0: smoothest order, 1: a random one; captures 0.00 to 0.11, random orders of their lasers 0.41 and more in 99 of 100
+_MOST_MISPLACED = 0.25  # 0: smoothest order, 1: a random one; captures 0.00 to 0.11, random orders of their lasers 0.41 and more in 99 of 100
 _LEAST_DIFFERENCE = 0.02
 _MOST_RESTLESS = 0.6
 
@@ -169,10 +169,13 @@ class LasersTopic:
         if length >= _LONGEST_RUN:
             log.tell(CONSTANT, f"laser {laser} must measure with noise, got {raw * model.distance_unit_mm / 1000:.3f} m {length} times in a row")
         returns, value = int(self._returns[laser]), int(self._bytes[laser].argmax())
-        if self._bytes[laser, value] > 0.99 * returns and self._bytes.sum(axis=0).max() < 0.99 * self._returns.sum():
+        is_alone = self._bytes.sum(axis=0).max() < 0.99 * self._returns.sum()  # all lasers alike are another rule's
+        if value in {0, 255} and is_alone and self._bytes[laser, value] > 0.99 * returns:
             severity = Severity.ERROR if value == 0 else Severity.WARNING
             log.tell(
-                REFLECTIVITY, f"laser {laser} must return several reflectivities, got {value} in all but 1 % of {returns} returns", severity=severity
+                REFLECTIVITY,
+                f"laser {laser} must return other reflectivities too, got {value} in all but 1 % of {returns} returns",
+                severity=severity,
             )
 
     def _conclude_dead(self, order: npt.NDArray[np.int64], log: FindingLog) -> None:

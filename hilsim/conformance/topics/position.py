@@ -20,6 +20,12 @@ TELEMETRY = Rule(
     holds="bytes 187..197 and 203..205 are zero in firmware before 2018 and carry temperatures since",
     source=f"manual 63-9483 page 58; {_CAPTURES}",
 )
+THERMAL = Rule(
+    id="position.thermal",
+    severity=Severity.ERROR,
+    holds="the thermal status is 0, or 1 where the sensor has shut down for its temperature (warning)",
+    source=f"manual 63-9483 page 59; 0 in {_CAPTURES}",
+)
 PPS = Rule(
     id="position.pps",
     severity=Severity.ERROR,
@@ -76,7 +82,7 @@ IMU = Rule(
     packets=10,
     source="public HDL-32E capture",
 )
-RULES = (ZERO, TELEMETRY, PPS, RANGE, ORDER, CLOCK, COPIED, LEAD, LOCKED, RATE, IMU)
+RULES = (ZERO, TELEMETRY, THERMAL, PPS, RANGE, ORDER, CLOCK, COPIED, LEAD, LOCKED, RATE, IMU)
 
 _IMU = slice(14, 38)
 _FARTHEST_LEAD_US = 50_000
@@ -96,6 +102,7 @@ class PositionTopic:
         self._imu = 0
         self._telemetry = 0
         self._locked_silent = 0
+        self._shut_down = 0
         self._copied = 0
         self._same = 0
         self._span_us = 0
@@ -125,6 +132,14 @@ class PositionTopic:
         log.tell_each(
             PPS, np.flatnonzero(pps > 3).tolist(), lambda row: f"the PPS byte must be 0 to 3, got {pps[row]}", lambda row: block.place(row, 202)
         )
+        thermal = block.packets["thermal_status"]
+        log.tell_each(
+            THERMAL,
+            np.flatnonzero(thermal > 1).tolist(),
+            lambda row: f"the thermal status must be 0 or 1, got {thermal[row]}",
+            lambda row: block.place(row, 203),
+        )
+        self._shut_down += int((thermal == 1).sum())
         self._locked_silent += int(((pps == 2) & (block.packets["nmea"][:, 0] == 0)).sum())
         self._telemetry += int((block.packets["temperature_top"] != 0).sum())
 
@@ -165,6 +180,8 @@ class PositionTopic:
         """Judge the whole."""
         if self._telemetry:
             log.tell(TELEMETRY, f"{self._telemetry} of {self.packets} packets carry a temperature, as firmware since 2018 does")
+        if self._shut_down:
+            log.tell(THERMAL, f"the sensor has shut down for its temperature in {self._shut_down} packets", severity=Severity.WARNING)
         if self._same > 0.02 * self.packets:
             log.tell(ORDER, f"stamps must grow, got the same stamp as before in {self._same} of {self.packets} packets")
         if self._locked_silent:

@@ -117,5 +117,7 @@ def mutate(datagrams_of):
 
 
 def with_payload(datagram, payload):
-    """As a socket would give it: without headers, whose checksum would tell of the change."""
-    return type(datagram)(**{name: getattr(datagram, name) for name in datagram.__slots__} | {"payload": payload, "link": None})
+    """With another payload; without headers, as a socket would give it, where their length or a position packet's checksum would tell of the change."""
+    keeps_link = len(payload) == len(datagram.payload) == 1206
+    changed = {"payload": payload} | ({} if keeps_link else {"link": None})
+    return type(datagram)(**{name: getattr(datagram, name) for name in datagram.__slots__} | changed)

@@ -461,8 +461,13 @@ def test_position_packets_doubled_in_dual_mode_are_an_error(streams, judge, dual
     assert "position.rate" in judge(dual.change(position=streams.position_packets(stamps), position_host_ns=host)).errors
 
 
-def test_a_sentence_far_from_the_stamp_is_a_warning(streams, judge):
-    assert "nmea.time" in judge(streams.vlp16(start_us=1_090_000_000)).warnings
+def test_a_sentence_far_from_the_stamp_is_an_error_in_lock(streams, judge):
+    assert "nmea.time" in judge(streams.vlp16(start_us=1_090_000_000)).errors
+
+
+def test_a_sentence_a_second_more_behind_is_a_warning(streams, judge):
+    verdict = judge(streams.vlp16(start_us=1_084_000_000))
+    assert (verdict.errors, verdict.warnings) == (set(), {"nmea.time"})
 
 
 def test_a_sentence_with_a_wrong_field_is_an_error(streams, judge, single):
