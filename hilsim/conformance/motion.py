@@ -79,7 +79,6 @@ class Head:
     def forget(self) -> None:
         """The next packet need not go on from the last one: its sensor was set to something else."""
         self._before = None
-        self._rates = np.zeros(0)
 
     def follow(self, azimuth: npt.NDArray[np.int64], step_us: npt.NDArray[np.int64], *, cycle_us: float, sequence_us: float) -> Motion:
         """Judge packets that follow each other.

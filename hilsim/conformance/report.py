@@ -43,7 +43,9 @@ def _summary_lines(summary: SensorSummary) -> list[str]:
     lines = [
         f"packets   {summary.data_packets} data, {summary.position_packets} position, {summary.other_datagrams} other, {summary.lost_packets} lost"
     ]
-    if summary.data_packets and summary.return_mode is not None:
+    if summary.data_packets and summary.return_mode is not None and summary.model is None:
+        lines.append(f"sensor    not checked (0x{summary.return_mode:02x} 0x{summary.product:02x})")
+    elif summary.data_packets and summary.return_mode is not None:
         mode = f"{_MODE_WORDS.get(summary.return_mode, 'unknown')}, 0x{summary.return_mode:02x} 0x{summary.product:02x}"
         cycle = f"{_known(summary.cycle_us, '.4f')} us ({_known(summary.cycle_drift_ppm, '+.2f')} ppm)"
         increment = f"{_known(summary.azimuth_increment_cdeg, '.3f')} ± {_known(summary.azimuth_increment_sd_cdeg, '.3f')}"

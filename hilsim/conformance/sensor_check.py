@@ -107,14 +107,17 @@ class SensorCheck:
 
     def _look_at_run(self, datagrams: list[CapturedDatagram]) -> None:
         block = self._block(datagrams)
-        self._last_block_stamp_us = int(block.stamp_us[-1])
         self.data_packets += len(datagrams)
+        if block is None:
+            return
+        self._last_block_stamp_us = int(block.stamp_us[-1])
         for topic in (self._structure, self._clock, self._azimuth, self._dual, self._returns, self._blanks):
             topic.look(block, self.log)
         for other in (self._motion, self._repeats, self._lasers, self._spacing):
             other.look(block)
 
-    def _block(self, datagrams: list[CapturedDatagram]) -> DataBlock:
+    def _block(self, datagrams: list[CapturedDatagram]) -> DataBlock | None:
+        """The packets as arrays; None where they are of a model that is not checked."""
         packets = stack_data(datagrams)
         azimuth = packets["blocks"]["azimuth"].astype(np.int64)
         stamps = packets["timestamp"].astype(np.int64)
@@ -125,10 +128,15 @@ class SensorCheck:
         median_us = float(np.median(step[knows_step])) if knows_step.sum() >= _FEWEST_FOR_MEDIAN else None
         frames = frame_numbers(datagrams)
         place = Place(self.data_packets, int(frames[0]))
-        self._factory.identify(int(packets["return_mode"][0]), int(packets["product"][0]), azimuth, median_us, place, self.log)
+        mode, product = int(packets["return_mode"][0]), int(packets["product"][0])
+        if (mode, product) != (self._factory.mode, self._factory.product):
+            self._head.forget()
+        self._factory.identify(mode, product, azimuth, packets["blocks"]["flag"].astype(np.int64), median_us, place, self.log)
+        if self._factory.unchecked:
+            return None
         model = self._factory.model or VLP_16
         cycle_us = model.cycle_us(is_dual=self._factory.is_dual)
-        groups = azimuth[:, ::2] if self._factory.is_dual else azimuth
+        groups = azimuth[:, :: 2 if self._factory.is_dual else len(model.flags)]
         return DataBlock(
             model=model,
             is_dual=self._factory.is_dual,
@@ -158,14 +166,17 @@ class SensorCheck:
             data_stamp_us=np.array(data_stamps, dtype=np.int64),
         )
         self._position_headers.look(datagrams, self.position_packets)
-        self._position_topic.look(block, self.log)
+        if not self._factory.unchecked:
+            self._position_topic.look(block, self.log)
         self._nmea.look(block, self.log)
         self.position_packets += len(datagrams)
 
     def _conclude(self) -> FindingLog:
         """What only the whole stream so far can tell; may be asked for at any time and changes nothing."""
         log = FindingLog()
-        if self.data_packets:
+        if self._factory.unchecked:
+            self._factory.conclude(log)
+        elif self.data_packets:
             for topic in (self._factory, self._clock, self._dual, self._returns, self._lasers):
                 topic.conclude(log)
             self._azimuth.conclude(log, self._repeats.first_pass)

@@ -61,6 +61,7 @@ RULES = (RANGE, CONSTANT, RAMP, NOISE, GRID, START, TURN, RATE)
 _TURN_CDEG = 36000
 _MOST_WRAPS = 4096
 _FEWEST_INCREMENTS = 200
+_FEWEST_GROUPS = 6
 _FEWEST_WRAPS_FOR_START = 4
 _FEWEST_WRAPS_FOR_TURN = 8
 
@@ -72,6 +73,7 @@ class AzimuthTopic:
         self.packets = 0
         self.increments = 0
         self.lag_one = float("nan")
+        self._groups = _FEWEST_GROUPS
         self._pauses, self._is_open = 0, False
         self._outside = 0
         self._equal = 0
@@ -85,6 +87,7 @@ class AzimuthTopic:
     def look(self, block: DataBlock, log: FindingLog) -> None:
         """Judge the azimuths of one block."""
         azimuth = block.azimuth
+        self._groups = azimuth.shape[1]
         self.packets += len(azimuth)
         self._check_range(block, log)
         self._divisor = int(np.gcd.reduce(np.append(azimuth.ravel(), self._divisor)))
@@ -182,7 +185,9 @@ class AzimuthTopic:
             log.skip(GRID, self.packets, GRID.packets)
         elif self._divisor > 1:
             log.tell(GRID, f"azimuth must use every hundredth of a degree, got multiples of {self._divisor} only")
-        if self.packets >= RAMP.packets and self.increments >= _FEWEST_INCREMENTS:
+        if self._groups < _FEWEST_GROUPS:
+            pass  # two steps a packet do not show whether their noise is white
+        elif self.packets >= RAMP.packets and self.increments >= _FEWEST_INCREMENTS:
             self._conclude_noise(log)
         else:
             log.skip(RAMP, self.packets, RAMP.packets)

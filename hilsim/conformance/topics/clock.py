@@ -18,7 +18,7 @@ CONSTANT = Rule(id="time.constant", severity=Severity.ERROR, holds="stamps advan
 CYCLE = Rule(
     id="time.cycle",
     severity=Severity.ERROR,
-    holds="packets come at the model's cycle within 500 ppm: VLP-16 1327.104 us, half of it in dual mode",
+    holds="packets come at the model's cycle within 500 ppm: VLP-16 1327.104 us, half of it in dual mode (VLS-128: 159.9, 165.9 or 173.4 us, within 4 us)",
     packets=16,
     source="manual 63-9243 page 49; fitted on seven captures within 1 ppm (three units 34 to 141 ppm off)",
 )
@@ -70,7 +70,7 @@ ROUNDING = Rule(
 RESIDUAL = Rule(
     id="time.residual",
     severity=Severity.ERROR,
-    holds="stamps stay within a microsecond of a regular clock (0.45 to 1.5 us rms, as of units with a steered clock: warning)",
+    holds="stamps stay within a microsecond of a regular clock (0.45 to 1.5 us rms, as of units with a steered clock: warning; VLS-128: 17 us rms)",
     packets=200,
     source=f"{_MEASURED}; two units with a steered clock within 2 us",
 )
@@ -106,7 +106,7 @@ class ClockTopic:
         self.stray = 0
         self.wrong_cycle_us: float | None = None
         self.fitted_packets = 0
-        self._cycle_us = 0.0
+        self._cycle_us, self._scatter_us = 0.0, 0.0
         self._residual_square_sum = 0.0
         self._weight = 0.0
         self._weighted_ppm = 0.0
@@ -114,7 +114,7 @@ class ClockTopic:
     def look(self, block: DataBlock, log: FindingLog) -> None:
         """Judge the steps of one block."""
         self.packets += len(block.stamp_us)
-        self._cycle_us = block.cycle_us
+        self._cycle_us, self._scatter_us = block.cycle_us, block.model.stamp_scatter_us
         wrong = np.flatnonzero(block.stamp_us >= HOUR_US)
         log.tell_each(
             RANGE,
@@ -127,7 +127,7 @@ class ClockTopic:
             return
         cycle_us, doubt_us = self._settle_cycle(block, step)
         cycles = np.rint(block.step_us / cycle_us).astype(np.int64)
-        is_whole = np.abs(block.step_us - cycles * cycle_us) <= STEP_TOLERANCE_US + doubt_us * np.abs(cycles)
+        is_whole = np.abs(block.step_us - cycles * cycle_us) <= STEP_TOLERANCE_US + 3.0 * self._scatter_us + doubt_us * np.abs(cycles)
         is_pause = block.motion.is_pause
         is_bad = block.knows_step & ~is_whole & ~is_pause
         self.steps += len(step)
@@ -235,6 +235,10 @@ class ClockTopic:
 
     def _conclude_fit(self, log: FindingLog) -> None:
         ppm, residual_us = self.drift_ppm, self.residual_us
+        if self._scatter_us:
+            if residual_us > 3.0 * self._scatter_us:
+                log.tell(RESIDUAL, f"stamps must follow a regular clock within {self._scatter_us} us rms, got {residual_us:.2f} us")
+            return
         if residual_us < 0.1:
             log.tell(
                 ROUNDING,

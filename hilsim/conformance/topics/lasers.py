@@ -84,12 +84,13 @@ class LasersTopic:
     def _begin(self, model: Model | None) -> None:
         self._model = model
         self._firings = 0
-        self._returns = np.zeros(32, dtype=np.int64)
-        self._bytes = np.zeros((32, 256), dtype=np.int64)
-        self._last = np.zeros(32, dtype=np.int64)  # distance of each laser's last return
-        self._run = np.zeros(32, dtype=np.int64)  # how often it came in a row
-        self._longest = np.zeros((32, 2), dtype=np.int64)  # the longest run and its distance
-        self._unlike = np.zeros((2, 32, 32))  # of pairs of lasers: sum and number of differences
+        lasers = model.channels if model else 0
+        self._returns = np.zeros(lasers, dtype=np.int64)
+        self._bytes = np.zeros((lasers, 256), dtype=np.int64)
+        self._last = np.zeros(lasers, dtype=np.int64)  # distance of each laser's last return
+        self._run = np.zeros(lasers, dtype=np.int64)  # how often it came in a row
+        self._longest = np.zeros((lasers, 2), dtype=np.int64)  # the longest run and its distance
+        self._unlike = np.zeros((2, lasers, lasers))  # of pairs of lasers: sum and number of differences
         self._restless = np.zeros(2)  # of each laser's neighbouring firings, the same
 
     def look(self, block: DataBlock) -> None:
@@ -102,7 +103,7 @@ class LasersTopic:
         reflectivity = block.reflectivity[:, ::every].reshape(-1, model.channels)
         has = distance > 0
         self._firings += len(distance)
-        self._returns[: model.channels] += has.sum(axis=0)
+        self._returns += has.sum(axis=0)
         for laser in range(model.channels):
             mine = has[:, laser]
             self._bytes[laser] += np.bincount(reflectivity[mine, laser], minlength=256)
@@ -138,15 +139,15 @@ class LasersTopic:
         few = range_[:: max(1, len(range_) // _MOST_FIRINGS)]
         for laser in range(channels):
             apart = np.minimum(np.abs(few - few[:, laser : laser + 1]), 1.0)
-            self._unlike[0, laser, :channels] += np.nansum(apart, axis=0)
-            self._unlike[1, laser, :channels] += np.isfinite(apart).sum(axis=0)
+            self._unlike[0, laser] += np.nansum(apart, axis=0)
+            self._unlike[1, laser] += np.isfinite(apart).sum(axis=0)
 
     def conclude(self, log: FindingLog) -> None:
         """Judge the whole."""
         model = self._model
         if model is None:
             return
-        known = self._returns[: model.channels] >= _FEWEST_RETURNS
+        known = self._returns >= _FEWEST_RETURNS
         if not known.any():
             log.skip(CONSTANT, int(self._returns.max()), _FEWEST_RETURNS, "returns of a laser")
             log.skip(REFLECTIVITY, int(self._returns.max()), _FEWEST_RETURNS, "returns of a laser")
@@ -192,7 +193,7 @@ class LasersTopic:
                 log.tell(DEAD, f"laser {order[place]} returned nothing in {self._firings} firings, its neighbours by elevation in {told} of them")
 
     def _conclude_order(self, order: npt.NDArray[np.int64], log: FindingLog) -> None:
-        sums, counts = self._unlike[:, : len(order), : len(order)]
+        sums, counts = self._unlike
         known = counts >= _FEWEST_PAIRS
         np.fill_diagonal(known, val=False)
         lasers = np.flatnonzero(known.any(axis=1))
