@@ -205,13 +205,20 @@ class ClockTopic:
     def conclude(self, log: FindingLog) -> None:
         """Judge the whole."""
         if self.steps == 0:
+            for rule in (STEP, ORDER, LOST):
+                log.skip(rule, self.packets, 2)
             return
         if self.duplicates > 0.5 * self.steps and self.steps >= _FEWEST_STEPS:
             log.tell(CONSTANT, f"stamps must advance, got the same stamp as before in {self.duplicates} of {self.steps} packets")
             return
         self._conclude_steps(log)
+        if self.steps < CYCLE.packets - 1:
+            log.skip(CYCLE, self.steps + 1, CYCLE.packets)
         if self.fitted_packets >= ROUNDING.packets:
             self._conclude_fit(log)
+        else:
+            for rule in (ROUNDING, RESIDUAL, DRIFT):
+                log.skip(rule, self.fitted_packets, rule.packets, "packets of unbroken time")
 
     def _conclude_steps(self, log: FindingLog) -> None:
         if self.wrong_cycle_us is not None:

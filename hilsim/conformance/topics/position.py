@@ -88,6 +88,7 @@ _IMU = slice(14, 38)
 _FARTHEST_LEAD_US = 50_000
 _LATER_TO_WIRE_US = 350.0  # a position packet reaches the wire this much later after its stamp than a data packet after its last firing
 _MOST_LEADS = 4096
+_POSITIONS = "position packets"
 
 
 class PositionTopic:
@@ -186,12 +187,24 @@ class PositionTopic:
             log.tell(ORDER, f"stamps must grow, got the same stamp as before in {self._same} of {self.packets} packets")
         if self._locked_silent:
             log.tell(PPS, f"PPS is locked without a sentence in {self._locked_silent} of {self.packets} packets", severity=Severity.WARNING)
-        if self._model is HDL_32E and self.packets >= IMU.packets and not self._imu:
-            log.tell(IMU, f"bytes 14 to 37 must carry gyro and accelerometer words, got zeros in all of {self.packets} packets")
-        if self._model is not None and self.packets >= RATE.packets and self._span_us > 0:
+        self._conclude_imu(log)
+        if self.packets < RATE.packets:
+            log.skip(RATE, self.packets, RATE.packets, _POSITIONS)
+        elif self._model is not None and self._span_us > 0:
             self._conclude_rate(self._model, log)
-        if self._model is not None and len(self._leads) >= CLOCK.packets:
+        if len(self._leads) < CLOCK.packets:
+            for rule in (CLOCK, COPIED, LEAD, LOCKED):
+                log.skip(rule, len(self._leads), rule.packets, _POSITIONS)
+        elif self._model is not None:
             self._conclude_leads(self._model, np.array(self._leads, dtype=np.int64), log)
+
+    def _conclude_imu(self, log: FindingLog) -> None:
+        if self._model is not HDL_32E:
+            return
+        if self.packets < IMU.packets:
+            log.skip(IMU, self.packets, IMU.packets, _POSITIONS)
+        elif not self._imu:
+            log.tell(IMU, f"bytes 14 to 37 must carry gyro and accelerometer words, got zeros in all of {self.packets} packets")
 
     def _conclude_rate(self, model: Model, log: FindingLog) -> None:
         self.rate_hz = (self.packets - 1) / self._span_us * 1e6
@@ -215,6 +228,8 @@ class PositionTopic:
             log.tell(CLOCK, f"position and data stamps must come from one clock, got {median_us / 1000:.1f} ms between neighbours")
             return
         phase = np.exp(2j * np.pi * lead_us / cycle_us)
+        if len(lead_us) < LOCKED.packets:
+            log.skip(LOCKED, len(lead_us), LOCKED.packets, _POSITIONS)
         if len(lead_us) >= LOCKED.packets and abs(phase.mean()) > 0.95:
             log.tell(LOCKED, f"position packets must not follow the data packets' beat, got all {len(lead_us)} at one phase")
         elif model.channels == 16 and median_us < cycle_us - _LATER_TO_WIRE_US:

@@ -125,6 +125,8 @@ class SpacingTopic:
             is_real: The headers are not an exporter's, so the times may be believed.
         """
         if self._count < BURST.packets:
+            for rule in (BURST, TICK, JITTER, RATE):
+                log.skip(rule, self._count, rule.packets, "gaps between packets")
             return
         bursts, far = self._bursts / self._count, self._far / self._count
         spread_us = self.percentile_us(0.99) - self.percentile_us(0.01)
@@ -140,6 +142,8 @@ class SpacingTopic:
             log.tell(TICK, f"packets must come every {self._cycle_us:.0f} us, got {100 * far:.0f} % of the gaps more than 15 % off")
         elif spread_us > max(0.5 * self._cycle_us, _USUAL_SPREAD_US):
             log.tell(JITTER, f"gaps must be within a quarter of {self._cycle_us:.0f} us, got a spread of {spread_us:.0f} us between 1 % and 99 %")
-        if self._count >= RATE.packets and abs(self.drift_ppm) > 500:
+        if self._count < RATE.packets:
+            log.skip(RATE, self._count, RATE.packets, "gaps between packets")
+        elif abs(self.drift_ppm) > 500:
             severity = Severity.ERROR if abs(self.drift_ppm) > 2000 else Severity.WARNING
             log.tell(RATE, f"packets must arrive at the pace of their stamps, got {self.drift_ppm:+.0f} ppm", severity=severity)

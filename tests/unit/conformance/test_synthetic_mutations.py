@@ -1,5 +1,7 @@
 """A synthetic stream spoiled in each way that lenient decoders accept: an error, of the right rule."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -500,7 +502,6 @@ def test_an_ordinary_sockets_headers_are_errors(judge, single):
     ("field", "rule"),
     [
         ({"flags": 0}, "header.fragment"),
-        ({"mac": "020000000001"}, "header.mac"),
         ({"ip_checksum": 0x1234}, "header.ip"),
         ({"ttl": 254}, "header.ttl"),
     ],
@@ -520,6 +521,45 @@ def test_one_wrong_header_field_is_the_only_error(judge, single, field, rule):
 )
 def test_position_packets_with_the_data_packets_headers_are_an_error(judge, single, field, rule):
     assert judge(single.change(position_head=field)).errors == {rule}
+
+
+@pytest.mark.parametrize("head", [{}, {"ttl": 254}, {"ttl": 64, "flags": 0, "identification": lambda k: 7 + k, "ip_checksum": 0}])
+def test_headers_of_a_router_or_of_a_programs_socket_are_a_note(judge, single, head):
+    foreign = {"mac": "7eb911223344"}
+    position_head = {"ttl": 63, "checksum": False} | foreign
+    verdict = judge(single.change(head=head | foreign, position_head=position_head))
+    assert (verdict.errors, verdict.warnings, verdict.notes) == (set(), set(), {"header.own"})
+    assert "not the sensor's own but those of a router, a bridge or another program (from 7e:b9:11:22:33:44)" in verdict.first("header.own").message
+
+
+def test_another_source_port_with_headers_that_are_not_the_sensors_own_is_a_note(judge, single):
+    verdict = judge(single.change(head={"mac": "7eb911223344"}, source_port=45_678))
+    assert (verdict.errors, verdict.notes) == (set(), {"header.own", "header.source_port"})
+
+
+def test_the_partial_checksum_of_a_capture_on_the_sending_host_is_a_note(judge, single):
+    verdict = judge(single.change(position_head={"checksum": "partial"}))
+    assert (verdict.errors, verdict.notes) == (set(), {"header.offload"})
+
+
+def test_a_wrong_checksum_of_the_sensors_own_is_an_error(judge, single):
+    assert judge(single.change(position_head={"checksum": "wrong"})).errors == {"header.udp_checksum"}
+
+
+def test_two_devices_with_one_address_are_a_warning(judge, single):
+    datagrams = [
+        replace(d, link=d.link[:6] + bytes.fromhex("60768820126e") + d.link[12:]) if number % 50 == 9 else d
+        for number, d in enumerate(single.datagrams())
+    ]
+    verdict = judge(datagrams)
+    assert (verdict.errors, verdict.warnings) == (set(), {"header.mac"})
+
+
+def test_headers_of_a_cooked_capture_are_known_by_the_address_in_them(judge, single):
+    cooked = bytes.fromhex("0000 0001 0006 7eb911223344 0000 0800")
+    datagrams = single.change(head={"ttl": 64}).datagrams()
+    verdict = judge([replace(datagram, link=cooked + datagram.link[14:], is_ethernet=False) for datagram in datagrams])
+    assert (verdict.errors, verdict.notes) == (set(), {"header.own"})
 
 
 def test_loopback_headers_are_a_note(judge, single):
