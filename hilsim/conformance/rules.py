@@ -3,8 +3,8 @@
 from hilsim.conformance.findings import Rule
 from hilsim.conformance.topics import (
     azimuth,
-    blanks,
     clock,
+    contents,
     dual,
     factory,
     headers,
@@ -24,7 +24,7 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Time stamps", clock.RULES),
     ("Azimuth", (*azimuth.RULES, *motion.RULES)),
     ("Dual return", dual.RULES),
-    ("Distance and reflectivity", (*returns.RULES, *blanks.RULES, *lasers.RULES)),
+    ("Distance and reflectivity", (*returns.RULES, *contents.RULES, *lasers.RULES)),
     ("Position packets", position.RULES),
     ("NMEA sentences", nmea.RULES),
     ("Link headers", headers.RULES),

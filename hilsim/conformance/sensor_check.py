@@ -10,8 +10,8 @@ from hilsim.conformance.findings import Finding, FindingLog, Place
 from hilsim.conformance.motion import Head
 from hilsim.conformance.result import SensorResult, SensorSummary
 from hilsim.conformance.topics.azimuth import AzimuthTopic
-from hilsim.conformance.topics.blanks import BlanksTopic
 from hilsim.conformance.topics.clock import ClockTopic
+from hilsim.conformance.topics.contents import ContentsTopic
 from hilsim.conformance.topics.dual import DualTopic
 from hilsim.conformance.topics.factory import FactoryTopic
 from hilsim.conformance.topics.headers import HeadersTopic, Origin
@@ -54,7 +54,7 @@ class SensorCheck:
         self._repeats = RepeatsTopic()
         self._dual = DualTopic()
         self._returns = ReturnsTopic()
-        self._blanks = BlanksTopic()
+        self._contents = ContentsTopic()
         self._lasers = LasersTopic()
         self._position_topic = PositionTopic()
         self._nmea = NmeaTopic()
@@ -111,7 +111,7 @@ class SensorCheck:
         if block is None:
             return
         self._last_block_stamp_us = int(block.stamp_us[-1])
-        for topic in (self._structure, self._clock, self._azimuth, self._dual, self._returns, self._blanks):
+        for topic in (self._structure, self._clock, self._azimuth, self._dual, self._returns, self._contents):
             topic.look(block, self.log)
         for other in (self._motion, self._repeats, self._lasers, self._spacing):
             other.look(block)

@@ -76,7 +76,7 @@ class AzimuthTopic:
         self._groups = _FEWEST_GROUPS
         self._pauses, self._is_open = 0, False
         self._outside = 0
-        self._equal = 0
+        self._equal, self._steps = 0, 0
         self._sums = np.zeros(5)  # n, x, x^2 of increments; n and products of neighbouring deviations' parts
         self._lag_sums = np.zeros(4)  # n, first, second, first * second
         self._divisor = 0
@@ -96,6 +96,7 @@ class AzimuthTopic:
         self._pauses += int(block.motion.is_pause.sum())
         self._is_open = bool(block.has_leap[-1])
         self._equal += int((inside == 0).sum())
+        self._steps += inside.size
         self._gather(inside[~is_leap.any(axis=1) & (inside > 0).all(axis=1)])
         self._gather_wraps(block, inside, is_leap)
         self._period_s = block.cycle_us * 1e-6 / azimuth.shape[1]
@@ -178,7 +179,7 @@ class AzimuthTopic:
             log.tell(RANGE, f"azimuth 36000 occurs {count} times, as in firmware of 2012-2014", place, severity=Severity.WARNING)
         if self.packets < CONSTANT.packets:
             log.skip(CONSTANT, self.packets, CONSTANT.packets)
-        elif self._equal and not self.increments:
+        elif self._equal > 0.5 * self._steps:
             log.tell(CONSTANT, f"azimuth must grow, got the same as in the block before {self._equal} times")
             return
         if self.packets < GRID.packets:
@@ -196,7 +197,7 @@ class AzimuthTopic:
         rate_rpm = self.rate_rpm
         if self.packets < RATE.packets:
             log.skip(RATE, self.packets, RATE.packets)
-        elif not 294.0 <= rate_rpm <= 1206.0:
+        elif rate_rpm < 294.0 or rate_rpm > 1206.0:
             log.tell(RATE, f"the head must turn 300 to 1200 times a minute, got {rate_rpm:.1f}")
 
     def _conclude_noise(self, log: FindingLog) -> None:

@@ -168,6 +168,18 @@ def test_a_packet_of_zeros_amid_returns_is_an_error(mutate, judge, name):
 
 
 @pytest.mark.parametrize("name", SPEAKING)
+def test_a_packet_that_measures_what_the_one_before_did_is_an_error(mutate, judge, name):
+    def copy(payloads):
+        changed = records(payloads)
+        at = busy_packet(payloads)
+        changed[at + 1 : at + 4] = changed[at]
+        put(payloads, changed)
+
+    verdict = judge(mutate(name, copy))
+    assert (verdict.errors, verdict.result.sensors[0].counts["returns.copied"]) == ({"returns.copied"}, 3)
+
+
+@pytest.mark.parametrize("name", SPEAKING)
 def test_nothing_is_told_of_the_lasers_of_a_sound_unit(datagrams_of, judge, name):
     told = {
         "returns.dead_laser",

@@ -51,6 +51,17 @@ def stand_for_a_while(payloads):
     blocks[60:200, :, 2:4] = blocks[60, 0, 2:4]
 
 
+def scatter(payloads):
+    """Each packet off by up to a tenth of a degree more than noise."""
+    for row, cdeg in enumerate(np.random.default_rng(3).integers(-15, 16, len(payloads)).tolist()):
+        turn(payloads, slice(row, row + 1), cdeg)
+
+
+def lag_at_each_border(payloads):
+    for row in range(len(payloads)):
+        turn(payloads, slice(row, row + 1), 3 * row)
+
+
 def leap_half_a_turn(payloads):
     turn(payloads, slice(100, None), 18_000)
 
@@ -88,6 +99,8 @@ def drop_without_time(payloads):
         leap_back_a_fifth_of_a_degree,
         visit_elsewhere,
         drop_without_time,
+        scatter,
+        lag_at_each_border,
     ],
 )
 def test_a_head_that_leaps_repeats_itself_or_turns_back_is_an_error(mutate, judge, name, change):
