@@ -52,6 +52,7 @@ _LEAST_CONTRAST = 1.5  # all pairs against the most alike: below, any order look
 _MOST_MISPLACED = 0.25  # 0: smoothest order, 1: a random one; captures 0.00 to 0.11, random orders of their lasers 0.41 and more in 99 of 100
 _LEAST_DIFFERENCE = 0.02
 _MOST_RESTLESS = 0.6
+_SLOWEST_DEG = 0.01  # a firing: a head that turns slower does not come to look where another laser looked
 
 
 class _Arrangement(NamedTuple):
@@ -133,7 +134,7 @@ class LasersTopic:
         step = np.minimum(np.abs(np.diff(range_[: 2 * _MOST_FIRINGS], axis=0)), 1.0)
         self._restless += (np.nansum(step), np.isfinite(step).sum())
         per_firing_deg = float(np.median(block.motion.step_cdeg)) / 100.0 * channels / 32.0
-        if per_firing_deg > 0.0:
+        if per_firing_deg > _SLOWEST_DEG:
             late = np.rint(np.array(arrangement.ahead_deg) / per_firing_deg).astype(np.int64)
             range_ = np.stack([np.roll(range_[:, laser], late[laser]) for laser in range(channels)], axis=1)
         few = range_[:: max(1, len(range_) // _MOST_FIRINGS)]
