@@ -2,7 +2,7 @@
 
 A third difference of ranges along azimuth takes away what is straight or evenly curved; of white noise of deviation sigma it has 20 sigma^2
 (1 + 9 + 9 + 1). So ``sigma = 1.4826 median(|third difference|) / sqrt(20)``, over four neighbouring returns that span less than 0.25 m. It is an upper
-bound: rough surfaces count as noise. The median falls on the distance code's grid, so sigma comes in steps of 0.66 mm (2 mm code) or 1.33 mm (4 mm).
+bound: rough surfaces count as noise, so two units are judged by it only where they look at the same scene. The median falls on the distance code's grid, so sigma comes in steps of 0.66 mm (2 mm code) or 1.33 mm (4 mm).
 """
 
 import numpy as np

@@ -272,7 +272,7 @@ _RANGES = (
 def _noise(place: int) -> Statistic:
     start, stop = CLASSES[place]
     name = f"byte_{start}" if stop == start + 1 else f"byte_{start}_{stop - 1}"
-    return _number(f"noise.{name}", lambda s: float(s.noise.sigma_mm[place]), "mm", ".1f", lambda s: int(s.noise.windows[place]))
+    return _number(f"noise.{name}", lambda s: float(s.noise.sigma_mm[place]), "mm", ".1f", lambda s: int(s.noise.windows[place]), depends_on="scene")
 
 
 _NOISE = tuple(_noise(place) for place in range(len(CLASSES)))

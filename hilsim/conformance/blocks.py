@@ -8,12 +8,12 @@ import numpy.typing as npt
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.conformance.findings import Place
+from hilsim.conformance.motion import Motion
 from hilsim.packets.velodyne_data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
 from hilsim.packets.velodyne_models import Model
 from hilsim.packets.velodyne_position import POSITION_PACKET_DTYPE, POSITION_PACKET_SIZE
 
 HOUR_US = 3_600_000_000
-GAP_CDEG = 400  # more than five times the largest step of azimuth between blocks
 
 
 def wrapped_step_us(stamps_us: npt.NDArray[np.int64], previous_us: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -38,6 +38,7 @@ class DataBlock:
         step_us: ``int64[n]``, since the packet before, or 0 where ``knows_step`` is False.
         knows_step: ``bool[n]``; False for a packet without a predecessor of its own kind.
         is_next: ``bool[n]``: exactly one cycle after its predecessor.
+        motion: How the head turned meanwhile.
     """
 
     model: Model
@@ -52,11 +53,12 @@ class DataBlock:
     step_us: npt.NDArray[np.int64]
     knows_step: npt.NDArray[np.bool_]
     is_next: npt.NDArray[np.bool_]
+    motion: Motion
 
     @property
-    def has_gap(self) -> npt.NDArray[np.bool_]:
+    def has_leap(self) -> npt.NDArray[np.bool_]:
         """``bool[n]``: azimuth leaps inside the packet, as across the part of the turn outside the field of view."""
-        return np.asarray((np.diff(self.azimuth, axis=1) % 36000 > GAP_CDEG).any(axis=1))
+        return np.asarray(self.motion.is_leap.any(axis=1))
 
     @property
     def distance(self) -> npt.NDArray[np.uint16]:
@@ -84,6 +86,7 @@ class PositionBlock:
         is_dual: The data packets are in dual return mode.
         first_index: Index of the first packet among the sensor's position packets.
         frames: ``int64[n]``, frame numbers.
+        host_stamp_ns: ``int64[n]``.
         packets: ``POSITION_PACKET_DTYPE[n]``.
         stamp_us: ``int64[n]``.
         data_stamp_us: ``int64[n]``, stamp of the data packet captured last before each, or -1.
@@ -93,6 +96,7 @@ class PositionBlock:
     is_dual: bool
     first_index: int
     frames: npt.NDArray[np.int64]
+    host_stamp_ns: npt.NDArray[np.int64]
     packets: npt.NDArray[Any]
     stamp_us: npt.NDArray[np.int64]
     data_stamp_us: npt.NDArray[np.int64]

@@ -69,12 +69,34 @@ class Finding:
     place: Place | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class NotApplied:
+    """A rule that could not be judged, as the stream is too short for it.
+
+    Attributes:
+        rule: Id of the rule.
+        got: How many there were.
+        needs: How many it needs.
+        of: What is counted.
+    """
+
+    rule: str
+    got: int
+    needs: int
+    of: str
+
+
 class FindingLog:
-    """Findings in the order they were made; of each rule the first few in full and all in number."""
+    """Findings in the order they were made; of each rule the first few in full and all in number. And what could not be judged."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.counts: dict[str, int] = {}
+        self.not_applied: list[NotApplied] = []
+
+    def skip(self, rule: Rule, got: int, needs: int, of: str = "packets") -> None:
+        """Record that there was too little to judge a rule, or a part of it."""
+        self.not_applied.append(NotApplied(rule=rule.id, got=got, needs=needs, of=of))
 
     def tell(self, rule: Rule, message: str, place: Place | None = None, *, severity: Severity | None = None) -> None:
         """Record one finding; ``severity`` differs from the rule's where the rule's text says when."""

@@ -16,7 +16,13 @@ def render_text(result: CheckResult) -> list[str]:
     """Lines for a person: each sensor's figures and findings, errors first, then the verdict."""
     lines: list[str] = []
     for sensor in result.sensors:
-        lines += [f"{sensor.source}", *(f"  {line}" for line in _summary_lines(sensor.summary)), *_finding_lines(sensor), ""]
+        lines += [
+            f"{sensor.source}",
+            *(f"  {line}" for line in _summary_lines(sensor.summary)),
+            *_finding_lines(sensor),
+            *_not_applied_lines(sensor),
+            "",
+        ]
     lines += [_finding_line(finding) for finding in result.findings]
     if result.strangers:
         lines.append(f"{result.strangers} datagrams of other programs were passed over")
@@ -37,7 +43,9 @@ def _summary_lines(summary: SensorSummary) -> list[str]:
     lines = [
         f"packets   {summary.data_packets} data, {summary.position_packets} position, {summary.other_datagrams} other, {summary.lost_packets} lost"
     ]
-    if summary.data_packets and summary.return_mode is not None:
+    if summary.data_packets and summary.return_mode is not None and summary.model is None:
+        lines.append(f"sensor    not checked (0x{summary.return_mode:02x} 0x{summary.product:02x})")
+    elif summary.data_packets and summary.return_mode is not None:
         mode = f"{_MODE_WORDS.get(summary.return_mode, 'unknown')}, 0x{summary.return_mode:02x} 0x{summary.product:02x}"
         cycle = f"{_known(summary.cycle_us, '.4f')} us ({_known(summary.cycle_drift_ppm, '+.2f')} ppm)"
         increment = f"{_known(summary.azimuth_increment_cdeg, '.3f')} ± {_known(summary.azimuth_increment_sd_cdeg, '.3f')}"
@@ -68,6 +76,14 @@ def _finding_lines(sensor: SensorResult) -> list[str]:
     return lines
 
 
+def _not_applied_lines(sensor: SensorResult) -> list[str]:
+    """One line for all rules that lack the same: a reader must not take their silence for a pass."""
+    lacking: dict[tuple[int, int, str], list[str]] = {}
+    for skipped in sensor.not_applied:
+        lacking.setdefault((skipped.got, skipped.needs, skipped.of), []).append(skipped.rule)
+    return [f"  not applied: {', '.join(dict.fromkeys(rules))} (too short: {got} of {needs} {of})" for (got, needs, of), rules in lacking.items()]
+
+
 def _finding_line(finding: Finding) -> str:
     where = ""
     if finding.place is not None:
@@ -89,6 +105,7 @@ def to_json(result: CheckResult) -> dict[str, Any]:
                 "summary": {key: _plain(value) for key, value in asdict(sensor.summary).items()},
                 "findings": [_finding_json(finding) for finding in sensor.findings],
                 "counts": dict(sensor.counts),
+                "not_applied": [asdict(skipped) for skipped in sensor.not_applied],
             }
             for sensor in result.sensors
         ],

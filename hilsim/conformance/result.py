@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from hilsim.conformance.findings import Finding, Severity
+from hilsim.conformance.findings import Finding, NotApplied, Severity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,12 +75,14 @@ class SensorResult:
         summary: Figures.
         findings: Of each rule the first few.
         counts: Findings in all, by rule id.
+        not_applied: Rules that there was too little of the stream for.
     """
 
     source: str
     summary: SensorSummary
     findings: tuple[Finding, ...]
     counts: dict[str, int]
+    not_applied: tuple[NotApplied, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,15 +1,30 @@
 """All rules of the checker, and the page of documentation that lists them."""
 
 from hilsim.conformance.findings import Rule
-from hilsim.conformance.topics import azimuth, clock, dual, factory, headers, nmea, position, returns, spacing, structure
+from hilsim.conformance.topics import (
+    azimuth,
+    clock,
+    contents,
+    dual,
+    factory,
+    headers,
+    lasers,
+    motion,
+    nmea,
+    position,
+    repeats,
+    returns,
+    spacing,
+    structure,
+)
 
 TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
-    ("Structure", structure.RULES),
+    ("Structure", (*structure.RULES, *repeats.RULES)),
     ("Factory bytes", factory.RULES),
     ("Time stamps", clock.RULES),
-    ("Azimuth", azimuth.RULES),
+    ("Azimuth", (*azimuth.RULES, *motion.RULES)),
     ("Dual return", dual.RULES),
-    ("Distance and reflectivity", returns.RULES),
+    ("Distance and reflectivity", (*returns.RULES, *contents.RULES, *lasers.RULES)),
     ("Position packets", position.RULES),
     ("NMEA sentences", nmea.RULES),
     ("Link headers", headers.RULES),

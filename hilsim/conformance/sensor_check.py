@@ -7,14 +7,19 @@ import numpy as np
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.conformance.blocks import DataBlock, PositionBlock, frame_numbers, host_stamps, stack_data, stack_position, wrapped_step_us
 from hilsim.conformance.findings import Finding, FindingLog, Place
+from hilsim.conformance.motion import Head
 from hilsim.conformance.result import SensorResult, SensorSummary
 from hilsim.conformance.topics.azimuth import AzimuthTopic
 from hilsim.conformance.topics.clock import ClockTopic
+from hilsim.conformance.topics.contents import ContentsTopic
 from hilsim.conformance.topics.dual import DualTopic
 from hilsim.conformance.topics.factory import FactoryTopic
 from hilsim.conformance.topics.headers import HeadersTopic, Origin
+from hilsim.conformance.topics.lasers import LasersTopic
+from hilsim.conformance.topics.motion import MotionTopic
 from hilsim.conformance.topics.nmea import NmeaTopic
 from hilsim.conformance.topics.position import PositionTopic
+from hilsim.conformance.topics.repeats import RepeatsTopic
 from hilsim.conformance.topics.returns import ReturnsTopic
 from hilsim.conformance.topics.spacing import SpacingTopic
 from hilsim.conformance.topics.structure import STREAM_OTHER, StructureTopic, tell_size
@@ -40,12 +45,17 @@ class SensorCheck:
         self._data_stamps_before: list[int] = []
         self._last_data_stamp_us = -1
         self._last_block_stamp_us: int | None = None
+        self._head = Head()
         self._factory = FactoryTopic()
         self._structure = StructureTopic()
         self._clock = ClockTopic()
         self._azimuth = AzimuthTopic()
+        self._motion = MotionTopic()
+        self._repeats = RepeatsTopic()
         self._dual = DualTopic()
         self._returns = ReturnsTopic()
+        self._contents = ContentsTopic()
+        self._lasers = LasersTopic()
         self._position_topic = PositionTopic()
         self._nmea = NmeaTopic()
         self._spacing = SpacingTopic()
@@ -97,13 +107,17 @@ class SensorCheck:
 
     def _look_at_run(self, datagrams: list[CapturedDatagram]) -> None:
         block = self._block(datagrams)
-        self._last_block_stamp_us = int(block.stamp_us[-1])
         self.data_packets += len(datagrams)
-        for topic in (self._structure, self._clock, self._azimuth, self._dual, self._returns):
+        if block is None:
+            return
+        self._last_block_stamp_us = int(block.stamp_us[-1])
+        for topic in (self._structure, self._clock, self._azimuth, self._dual, self._returns, self._contents):
             topic.look(block, self.log)
-        self._spacing.look(block)
+        for other in (self._motion, self._repeats, self._lasers, self._spacing):
+            other.look(block)
 
-    def _block(self, datagrams: list[CapturedDatagram]) -> DataBlock:
+    def _block(self, datagrams: list[CapturedDatagram]) -> DataBlock | None:
+        """The packets as arrays; None where they are of a model that is not checked."""
         packets = stack_data(datagrams)
         azimuth = packets["blocks"]["azimuth"].astype(np.int64)
         stamps = packets["timestamp"].astype(np.int64)
@@ -114,9 +128,15 @@ class SensorCheck:
         median_us = float(np.median(step[knows_step])) if knows_step.sum() >= _FEWEST_FOR_MEDIAN else None
         frames = frame_numbers(datagrams)
         place = Place(self.data_packets, int(frames[0]))
-        self._factory.identify(int(packets["return_mode"][0]), int(packets["product"][0]), azimuth, median_us, place, self.log)
+        mode, product = int(packets["return_mode"][0]), int(packets["product"][0])
+        if (mode, product) != (self._factory.mode, self._factory.product):
+            self._head.forget()
+        self._factory.identify(mode, product, azimuth, packets["blocks"]["flag"].astype(np.int64), median_us, place, self.log)
+        if self._factory.unchecked:
+            return None
         model = self._factory.model or VLP_16
         cycle_us = model.cycle_us(is_dual=self._factory.is_dual)
+        groups = azimuth[:, :: 2 if self._factory.is_dual else len(model.flags)]
         return DataBlock(
             model=model,
             is_dual=self._factory.is_dual,
@@ -125,11 +145,12 @@ class SensorCheck:
             frames=frames,
             host_stamp_ns=host_stamps(datagrams),
             packets=packets,
-            azimuth=azimuth[:, ::2] if self._factory.is_dual else azimuth,
+            azimuth=groups,
             stamp_us=stamps,
             step_us=step,
             knows_step=knows_step,
             is_next=knows_step & (np.abs(step - cycle_us) <= STEP_TOLERANCE_US),
+            motion=self._head.follow(groups, step, cycle_us=cycle_us, sequence_us=model.sequence_ns / 1000.0),
         )
 
     def _look_at_position(self, datagrams: list[CapturedDatagram], data_stamps: list[int]) -> None:
@@ -139,24 +160,32 @@ class SensorCheck:
             is_dual=self._factory.is_dual,
             first_index=self.position_packets,
             frames=frame_numbers(datagrams),
+            host_stamp_ns=host_stamps(datagrams),
             packets=packets,
             stamp_us=packets["timestamp"].astype(np.int64),
             data_stamp_us=np.array(data_stamps, dtype=np.int64),
         )
         self._position_headers.look(datagrams, self.position_packets)
-        self._position_topic.look(block, self.log)
+        if not self._factory.unchecked:
+            self._position_topic.look(block, self.log)
         self._nmea.look(block, self.log)
         self.position_packets += len(datagrams)
 
     def _conclude(self) -> FindingLog:
         """What only the whole stream so far can tell; may be asked for at any time and changes nothing."""
         log = FindingLog()
-        for topic in (self._factory, self._clock, self._azimuth, self._dual, self._returns):
-            if self.data_packets:
+        if self._factory.unchecked:
+            self._factory.conclude(log)
+        elif self.data_packets:
+            for topic in (self._factory, self._clock, self._dual, self._returns, self._lasers):
                 topic.conclude(log)
+            self._azimuth.conclude(log, self._repeats.first_pass)
+            self._motion.conclude(log, self._repeats)
+            self._repeats.conclude(log, self._motion.seam_leap_cdeg(self._repeats))
         self._data_headers.conclude(log, self._factory.model)
         if self.position_packets:
             self._position_topic.conclude(log)
+            self._nmea.conclude(log)
             self._position_headers.conclude(log, self._factory.model)
         self._spacing.conclude(log, is_real=self._data_headers.origin is not Origin.EXPORTER)
         if self.other_datagrams:
@@ -168,7 +197,7 @@ class SensorCheck:
         log = self._conclude()
         findings: tuple[Finding, ...] = (*self.log.findings, *log.findings)
         counts = {rule: self.log.counts.get(rule, 0) + log.counts.get(rule, 0) for rule in (*self.log.counts, *log.counts)}
-        return SensorResult(source=self.source, summary=self._summary(), findings=findings, counts=counts)
+        return SensorResult(source=self.source, summary=self._summary(), findings=findings, counts=counts, not_applied=tuple(log.not_applied))
 
     def _summary(self) -> SensorSummary:
         return SensorSummary(

@@ -151,4 +151,8 @@ def record(
             written += int(batch.size.sum())
             done_ns = min(done_ns + step_ms * MILLISECOND_NS, duration_ns)
             progress(done_ns)
-    return Recording(packets=packets, bytes_=written, returns=truth_file.rows if truth_file else None, notes=scenery.notes if scenery else ())
+    notes = (
+        *(scenery.notes if scenery else ()),
+        *(f"{spec.name}: {one.note}" for spec, one in zip(rig.spec.replay, replays, strict=True) if one.note),
+    )
+    return Recording(packets=packets, bytes_=written, returns=truth_file.rows if truth_file else None, notes=notes)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hilsim.packets.velodyne_data import Product
+from hilsim.packets.velodyne_data import BLOCK_FLAG, Product
 
 _EVENS_THEN_ODDS_16 = (*range(0, 16, 2), *range(1, 16, 2))
 _EVENS_THEN_ODDS_32 = (*range(0, 32, 2), *range(1, 32, 2))
@@ -26,6 +26,8 @@ class Model:
         position_rates_hz: Ranges of position packet rates known of it.
         elevation_order: Laser ids from lowest to highest beam, or None where the beams do not share one azimuth.
         source: Where the numbers are from.
+        flags: Of the blocks of a packet, over and over: one a bank of lasers.
+        stamp_scatter_us: How far stamps scatter about a regular clock; 0: they are cut from one.
     """
 
     name: str
@@ -41,6 +43,8 @@ class Model:
     position_rates_hz: tuple[tuple[float, float], ...]
     elevation_order: tuple[int, ...] | None
     source: str
+    flags: tuple[int, ...] = (BLOCK_FLAG,)
+    stamp_scatter_us: float = 0.0
 
     def cycle_us(self, *, is_dual: bool) -> float:
         """Time between packets; a dual packet holds half the firings."""
@@ -107,6 +111,29 @@ HDL_32E = Model(
     elevation_order=_EVENS_THEN_ODDS_32,
     source="HDL-32E manual page 9 and appendix E; largest distance 105.3 m and 200 position packets/s in a public capture",
 )
+_VLS_128_SEQUENCES_NS = (55_296, 53_300, 57_800)
+"""As measured on a public capture (55.28 us), by the draft manual, and as a decoder notes of later firmware."""
+VLS_128_VARIANTS = tuple(
+    Model(
+        name="VLS-128",
+        product=Product.VLS_128,
+        channels=128,
+        sequence_ns=sequence_ns,
+        packet_sequences=3,
+        distance_unit_mm=4,
+        floor_raw=125,
+        floor_is_certain=False,
+        farthest_raw=62_500,
+        limit_raw=65_000,
+        position_rates_hz=((125.0, 165.0), (400.0, 490.0)),
+        elevation_order=None,
+        source="manual 63-9483 (draft) pages 49-66; public capture: flags, 1.08 m to 238.7 m, stamps 5.7 us rms (up to 17) about a regular clock",
+        flags=(0xEEFF, 0xDDFF, 0xCCFF, 0xBBFF),
+        stamp_scatter_us=5.7,
+    )
+    for sequence_ns in _VLS_128_SEQUENCES_NS
+)
+"""Single return only: no capture of a dual one was found. Not among ``MODELS``: nothing but its stream's form is known here."""
 MODELS = (VLP_16, PUCK_HI_RES, VLP_32C, HDL_32E)
 BY_PRODUCT = {model.product: model for model in MODELS}
 OTHER_PRODUCTS = {0x23: "VLP-32A/B", 0x31: "Velarray", 0x63: "VLS-128 (draft manual)", Product.VLS_128: "VLS-128"}

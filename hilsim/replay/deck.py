@@ -22,7 +22,7 @@ from hilsim.packets.recognise import PacketKind
 from hilsim.replay.plan import SMALL_FILE_BYTES, Overview, look_over, plan_cut
 from hilsim.replay.player import MOST_TRACKS, Player, Postponement, Word, no_postponement, put_run
 from hilsim.replay.reader import CaptureReader, Cues
-from hilsim.replay.seam import CLOSE_CDEG, Cut
+from hilsim.replay.seam import Cut, seam_note
 from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.tracks import Track
 from hilsim.transmit.brake import brake_reason
@@ -166,11 +166,7 @@ class Deck:
         except CaptureError as error:
             self._plan_fault = str(error)
             return
-        if self._cut is None:
-            self._seam_note = "no two places of it fit each other, so it cannot be cut seamlessly (a whole turn is needed): it is looped plainly"
-        elif self._cut.mismatch > CLOSE_CDEG:
-            leap = f"{self._cut.mismatch / 100:.2f} degrees" if kind is PacketKind.VELODYNE_DATA else f"{self._cut.mismatch} points of a frame"
-            self._seam_note = f"its best seam leaps by {leap} (a longer recording has better ones)"
+        self._seam_note = seam_note(kind, self._cut)
 
     def _await_packets(self) -> None:
         """Until something can be played, or nothing will come."""

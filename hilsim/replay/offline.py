@@ -11,7 +11,7 @@ from hilsim.packets.ethernet import HEADER_SIZE, Framing, write_headers
 from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.plan import look_over, plan_cut
 from hilsim.replay.reader import CaptureReader
-from hilsim.replay.seam import Cut
+from hilsim.replay.seam import Cut, seam_note
 from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.targets import find_target, link_framing
 
@@ -22,6 +22,7 @@ class OfflineReplay:
     Attributes:
         first_ns: Host stamp of its first datagram.
         begin_ns: Rig time at which it begins.
+        note: What a person should know of it, or nothing.
     """
 
     def __init__(self, spec: ReplaySpec, path: Path, sources: LoopbackSources, *, utc_epoch_ns: int) -> None:
@@ -37,7 +38,10 @@ class OfflineReplay:
         overview = look_over(path, spec)
         self.first_ns, self.begin_ns = overview.first_ns, 0
         master, kind = overview.find_master(spec.loop_sensor)
-        cut = plan_cut(path, spec, overview.first_ns, master, kind) if spec.loop == "seamless" and kind is not None else None
+        cut, self.note = None, ""
+        if spec.loop == "seamless" and kind is not None:
+            cut = plan_cut(path, spec, overview.first_ns, master, kind)
+            self.note = seam_note(kind, cut)
 
         def find_cut(*, wait: bool) -> Cut | None:  # noqa: ARG001 - known from the beginning
             return cut

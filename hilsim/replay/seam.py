@@ -98,6 +98,16 @@ def find_cut(kind: PacketKind, first: Sequence[CutPacket], last: Sequence[CutPac
     return best
 
 
+def seam_note(kind: PacketKind, cut: Cut | None) -> str:
+    """What a person should know of a seamless loop: that it is none, or how far its seam leaps; empty where it fits."""
+    if cut is None:
+        return "no two places of it fit each other, so it cannot be cut seamlessly (a whole turn is needed): it is looped plainly"
+    if cut.mismatch <= CLOSE_CDEG:
+        return ""
+    leap = f"{cut.mismatch / 100:.2f} degrees" if kind is PacketKind.VELODYNE_DATA else f"{cut.mismatch} points of a frame"
+    return f"its best seam leaps by {leap} (a longer recording has better ones)"
+
+
 def _rank(cut: Cut) -> tuple[int, int]:
     return max(cut.mismatch, CLOSE_CDEG), cut.start_frame - cut.stop_frame
 

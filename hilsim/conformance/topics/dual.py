@@ -47,12 +47,14 @@ NO_RETURN = Rule(
 RULES = (AZIMUTH, ORDER, COPY, SECOND, SEPARATION, NO_RETURN)
 
 _CLOSEST_MM = 1000
+_FEWEST_PAIRS, _FEWEST_UNEQUAL, _FEWEST_EMPTY = 1000, 100, 1000
 
 
 class DualTopic:
     """Pairs of returns."""
 
     def __init__(self) -> None:
+        self._is_dual = False
         self.pairs_with_return = 0
         self.differing = 0
         self._odd_farther = 0
@@ -68,6 +70,7 @@ class DualTopic:
         """Judge the pairs of one block; without effect outside dual mode."""
         if not block.is_dual:
             return
+        self._is_dual = True
         raw = block.packets["blocks"]["azimuth"]
         unequal = raw[:, ::2] != raw[:, 1::2]
         first = unequal.argmax(axis=1)
@@ -105,7 +108,11 @@ class DualTopic:
 
     def conclude(self, log: FindingLog) -> None:
         """Judge the whole."""
-        if self.pairs_with_return < 1000:
+        if not self._is_dual:
+            return
+        if self.pairs_with_return < _FEWEST_PAIRS:
+            for rule in (ORDER, COPY, SECOND, SEPARATION, NO_RETURN):
+                log.skip(rule, self.pairs_with_return, _FEWEST_PAIRS, "pairs with a return")
             return
         if self._odd_farther > 0.01 * self.differing:
             log.tell(
@@ -114,13 +121,20 @@ class DualTopic:
             )
         if self._one_empty > 0.05 * self.pairs_with_return:
             log.tell(COPY, f"a single return must stand in both blocks, got {self._one_empty} of {self.pairs_with_return} pairs with one block empty")
-        unequal = self._even_stronger + self._odd_stronger
-        if unequal >= 100 and self._even_stronger < 0.02 * unequal:
-            log.tell(SECOND, f"the last return must be the stronger one of some pairs, got {self._even_stronger} of {unequal}")
+        self._conclude_strength(log)
         if self._close > 0.01 * self.differing:
             log.tell(
                 SEPARATION,
                 f"two returns must be 1 m apart, got {self._close} of {self.differing} differing pairs closer, down to {self._closest_mm / 1000:.3f} m",
             )
-        if self._empty >= 1000 and self._empty_unequal > 0.05 * self._empty:
+        if self._empty < _FEWEST_EMPTY:
+            log.skip(NO_RETURN, self._empty, _FEWEST_EMPTY, "empty pairs")
+        elif self._empty_unequal > 0.05 * self._empty:
             log.tell(NO_RETURN, f"empty pairs must carry equal bytes, got {self._empty_unequal} of {self._empty} that differ")
+
+    def _conclude_strength(self, log: FindingLog) -> None:
+        unequal = self._even_stronger + self._odd_stronger
+        if unequal < _FEWEST_UNEQUAL:
+            log.skip(SECOND, unequal, _FEWEST_UNEQUAL, "pairs of unequal strength")
+        elif self._even_stronger < 0.02 * unequal:
+            log.tell(SECOND, f"the last return must be the stronger one of some pairs, got {self._even_stronger} of {unequal}")

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.conformance.findings import FindingLog, Place, Rule, Severity
-from hilsim.packets.velodyne_data import ReturnMode
-from hilsim.packets.velodyne_models import BY_PRODUCT, OTHER_PRODUCTS, VLP_16, Model, identify_model
+from hilsim.packets.velodyne_data import Product, ReturnMode
+from hilsim.packets.velodyne_models import BY_PRODUCT, OTHER_PRODUCTS, VLP_16, VLS_128_VARIANTS, Model, identify_model
 
 MODE = Rule(
     id="factory.mode",
@@ -19,7 +19,7 @@ PRODUCT = Rule(
     id="factory.product",
     severity=Severity.ERROR,
     holds="byte 1205 names a known model",
-    source="manual 63-9243 page 57; models outside this checker: warning",
+    source="manual 63-9243 page 57; models outside this checker, whose packets are counted and not judged: warning",
 )
 EARLY = Rule(
     id="factory.early_unit",
@@ -37,6 +37,7 @@ CHANGED = Rule(
 RULES = (MODE, PRODUCT, EARLY, CHANGED)
 
 _DUAL_CONFIDENCE = 0x3B
+_UPPER_BANK, _LOWER_BANK = 0xEEFF, 0xDDFF
 _FEWEST_FOR_STEP = 16
 _MOST_MODE_CHANGES = 3
 
@@ -52,35 +53,78 @@ def has_pairs(azimuth: npt.NDArray[np.int64]) -> bool:
     return within > 0.5 and between < 0.5
 
 
+def _name_unchecked(mode: int, product: int, flags: npt.NDArray[np.int64]) -> str:
+    """What a sensor is whose packets are not checked, with its article; empty for others."""
+    is_64 = (flags[:, ::2] == _UPPER_BANK).all(axis=1) & (flags[:, 1::2] == _LOWER_BANK).all(axis=1)
+    if float(is_64.mean()) > 0.5:
+        return "an HDL-64E by its blocks' flags"  # its last two bytes tell its state in turn, and no model
+    if product == Product.VLS_128:
+        return "" if mode != ReturnMode.DUAL else "a VLS-128 in dual return mode"
+    name = OTHER_PRODUCTS.get(product)
+    return f"product 0x{product:02x}, a {name}" if name else ""
+
+
 class FactoryTopic:
-    """Factory bytes of the sensor, and the model they and the timing make it."""
+    """Factory bytes of the sensor, and the model they and the timing make it.
+
+    Attributes:
+        model: What the sensor's packets are judged as, or None before any and where they are not.
+        unchecked: What the sensor is where its packets are not judged, else empty.
+        is_dual: Blocks come in pairs of one azimuth.
+        mode: The factory byte.
+        product: The factory byte.
+    """
 
     def __init__(self) -> None:
         self.model: Model | None = None
+        self.unchecked = ""
         self.is_dual = False
         self.mode: int | None = None
         self.product: int | None = None
         self._mode_changes: list[tuple[int, int, Place]] = []
         self._told: Counter[tuple[str, int]] = Counter()
 
-    def identify(self, mode: int, product: int, azimuth: npt.NDArray[np.int64], median_step_us: float | None, place: Place, log: FindingLog) -> None:
+    def identify(
+        self,
+        mode: int,
+        product: int,
+        azimuth: npt.NDArray[np.int64],
+        flags: npt.NDArray[np.int64],
+        median_step_us: float | None,
+        place: Place,
+        log: FindingLog,
+    ) -> None:
         """Decide model and mode of a run of packets with one pair of factory bytes.
 
         Args:
             mode: Byte 1204.
             product: Byte 1205.
             azimuth: ``int64[n, 12]``.
+            flags: ``int64[n, 12]``.
             median_step_us: Of the packets' stamps, or None where too few are known.
             place: Of the run's first packet.
             log: Where to report.
         """
-        if self.mode is not None and (mode, product) != (self.mode, self.product):
-            self._change(mode, product, place, log)
         is_new = (mode, product) != (self.mode, self.product)
-        self.mode, self.product = mode, product
         if is_new or len(azimuth) >= _FEWEST_FOR_STEP:
-            self._check_mode(mode, azimuth, place, log)
-            self._find_model(product, median_step_us, place, log)
+            self.unchecked = _name_unchecked(mode, product, flags)
+        if self.unchecked:
+            self.mode, self.product, self.model, self.is_dual = mode, product, None, False
+            self._once(PRODUCT, -1, f"not checked further: {self.unchecked}", place._replace(byte_offset=1205), log, Severity.WARNING)
+            return
+        if is_new and self.mode is not None:
+            self._change(mode, product, place, log)
+        self.mode, self.product = mode, product
+        if not is_new and len(azimuth) < _FEWEST_FOR_STEP:
+            return
+        if product == Product.VLS_128:
+            self._check_mode(mode, azimuth[:, ::4], place, log)
+            self.is_dual = False
+            step_us = median_step_us or VLS_128_VARIANTS[0].cycle_us(is_dual=False)
+            self.model = min(VLS_128_VARIANTS, key=lambda variant: abs(variant.cycle_us(is_dual=False) - step_us))
+            return
+        self._check_mode(mode, azimuth, place, log)
+        self._find_model(product, median_step_us, place, log)
 
     def _change(self, mode: int, product: int, place: Place, log: FindingLog) -> None:
         at = place._replace(byte_offset=1204)
@@ -107,15 +151,7 @@ class FactoryTopic:
         at = place._replace(byte_offset=1205)
         self.model = identify_model(product, median_step_us, is_dual=self.is_dual) or VLP_16
         if product not in BY_PRODUCT:
-            name = OTHER_PRODUCTS.get(product)
-            self._once(
-                PRODUCT,
-                product,
-                f"product 0x{product:02x} is {f'a {name}, which' if name else 'not a known model and'} is checked as a {self.model.name}",
-                at,
-                log,
-                Severity.WARNING if name else Severity.ERROR,
-            )
+            self._once(PRODUCT, product, f"product 0x{product:02x} is not a known model and is checked as a {self.model.name}", at, log)
         elif self.model is not BY_PRODUCT[product]:
             self._once(EARLY, product, f"product 0x21 is the HDL-32E's, but packets come every {median_step_us:.0f} us: an early VLP-16", at, log)
 

@@ -1,6 +1,7 @@
 """Ethernet, IPv4 and UDP headers: data packets come from a hardware template, position packets from a software stack.
 
-Only where the capture carries headers a sensor may have sent. VeloView's exporter and the loopback interface write their own: then a note.
+Only where the capture carries headers a sensor may have sent. VeloView's exporter, the loopback interface, and whatever has another maker's MAC (a
+router, a bridge, a program's socket) write their own: then a note.
 """
 
 from collections.abc import Callable
@@ -22,9 +23,21 @@ OWN = Rule(
     id="header.own",
     severity=Severity.NOTE,
     holds="the capture carries the sensor's own headers, so that they can be checked",
-    source="template of VeloView's exporter: MAC 60:76:88:00:00:00",
+    source=f"{_MEASURED}: the source MAC begins with 60:76:88; that of VeloView's exporter is 60:76:88:00:00:00",
 )
-MAC = Rule(id="header.mac", severity=Severity.ERROR, holds="the source MAC begins with 60:76:88", source=_MEASURED)
+MAC = Rule(
+    id="header.mac",
+    severity=Severity.WARNING,
+    holds="all packets of an address come from one MAC (more: two devices have the same address)",
+    packets=2,
+    source=_MEASURED,
+)
+OFFLOAD = Rule(
+    id="header.offload",
+    severity=Severity.NOTE,
+    holds="the capture was not made on the sending host, whose network card fills in UDP checksums only after it: then they are the pseudo-header's sum",
+    source="Linux, CHECKSUM_PARTIAL; as Wireshark tells them",
+)
 SHAPE = Rule(
     id="header.ip", severity=Severity.ERROR, holds="the IPv4 header has 20 bytes and a valid checksum, lengths are the packet's", source=_MEASURED
 )
@@ -45,7 +58,8 @@ UDP_CHECKSUM = Rule(
 PORT = Rule(
     id="header.source_port",
     severity=Severity.ERROR,
-    holds="data packets come from port 2368 and position packets from 8308 (from a loopback address: note, as a receiver may hold the port)",
+    holds="data packets come from port 2368 and position packets from 8308 (from a loopback address, where a receiver may hold the port, "
+    "or with headers that are not the sensor's own: note)",
     source=_MEASURED,
 )
 ONE_SENDER = Rule(
@@ -60,11 +74,15 @@ DESTINATION_PORT = Rule(
     holds="data packets go to port 2368 and position packets to 8308, unless the sensor was told otherwise",
     source="manual 63-9243 page 50",
 )
-RULES = (OWN, MAC, SHAPE, TTL, FRAGMENT, IDENTIFICATION, UDP_CHECKSUM, PORT, ONE_SENDER, DESTINATION_PORT)
+RULES = (OWN, MAC, OFFLOAD, SHAPE, TTL, FRAGMENT, IDENTIFICATION, UDP_CHECKSUM, PORT, ONE_SENDER, DESTINATION_PORT)
 
 _OUI = bytes.fromhex("607688")
 _EXPORTER = bytes.fromhex("607688000000")
 _OLD_PORT = 443  # HDL-32E of 2011
+_COOKED_MAC = {16 + 28: 6, 20 + 28: 12}
+"""Where Linux's cooked headers (two versions, by the size of all headers) hold the sender's address."""
+_MOST_MACS = 16
+_FEWEST_STEPS = 10
 
 
 class Origin(StrEnum):
@@ -74,6 +92,7 @@ class Origin(StrEnum):
     SENSOR = "sensor"
     LOOPBACK = "loopback"
     EXPORTER = "exporter"
+    FOREIGN = "foreign"
 
 
 def origin_of(datagram: CapturedDatagram) -> Origin:
@@ -83,9 +102,19 @@ def origin_of(datagram: CapturedDatagram) -> Origin:
     has_no_macs = not any(datagram.link[:12]) if datagram.is_ethernet else datagram.source.startswith("127.")
     if has_no_macs:
         return Origin.LOOPBACK
-    if datagram.is_ethernet and datagram.link[6:12] == _EXPORTER:
+    mac = mac_of(datagram)
+    if mac == _EXPORTER:
         return Origin.EXPORTER
-    return Origin.SENSOR
+    return Origin.SENSOR if mac is None or mac[:3] == _OUI else Origin.FOREIGN
+
+
+def mac_of(datagram: CapturedDatagram) -> bytes | None:
+    """The Ethernet address that a datagram came from; None where the capture does not tell."""
+    link = datagram.link or b""
+    if datagram.is_ethernet:
+        return link[6:12]
+    place = _COOKED_MAC.get(len(link))
+    return link[place : place + 6] if place is not None and any(link[place : place + 6]) else None
 
 
 @dataclass(kw_only=True)
@@ -113,6 +142,8 @@ class HeadersTopic:
     _last_identification: int | None = None
     _counting, _steps = 0, 0
     _valid_checksums: int = 0
+    _offloaded: int = 0
+    _macs: set[bytes] = field(default_factory=set)
     _is_local: bool = False
     _ports: set[int] = field(default_factory=set)
     _rules: dict[str, Rule] = field(default_factory=lambda: {rule.id: rule for rule in RULES})
@@ -129,15 +160,19 @@ class HeadersTopic:
         self.packets += len(datagrams)
         places = [Place(first_index + row, datagram.frame) for row, datagram in enumerate(datagrams)]
         self._check_ports(datagrams, places)
-        if self.origin is not Origin.SENSOR:
+        if len(self._macs) < _MOST_MACS:
+            self._macs |= {mac for mac in map(mac_of, datagrams) if mac is not None}
+        if self.origin not in {Origin.SENSOR, Origin.FOREIGN}:
             return
         plain = [row for row, datagram in enumerate(datagrams) if datagram.link is not None and datagram.link[-28:-27] == b"\x45"]
         odd = sorted(set(range(len(datagrams))) - set(plain))
-        self._count(SHAPE, odd, lambda _: "IPv4 options", places)
-        if not plain:
-            return
         heads = np.frombuffer(b"".join((datagrams[row].link or b"")[-28:] for row in plain), dtype=np.uint8).reshape(-1, 28)
-        self._check_ip(heads, [datagrams[row] for row in plain], [places[row] for row in plain])
+        words = heads.reshape(-1, 14, 2).astype(np.int64) @ np.array([256, 1])
+        is_partial = (words[:, 13] != 0) & (words[:, 13] == _folded(_pseudo_header(words)))
+        self._offloaded += int(is_partial.sum())
+        if self.origin is Origin.SENSOR:
+            self._count(SHAPE, odd, lambda _: "IPv4 options", places)
+            self._check_ip(heads, words, is_partial, [datagrams[row] for row in plain], [places[row] for row in plain])
 
     def _count(self, rule: Rule, rows: list[int], got: Callable[[int], str], places: list[Place]) -> None:
         if not rows:
@@ -153,10 +188,14 @@ class HeadersTopic:
         elsewhere = [row for row, datagram in enumerate(datagrams) if datagram.destination_port != port]
         self._count(DESTINATION_PORT, elsewhere, lambda row: str(datagrams[row].destination_port), places)
 
-    def _check_ip(self, heads: npt.NDArray[np.uint8], datagrams: list[CapturedDatagram], places: list[Place]) -> None:
-        words = heads.reshape(-1, 14, 2).astype(np.int64) @ np.array([256, 1])
-        wrong_mac = [row for row, datagram in enumerate(datagrams) if datagram.is_ethernet and (datagram.link or b"")[6:9] != _OUI]
-        self._count(MAC, wrong_mac, lambda row: (datagrams[row].link or b"")[6:12].hex(":"), places)
+    def _check_ip(
+        self,
+        heads: npt.NDArray[np.uint8],
+        words: npt.NDArray[np.int64],
+        is_partial: npt.NDArray[np.bool_],
+        datagrams: list[CapturedDatagram],
+        places: list[Place],
+    ) -> None:
         sizes = np.array([len(datagram.payload) for datagram in datagrams])
         wrong_shape = (_folded(words[:, :10].sum(axis=1)) != 0xFFFF) | (words[:, 1] != 28 + sizes) | (words[:, 12] != 8 + sizes)
         self._count(SHAPE, np.flatnonzero(wrong_shape).tolist(), lambda row: heads[row, :20].tobytes().hex(), places)
@@ -164,7 +203,7 @@ class HeadersTopic:
         flags = 0x4000 if self._style.dont_fragment else 0
         self._count(FRAGMENT, np.flatnonzero(words[:, 3] != flags).tolist(), lambda row: f"0x{words[row, 3]:04x}", places)
         self._check_identification(words[:, 2], places)
-        self._check_udp(words, datagrams, places)
+        self._check_udp(words, is_partial, datagrams, places)
 
     def _check_identification(self, identification: npt.NDArray[np.int64], places: list[Place]) -> None:
         if self.is_data:
@@ -177,15 +216,17 @@ class HeadersTopic:
         self._counting += int(((step >= 1) & (step <= 64)).sum())
         self._last_identification = int(identification[-1])
 
-    def _check_udp(self, words: npt.NDArray[np.int64], datagrams: list[CapturedDatagram], places: list[Place]) -> None:
+    def _check_udp(
+        self, words: npt.NDArray[np.int64], is_partial: npt.NDArray[np.bool_], datagrams: list[CapturedDatagram], places: list[Place]
+    ) -> None:
         checksum = words[:, 13]
         is_set = checksum != 0
-        total = words[:, 6:].sum(axis=1) + 17 + words[:, 12]
+        total = _pseudo_header(words) + words[:, 10:14].sum(axis=1)
         for row in np.flatnonzero(is_set).tolist():
             payload = datagrams[row].payload
             total[row] += int(np.frombuffer(payload + bytes(len(payload) % 2), dtype=">u2").sum(dtype=np.int64))
         is_valid = is_set & (_folded(total) == 0xFFFF)
-        wrong = is_set & ~is_valid if self.is_data else ~is_valid
+        wrong = (is_set & ~is_valid if self.is_data else ~is_valid) & ~is_partial
         self._valid_checksums += int(is_valid.sum())
         self._count(UDP_CHECKSUM, np.flatnonzero(wrong).tolist(), lambda row: f"0x{checksum[row]:04x}", places)
 
@@ -195,19 +236,38 @@ class HeadersTopic:
         if self.origin in {Origin.LOOPBACK, Origin.EXPORTER}:
             whose = "the loopback interface's" if self.origin is Origin.LOOPBACK else "a viewer's export"
             log.tell(OWN, f"{kind} packets carry headers of {whose}: not checked")
+        elif self.origin is Origin.FOREIGN:
+            macs = ", ".join(sorted(mac.hex(":") for mac in self._macs)[:4])
+            log.tell(
+                OWN,
+                f"headers of {kind} packets are not the sensor's own but those of a router, a bridge or another program (from {macs}): not checked",
+            )
+        if len(self._macs) > 1:
+            macs = ", ".join(sorted(mac.hex(":") for mac in self._macs)[:4])
+            log.tell(MAC, f"{kind} packets of one address must come from one MAC, got {len(self._macs)}: {macs}")
+        if self._offloaded:
+            log.tell(OFFLOAD, f"{self._offloaded} of {self.packets} {kind} packets carry the partial UDP checksum of a capture on the sending host")
         if len(self._ports) > 1:
             log.tell(ONE_SENDER, f"{kind} packets of one address must come from one port, got {len(self._ports)}: {sorted(self._ports)[:4]}")
         for rule_id, count in self._counts.items():
             rule = self._rules[rule_id]
             of_2011 = (model is HDL_32E and rule in {TTL, FRAGMENT, IDENTIFICATION}) or (rule is PORT and count.got == str(_OLD_PORT))
             message = f"{_expectation(rule, is_data=self.is_data)}, got {count.got} ({count.packets} of {self.packets} {kind} packets)"
-            softer = Severity.WARNING if of_2011 else Severity.NOTE if rule is PORT and self._is_local else None
+            is_elsewhere = self._is_local or self.origin is Origin.FOREIGN
+            softer = Severity.WARNING if of_2011 else Severity.NOTE if rule is PORT and is_elsewhere else None
             log.tell(rule, message, count.place, severity=softer)
         if self.is_data and self._valid_checksums:
             message = f"the UDP checksum must be 0, got a valid one ({self._valid_checksums} of {self.packets} data packets)"
             log.tell(UDP_CHECKSUM, message, severity=Severity.WARNING)
-        if self._steps >= 10 and self._counting < 0.9 * self._steps:
+        if not self.is_data and self.origin is Origin.SENSOR and self._steps < _FEWEST_STEPS:
+            log.skip(IDENTIFICATION, self._steps + 1, _FEWEST_STEPS + 1, "position packets")
+        elif self._counting < 0.9 * self._steps:
             log.tell(IDENTIFICATION, f"the IPv4 identification of position packets must count, got {self._counting} of {self._steps} steps upwards")
+
+
+def _pseudo_header(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Sums of addresses, protocol and UDP length."""
+    return np.asarray(words[:, 6:10].sum(axis=1) + 17 + words[:, 12])
 
 
 def _folded(total: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -222,7 +282,6 @@ def _expectation(rule: Rule, *, is_data: bool) -> str:
     style = VELODYNE_DATA_STYLE if is_data else VELODYNE_POSITION_STYLE
     port = DATA_PORT if is_data else POSITION_PORT
     return {
-        MAC.id: "the source MAC must begin with 60:76:88",
         SHAPE.id: f"the IPv4 header must have 20 bytes, a valid checksum and the packet's length ({HEADER_SIZE} bytes of headers in all)",
         TTL.id: f"time to live must be {style.ttl}",
         FRAGMENT.id: f"the fragment field must be 0x{0x4000 if style.dont_fragment else 0:04x}",

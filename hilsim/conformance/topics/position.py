@@ -20,6 +20,12 @@ TELEMETRY = Rule(
     holds="bytes 187..197 and 203..205 are zero in firmware before 2018 and carry temperatures since",
     source=f"manual 63-9483 page 58; {_CAPTURES}",
 )
+THERMAL = Rule(
+    id="position.thermal",
+    severity=Severity.ERROR,
+    holds="the thermal status is 0, or 1 where the sensor has shut down for its temperature (warning)",
+    source=f"manual 63-9483 page 59; 0 in {_CAPTURES}",
+)
 PPS = Rule(
     id="position.pps",
     severity=Severity.ERROR,
@@ -76,12 +82,13 @@ IMU = Rule(
     packets=10,
     source="public HDL-32E capture",
 )
-RULES = (ZERO, TELEMETRY, PPS, RANGE, ORDER, CLOCK, COPIED, LEAD, LOCKED, RATE, IMU)
+RULES = (ZERO, TELEMETRY, THERMAL, PPS, RANGE, ORDER, CLOCK, COPIED, LEAD, LOCKED, RATE, IMU)
 
 _IMU = slice(14, 38)
 _FARTHEST_LEAD_US = 50_000
 _LATER_TO_WIRE_US = 350.0  # a position packet reaches the wire this much later after its stamp than a data packet after its last firing
 _MOST_LEADS = 4096
+_POSITIONS = "position packets"
 
 
 class PositionTopic:
@@ -96,6 +103,7 @@ class PositionTopic:
         self._imu = 0
         self._telemetry = 0
         self._locked_silent = 0
+        self._shut_down = 0
         self._copied = 0
         self._same = 0
         self._span_us = 0
@@ -125,6 +133,14 @@ class PositionTopic:
         log.tell_each(
             PPS, np.flatnonzero(pps > 3).tolist(), lambda row: f"the PPS byte must be 0 to 3, got {pps[row]}", lambda row: block.place(row, 202)
         )
+        thermal = block.packets["thermal_status"]
+        log.tell_each(
+            THERMAL,
+            np.flatnonzero(thermal > 1).tolist(),
+            lambda row: f"the thermal status must be 0 or 1, got {thermal[row]}",
+            lambda row: block.place(row, 203),
+        )
+        self._shut_down += int((thermal == 1).sum())
         self._locked_silent += int(((pps == 2) & (block.packets["nmea"][:, 0] == 0)).sum())
         self._telemetry += int((block.packets["temperature_top"] != 0).sum())
 
@@ -165,16 +181,30 @@ class PositionTopic:
         """Judge the whole."""
         if self._telemetry:
             log.tell(TELEMETRY, f"{self._telemetry} of {self.packets} packets carry a temperature, as firmware since 2018 does")
+        if self._shut_down:
+            log.tell(THERMAL, f"the sensor has shut down for its temperature in {self._shut_down} packets", severity=Severity.WARNING)
         if self._same > 0.02 * self.packets:
             log.tell(ORDER, f"stamps must grow, got the same stamp as before in {self._same} of {self.packets} packets")
         if self._locked_silent:
             log.tell(PPS, f"PPS is locked without a sentence in {self._locked_silent} of {self.packets} packets", severity=Severity.WARNING)
-        if self._model is HDL_32E and self.packets >= IMU.packets and not self._imu:
-            log.tell(IMU, f"bytes 14 to 37 must carry gyro and accelerometer words, got zeros in all of {self.packets} packets")
-        if self._model is not None and self.packets >= RATE.packets and self._span_us > 0:
+        self._conclude_imu(log)
+        if self.packets < RATE.packets:
+            log.skip(RATE, self.packets, RATE.packets, _POSITIONS)
+        elif self._model is not None and self._span_us > 0:
             self._conclude_rate(self._model, log)
-        if self._model is not None and len(self._leads) >= CLOCK.packets:
+        if len(self._leads) < CLOCK.packets:
+            for rule in (CLOCK, COPIED, LEAD, LOCKED):
+                log.skip(rule, len(self._leads), rule.packets, _POSITIONS)
+        elif self._model is not None:
             self._conclude_leads(self._model, np.array(self._leads, dtype=np.int64), log)
+
+    def _conclude_imu(self, log: FindingLog) -> None:
+        if self._model is not HDL_32E:
+            return
+        if self.packets < IMU.packets:
+            log.skip(IMU, self.packets, IMU.packets, _POSITIONS)
+        elif not self._imu:
+            log.tell(IMU, f"bytes 14 to 37 must carry gyro and accelerometer words, got zeros in all of {self.packets} packets")
 
     def _conclude_rate(self, model: Model, log: FindingLog) -> None:
         self.rate_hz = (self.packets - 1) / self._span_us * 1e6
@@ -198,6 +228,8 @@ class PositionTopic:
             log.tell(CLOCK, f"position and data stamps must come from one clock, got {median_us / 1000:.1f} ms between neighbours")
             return
         phase = np.exp(2j * np.pi * lead_us / cycle_us)
+        if len(lead_us) < LOCKED.packets:
+            log.skip(LOCKED, len(lead_us), LOCKED.packets, _POSITIONS)
         if len(lead_us) >= LOCKED.packets and abs(phase.mean()) > 0.95:
             log.tell(LOCKED, f"position packets must not follow the data packets' beat, got all {len(lead_us)} at one phase")
         elif model.channels == 16 and median_us < cycle_us - _LATER_TO_WIRE_US:

@@ -61,7 +61,7 @@ REFLECTIVITY = Rule(
 BLANK = Rule(
     id="returns.blank",
     severity=Severity.ERROR,
-    holds="blocks outside the field of view are left out, not filled with zeros",
+    holds="blocks outside the field of view are left out, not filled with zeros (up to 1 % of the blocks: warning)",
     packets=10,
     source="public VLP-32C capture with a field of view of 270 to 90 degrees",
 )
@@ -72,17 +72,12 @@ SECOND_FIRING = Rule(
     packets=10,
     source="manual 63-9243 page 54",
 )
-LASER_ORDER = Rule(
-    id="returns.laser_order",
-    severity=Severity.ERROR,
-    holds="records stand in firing order; sorted by elevation, neighbouring records would be neighbouring beams",
-    packets=50,
-    source="manual 63-9243 page 54; ranges of neighbouring beams resemble each other more in the manual's order in every capture",
-)
-RULES = (EVEN, GRID, MINIMUM, MAXIMUM, REPEATED, NO_RETURN, BASELINE, REFLECTIVITY, BLANK, SECOND_FIRING, LASER_ORDER)
+RULES = (EVEN, GRID, MINIMUM, MAXIMUM, REPEATED, NO_RETURN, BASELINE, REFLECTIVITY, BLANK, SECOND_FIRING)
 
 _FEWEST = 2000
 _FEWEST_EMPTY = 1000
+_FEWEST_BLOCKS = 120
+_FEWEST_SEQUENCES = 100
 
 
 class ReturnsTopic:
@@ -95,7 +90,6 @@ class ReturnsTopic:
         self._empty_bytes = np.zeros((32, 256), dtype=np.int64)
         self._blocks, self._blank = 0, 0
         self._sequences, self._copied = 0, 0
-        self._roughness = np.zeros((2, 2))  # by elevation, by record: sum and count
 
     def look(self, block: DataBlock, log: FindingLog) -> None:
         """Judge and count the records of one block."""
@@ -112,8 +106,6 @@ class ReturnsTopic:
         self._blank += int((is_empty & (reflectivity == 0)).all(axis=2).sum())
         if model.channels == 16:
             self._count_copies(distance)
-        if model.elevation_order is not None:
-            self._measure_roughness(distance.reshape(-1, model.channels), np.array(model.elevation_order))
 
     def _check_limits(self, block: DataBlock, distance: npt.NDArray[np.uint16], model: Model, log: FindingLog) -> None:
         near, far = (distance > 0) & (distance < model.floor_raw), distance > model.limit_raw
@@ -136,15 +128,6 @@ class ReturnsTopic:
         self._sequences += int(told.sum())
         self._copied += int((told & (first == second).all(axis=2)).sum())
 
-    def _measure_roughness(self, distance: npt.NDArray[np.uint16], by_elevation: npt.NDArray[np.int64]) -> None:
-        """Add up how much neighbours' ranges differ (of logarithms, at most 1), in both orders."""
-        few = distance[:: max(1, len(distance) // 4096)]
-        for which, order in enumerate((by_elevation, np.arange(len(by_elevation)))):
-            values = few[:, order].astype(np.float32)
-            both = (values[:, 1:] > 0) & (values[:, :-1] > 0)
-            ratio = np.log(values[:, 1:][both] / values[:, :-1][both])
-            self._roughness[which] += (np.minimum(np.abs(ratio), 1.0).sum(), ratio.size)
-
     @property
     def no_return_ratio(self) -> float:
         """Share of empty records; NaN before any."""
@@ -159,14 +142,21 @@ class ReturnsTopic:
         if total >= _FEWEST:
             self._conclude_distances(counts, total, log)
             self._conclude_reflectivity(total, log)
+        else:
+            for rule in (EVEN, GRID, REPEATED, REFLECTIVITY):
+                log.skip(rule, total, _FEWEST, "returns")
         self._conclude_empty(log)
-        if self._blocks >= 120 and self._blank > 0.01 * self._blocks:
-            log.tell(BLANK, f"blocks must not be filled with zeros, got {self._blank} of {self._blocks}")
-        if self._sequences >= 100 and self._copied > 0.5 * self._sequences:
+        if self._blocks < _FEWEST_BLOCKS:
+            log.skip(BLANK, self._blocks, _FEWEST_BLOCKS, "blocks")
+        elif self._blank:
+            severity = Severity.ERROR if self._blank > 0.01 * self._blocks else Severity.WARNING
+            log.tell(BLANK, f"blocks must not be filled with zeros, got {self._blank} of {self._blocks}", severity=severity)
+        if self._model is not None and self._model.channels == 16 and self._sequences < _FEWEST_SEQUENCES:
+            log.skip(SECOND_FIRING, self._sequences, _FEWEST_SEQUENCES, "blocks with returns")
+        elif self._copied > 0.5 * self._sequences > 0:
             log.tell(
                 SECOND_FIRING, f"the second firing of a block must be measured, got a copy of the first in {self._copied} of {self._sequences} blocks"
             )
-        self._conclude_order(log)
 
     def _conclude_distances(self, counts: npt.NDArray[np.int64], total: int, log: FindingLog) -> None:
         odd = int(counts[1::2].sum()) / total
@@ -198,6 +188,8 @@ class ReturnsTopic:
     def _conclude_empty(self, log: FindingLog) -> None:
         empty = int(self._empty_bytes.sum())
         if empty < _FEWEST_EMPTY:
+            for rule in (NO_RETURN, BASELINE):
+                log.skip(rule, empty, _FEWEST_EMPTY, "empty records")
             return
         zero = int(self._empty_bytes[:, 0].sum()) / empty
         if zero > 0.5:
@@ -205,15 +197,3 @@ class ReturnsTopic:
         elif int(self._empty_bytes.sum(axis=0).max()) == empty:
             value = int(self._empty_bytes.sum(axis=0).argmax())
             log.tell(BASELINE, f"the noise floor must differ between lasers, got {value} in all of {empty} empty records")
-
-    def _conclude_order(self, log: FindingLog) -> None:
-        (by_elevation, count), (by_record, other) = self._roughness
-        if min(count, other) < _FEWEST:
-            return
-        expected, got = by_elevation / count, by_record / other
-        if expected > 1.15 * got and expected > 0.02:
-            log.tell(
-                LASER_ORDER,
-                f"neighbouring beams must measure alike in firing order, got a mean difference of {100 * expected:.1f} %"
-                f" against {100 * got:.1f} % in the order of the records: they seem sorted by elevation",
-            )

@@ -5,7 +5,7 @@ import numpy as np
 from hilsim.conformance.blocks import DataBlock
 from hilsim.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.limits import VERIFY_SENSORS
-from hilsim.packets.velodyne_data import BLOCK_FLAG, BLOCKS, DATA_PACKET_SIZE
+from hilsim.packets.velodyne_data import BLOCKS, DATA_PACKET_SIZE
 from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE
 
 STREAM_NONE = Rule(
@@ -35,7 +35,7 @@ DATA_SIZE = Rule(
 DATA_FLAG = Rule(
     id="data.flag",
     severity=Severity.ERROR,
-    holds="every block starts with bytes FF EE",
+    holds="every block starts with bytes FF EE (VLS-128: FF EE, FF DD, FF CC, FF BB in turn)",
     source="manual 63-9243 page 54; every capture",
 )
 POSITION_SIZE = Rule(
@@ -61,14 +61,15 @@ class StructureTopic:
     def look(self, block: DataBlock, log: FindingLog) -> None:
         """Report every packet with a wrong flag at its first wrong block."""
         flags = block.packets["blocks"]["flag"]
-        wrong = flags != BLOCK_FLAG
+        due = np.resize(block.model.flags, BLOCKS)
+        wrong = flags != due
         rows = np.flatnonzero(wrong.any(axis=1))
         first = wrong.argmax(axis=1)
 
         def message(row: int) -> str:
             count = int(wrong[row].sum())
             flag = int(flags[row, first[row]])
-            return f"data block {first[row]} must start with flag 0x{BLOCK_FLAG:04x}, got 0x{flag:04x} ({count} of {BLOCKS} blocks)"
+            return f"data block {first[row]} must start with flag 0x{due[first[row]]:04x}, got 0x{flag:04x} ({count} of {BLOCKS} blocks)"
 
         log.tell_each(DATA_FLAG, rows.tolist(), message, lambda row: block.place(row, 100 * int(first[row])))
 

@@ -98,6 +98,34 @@ def test_modes_are_compared_but_for_pairs_and_steps_of_stamps(real, dual):
     assert comparison.notes() == ["the return modes differ: pairs are not compared"]
 
 
+def test_captures_at_different_rates_get_one_sentence_and_no_verdict_on_what_depends_on_the_rate(real):
+    comparison = compare(real, statistics(vlp16(700, rpm=300.0)))
+    assert differing(vlp16(700, rpm=300.0), real) == set()
+    assert comparison.notes() == ["the rotation rates differ (600 rpm, 300 rpm): rotation, azimuth and range noise are not judged"]
+
+
+def rough(stream, sigma_mm):
+    """The stream with more noise on its ranges: half of ``sigma_mm`` is a unit's, or a hedge's."""
+    distance = stream.data["blocks"]["records"]["distance"]
+    noise = np.rint(np.random.default_rng(8).normal(0.0, sigma_mm / 2.0, distance.shape)).astype(np.int64)
+    stream.data["blocks"]["records"]["distance"] = np.where(distance > 0, distance + noise, 0)
+    return stream
+
+
+def test_range_noise_is_judged_where_both_look_at_the_same_scene(real):
+    assert {name.split(".")[0] for name in differing(rough(vlp16(700), 40.0), real)} == {"noise"}
+
+
+def test_range_noise_is_the_scenes_where_the_scenes_differ(real):
+    stream = rough(vlp16(700), 40.0)
+    distance = stream.data["blocks"]["records"]["distance"]
+    stream.data["blocks"]["records"]["distance"] = np.where(distance > 0, np.minimum(distance * 3 // 2 | distance & 1, 60_000), 0)
+    comparison = compare(real, statistics(stream))
+    assert not [name for name in differing(stream, real) if name.startswith("noise")]
+    assert {row.verdict for row in comparison.rows if row.statistic.name.startswith("noise")} == {Verdict.OPEN}
+    assert any("mm       scene" in line.text for line in render_text(comparison, ("a", "b")))
+
+
 def test_a_short_stream_gets_no_verdict(real):
     judged = verdicts(compare(real, statistics(vlp16(60))))
     assert judged["azimuth.total_variation"] is Verdict.FEW

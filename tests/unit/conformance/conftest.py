@@ -1,5 +1,6 @@
 import importlib.util
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +11,35 @@ from hilsim.conformance.checker import check
 from hilsim.conformance.findings import Severity
 
 
+@contextmanager
+def module(name):
+    """A module of this folder, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"conformance_{name}", Path(__file__).parent / f"{name}.py")
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = loaded
+    spec.loader.exec_module(loaded)
+    yield loaded
+    del sys.modules[spec.name]
+
+
 @pytest.fixture(scope="session")
 def streams():
     """The module that makes synthetic streams."""
-    spec = importlib.util.spec_from_file_location("conformance_streams", Path(__file__).parent / "streams.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["conformance_streams"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["conformance_streams"]
+    with module("streams") as loaded:
+        yield loaded
+
+
+@pytest.fixture(scope="session")
+def own_stream():
+    """The module that makes streams by hilsim's own emulator."""
+    with module("own_stream") as loaded:
+        yield loaded
+
+
+@pytest.fixture(scope="session")
+def own(own_stream):
+    """A second and a bit of hilsim's own VLP-16."""
+    return list(own_stream.emulate(1_300_000_000, rotation_rate_rpm=600))
 
 
 @pytest.fixture(scope="session")
@@ -73,11 +94,17 @@ def spoil():
 
 
 @pytest.fixture
-def mutate(capture):
-    """Datagrams of a real capture whose data (or position) payloads, as ``uint8[n, size]``, a function has written to."""
+def datagrams_of(capture, own):
+    """Datagrams of a real capture by its name, or of hilsim's own stream as "own"."""
+    return lambda name: list(own) if name == "own" else list(CaptureFile(capture(name)))
+
+
+@pytest.fixture
+def mutate(datagrams_of):
+    """Datagrams of a stream whose data (or position) payloads, as ``uint8[n, size]``, a function has written to."""
 
     def apply(name, change, size=1206):
-        datagrams = list(CaptureFile(capture(name)))
+        datagrams = datagrams_of(name)
         rows = [row for row, datagram in enumerate(datagrams) if len(datagram.payload) == size]
         payloads = np.frombuffer(b"".join(datagrams[row].payload for row in rows), dtype=np.uint8).reshape(-1, size).copy()
         changed = change(payloads)
@@ -90,5 +117,7 @@ def mutate(capture):
 
 
 def with_payload(datagram, payload):
-    """As a socket would give it: without headers, whose checksum would tell of the change."""
-    return type(datagram)(**{name: getattr(datagram, name) for name in datagram.__slots__} | {"payload": payload, "link": None})
+    """With another payload; without headers, as a socket would give it, where their length or a position packet's checksum would tell of the change."""
+    keeps_link = len(payload) == len(datagram.payload) == 1206
+    changed = {"payload": payload} | ({} if keeps_link else {"link": None})
+    return type(datagram)(**{name: getattr(datagram, name) for name in datagram.__slots__} | changed)

@@ -82,7 +82,9 @@ def link_bytes(payload, *, source_port, destination_port, ttl, flags, identifica
     udp = source_port.to_bytes(2, "big") + destination_port.to_bytes(2, "big") + size.to_bytes(2, "big")
     value = 0
     if checksum:
-        value = 0xFFFF ^ folded(addresses + b"\x00\x11" + size.to_bytes(2, "big") + udp + b"\x00\x00" + payload)
+        pseudo = addresses + b"\x00\x11" + size.to_bytes(2, "big")
+        value = 0xFFFF ^ folded(pseudo + udp + b"\x00\x00" + payload)
+        value = {"partial": folded(pseudo), "wrong": value ^ 0x1010}.get(checksum, value)
     return bytes.fromhex("ffffffffffff" + mac + "0800") + bytes(ip) + udp + value.to_bytes(2, "big")
 
 

@@ -130,6 +130,28 @@ def test_noise_of_the_right_size_gives_findings_and_no_exception(streams, judge)
     assert {"data.flag", "factory.mode", "position.zero", "nmea.sentence"} <= judge(stream).errors
 
 
+def test_rules_that_a_short_stream_cannot_show_are_said_in_both_forms(streams, judge):
+    result = judge(streams.vlp16(84)).result
+    lines = render_text(result)
+    assert "  not applied: time.rounding, time.residual, time.drift (too short: 84 of 200 packets of unbroken time)" in lines
+    assert "  not applied: azimuth.turn (too short: 1 of 8 turns)" in lines
+    assert lines[-1] == "passed: 0 errors, 0 warnings, 0 notes"
+    skipped = to_json(result)["sensors"][0]["not_applied"]
+    assert {"rule": "spacing.rate", "got": 83, "needs": 500, "of": "gaps between packets"} in skipped
+
+
+def test_nothing_is_left_unapplied_in_a_long_stream(streams, judge):
+    (sensor,) = judge(streams.vlp16(1200)).result.sensors
+    assert sensor.not_applied == ()
+
+
+@pytest.mark.parametrize("count", [1, 20, 84, 300])
+def test_what_is_not_applied_needs_more_than_there_was(streams, judge, count):
+    (sensor,) = judge(streams.vlp16(count)).result.sensors
+    assert sensor.not_applied
+    assert all(skipped.got < skipped.needs for skipped in sensor.not_applied)
+
+
 def test_the_report_shows_a_finding_with_its_place(judge, single, spoil):
     def unflag(data):
         data["blocks"]["flag"][3, 7] = 0

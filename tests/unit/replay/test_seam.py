@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hilsim.packets.recognise import PacketKind
-from hilsim.replay.seam import CLOSE_CDEG, MOST_CANDIDATES, CutCandidates, CutPacket, find_cut
+from hilsim.replay.seam import CLOSE_CDEG, MOST_CANDIDATES, Cut, CutCandidates, CutPacket, find_cut, seam_note
 from tests.unit.replay.streams import data_packet, stdv_packet
 
 VELODYNE, CEPTON = PacketKind.VELODYNE_DATA, PacketKind.CEPTON_STDV
@@ -140,3 +140,15 @@ def test_whatever_is_chosen_is_the_best_of_all_pairs(packets, kind):
         closest = max(min(pairs)[0], CLOSE_CDEG)
         assert (cut.stop_frame - cut.start_frame) == max(length for mismatch, length in pairs if mismatch <= closest)
         assert cut.mismatch <= closest
+
+
+@pytest.mark.parametrize(
+    ("kind", "mismatch", "note"),
+    [
+        (PacketKind.VELODYNE_DATA, 224, "its best seam leaps by 2.24 degrees (a longer recording has better ones)"),
+        (PacketKind.CEPTON_STDV, 30, "its best seam leaps by 30 points of a frame (a longer recording has better ones)"),
+        (PacketKind.VELODYNE_DATA, CLOSE_CDEG, ""),
+    ],
+)
+def test_a_seam_that_leaps_is_told_by_how_much(kind, mismatch, note):
+    assert seam_note(kind, Cut(0, 84, mismatch)) == note

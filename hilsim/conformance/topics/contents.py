@@ -1,0 +1,73 @@
+"""Packets without any return amid others that return, and packets that measure what the one before did: the sender's doing, not the scene's."""
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.conformance.blocks import DataBlock
+from hilsim.conformance.findings import FindingLog, Place, Rule, Severity
+
+PACKET = Rule(
+    id="returns.blank_packet",
+    severity=Severity.WARNING,
+    holds="no packet is without any return between packets that return in a quarter of their firings up to its borders (filled with zeros: error)",
+    packets=3,
+    source="six public captures: emptiness in a scene does not begin and end with packets",
+)
+COPIED = Rule(
+    id="returns.copied",
+    severity=Severity.ERROR,
+    holds="a packet is measured: its distances and reflectivities are not those of the packet before",
+    packets=2,
+    source="six public captures; noise alone forbids it",
+)
+RULES = (PACKET, COPIED)
+
+_BORDERING_SHARE = 0.25  # of the firings of the nearest block
+_MOST_WAITING = 64
+_FEWEST_RETURNS = 10
+_FIRST, _LAST, _BLANK, _ZERO, _NEXT, _INDEX, _FRAME = range(7)
+
+
+class ContentsTopic:
+    """Shares of returns at the borders of packets, and the last packet's records."""
+
+    def __init__(self) -> None:
+        self._waiting = np.zeros((0, 7))  # packets from the last one with a return on
+        self._last: npt.NDArray[np.uint8] | None = None
+
+    def look(self, block: DataBlock, log: FindingLog) -> None:
+        """Report the blank packets of one block, as far as what follows them is known, and copies."""
+        self._check_copies(block, log)
+        share = (block.distance > 0).mean(axis=2)
+        every = 2 if block.is_dual else 1
+        is_blank = ~share.any(axis=1)
+        is_zero = is_blank & ~block.reflectivity.any(axis=(1, 2))
+        index = block.first_index + np.arange(len(share))
+        rows = np.column_stack((share[:, 0], share[:, -every], is_blank, is_zero, block.is_next, index, block.frames))
+        rows = np.concatenate((self._waiting, rows))
+        full = np.flatnonzero(rows[:, _BLANK] == 0.0)
+        for before, after in zip(full[:-1].tolist(), full[1:].tolist(), strict=True):
+            if after > before + 1:
+                _tell(rows[before : after + 1], log)
+        self._waiting = rows[full[-1] :][:_MOST_WAITING] if len(full) else rows[:0]
+
+    def _check_copies(self, block: DataBlock, log: FindingLog) -> None:
+        records = np.ascontiguousarray(block.packets["blocks"]["channels"]).view(np.uint8).reshape(len(block.frames), -1)
+        before = records[:1] if self._last is None else self._last
+        same = (np.concatenate((before, records[:-1])) == records).all(axis=1)
+        told = (block.distance > 0).sum(axis=(1, 2)) >= _FEWEST_RETURNS
+        rows = np.flatnonzero(same & told & block.knows_step & (block.step_us != 0))
+        self._last = records[-1:].copy()
+        log.tell_each(
+            COPIED, rows.tolist(), lambda _: "a packet must be measured, got the records of the packet before", lambda row: block.place(row, 4)
+        )
+
+
+def _tell(rows: npt.NDArray[np.float64], log: FindingLog) -> None:
+    """Report a run of blank packets, given with the packet before and the one behind."""
+    if min(rows[0, _LAST], rows[-1, _FIRST]) < _BORDERING_SHARE or not rows[1:, _NEXT].all():
+        return
+    for row in rows[1:-1]:
+        words = ", and its records are zeros" if row[_ZERO] else ""
+        place = Place(int(row[_INDEX]), int(row[_FRAME]), 4)
+        log.tell(PACKET, f"a packet amid returns must have some, got none{words}", place, severity=Severity.ERROR if row[_ZERO] else None)

@@ -1,0 +1,103 @@
+"""Packets that come again: a recording that is played in a loop."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.conformance.blocks import DataBlock
+from hilsim.conformance.findings import FindingLog, Rule, Severity
+from hilsim.packets.velodyne_data import BLOCKS
+
+LOOP = Rule(
+    id="stream.loop",
+    severity=Severity.WARNING,
+    holds="no packet's azimuths, distances and reflectivities come again: where they do, a recording is played in a loop, and what cannot vary in it "
+    "(azimuth.start, azimuth.turn) and the leap at its seam are no errors",
+    packets=32,
+    source="twelve noisy azimuths and 384 noisy records a packet: none comes again in the public captures",
+)
+RULES = (LOOP,)
+
+_MOST_KEPT = 32_768  # packets of a stream that are compared: 43 s of a VLP-16
+_SHORTEST = 8
+_BLOCKS_SIZE = 100 * BLOCKS
+_WEIGHTS = np.random.default_rng(1206).integers(1, 1 << 63, _BLOCKS_SIZE // 8, dtype=np.uint64) | np.uint64(1)
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """What comes again.
+
+    Attributes:
+        period: After so many packets.
+        begin: First packet of the second pass.
+    """
+
+    period: int
+    begin: int
+
+
+class RepeatsTopic:
+    """Fingerprints of the packets' contents."""
+
+    def __init__(self) -> None:
+        self._prints = np.zeros(0, dtype=np.uint64)
+
+    def look(self, block: DataBlock) -> None:
+        """Take the fingerprints of one block."""
+        room = _MOST_KEPT - len(self._prints)
+        if room <= 0:
+            return
+        packets = np.ascontiguousarray(block.packets[:room])
+        words = packets.view(np.uint8).reshape(len(packets), -1)[:, :_BLOCKS_SIZE].copy().view(np.uint64)
+        self._prints = np.concatenate((self._prints, (words * _WEIGHTS).sum(axis=1, dtype=np.uint64)))
+        self.__dict__.pop("_loop", None)
+
+    @cached_property
+    def _loop(self) -> _Loop | None:
+        prints = self._prints
+        if len(prints) < LOOP.packets:
+            return None
+        order = np.argsort(prints, kind="stable")
+        apart = np.diff(order)[prints[order][1:] == prints[order][:-1]]
+        apart = apart[apart >= _SHORTEST]
+        if not len(apart):
+            return None
+        period = int(np.bincount(apart).argmax())
+        again = prints[period:] == prints[:-period]
+        if again.sum() < _SHORTEST or again.mean() < 0.5:
+            return None
+        steady = _runs_of(again, _SHORTEST)
+        return _Loop(period, period + int(steady.argmax())) if steady.any() else None
+
+    def is_seam(self, index: int) -> bool:
+        """Whether the packet is a loop's first: where a pass begins again."""
+        loop = self._loop
+        return loop is not None and loop.begin <= index < len(self._prints) and bool(self._prints[index] == self._prints[loop.begin])
+
+    @property
+    def first_pass(self) -> int | None:
+        """Packets before a loop begins again, or None where nothing comes again."""
+        return None if self._loop is None else self._loop.begin
+
+    def conclude(self, log: FindingLog, seam_leap_cdeg: float) -> None:
+        """Tell of a loop.
+
+        Args:
+            log: Where to report.
+            seam_leap_cdeg: How far the head leaps at its seam, or 0.
+        """
+        if len(self._prints) < LOOP.packets:
+            log.skip(LOOP, len(self._prints), LOOP.packets, "packets")
+        if self._loop is not None:
+            leap = f", and its seam leaps by {seam_leap_cdeg / 100:.2f} degrees" if seam_leap_cdeg else ""
+            log.tell(LOOP, f"packets must not come again, got the same {self._loop.period} packets over and over: a recording in a loop{leap}")
+
+
+def _runs_of(flags: npt.NDArray[np.bool_], length: int) -> npt.NDArray[np.bool_]:
+    """Where so many True values in a row begin."""
+    if len(flags) < length:
+        return np.zeros(1, dtype=np.bool_)
+    return np.asarray(np.lib.stride_tricks.sliding_window_view(flags, length).all(axis=1))

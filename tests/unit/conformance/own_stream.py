@@ -1,0 +1,57 @@
+"""What hilsim's own emulator sends: a VLP-16 in a room with gaps between its walls."""
+
+from hilsim.capture.datagram import CapturedDatagram
+from hilsim.config.parse import parse_table, read_toml
+from hilsim.config.profiles import profiles_directory
+from hilsim.emulator.batch import Flow
+from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.plan import LidarSetting
+from hilsim.geometry.poses import Pose
+from hilsim.geometry.tracks import fixed_track
+from hilsim.scene.materials import Material
+from hilsim.scene.primitives import box
+from hilsim.scene.world import SceneObject, build_world
+from hilsim.sensor.velodyne_specs import GpsSetting, VelodyneSpec
+from hilsim.vehicle.carrier import build_carrier
+
+UTC_EPOCH_NS = 1_767_229_199_000_000_000  # one second before the top of an hour
+WALLS = [((10.5, 0, 2), (1, 14, 6)), ((-10.5, 0, 2), (1, 14, 6)), ((0, 6.5, 2), (9, 1, 6)), ((0, -6.5, 2), (22, 1, 6)), ((0, 0, -1.5), (22, 14, 1))]
+
+
+def flow(port):
+    return Flow(name=f"lidar/{port}", source="192.168.1.201", source_port=port, destination="192.168.1.77", destination_port=port)
+
+
+def emulate(span_ns=4_000_000_000, **setting):
+    """Some seconds of it, as datagrams at their deadlines."""
+    spec = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
+    materials = [Material(name=f"wall {number}", reflectivity=12 + 15 * number) for number in range(len(WALLS))]
+    lidar = LidarEmulator(
+        setting=LidarSetting(name="lidar", stream=0, spec=spec, gps=GpsSetting(latitude_deg=36.8, longitude_deg=-2.4), **setting),
+        world=build_world(
+            [
+                SceneObject(mesh=box(size, material), placement=Pose(position_m=place))
+                for (place, size), material in zip(WALLS, materials, strict=True)
+            ]
+        ),
+        carrier=build_carrier(fixed_track(Pose(position_m=(0.113, 0.047, 0.0)))),
+        seed=2026,
+        utc_epoch_ns=UTC_EPOCH_NS,
+        data_flow=flow(2368),
+        position_flow=flow(8308),
+    )
+    batches = [lidar.data_span(0, span_ns), lidar.position_span(0, span_ns)]
+    rows = sorted((int(batch.deadline_ns[row]), number, row) for number, batch in enumerate(batches) for row in range(batch.size.size))
+    for frame, (deadline_ns, number, row) in enumerate(rows, start=1):
+        batch = batches[number]
+        yield CapturedDatagram(
+            host_stamp_ns=UTC_EPOCH_NS + deadline_ns,
+            source=batch.flow.source,
+            source_port=batch.flow.source_port,
+            destination=batch.flow.destination,
+            destination_port=batch.flow.destination_port,
+            payload=batch.payload[row, : batch.size[row]].tobytes(),
+            link=None,
+            is_ethernet=False,
+            frame=frame,
+        )
