@@ -240,6 +240,7 @@ def _provenance(job: MapJob, whole: PartialMap, rule: SurfaceRule, worst: Change
         "settings": {
             "surface": rule.kind,
             "quantile": rule.quantile if rule.kind == "quantile" else None,
+            "distance": rule.distance,
             "min_hits": rule.min_hits,
             "min_share": rule.min_share,
             "start_s": job.stretch.start_s,

@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -46,8 +47,15 @@ _SECONDS = 10.0
 @click.option("--rows", type=click.IntRange(2, 65_536), default=None, help="Cells up, of an image.  [default: 160]")
 @click.option("--image-x", type=float, nargs=2, default=None, metavar="MIN MAX", help="Image x of an image's first and last column.")
 @click.option("--image-z", type=float, nargs=2, default=None, metavar="MIN MAX", help="Image z of an image's first and last row.")
-@click.option("--surface", type=click.Choice(["quantile", "max"]), default="quantile", show_default=True, help="Which distance is the surface.")
+@click.option("--surface", type=click.Choice(["quantile", "max"]), default="quantile", show_default=True, help="Which surface of a cell it is.")
 @click.option("--quantile", type=click.FloatRange(0.5, 1.0, max_open=True), default=0.95, show_default=True, help="Share of returns not farther.")
+@click.option(
+    "--distance",
+    type=click.Choice(["mean", "farthest"]),
+    default="mean",
+    show_default=True,
+    help="How far it is: the mean of its returns, or the farthest.",
+)
 @click.option("--min-hits", type=click.IntRange(1, 1_000_000), default=2, show_default=True, help="Cells with fewer returns hold nothing.")
 @click.option("--min-share", type=click.FloatRange(0.0, 1.0), default=0.25, show_default=True, help="Nor cells where fewer firings have a return.")
 @click.option("--poses", type=click.Path(dir_okay=False, path_type=Path), help="Poses of what carried a moving sensor: .csv or .tum.")
@@ -78,6 +86,7 @@ def background(
     image_z: tuple[float, float] | None,
     surface: str,
     quantile: float,
+    distance: Literal["mean", "farthest"],
     min_hits: int,
     min_share: float,
     poses: Path | None,
@@ -108,7 +117,9 @@ def background(
         click.echo("compiling kernels, which takes up to half a minute the first time ...", err=True)
     try:
         setting = GridSetting(columns=columns, rows=rows, image_x=image_x, image_z=image_z)
-        rule = SurfaceRule(kind="max" if surface == "max" else "quantile", quantile=quantile, min_hits=min_hits, min_share=min_share)
+        rule = SurfaceRule(
+            kind="max" if surface == "max" else "quantile", quantile=quantile, distance=distance, min_hits=min_hits, min_share=min_share
+        )
         if listen is not None:
             found = _live(listen, seconds, sensor, profile, setting, rule, mounted)
         else:
