@@ -18,6 +18,7 @@ from hilsim.errors import CaptureError
 MOST_CHANGED_RATIO = 0.055
 """A larger share of the cells became nearer, and a larger share farther: the sensor moved."""
 FEWEST_CELLS = 200
+"""Fewer tell nothing."""
 _CHANGED_MM, _CHANGED_RATIO = 200, 0.05
 _HALF_PPM = 500_000
 
@@ -37,9 +38,14 @@ class Change:
     farther: int
 
     @property
+    def is_judged(self) -> bool:
+        """Whether enough cells could be compared to tell a sensor that stands from one that moves."""
+        return self.compared >= FEWEST_CELLS
+
+    @property
     def ratio(self) -> float:
         """The lesser share of the compared cells; 0 where too few could be compared to tell."""
-        return min(self.nearer, self.farther) / self.compared if self.compared >= FEWEST_CELLS else 0.0
+        return min(self.nearer, self.farther) / self.compared if self.is_judged else 0.0
 
 
 def change(before: PartialMap, after: PartialMap) -> Change:

@@ -21,7 +21,7 @@ from hilsim.capture.batches import DatagramArrays, gathered
 from hilsim.capture.live import Listener
 from hilsim.cli.addresses import Address, HostPort
 from hilsim.cli.background_files import GREY_KINDS, NamedProfile, check_free, named_profile, shipped_profiles, write_files
-from hilsim.cli.background_report import as_json, as_text
+from hilsim.cli.background_report import as_json, as_text, warnings
 from hilsim.cli.progress import progress_bar
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.overlay_frames import ground_only_pose
@@ -130,6 +130,8 @@ def background(
     files = write_files(found, output, force=force, grey=grey, profile=profile)
     for note in found.notes:
         click.secho(f"note: {note}", fg="yellow", err=True)
+    for warning in warnings(found):
+        click.secho(f"warning: {warning}", fg="yellow", err=True)
     click.echo(json.dumps(as_json(found, files), indent=2) if is_json else "\n".join(as_text(found, files)))
 
 

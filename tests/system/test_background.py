@@ -180,6 +180,17 @@ def _blocks(path):
     return np.frombuffer(b"".join(payloads), DATA_PACKET_DTYPE)["blocks"]
 
 
+def test_what_is_too_short_to_judge_is_said_and_what_covers_little_warned_of(tmp_path):
+    short = write_capture(tmp_path / "short.pcap", vlp16_payloads(3))
+    result = background(short, "-o", tmp_path / "hall", "--min-hits", "1")
+    assert result.returncode == 0, result.stderr
+    assert "stood still: not checked: too short (0 cells have returns in both the first and the last third, 200 are needed)" in result.stdout
+    assert "warning: the map covers only 1,152 of its 28,800 cells (4.0%): elsewhere a rig shows nothing" in result.stderr
+    told = json.loads(background(short, "-o", tmp_path / "hall", "--min-hits", "1", "--force", "--json").stdout)
+    assert (told["stood_still"], told["changed_ratio"], told["compared"]) == ("not checked: too short", None, 0)
+    assert len(told["warnings"]) == 1
+
+
 def test_json_holds_the_statistics(captures, tmp_path):
     result = background(captures[0], "-o", tmp_path / "hall", "--json", "--surface", "max", "--columns", "900")
     told = json.loads(result.stdout)
