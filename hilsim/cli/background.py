@@ -3,8 +3,9 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +24,7 @@ from hilsim.cli.addresses import Address, HostPort
 from hilsim.cli.background_files import GREY_KINDS, NamedProfile, check_free, named_profile, shipped_profiles, write_files
 from hilsim.cli.background_report import as_json, as_text, warnings
 from hilsim.cli.progress import progress_bar
+from hilsim.errors import CommandFaultError
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.overlay_frames import ground_only_pose
 from hilsim.geometry.poses import Pose, extrinsics
@@ -34,7 +36,14 @@ _SECONDS = 10.0
 
 @click.command()
 @click.argument("captures", nargs=-1, metavar="[CAPTURE...]", type=click.Path(path_type=Path))
-@click.option("-o", "--output", metavar="NAME", type=click.Path(path_type=Path), required=True, help="Write NAME.npz and more files of that name.")
+@click.option("-o", "--output", metavar="NAME", type=click.Path(path_type=Path), help="Write NAME.npz and more files of that name.")
+@click.option(
+    "--check",
+    "checked",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write nothing: hold a map (.npz, .bmp), or what its rig (.toml) shows, against the captures. Exits with 1 where they do not agree.",
+)
 @click.option("--listen", type=HostPort(), help="Take the packets that arrive at HOST:PORT instead of captures.")
 @click.option("--seconds", type=click.FloatRange(0.1, 86_400), default=_SECONDS, show_default=True, help="How long to listen.")
 @click.option("--sensor", default="", metavar="ADDRESS", help="Which sensor; needed where there are several.")
@@ -73,7 +82,8 @@ _SECONDS = 10.0
 def background(
     *,
     captures: tuple[Path, ...],
-    output: Path,
+    output: Path | None,
+    checked: Path | None,
     listen: Address | None,
     seconds: float,
     sensor: str,
@@ -104,14 +114,12 @@ def background(
 
     Writes NAME.npz (the map), NAME.bmp, NAME-grey.png (or .bmp) and NAME.ply (to look at), and NAME.toml, a rig that shows it.
     """
-    if bool(captures) == (listen is not None):
-        raise click.UsageError("give either captures or --listen HOST:PORT")
-    if listen is not None and (poses or start_s or duration_s is not None or cluster):
-        raise click.UsageError("--poses, --start-s, --duration-s and --cluster are for captures")
-    if len({path.resolve() for path in captures}) < len(captures):
-        raise click.UsageError("each capture must be given once")
+    _refuse_nonsense(captures, listen, output, checked, captures_only=bool(poses or start_s or duration_s is not None or cluster or checked))
+    if checked is not None and (profile_name or any(value is not None for value in (columns, rows, image_x, image_z))):
+        raise click.UsageError("--profile, --columns, --rows, --image-x and --image-z are those of the file that --check names")
     mounted = _mounted(height_m, pitch_deg, position_m, rotation_deg)
-    check_free(output, force=force, grey=grey)
+    if output is not None:
+        check_free(output, force=force, grey=grey)
     profile = named_profile(profile_name) if profile_name else None
     if not module_is_compiled("hilsim.background.survey"):
         click.echo("compiling kernels, which takes up to half a minute the first time ...", err=True)
@@ -120,11 +128,14 @@ def background(
         rule = SurfaceRule(
             kind="max" if surface == "max" else "quantile", quantile=quantile, distance=distance, min_hits=min_hits, min_share=min_share
         )
-        if listen is not None:
-            found = _live(listen, seconds, sensor, profile, setting, rule, mounted)
-        else:
-            stretch = Stretch(start_s=start_s, duration_s=duration_s)
-            found = _captured(captures, sensor, profile, setting, rule, stretch, poses, mounted, workers, cluster)
+        stretch = Stretch(start_s=start_s, duration_s=duration_s)
+        captured = partial(
+            _captured, captures=captures, sensor=sensor, stretch=stretch, poses=poses, mounted=mounted, workers=workers, cluster=cluster
+        )
+        if output is None:
+            _check(checked or Path(), captured, is_json=is_json)
+            return
+        found = captured(setting, profile, rule) if listen is None else _live(listen, seconds, sensor, profile, setting, rule, mounted)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     files = write_files(found, output, force=force, grey=grey, profile=profile)
@@ -133,6 +144,29 @@ def background(
     for warning in warnings(found):
         click.secho(f"warning: {warning}", fg="yellow", err=True)
     click.echo(json.dumps(as_json(found, files), indent=2) if is_json else "\n".join(as_text(found, files)))
+
+
+def _refuse_nonsense(captures: tuple[Path, ...], listen: Address | None, output: Path | None, checked: Path | None, *, captures_only: bool) -> None:
+    if bool(captures) == (listen is not None):
+        raise click.UsageError("give either captures or --listen HOST:PORT")
+    if (output is None) == (checked is None):
+        raise click.UsageError("give either -o NAME or --check FILE")
+    if listen is not None and captures_only:
+        raise click.UsageError("--poses, --start-s, --duration-s, --cluster and --check are for captures")
+    if len({path.resolve() for path in captures}) < len(captures):
+        raise click.UsageError("each capture must be given once")
+
+
+def _check(file: Path, made: Callable[[GridSetting, NamedProfile | None, SurfaceRule], Generated], *, is_json: bool) -> None:
+    from hilsim.cli import background_check  # noqa: PLC0415 - brings in what renders
+
+    agreement, found, what = background_check.check(file, made)
+    if is_json:
+        click.echo(json.dumps(background_check.as_json(agreement, found, what), indent=2))
+    else:
+        background_check.report(agreement, found, what)
+    if agreement.faults():
+        raise CommandFaultError
 
 
 def _mounted(height_m: float | None, pitch_deg: float | None, position_m: Vector | None, rotation_deg: Vector | None) -> Pose | None:
@@ -148,11 +182,12 @@ def _mounted(height_m: float | None, pitch_deg: float | None, position_m: Vector
 
 
 def _captured(
+    setting: GridSetting,
+    profile: NamedProfile | None,
+    rule: SurfaceRule,
+    *,
     captures: tuple[Path, ...],
     sensor: str,
-    profile: NamedProfile | None,
-    setting: GridSetting,
-    rule: SurfaceRule,
     stretch: Stretch,
     poses: Path | None,
     mounted: Pose | None,
