@@ -74,7 +74,13 @@ _SECONDS = 10.0
     "--position-m", type=float, nargs=3, default=None, metavar="X Y Z", help="Where the sensor was in the world (with --poses: in the body)."
 )
 @click.option("--rotation-deg", type=float, nargs=3, default=None, metavar="R P Y", help="Roll, pitch and yaw of the sensor there.")
-@click.option("--workers", type=click.IntRange(1, 1024), default=os.cpu_count() or 1, show_default="all cores", help="Processes; change no bit.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 1024),
+    default=os.cpu_count() or 1,
+    show_default="all cores",
+    help="Processes, or threads for one capture; change no bit.",
+)
 @click.option("--cluster", default="", metavar="ADDRESS", help='Map on a Dask scheduler\'s workers, or "local" ones.')
 @click.option("--grey", type=click.Choice(GREY_KINDS), default="png", show_default=True, help="Kind of the grey picture; a .bmp has 8 bits a pixel.")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
