@@ -151,6 +151,7 @@ def test_parts_of_one_capture_and_threads_change_no_bit(tmp_path, stretch):
         assert several.partial.captures == one.partial.captures
         assert several.change == one.change
     assert not one.notes
+    assert one.change.is_judged
     # and what a reader of the whole counts is the same
     (tmp_path / "room.pcap.gz").write_bytes(gzip.compress(path.read_bytes()))
     whole = made([tmp_path / "room.pcap.gz"], stretch=stretch)
