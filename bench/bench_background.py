@@ -1,6 +1,8 @@
 """What a background map costs: decoding and counting beside what velodyne-decoder takes to decode the same capture, interleaved; one worker and two; memory.
 
-    python bench/bench_background.py [--captures DIRECTORY] [--rounds 7] [--repeat 20] [--json FILE]
+And how true it is: walls at 20 m with the profiles' own noise, and real captures against the medians of their cells as velodyne-decoder decodes them.
+
+    python bench/bench_background.py [--captures DIRECTORY] [--rounds 7] [--repeat 20] [--threads 2] [--true-only] [--json FILE]
 
 ``--captures`` holds the real captures (default: beside this checkout). Each is measured as it is, and ``--repeat`` times behind itself: what is paid
 once - surveying, three thirds, merging - counts most for a capture of half a second. Ratios are medians of the rounds' ratios, so that a busy machine
@@ -27,15 +29,22 @@ import velodyne_decoder
 from bench_timing import describe_machine
 
 from hilsim.background import job as jobs
-from hilsim.background.generator import GridSetting, prepare
+from hilsim.background.cloud import cell_directions
+from hilsim.background.generator import GridSetting, generate, prepare
 from hilsim.background.movement import Change
+from hilsim.background.pool import map_here
 from hilsim.background.profiles import geometry_of
+from hilsim.background.surface import SurfaceRule
 from hilsim.capture.batches import CaptureBatches
-from hilsim.cli.background_files import shipped_profiles
+from hilsim.cli.background_files import named_profile, shipped_profiles
+from hilsim.config.rig import load_rig
+from hilsim.daemon.record import record
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 CAPTURES = Path(__file__).resolve().parent.parent.parent / "shared" / "captures"
 NAMES = ("vlp16_dual.pcap", "vlp16_strongest_gps.pcap", "hdl32e_strongest.pcap")
+TRUE_NAMES = ("vlp16_dual.pcap", "vlp16_strongest_gps.pcap", "vlp32c_strongest_fov.pcap")
+"""Of which velodyne-decoder takes the product byte for what it is, and whose sensors stand."""
 HEADER_SIZE, RECORD_SIZE = 24, 16
 
 
@@ -127,11 +136,89 @@ def peak_mib(path):
     return int(result.stdout) / 1024
 
 
+WALL = """
+name = "wall"
+[carrier]
+kind = "fixed"
+[[sensor]]
+name = "lidar"
+profile = "{profile}"
+[sensor.network]
+source = "127.0.1.201"
+destination = "127.0.0.1"
+[[scene.box]]
+name = "wall"
+position_m = [20.5, 0.0, 0.0]
+size_m = [1.0, 60.0, 40.0]
+"""
+
+
+def wall_errors(profile, directory, distance):
+    """Errors (mm) of the cells that see a wall at 20 m, of a map of 6 s with the profile's own noise: against the world, along each cell's middle."""
+    rig, path = directory / "wall.toml", directory / f"{profile}.pcap"
+    rig.write_text(WALL.format(profile=profile))
+    if not path.exists():
+        record(load_rig(rig), path, duration_ns=6 * 10**9, utc_epoch_ns=0, batch_ms=100, threads=2, progress=lambda _: None)
+    setting = GridSetting() if profile == "vlp16" else GridSetting(columns=160, rows=80)
+    formed = map_of(path, distance, setting, named_profile(profile).spec)
+    row, column = np.nonzero(formed.used & (formed.hit_count >= 10) & (formed.confidence > 0.99))
+    ahead = cell_directions(formed.grid, row, column)[:, 1]
+    errors = formed.distance_mm[row, column] - 20_000.0 / ahead
+    return errors[ahead > 0.9]
+
+
+def map_of(path, distance, setting=None, named=None):
+    """A map of one capture, whether its sensor moved or not."""
+    job, found = prepare(path, geometries(), setting or GridSetting(), named=named)
+    return generate(job, found, [path], SurfaceRule(distance=distance), map_here, lambda _: None).map
+
+
+def capture_errors(path, distance, fewest=4):
+    """The map's distance minus the median (mm) of the cell's returns as velodyne-decoder decodes them, where these lie within 10 cm of each other."""
+    formed = map_of(path, distance)
+    scans = [scan for _, scan in velodyne_decoder.read_pcap(path, velodyne_decoder.Config(min_range=0.05, max_range=300))]
+    x, y, z, _, _, _, ring = np.concatenate(scans).astype(float).T[:7]
+    columns = formed.grid.columns
+    cell = ring.astype(int) * columns + np.minimum((np.degrees(np.arctan2(-y, x)) % 360 * columns / 360).astype(int), columns - 1)
+    range_mm = np.sqrt(x * x + y * y + z * z) * 1000.0
+    order = np.lexsort((range_mm, cell))
+    cell, range_mm = cell[order], range_mm[order]
+    borders = np.flatnonzero(np.diff(cell)) + 1
+    of_cells = zip(cell[np.concatenate([[0], borders])], np.split(range_mm, borders), strict=True)
+    one = [(at, np.median(some)) for at, some in of_cells if len(some) >= fewest and some[-1] - some[0] <= 100 and formed.used.flat[at]]
+    return np.array([formed.distance_mm.flat[at] - median for at, median in one])
+
+
+def print_truth(captures, directory):
+    """How true maps are, by both distances."""
+    found = {}
+    print(f"{'against the world, or the median':<34}{'distance':>10}{'cells':>8}{'mean mm':>9}{'median':>8}{'sd':>7}")
+    works = [(f"wall at 20 m, {profile}", lambda d, p=profile: wall_errors(p, directory, d)) for profile in ("vlp16", "hr80w-like")]
+    works += [(name, lambda d, n=name: capture_errors(captures / n, d)) for name in TRUE_NAMES]
+    for name, errors_by in works:
+        for distance in ("mean", "farthest"):
+            errors = errors_by(distance)
+            row = {"cells": len(errors), "mean": float(errors.mean()), "median": float(np.median(errors)), "sd": float(errors.std())}
+            found[f"{name}, {distance}"] = row
+            print(f"{name:<34}{distance:>10}{row['cells']:>8}{row['mean']:>9.2f}{row['median']:>8.2f}{row['sd']:>7.2f}")
+    return found
+
+
+def threaded(path, job, threads, rounds=3):
+    """Wall and CPU seconds of the map step over one capture, by one thread and by several in turn."""
+    rows = [[both_seconds_of(lambda t=number: jobs.map_capture(job, path, threads=t)) for number in (1, threads)] for _ in range(rounds)]
+    return {"threads": threads, "one_s_cpu_s": [row[0] for row in rows], "several_s_cpu_s": [row[1] for row in rows]}
+
+
+def geometries():
+    """Of the turning sensors that have a profile."""
+    return {model: geometry_of(profile.spec) for model, profile in shipped_profiles().items() if isinstance(profile.spec, VelodyneSpec)}
+
+
 def job_of(path):
     """The job for a capture, without a look at whether the sensor moved."""
     jobs.check_standing = lambda *_: Change(compared=0, nearer=0, farther=0)
-    profiles = {model: geometry_of(profile.spec) for model, profile in shipped_profiles().items() if isinstance(profile.spec, VelodyneSpec)}
-    return replace(prepare(path, profiles, GridSetting())[0])
+    return replace(prepare(path, geometries(), GridSetting())[0])
 
 
 def main():
@@ -140,11 +227,16 @@ def main():
     parser.add_argument("--captures", type=Path, default=CAPTURES)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--repeat", type=int, default=20)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--true-only", action="store_true", help="How true maps are, and no costs.")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     machine = describe_machine()
     print(", ".join(f"{key} {value}" for key, value in machine.items()))
-    found = {}
+    with tempfile.TemporaryDirectory() as name:
+        found = {"truth": print_truth(options.captures, Path(name))}
+    if options.true_only:
+        return
     print(
         f"{'capture':<34}{'packets':>8}{'decoder us':>11}{'counting us':>12}{'ratio':>7}{'CPU':>7}{'step us':>9}{'ratio':>7}{'CPU':>7}{'peak MiB':>9}"
     )
@@ -162,7 +254,9 @@ def main():
                     f"{row['counting_cpu_ratio']:>6.2f}x"
                     f"{row['step_us']:>9.2f}{row['step_ratio']:>6.2f}x{row['step_cpu_ratio']:>6.2f}x{row['peak_mib']:>9.0f}"
                 )
+        found["threads"] = threaded(long, job, options.threads)
         found["workers"] = workers(long, job, 5, directory)
+    print(f"threads: {found['threads']}")
     print(f"workers: {found['workers']}")
     print(f"this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
     if options.json:

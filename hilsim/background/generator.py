@@ -223,7 +223,7 @@ def _changes(job: MapJob, first: PartialMap | None, first_path: Path, mapped: Ma
 def _formed(
     job: MapJob, found: FoundSensor, whole: PartialMap, rule: SurfaceRule, changes: list[Change], notes: list[str], pose: Pose | None
 ) -> Generated:
-    worst = max(changes, key=lambda change: change.ratio, default=None)
+    worst = max(changes, key=lambda change: (change.is_judged, change.ratio), default=None)
     formed = form_map(whole, rule, model=job.named or job.model, pose=pose, provenance=_provenance(job, whole, rule, worst))
     if not formed.used.any():
         raise CaptureError(
@@ -240,6 +240,7 @@ def _provenance(job: MapJob, whole: PartialMap, rule: SurfaceRule, worst: Change
         "settings": {
             "surface": rule.kind,
             "quantile": rule.quantile if rule.kind == "quantile" else None,
+            "distance": rule.distance,
             "min_hits": rule.min_hits,
             "min_share": rule.min_share,
             "start_s": job.stretch.start_s,
@@ -251,7 +252,7 @@ def _provenance(job: MapJob, whole: PartialMap, rule: SurfaceRule, worst: Change
             "returns": whole.returns,
             "empty": whole.empty,
             "outside": whole.outside,
-            "changed_ratio": None if worst is None else round(worst.ratio, 6),
+            "changed_ratio": None if worst is None or not worst.is_judged else round(worst.ratio, 6),
         },
     }
 

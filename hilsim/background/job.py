@@ -3,8 +3,10 @@
 import hashlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +20,8 @@ from hilsim.background.stdt import readable
 from hilsim.background.survey import FoundSensor, Kind, check_others, choose, kinds_of, survey
 from hilsim.background.table import clear, empty_table, grown, in_order
 from hilsim.background.turning import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS, TALLY_SIZE, add_data_packets, turning_plan
-from hilsim.capture.batches import CaptureBatches, DatagramArrays, address_number
+from hilsim.capture.batches import CaptureBatches, DatagramArrays, UnusualRecordError, address_number
+from hilsim.capture.cuts import FilePart, cut
 from hilsim.errors import CaptureError, require
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import PoseTrack
@@ -26,6 +29,8 @@ from hilsim.packets.velodyne_geometry import FiringGeometry
 from hilsim.scene.background import AzimuthGrid
 
 THIRDS = 3
+_LEAST_PART_BYTES = 8 << 20
+"""What a thread must have to do: some 70 ms."""
 _POSE_SLACK_S = 0.01
 
 
@@ -107,13 +112,32 @@ class MappedCapture(NamedTuple):
     notes: tuple[str, ...]
 
 
-def map_capture(job: MapJob, path: Path, advance: Callable[[int], object] = lambda _: None) -> MappedCapture:
+class _Counted(NamedTuple):
+    """What was counted of a capture, or of a part of it.
+
+    Attributes:
+        thirds: The counts of each third of the capture.
+        packets: Decoded.
+        first_ns: Stamp of the first of them; 0 where there are none.
+        last_ns: Stamp of the last of them.
+        begin_ns: Of the capture.
+    """
+
+    thirds: list[PartialMap]
+    packets: int
+    first_ns: int
+    last_ns: int
+    begin_ns: int
+
+
+def map_capture(job: MapJob, path: Path, advance: Callable[[int], object] = lambda _: None, threads: int = 1) -> MappedCapture:
     """Boil a capture down.
 
     Args:
         job: What is to be done.
         path: The capture, which is read twice: its beginning tells what it holds.
         advance: Called with the number of bytes read since the last call.
+        threads: How many read parts of it beside each other, where it can be cut; they change no bit.
 
     Raises:
         CaptureError: it cannot be read; it is of another model than the job's, of several sensors, of a sensor that moved; nothing was seen; what decodes it is not installed.
@@ -128,33 +152,94 @@ def map_capture(job: MapJob, path: Path, advance: Callable[[int], object] = lamb
         if sensor.kind is Kind.STDT and not job.sensor:
             _check_alone(job.stretch, sensor, path)
         with readable(path, sensor, advance) as source:
-            batches = CaptureBatches(source.path)
-            parts, maker = _counted(job, sensor, batches, advance if source.path == path else lambda _: None, str(path))
+            counted, notes = _counted(job, sensor, source.path, advance if source.path == path else lambda _: None, str(path), threads)
     seen = None
     if job.motion is not None:
-        _check_covered(job.motion, maker, str(path))
+        _check_covered(job.motion, counted, str(path))
     else:
-        seen = check_standing(parts[0], parts[-1], f"{path}: from its first to its last third")
-    share = CaptureShare(name=path.name, sha256=digest.result(), packets=maker.packets, first_ns=maker.first_ns, last_ns=maker.last_ns)
-    whole = merge(parts)
+        seen = check_standing(counted.thirds[0], counted.thirds[-1], f"{path}: from its first to its last third")
+    share = CaptureShare(name=path.name, sha256=digest.result(), packets=counted.packets, first_ns=counted.first_ns, last_ns=counted.last_ns)
+    whole = merge(counted.thirds)
     if not whole.returns:
-        raise CaptureError(f"{path}: must hold returns of {sensor}, got none in {maker.packets:,} packets")
-    return MappedCapture(with_share(whole, share), seen, (*source.notes, *batches.file.notes.lines()))
+        raise CaptureError(f"{path}: must hold returns of {sensor}, got none in {counted.packets:,} packets")
+    return MappedCapture(with_share(whole, share), seen, (*source.notes, *notes))
 
 
 def _counted(
-    job: MapJob, sensor: FoundSensor, batches: CaptureBatches, advance: Callable[[int], object], where: str
-) -> tuple[list[PartialMap], "PartialMapMaker"]:
-    """The counts of each third of a capture, and what counted them."""
+    job: MapJob, sensor: FoundSensor, path: Path, advance: Callable[[int], object], where: str, threads: int
+) -> tuple[_Counted, tuple[str, ...]]:
+    """The counts of each third of a capture, and notes of what reads it: cut into parts if it can be, because a third must be the same however many read it."""
+    size_bytes = path.stat().st_size
+    threads = min(threads, max(size_bytes // _LEAST_PART_BYTES, 1))
+    parts = cut(path, THIRDS * threads)
+    if parts:
+        progress = _Progress(advance)
+        with suppress(UnusualRecordError):
+            return _joined(_counted_beside(job, sensor, path, parts, progress, where, threads)), ()
+        progress.take_back()
+    batches = CaptureBatches(path)
+    counted = _counted_part(job, sensor, _by_thirds(job.stretch, batches, advance), where)
+    alone = f"read by one thread, not {threads}: only plain PCAP files of whole Ethernet frames can be read in parts"
+    return counted, (*batches.file.notes.lines(), *([alone] if threads > 1 else []))
+
+
+class _Progress:
+    """Bytes done, told by several threads."""
+
+    def __init__(self, advance: Callable[[int], object]) -> None:
+        self._advance = advance
+        self._lock = Lock()
+        self._done_bytes = 0
+
+    def __call__(self, done_bytes: int) -> None:
+        with self._lock:
+            self._done_bytes += done_bytes
+            self._advance(done_bytes)
+
+    def take_back(self) -> None:
+        self(-self._done_bytes)
+
+
+def _counted_beside(
+    job: MapJob, sensor: FoundSensor, path: Path, parts: tuple[FilePart, ...], advance: Callable[[int], object], where: str, threads: int
+) -> list[_Counted]:
+    """The counts of each part of a capture; the kernels hold no lock of Python's, so threads do."""
+    first = next((batch for batch in CaptureBatches(path, FilePart(parts[0].start, parts[-1].stop, parts[0].fraction_ns)) if batch.start.size), None)
+    begin_ns = 0 if first is None else int(first.host_stamp_ns[0])
+
+    def of_part(number: int) -> _Counted:
+        batches = CaptureBatches(path, parts[number])
+        return _counted_part(job, sensor, _by_thirds(job.stretch, batches, advance, place=number * THIRDS // len(parts), begin_ns=begin_ns), where)
+
+    if threads == 1:
+        return list(map(of_part, range(len(parts))))
+    with ThreadPoolExecutor(threads, thread_name_prefix="map") as pool:
+        return list(pool.map(of_part, range(len(parts))))
+
+
+def _counted_part(job: MapJob, sensor: FoundSensor, batches: Iterator[tuple[int, int, DatagramArrays]], where: str) -> _Counted:
+    """The counts of batches of which each third comes before the next."""
     maker = PartialMapMaker(job, sensor, where)
-    parts: list[PartialMap] = []
-    for third, begin_ns, batch in _by_thirds(job.stretch, batches, advance):
-        while len(parts) < third:
-            parts.append(maker.take())
+    thirds: list[PartialMap] = []
+    for third, begin_ns, batch in batches:
+        while len(thirds) < third:
+            thirds.append(maker.take())
         maker.add(batch, begin_ns)
-    while len(parts) < THIRDS:
-        parts.append(maker.take())
-    return parts, maker
+    while len(thirds) < THIRDS:
+        thirds.append(maker.take())
+    return _Counted(thirds, maker.packets, maker.first_ns, maker.last_ns, maker.begin_ns)
+
+
+def _joined(parts: list[_Counted]) -> _Counted:
+    """The counts of all parts, which are in order."""
+    seen = [part for part in parts if part.packets] or parts[:1]
+    return _Counted(
+        [merge(thirds) for thirds in zip(*(part.thirds for part in parts), strict=True)],
+        sum(part.packets for part in parts),
+        seen[0].first_ns,
+        seen[-1].last_ns,
+        seen[0].begin_ns,
+    )
 
 
 def _check_alone(stretch: Stretch, sensor: FoundSensor, path: Path) -> None:
@@ -165,10 +250,10 @@ def _check_alone(stretch: Stretch, sensor: FoundSensor, path: Path) -> None:
         check_others(batch, kinds, (kinds == sensor.kind) & (batch.source == number), sensor, str(path))
 
 
-def _check_covered(motion: Motion, maker: "PartialMapMaker", where: str) -> None:
+def _check_covered(motion: Motion, counted: _Counted, where: str) -> None:
     """Poses must be known for every packet: outside its keys a track stands still."""
-    begin_ns = 0 if motion.is_utc else maker.begin_ns
-    first_s, last_s = (maker.first_ns - begin_ns) / 1e9, (maker.last_ns - begin_ns) / 1e9
+    begin_ns = 0 if motion.is_utc else counted.begin_ns
+    first_s, last_s = (counted.first_ns - begin_ns) / 1e9, (counted.last_ns - begin_ns) / 1e9
     known_s = float(motion.track.time_ns[0]) / 1e9, float(motion.track.time_ns[-1]) / 1e9
     if not known_s[0] - _POSE_SLACK_S <= first_s <= last_s <= known_s[1] + _POSE_SLACK_S:
         raise CaptureError(
@@ -201,24 +286,26 @@ def _sha256(path: Path) -> str:
         raise CaptureError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _by_thirds(stretch: Stretch, batches: CaptureBatches, advance: Callable[[int], object]) -> Iterator[tuple[int, int, DatagramArrays]]:
-    """Yield the batches of a stretch of a capture, each with the third it belongs to and the capture's first stamp: thirds by time where its length is known, else by place in the file."""
+def _by_thirds(
+    stretch: Stretch, batches: CaptureBatches, advance: Callable[[int], object], *, place: int | None = None, begin_ns: int | None = None
+) -> Iterator[tuple[int, int, DatagramArrays]]:
+    """Yield the batches of a stretch of a capture, each with the third it belongs to and the capture's first stamp: thirds by time where its length is known, else by ``place``, or where in the file the batch lies."""
     size_bytes = max(batches.file.size_bytes, 1)
     done = 0
-    first_ns: int | None = None
+    first_ns = begin_ns
     for batch in batches:
-        place = min(THIRDS * done // size_bytes, THIRDS - 1)
+        third_here = min(THIRDS * done // size_bytes, THIRDS - 1) if place is None else place
         advance(batches.read_bytes - done)
         done = batches.read_bytes
         if not batch.start.size:
             continue
         first_ns = int(batch.host_stamp_ns[0]) if first_ns is None else first_ns
         if stretch == Stretch():
-            yield place, first_ns, batch
+            yield third_here, first_ns, batch
             continue
         since_s = (batch.host_stamp_ns - first_ns) * 1e-9 - stretch.start_s
         if stretch.duration_s is None:
-            yield place, first_ns, _part(batch, since_s >= 0.0)
+            yield third_here, first_ns, _part(batch, since_s >= 0.0)
             continue
         step_s = stretch.duration_s / THIRDS
         for third in range(THIRDS):

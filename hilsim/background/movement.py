@@ -13,12 +13,12 @@ import numpy as np
 
 from hilsim.background.partial import PartialMap
 from hilsim.background.surface import surfaces
-from hilsim.background.table import INTENSITY_BITS
 from hilsim.errors import CaptureError
 
 MOST_CHANGED_RATIO = 0.055
 """A larger share of the cells became nearer, and a larger share farther: the sensor moved."""
 FEWEST_CELLS = 200
+"""Fewer tell nothing."""
 _CHANGED_MM, _CHANGED_RATIO = 200, 0.05
 _HALF_PPM = 500_000
 
@@ -38,18 +38,21 @@ class Change:
     farther: int
 
     @property
+    def is_judged(self) -> bool:
+        """Whether enough cells could be compared to tell a sensor that stands from one that moves."""
+        return self.compared >= FEWEST_CELLS
+
+    @property
     def ratio(self) -> float:
         """The lesser share of the compared cells; 0 where too few could be compared to tell."""
-        return min(self.nearer, self.farther) / self.compared if self.compared >= FEWEST_CELLS else 0.0
+        return min(self.nearer, self.farther) / self.compared if self.is_judged else 0.0
 
 
 def change(before: PartialMap, after: PartialMap) -> Change:
     """How much the places differ that two partial maps of one grid show."""
-    first, first_hits, *_ = surfaces(before, _HALF_PPM)
-    second, second_hits, *_ = surfaces(after, _HALF_PPM)
-    is_known = (first_hits > 0) & (second_hits > 0)
-    one = (first[is_known] >> INTENSITY_BITS).astype(np.int64)
-    other = (second[is_known] >> INTENSITY_BITS).astype(np.int64)
+    first, second = (surfaces(partial, _HALF_PPM, takes_mean=False) for partial in (before, after))
+    is_known = (first.hits > 0) & (second.hits > 0)
+    one, other = first.distance_mm[is_known], second.distance_mm[is_known]
     limit = np.maximum(_CHANGED_MM, _CHANGED_RATIO * np.minimum(one, other))
     return Change(compared=int(is_known.sum()), nearer=int((one - other > limit).sum()), farther=int((other - one > limit).sum()))
 

@@ -11,7 +11,7 @@ from hilsim.errors import require
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 
 Grid = AzimuthGrid | ImageGrid
-_KEY, _BEST, _COUNT = constant(KEY), constant(BEST), constant(COUNT)
+_KEY, _BEST, _COUNT, _COLUMNS = constant(KEY), constant(BEST), constant(COUNT), constant(COLUMNS)
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -39,7 +39,7 @@ class PartialMap:
 
     Attributes:
         grid: Which cell is where. Cells are numbered column by column.
-        rows: ``uint32[n, 3]`` in the order of their keys, each once: see ``hilsim.background.table``.
+        rows: ``int64[n, 4]`` in the order of their keys, each once: see ``hilsim.background.table``.
         returns: Counted in the rows.
         empty: Firings or points without a return.
         outside: Returns that fell outside the grid.
@@ -76,11 +76,11 @@ def check_size(grid: Grid) -> None:
 
 def nothing(grid: Grid) -> PartialMap:
     """A contribution of nothing: merging it changes nothing."""
-    return PartialMap(grid=grid, rows=np.empty((0, COLUMNS), dtype=np.uint32))
+    return PartialMap(grid=grid, rows=np.empty((0, COLUMNS), dtype=np.int64))
 
 
 def merge(partials: Iterable[PartialMap]) -> PartialMap:
-    """All contributions in one: associative and commutative, because counts are added and farthest distances compared, both as integers.
+    """All contributions in one: associative and commutative, because counts are added and farthest distances compared, all as integers.
 
     Raises:
         ValueError: there are none, or their grids differ.
@@ -108,7 +108,7 @@ def _merged_rows(parts: list[Rows]) -> Rows:
 
 
 def _merged_pair(one: Rows, other: Rows) -> Rows:
-    rows = np.empty((len(one) + len(other), COLUMNS), dtype=np.uint32)
+    rows = np.empty((len(one) + len(other), COLUMNS), dtype=np.int64)
     return np.ascontiguousarray(rows[: merge_rows(one, other, rows)])
 
 
@@ -120,13 +120,16 @@ def merge_rows(one: Rows, other: Rows, rows: Rows) -> int:
         takes_one = b == other.shape[0] or (a < one.shape[0] and one[a, _KEY] <= other[b, _KEY])
         takes_other = a == one.shape[0] or (b < other.shape[0] and other[b, _KEY] <= one[a, _KEY])
         if takes_one:
-            rows[n, _KEY], rows[n, _BEST], rows[n, _COUNT] = one[a, _KEY], one[a, _BEST], one[a, _COUNT]
+            for column in range(_COLUMNS):
+                rows[n, column] = one[a, column]
             a += 1
         if takes_other and takes_one:
             rows[n, _BEST] = max(rows[n, _BEST], other[b, _BEST])
-            rows[n, _COUNT] += other[b, _COUNT]
+            for column in range(_COUNT, _COLUMNS):
+                rows[n, column] += other[b, column]
         elif takes_other:
-            rows[n, _KEY], rows[n, _BEST], rows[n, _COUNT] = other[b, _KEY], other[b, _BEST], other[b, _COUNT]
+            for column in range(_COLUMNS):
+                rows[n, column] = other[b, column]
         if takes_other:
             b += 1
         n += 1

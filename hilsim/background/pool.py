@@ -1,6 +1,7 @@
 """The map step over many captures: in this process, over processes, or over machines; results come in the order of the captures, whoever is first.
 
-Results are equal bit by bit whichever way they come about: a capture is mapped as a whole by one worker, and merging knows no order.
+Results are equal bit by bit whichever way they come about: captures, and the parts of one that threads read beside each other, are counted each by itself,
+and merging knows no order.
 """
 
 import multiprocessing
@@ -33,18 +34,19 @@ class _Submit(Protocol):
         """A future of a mapped capture."""
 
 
-def map_here(job: MapJob, paths: Sequence[Path], advance: Advance) -> Iterator[MappedCapture]:
-    """Map captures one after the other in this process."""
+def map_here(job: MapJob, paths: Sequence[Path], advance: Advance, threads: int = 1) -> Iterator[MappedCapture]:
+    """Map captures one after the other in this process, parts of each in ``threads`` threads."""
     for path in paths:
-        yield map_capture(job, path, advance)
+        yield map_capture(job, path, advance, threads)
 
 
 def map_in_processes(job: MapJob, paths: Sequence[Path], advance: Advance, workers: int) -> Iterator[MappedCapture]:
-    """Map captures in ``workers`` processes, each a fresh one, so that threads of this one cannot do harm."""
+    """Map captures in ``workers`` processes, each a fresh one, so that threads of this one cannot do harm; with fewer captures each has threads."""
+    threads = max(workers // len(paths), 1)
     with ProcessPoolExecutor(min(workers, len(paths)), mp_context=multiprocessing.get_context("spawn")) as pool:
 
         def submit(job: MapJob, path: Path) -> Future[MappedCapture | HilsimError]:
-            return pool.submit(_mapped, job, path)
+            return pool.submit(_mapped, job, path, threads)
 
         yield from _in_order(submit, job, paths, advance, workers)
 
@@ -90,10 +92,10 @@ def _in_order(submit: _Submit, job: MapJob, paths: Sequence[Path], advance: Adva
         yield found
 
 
-def _mapped(job: MapJob, path: Path) -> MappedCapture | HilsimError:
+def _mapped(job: MapJob, path: Path, threads: int = 1) -> MappedCapture | HilsimError:
     """As ``map_capture``, with a fault as a result: a cluster would try again what was raised, and wrap it."""
     try:
-        return map_capture(job, path)
+        return map_capture(job, path, threads=threads)
     except HilsimError as error:
         return error
 
@@ -126,11 +128,13 @@ def mapper(workers: int, cluster: str) -> Mapper:
     """The way to map captures.
 
     Args:
-        workers: Processes, where they are this machine's.
+        workers: Processes, or threads where there is one capture, that are this machine's.
         cluster: Address of a Dask scheduler, ``local``, or empty for none.
     """
     if cluster:
         return lambda job, paths, advance: map_on_cluster(job, paths, advance, cluster, workers)
     if workers > 1:
-        return lambda job, paths, advance: map_in_processes(job, paths, advance, workers) if len(paths) > 1 else map_here(job, paths, advance)
+        return lambda job, paths, advance: (
+            map_in_processes(job, paths, advance, workers) if len(paths) > 1 else map_here(job, paths, advance, workers)
+        )
     return map_here

@@ -1,26 +1,30 @@
 """From counts of distances to the surface that stayed: one distance a cell.
 
-The farthest surface is the background, because what comes and goes can only stand before it. ``max`` takes the farthest return of all, as Cepton's
-note does: then a single return from nowhere - a raindrop's echo, a mirror, a fault - makes a hole in the map for good. ``quantile`` passes over the farthest
-few: it takes the bin in which, counted from the nearest, that share of the cell's returns is reached, and in it the farthest distance. So
+The farthest surface is the background, because what comes and goes can only stand before it. Which surface that is, one return tells. ``max`` takes the
+farthest of all, as Cepton's note does: then a single return from nowhere - a raindrop's echo, a mirror, a fault - makes a hole in the map for good.
+``quantile`` passes over the farthest few: it takes the bin in which, counted from the nearest, that share of the cell's returns is reached. So
 
-- the value is a distance that was measured, with the intensity that was measured with it;
-- at least the share ``quantile`` of the cell's returns are not farther, and the value is beyond the exact quantile by less than a bin: 1/128 of it;
+- at least the share ``quantile`` of the cell's returns are not farther than the farthest of the bin, which is beyond the exact quantile by less than a bin;
 - a share of up to ``1 - quantile`` of returns from beyond the surface changes nothing, whatever their distances;
 - a surface is found that shows in more than ``1 - quantile`` of the cell's returns, however often something stood before it.
+
+How far away it is, ``mean`` says: the mean of the surface's returns. They are those that lie within 15 cm, or 1/128 of the distance, of their own mean, the bin that
+was found among them. That holds the noise of the sensors at hand to five standard deviations, and leaves out what stands farther before the wall. Whole bins
+are in or out, each by the mean of its own returns, so that a bin wider than the noise does not shift anything. ``farthest`` is the note's: the farthest return of
+the bin, which lies behind the surface by about two standard deviations of the noise, and more the longer one looks.
 
 A cell whose firings mostly meet nothing holds no surface: what returns came from it passed before the sky.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel, signed
+from hilsim._jit import constant, kernel
 from hilsim.background.partial import Grid, PartialMap
-from hilsim.background.table import BEST, BINS, COUNT, INTENSITY_BITS, KEY, Rows
+from hilsim.background.table import BEST, BINS, COUNT, INTENSITY_BITS, KEY, SUM, Rows, bin_start
 from hilsim.errors import require
 from hilsim.geometry.poses import Pose
 from hilsim.scene.background import INVALID, VALID, BackgroundMap
@@ -28,8 +32,12 @@ from hilsim.scene.background import INVALID, VALID, BackgroundMap
 _PPM = 1_000_000
 _N_BINS, _BITS, _ALL = constant(BINS), constant(INTENSITY_BITS), constant(_PPM)
 _KEY, _BEST, _COUNT = constant(KEY), constant(BEST), constant(COUNT)
+_SUM = constant(SUM)
 _NEAR_MM, _NEAR_SHARE = constant(100), constant(64)
 """Returns within 10 cm or 1/64 of the distance lie at the surface: noise, roughness and the cell's own width."""
+_SAME_MM, _SAME_SHARE = constant(150), constant(128)
+"""Returns within 15 cm or 1/128 of the distance are averaged: five standard deviations of the noisiest sensor at hand (29 mm), and a bin at most."""
+_ROUNDS = constant(8)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,12 +47,14 @@ class SurfaceRule:
     Attributes:
         kind: ``quantile`` or ``max``.
         quantile: Share of the cell's returns that are not farther.
+        distance: How far away the surface is: ``mean`` of its returns, or the ``farthest`` of them as far as bins tell.
         min_hits: Cells with fewer returns hold no surface.
         min_share: Nor do cells where a smaller share of the firings has a return (as far as a sensor tells where it fired in vain).
     """
 
     kind: Literal["quantile", "max"] = "quantile"
     quantile: float = 0.95
+    distance: Literal["mean", "farthest"] = "mean"
     min_hits: int = 2
     min_share: float = 0.25
 
@@ -52,6 +62,7 @@ class SurfaceRule:
         require(
             (self.kind in {"quantile", "max"}, f'kind must be "quantile" or "max", got "{self.kind}"'),
             (0.5 <= self.quantile < 1.0, f"quantile must be 0.5 to less than 1, got {self.quantile}"),
+            (self.distance in {"mean", "farthest"}, f'distance must be "mean" or "farthest", got "{self.distance}"'),
             (1 <= self.min_hits <= _PPM, f"min_hits must be 1 to {_PPM}, got {self.min_hits}"),
             (0.0 <= self.min_share <= 1.0, f"min_share must be 0 to 1, got {self.min_share}"),
         )
@@ -62,25 +73,45 @@ class SurfaceRule:
         return 0 if self.kind == "max" else _PPM - round(self.quantile * _PPM)
 
 
+class Surfaces(NamedTuple):
+    """What was found in each cell, each ``int64[rows, columns]``; all 0 where there was no return.
+
+    Attributes:
+        distance_mm: Of the surface.
+        intensity: Of it.
+        hits: Returns.
+        near: Those of them that lie at the surface.
+        empty: Firings without a return.
+        averaged: Returns that the distance is the mean of; 1 where it is the farthest.
+    """
+
+    distance_mm: npt.NDArray[np.int64]
+    intensity: npt.NDArray[np.int64]
+    hits: npt.NDArray[np.int64]
+    near: npt.NDArray[np.int64]
+    empty: npt.NDArray[np.int64]
+    averaged: npt.NDArray[np.int64]
+
+
 @kernel
-def find_surfaces(rows: Rows, beyond_ppm: int, found: npt.NDArray[np.uint32]) -> None:
+def find_surfaces(rows: Rows, beyond_ppm: int, takes_mean: bool, found: npt.NDArray[np.int64]) -> None:  # noqa: FBT001 - a kernel's argument
     """Find each cell's surface.
 
     Args:
         rows: Counts, in the order of their keys.
         beyond_ppm: Returns of a million that may be farther, rounded down to whole returns.
-        found: ``uint32[4, cells]``, written where there is anything: distance and intensity as ``packed`` (0 without returns), returns, those of them
-            that lie at the surface, firings without a return.
+        takes_mean: Whether the distance is the mean of the surface's returns.
+        found: ``int64[6, cells]``, zeros before; the fields of ``Surfaces``, written where there is anything.
     """
     start = 0
     while start < rows.shape[0]:
-        cell = signed(rows[start, _KEY]) // _N_BINS
-        if signed(rows[start, _KEY]) == cell * _N_BINS:
-            found[3, cell] = rows[start, _COUNT]
+        cell = rows[start, _KEY] // _N_BINS
+        if rows[start, _KEY] == cell * _N_BINS:
+            found[4, cell] = rows[start, _COUNT]
             start += 1
-        total = signed(0)
+        total = 0
         stop = start
-        while stop < rows.shape[0] and signed(rows[stop, _KEY]) // _N_BINS == cell:
+        while stop < rows.shape[0] and rows[stop, _KEY] // _N_BINS == cell:
             total += rows[stop, _COUNT]
             stop += 1
         if total > 0:
@@ -89,32 +120,68 @@ def find_surfaces(rows: Rows, beyond_ppm: int, found: npt.NDArray[np.uint32]) ->
             while beyond >= rows[at, _COUNT]:
                 beyond -= rows[at, _COUNT]
                 at -= 1
-            found[0, cell], found[1, cell] = rows[at, _BEST], total
-            found[2, cell] = _near(rows[start:stop], signed(rows[at, _BEST]) >> _BITS)
+            found[0, cell], found[1, cell], found[5, cell] = rows[at, _BEST] >> _BITS, rows[at, _BEST] & ((1 << _BITS) - 1), 1
+            if takes_mean:
+                found[0, cell], found[1, cell], found[5, cell] = _averaged(rows[start:stop], at - start)
+            found[2, cell] = total
+            found[3, cell] = _near(rows[start:stop], found[0, cell])
         start = stop
+
+
+@kernel
+def _mean_mm(rows: Rows, row: int) -> int:
+    """Mean distance of a bin's returns."""
+    count = rows[row, _COUNT]
+    mean_mm: int = bin_start(rows[row, _BEST] >> _BITS) + (2 * rows[row, _SUM] + count) // (2 * count)
+    return mean_mm
+
+
+@kernel
+def _averaged(rows: Rows, first: int) -> tuple[int, int, int]:
+    """Mean distance of the returns of a cell that lie about their own mean, starting with a bin that stays among them; their intensity, and how many they are.
+
+    Of intensities there is one a bin, its farthest return's: each counts as often as the bin has returns.
+    """
+    origin_mm = bin_start(rows[first, _BEST] >> _BITS)
+    centre_mm = _mean_mm(rows, first)
+    count = beyond = light = 0
+    for _ in range(_ROUNDS):
+        tolerance_mm = max(_SAME_MM, centre_mm // _SAME_SHARE)
+        if not -tolerance_mm <= _mean_mm(rows, first) - centre_mm <= tolerance_mm:
+            break
+        count = beyond = light = 0
+        for row in range(rows.shape[0]):
+            if -tolerance_mm <= _mean_mm(rows, row) - centre_mm <= tolerance_mm:
+                shift_mm = bin_start(rows[row, _BEST] >> _BITS) - origin_mm
+                count += rows[row, _COUNT]
+                beyond += rows[row, _SUM] + rows[row, _COUNT] * shift_mm
+                light += rows[row, _COUNT] * (rows[row, _BEST] & ((1 << _BITS) - 1))
+        found_mm = origin_mm + (2 * beyond + count) // (2 * count)
+        if found_mm == centre_mm:
+            break
+        centre_mm = found_mm
+    return origin_mm + (2 * beyond + count) // (2 * count), (2 * light + count) // (2 * count), count
 
 
 @kernel
 def _near(rows: Rows, distance_mm: int) -> int:
     """Returns of a cell that lie at a distance, as far as their bins tell."""
     tolerance_mm = max(_NEAR_MM, distance_mm // _NEAR_SHARE)
-    near = signed(0)
+    near = 0
     for row in range(rows.shape[0]):
-        apart_mm = (signed(rows[row, _BEST]) >> _BITS) - distance_mm
-        if -tolerance_mm <= apart_mm <= tolerance_mm:
+        if -tolerance_mm <= _mean_mm(rows, row) - distance_mm <= tolerance_mm:
             near += rows[row, _COUNT]
-    count: int = near
-    return count
+    return near
 
 
-def surfaces(partial: PartialMap, beyond_ppm: int) -> tuple[npt.NDArray[np.uint32], ...]:
-    """Distance and intensity as ``packed``, returns, returns at the surface and firings without a return, each ``uint32[rows, columns]``."""
-    found = np.zeros((4, partial.grid.columns * partial.grid.rows), dtype=np.uint32)
-    find_surfaces(partial.rows, beyond_ppm, found)
-    return tuple(_shaped(figure, partial.grid) for figure in found)
+def surfaces(partial: PartialMap, beyond_ppm: int, *, takes_mean: bool) -> Surfaces:
+    """The surface of each cell of a partial map; arguments as of ``find_surfaces``."""
+    found = np.zeros((len(Surfaces._fields), partial.grid.columns * partial.grid.rows), dtype=np.int64)
+    find_surfaces(partial.rows, beyond_ppm, takes_mean, found)
+    return Surfaces(*(_shaped(figure, partial.grid) for figure in found))
 
 
-def _shaped(by_cell: npt.NDArray[np.uint32], grid: Grid) -> npt.NDArray[np.uint32]:
+def _shaped(by_cell: npt.NDArray[np.int64], grid: Grid) -> npt.NDArray[np.int64]:
     return np.ascontiguousarray(by_cell.reshape(grid.columns, grid.rows).T)
 
 
@@ -130,18 +197,18 @@ def form_map(
         pose: World from sensor.
         provenance: What to keep of how it was made.
     """
-    best, hits, near, empty = surfaces(partial, rule.beyond_ppm)
-    firings = hits.astype(np.int64) + empty
-    is_valid = (hits >= rule.min_hits) & (hits.astype(np.int64) * _PPM >= firings * round(rule.min_share * _PPM))
-    distance_mm = np.where(is_valid, best >> INTENSITY_BITS, 0).astype(np.uint32)
-    intensity = np.where(is_valid, best & ((1 << INTENSITY_BITS) - 1), 0).astype(np.uint16)
-    confidence = np.where(is_valid, near / np.maximum(hits, 1), 0.0).astype(np.float32)
+    found = surfaces(partial, rule.beyond_ppm, takes_mean=rule.distance == "mean")
+    firings = found.hits + found.empty
+    is_valid = (found.hits >= rule.min_hits) & (found.hits * _PPM >= firings * round(rule.min_share * _PPM))
+    distance_mm = np.where(is_valid, found.distance_mm, 0).astype(np.uint32)
+    intensity = np.where(is_valid, found.intensity, 0).astype(np.uint16)
+    confidence = np.where(is_valid, found.near / np.maximum(found.hits, 1), 0.0).astype(np.float32)
     return BackgroundMap(
         grid=partial.grid,
         distance_mm=distance_mm,
         intensity=intensity,
         flags=np.where(is_valid, VALID, INVALID).astype(np.uint8),
-        hit_count=hits,
+        hit_count=found.hits.astype(np.uint32),
         confidence=confidence,
         model=model,
         pose=pose,

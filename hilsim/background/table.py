@@ -1,7 +1,8 @@
 """Counts of distances by cell: what a capture is boiled down to while it is read, in memory that grows with what there is to see and not with time.
 
 A distance is counted in a *bin*: the millimetre itself below 256 mm, above it the eight leading bits, so that a bin is at most 1/128 of its distances
-wide (64 mm at 10 m, 512 mm at 100 m). Beside the count a bin keeps the farthest distance that fell into it, to the millimetre, with its intensity.
+wide (64 mm at 10 m, 512 mm at 100 m). Beside the count a bin keeps the farthest distance that fell into it, to the millimetre, with its intensity, and
+the sum from which the mean of its distances comes, exactly: a bin is much wider than most sensors' noise.
 
 Firings that nothing came back from are counted too, in the bin of distance 0: a place in the sky through which something flew is told from a wall.
 
@@ -21,19 +22,26 @@ BINS = 128 * 14
 """Bins of a cell."""
 MOST_CELLS = 0xFFFFFFFE // BINS
 """Largest grid: a cell's bins are numbered with 32 bits."""
-KEY, BEST, COUNT = 0, 1, 2
-"""Columns of ``Rows``: cell and bin, farthest distance and its intensity as ``packed`` makes it, returns."""
-COLUMNS = 3
+KEY, BEST, COUNT, SUM = range(4)
+"""Columns of ``Rows``: cell and bin, farthest distance and its intensity as ``packed`` makes it, returns; sum of how far they are beyond
+the bin's beginning (mm)."""
+COLUMNS = 4
 INTENSITY_BITS = 10
 _SHIFT = np.array([lead.bit_length() for lead in range((FARTHEST_MM >> 8) + 1)], dtype=np.uint8)
-Rows = npt.NDArray[np.uint32]
-"""``uint32[n, 3]``."""
+Rows = npt.NDArray[np.int64]
+"""``int64[n, 4]``."""
 _SLOTS = 8
 _LINE = 64  # bytes; a processor's cache line
+_TALLY_BITS = constant(12)
+_TALLY = constant((1 << 12) - 1)
+_FULL = constant(0x8000_0800)
+"""A slot's count and sum stand in one word, 12 and 20 bits. When either is half full both go to the hash table, whose numbers have 64 bits: seldom enough
+to cost nothing, and one return adds far less than the other half."""
 _FREE_KEY = constant(0xFFFFFFFF)
 _MIX = constant(0x9E3779B1)  # an odd multiplier that spreads neighbouring keys over the table
 _MIX_SHIFT = constant(8)
-_KEY, _BEST, _COUNT = constant(KEY), constant(BEST), constant(COUNT)
+_KEY, _BEST, _COUNT, _COLUMNS = constant(KEY), constant(BEST), constant(COUNT), constant(COLUMNS)
+_SUM = constant(SUM)
 _BITS = constant(INTENSITY_BITS)
 _N_BINS, _N_SLOTS = constant(BINS), constant(_SLOTS)
 _FARTHEST, _BRIGHTEST = constant(FARTHEST_MM), constant(BRIGHTEST)
@@ -47,7 +55,7 @@ class CellTable(NamedTuple):
     returns; ``in_order`` does not.
 
     Attributes:
-        slots: ``uint32[cells, 8, 2]``: farthest distance with its intensity, and count. Free slots are 0 and come last.
+        slots: ``uint32[cells, 8, 2]``: of each bin farthest distance with its intensity, then count (12 bits) and sum. Free slots are 0 and come last.
         empty: ``uint32[cells]``, firings without a return.
         spill: The hash table with open addressing: ``Rows``, n a power of two, the key of a free row having all bits set.
     """
@@ -74,7 +82,7 @@ def clear(table: CellTable) -> None:
 
 
 def _empty_spill(capacity: int) -> Rows:
-    spill = np.zeros((capacity, COLUMNS), dtype=np.uint32)
+    spill = np.zeros((capacity, COLUMNS), dtype=np.int64)
     spill[:, KEY] = _FREE_KEY
     return spill
 
@@ -91,6 +99,13 @@ def bin_of(distance_mm: int) -> int:
     """Bin of a distance, 0 to ``FARTHEST_MM``."""
     shift = _shift_of(distance_mm)
     return (shift << 7) + (distance_mm >> shift)
+
+
+@inlined_kernel
+def bin_start(distance_mm: int) -> int:
+    """Nearest distance (mm) of the bin that a distance falls into."""
+    shift = _shift_of(distance_mm)
+    return distance_mm >> shift << shift
 
 
 @inlined_kernel
@@ -119,6 +134,7 @@ def count_return(slots: npt.NDArray[np.uint32], spill: Rows, cell: int, distance
     distance = min(distance_mm, _FARTHEST)
     best = packed(distance, min(intensity, _BRIGHTEST))
     shift = _shift_of(distance)
+    beyond = distance - (distance >> shift << shift)
     # unsigned as the slots are, and so is the index: Numba asks of a signed one whether it counts from the end
     line, wanted, other = np.uint64(cell), np.uint32(best), np.uint32(1 << (shift + _BITS))
     # those of one bin differ by less than `other`; all slots and without a branch: which one it is cannot be foretold, and a wrong guess costs more
@@ -136,16 +152,21 @@ def count_return(slots: npt.NDArray[np.uint32], spill: Rows, cell: int, distance
         place = 0
         while place < _N_SLOTS and slots[line, place, 0] != 0:
             place += 1
+    tally = beyond << _TALLY_BITS | 1
     if place < _N_SLOTS:
+        tally += slots[line, place, 1]
         slots[line, place, 0] = max(slots[line, place, 0], best)
-        slots[line, place, 1] += 1
-        return 0
+        slots[line, place, 1] = tally
+        if tally & _FULL == 0:
+            return 0
+        slots[line, place, 1] = 0
     key = cell * _N_BINS + (shift << 7) + (distance >> shift)
     row = _spill_row(spill, key)
     is_new = spill[row, _KEY] == _FREE_KEY
     spill[row, _KEY] = key
     spill[row, _BEST] = max(spill[row, _BEST], best)
-    spill[row, _COUNT] += 1
+    spill[row, _COUNT] += tally & _TALLY
+    spill[row, _SUM] += tally >> _TALLY_BITS
     return int(is_new)
 
 
@@ -160,7 +181,7 @@ def has_room(spill: Rows, used: int, returns: int) -> bool:
 def _move(source: Rows, target: Rows) -> None:
     for old in range(source.shape[0]):
         if source[old, _KEY] != _FREE_KEY:
-            row = _spill_row(target, signed(source[old, _KEY]))
+            row = _spill_row(target, source[old, _KEY])
             target[row] = source[old]
 
 
@@ -177,7 +198,7 @@ def _sort_slots(slots: npt.NDArray[np.uint32]) -> int:
     used = 0
     for cell in range(slots.shape[0]):
         for place in range(_N_SLOTS):
-            best, count = slots[cell, place]
+            best, tally = slots[cell, place]
             if best == 0:
                 break
             used += 1
@@ -186,21 +207,21 @@ def _sort_slots(slots: npt.NDArray[np.uint32]) -> int:
                 slots[cell, to] = slots[cell, to - 1]
                 to -= 1
             slots[cell, to, 0] = best
-            slots[cell, to, 1] = count
+            slots[cell, to, 1] = tally
     return used
 
 
 @kernel
-def _merge_slots(table: CellTable, spilled: Rows, rows: Rows) -> None:
-    """Write empty firings, sorted slots and sorted rows of the hash table to ``rows``, in the order of their keys."""
+def _merge_slots(table: CellTable, spilled: Rows, rows: Rows) -> int:
+    """Write empty firings, sorted slots and sorted rows of the hash table to ``rows``, zeros before, in the order of their keys; gives how many there are."""
     slots, empty, _ = table
     at = taken = 0
     for cell in range(empty.size):
         if empty[cell] > 0:
-            rows[at, _KEY], rows[at, _BEST], rows[at, _COUNT] = cell * _N_BINS, 0, empty[cell]
+            rows[at, _KEY], rows[at, _COUNT] = cell * _N_BINS, empty[cell]
             at += 1
         for place in range(_N_SLOTS):
-            best, count = slots[cell, place]
+            best, tally = slots[cell, place]
             if best == 0:
                 break
             key = cell * _N_BINS + bin_of(signed(best) >> _BITS)
@@ -208,19 +229,25 @@ def _merge_slots(table: CellTable, spilled: Rows, rows: Rows) -> None:
                 rows[at] = spilled[taken]
                 taken += 1
                 at += 1
-            rows[at, _KEY], rows[at, _BEST], rows[at, _COUNT] = key, best, count
+            if taken < spilled.shape[0] and spilled[taken, _KEY] == key:  # what a full slot held before
+                rows[at] = spilled[taken]
+                taken += 1
+            rows[at, _KEY], rows[at, _BEST] = key, max(rows[at, _BEST], signed(best))
+            rows[at, _COUNT] += tally & _TALLY
+            rows[at, _SUM] += tally >> _TALLY_BITS
             at += 1
         while taken < spilled.shape[0] and spilled[taken, _KEY] < (cell + 1) * _N_BINS:
             rows[at] = spilled[taken]
             taken += 1
             at += 1
+    return at
 
 
 def in_order(table: CellTable) -> Rows:
     """All counts, in the order of their keys; the table's slots are sorted in place."""
     spilled = table.spill[table.spill[:, KEY] != _FREE_KEY]
     spilled = np.ascontiguousarray(spilled[np.argsort(spilled[:, KEY])])
-    used = _sort_slots(table.slots) + len(spilled) + np.count_nonzero(table.empty)
-    rows = np.empty((used, COLUMNS), dtype=np.uint32)
-    _merge_slots(table, spilled, rows)
-    return rows
+    most = _sort_slots(table.slots) + len(spilled) + np.count_nonzero(table.empty)
+    rows = np.zeros((most, COLUMNS), dtype=np.int64)
+    used = _merge_slots(table, spilled, rows)
+    return rows if used == most else rows[:used].copy()

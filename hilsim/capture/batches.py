@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, kernel, signed
+from hilsim.capture.cuts import FILE_HEADER_SIZE, FRACTIONS_NS, LARGEST_FRAME, RECORD_HEADER_SIZE, FilePart
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.link import LINK_ETHERNET
 from hilsim.capture.pcap import CaptureFile
@@ -24,12 +25,10 @@ from hilsim.capture.source import BrokenFileError, CaptureBytes
 _SMALLEST_PIECE_SIZE, _LARGEST_PIECE_SIZE = 1 << 16, 1 << 18
 _PIECES = 12  # at least so many of a file, so that its beginning and its end are told apart
 _DATAGRAMS_A_BATCH = 1024
-_FILE_HEADER_SIZE = 24
-_RECORD_HEADER_SIZE = 16
 _FRAME_HEADERS_SIZE = 42  # Ethernet, IPv4 and UDP
-_FRACTIONS_NS = {b"\xd4\xc3\xb2\xa1": 1000, b"\x4d\x3c\xb2\xa1": 1}
-_LARGEST_FRAME = constant(1 << 18)
+_LARGEST_FRAME = constant(LARGEST_FRAME)
 _NS_PER_S = constant(1_000_000_000)
+_RECORD_HEADER_SIZE = constant(RECORD_HEADER_SIZE)
 _ETHERNET_SIZE = 14
 _ODD = constant(-1)
 _MORE, _FULL, _UNUSUAL = constant(0), constant(1), constant(2)
@@ -53,24 +52,32 @@ class DatagramArrays(NamedTuple):
     source: npt.NDArray[np.int64]
 
 
+class UnusualRecordError(Exception):
+    """A part of a capture holds what only a reader of the whole can make out; never leaves what asked for the part."""
+
+
 class CaptureBatches:
-    """The UDP datagrams of a capture file in batches, read anew by each iteration.
+    """The UDP datagrams of a capture file, or of a part of it, in batches, read anew by each iteration.
 
     Attributes:
         path: The file.
+        part: What of it is read; None: all.
         file: What is used where the file is not walked here; its notes say what was passed over there.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, part: FilePart | None = None) -> None:
         """Describe the file; it is not opened yet."""
         self.path = path
+        self.part = part
         self.file = CaptureFile(path)
         self._source: CaptureBytes | None = None
         self._is_walked = True
 
     @property
     def read_bytes(self) -> int:
-        """How far the latest iteration has come in the file as it lies on the disk."""
+        """How far the latest iteration has come in the file, or its part, as it lies on the disk."""
+        if self.part:
+            return min(max(self._source.file_position - self.part.start, 0), self.part.stop - self.part.start) if self._source else 0
         if self._is_walked:
             return self._source.file_position if self._source else 0
         return self.file.read_bytes
@@ -80,8 +87,14 @@ class CaptureBatches:
 
         Raises:
             CaptureError: the file cannot be opened, is no capture, or has a link layer that is not known.
+            UnusualRecordError: of a part only: a record must be read by ``CaptureFile``, which reads whole files.
         """
         self._is_walked = True
+        if self.part is not None:
+            with CaptureBytes(self.path) as source:
+                self._source = source
+                yield from _walked_part(source, self.part)
+            return
         rest: SeekPoint | None = None
         if self.path.is_file():
             with CaptureBytes(self.path) as source:
@@ -121,14 +134,14 @@ def address_number(address: str) -> int:
 def _walked(source: CaptureBytes, piece_size: int) -> Generator[DatagramArrays, None, SeekPoint | None]:
     """Yield the batches of a plain capture; gives where ``CaptureFile`` must go on, or None at the end of the file."""
     try:
-        head = _filled(source, b"", _FILE_HEADER_SIZE, piece_size)
+        head = _filled(source, b"", FILE_HEADER_SIZE, piece_size)
     except BrokenFileError:
         return START
-    fraction_ns = _FRACTIONS_NS.get(head[:4])
+    fraction_ns = FRACTIONS_NS.get(head[:4])
     if fraction_ns is None or int.from_bytes(head[20:22], "little") != LINK_ETHERNET:
         return START
     layout = ClassicLayout("<", fraction_ns, LINK_ETHERNET, _RECORD_HEADER_SIZE)
-    rest, offset, frame, last_ns = head[_FILE_HEADER_SIZE:], _FILE_HEADER_SIZE, 1, 0
+    rest, offset, frame, last_ns = head[FILE_HEADER_SIZE:], FILE_HEADER_SIZE, 1, 0
     rows = _Rows(piece_size // (_RECORD_HEADER_SIZE + _FRAME_HEADERS_SIZE) + 1)
     while True:
         try:
@@ -149,6 +162,25 @@ def _walked(source: CaptureBytes, piece_size: int) -> Generator[DatagramArrays, 
             return None
         rest = piece[at:]
         offset += at
+
+
+def _walked_part(source: CaptureBytes, part: FilePart) -> Iterator[DatagramArrays]:
+    """Yield the batches of a part of a plain capture."""
+    source.skip_to(part.start, _LARGEST_PIECE_SIZE)
+    rows = _Rows(_LARGEST_PIECE_SIZE // (RECORD_HEADER_SIZE + _FRAME_HEADERS_SIZE) + 1)
+    rest, left, last_ns = b"", part.stop - part.start, 0
+    while left > 0:
+        read = source.read(min(_LARGEST_PIECE_SIZE, left))
+        left = left - len(read) if read else 0
+        data = np.frombuffer(rest + read, dtype=np.uint8)
+        at, kind = 0, _FULL
+        while kind == _FULL:
+            at, _, found, last_ns, kind = _walk(data, at, part.fraction_ns, last_ns, rows.start, rows.size, rows.host_stamp_ns, rows.source)
+            if found:
+                yield rows.batch(data, found)
+        rest = data[at:].tobytes()
+        if kind == _UNUSUAL or (not left and rest):
+            raise UnusualRecordError
 
 
 def _filled(source: CaptureBytes, rest: bytes, due: int, piece_size: int) -> bytes:

@@ -3,9 +3,11 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -20,8 +22,9 @@ from hilsim.capture.batches import DatagramArrays, gathered
 from hilsim.capture.live import Listener
 from hilsim.cli.addresses import Address, HostPort
 from hilsim.cli.background_files import GREY_KINDS, NamedProfile, check_free, named_profile, shipped_profiles, write_files
-from hilsim.cli.background_report import as_json, as_text
+from hilsim.cli.background_report import as_json, as_text, warnings
 from hilsim.cli.progress import progress_bar
+from hilsim.errors import CommandFaultError
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.overlay_frames import ground_only_pose
 from hilsim.geometry.poses import Pose, extrinsics
@@ -33,7 +36,14 @@ _SECONDS = 10.0
 
 @click.command()
 @click.argument("captures", nargs=-1, metavar="[CAPTURE...]", type=click.Path(path_type=Path))
-@click.option("-o", "--output", metavar="NAME", type=click.Path(path_type=Path), required=True, help="Write NAME.npz and more files of that name.")
+@click.option("-o", "--output", metavar="NAME", type=click.Path(path_type=Path), help="Write NAME.npz and more files of that name.")
+@click.option(
+    "--check",
+    "checked",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write nothing: hold a map (.npz, .bmp), or what its rig (.toml) shows, against the captures. Exits with 1 where they do not agree.",
+)
 @click.option("--listen", type=HostPort(), help="Take the packets that arrive at HOST:PORT instead of captures.")
 @click.option("--seconds", type=click.FloatRange(0.1, 86_400), default=_SECONDS, show_default=True, help="How long to listen.")
 @click.option("--sensor", default="", metavar="ADDRESS", help="Which sensor; needed where there are several.")
@@ -46,8 +56,15 @@ _SECONDS = 10.0
 @click.option("--rows", type=click.IntRange(2, 65_536), default=None, help="Cells up, of an image.  [default: 160]")
 @click.option("--image-x", type=float, nargs=2, default=None, metavar="MIN MAX", help="Image x of an image's first and last column.")
 @click.option("--image-z", type=float, nargs=2, default=None, metavar="MIN MAX", help="Image z of an image's first and last row.")
-@click.option("--surface", type=click.Choice(["quantile", "max"]), default="quantile", show_default=True, help="Which distance is the surface.")
+@click.option("--surface", type=click.Choice(["quantile", "max"]), default="quantile", show_default=True, help="Which surface of a cell it is.")
 @click.option("--quantile", type=click.FloatRange(0.5, 1.0, max_open=True), default=0.95, show_default=True, help="Share of returns not farther.")
+@click.option(
+    "--distance",
+    type=click.Choice(["mean", "farthest"]),
+    default="mean",
+    show_default=True,
+    help="How far it is: the mean of its returns, or the farthest.",
+)
 @click.option("--min-hits", type=click.IntRange(1, 1_000_000), default=2, show_default=True, help="Cells with fewer returns hold nothing.")
 @click.option("--min-share", type=click.FloatRange(0.0, 1.0), default=0.25, show_default=True, help="Nor cells where fewer firings have a return.")
 @click.option("--poses", type=click.Path(dir_okay=False, path_type=Path), help="Poses of what carried a moving sensor: .csv or .tum.")
@@ -57,7 +74,13 @@ _SECONDS = 10.0
     "--position-m", type=float, nargs=3, default=None, metavar="X Y Z", help="Where the sensor was in the world (with --poses: in the body)."
 )
 @click.option("--rotation-deg", type=float, nargs=3, default=None, metavar="R P Y", help="Roll, pitch and yaw of the sensor there.")
-@click.option("--workers", type=click.IntRange(1, 1024), default=os.cpu_count() or 1, show_default="all cores", help="Processes; change no bit.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 1024),
+    default=os.cpu_count() or 1,
+    show_default="all cores",
+    help="Processes, or threads for one capture; change no bit.",
+)
 @click.option("--cluster", default="", metavar="ADDRESS", help='Map on a Dask scheduler\'s workers, or "local" ones.')
 @click.option("--grey", type=click.Choice(GREY_KINDS), default="png", show_default=True, help="Kind of the grey picture; a .bmp has 8 bits a pixel.")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
@@ -65,7 +88,8 @@ _SECONDS = 10.0
 def background(
     *,
     captures: tuple[Path, ...],
-    output: Path,
+    output: Path | None,
+    checked: Path | None,
     listen: Address | None,
     seconds: float,
     sensor: str,
@@ -78,6 +102,7 @@ def background(
     image_z: tuple[float, float] | None,
     surface: str,
     quantile: float,
+    distance: Literal["mean", "farthest"],
     min_hits: int,
     min_share: float,
     poses: Path | None,
@@ -95,31 +120,59 @@ def background(
 
     Writes NAME.npz (the map), NAME.bmp, NAME-grey.png (or .bmp) and NAME.ply (to look at), and NAME.toml, a rig that shows it.
     """
-    if bool(captures) == (listen is not None):
-        raise click.UsageError("give either captures or --listen HOST:PORT")
-    if listen is not None and (poses or start_s or duration_s is not None or cluster):
-        raise click.UsageError("--poses, --start-s, --duration-s and --cluster are for captures")
-    if len({path.resolve() for path in captures}) < len(captures):
-        raise click.UsageError("each capture must be given once")
+    _refuse_nonsense(captures, listen, output, checked, captures_only=bool(poses or start_s or duration_s is not None or cluster or checked))
+    if checked is not None and (profile_name or any(value is not None for value in (columns, rows, image_x, image_z))):
+        raise click.UsageError("--profile, --columns, --rows, --image-x and --image-z are those of the file that --check names")
     mounted = _mounted(height_m, pitch_deg, position_m, rotation_deg)
-    check_free(output, force=force, grey=grey)
+    if output is not None:
+        check_free(output, force=force, grey=grey)
     profile = named_profile(profile_name) if profile_name else None
     if not module_is_compiled("hilsim.background.survey"):
         click.echo("compiling kernels, which takes up to half a minute the first time ...", err=True)
     try:
         setting = GridSetting(columns=columns, rows=rows, image_x=image_x, image_z=image_z)
-        rule = SurfaceRule(kind="max" if surface == "max" else "quantile", quantile=quantile, min_hits=min_hits, min_share=min_share)
-        if listen is not None:
-            found = _live(listen, seconds, sensor, profile, setting, rule, mounted)
-        else:
-            stretch = Stretch(start_s=start_s, duration_s=duration_s)
-            found = _captured(captures, sensor, profile, setting, rule, stretch, poses, mounted, workers, cluster)
+        rule = SurfaceRule(
+            kind="max" if surface == "max" else "quantile", quantile=quantile, distance=distance, min_hits=min_hits, min_share=min_share
+        )
+        stretch = Stretch(start_s=start_s, duration_s=duration_s)
+        captured = partial(
+            _captured, captures=captures, sensor=sensor, stretch=stretch, poses=poses, mounted=mounted, workers=workers, cluster=cluster
+        )
+        if output is None:
+            _check(checked or Path(), captured, is_json=is_json)
+            return
+        found = captured(setting, profile, rule) if listen is None else _live(listen, seconds, sensor, profile, setting, rule, mounted)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     files = write_files(found, output, force=force, grey=grey, profile=profile)
     for note in found.notes:
         click.secho(f"note: {note}", fg="yellow", err=True)
+    for warning in warnings(found):
+        click.secho(f"warning: {warning}", fg="yellow", err=True)
     click.echo(json.dumps(as_json(found, files), indent=2) if is_json else "\n".join(as_text(found, files)))
+
+
+def _refuse_nonsense(captures: tuple[Path, ...], listen: Address | None, output: Path | None, checked: Path | None, *, captures_only: bool) -> None:
+    if bool(captures) == (listen is not None):
+        raise click.UsageError("give either captures or --listen HOST:PORT")
+    if (output is None) == (checked is None):
+        raise click.UsageError("give either -o NAME or --check FILE")
+    if listen is not None and captures_only:
+        raise click.UsageError("--poses, --start-s, --duration-s, --cluster and --check are for captures")
+    if len({path.resolve() for path in captures}) < len(captures):
+        raise click.UsageError("each capture must be given once")
+
+
+def _check(file: Path, made: Callable[[GridSetting, NamedProfile | None, SurfaceRule], Generated], *, is_json: bool) -> None:
+    from hilsim.cli import background_check  # noqa: PLC0415 - brings in what renders
+
+    agreement, found, what = background_check.check(file, made)
+    if is_json:
+        click.echo(json.dumps(background_check.as_json(agreement, found, what), indent=2))
+    else:
+        background_check.report(agreement, found, what)
+    if agreement.faults():
+        raise CommandFaultError
 
 
 def _mounted(height_m: float | None, pitch_deg: float | None, position_m: Vector | None, rotation_deg: Vector | None) -> Pose | None:
@@ -135,11 +188,12 @@ def _mounted(height_m: float | None, pitch_deg: float | None, position_m: Vector
 
 
 def _captured(
+    setting: GridSetting,
+    profile: NamedProfile | None,
+    rule: SurfaceRule,
+    *,
     captures: tuple[Path, ...],
     sensor: str,
-    profile: NamedProfile | None,
-    setting: GridSetting,
-    rule: SurfaceRule,
     stretch: Stretch,
     poses: Path | None,
     mounted: Pose | None,

@@ -6,10 +6,13 @@ from typing import Any
 import numpy as np
 
 from hilsim.background.generator import Generated
+from hilsim.background.movement import FEWEST_CELLS
 from hilsim.background.survey import Kind
 from hilsim.scene.background import VALID
 
 _DOUBTFUL = 0.5
+_LEAST_COVERED = 0.2
+"""Of outdoor captures at hand, with their sky, none covers less than 40 % of its cells."""
 
 
 def figures(found: Generated) -> dict[str, Any]:
@@ -33,14 +36,32 @@ def figures(found: Generated) -> dict[str, Any]:
         "returns": partial.returns,
         "empty": partial.empty,
         "outside": partial.outside,
-        "changed_ratio": None if found.change is None else found.change.ratio,
+        "stood_still": _stood_still(found),
+        "changed_ratio": None if found.change is None or not found.change.is_judged else found.change.ratio,
+        "compared": None if found.change is None else found.change.compared,
         "captures": [{"name": capture.name, "sha256": capture.sha256, "packets": capture.packets} for capture in partial.captures],
     }
 
 
+def _stood_still(found: Generated) -> str:
+    if found.change is None:
+        return "not checked: its poses are known"
+    return "yes" if found.change.is_judged else "not checked: too short"
+
+
+def warnings(found: Generated) -> tuple[str, ...]:
+    """What a map is not good for."""
+    told = figures(found)
+    covered = told["covered"] / told["cells"]
+    if covered >= _LEAST_COVERED:
+        return ()
+    few = f"the map covers only {told['covered']:,} of its {told['cells']:,} cells ({covered:.1%})"
+    return (f"{few}: elsewhere a rig shows nothing; record longer, or take fewer cells (--columns)",)
+
+
 def as_json(found: Generated, files: tuple[Path, ...]) -> dict[str, Any]:
     """For programs."""
-    return figures(found) | {"files": [str(path) for path in files], "notes": list(found.notes)}
+    return figures(found) | {"files": [str(path) for path in files], "notes": list(found.notes), "warnings": list(warnings(found))}
 
 
 def as_text(found: Generated, files: tuple[Path, ...]) -> list[str]:
@@ -58,7 +79,11 @@ def as_text(found: Generated, files: tuple[Path, ...]) -> list[str]:
         lines.append(f"doubtful: {told['doubtful']:,} cells where less than half of the returns lie at the surface (edges, foliage, traffic)")
     if told["outside"]:
         lines.append(f"outside the grid: {told['outside']:,} returns")
-    if found.change is not None:
+    if found.change is not None and not found.change.is_judged:
+        lines.append(
+            f"stood still: not checked: too short ({found.change.compared:,} cells have returns in both the first and the last third, {FEWEST_CELLS} are needed)"
+        )
+    elif found.change is not None:
         lines.append(f"stood still: of {found.change.compared:,} cells {found.change.nearer:,} became nearer, {found.change.farther:,} farther")
     lines += [f"wrote {path}" for path in files]
     rigs = [path for path in files if path.suffix == ".toml"]
@@ -68,5 +93,8 @@ def as_text(found: Generated, files: tuple[Path, ...]) -> list[str]:
 
 def _why_no_rig(found: Generated) -> str:
     if found.sensor.kind is Kind.VELODYNE:
-        return f"hilsim has no profile of a {found.map.model}; say which is with --profile FILE.toml"
+        return (
+            f"hilsim ships no profile of a {found.map.model}. The map is whole, and --check takes its .npz; to show it, write a profile of its lasers "
+            "(docs/how-to/add-a-sensor.md) and say so with --profile FILE.toml"
+        )
     return "the packets do not say what sensor sent them; say it with --profile NAME (a Cepton-style one)"

@@ -11,6 +11,12 @@ AZIMUTH = AzimuthGrid(columns=5, elevation_deg=(-15.0, -0.1, 7.25))
 IMAGE = ImageGrid(columns=5, rows=3, x_min=-0.5, x_max=0.7, z_min=-0.2, z_max=0.1)
 
 
+def beyond_mm(distance_mm):
+    """How far a distance is beyond the nearest one of its bin: what its eight leading bits do not tell."""
+    lost = max(int(distance_mm).bit_length() - 8, 0)
+    return int(distance_mm) & ((1 << lost) - 1)
+
+
 def background(grid=AZIMUTH, *, distance_mm=None, intensity=None, flags=None, **rest):
     """A map whose cells are all different; 1.5 m and more, valid but for one cell."""
     shape = (grid.rows, grid.columns)

@@ -10,6 +10,7 @@ from hilsim.background.turning import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS,
 from hilsim.capture.batches import CaptureBatches
 from hilsim.packets.velodyne_geometry import HDL_32E_GEOMETRY, VLP_32C_GEOMETRY
 from hilsim.scene.background import AzimuthGrid, ImageGrid
+from tests.unit.background.backgrounds import beyond_mm
 from tests.unit.background.recordings import VLP16, batch, stdv_payload, vlp16_payloads
 from tests.unit.background.slow_decoding import returns_by_cell
 
@@ -35,7 +36,9 @@ def expected_rows(returns, empty, rows_of_grid):
     order, where = np.unique(keys, return_inverse=True)
     farthest, count = np.zeros(len(order), np.int64), np.bincount(where)
     np.maximum.at(farthest, where[: len(key)], best)
-    return np.stack([order, farthest, count], axis=1).astype(np.uint32)
+    total = np.zeros(len(order), np.int64)
+    np.add.at(total, where[: len(key)], [beyond_mm(distance) for distance in distance_mm])
+    return np.stack([order, farthest, count, total], axis=1)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,13 @@
 
 import asyncio
 import dataclasses
+import gzip
+import struct
 
 import numpy as np
 import pytest
 
+from hilsim.background import job as job_module
 from hilsim.background.generator import GridSetting, generate, generate_live, prepare
 from hilsim.background.job import Motion, Stretch, map_capture
 from hilsim.background.partial import merge
@@ -129,6 +132,64 @@ def test_order_of_captures_and_processes_change_no_bit(day):
     assert same(made(day[::-1]), here)
     assert same(made(day, run=mapper(2, "")), here)
     assert here.partial.returns == sum(map_capture(prepare(day[0], PROFILES, GridSetting())[0], path).partial.returns for path in day)
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Small captures are read by several threads too."""
+    monkeypatch.setattr(job_module, "_LEAST_PART_BYTES", 1)
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("stretch", [None, Stretch(start_s=0.05), Stretch(start_s=0.02, duration_s=0.25)])
+def test_parts_of_one_capture_and_threads_change_no_bit(tmp_path, stretch):
+    path = write_capture(tmp_path / "room.pcap", vlp16_payloads(4 * TURN_PACKETS, distance=room))
+    one = made([path], stretch=stretch)
+    for workers in (2, 3, 8):
+        several = made([path], run=mapper(workers, ""), stretch=stretch)
+        assert same(several, one)
+        assert several.partial.captures == one.partial.captures
+        assert several.change == one.change
+    assert not one.notes
+    assert one.change.is_judged
+    # and what a reader of the whole counts is the same
+    (tmp_path / "room.pcap.gz").write_bytes(gzip.compress(path.read_bytes()))
+    whole = made([tmp_path / "room.pcap.gz"], stretch=stretch)
+    np.testing.assert_array_equal(whole.partial.rows, one.partial.rows)
+    assert whole.partial.captures[0].first_ns == one.partial.captures[0].first_ns
+    assert whole.partial.captures[0].last_ns == one.partial.captures[0].last_ns
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_capture_that_cannot_be_read_in_parts_says_so(tmp_path):
+    plain = write_capture(tmp_path / "room.pcap", vlp16_payloads(2 * TURN_PACKETS, distance=room))
+    data = plain.read_bytes()
+    (tmp_path / "room.pcap.gz").write_bytes(gzip.compress(data))
+    (tmp_path / "cut.pcap").write_bytes(data[:-7])
+    tagged = data[-1264:-1256] + struct.pack("<II", 1252, 1252) + data[-1248:-1236] + b"\x81\x00\x00\x05" + data[-1236:]
+    (tmp_path / "tagged.pcap").write_bytes(data + tagged)
+    for name in ("room.pcap.gz", "cut.pcap", "tagged.pcap"):
+        path, told = tmp_path / name, []
+        job, found = prepare(path, PROFILES, GridSetting())
+        several = generate(job, found, [path], SurfaceRule(), mapper(4, ""), told.append)
+        assert same(several, made([path])), name
+        assert any(
+            note.endswith("read by one thread, not 4: only plain PCAP files of whole Ethernet frames can be read in parts") for note in several.notes
+        ), name
+        assert 0 < sum(told) <= path.stat().st_size
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_fault_in_a_part_is_told_as_of_the_whole(tmp_path):
+    path = write_capture(tmp_path / "drive.pcap", vlp16_payloads(4 * TURN_PACKETS, distance=moving))
+    with pytest.raises(CaptureError, match=r"drive.pcap: from its first to its last third: 50.1% of .* the sensor must stand still"):
+        made([path], run=mapper(4, ""))
+    one = write_capture(tmp_path / "one.pcap", vlp16_payloads(2 * TURN_PACKETS, distance=room))
+    other = write_capture(tmp_path / "other.pcap", vlp16_payloads(2 * TURN_PACKETS), address="192.168.1.77")
+    later = tmp_path / "later.pcap"
+    later.write_bytes(one.read_bytes() + one.read_bytes()[24:] + other.read_bytes()[24:])
+    with pytest.raises(CaptureError, match=r"one sensor must be chosen with --sensor ADDRESS, got 192.168.1.201 \(VLP-16\) and 192.168.1.77"):
+        made([later], run=mapper(4, ""))
 
 
 @pytest.mark.timeout(240)

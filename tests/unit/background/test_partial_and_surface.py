@@ -9,6 +9,7 @@ from hilsim.background.partial import CaptureShare, PartialMap, merge, nothing
 from hilsim.background.surface import SurfaceRule, form_map
 from hilsim.background.table import BINS, bin_of
 from hilsim.scene.background import INVALID, VALID, AzimuthGrid
+from tests.unit.background.backgrounds import beyond_mm
 
 GRID = AzimuthGrid(columns=3, elevation_deg=(-1.0, 1.0))
 
@@ -18,12 +19,12 @@ def partial_of(returns, *, empty=(), grid=GRID):
     rows = {}
     for column, row, distance_mm, intensity in returns:
         key = (column * grid.rows + row) * BINS + bin_of(distance_mm)
-        best, count = rows.get(key, (0, 0))
-        rows[key] = max(best, distance_mm * 1024 + intensity), count + 1
+        best, count, beyond = rows.get(key, (0, 0, 0))
+        rows[key] = max(best, distance_mm * 1024 + intensity), count + 1, beyond + beyond_mm(distance_mm)
     for column, row in empty:
         key = (column * grid.rows + row) * BINS
-        rows[key] = 0, rows.get(key, (0, 0))[1] + 1
-    table = np.array([[key, *rows[key]] for key in sorted(rows)], dtype=np.uint32).reshape(-1, 3)
+        rows[key] = 0, rows.get(key, (0, 0))[1] + 1, 0
+    table = np.array([[key, *rows[key]] for key in sorted(rows)], dtype=np.int64).reshape(-1, 4)
     share = CaptureShare(name=f"{len(returns)}.pcap", packets=1, first_ns=0, last_ns=1)
     return PartialMap(grid=grid, rows=table, returns=len(returns), empty=len(empty), captures=(share,))
 
@@ -77,12 +78,44 @@ def test_a_share_of_strays_up_to_what_the_quantile_leaves_is_passed_over():
 
 
 @given(st.lists(st.integers(200, 200_000), min_size=2, max_size=60), st.sampled_from([0.5, 0.75, 0.9, 0.95, 0.99]))
-def test_the_value_was_measured_and_is_beyond_the_exact_quantile_by_less_than_a_bin(distances, quantile):
-    value, _ = surface(distances, SurfaceRule(quantile=quantile))
+def test_the_farthest_was_measured_and_is_beyond_the_exact_quantile_by_less_than_a_bin(distances, quantile):
+    value, _ = surface(distances, SurfaceRule(quantile=quantile, distance="farthest"))
     ordered = sorted(distances)
     exact = ordered[len(ordered) - 1 - int(len(ordered) * round((1 - quantile) * 1e6) // 1_000_000)]
     assert value in ordered
     assert exact <= value <= exact + exact / 128
+
+
+@pytest.mark.parametrize("wall_mm", [700, 2_000, 9_990, 20_000, 20_480, 65_536, 100_000])
+@pytest.mark.parametrize("noise_mm", [5, 29])
+def test_the_mean_of_a_noisy_wall_is_the_wall_wherever_it_lies_in_its_bins(wall_mm, noise_mm):
+    random = np.random.default_rng(wall_mm + noise_mm)
+    noisy = np.rint(random.normal(wall_mm, noise_mm, 4000)).astype(int)
+    passers = random.integers(300, wall_mm - 250, 2000)
+    mean_mm, formed = surface([*noisy, *passers], SurfaceRule())
+    assert abs(mean_mm - wall_mm) <= 3
+    assert formed.distance_mm[0, 1] == mean_mm
+    assert surface([*noisy, *passers], SurfaceRule(distance="farthest"))[0] > wall_mm + noise_mm
+
+
+def test_what_stands_before_the_wall_by_more_than_its_noise_is_not_averaged_with_it():
+    for gap_mm in (160, 400, 5000):
+        assert surface([8_000] * 30 + [8_000 - gap_mm] * 70, SurfaceRule())[0] == 8_000
+    assert surface([8_000] * 30 + [7_900] * 70, SurfaceRule())[0] == 7_930  # nobody can tell it from roughness
+
+
+def test_the_mean_never_leaves_the_surface_that_was_found():
+    slope = list(range(10_000, 20_000, 10))
+    mean_mm, _ = surface(slope, SurfaceRule())
+    assert 19_500 - 160 - 128 <= mean_mm <= 19_500 + 160
+
+
+def test_intensities_of_bins_count_as_often_as_they_have_returns():
+    partial = partial_of([(1, 0, 10_000, 10)] * 3 + [(1, 0, 10_060, 50)])
+    formed = form_map(partial, SurfaceRule())
+    assert (formed.distance_mm[0, 1], formed.intensity[0, 1]) == (10_015, 20)
+    farthest = form_map(partial, SurfaceRule(distance="farthest"))
+    assert (farthest.distance_mm[0, 1], farthest.intensity[0, 1]) == (10_060, 50)
 
 
 def test_few_hits_and_cells_that_mostly_see_sky_hold_no_surface():
@@ -91,12 +124,12 @@ def test_few_hits_and_cells_that_mostly_see_sky_hold_no_surface():
     sky = [(1, 0)] * 8
     _, formed = surface([9000, 9001], SurfaceRule(), empty=sky)
     assert (formed.flags[0, 1], formed.distance_mm[0, 1], formed.hit_count[0, 1]) == (INVALID, 0, 2)
-    assert surface([9000, 9001], SurfaceRule(), empty=sky[:6])[0] == 9001
-    assert surface([9000, 9001], SurfaceRule(min_share=0.2), empty=sky)[0] == 9001
+    assert surface([9000, 9002], SurfaceRule(), empty=sky[:6])[0] == 9001
+    assert surface([9000, 9002], SurfaceRule(min_share=0.2), empty=sky)[0] == 9001
 
 
 def test_a_cell_is_where_its_row_and_column_say():
-    formed = form_map(partial_of([(2, 0, 5000, 9), (2, 0, 5001, 3), (0, 1, 700, 1), (0, 1, 700, 4)]), SurfaceRule(kind="max"))
+    formed = form_map(partial_of([(2, 0, 5000, 9), (2, 0, 5001, 3), (0, 1, 700, 1), (0, 1, 700, 4)]), SurfaceRule(kind="max", distance="farthest"))
     assert np.argwhere(formed.used).tolist() == [[0, 2], [1, 0]]
     assert (formed.distance_mm[0, 2], formed.intensity[0, 2]) == (5001, 3)
     assert (formed.distance_mm[1, 0], formed.intensity[1, 0]) == (700, 4)
@@ -107,6 +140,7 @@ def test_a_cell_is_where_its_row_and_column_say():
     [
         ({"kind": "mean"}, 'kind must be "quantile" or "max", got "mean"'),
         ({"quantile": 1.0}, "quantile must be 0.5 to less than 1, got 1.0"),
+        ({"distance": "median"}, 'distance must be "mean" or "farthest", got "median"'),
         ({"min_hits": 0}, "min_hits must be 1 to 1000000, got 0"),
         ({"min_share": 1.5}, "min_share must be 0 to 1, got 1.5"),
     ],

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hilsim._jit import kernel
 from hilsim.background.table import BEST, BINS, COUNT, KEY, bin_of, clear, count_return, empty_table, grown, has_room, in_order
 from hilsim.scene.background import FARTHEST_MM
+from tests.unit.background.backgrounds import beyond_mm
 
 
 @kernel
@@ -34,8 +35,8 @@ def by_hand(returns):
     for cell, far_mm, intensity in returns:
         distance_mm = min(far_mm, FARTHEST_MM)
         key = cell * BINS + bin_of(distance_mm)
-        best, count = rows.get(key, (0, 0))
-        rows[key] = max(best, distance_mm * 1024 + intensity), count + 1
+        best, count, beyond = rows.get(key, (0, 0, 0))
+        rows[key] = max(best, distance_mm * 1024 + intensity), count + 1, beyond + beyond_mm(distance_mm)
     return [[key, *rows[key]] for key in sorted(rows)]
 
 
@@ -71,7 +72,17 @@ def test_cells_with_more_bins_than_slots_spill_and_lose_nothing():
 
 def test_the_farthest_of_a_bin_is_kept_and_of_equal_ones_the_brightest():
     rows = counted([(0, 10_040, 5), (0, 10_047, 3), (0, 10_047, 9), (0, 10_001, 255)])
-    assert rows.tolist() == [[bin_of(10_040), 10_047 * 1024 + 9, 4]]
+    assert rows.tolist() == [[bin_of(10_040), 10_047 * 1024 + 9, 4, 56 + 63 + 63 + 17]]  # beyond 9984
+
+
+@pytest.mark.parametrize(("distance_mm", "returns"), [(131_071, 10_000), (16_384, 10_000), (FARTHEST_MM, 700)])
+def test_a_slot_that_is_full_goes_on_without_losing_a_return(distance_mm, returns):
+    # counts of 12 bits and sums of 20: either is full many times over
+    rows = counted([(2, distance_mm, 7)] * returns + [(2, 400, 1)] * 3)
+    assert rows.tolist() == [
+        [2 * BINS + bin_of(400), 400 * 1024 + 1, 3, 3 * beyond_mm(400)],
+        [2 * BINS + bin_of(distance_mm), distance_mm * 1024 + 7, returns, returns * beyond_mm(distance_mm)],
+    ]
 
 
 def test_firings_without_a_return_come_first_in_their_cell():
@@ -81,7 +92,7 @@ def test_firings_without_a_return_come_first_in_their_cell():
     count_all(table, *np.ascontiguousarray(columns), 0, np.zeros(1, np.int64))
     rows = in_order(table)
     assert rows[:, KEY].tolist() == [bin_of(900), BINS, BINS + bin_of(900), 2 * BINS + bin_of(900)]
-    assert rows[1].tolist() == [BINS, 0, 7]
+    assert rows[1].tolist() == [BINS, 0, 7, 0]
 
 
 def test_a_cleared_table_is_an_empty_one():
@@ -90,7 +101,7 @@ def test_a_cleared_table_is_an_empty_one():
     count_all(table, *np.ascontiguousarray(columns), 0, np.zeros(1, np.int64))
     table.empty[0] = 3
     clear(table)
-    assert in_order(table).shape == (0, 3)
+    assert in_order(table).shape == (0, 4)
 
 
 @pytest.mark.parametrize("spill", [4, 64, 4096])
