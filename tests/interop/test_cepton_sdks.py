@@ -228,4 +228,4 @@ def test_a_million_points_a_second_arrive_but_for_what_the_kernel_drops(sdk):
     heard = judge_live(sdk, payloads, period_us=1_000_000 / RATE_PACKETS_HZ)
     sys.stdout.write(f"{sdk}: {len(heard.packets)} of {len(payloads)} packets at {RATE_PACKETS_HZ} a second, {heard.dropped} dropped by the kernel\n")
     assert len(heard.packets) + heard.dropped == len(payloads)
-    assert len(heard.packets) > 0.5 * len(payloads)
+    assert len(heard.packets) > ENOUGH_PACKETS  # how many more, the machine and what else it does decide

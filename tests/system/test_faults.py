@@ -10,12 +10,15 @@ import pytest
 from tests.support import ROOM, write_rig
 from tests.system.conftest import SCENE, sensor_table
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+
+COLD_TIMEOUT_S = 800
+"""Who may not use the cache compiles everything: minutes on a busy machine."""
 
 
 def hilsim(*arguments, **environment):
     return subprocess.run(
-        [sys.executable, "-m", "hilsim", *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False, env=os.environ | environment
+        [sys.executable, "-m", "hilsim", *map(str, arguments)], capture_output=True, text=True, timeout=COLD_TIMEOUT_S, check=False, env=os.environ | environment
     )
 
 
@@ -112,7 +115,7 @@ def test_without_the_right_the_message_says_which_one_to_grant(tmp_path, network
         ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable, "-m", "hilsim", "run", str(path), "--duration-s", "5"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=COLD_TIMEOUT_S,
         check=False,
         env=os.environ | {"HOME": "/nonexistent", "XDG_CACHE_HOME": "/nonexistent"},
     )
