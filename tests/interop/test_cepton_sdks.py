@@ -20,6 +20,7 @@ IN_PACKET = 144
 PIECE = 128
 """Packets that SDK 3 sorts into frames at a time: of what comes after the last whole piece it makes none."""
 RATE_PACKETS_HZ, RATE_S = 6945, 2
+ENOUGH_PACKETS = 1000
 
 
 def every_value():

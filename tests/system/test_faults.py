@@ -18,7 +18,12 @@ COLD_TIMEOUT_S = 800
 
 def hilsim(*arguments, **environment):
     return subprocess.run(
-        [sys.executable, "-m", "hilsim", *map(str, arguments)], capture_output=True, text=True, timeout=COLD_TIMEOUT_S, check=False, env=os.environ | environment
+        [sys.executable, "-m", "hilsim", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=COLD_TIMEOUT_S,
+        check=False,
+        env=os.environ | environment,
     )
 
 
