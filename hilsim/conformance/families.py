@@ -12,8 +12,11 @@ from hilsim.conformance.topics.structure import STREAM_MANY
 from hilsim.limits import VERIFY_SENSORS, VERIFY_WAITING
 from hilsim.packets.cepton_info import INFO_SIGNATURE
 from hilsim.packets.cepton_stdv import STDV_SIGNATURE
+from hilsim.packets.velodyne_data import DATA_PACKET_SIZE, DATA_PORT
+from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE, POSITION_PORT
 
 _SIGNATURES = frozenset((STDV_SIGNATURE, INFO_SIGNATURE, *OLDER_SIGNATURES))
+_VELODYNE_SIZES, _VELODYNE_PORTS = frozenset((DATA_PACKET_SIZE, POSITION_PACKET_SIZE)), frozenset((DATA_PORT, POSITION_PORT))
 _PER_PACKET = 2  # a point packet is a little larger than a Velodyne's, and is looked at as two arrays
 
 
@@ -47,7 +50,9 @@ class StreamChecker:
     def _takes(self, datagram: CapturedDatagram) -> bool:
         """Whether a datagram is a Cepton sensor's; it has been looked at then."""
         if datagram.payload[:4] not in _SIGNATURES:
-            return False
+            is_velodyne_like = len(datagram.payload) in _VELODYNE_SIZES or datagram.destination_port in _VELODYNE_PORTS
+            if datagram.source not in self._cepton or is_velodyne_like:
+                return False
         self._taken += 1
         sensor = self._cepton.get(datagram.source)
         if sensor is None:

@@ -152,11 +152,6 @@ SINGLE = {
     "stamps.constant": ("stamps.constant", lambda s: everywhere(s, lambda points: points.__setitem__("step_us", 0))),
     "points.zero": ("points.zero", lambda s: with_point(s, MIDDLE, missed, flags=lambda flags: flags & (0xFF ^ NO_RETURN))),
     "second.step": ("second.step", lambda s: with_point(s, MIDDLE, any_point, flags=lambda flags: flags | SECOND)),
-    "lasers.cycle, one laser names another": ("lasers.cycle", lambda s: with_point(s, MIDDLE, any_point, channel=5)),
-    "lasers.cycle, sorted for one packet": (
-        "lasers.cycle",
-        lambda s: changed(s, 900, s[900].with_points(sorted_by_laser(s[900].points()))),
-    ),
     "lasers.count": ("lasers.count", lambda s: everywhere(s, lambda points: points.__setitem__("channel", points["channel"] * 20))),
     "frames.none": ("frames.none", lambda s: everywhere(s, lambda points: points.__setitem__("flags", points["flags"] & (0xFF ^ PARITY)))),
     "frames.length, one point of another frame": ("frames.length", lambda s: with_point(s, MIDDLE, any_point, flags=lambda flags: flags ^ PARITY)),
@@ -225,6 +220,7 @@ def nearer(points):
 
 
 UNUSUAL = {
+    "lasers.cycle": lambda s: with_point(s, MIDDLE, any_point, channel=5),
     "stdv.flags": lambda s: with_header(s, MIDDLE, 6, "<H", 1),
     "stdv.point": lambda s: with_header(s, MIDDLE, 16, "<BB", 1, 12),
     "points.no_return": lambda s: with_point(s, MIDDLE, missed, y=4000),
@@ -266,6 +262,18 @@ def test_second_returns_close_to_the_first_are_a_warning(dual):
 def test_stamps_of_another_day_than_the_hosts_are_a_warning():
     verdict = Verdict([one.__class__(one.host_us + 86_400e6, one.payload) for one in stream(utc=True)])
     assert (verdict.errors, verdict.warnings) == (set(), {"stamps.utc"})
+
+
+def test_lasers_in_another_order_for_one_packet_are_a_warning(single):
+    sent = list(single)
+    verdict = Verdict(changed(sent, 900, sent[900].with_points(sorted_by_laser(sent[900].points()))))
+    assert (verdict.errors, verdict.warnings) == (set(), {"lasers.cycle"})
+
+
+def test_lasers_in_no_order_at_all_are_a_warning(single):
+    rng = np.random.default_rng(5)
+    verdict = Verdict(everywhere(single, lambda points: points.__setitem__("channel", rng.integers(0, 8, points.size))))
+    assert (verdict.errors, verdict.warnings) == (set(), {"lasers.cycle"})
 
 
 def test_lost_packets_are_counted_and_are_no_fault(single):
@@ -330,6 +338,39 @@ def test_a_laser_without_a_return_is_a_note(single):
     verdict = Verdict(everywhere(single, kill))
     assert (verdict.errors, verdict.warnings, verdict.notes) == (set(), set(), {"lasers.silent"})
     assert "laser 3 in " in verdict.first("lasers.silent").message
+
+
+def test_frames_of_few_points_are_a_note(single):
+    rows = np.cumsum([0] + [144] * 10_000)
+
+    def quicker(sent):
+        made, at = [], 0
+        for one in sent:
+            points = one.points() if one.is_points else None
+            if points is not None:
+                points["flags"] = points["flags"] & (0xFF ^ PARITY) | ((rows[at] + np.arange(points.size)) // 5000 % 2 * PARITY).astype(np.uint8)
+                at += 1
+            made.append(one if points is None else one.with_points(points))
+        return made
+
+    verdict = Verdict(quicker(single))
+    assert (verdict.errors, verdict.warnings, verdict.notes) == (set(), set(), {"frames.small"})
+
+
+def test_information_with_unknown_bytes_filled_is_a_note(single):
+    verdict = Verdict(with_infos(list(single), 86, "<B", 1))
+    assert (verdict.errors, verdict.warnings, verdict.notes) == (set(), set(), {"info.reserved"})
+
+
+def test_packets_of_no_known_kind_from_the_sensors_address_are_a_note(single):
+    fault = single[100].__class__(single[100].host_us, b"PANI" + bytes(60))
+    verdict = Verdict([*single[:100], fault, *single[100:]])
+    assert (verdict.errors, verdict.warnings, verdict.notes) == (set(), set(), {"cepton.other"})
+
+
+def test_a_header_version_that_changes_is_an_error(single):
+    other = stream(0.1, version=1)
+    assert "stdv.changed" in Verdict([*single[:200], *other[1:20], *single[200:]]).errors
 
 
 def test_a_stream_without_information_is_a_note(single):
