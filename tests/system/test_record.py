@@ -62,6 +62,9 @@ def test_a_recording_passes_the_checker_with_the_sensors_own_headers(recording):
     checked = {sensor["source"]: sensor for sensor in json.loads(result.stdout)["sensors"]}
     assert set(checked) == {"192.168.1.201", "127.0.1.202"}
     assert checked["192.168.1.201"]["summary"]["headers"] == "sensor"
+    # The first sensor has a receiver, the second none: no default of ours is unusual in either.
+    assert [finding for sensor in checked.values() for finding in sensor["findings"] if finding["severity"] != "note"] == []
+    assert [sensor["summary"]["pps_states"] for sensor in checked.values()] == [[2], [0]]
 
 
 def test_a_recording_over_the_top_of_the_hour_passes_the_checker(two_sensors, tmp_path):

@@ -41,8 +41,8 @@ SECOND_LASER = Rule(
 SECOND_PARITY = Rule(id="second.parity", severity=Severity.ERROR, holds="both returns of a firing are of one frame", source="they have one time")
 SECOND_ALONE = Rule(
     id="second.alone",
-    severity=Severity.ERROR,
-    holds="where the first of two is no return, neither is the second",
+    severity=Severity.WARNING,
+    holds="where the first of two is no return, neither is the second (but where the first is farther than x, y and z can say)",
     source="SDK guide: the first is the strongest return there is",
 )
 SECOND_DIRECTION = Rule(

@@ -182,7 +182,6 @@ DUAL = {
     "second.step": lambda s: with_point(s, MIDDLE, is_second, step_us=8),
     "second.first": lambda s: with_point(s, MIDDLE, lambda points: np.arange(points.size) == 10, flags=lambda flags: flags | SECOND),
     "second.parity": lambda s: with_point(s, MIDDLE, is_second, flags=lambda flags: flags ^ PARITY),
-    "second.alone": lambda s: with_point(s, MIDDLE, first_of_both, flags=lambda flags: flags | NO_RETURN, x=0, y=0, z=0, reflectivity=0),
     "second.direction": lambda s: with_point(s, MIDDLE, lambda points: is_second(points) & came_second(points), x=lambda x: x + 30),
     "second.same": lambda s: everywhere(s, copied_from_the_first),
     "info.returns": lambda s: with_infos(s, 85, "<B", 1),
@@ -251,6 +250,12 @@ def test_what_is_unusual_is_a_warning(single, rule):
     verdict = Verdict(UNUSUAL[rule](list(single)))
     assert rule in verdict.warnings
     assert verdict.errors <= {"stamps.chain"} if rule == "stdv.point" else not verdict.errors
+
+
+def test_a_second_return_without_a_first_is_a_warning(dual):
+    gone = with_point(list(dual), MIDDLE, first_of_both, flags=lambda flags: flags | NO_RETURN, x=0, y=0, z=0, reflectivity=0)
+    verdict = Verdict(gone)
+    assert (verdict.errors, verdict.warnings) == (set(), {"second.alone"})
 
 
 def test_second_returns_close_to_the_first_are_a_warning(dual):
