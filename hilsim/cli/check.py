@@ -64,6 +64,7 @@ def effective(rig: Rig) -> dict[str, Any]:
     table = dataclasses.asdict(rig.spec)
     for entry, sensor, lidar in zip(table["sensor"], rig.spec.sensor, rig.lidars, strict=True):
         flows = sensor_flows(sensor, lidar)
+        entry["clock"]["sync"] = "pps" if lidar.follows_pulse else "free"
         entry["network"]["data_port"] = flows.data.flow.destination_port
         if isinstance(lidar.spec, VelodyneSpec):
             entry["rotation_rate_rpm"] = lidar.rotation_rate_rpm

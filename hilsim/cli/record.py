@@ -23,7 +23,9 @@ from hilsim.cli.rigs import RigArgument, UtcInstant, loaded
 )
 @click.option("--batch-ms", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Rendered at a time; changes no byte.")
 @click.option(
-    "--stamps", type=click.Choice(["ns", "us"]), default="ns", show_default=True, help="How fine its stamps are; Cepton's SDKs read us only."
+    "--stamps",
+    type=click.Choice(["ns", "us"]),
+    help="How fine its stamps are. Default: what the rig's [record] says; else us where it has Cepton-style sensors alone (their SDKs read us only), or ns.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def record(
@@ -35,10 +37,13 @@ def record(
     start_utc: int,
     threads: int,
     batch_ms: int,
-    stamps: Literal["ns", "us"],
+    stamps: Literal["ns", "us"] | None,
     as_json: bool,
 ) -> None:
-    """Write what RIG would send to a capture, as fast as the machine goes and always the same bytes."""
+    """Write what RIG would send to a capture, as fast as the machine goes and always the same bytes.
+
+    The capture gets its name when it is whole; one that was broken off stays in OUTPUT.part.
+    """
     if truth is not None and truth.suffix != ".parquet":
         raise click.BadParameter(f"must end in .parquet, got {truth}", param_hint="--truth")
     if truth is not None and truth.resolve() == output.resolve():
@@ -54,17 +59,21 @@ def record(
         def progress(done_ns: int) -> None:
             bar.update(done_ns // 1_000_000 - bar.pos)
 
-        result = recorder.record(
-            checked,
-            output,
-            duration_ns=duration_ns,
-            utc_epoch_ns=start_utc,
-            batch_ms=batch_ms,
-            threads=threads,
-            progress=progress,
-            truth=truth,
-            stamps=stamps,
-        )
+        try:
+            result = recorder.record(
+                checked,
+                output,
+                duration_ns=duration_ns,
+                utc_epoch_ns=start_utc,
+                batch_ms=batch_ms,
+                threads=threads,
+                progress=progress,
+                truth=truth,
+                stamps="us" if (stamps or checked.spec.record.stamps) == "us" else "ns",
+            )
+        except KeyboardInterrupt:
+            _say_broken_off(bar.pos / 1000, duration_s, [output, *([truth] if truth else [])])
+            raise
     took_s = time.monotonic() - started_s
     if as_json:
         summary = {"file": str(output), "packets": result.packets, "bytes": result.bytes_, "duration_s": duration_s, "took_s": took_s}
@@ -77,3 +86,19 @@ def record(
     )
     if truth is not None:
         click.echo(f"{truth}: ground truth of {result.returns:,} returns")
+
+
+def _say_broken_off(done_s: float, duration_s: float, files: list[Path]) -> None:
+    """What is left of a recording that somebody ended, on stderr."""
+    from hilsim.daemon.part_file import part_path  # noqa: PLC0415 - of a package that compiles kernels
+
+    click.echo(err=True)  # ends the progress bar's line
+    for path in files:
+        part = part_path(path)
+        kept = f"what was written is kept in {part}, and {path} is as it was" if part != path else f"{path} is not whole"
+        said = (
+            f"broken off after {done_s:g} s of {duration_s:g} s: {kept}"
+            if done_s > 0
+            else f"broken off before anything was recorded: {path} is as it was"
+        )
+        click.secho(said, fg="yellow", err=True)

@@ -18,7 +18,7 @@ from hilsim.telemetry.logs import LEVELS, configure_logging
 @click.option(
     "--record",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write what is sent to this nanosecond PCAP file, with true send times. An existing one is replaced, unless the recording rotates.",
+    help="Write what is sent to this PCAP file, with true send times. An existing one is replaced, unless the recording rotates.",
 )
 @click.option("--record-rotate-mb", type=click.FloatRange(0), help="Begin a new file before one grows above this many megabytes: FILE-0001.pcap, ...")
 @click.option("--record-rotate-s", type=click.FloatRange(0), help="Begin a new file after this many seconds.")

@@ -1,4 +1,4 @@
-"""``hilsim verify``: is this stream what a real Velodyne sends?"""
+"""``hilsim verify``: is this stream what a real sensor sends?"""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ import click
 from hilsim.capture.live import Listener
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.addresses import Address, HostPort
-from hilsim.conformance.checker import Checker
+from hilsim.conformance.families import StreamChecker
 from hilsim.conformance.report import render_text, to_json
 from hilsim.conformance.result import CheckResult
 from hilsim.errors import CaptureError, CommandFaultError
@@ -24,13 +24,13 @@ from hilsim.packets.velodyne_position import POSITION_PORT
 @click.option("--duration-s", type=click.FloatRange(0.1), default=5.0, show_default=True, help="How long to listen.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def verify(*, capture: Path | None, listen: Address | None, position_port: int, duration_s: float, as_json: bool) -> None:
-    """Check a Velodyne stream bit by bit, from CAPTURE (PCAP, PCAPNG) or live; real sensors and emulated ones alike.
+    """Check a Velodyne or Cepton (STDV) stream bit by bit, from CAPTURE (PCAP, PCAPNG) or live; real sensors and emulated ones alike.
 
     Exits with 1 when a rule is broken. The rules: docs/reference/conformance-rules.md.
     """
     if (capture is None) == (listen is None):
         raise click.UsageError("give either CAPTURE or --listen HOST:PORT")
-    checker = Checker()
+    checker = StreamChecker()
     notes: tuple[str, ...]
     if listen is not None:
         notes = asyncio.run(_live(checker, listen, position_port, duration_s))
@@ -41,7 +41,7 @@ def verify(*, capture: Path | None, listen: Address | None, position_port: int, 
     _report(checker.result(), notes, as_json=as_json)
 
 
-async def _live(checker: Checker, address: Address, position_port: int, duration_s: float) -> tuple[str, ...]:
+async def _live(checker: StreamChecker, address: Address, position_port: int, duration_s: float) -> tuple[str, ...]:
     seen = 0
     async with Listener(host=address[0], ports=(address[1], position_port)) as listener:
         if sys.stderr.isatty():

@@ -31,6 +31,8 @@ from hilsim.vehicle.wobble import WobbleSpec
 DEFAULT_RATE_RPM = 600
 
 
+CaptureStamps = Literal["ns", "us"]
+
 AUTO_LEAD_MS = 0.0
 """The lead is left to hilsim."""
 
@@ -74,14 +76,15 @@ class RecordSpec:
         rotate_mb: A new file before one would grow above so many megabytes (10^6 bytes); 0: never.
         rotate_s: A new file after so many seconds; 0: never.
         keep: How many files of a rotation stay, those of earlier runs among them; the oldest are deleted. 0: all.
-        stamps: ``ns`` or ``us``: how fine the files' stamps are. The vendor's Cepton SDKs read microseconds only.
+        stamps: How fine the files' stamps are: ``ns``, ``us``, or ``auto``: microseconds where a rig has Cepton-style sensors alone, because the vendor's SDKs read
+            nothing else, nanoseconds in all others.
     """
 
     file: str = ""
     rotate_mb: float = 0.0
     rotate_s: float = 0.0
     keep: int = 0
-    stamps: Literal["ns", "us"] = "ns"
+    stamps: Literal["auto", "ns", "us"] = "auto"
 
     def __post_init__(self) -> None:
         require(
@@ -192,7 +195,7 @@ class Rig:
 
     Attributes:
         path: The rig file.
-        spec: What it says.
+        spec: What it says, ``record.stamps`` decided.
         lidars: One setting a sensor, in the rig's order.
         vehicle: Profile of what flies; None where nothing does.
     """
@@ -233,6 +236,8 @@ def load_rig(path: Path) -> Rig:
         faults.append(str(error))
     if faults:
         raise ConfigError("\n".join(faults))
+    if spec.record.stamps == "auto":
+        spec = replace(spec, record=replace(spec.record, stamps=_capture_stamps(spec, lidars)))
     return Rig(path=path, spec=spec, lidars=tuple(lidars), vehicle=vehicle)
 
 
@@ -290,17 +295,44 @@ def _family_rules(sensor: SensorSpec, spec: VelodyneSpec | CeptonSpec) -> Iterat
 
 
 def _shared_sources(spec: RigSpec, lidars: list[LidarSetting]) -> list[str]:
-    """A fault for each source address of several Cepton-style sensors."""
-    swept = [lidar.name for lidar in lidars if isinstance(lidar.spec, CeptonSpec)]
-    named: dict[str, list[str]] = {}
+    """A fault for each source address that a receiver could not tell several senders by."""
+    swept = {lidar.name for lidar in lidars if isinstance(lidar.spec, CeptonSpec)}
+    turning = {lidar.name for lidar in lidars if isinstance(lidar.spec, VelodyneSpec)}
+    by_source: dict[str, list[str]] = {}
+    by_flow: dict[tuple[str, str, int], list[str]] = {}
     for sensor in spec.sensor:
+        network = sensor.network
         if sensor.name in swept:
-            named.setdefault(sensor.network.source, []).append(sensor.name)
+            by_source.setdefault(network.source, []).append(sensor.name)
+        elif sensor.name in turning:
+            for port in (network.data_port or DATA_PORT, network.position_port or POSITION_PORT):
+                by_flow.setdefault((network.source, network.destination, port), []).append(sensor.name)
+    for replay in spec.replay:
+        flow = (replay.source, replay.destination, replay.destination_port)
+        if flow in by_flow:
+            by_flow[flow].append(replay.name)
+    told: dict[tuple[str, ...], str] = {}  # one fault for those who share both ports
+    for (source, destination, port), names in by_flow.items():
+        if len(names) > 1:
+            told.setdefault(
+                tuple(names),
+                f"network.source (or the port) must differ for {' and '.join(names)}: a receiver would take their packets for one sensor's,"
+                f" got {source} to {destination}:{port} for each",
+            )
     return [
-        f"network.source of Cepton-style sensors must differ (receivers tell them apart by nothing else), got {source} for {' and '.join(names)}"
-        for source, names in named.items()
-        if len(names) > 1
+        *(
+            f"network.source of Cepton-style sensors must differ (receivers tell them apart by nothing else), got {source} for {' and '.join(names)}"
+            for source, names in by_source.items()
+            if len(names) > 1
+        ),
+        *told.values(),
     ]
+
+
+def _capture_stamps(spec: RigSpec, lidars: list[LidarSetting]) -> CaptureStamps:
+    """How fine a capture's stamps are by default: what the software for these sensors reads."""
+    is_cepton = bool(lidars) and not spec.replay and all(isinstance(lidar.spec, CeptonSpec) for lidar in lidars)
+    return "us" if is_cepton else "ns"
 
 
 def _setting(sensor: SensorSpec, spec: VelodyneSpec | CeptonSpec, weather: WeatherSpec, number: int) -> LidarSetting:

@@ -83,8 +83,8 @@ class Checker:
             sensor.flush()
         self._waiting = 0
         sensors = tuple(sensor.result() for sensor in self._sensors.values())
-        if not any(sensor.summary.data_packets for sensor in sensors):
-            positions = sum(sensor.summary.position_packets for sensor in sensors)
+        if not any(sensor.data_packets for sensor in self._sensors.values()):
+            positions = sum(sensor.position_packets for sensor in self._sensors.values())
             counted = f" ({positions} position packets)" if positions else ""
             instead = f"; {self._cepton} are a Cepton sensor's, and only Velodyne streams are checked" if self._cepton else ""
             log.tell(STREAM_NONE, f"no Velodyne data packets among {self._datagrams} datagrams{counted}{instead}")

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from hilsim.conformance.findings import Finding, Severity
-from hilsim.conformance.result import CheckResult, SensorResult, SensorSummary
+from hilsim.conformance.result import CheckResult, OtherSummary, SensorResult, SensorSummary
 
 _PPS_WORDS = {0: "absent", 1: "synchronizing", 2: "locked", 3: "error"}
 _MODE_WORDS = {0x37: "strongest", 0x38: "last", 0x39: "dual"}
@@ -38,8 +38,10 @@ def _known(value: float, form: str) -> str:
     return "-" if math.isnan(value) else format(value, form)
 
 
-def _summary_lines(summary: SensorSummary) -> list[str]:
+def _summary_lines(summary: SensorSummary | OtherSummary) -> list[str]:
     """Figures of one sensor, a topic a line."""
+    if isinstance(summary, OtherSummary):
+        return summary.lines()
     lines = [
         f"packets   {summary.data_packets} data, {summary.position_packets} position, {summary.other_datagrams} other, {summary.lost_packets} lost"
     ]

@@ -67,6 +67,15 @@ class SensorSummary:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OtherSummary:
+    """Figures of a stream that is no Velodyne's."""
+
+    def lines(self) -> list[str]:
+        """They themselves, for a person."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
 class SensorResult:
     """What was found of one sensor.
 
@@ -79,7 +88,7 @@ class SensorResult:
     """
 
     source: str
-    summary: SensorSummary
+    summary: SensorSummary | OtherSummary
     findings: tuple[Finding, ...]
     counts: dict[str, int]
     not_applied: tuple[NotApplied, ...] = ()

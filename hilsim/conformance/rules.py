@@ -1,5 +1,6 @@
 """All rules of the checker, and the page of documentation that lists them."""
 
+from hilsim.conformance.cepton.rules import TOPICS as CEPTON_TOPICS
 from hilsim.conformance.findings import Rule
 from hilsim.conformance.topics import (
     azimuth,
@@ -29,6 +30,7 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("NMEA sentences", nmea.RULES),
     ("Link headers", headers.RULES),
     ("Arrival", spacing.RULES),
+    *CEPTON_TOPICS,
 )
 
 _INTRODUCTION = """\

@@ -13,6 +13,7 @@ import numpy as np
 from hilsim.capture.pcap import PcapWriter, Stamps
 from hilsim.config.rig import Rig
 from hilsim.daemon.build import build_lidar, build_scenery
+from hilsim.daemon.part_file import written_whole
 from hilsim.daemon.replays import taken_addresses
 from hilsim.daemon.truth_file import PacketsTruth, SensorsTruth, TruthFile, merged_truth
 from hilsim.emulator.batch import DatagramBatch
@@ -112,13 +113,13 @@ def record(
 
     Args:
         rig: The rig.
-        path: PCAP file, replaced.
+        path: PCAP file, replaced when the recording is whole: until then, and after an exception, what was written is in ``part_path(path)``.
         duration_ns: Rig time from 0.
         utc_epoch_ns: UTC of rig time 0.
         batch_ms: How much is rendered at a time; does not change a byte.
         threads: How many threads render; does not change a byte.
         progress: Called with the rig time (ns) written so far.
-        truth: Parquet file for the ground truth of every return of the emulated sensors, replaced; does not change a byte of the capture.
+        truth: Parquet file for the ground truth of every return of the emulated sensors, replaced as ``path`` is; does not change a byte of the capture.
         stamps: Whether the capture's stamps count nanoseconds or microseconds.
 
     Raises:
@@ -141,8 +142,8 @@ def record(
         if truth is not None:
             if scenery is None:
                 raise ConfigError("a rig must have a [[sensor]] for ground truth to be written, got none")
-            truth_file = files.enter_context(TruthFile(truth, rig, scenery, utc_epoch_ns=utc_epoch_ns))
-        writer = files.enter_context(PcapWriter(path, stamps=stamps))
+            truth_file = files.enter_context(TruthFile(files.enter_context(written_whole(truth)), rig, scenery, utc_epoch_ns=utc_epoch_ns))
+        writer = files.enter_context(PcapWriter(files.enter_context(written_whole(path)), stamps=stamps))
         for batch, rows in spans(lidars, replays, duration_ns, step_ms * MILLISECOND_NS, threads, with_truth=truth is not None):
             writer.write_many(utc_epoch_ns + batch.deadline_ns, batch.payload, batch.size)
             if truth_file is not None and rows is not None:

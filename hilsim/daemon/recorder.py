@@ -212,7 +212,7 @@ class CaptureSeries:
                     raise CaptureError(f"{path}: cannot be deleted: {error.strerror}") from error
 
     def _begin(self) -> None:
-        writer = PcapWriter(self.path, stamps=self._spec.stamps)
+        writer = PcapWriter(self.path, stamps="us" if self._spec.stamps == "us" else "ns")
         try:
             writer.flush()  # the file's header: what exists is a capture, however little follows
         except CaptureError:

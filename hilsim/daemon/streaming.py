@@ -100,7 +100,7 @@ class Streaming:
         """Stamp shown now minus UTC's time past the hour, taken to the nearer side of the hour."""
         plan = self.lidar.plan
         if plan.family == Family.CEPTON:
-            return self.lidar.setting.clock.offset_s  # its counter runs from power-up
+            return self.lidar.setting.clock.offset_s if self.lidar.setting.clock.stamps == "power_up" else 0.0
         rig_ns = now_ns - self.feeder.epoch_ns
         device_ns = max(rig_ns - plan.clock.start_ns, 0)
         shown_s = stamp_us(plan.clock, device_ns) / 1e6

@@ -94,6 +94,10 @@ class LidarSetting:
         """What depends on whose sensor it is."""
         if isinstance(self.spec, VelodyneSpec):
             yield self.cepton is None, f"cepton must not be given for a {self.spec.model}"
+            yield (
+                self.clock.stamps == "power_up",
+                f'clock.stamps must be "power_up" for a {self.spec.model}: its stamps count from the hour, and follow UTC with clock.sync = "pps"',
+            )
             yield self.spec.rate_rule(self.rotation_rate_rpm)
             return
         yield self.gps is None, f"gps must not be given for a {self.spec.model}: it has no input for a receiver"
@@ -115,6 +119,12 @@ class LidarSetting:
         if isinstance(self.spec, VelodyneSpec):
             return BLOCKS // self.returns * (RECORDS_PER_BLOCK // self.spec.laser_count)
         return points_max(self.header_version) // (self.spec.laser_count * self.returns)
+
+    @property
+    def follows_pulse(self) -> bool:
+        """The sensor's clock is synchronised to UTC."""
+        is_fed = self.gps is not None or isinstance(self.spec, CeptonSpec)
+        return self.clock.sync == "pps" or (self.clock.sync == "auto" and is_fed)
 
     @property
     def header_version(self) -> int:
@@ -268,7 +278,9 @@ def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: 
     spec = setting.spec
     mount = extrinsics(setting.mount_position_m, setting.mount_rotation_deg)
     common: dict[str, Any] = {
-        "clock": device_clock(setting.clock, start_ns=round(setting.start_delay_us * 1000), utc_epoch_ns=utc_epoch_ns),
+        "clock": device_clock(
+            setting.clock, follows_pulse=setting.follows_pulse, start_ns=round(setting.start_delay_us * 1000), utc_epoch_ns=utc_epoch_ns
+        ),
         "beam": beam(spec.beam, setting.sub_rays),
         "response": response(spec, seed=seed, stream=setting.stream),
         "weather": weather(

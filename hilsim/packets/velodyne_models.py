@@ -136,7 +136,8 @@ VLS_128_VARIANTS = tuple(
 """Single return only: no capture of a dual one was found. Not among ``MODELS``: nothing but its stream's form is known here."""
 MODELS = (VLP_16, PUCK_HI_RES, VLP_32C, HDL_32E)
 BY_PRODUCT = {model.product: model for model in MODELS}
-OTHER_PRODUCTS = {0x23: "VLP-32A/B", 0x31: "Velarray", 0x63: "VLS-128 (draft manual)", Product.VLS_128: "VLS-128"}
+VLS_128_NAME = "VLS-128"
+OTHER_PRODUCTS = {0x23: "VLP-32A/B", 0x31: "Velarray", 0x63: "VLS-128 (draft manual)", Product.VLS_128: VLS_128_NAME}
 """Names of factory bytes whose models are not described here."""
 STEP_TOLERANCE_US = 4.0  # units with a steered clock have residuals up to 2 us, so two stamps can differ by twice that
 

@@ -10,9 +10,12 @@ import numpy.typing as npt
 
 from hilsim.errors import CaptureError
 from hilsim.packets.cepton_stdv import FRAME_PARITY, POINT_UNIT_M, PointFlag, decode_stdv_points
+from hilsim.picture.scales import add_range_bar, add_rings, range_limits_m, range_norm, write_picture
 
-_BRIGHTEST_CODE = 127
+_DIFFUSE_LIMIT = 100
 _FARTHEST_M = 200.0
+_VIEW_WIDTH_POINTS = 700.0
+_SMALLEST_MARK, _LARGEST_MARK = 1.5, 16.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,26 +75,35 @@ def draw_image_scan(scan: ImageScan, path: Path, *, title: str, extent_m: float 
     figure.suptitle(f"{title}\n{scan.count:,} points, {len(scan.points_m):,} returns", fontsize=12)
     grid = figure.add_gridspec(3, 1, height_ratios=(1, 1, 1.6))
     range_m = np.linalg.norm(scan.points_m, axis=1)
-    _view(figure, grid[0], scan, range_m, "range (m)", "viridis", float(np.quantile(range_m, 0.98)) if range_m.size else 1.0)
-    _view(figure, grid[1], scan, scan.reflectivity, "reflectivity (percent to 127)", "magma", _BRIGHTEST_CODE)
+    limits_m = range_limits_m(range_m)
+    axes, drawn = _view(figure, grid[0], scan, range_m, cmap="viridis", norm=range_norm(limits_m))
+    add_range_bar(figure, drawn, axes, limits_m)
+    axes, drawn = _view(figure, grid[1], scan, scan.reflectivity, cmap="magma", vmin=0, vmax=_DIFFUSE_LIMIT)
+    figure.colorbar(drawn, ax=axes, label="reflectivity (%)", pad=0.01, extend="max")
     _above(figure, grid[2], scan, extent_m)
-    try:
-        figure.savefig(path)
-    except (OSError, ValueError) as error:
-        raise CaptureError(f"{path}: the picture cannot be written: {error}") from error
+    write_picture(figure, path)
 
 
-def _view(figure: Any, cell: Any, scan: ImageScan, values: Any, label: str, colours: str, limit: float) -> None:
+def _view(figure: Any, cell: Any, scan: ImageScan, values: Any, **colours: Any) -> tuple[Any, Any]:
     """Points where the sensor sees them."""
     axes = figure.add_subplot(cell)
     axes.set_facecolor("0.85")
     x, y, z = scan.points_m.T
     azimuth_deg, elevation_deg = np.degrees(np.arctan2(x, y)), np.degrees(np.arctan2(z, np.hypot(x, y)))
-    drawn = axes.scatter(azimuth_deg, elevation_deg, c=values, s=2.0, cmap=colours, vmin=0, vmax=limit, linewidths=0)
+    drawn = axes.scatter(azimuth_deg, elevation_deg, c=values, s=_marker_area(azimuth_deg, elevation_deg), marker="s", linewidths=0, **colours)
     axes.set_aspect("equal")
-    axes.set_xlabel("azimuth (deg, right of forward)")
+    axes.set_xlabel("azimuth (deg, right of forward; a point without a return says no direction)")
     axes.set_ylabel("elevation (deg)")
-    figure.colorbar(drawn, ax=axes, label=label, pad=0.01)
+    return axes, drawn
+
+
+def _marker_area(azimuth_deg: npt.NDArray[np.float64], elevation_deg: npt.NDArray[np.float64]) -> float:
+    """Area of a point's mark (square typographic points), so that neighbouring marks nearly touch."""
+    if azimuth_deg.size < 2:
+        return _LARGEST_MARK
+    spans = float(np.ptp(azimuth_deg)), float(np.ptp(elevation_deg))
+    spacing_deg = (spans[0] * spans[1] / azimuth_deg.size) ** 0.5
+    return float(np.clip((_VIEW_WIDTH_POINTS * spacing_deg / max(*spans, 1.0)) ** 2, _SMALLEST_MARK, _LARGEST_MARK))
 
 
 def _above(figure: Any, cell: Any, scan: ImageScan, extent_m: float | None) -> None:
@@ -100,13 +112,14 @@ def _above(figure: Any, cell: Any, scan: ImageScan, extent_m: float | None) -> N
     x, y, z = scan.points_m.T
     order = np.argsort(z)
     drawn = axes.scatter(
-        x[order], y[order], c=np.minimum(scan.reflectivity[order], _BRIGHTEST_CODE), s=1.6, cmap="turbo", vmin=0, vmax=_BRIGHTEST_CODE, linewidths=0
+        x[order], y[order], c=np.minimum(scan.reflectivity[order], _DIFFUSE_LIMIT), s=1.6, cmap="turbo", vmin=0, vmax=_DIFFUSE_LIMIT, linewidths=0
     )
     reach = extent_m or min(float(np.quantile(y, 0.98)) * 1.1 if y.size else 10.0, _FARTHEST_M)
+    add_rings(axes, reach)
     axes.plot(0, 0, marker="^", color="white", markersize=7)
     axes.set_xlim(-0.8 * reach, 0.8 * reach)
     axes.set_ylim(-0.02 * reach, reach)
     axes.set_aspect("equal")
     axes.set_xlabel("right of the sensor (m)")
     axes.set_ylabel("ahead of the sensor (m)")
-    figure.colorbar(drawn, ax=axes, label="reflectivity (percent to 127, exponential above)", pad=0.01)
+    figure.colorbar(drawn, ax=axes, label="reflectivity (%; above 100: retro-reflector)", pad=0.01, extend="max")

@@ -22,6 +22,7 @@ class DeviceClock(NamedTuple):
         oscillator_ppb: Device time gains this many ns a second of true time.
         stamp_ppb: Stamps gain this many ns a second of device time.
         follows_pulse: Stamps follow UTC, their sub-second part set at each UTC second.
+        counts_utc: A counter that never wraps follows UTC instead of running on from ``stamp_offset_ns``.
         stamp_offset_ns: What the stamps show at the first firing (free clock).
         utc_epoch_ns: UTC of rig time 0, in ns since 1970.
     """
@@ -30,18 +31,28 @@ class DeviceClock(NamedTuple):
     oscillator_ppb: int
     stamp_ppb: int
     follows_pulse: bool
+    counts_utc: bool
     stamp_offset_ns: int
     utc_epoch_ns: int
 
 
-def device_clock(setting: ClockSetting, *, start_ns: int, utc_epoch_ns: int) -> DeviceClock:
-    """Kernel-side clock of a setting; ``start_ns`` is rig time, ``utc_epoch_ns`` the UTC of rig time 0."""
+def device_clock(setting: ClockSetting, *, follows_pulse: bool, start_ns: int, utc_epoch_ns: int) -> DeviceClock:
+    """Kernel-side clock of a setting.
+
+    Args:
+        setting: The setting.
+        follows_pulse: It is synchronised: what ``setting.sync`` comes to for this sensor.
+        start_ns: Rig time of the sensor's first firing.
+        utc_epoch_ns: UTC of rig time 0, in ns since 1970.
+    """
+    starts_at_utc = setting.stamps == "utc" and not follows_pulse
     return DeviceClock(
         start_ns=start_ns,
         oscillator_ppb=round(setting.oscillator_ppm * 1000),
         stamp_ppb=round(setting.stamp_ppm * 1000),
-        follows_pulse=setting.sync == "pps",
-        stamp_offset_ns=round(setting.offset_s * _BILLION),
+        follows_pulse=follows_pulse,
+        counts_utc=setting.stamps == "utc" and follows_pulse,
+        stamp_offset_ns=utc_epoch_ns + start_ns if starts_at_utc else round(setting.offset_s * _BILLION),
         utc_epoch_ns=utc_epoch_ns,
     )
 
@@ -95,11 +106,15 @@ def stamp_us(clock: DeviceClock, device_ns: int) -> int:
 
 @kernel
 def counter_us(clock: DeviceClock, device_ns: int) -> int:
-    """What a counter of microseconds shows that runs from ``stamp_offset_ns`` and never wraps."""
+    """What a counter of microseconds shows that runs from ``stamp_offset_ns``, or follows UTC, and never wraps."""
+    if clock.counts_utc:
+        return (clock.utc_epoch_ns + rig_from_device(clock, device_ns)) // 1000
     return (clock.stamp_offset_ns + scaled_up(device_ns, clock.stamp_ppb)) // 1000
 
 
 @kernel
 def utc_lead_us(clock: DeviceClock, device_ns: int) -> int:
-    """How far UTC is ahead of that counter; with a clock that drifts it changes."""
+    """How far UTC is ahead of that counter: 0 where it follows UTC; with a clock that drifts it changes."""
+    if clock.counts_utc:
+        return 0
     return (clock.utc_epoch_ns + rig_from_device(clock, device_ns) - clock.stamp_offset_ns - scaled_up(device_ns, clock.stamp_ppb)) // 1000

@@ -11,7 +11,8 @@ from typing import Literal
 from hilsim.errors import require
 
 ReturnModeName = Literal["strongest", "last", "dual"]
-ClockSync = Literal["pps", "free"]
+ClockSync = Literal["auto", "pps", "free"]
+ClockStamps = Literal["power_up", "utc"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,14 +163,19 @@ class ClockSetting:
     """A sensor's own clock.
 
     Attributes:
-        sync: ``pps``: the stamp's second follows UTC and its sub-second part is set at each pulse; ``free``: it runs on from ``offset_s``.
-        offset_s: What a free clock shows when the rig starts (seconds; only its part within the hour is sent).
+        sync: ``pps``: it follows UTC (a Velodyne's stamp: its second is UTC's, and its sub-second part is set at each pulse); ``free``: it runs on from ``offset_s``;
+            ``auto``: ``pps`` for a Velodyne with a ``gps`` and for a Cepton-style sensor, ``free`` for a Velodyne without: as real units that nothing is connected to.
+        offset_s: What a free clock shows when the rig starts (seconds; a Velodyne sends only its part within the hour); of a Cepton-style sensor how long before its
+            first firing it was switched on.
+        stamps: What a Cepton-style sensor's points are stamped with: ``power_up``: microseconds since it was switched on; ``utc``: microseconds since 1970, as of a sensor
+            that PTP synchronises. A Velodyne's stamps count from the hour.
         oscillator_ppm: How much faster than true time the oscillator runs; firings and stamps follow it.
         stamp_ppm: How much faster than the firing clock the stamps run (two of seven real units: +137 and +141).
     """
 
-    sync: ClockSync = "pps"
+    sync: ClockSync = "auto"
     offset_s: float = 0.0
+    stamps: ClockStamps = "power_up"
     oscillator_ppm: float = 0.0
     stamp_ppm: float = 0.0
 

@@ -13,6 +13,7 @@ from hilsim.background.archive import write_archive
 from hilsim.background.bitmap import write_bitmap
 from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.config.profiles import profiles_directory
+from hilsim.packets.cepton_info import encode_info_packet
 from tests.conftest import CAPTURES
 from tests.support import ROOM
 from tests.unit.background.backgrounds import AZIMUTH, IMAGE, told
@@ -125,6 +126,8 @@ def captures(folder: Path) -> list[bytes]:
     cepton = Recording()
     for number in range(40):
         cepton.add(number * 1_000_000, CEPTON, stdv_packet(1000 * number, (number // 8 % 2,) * 6, sequence=number))
+        if number % 10 == 0:
+            cepton.add(number * 1_000_000, CEPTON, _information())
     files = [turning.write(folder / "turning.pcap"), cepton.write(folder / "cepton.pcap")]
     for real in sorted(CAPTURES.glob("*.pcap")):
         files.append(folder / f"real-{real.name}")
@@ -160,6 +163,13 @@ def sentences(_: Path) -> list[bytes]:
         b"$GPRMC,081802.00,A,3649.7478558,N,00224.4542928,W,0.034,212.5,210116,0.0,E,A*2E\r\n",
         b"$GPGGA,172814.0,3723.46587704,N,12202.26957864,W,2,6,1.2,18.893,M,-25.669,M,2.0,0031*4F\r\n",
     ]
+
+
+def _information() -> bytes:
+    said = encode_info_packet(
+        model=24, serial=7, firmware=(1, 2, 3, 4), model_name="by hand", part_number=1, power_up_us=10**15, sync_offset_us=10**15, returns=1
+    )
+    return said.tobytes()
 
 
 def stdv_payloads(_: Path) -> list[bytes]:

@@ -23,7 +23,7 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import parse_profile
 from hilsim.config.rig import load_rig
-from hilsim.conformance.checker import Checker
+from hilsim.conformance.families import StreamChecker
 from hilsim.conformance.report import render_text, to_json
 from hilsim.daemon.build import build_lidar, build_scenery
 from hilsim.daemon.control import obey
@@ -65,7 +65,7 @@ def _inspect(data: bytes, folder: Path) -> None:
 
 
 def _verify(data: bytes, folder: Path) -> None:
-    checker = Checker()
+    checker = StreamChecker()
     checker.feed(CaptureFile(_file(data, folder, "a.pcap")))
     result = checker.result()
     render_text(result)

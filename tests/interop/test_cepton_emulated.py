@@ -1,6 +1,8 @@
 """The vendor's SDKs on emulated sensors: every byte of every point from a recording and live, one frame a scan, and a million points a second."""
 
 import json
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -48,6 +50,11 @@ destination = "127.0.0.1"
 data_port = {port}
 source_ports = "any"
 """
+UTC = """
+[sensor.clock]
+stamps = "utc"
+"""
+START_US = 1_772_366_400_000_000  # 2026-03-01T12:00:00Z
 MILLION = """
 [sensor.override]
 firing_ns = 1000
@@ -68,14 +75,9 @@ def rig_file(tmp_path, port, *, extra="", modes=("strongest", "dual")):
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     """A recording of two sensors as the command writes it for the SDKs, and each one's payloads."""
-    import subprocess  # noqa: PLC0415
-    import sys  # noqa: PLC0415
-
     folder = tmp_path_factory.mktemp("recorded")
     rig, path = rig_file(folder, 8808), folder / "judged.pcap"
-    subprocess.run(
-        [sys.executable, "-m", "hilsim", "record", str(rig), "-o", str(path), "--duration-s", "2", "--stamps", "us"], check=True, capture_output=True
-    )
+    subprocess.run([sys.executable, "-m", "hilsim", "record", str(rig), "-o", str(path), "--duration-s", "2"], check=True, capture_output=True)
     payloads = {FRONT: [], REAR: []}
     for datagram in CaptureFile(path):
         payloads[datagram.source].append(datagram.payload)
@@ -152,6 +154,53 @@ def live_without_loss(sdk, tmp_path, daemon):
         if heard.judged.dropped == totals["dropped_packets"] == totals["skipped_packets"] == 0:
             return heard.judged
     pytest.fail(f"5 runs lost packets; the last one: {totals}, dropped by the SDK's socket: {heard.judged.dropped}")
+
+
+@pytest.fixture(scope="module")
+def recorded_in_utc(tmp_path_factory):
+    """A recording of two sensors that stamp UTC, and one's point payloads."""
+    folder = tmp_path_factory.mktemp("utc")
+    rig, path = rig_file(folder, 8808, extra=UTC), folder / "utc.pcap"
+    subprocess.run(
+        [sys.executable, "-m", "hilsim", "record", str(rig), "-o", str(path), "--duration-s", "1.2", "--start-utc", "2026-03-01T12:00:00Z"],
+        check=True,
+        capture_output=True,
+    )
+    return path, [d.payload for d in CaptureFile(path) if d.source == FRONT and d.payload.startswith(STDV_SIGNATURE)]
+
+
+@pytest.mark.parametrize("sdk", SDKS)
+def test_stamps_in_utc_arrive_as_they_are_with_packets_and_frames(sdk, recorded_in_utc):
+    path, payloads = recorded_in_utc
+    judged = judge_capture(sdk, path)
+    sent_us = [read_stdv_header(payload).stamp_us for payload in payloads]
+    assert START_US <= sent_us[0] < START_US + 1000
+    heard_us = [batch.start_us for batch in judged.packets if batch.source == FRONT]
+    if sdk == "sdk2":
+        assert heard_us == sent_us
+        np.testing.assert_array_equal(judged.points(FRONT)["step_us"], points_of(payloads)["step_us"])
+    else:
+        assert set(heard_us) <= set(sent_us)
+        assert len(heard_us) > 500
+    frames_us = [batch.start_us for batch in judged.frames if batch.source == FRONT]
+    assert len(frames_us) >= 5
+    assert all(START_US - 10_000 <= start_us < START_US + 1_200_000 for start_us in frames_us)
+    assert set(judged.infos["sync_offset_us"].tolist()) == {0}
+    assert set(judged.infos["power_up_us"].tolist()) == {START_US}
+
+
+@pytest.mark.parametrize("sdk", SDKS)
+def test_frames_of_a_live_sensor_that_stamps_utc_begin_now(sdk, tmp_path, daemon):
+    began_us = time.time_ns() // 1000
+    with listening(sdk) as heard:
+        running = daemon(rig_file(tmp_path, heard.port, extra=UTC, modes=("strongest",)))
+        await_figure(running, 'hilsim_sent_packets_total{flow="points",sensor="front"}', lambda sent: sent >= LIVE_PACKETS // 2)
+        assert running.stop()[0] == 0
+    ended_us = time.time_ns() // 1000
+    frames_us = [batch.start_us for batch in heard.judged.frames]
+    assert len(frames_us) >= 4
+    assert all(began_us <= start_us <= ended_us for start_us in frames_us)
+    assert set(heard.judged.infos["sync_offset_us"].tolist()) == {0}
 
 
 @pytest.mark.parametrize("sdk", SDKS)

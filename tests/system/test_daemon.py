@@ -24,6 +24,11 @@ STOP_WITHIN_S = 0.5
 ENOUGH_PACKETS = 3000
 
 
+def changing_table(data_port, position_port, extra=""):
+    """A sensor beside ``steady``, with a source address of its own."""
+    return sensor_table("changing", data_port, position_port, extra=extra).replace("127.0.1.201", "127.0.1.202")
+
+
 def stamps(received):
     packets = decode_data_packets(np.frombuffer(b"".join(payload for payload, _ in received), np.uint8).reshape(-1, DATA_PACKET_SIZE))
     return packets["timestamp"].astype(np.int64)
@@ -127,12 +132,12 @@ def test_a_receiver_that_is_not_there_neither_stops_nor_delays_the_stream(daemon
 
 def test_sighup_changes_one_sensor_and_the_other_loses_no_packet(daemon, rig, receiver):
     steady, changing, moved, position = receiver(), receiver(), receiver(), receiver()
-    tables = (sensor_table("steady", steady.port, position.port), sensor_table("changing", changing.port, position.port))
+    tables = (sensor_table("steady", steady.port, position.port), changing_table(changing.port, position.port))
     path = rig(*tables)
     running = daemon(path)
     before = steady.take(50)
     changing.take(50)
-    rig(tables[0], sensor_table("changing", moved.port, position.port, extra="rotation_rate_rpm = 1200"))
+    rig(tables[0], changing_table(moved.port, position.port, extra="rotation_rate_rpm = 1200"))
     running.process.send_signal(signal.SIGHUP)
     fast = moved.take(100)
     assert "steady: unchanged" in running.text()

@@ -3,11 +3,15 @@
 import hashlib
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
+from hilsim.capture.pcap import CaptureFile
 from tests.support import ROOM, write_rig
 
 pytestmark = pytest.mark.system
@@ -58,6 +62,9 @@ def test_a_recording_passes_the_checker_with_the_sensors_own_headers(recording):
     checked = {sensor["source"]: sensor for sensor in json.loads(result.stdout)["sensors"]}
     assert set(checked) == {"192.168.1.201", "127.0.1.202"}
     assert checked["192.168.1.201"]["summary"]["headers"] == "sensor"
+    # The first sensor has a receiver, the second none: no default of ours is unusual in either.
+    assert [finding for sensor in checked.values() for finding in sensor["findings"] if finding["severity"] != "note"] == []
+    assert [sensor["summary"]["pps_states"] for sensor in checked.values()] == [[2], [0]]
 
 
 def test_a_recording_over_the_top_of_the_hour_passes_the_checker(two_sensors, tmp_path):
@@ -79,6 +86,31 @@ def test_an_unwritable_recording_is_a_clear_error(two_sensors, tmp_path):
     assert result.returncode == 1
     assert "nowhere/a.pcap" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_recording_that_is_broken_off_keeps_its_name_for_whole_ones_and_says_where_it_is(two_sensors, tmp_path):
+    path, part = tmp_path / "long.pcap", tmp_path / "long.pcap.part"
+    path.write_bytes(b"former")
+    command = [sys.executable, "-m", "hilsim", "record", str(two_sensors), "-o", str(path), "--duration-s", "100000"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+        while not (part.exists() and part.stat().st_size > 1_000_000):  # several batches are written
+            assert running.poll() is None, running.stderr.read()
+            time.sleep(0.02)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert re.search(rf"broken off after [0-9.]+ s of 100000 s: what was written is kept in {part}, and {path} is as it was", said)
+    assert path.read_bytes() == b"former"
+    assert sum(1 for _ in CaptureFile(part)) > 500
+
+
+def test_a_recording_of_a_cepton_style_sensor_has_microseconds_unless_told_otherwise(tmp_path):
+    rig = write_rig(tmp_path, 'name = "swept"\n[[scene.box]]\nsize_m = [9.0, 9.0, 9.0]\n[[sensor]]\nname = "front"\nprofile = "hr80w-like"\n')
+    magics = []
+    for options in ([], ["--stamps", "ns"]):
+        assert hilsim("record", rig, "-o", tmp_path / "a.pcap", "--duration-s", "0.05", *options).returncode == 0
+        magics.append((tmp_path / "a.pcap").read_bytes()[:4])
+    assert magics == [b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1"]  # little-endian: 0xa1b2c3d4, 0xa1b23c4d
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full to stand for a full disk")  # noqa: PTH110

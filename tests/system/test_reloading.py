@@ -106,11 +106,13 @@ def test_a_new_destination_gets_the_next_packet(reload_of, receiver):
 def test_ten_refused_and_ten_accepted_changes_cost_an_unchanged_sensor_nothing(reload_of, receiver):
     steady, changing, position = receiver(), receiver(), receiver()
     table = sensor_table("steady", steady.port, position.port)
-    _, reload = reload_of(table, sensor_table("changing", changing.port, position.port))
+    _, reload = reload_of(table, sensor_table("changing", changing.port, position.port).replace("127.0.1.201", "127.0.1.202"))
     received = steady.take(50)
     rates, texts = itertools.cycle([300, 1200, 600]), itertools.cycle(REFUSED.values())
     for _ in range(10):
-        changed = sensor_table("changing", changing.port, position.port, extra=f"rotation_rate_rpm = {next(rates)}")
+        changed = sensor_table("changing", changing.port, position.port, extra=f"rotation_rate_rpm = {next(rates)}").replace(
+            "127.0.1.201", "127.0.1.202"
+        )
         assert reload(table, changed) == "rig.reloaded"
         assert reload(text=next(texts)) == "rig.reload_refused"
     received += steady.drain() + steady.take(200)

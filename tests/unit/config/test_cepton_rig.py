@@ -104,6 +104,14 @@ def test_each_cepton_style_sensor_must_have_a_source_address_of_its_own(tmp_path
     assert len(loaded(tmp_path, one, other + network("127.0.2.2"), TURNING + network("127.0.2.1")).lidars) == 3
 
 
+def test_a_rig_of_cepton_style_sensors_alone_is_recorded_in_microseconds_unless_it_says_otherwise(tmp_path):
+    assert loaded(tmp_path, SWEPT).spec.record.stamps == "us"
+    assert loaded(tmp_path, SWEPT, TURNING).spec.record.stamps == "ns"
+    assert loaded(tmp_path, SWEPT, '[[replay]]\nname = "drive"\nfile = "a.pcap"\n').spec.record.stamps == "ns"
+    assert loaded(tmp_path, '[record]\nstamps = "ns"\n', SWEPT).spec.record.stamps == "ns"
+    assert loaded(tmp_path, '[record]\nstamps = "us"\n', TURNING).spec.record.stamps == "us"
+
+
 @pytest.mark.parametrize("family", ['"ouster"', "5"])
 def test_an_unknown_family_lists_those_there_are(tmp_path, family):
     with pytest.raises(ConfigError, match=r'hr80w-like\.toml with .*override: family must be "velodyne" or "cepton", got '):

@@ -78,6 +78,42 @@ def test_two_sensors_of_one_name_are_refused(tmp_path):
         load_rig(write_rig(tmp_path, ROOM + '[[sensor]]\nname = "lidar"\n'))
 
 
+OTHER = '[[sensor]]\nname = "other"\n[sensor.network]\n'
+ONE = 'name = "two"\n' + OTHER.replace("other", "one")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "port"),
+    [
+        ("", "", 2368),
+        ("data_port = 2369", "", 8308),
+        ("data_port = 2369\nposition_port = 9000", "position_port = 2369", 2369),
+    ],
+)
+def test_two_sensors_that_a_receiver_would_take_for_one_are_refused(tmp_path, one, other, port):
+    fault = rf"network\.source \(or the port\) must differ for one and other: .*, got 127\.0\.1\.201 to 127\.0\.0\.1:{port} for each"
+    with pytest.raises(ConfigError, match=fault):
+        load_rig(write_rig(tmp_path, f"{ONE}{one}\n{OTHER}{other}\n"))
+
+
+@pytest.mark.parametrize(
+    "apart", ['source = "127.0.1.202"', 'destination = "127.0.0.2"', "data_port = 2369\nposition_port = 8309"], ids=["source", "destination", "ports"]
+)
+def test_sensors_that_differ_in_source_destination_or_ports_are_sound(tmp_path, apart):
+    assert len(load_rig(write_rig(tmp_path, f"{ONE}\n{OTHER}{apart}\n")).lidars) == 2
+
+
+def test_a_replay_told_to_send_as_a_sensor_does_is_refused(tmp_path):
+    replay = '[[replay]]\nname = "drive"\nfile = "a.pcap"\nsource = "127.0.1.201"\ndestination_port = '
+    with pytest.raises(ConfigError, match=r"network\.source \(or the port\) must differ for one and drive: "):
+        load_rig(write_rig(tmp_path, f"{ONE}\n{replay}2368\n"))
+    assert load_rig(write_rig(tmp_path, f"{ONE}\n{replay}2369\n")).spec.replay
+
+
+def test_a_rig_of_turning_sensors_is_recorded_in_nanoseconds(tmp_path):
+    assert load_rig(write_rig(tmp_path)).spec.record.stamps == "ns"
+
+
 def test_options_of_the_command_line_replace_keys_of_the_recording_and_leave_the_others(tmp_path):
     path = write_rig(tmp_path, ROOM.replace("[[sensor]]", '[record]\nfile = "drive.pcap"\nrotate_s = 60.0\nkeep = 5\n[[sensor]]'))
     record = with_recording(load_rig(path), {"file": "/elsewhere/a.pcap", "keep": 2}).spec.record

@@ -22,13 +22,14 @@ def test_rule_ids_are_unique_and_named_by_topic():
 
 def test_every_rule_of_a_topic_module_is_in_its_list():
     declared = set()
-    for path in (ROOT / "hilsim" / "conformance" / "topics").glob("*.py"):
+    conformance = ROOT / "hilsim" / "conformance"
+    for path in (*(conformance / "topics").glob("*.py"), *(conformance / "cepton").glob("*.py")):
         declared |= set(re.findall(r'Rule\(\s*id="([^"]+)"', path.read_text(encoding="utf-8")))
     assert declared == {rule.id for rule in RULES}
 
 
 def test_every_rule_is_exercised_by_a_test():
-    text = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py") if path != Path(__file__))
+    text = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.rglob("test_*.py") if path != Path(__file__))
     assert [rule.id for rule in RULES if f'"{rule.id}"' not in text] == []
 
 

@@ -24,7 +24,7 @@ IMAGE = ImageGrid(columns=30, rows=20, x_min=-0.5, x_max=0.5, z_min=-0.3, z_max=
 STANDING = extrinsics((3.0, 4.0, 1.8), (0.0, 2.0, 30.0))
 
 ONE = '[[sensor]]\nname = "lidar"\n'
-TWO = '[[sensor]]\nname = "left"\n[[sensor]]\nname = "right"\n'
+TWO = '[[sensor]]\nname = "left"\n[[sensor]]\nname = "right"\nnetwork.source = "127.0.1.202"\n'
 CEPTON = '[[sensor]]\nname = "lidar"\nprofile = "hr80w-like"\n'
 THERE = '[carrier]\nkind = "background"\n'
 

@@ -333,6 +333,27 @@ def test_what_a_synchronised_sensor_says_of_utc_holds_for_the_points_sent_with_i
         assert last_us + offset_us == pytest.approx(true_us, abs=4.0)  # at most 2.3 ms apart, in which 1140 ppm make 2.6 us
 
 
+@pytest.mark.parametrize("sync", ["auto", "free"])
+def test_points_stamped_in_utc_say_when_they_were_fired_and_nothing_is_to_be_added(sync):
+    lidar = informed(clock=ClockSetting(stamps="utc", sync=sync, offset_s=60.0), start_delay_us=250.0)
+    first = 10_000
+    _, device_ns = firings(lidar, first)
+    (header,) = headers_of(lidar.data_packets(first, 1))
+    fired_us = (UTC_EPOCH_NS + 250_000 + device_ns) // 1000
+    np.testing.assert_array_equal(point_times_us(points_of(lidar, first), header.stamp_us), fired_us)
+    said = read_info_packet(payloads(lidar.position_span(SECOND_NS, 2 * SECOND_NS))[0])
+    assert said.sync_offset_us == 0
+    assert said.power_up_us == UTC_EPOCH_NS // 1000 + 250 - 60_000_000
+
+
+def test_the_first_header_of_utc_stamps_names_the_first_firing():
+    header, points = (
+        headers_of(informed(clock=ClockSetting(stamps="utc")).data_packets(0, 1))[0],
+        points_of(informed(clock=ClockSetting(stamps="utc"))),
+    )
+    assert (header.stamp_us, points["step_us"][0]) == (UTC_EPOCH_NS // 1000, 0)
+
+
 def test_without_the_option_no_information_is_sent():
     batch = swept_lidar([], mirror_spec()).position_span(0, 10 * SECOND_NS)
     assert (batch.size.size, batch.deadline_ns.size) == (0, 0)

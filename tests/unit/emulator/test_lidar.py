@@ -156,6 +156,26 @@ def test_without_a_receiver_position_packets_carry_a_stamp_only(make_lidar):
     assert not packet["nmea"].any()
 
 
+def test_a_sensor_that_no_receiver_is_connected_to_has_a_free_clock_and_a_position_packet_with_a_stamp_alone(make_lidar):
+    lidar = make_lidar(gps=None, clock=ClockSetting())
+    batch = lidar.position_span(0, SECOND_NS // 10)
+    for payload, stamped_ns in zip(batch.payload, batch.pose_ns, strict=True):
+        said = payload[:512].copy()
+        assert int(said[198:202].view("<u4")[0]) == stamped_ns // 1000  # counted from its start, not from UTC's hour
+        said[198:202] = 0
+        assert not said.any()
+
+
+def test_a_pulse_without_a_receiver_locks_the_clock_where_it_is_asked_for(make_lidar):
+    packet = decode_position_packets(make_lidar(gps=None, clock=ClockSetting(sync="pps")).position_span(0, SECOND_NS // 10).payload)[0]
+    assert (packet["pps"], packet["nmea"].any()) == (2, False)
+
+
+def test_stamps_in_utc_are_refused_for_a_velodyne(make_lidar):
+    with pytest.raises(ValueError, match=r'clock.stamps must be "power_up" for a VLP-16: its stamps count from the hour'):
+        make_lidar(clock=ClockSetting(stamps="utc"))
+
+
 def test_a_setting_names_every_broken_rule(vlp16, make_lidar):
     with pytest.raises(ValueError, match=r"phase_deg must be 0 to less than 360, got 360.0; start_delay_us"):
         make_lidar(phase_deg=360.0, start_delay_us=-1.0)

@@ -54,22 +54,35 @@ def test_points_are_gathered_of_one_sensor_until_there_is_a_whole_scan():
     gathered = Gathered("")
     taken = [packet(0, 0), packet(0, PARITY), packet(PARITY, PARITY), packet(PARITY, 0)]
     for payload in taken:
-        assert not gathered.is_enough(1)
+        assert not gathered.is_enough()
         gathered.take(datagram(payload))
         gathered.take(datagram(packet(PARITY, 0, PARITY, 0), source="127.0.2.2"))
         gathered.take(datagram(bytes(1206)))
         gathered.take(datagram(b"INFZ" + bytes(84)))
-    assert gathered.is_enough(10**6)
+    assert gathered.is_enough()
     assert gathered.payloads == taken
     assert first_image_scan(gathered.payloads).count == 4
 
 
-def test_packets_of_a_turning_sensor_are_gathered_by_their_number():
+def pointing(azimuth_cdeg):
+    return bytes(2) + azimuth_cdeg.to_bytes(2, "little") + bytes(1202)
+
+
+@pytest.mark.parametrize("step_cdeg", [230, 4700])
+def test_packets_of_a_turning_sensor_are_gathered_until_there_is_a_whole_turn_at_any_rate(step_cdeg):
+    gathered, azimuth_cdeg = Gathered(""), 20_000
+    while not gathered.is_enough():
+        gathered.take(datagram(pointing(azimuth_cdeg % 36_000)))
+        azimuth_cdeg += step_cdeg
+    turned_cdeg = azimuth_cdeg - step_cdeg - 20_000
+    assert turned_cdeg >= 16_000 + 2 * 36_000  # to azimuth 0, and two turns
+    assert turned_cdeg < 16_000 + 2 * 36_000 + 2 * step_cdeg
+
+
+def test_packets_of_the_older_generation_are_counted_and_not_gathered():
     gathered = Gathered("")
-    for number in range(3):
-        assert not gathered.is_enough(3), number
-        gathered.take(datagram(bytes(1206)))
-    assert gathered.is_enough(3)
+    gathered.take(datagram(b"STDT" + bytes(1042)))
+    assert (gathered.payloads, gathered.older) == ([], 1)
 
 
 @pytest.mark.parametrize("count", [0, 1, 200])

@@ -1,0 +1,1 @@
+"""The checker's rules for Cepton streams: STDV points and INFZ information."""
