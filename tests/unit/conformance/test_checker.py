@@ -227,7 +227,8 @@ def numbered(datagrams, sensors):
 
 
 def test_of_sensors_without_end_the_first_are_checked_and_the_rest_is_counted(single):
-    many = numbered([single.datagrams()[number % 700] for number in range(2000)], 1000)
+    datagrams = single.datagrams()
+    many = numbered([datagrams[number % 700] for number in range(2000)], 1000)
     result = check(many)
     assert len(result.sensors) == 128
     (finding,) = [finding for finding in result.findings if finding.rule == "stream.many"]
