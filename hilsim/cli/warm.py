@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from hilsim._kernel_cache import cache_directory, refusals
 from hilsim.cli.rigs import RigArgument, loaded
 from hilsim.errors import CommandFaultError, ConfigError
 
@@ -16,6 +15,8 @@ from hilsim.errors import CommandFaultError, ConfigError
 @click.argument("rigs", metavar="RIG...", nargs=-1, required=True, type=RigArgument())
 def warm(rigs: tuple[Path, ...]) -> None:
     """Compile the kernels that each RIG needs into the cache, so that its first start takes seconds: for images, services and tests."""
+    from hilsim._kernel_cache import cache_directory, refusals  # noqa: PLC0415 - imports Numba
+
     if cache_directory() is None:
         raise ConfigError("\n".join(("kernels must be kept somewhere to be compiled ahead, got no place for them", *refusals)))
     failed = False

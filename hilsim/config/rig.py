@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from hilsim.bridge.specs import VehicleRigSpec
+from hilsim.config.changes import Changes
 from hilsim.config.parse import collect_faults, parse_table
 from hilsim.config.profiles import find_profile, parse_profile
 from hilsim.config.sensor_table import ZERO, SensorSpec
@@ -195,12 +196,14 @@ class Rig:
         spec: What it says.
         lidars: One setting a sensor, in the rig's order.
         vehicle: Profile of what flies; None where nothing does.
+        hosts: Names that destinations had, and the addresses that stand in their places now (``config.hosts``).
     """
 
     path: Path
     spec: RigSpec
     lidars: tuple[LidarSetting, ...]
     vehicle: VehicleSpec | None = None
+    hosts: tuple[tuple[str, str], ...] = ()
 
     @property
     def directory(self) -> Path:
@@ -208,29 +211,35 @@ class Rig:
         return self.path.parent
 
 
-def load_rig(path: Path) -> Rig:
+def load_rig(path: Path, changes: Changes | None = None) -> Rig:
     """Read and check a rig and the profiles it names.
 
+    Args:
+        path: The rig file.
+        changes: What the command line changes of it.
+
     Raises:
-        ConfigError: with every fault of the rig and its profiles, one a line.
+        ConfigError: with every fault of the rig, the changes and its profiles, one a line.
     """
-    spec, faults = collect_faults(RigSpec, read_toml(path))
+    changed = (changes or Changes()).made_in(read_toml(path), path.parent)
+    spec, faults = collect_faults(RigSpec, changed.table)
+    faults = changed.faults + [f"{path}: {changed.named(fault)}" for fault in faults]
     if spec is None:
-        raise ConfigError("\n".join(f"{path}: {fault}" for fault in faults))
+        raise ConfigError("\n".join(faults))
     lidars: list[LidarSetting] = []
     for number, sensor in enumerate(spec.sensor):
         try:
             lidars.append(_lidar(sensor, spec.weather, number, path))
         except ConfigError as error:
-            faults.append(str(error))
+            faults.extend(map(changed.named, str(error).split("\n")))
         except ValueError as error:
-            faults.extend(f"{path}: sensor[{number}].{rule}" for rule in str(error).split("; "))
+            faults.extend(changed.named(f"{path}: sensor[{number}].{rule}") for rule in str(error).split("; "))
     faults.extend(f"{path}: {fault}" for fault in _shared_sources(spec, lidars))
     vehicle: VehicleSpec | None = None
     try:
         vehicle = _vehicle(spec, path)
     except ConfigError as error:
-        faults.append(str(error))
+        faults.append(changed.named(str(error)))
     if faults:
         raise ConfigError("\n".join(faults))
     return Rig(path=path, spec=spec, lidars=tuple(lidars), vehicle=vehicle)

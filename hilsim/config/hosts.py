@@ -1,0 +1,42 @@
+"""Names of hosts in a rig become addresses: once at a start, and once at each reload, so that packets never wait for a name server."""
+
+from dataclasses import replace
+
+from hilsim.config.changes import Changes
+from hilsim.config.rig import Rig
+from hilsim.errors import ConfigError, TransmitError
+from hilsim.transmit.hosts import address_of, is_ipv4
+
+_RECORDED = "recorded"
+
+
+def resolved(rig: Rig, changes: Changes | None = None) -> Rig:
+    """The rig with an address in place of each name of a host; ``Rig.hosts`` says which stood for which.
+
+    Args:
+        rig: A rig, checked.
+        changes: What the command line changed of it, to name the option that named a host.
+
+    Raises:
+        ConfigError: naming each name that has no address, one a line.
+    """
+    wanted = [(f"sensor[{number}].network.destination", sensor.network.destination) for number, sensor in enumerate(rig.spec.sensor)]
+    wanted += [(f"replay[{number}].destination", replay.destination) for number, replay in enumerate(rig.spec.replay)]
+    named = [(where, host) for where, host in wanted if host != _RECORDED and not is_ipv4(host)]
+    if not named:
+        return rig
+    addresses: dict[str, str] = {}
+    reasons: dict[str, str] = {}
+    for host in dict.fromkeys(host for _, host in named):
+        try:
+            addresses[host] = address_of(host)
+        except TransmitError as error:
+            reasons[host] = f"{error}{(changes or Changes()).naming(host)}"
+    if reasons:
+        raise ConfigError("\n".join(f"{rig.path}: {where} {reasons[host]}" for where, host in named if host in reasons))
+    sensors = tuple(
+        replace(sensor, network=replace(sensor.network, destination=addresses.get(sensor.network.destination, sensor.network.destination)))
+        for sensor in rig.spec.sensor
+    )
+    replays = tuple(replace(replay, destination=addresses.get(replay.destination, replay.destination)) for replay in rig.spec.replay)
+    return replace(rig, spec=replace(rig.spec, sensor=sensors, replay=replays), hosts=tuple(addresses.items()))
