@@ -6,7 +6,7 @@ A test holds each sentence equal to the first one of its command's own help.
 SUMMARIES: dict[str, str] = {
     "run": "Emulate RIG (a .toml file or a shipped rig such as `demo`) until Ctrl-C or SIGTERM; SIGHUP reads it again.",
     "replay": "Send what CAPTUREs hold (PCAP, PCAPNG; plain, gzip, zstd) as the sensors did, with stamps that are now; several play on one clock.",
-    "control": "Tell the daemon that listens at SOCKET: `pause [NAME]`, `resume [NAME]`, `seek SECONDS [NAME]` (a replay's name; all without), `status`, or `health`.",
+    "control": "Tell the daemon that listens at ADDRESS to pause, resume or seek its replays, or ask it for its status or health.",
     "check": "Validate RIG with everything it names, and print the effective configuration.",
     "record": "Write what RIG would send to a capture, as fast as the machine goes and always the same bytes.",
     "verify": "Check a Velodyne stream bit by bit, from CAPTURE (PCAP, PCAPNG) or live; real sensors and emulated ones alike.",

@@ -90,7 +90,12 @@ if TYPE_CHECKING:
     help="When this machine stands still: postpone what follows (nothing is lost), or keep the times and skip or send what is 20 ms late, or stop.",
 )
 @click.option("--metrics", default="none", metavar="ADDRESS:PORT", show_default=True, help="Serve Prometheus metrics there.")
-@click.option("--control", type=click.Path(path_type=Path), default=None, help="Unix socket at which `hilsim control` can pause, resume and seek.")
+@click.option(
+    "--control",
+    metavar="ADDRESS",
+    default="",
+    help="Unix socket, or udp:ADDRESS:PORT of this host, at which `hilsim control` can pause, resume and seek.",
+)
 @click.option("--record", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write what is sent to this PCAP file.")
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON at the end.")
 def replay(captures: tuple[Path, ...], **options: Any) -> None:

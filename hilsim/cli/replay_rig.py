@@ -75,7 +75,7 @@ def replay_rig_spec(captures: tuple[Path, ...], options: dict[str, Any]) -> RigS
             replay=replays,
             transmit=TransmitSpec(scheduling=options["scheduling"], late_policy="skip" if postpones else options["late_policy"]),
             metrics=_metrics(options["metrics"]),
-            control=ControlSpec(socket=str(options["control"].absolute()) if options["control"] else ""),
+            control=_control(options["control"]),
             record=RecordSpec(file=str(options["record"].absolute()) if options["record"] else ""),
         )
     except ValueError as error:
@@ -87,6 +87,12 @@ def _to(text: str) -> tuple[str, int]:
     if port and not port.isdigit():
         raise click.UsageError(f"--to must be HOST or HOST:PORT, got {text}")
     return host, int(port or 0)
+
+
+def _control(address: str) -> ControlSpec:
+    if address.startswith("udp:"):
+        return ControlSpec(listen=address.removeprefix("udp:"))
+    return ControlSpec(socket=str(Path(address).absolute()) if address else "")
 
 
 def _metrics(text: str) -> MetricsServerSpec:

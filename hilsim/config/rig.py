@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +26,7 @@ from hilsim.sensor.cepton_specs import CeptonSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.sensor.weather import WeatherSpec
 from hilsim.telemetry.specs import MetricsServerSpec
+from hilsim.transmit.hosts import is_ipv4
 from hilsim.transmit.specs import TransmitSpec
 from hilsim.vehicle.specs import VehicleSpec
 from hilsim.vehicle.wobble import WobbleSpec
@@ -105,12 +107,32 @@ class ControlSpec:
 
     Attributes:
         socket: Path of a Unix socket that ``hilsim control`` talks to, relative to the rig; empty: none. Its owner alone may use it.
+        listen: ``ADDRESS:PORT`` for commands by UDP (``hilsim control udp:ADDRESS:PORT``), one datagram each, from any user of the host; empty: none.
+        peers: IPv4 addresses whose datagrams are obeyed; empty: any, which only a loopback address may say. A sender's address can be forged.
     """
 
     socket: str = ""
+    listen: str = ""
+    peers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        require((len(self.socket.encode()) <= 100, f'socket must be at most 100 bytes, got "{self.socket}"'))
+        host, _, port = self.listen.rpartition(":")
+        is_endpoint = is_ipv4(host) and port.isascii() and port.isdigit() and int(port) <= 65_535
+        require(
+            (len(self.socket.encode()) <= 100, f'socket must be at most 100 bytes, got "{self.socket}"'),
+            (not self.listen or is_endpoint, f'listen must be ADDRESS:PORT like 127.0.0.1:9465, got "{self.listen}"'),
+            (
+                not is_endpoint or IPv4Address(host).is_loopback or bool(self.peers),
+                f"peers must be given where listen is no loopback address, got none for {self.listen}",
+            ),
+            *((is_ipv4(peer), f'peers must be IPv4 addresses, got "{peer}"') for peer in self.peers),
+        )
+
+    @property
+    def endpoint(self) -> tuple[str, int]:
+        """Address and port of ``listen``."""
+        host, _, port = self.listen.rpartition(":")
+        return host, int(port)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ import structlog
 from hilsim import __version__
 from hilsim.config.rig import Rig
 from hilsim.daemon.control import serve_control
+from hilsim.daemon.control_datagrams import serve_datagrams
 from hilsim.daemon.doctor import foreign_distribution
 from hilsim.daemon.flight_link import serve_link
 from hilsim.daemon.guard import guarded
@@ -169,7 +170,12 @@ async def _ports(station: Station) -> AsyncIterator[str]:
     """What others connect to, before the first packet leaves: a port that cannot be had costs a receiver nothing. Yields the metrics' address."""
     rig = station.rig
     socket = rig.directory / rig.spec.control.socket if rig.spec.control.socket else None
-    async with serve_control(station, socket), serve_link(station.aircraft), _metrics(station, rig) as metrics:
+    async with (
+        serve_control(station, socket),
+        serve_datagrams(station, rig.spec.control),
+        serve_link(station.aircraft),
+        _metrics(station, rig) as metrics,
+    ):
         yield metrics
 
 

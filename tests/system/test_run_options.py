@@ -111,3 +111,18 @@ def test_a_recording_takes_the_options_too(rig, tmp_path):
 def test_a_replay_without_its_capture_says_only_that():
     done = subprocess.run([sys.executable, "-m", "hilsim", "replay", "nope.pcap"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "error: nope.pcap: must be a capture, got no such file\n")
+
+
+def test_commands_come_by_datagram(rig, daemon, receiver):
+    wanted = receiver()
+    running = daemon(rig(sensor_table("roof", wanted.port, 8308)), "--set", "control.listen=127.0.0.1:0")
+    address = running.await_log(r'"address": "(udp:127\.0\.0\.1:\d+)"')[1]
+    command = [sys.executable, "-m", "hilsim", "control", address]
+    assert json.loads(subprocess.run([*command, "health"], capture_output=True, text=True, check=True).stdout)["level"] in {
+        "healthy",
+        "degraded",
+        "unhealthy",
+    }
+    refused = subprocess.run([*command, "dance"], capture_output=True, text=True, check=False)
+    assert (refused.returncode, refused.stderr.startswith("error: a command must be pause [NAME]")) == (1, True)
+    running.await_log(r'"event": "control\.datagram_refused"')
