@@ -133,7 +133,7 @@ def test_an_error_of_this_program_does_not_end_the_port(counted, monkeypatch):
 
     with structlog.testing.capture_logs() as said:
         assert asyncio.run(ask()) == "ok"
-    assert [event["event"] for event in said] == ["helper.failed"]
+    assert "helper.failed" in [event["event"] for event in said]
 
 
 def test_a_port_that_another_has_is_refused_before_anything_is_sent(counted):
