@@ -65,3 +65,11 @@ def test_help_of_run_shows_examples():
     text = CliRunner().invoke(cli, ["run", "--help"]).stdout
     assert "hilsim run demo --to" in text
     assert "hilsim run demo --set" in text
+
+
+def test_running_a_rig_imports_nothing_that_only_draws_or_reads_files():
+    program = (
+        "import sys, hilsim.cli.screen, hilsim.daemon.service, hilsim.daemon.ready_file\n"
+        "print(*(name for name in ('matplotlib', 'aiohttp', 'trimesh', 'PIL', 'pyarrow', 'distributed') if name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == ""
