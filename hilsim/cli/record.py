@@ -4,6 +4,8 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -52,7 +54,7 @@ def record(
     checked = loaded(rig, changes(settings, to))
     duration_ns = round(duration_s * 1e9)
     started_s = time.monotonic()
-    with click.progressbar(length=duration_ns // 1_000_000, label="recording", file=sys.stderr) as bar:
+    with click.progressbar(length=duration_ns // 1_000_000, label="recording", file=sys.stderr) as bar, _shortened_said(output):
 
         def progress(done_ns: int) -> None:
             bar.update(done_ns // 1_000_000 - bar.pos)
@@ -80,3 +82,13 @@ def record(
     )
     if truth is not None:
         click.echo(f"{truth}: ground truth of {result.returns:,} returns")
+
+
+@contextmanager
+def _shortened_said(output: Path) -> Iterator[None]:
+    """Who interrupts a recording is told that what stands there is not what was asked for."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.secho(f"\nwarning: stopped: {output} holds what was written until then, less than was asked for", fg="yellow", err=True)
+        raise
