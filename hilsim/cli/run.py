@@ -13,7 +13,7 @@ from hilsim.telemetry.levels import LEVELS, Level
 _EXAMPLES = """\b
 Examples:
   hilsim run demo                                         a VLP-16 in a street, to 127.0.0.1:2368
-  hilsim run demo --to bench3.lab:2368                    to another host (the source address must be this host's: --set)
+  hilsim run demo --to bench3.lab:2368                    to another host
   hilsim run demo --set sensor.roof.rotation_rate_rpm=1200 --set sensor.roof.sub_rays=1
   hilsim run my.toml --record drive.pcap --duration-s 60  and keep what was sent
   hilsim run my.toml --ready-file /tmp/ready.json &       for a script that waits until packets flow

@@ -219,6 +219,7 @@ class Rig:
         lidars: One setting a sensor, in the rig's order.
         vehicle: Profile of what flies; None where nothing does.
         hosts: Names that destinations had, and the addresses that stand in their places now (``config.hosts``).
+        sources: Sensors whose loopback source has become an address of this host, and that address.
     """
 
     path: Path
@@ -226,6 +227,7 @@ class Rig:
     lidars: tuple[LidarSetting, ...]
     vehicle: VehicleSpec | None = None
     hosts: tuple[tuple[str, str], ...] = ()
+    sources: tuple[tuple[str, str], ...] = ()
 
     @property
     def directory(self) -> Path:

@@ -29,6 +29,29 @@ def is_host(text: str) -> bool:
     return len(text) <= 253 and all(_LABEL.fullmatch(label) for label in labels) and not labels[-1].isdigit()
 
 
+def is_loopback(address: str) -> bool:
+    """Whether an IPv4 address never leaves this host."""
+    return IPv4Address(address).is_loopback
+
+
+def address_towards(destination: str) -> str:
+    """This host's own address that packets to a destination leave from, as its routes have it.
+
+    Args:
+        destination: IPv4 address.
+
+    Raises:
+        TransmitError: no route leads there.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+            probe.connect((destination, 9))  # sends nothing
+        except OSError as error:
+            raise TransmitError(f"a route must lead to {destination}, got {error.strerror} (ip route get {destination})") from error
+        return str(probe.getsockname()[0])
+
+
 def address_of(host: str) -> str:
     """The IPv4 address of a host: the first that this machine's resolver names. An address is its own.
 
