@@ -243,6 +243,9 @@ INSPECT_FLOWS = Limit(
     subject="flows told apart", bound=128, applies_to="`hilsim inspect`: further ones are counted only", reason="a person reads the list"
 )
 CONTROL_LINE_BYTES = Limit(subject="a command", bound=1024, unit="bytes", applies_to="the control socket", reason="the longest command has 100")
+CONTROL_COMMANDS_A_SECOND = Limit(
+    subject="commands a second", bound=100, applies_to="the control port for datagrams", reason="a knob that is turned sends 30"
+)
 CONNECTIONS = Limit(subject="connections at a time", bound=64, applies_to="the metrics server", reason="a Prometheus needs one")
 REQUEST_S = Limit(
     subject="time for a request",

@@ -105,7 +105,9 @@ def _client(address: str, workers: int) -> "Iterator[Client]":
     try:
         from distributed import Client, LocalCluster  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise ConfigError(f'--cluster needs Dask\'s distributed, got "{error}": pip install "hilsim-lidar[cluster]"') from error
+        raise ConfigError(
+            f'--cluster needs Dask\'s distributed, got "{error}": pip install distributed (in a checkout: pip install ".[cluster]")'
+        ) from error
     if address == LOCAL_CLUSTER:
         with (
             LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1") as cluster,

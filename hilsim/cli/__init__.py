@@ -8,13 +8,13 @@ import sys
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 from hilsim import __version__
+from hilsim.cli.commands import SUMMARIES
 from hilsim.cli.scarcity import scarcity
+from hilsim.config.places import did_you_mean
 from hilsim.errors import CommandFaultError, HilsimError
-
-_COMMANDS = ("run", "replay", "control", "check", "record", "verify", "compare", "inspect", "picture", "background", "doctor", "warm")
-"""In the order a newcomer needs them; each is a function of this name in a module of this name."""
 
 
 class Commands(click.Group):
@@ -22,14 +22,30 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Names in the order a newcomer needs them."""
-        return list(_COMMANDS)
+        return list(SUMMARIES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command's function, imported now."""
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in SUMMARIES:
             return super().get_command(ctx, cmd_name)
         command: click.Command = getattr(import_module(f"hilsim.cli.{cmd_name}"), cmd_name)
         return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with a guess at what an unknown word was to be."""
+        if not ctx.resilient_parsing and args[0] not in SUMMARIES and not args[0].startswith("-"):
+            ctx.fail(f'No such command "{args[0]}"{did_you_mean(args[0], SUMMARIES)}')
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """Each command's whole first sentence: click would import every command for it, and cut it."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(SUMMARIES.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands and options that begin so, without importing a command."""
+        found = [CompletionItem(name, help=summary) for name, summary in SUMMARIES.items() if name.startswith(incomplete)]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -2,39 +2,39 @@
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hilsim.cli.rigs import RigArgument, loaded
-from hilsim.config.rig import Rig
-from hilsim.sensor.cepton_specs import CeptonSetting
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.cli.rigs import RigArgument, changes, changing, loaded
 
 if TYPE_CHECKING:
+    from hilsim.config.rig import Rig
     from hilsim.daemon.build import Scenery
 
 
 @click.command()
 @click.argument("rig", type=RigArgument())
+@changing
 @click.option("--json", "as_json", is_flag=True, help="Print the effective configuration as JSON.")
 @click.option(
     "--cost/--no-cost", default=None, help="Measure what rendering costs on this machine, or not. By default only where kernels are compiled already."
 )
-def check(rig: Path, *, as_json: bool, cost: bool | None) -> None:
+def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost: bool | None) -> None:
     """Validate RIG with everything it names, and print the effective configuration."""
     from hilsim.daemon.build import build_scenery, triangle_count  # noqa: PLC0415 - compiles kernels
     from hilsim.daemon.replays import Replays  # noqa: PLC0415
 
-    checked = loaded(rig)
+    checked = loaded(rig, changes(settings, to))
     scenery = build_scenery(checked) if checked.spec.sensor else None
     Replays(rows={}).prepare(checked)
     if as_json:
         click.echo(json.dumps(effective(checked), indent=2))
         return
     click.echo("\n".join(_lines(effective(checked))))
-    for note in scenery.notes if scenery else ():
+    for note in (*(scenery.notes if scenery else ()), *_machine_notes(checked)):
         click.secho(f"note: {note}", fg="yellow", err=True)
     if scenery is not None and cost is not False:
         _say_cost(checked, scenery, is_wanted=cost is True)
@@ -43,7 +43,19 @@ def check(rig: Path, *, as_json: bool, cost: bool | None) -> None:
     click.secho(f"{rig}: sound; {len(checked.lidars)} sensor(s){seen}{replays}", fg="green", err=True)
 
 
-def _say_cost(rig: Rig, scenery: "Scenery", *, is_wanted: bool) -> None:
+def _machine_notes(rig: "Rig") -> list[str]:
+    """What the rig says that this very machine cannot do; another may."""
+    cores, wanted = sorted(os.sched_getaffinity(0)), rig.spec.transmit.cpu
+    notes = [f"{host} is {address}" for host, address in rig.hosts]
+    notes += [f"packets of {sensor} leave from {source}, for no other host hears a loopback address" for sensor, source in rig.sources]
+    if wanted >= 0 and wanted not in cores:
+        notes.append(
+            f"transmit.cpu must be one this process may use ({', '.join(map(str, cores))}), got {wanted}: hilsim run would end with that here"
+        )
+    return notes
+
+
+def _say_cost(rig: "Rig", scenery: "Scenery", *, is_wanted: bool) -> None:
     """Whether the rig fits this machine, on stderr."""
     from hilsim.daemon.capacity import measure_capacity  # noqa: PLC0415 - compiles kernels
     from hilsim.daemon.precompile import is_compiled  # noqa: PLC0415
@@ -57,9 +69,11 @@ def _say_cost(rig: Rig, scenery: "Scenery", *, is_wanted: bool) -> None:
     click.secho(f"note: {capacity.sentence}", fg=None if capacity.is_civil else "yellow", err=True)
 
 
-def effective(rig: Rig) -> dict[str, Any]:
+def effective(rig: "Rig") -> dict[str, Any]:
     """The rig with every default and profile value filled in, those that depend on the model among them."""
     from hilsim.daemon.build import sensor_flows  # noqa: PLC0415 - compiles kernels
+    from hilsim.sensor.cepton_specs import CeptonSetting  # noqa: PLC0415
+    from hilsim.sensor.velodyne_specs import VelodyneSpec  # noqa: PLC0415
 
     table = dataclasses.asdict(rig.spec)
     for entry, sensor, lidar in zip(table["sensor"], rig.spec.sensor, rig.lidars, strict=True):

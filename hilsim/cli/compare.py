@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from hilsim.capture.pcap import CaptureFile
+from hilsim.cli.outputs import ImageFile
 from hilsim.cli.progress import watched
 from hilsim.comparison.comparison import compare as compare_streams
 from hilsim.comparison.draw import draw_comparison
@@ -49,7 +50,7 @@ class NamedLimit(click.ParamType[tuple[str, float]]):
 @click.argument("b", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--sensor-a", default="", metavar="ADDRESS", help="Which sensor of A; needed where there are several.")
 @click.option("--sensor-b", default="", metavar="ADDRESS", help="Which sensor of B.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Draw both streams' distributions: .png, .svg or .pdf.")
+@click.option("-o", "--output", type=ImageFile(), help="Draw both streams' distributions: .png, .svg or .pdf.")
 @click.option("--max", "limits", type=NamedLimit(), multiple=True, help="Exit with 1 when the distance NAME is larger than VALUE; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, distributions included.")
 def compare(*, a: Path, b: Path, sensor_a: str, sensor_b: str, output: Path | None, limits: tuple[tuple[str, float], ...], as_json: bool) -> None:

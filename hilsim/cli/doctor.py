@@ -1,5 +1,6 @@
 """``hilsim doctor``: what this machine or the flight controller at a port can do, and what to change."""
 
+import asyncio
 import dataclasses
 import json
 import os
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hilsim.cli.rigs import RigArgument, loaded
+from hilsim.cli.rigs import RigArgument, changes, loaded, rig_path, setting
 from hilsim.errors import CommandFaultError
 
 if TYPE_CHECKING:
@@ -21,23 +22,50 @@ if TYPE_CHECKING:
 _COLOURS = {"good": "green", "fair": "yellow", "bad": "red"}
 
 
-@click.command()
+_EXAMPLES = """\b
+Examples:
+  hilsim doctor                                     this machine, with the demo
+  hilsim doctor my.toml                             how many sensors such as my.toml's it carries
+  hilsim doctor my.toml --set sensor.roof.sub_rays=1
+  hilsim doctor --link /dev/serial/by-id/usb-...    the flight controller at a port
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("rig", type=RigArgument(), required=False)
+@setting
 @click.option("--link", metavar="PORT", help="Examine the flight controller at a serial port, or at tcp:HOST:PORT, where PX4's simulation connects.")
 @click.option("--baud", type=click.IntRange(1200, 12_000_000), default=921_600, show_default=True, help="Of the serial port; on USB only a number.")
 @click.option("--uart/--usb", "is_uart", default=None, help="What the serial port is; told by its driver otherwise.")
 @click.option(
     "--seconds", type=click.FloatRange(1.0, 600.0), default=8.0, show_default=True, help="Wait so long for a heartbeat, then listen so long."
 )
-@click.option("--rig", type=RigArgument(), default="demo", show_default=True, help="Measure what rendering this rig costs here.")
+@click.option("--rig", "named", type=RigArgument(), default=None, help="The same as RIG.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def doctor(*, link: str | None, baud: int, is_uart: bool | None, seconds: float, rig: Path, as_json: bool) -> None:
-    """Say what this machine can do: rendering a rig, real-time scheduling, memory locking, CUDA, ports, cache; and what to change.
+def doctor(
+    *,
+    rig: Path | None,
+    settings: tuple[str, ...],
+    link: str | None,
+    baud: int,
+    is_uart: bool | None,
+    seconds: float,
+    named: Path | None,
+    as_json: bool,
+) -> None:
+    """Say what this machine can do: how many sensors of RIG it carries, real-time scheduling, memory locking, CUDA, ports, cache; and what to change.
+
+    Three seconds of each of RIG's sensors are rendered for that; without RIG those of the demo, if its kernels are compiled already.
 
     With --link say whether the flight controller there can fly hardware in the loop, and what to set. Nothing is set, armed or simulated: heartbeats and
     questions are all that is sent, and to an armed controller nothing. Exits with 1 when something is bad.
     """
+    if rig is not None and named is not None:
+        raise click.UsageError("give either RIG or --rig")
+    if link is not None and (rig or named or settings):
+        raise click.UsageError("give either RIG or --link PORT")
     if link is None:
-        findings = _machine(rig)
+        findings = _machine(rig or named, settings)
         shown: Any = [dataclasses.asdict(finding) for finding in findings]
     else:
         findings, shown = _controller(link, baud=baud, is_uart=is_uart, seconds=seconds)
@@ -49,10 +77,16 @@ def doctor(*, link: str | None, baud: int, is_uart: bool | None, seconds: float,
         raise CommandFaultError
 
 
-def _machine(rig: Path) -> "tuple[Finding, ...]":
-    from hilsim.daemon.doctor import examine  # noqa: PLC0415 - imports numba
+def _machine(path: Path | None, settings: tuple[str, ...]) -> "tuple[Finding, ...]":
+    from hilsim.cli.warm import warmed  # noqa: PLC0415 - imports numba
+    from hilsim.daemon.doctor import RENDERED_S, examine  # noqa: PLC0415
 
-    return examine(loaded(rig))
+    rig = loaded(path or rig_path("demo"), changes(settings))
+    if path is not None:
+        asyncio.run(warmed(rig))
+    if sys.stderr.isatty():
+        click.echo(f"rendering {RENDERED_S:g} s of each sensor ...", err=True)
+    return examine(rig)
 
 
 def _controller(link: str, *, baud: int, is_uart: bool | None, seconds: float) -> "tuple[tuple[Finding, ...], dict[str, Any]]":

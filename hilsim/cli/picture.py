@@ -13,6 +13,7 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.live import Listener
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.addresses import Address, HostPort
+from hilsim.cli.outputs import ImageFile
 from hilsim.cli.rigs import loaded, rig_path
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import find_profile
@@ -30,7 +31,7 @@ from hilsim.sensor.velodyne_specs import VelodyneSpec
 @click.command()
 @click.argument("source", required=False)
 @click.option("--listen", type=HostPort(), help="Take the packets that arrive at HOST:PORT instead of a rig or capture.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="Image to write: .png, .svg or .pdf.")
+@click.option("-o", "--output", type=ImageFile(), required=True, help="Image to write: .png, .svg or .pdf.")
 @click.option("--sensor", default="", help="Which sensor: its name in a rig, its IPv4 address in a capture. Default: the first.")
 @click.option("--model", default="", help="Model (HDL-32E, VLP-16 ...) or profile. Default: told by the packets.")
 @click.option("--at-s", type=click.FloatRange(0.0), default=0.0, show_default=True, help="Time into the rig or capture.")

@@ -9,11 +9,12 @@ from typing import Literal
 
 import click
 
-from hilsim.cli.rigs import RigArgument, UtcInstant, loaded
+from hilsim.cli.rigs import RigArgument, UtcInstant, changes, changing, loaded
 
 
 @click.command()
 @click.argument("rig", type=RigArgument())
+@changing
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="Capture to write (PCAP).")
 @click.option("--truth", type=click.Path(dir_okay=False, path_type=Path), help="Write the ground truth of every return too (.parquet).")
 @click.option("--duration-s", type=click.FloatRange(0.001, 1e6), default=10.0, show_default=True, help="How much rig time to record.")
@@ -31,6 +32,8 @@ from hilsim.cli.rigs import RigArgument, UtcInstant, loaded
 def record(
     *,
     rig: Path,
+    to: str,
+    settings: tuple[str, ...],
     output: Path,
     truth: Path | None,
     duration_s: float,
@@ -51,7 +54,7 @@ def record(
 
     from hilsim.daemon import record as recorder  # noqa: PLC0415 - compiles kernels
 
-    checked = loaded(rig)
+    checked = loaded(rig, changes(settings, to))
     duration_ns = round(duration_s * 1e9)
     started_s = time.monotonic()
     with click.progressbar(length=duration_ns // 1_000_000, label="recording", file=sys.stderr) as bar:

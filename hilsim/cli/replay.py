@@ -10,15 +10,7 @@ import click
 
 from hilsim.cli.keys import Keys
 from hilsim.cli.leaving import LEFT_OUT_EXIT_CODE, leave
-from hilsim.cli.screen import Screen
-from hilsim.config.rig import ControlSpec, RecordSpec, Rig, RigSpec
-from hilsim.errors import CaptureError, ConfigError, TransmitError
-from hilsim.replay.flows import FlowRule
-from hilsim.replay.specs import ReplaySpec
-from hilsim.telemetry.logs import configure_logging
-from hilsim.telemetry.specs import MetricsServerSpec
-from hilsim.transmit.specs import TransmitSpec
-from hilsim.transmit.statistics import Counter, quantile_ns
+from hilsim.errors import CaptureError, TransmitError
 
 if TYPE_CHECKING:
     from hilsim.daemon.station import Station
@@ -26,7 +18,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--to", metavar="HOST[:PORT]", default="127.0.0.1", show_default=True, help="Where packets go; `recorded`: where they went.")
+@click.option(
+    "--to",
+    metavar="HOST[:PORT]",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where packets go: an address or the name of a host; `recorded`: where they went.",
+)
 @click.option(
     "--from",
     "source",
@@ -92,7 +90,12 @@ if TYPE_CHECKING:
     help="When this machine stands still: postpone what follows (nothing is lost), or keep the times and skip or send what is 20 ms late, or stop.",
 )
 @click.option("--metrics", default="none", metavar="ADDRESS:PORT", show_default=True, help="Serve Prometheus metrics there.")
-@click.option("--control", type=click.Path(path_type=Path), default=None, help="Unix socket at which `hilsim control` can pause, resume and seek.")
+@click.option(
+    "--control",
+    metavar="ADDRESS",
+    default="",
+    help="Unix socket, or udp:ADDRESS:PORT of this host, at which `hilsim control` can pause, resume and seek.",
+)
 @click.option("--record", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write what is sent to this PCAP file.")
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON at the end.")
 def replay(captures: tuple[Path, ...], **options: Any) -> None:
@@ -101,9 +104,15 @@ def replay(captures: tuple[Path, ...], **options: Any) -> None:
     On a terminal: space pauses, left and right seek by 5 s, q stops. Exit codes: 0 everything was sent, 1 a fault, 3 packets were left out because they
     could not be in time.
     """
-    from hilsim.daemon.service import Console, MadeRig, serve  # noqa: PLC0415 - imports kernels
+    from hilsim.cli.replay_rig import check_captures, replay_rig_spec, summarised  # noqa: PLC0415 - imports kernels
+    from hilsim.cli.screen import Screen  # noqa: PLC0415
+    from hilsim.config.rig import Rig  # noqa: PLC0415
+    from hilsim.daemon.rig_sources import MadeRig  # noqa: PLC0415
+    from hilsim.daemon.service import Console, serve  # noqa: PLC0415
+    from hilsim.telemetry.logs import configure_logging  # noqa: PLC0415
 
-    rig = Rig(path=Path.cwd() / "replay", spec=_rig_spec(captures, options), lidars=())
+    check_captures(captures)
+    rig = Rig(path=Path.cwd() / "replay", spec=replay_rig_spec(captures, options), lidars=())
     person = sys.stderr.isatty()
     configure_logging("error" if person else "info")
     screen, keys = Screen(captures[0].name if len(captures) == 1 else f"{len(captures)} captures"), Keys()
@@ -118,7 +127,7 @@ def replay(captures: tuple[Path, ...], **options: Any) -> None:
     def ended(station: "Station") -> None:
         if person:
             screen.status(station.reading())
-        summary.update(_summary(station))
+        summary.update(summarised(station))
 
     console = Console(step=screen.step, started=started, status=screen.status, ended=ended) if person else Console(started=started, ended=ended)
     try:
@@ -143,136 +152,3 @@ def replay(captures: tuple[Path, ...], **options: Any) -> None:
             err=True,
         )
     leave(ending, LEFT_OUT_EXIT_CODE if left_out else 0)
-
-
-def _rig_spec(captures: tuple[Path, ...], options: dict[str, Any]) -> RigSpec:
-    """The rig that the options describe.
-
-    Raises:
-        ConfigError: they are not sound.
-    """
-    host, port = _to(options["to"])
-    begin_s, end_s, duration_s = options["start_s"], options["end_s"], options["duration_s"]
-    if end_s is not None and duration_s is not None:
-        raise click.UsageError("give either --duration-s or --end-s")
-    if end_s is not None and end_s <= begin_s:
-        raise click.UsageError(f"--end-s must be after --start-s, got {end_s:g} and {begin_s:g}")
-    offsets = options["offsets"] or (0.0,) * len(captures)
-    if len(offsets) != len(captures):
-        raise click.UsageError(f"--offset-s must be given once for each of the {len(captures)} captures, got {len(offsets)}")
-    postpones = options["late_policy"] == "postpone"
-    try:
-        common = {
-            "late_policy": "postpone" if postpones else "keep",
-            "flow": tuple(_rule(text) for text in options["flows"]),
-            "source": options["source"],
-            "source_ports": options["source_ports"],
-            "destination": host,
-            "destination_port": port,
-            "broadcast": options["broadcast"],
-            "mode": "ethernet" if options["frames"] else "udp",
-            "interface": options["interface"],
-            "destination_mac": options["destination_mac"],
-            "duration_s": duration_s if duration_s is not None else (end_s - begin_s if end_s is not None else 0.0),
-        }
-        common |= {
-            key: options[key]
-            for key in ("align", "pace", "rate_hz", "interval_scale", "start_s", "retime", "clock_offset_s", "loop", "loops", "loop_sensor")
-        }
-        replays = tuple(
-            ReplaySpec(name=name, file=str(path.absolute()), offset_s=offset_s, **common)
-            for name, path, offset_s in zip(_names(captures), captures, offsets, strict=True)
-        )
-        return RigSpec(
-            name="replay",
-            replay=replays,
-            transmit=TransmitSpec(scheduling=options["scheduling"], late_policy="skip" if postpones else options["late_policy"]),
-            metrics=_metrics(options["metrics"]),
-            control=ControlSpec(socket=str(options["control"].absolute()) if options["control"] else ""),
-            record=RecordSpec(file=str(options["record"].absolute()) if options["record"] else ""),
-        )
-    except ValueError as error:
-        raise ConfigError("\n".join(str(error).split("; "))) from error
-
-
-def _to(text: str) -> tuple[str, int]:
-    host, _, port = text.partition(":")
-    if port and not port.isdigit():
-        raise click.UsageError(f"--to must be HOST or HOST:PORT, got {text}")
-    return host, int(port or 0)
-
-
-def _metrics(text: str) -> MetricsServerSpec:
-    if text == "none":
-        return MetricsServerSpec(enabled=False)
-    address, _, port = text.rpartition(":")
-    if not port.isdigit():
-        raise click.UsageError(f"--metrics must be ADDRESS:PORT, got {text}")
-    return MetricsServerSpec(address=address or "127.0.0.1", port=int(port))
-
-
-def _rule(text: str) -> FlowRule:
-    match, _, send = text.partition("=")
-    return FlowRule(match=match, send=send)
-
-
-def _names(captures: tuple[Path, ...]) -> list[str]:
-    """A name for each capture: its file's, as far as a name may be; numbered where two are the same."""
-    names: list[str] = []
-    for path in captures:
-        stem = path.name
-        for suffix in (".gz", ".zst", ".pcapng", ".pcap", ".cap"):
-            stem = stem.removesuffix(suffix)
-        plain = "".join(character if character.isalnum() or character in "-_." else "-" for character in stem) or "capture"
-        plain = plain if any(character.isalnum() for character in plain) else "capture"
-        names.append(plain if plain not in names else f"{plain}-{len(names) + 1}")
-    return names
-
-
-def _summary(station: "Station") -> dict[str, Any]:
-    """What was done, for programs."""
-    reading, transmitter = station.reading(), station.transmitter
-    rows = {spec.name: row for row, spec in transmitter.flows.items()}
-    flows = []
-    for flow in reading.flows:
-        row = rows[f"{flow.sensor}/{flow.flow}"]
-        lateness = transmitter.statistics.lateness[row]
-        flows.append(
-            {
-                "sensor": flow.sensor,
-                "flow": flow.flow,
-                "sent_packets": flow.sent_packets,
-                "sent_bytes": flow.sent_bytes,
-                "late_packets": flow.late_packets,
-                "dropped_packets": flow.dropped_packets,
-                "underrun_packets": flow.underrun_packets,
-                "send_errors": dict(flow.send_errors),
-                "lateness_p50_us": _us(quantile_ns(lateness, 0.5)),
-                "lateness_p99_us": _us(quantile_ns(lateness, 0.99)),
-                "lateness_max_us": _us(int(transmitter.statistics.counters[row, Counter.LATENESS_MAX_NS])),
-            }
-        )
-    replays = [
-        {
-            "replay": replay.replay,
-            "position_s": replay.position_s,
-            "passes": replay.passes + int(replay.has_ended),
-            "played_packets": replay.played_packets,
-            "starvations": replay.starvations,
-            "late_packets": replay.late_packets,
-            "has_ended": replay.has_ended,
-            "postponed_s": replay.postponed_s,
-            "notes": [note for name, note in station.replays.notes if name == replay.replay],
-        }
-        for replay in reading.replays
-    ]
-    return {
-        "replays": replays,
-        "flows": flows,
-        "scheduling": dict(reading.scheduling),
-        "faults": [fault.sentence for fault in station.replays.faults()],
-    }
-
-
-def _us(duration_ns: int | None) -> float | None:
-    return None if duration_ns is None else duration_ns / 1000

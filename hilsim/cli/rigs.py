@@ -1,14 +1,21 @@
-"""What commands that take a rig share."""
+"""What commands that take a rig share. Imports nothing slow: completion in a shell reads it at each press of a key."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
-from hilsim.config.profiles import profiles_directory
-from hilsim.config.rig import Rig, load_rig
+from hilsim.config.places import guess, profiles_directory, shipped_names
 from hilsim.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hilsim.config.changes import Changes
+    from hilsim.config.rig import Rig
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class RigArgument(click.ParamType[Path]):
@@ -20,6 +27,27 @@ class RigArgument(click.ParamType[Path]):
         """The rig's path; whether it is a sound rig is for ``load_rig`` to say."""
         return rig_path(str(value))
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002 - click's signature
+        """Shipped rigs, and here or in the folder named so far what ends in ``.toml``, and folders."""
+        return [CompletionItem(name) for name in rigs_beginning(incomplete)]
+
+
+def rigs_beginning(incomplete: str) -> list[str]:
+    """What a rig argument may become: shipped rigs first, then ``.toml`` files, then folders (with a slash)."""
+    typed, _, beginning = incomplete.rpartition("/")
+    folder = f"{typed}/" if "/" in incomplete else ""
+    try:
+        entries = sorted(Path(folder or ".").expanduser().iterdir())
+    except OSError:
+        entries = []
+    near = [entry for entry in entries if entry.name.startswith(beginning) and (beginning or not entry.name.startswith("."))]
+    shipped = [name for name in shipped_names("rigs") if not folder and name.startswith(beginning)]
+    return [
+        *shipped,
+        *(f"{folder}{entry.name}" for entry in near if entry.suffix == ".toml" and entry.is_file()),
+        *(f"{folder}{entry.name}/" for entry in near if entry.is_dir()),
+    ]
+
 
 def rig_path(text: str) -> Path:
     """Path of a rig: as given, or a shipped one by its name.
@@ -30,16 +58,52 @@ def rig_path(text: str) -> Path:
     path = Path(text)
     if path.suffix == ".toml" or path.exists():
         return path
-    shipped = profiles_directory() / "rigs" / f"{text}.toml"
-    if shipped.is_file():
-        return shipped
-    names = ", ".join(sorted(entry.stem for entry in shipped.parent.glob("*.toml")))
-    raise ConfigError(f'rig must be a .toml file or one of the shipped ones ({names}), got "{text}"')
+    names = shipped_names("rigs")
+    if text in names:
+        return profiles_directory() / "rigs" / f"{text}.toml"
+    raise ConfigError(f'rig must be a .toml file or one of the shipped ones ({", ".join(names)}), got "{text}"{guess(text, names)}')
 
 
-def loaded(path: Path) -> Rig:
-    """The checked rig."""
-    return load_rig(path)
+def changing(command: Command) -> Command:
+    """Give a command the options that change its rig: ``to`` and ``settings``, for ``changes``."""
+    to = click.option(
+        "--to",
+        metavar="HOST[:PORT]",
+        default="",
+        help="Send everything there instead: an IPv4 address or the name of a host; PORT is of data packets.",
+    )
+    return to(setting(command))
+
+
+def setting(command: Command) -> Command:
+    """Give a command the option ``settings``, for ``changes``."""
+    wanted = click.option(
+        "--set",
+        "settings",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="Change a key of the rig, as `hilsim check` prints it, or with a sensor's name for its number: sensor.roof.sub_rays=1; repeatable.",
+    )
+    return wanted(command)
+
+
+def changes(settings: tuple[str, ...], to: str = "") -> "Changes":
+    """What the options say."""
+    from hilsim.config.changes import Changes  # noqa: PLC0415 - slow, and no completion needs it
+
+    return Changes(to=to, settings=settings)
+
+
+def loaded(path: Path, changed: "Changes | None" = None) -> "Rig":
+    """The checked rig, with addresses for names of hosts.
+
+    Raises:
+        ConfigError: with every fault.
+    """
+    from hilsim.config.hosts import resolved  # noqa: PLC0415 - slow, and no completion needs it
+    from hilsim.config.rig import load_rig  # noqa: PLC0415
+
+    return resolved(load_rig(path, changed), changed)
 
 
 class UtcInstant(click.ParamType[int]):

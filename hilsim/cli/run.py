@@ -7,13 +7,22 @@ from pathlib import Path
 import click
 
 from hilsim.cli.leaving import leave
-from hilsim.cli.rigs import RigArgument
-from hilsim.cli.screen import Screen
-from hilsim.telemetry.logs import LEVELS, configure_logging
+from hilsim.cli.rigs import RigArgument, changes, changing
+from hilsim.telemetry.levels import LEVELS, Level
+
+_EXAMPLES = """\b
+Examples:
+  hilsim run demo                                         a VLP-16 in a street, to 127.0.0.1:2368
+  hilsim run demo --to bench3.lab:2368                    to another host
+  hilsim run demo --set sensor.roof.rotation_rate_rpm=1200 --set sensor.roof.sub_rays=1
+  hilsim run my.toml --record drive.pcap --duration-s 60  and keep what was sent
+  hilsim run my.toml --ready-file /tmp/ready.json &       for a script that waits until packets flow
+"""
 
 
-@click.command()
+@click.command(epilog=_EXAMPLES)
 @click.argument("rig", type=RigArgument())
+@changing
 @click.option("--duration-s", type=click.FloatRange(0.1), default=None, help="Stop after this long. Default: run until told to stop.")
 @click.option(
     "--record",
@@ -23,25 +32,40 @@ from hilsim.telemetry.logs import LEVELS, configure_logging
 @click.option("--record-rotate-mb", type=click.FloatRange(0), help="Begin a new file before one grows above this many megabytes: FILE-0001.pcap, ...")
 @click.option("--record-rotate-s", type=click.FloatRange(0), help="Begin a new file after this many seconds.")
 @click.option("--record-keep", type=click.IntRange(0), help="Keep only this many of the rotation's files, earlier runs' among them.")
+@click.option(
+    "--ready-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write this file (JSON: pid, metrics, sensors with their ports) when the first packets have been sent; it is removed at the end.",
+)
+@click.option("--quiet", is_flag=True, help="No status line, and only warnings and errors in the log.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 def run(
     *,
     rig: Path,
+    to: str,
+    settings: tuple[str, ...],
     duration_s: float | None,
     record: Path | None,
     record_rotate_mb: float | None,
     record_rotate_s: float | None,
     record_keep: int | None,
-    log_level: str,
+    ready_file: Path | None,
+    quiet: bool,
+    log_level: Level,
 ) -> None:
     """Emulate RIG (a .toml file or a shipped rig such as `demo`) until Ctrl-C or SIGTERM; SIGHUP reads it again.
 
-    Packets leave by their own deadlines; the status line and /metrics say how well. What a --record option does not say, the rig's [record] does.
+    Packets leave by their own deadlines; the status line and /metrics say how well. Options hold for the rig as it is read again too. What a --record
+    option does not say, the rig's [record] does.
     """
-    from hilsim.daemon.service import Console, RigFile, serve  # noqa: PLC0415 - imports kernels
+    from hilsim.cli.screen import Screen  # noqa: PLC0415 - imports kernels
+    from hilsim.daemon.ready_file import ReadyFile  # noqa: PLC0415
+    from hilsim.daemon.rig_sources import RigFile  # noqa: PLC0415
+    from hilsim.daemon.service import Console, serve  # noqa: PLC0415
+    from hilsim.telemetry.logs import configure_logging  # noqa: PLC0415
 
-    person = sys.stderr.isatty()
-    configure_logging("warning" if person and log_level == "info" else log_level)  # type: ignore[arg-type] # click.Choice gives one of LEVELS
+    person = sys.stderr.isatty() and not quiet
+    configure_logging("warning" if (person or quiet) and log_level == "info" else log_level)
     screen = Screen(rig.name)
     console = Console(step=screen.step, started=screen.started, status=screen.status) if person else Console()
     options = {
@@ -51,7 +75,12 @@ def run(
         "keep": record_keep,
     }
     given = {name: value for name, value in options.items() if value is not None}
-    ending = asyncio.run(serve(RigFile(path=rig, recording=given), console, duration_s=duration_s))
+    source = RigFile(path=rig, changes=changes(settings, to), recording=given)
+    if ready_file is None:
+        ending = asyncio.run(serve(source, console, duration_s=duration_s))
+    else:
+        with ReadyFile(path=ready_file.absolute()).kept() as ready:
+            ending = asyncio.run(serve(source, ready.told_by(console), duration_s=duration_s))
     if person:
         screen.close()
     leave(ending)

@@ -4,18 +4,23 @@ import asyncio
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from hilsim._kernel_cache import cache_directory, refusals
 from hilsim.cli.rigs import RigArgument, loaded
 from hilsim.errors import CommandFaultError, ConfigError
+
+if TYPE_CHECKING:
+    from hilsim.config.rig import Rig
 
 
 @click.command()
 @click.argument("rigs", metavar="RIG...", nargs=-1, required=True, type=RigArgument())
 def warm(rigs: tuple[Path, ...]) -> None:
     """Compile the kernels that each RIG needs into the cache, so that its first start takes seconds: for images, services and tests."""
+    from hilsim._kernel_cache import cache_directory, refusals  # noqa: PLC0415 - imports Numba
+
     if cache_directory() is None:
         raise ConfigError("\n".join(("kernels must be kept somewhere to be compiled ahead, got no place for them", *refusals)))
     failed = False
@@ -27,17 +32,22 @@ def warm(rigs: tuple[Path, ...]) -> None:
 
 async def _warm(path: Path) -> bool:
     """Compile for one rig and say so; returns whether it went well."""
+    began_s = time.monotonic()
+    failed = await warmed(loaded(path))
+    if failed is None:
+        click.echo(f"{path}: its kernels are there")
+    elif failed:
+        click.echo(f"{path}: a compiling process ended with exit code {failed[0]}; `hilsim check {path}` may say why", err=True)
+    else:
+        click.echo(f"{path}: kernels compiled in {time.monotonic() - began_s:.0f} s")
+    return not failed
+
+
+async def warmed(rig: "Rig") -> tuple[int, ...] | None:
+    """Compile what a rig needs, with a progress bar; returns exit codes of children that failed, None where all was compiled before."""
     from hilsim.daemon.precompile import about, compile_kernels, is_compiled  # noqa: PLC0415 - imports Numba
 
-    rig = loaded(path)
     if is_compiled(rig):
-        click.echo(f"{path}: its kernels are there")
-        return True
-    began_s = time.monotonic()
-    with click.progressbar(length=about(rig), label=f"compiling kernels for {path.name}", file=sys.stderr) as bar:
-        failed = await compile_kernels(rig, lambda count: bar.update(count - bar.pos))
-    if failed:
-        click.echo(f"{path}: a compiling process ended with exit code {failed[0]}; `hilsim check {path}` may say why", err=True)
-        return False
-    click.echo(f"{path}: kernels compiled in {time.monotonic() - began_s:.0f} s")
-    return True
+        return None
+    with click.progressbar(length=about(rig), label=f"compiling kernels for {rig.path.name}", file=sys.stderr) as bar:
+        return await compile_kernels(rig, lambda count: bar.update(count - bar.pos))

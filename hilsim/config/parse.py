@@ -5,9 +5,11 @@ Values go through JSON because pydantic's strict JSON mode takes lists for tuple
 
 import difflib
 import json
+import re
+import types
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -22,6 +24,7 @@ Location = tuple[int | str, ...]
 
 _PASSES = 20
 _GONE = object()
+_ENTRY = re.compile(r"\[[0-9]+\]")
 
 
 def parse_table(kind: type[T], table: dict[str, Any], where: str) -> T:
@@ -57,11 +60,13 @@ def collect_faults(kind: type[T], table: dict[str, Any]) -> tuple[T | None, list
         except ValidationError as error:
             for fault in error.errors()[: TOML_FAULTS.bound + 1]:
                 location = _in_table(fault["loc"], remaining)
-                if fault["type"] == "missing" and location in removed:
+                is_absent = fault["type"] == "missing" and isinstance(fault["loc"][-1], str)
+                if is_absent and location in removed:
                     location = location[:-1]  # the hole was made here: give up the table around it
                 else:
-                    faults.update(dict.fromkeys(_sentences(fault, location, kind)))
-                    location = location[:-1] if fault["type"] == "missing" else location
+                    holes = _holes(remaining, location, removed)
+                    faults.update(dict.fromkeys(said for said in _sentences(fault, location, kind) if not _speaks_of(said, holes)))
+                    location = location[:-1] if is_absent else location
                 removed.add(location)
             if len(faults) > TOML_FAULTS.bound or () in removed or not _take_out(remaining, removed):
                 break
@@ -115,23 +120,47 @@ def _remove(table: Any, location: Location) -> bool:
     return isinstance(node, dict) and node.pop(location[-1], _GONE) is not _GONE
 
 
+def _holes(table: Any, location: Location, removed: set[Location]) -> set[str]:
+    """Keys of the table at a location that were taken out of it: its rules speak of them as if they had not been given."""
+    node: Any = table
+    for part in location:
+        if not (isinstance(node, dict) and part in node) and not (isinstance(node, list) and isinstance(part, int)):
+            return set()
+        node = node[part]  # type: ignore[index] # a list was met with a number
+    inner = {str(place[len(location)]) for place in removed if len(place) > len(location) and place[: len(location)] == location}
+    return {name for name in inner if isinstance(node, dict) and name not in node}
+
+
+def _speaks_of(sentence: str, names: set[str]) -> bool:
+    return any(re.search(rf"\b{re.escape(name)}\b", sentence.partition(", got ")[0]) for name in names)
+
+
 def _sentences(fault: Any, location: Location, kind: type[Any]) -> list[str]:
     path = key_path(location)
+    if fault["type"] == "value_error":
+        return [f"{path + '.' if path else ''}{rule}" for rule in str(fault["ctx"]["error"]).split("; ")]
+    return [_sentence(fault, path, location, kind)]
+
+
+def _sentence(fault: Any, path: str, location: Location, kind: type[Any]) -> str:
+    given = _shown(fault["input"])
     match fault["type"]:
-        case "value_error":
-            rules = str(fault["ctx"]["error"]).split("; ")
-            return [f"{path + '.' if path else ''}{rule}" for rule in rules]
         case "unexpected_keyword_argument":
-            return [f"{path}: unknown key{_suggestion(kind, location)}"]
+            said = f"{path}: unknown key{_suggestion(kind, location)}"
+        case "missing" | "too_long" if isinstance(fault["input"], list) and (count := _length_at(kind, location)):
+            said = f"{path} must have {count} entries, got {given}"
+        case "tuple_type" if isinstance(fault["input"], dict) and _is_of_tables(kind, location):
+            said = f"{path} must be a list of tables, got one table: write [[{_ENTRY.sub('', path)}]]"
         case "missing" | "missing_keyword_only_argument":
-            return [f"{path} must be given"]
+            said = f"{path} must be given"
         case "union_tag_not_found" | "union_tag_invalid":
-            return [_kind_sentence(f"{path}.kind", fault["ctx"])]
+            said = _kind_sentence(f"{path}.kind", fault["ctx"])
         case "dataclass_type":
-            return [f"{path or 'the file'} must be a table, got {_shown(fault['input'])}"]
+            said = f"{path or 'the file'} must be a table, got {given}"
         case _:
             rule = str(fault["msg"]).removeprefix("Input should be ").removeprefix("a valid ")
-            return [f"{path} must be {rule}, got {_shown(fault['input'])}"]
+            said = f"{path} must be {rule}, got {given}"
+    return said
 
 
 def _kind_sentence(path: str, context: dict[str, Any]) -> str:
@@ -156,12 +185,32 @@ def _suggestion(kind: type[Any], location: Location) -> str:
 
 def _keys_at(kind: Any, location: Sequence[int | str]) -> list[str]:
     """Keys that the table at a location may have; where it may be of several kinds, those of all of them."""
+    return list(dict.fromkeys(field.name for hint in _types_at(kind, location) if is_dataclass(hint) for field in fields(hint)))
+
+
+def _length_at(kind: Any, location: Sequence[int | str]) -> int:
+    """How many entries the list at a location must have; 0: any number."""
+    lengths = {len(get_args(hint)) for hint in _types_at(kind, location) if get_origin(hint) is tuple and Ellipsis not in get_args(hint)}
+    return lengths.pop() if len(lengths) == 1 else 0
+
+
+def _is_of_tables(kind: Any, location: Sequence[int | str]) -> bool:
+    """Whether a list of tables is wanted at a location."""
+    return any(is_dataclass(entry) for hint in _types_at(kind, location) if get_origin(hint) is tuple for entry in _types_at(hint, [0]))
+
+
+def _types_at(kind: Any, location: Sequence[int | str]) -> list[Any]:
+    """Types that the value at a location may have: several where it is of a union."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _types_at(parts[0], location)
+    if origin in (Union, types.UnionType):
+        return [found for part in parts for found in _types_at(part, location)]
+    if not location:
+        return [kind]
     if is_dataclass(kind):
-        if not location:
-            return [field.name for field in fields(kind)]
         hint = get_type_hints(kind).get(str(location[0])) if isinstance(location[0], str) else None
-        return _keys_at(hint, location[1:]) if hint is not None else []
-    parts = get_args(kind)
-    if get_origin(kind) in (tuple, list):
-        return _keys_at(parts[0], location[1:]) if location and isinstance(location[0], int) else []
-    return list(dict.fromkeys(key for part in parts for key in _keys_at(part, location)))
+        return _types_at(hint, location[1:]) if hint is not None else []
+    if origin in (tuple, list):
+        return _types_at(parts[0], location[1:]) if isinstance(location[0], int) else []
+    return _types_at(parts[1], location[1:]) if origin is dict else []

@@ -1,27 +1,16 @@
-"""Where shipped profiles are: in the wheel beside the package, in a checkout at its top."""
+"""Profiles, found by their names and read."""
 
 from pathlib import Path
 from typing import Any
 
 from hilsim.assets.mesh_parts import is_file
 from hilsim.config.parse import parse_table
+from hilsim.config.places import guess, profiles_directory, shipped_names
 from hilsim.errors import ConfigError
 from hilsim.sensor.cepton_specs import CeptonSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
-_PACKAGE = Path(__file__).resolve().parent.parent
-
-
-def profiles_directory() -> Path:
-    """The directory of shipped profiles.
-
-    Raises:
-        ConfigError: the installation has none.
-    """
-    for place in (_PACKAGE / "_profiles", _PACKAGE.parent / "profiles"):
-        if place.is_dir():
-            return place
-    raise ConfigError(f"{_PACKAGE}: the installation has no profiles; install hilsim-lidar again")
+__all__ = ["find_profile", "parse_profile", "profiles_directory"]
 
 
 def parse_profile(table: dict[str, Any], where: str) -> VelodyneSpec | CeptonSpec:
@@ -59,9 +48,10 @@ def find_profile(kind: str, name: str, rig_directory: Path) -> Path:
         if is_file(path):
             return path
         raise ConfigError(f"{path}: no such profile")
-    shipped = profiles_directory() / kind
-    path = shipped / f"{name}.toml"
+    path = profiles_directory() / kind / f"{name}.toml"
     if is_file(path):
         return path
-    names = ", ".join(sorted(entry.stem for entry in shipped.glob("*.toml")))
-    raise ConfigError(f'profile must be a path ending in .toml or one of the shipped ones ({names}), got "{name[:80]}"')
+    names = shipped_names(kind)
+    raise ConfigError(
+        f'profile must be a path ending in .toml or one of the shipped ones ({", ".join(names)}), got "{name[:80]}"{guess(name[:80], names)}'
+    )

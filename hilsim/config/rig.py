@@ -4,10 +4,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Literal
 
 from hilsim.bridge.specs import VehicleRigSpec
+from hilsim.config.changes import Changes
 from hilsim.config.parse import collect_faults, parse_table
 from hilsim.config.profiles import find_profile, parse_profile
 from hilsim.config.sensor_table import ZERO, SensorSpec
@@ -24,6 +26,7 @@ from hilsim.sensor.cepton_specs import CeptonSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.sensor.weather import WeatherSpec
 from hilsim.telemetry.specs import MetricsServerSpec
+from hilsim.transmit.hosts import is_ipv4
 from hilsim.transmit.specs import TransmitSpec
 from hilsim.vehicle.specs import VehicleSpec
 from hilsim.vehicle.wobble import WobbleSpec
@@ -107,12 +110,32 @@ class ControlSpec:
 
     Attributes:
         socket: Path of a Unix socket that ``hilsim control`` talks to, relative to the rig; empty: none. Its owner alone may use it.
+        listen: ``ADDRESS:PORT`` for commands by UDP (``hilsim control udp:ADDRESS:PORT``), one datagram each, from any user of the host; empty: none.
+        peers: IPv4 addresses whose datagrams are obeyed; empty: any, which only a loopback address may say. A sender's address can be forged.
     """
 
     socket: str = ""
+    listen: str = ""
+    peers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        require((len(self.socket.encode()) <= 100, f'socket must be at most 100 bytes, got "{self.socket}"'))
+        host, _, port = self.listen.rpartition(":")
+        is_endpoint = is_ipv4(host) and port.isascii() and port.isdigit() and int(port) <= 65_535
+        require(
+            (len(self.socket.encode()) <= 100, f'socket must be at most 100 bytes, got "{self.socket}"'),
+            (not self.listen or is_endpoint, f'listen must be ADDRESS:PORT like 127.0.0.1:9465, got "{self.listen}"'),
+            (
+                not is_endpoint or IPv4Address(host).is_loopback or bool(self.peers),
+                f"peers must be given where listen is no loopback address, got none for {self.listen}",
+            ),
+            *((is_ipv4(peer), f'peers must be IPv4 addresses, got "{peer}"') for peer in self.peers),
+        )
+
+    @property
+    def endpoint(self) -> tuple[str, int]:
+        """Address and port of ``listen``."""
+        host, _, port = self.listen.rpartition(":")
+        return host, int(port)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,12 +221,16 @@ class Rig:
         spec: What it says, ``record.stamps`` decided.
         lidars: One setting a sensor, in the rig's order.
         vehicle: Profile of what flies; None where nothing does.
+        hosts: Names that destinations had, and the addresses that stand in their places now (``config.hosts``).
+        sources: Sensors whose loopback source has become an address of this host, and that address.
     """
 
     path: Path
     spec: RigSpec
     lidars: tuple[LidarSetting, ...]
     vehicle: VehicleSpec | None = None
+    hosts: tuple[tuple[str, str], ...] = ()
+    sources: tuple[tuple[str, str], ...] = ()
 
     @property
     def directory(self) -> Path:
@@ -211,29 +238,35 @@ class Rig:
         return self.path.parent
 
 
-def load_rig(path: Path) -> Rig:
+def load_rig(path: Path, changes: Changes | None = None) -> Rig:
     """Read and check a rig and the profiles it names.
 
+    Args:
+        path: The rig file.
+        changes: What the command line changes of it.
+
     Raises:
-        ConfigError: with every fault of the rig and its profiles, one a line.
+        ConfigError: with every fault of the rig, the changes and its profiles, one a line.
     """
-    spec, faults = collect_faults(RigSpec, read_toml(path))
+    changed = (changes or Changes()).made_in(read_toml(path), path.parent)
+    spec, faults = collect_faults(RigSpec, changed.table)
+    faults = changed.faults + [f"{path}: {changed.named(fault)}" for fault in faults]
     if spec is None:
-        raise ConfigError("\n".join(f"{path}: {fault}" for fault in faults))
+        raise ConfigError("\n".join(faults))
     lidars: list[LidarSetting] = []
     for number, sensor in enumerate(spec.sensor):
         try:
             lidars.append(_lidar(sensor, spec.weather, number, path))
         except ConfigError as error:
-            faults.append(str(error))
+            faults.extend(map(changed.named, str(error).split("\n")))
         except ValueError as error:
-            faults.extend(f"{path}: sensor[{number}].{rule}" for rule in str(error).split("; "))
+            faults.extend(changed.named(f"{path}: sensor[{number}].{rule}") for rule in str(error).split("; "))
     faults.extend(f"{path}: {fault}" for fault in _shared_sources(spec, lidars))
     vehicle: VehicleSpec | None = None
     try:
         vehicle = _vehicle(spec, path)
     except ConfigError as error:
-        faults.append(str(error))
+        faults.append(changed.named(str(error)))
     if faults:
         raise ConfigError("\n".join(faults))
     if spec.record.stamps == "auto":

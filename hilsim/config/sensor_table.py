@@ -1,7 +1,6 @@
 """What a rig's ``[[sensor]]`` says: which lidar, where it is mounted, how it is set up, and how its packets reach the wire."""
 
 from dataclasses import dataclass, field
-from ipaddress import AddressValueError, IPv4Address
 from typing import Any, Literal
 
 from hilsim.errors import require
@@ -13,16 +12,9 @@ from hilsim.sensor.specs import ClockSetting, ReturnModeName
 from hilsim.sensor.thinning import ThinningSpec
 from hilsim.sensor.velodyne_specs import GpsSetting
 from hilsim.sensor.window import WindowSpec
+from hilsim.transmit.hosts import is_host, is_ipv4
 
 ZERO: Vector = (0.0, 0.0, 0.0)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        IPv4Address(text)
-    except AddressValueError:
-        return False
-    return True
 
 
 def _is_mac(text: str) -> bool:
@@ -41,7 +33,7 @@ class NetworkSpec:
         mode: ``udp``: ordinary sockets (TTL, do-not-fragment and checksum as the real sensor's where a socket can); ``ethernet``: whole frames with the
             real sensor's headers bit for bit (needs CAP_NET_RAW).
         source: The sensor's IPv4 address. ``udp`` needs it on this host (any 127.x.y.z is).
-        destination: Where packets go: unicast, multicast, or a broadcast address.
+        destination: Where packets go: a unicast, multicast or broadcast address, or the name of a host, looked up once at the start and at each reload.
         broadcast: Must be true for a broadcast destination: everyone on the network gets it.
         data_port: Destination port of data packets; by default the model's: 2368, or 8808 for a Cepton-style sensor (its information packets go there too).
         position_port: Destination port of position packets, 8308 by default; not for a sensor that has none.
@@ -65,8 +57,8 @@ class NetworkSpec:
 
     def __post_init__(self) -> None:
         require(
-            (_is_address(self.source), f'source must be an IPv4 address, got "{self.source}"'),
-            (_is_address(self.destination), f'destination must be an IPv4 address, got "{self.destination}"'),
+            (is_ipv4(self.source), f'source must be an IPv4 address, got "{self.source}"'),
+            (is_host(self.destination), f'destination must be an IPv4 address or the name of a host, got "{self.destination}"'),
             (self.data_port is None or 1 <= self.data_port <= 65_535, f"data_port must be 1 to 65535, got {self.data_port}"),
             (self.position_port is None or 1 <= self.position_port <= 65_535, f"position_port must be 1 to 65535, got {self.position_port}"),
             (

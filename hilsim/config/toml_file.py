@@ -4,6 +4,7 @@ The reader of TOML calls itself for each level, and takes the square of a dotted
 once, from front to back, before it is read; the table is looked over after that, because headers, dotted keys and inline tables nest each other.
 """
 
+import codecs
 import re
 import tomllib
 from collections.abc import Iterator
@@ -38,9 +39,15 @@ def read_toml(path: Path) -> dict[str, Any]:
             data = file.read(TOML_FILE_BYTES.bound + 1)
         if len(data) > TOML_FILE_BYTES.bound:
             raise ConfigError(f"{path}: {TOML_FILE_BYTES.subject} must be at most {TOML_FILE_BYTES.text}, got more")
+        if data.startswith(codecs.BOM_UTF8):
+            raise ConfigError(
+                f'{path}: must be UTF-8 without a byte order mark, got one at line 1 (in Notepad save as "UTF-8", not "UTF-8 with BOM")'
+            )
         text = data.decode("utf-8").replace("\r\n", "\n")
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path}: must be a TOML file, got a directory") from None
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
     _look_over(text, str(path))
@@ -52,6 +59,29 @@ def read_toml(path: Path) -> dict[str, Any]:
     if faults:
         raise ConfigError("\n".join(f"{path}: {fault}" for fault in faults))
     return table
+
+
+def toml_value(text: str, where: str) -> Any:
+    """A value as it stands behind ``=`` in TOML; what is no such value is text, as it would be between quotes.
+
+    Args:
+        text: The value.
+        where: What messages begin with.
+
+    Raises:
+        ConfigError: it is beyond a limit.
+    """
+    TOML_TEXT.enforce(len(text), where, ConfigError)
+    try:
+        _look_over(f"value = {text}", where)
+        table = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        table = {"value": text}
+    value = table["value"] if len(table) == 1 else text
+    faults = list(_faults({"value": value}))
+    if faults:
+        raise ConfigError("\n".join(f"{where}: {fault}" for fault in faults))
+    return value
 
 
 def key_path(location: tuple[int | str, ...]) -> str:

@@ -1,14 +1,14 @@
 """What a rig's rendering costs on this machine, measured before anything is sent: does the rig fit?"""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hilsim.config.rig import Rig
 from hilsim.daemon.build import Scenery, build_lidar
 from hilsim.daemon.feeder import Feeder
 from hilsim.daemon.feeder_state import FeederCounter
 from hilsim.daemon.flow_specs import feeder_settings
-from hilsim.daemon.pacing import FIFO_SHARE, SensorLoad, fit_rays, fits, total_share
+from hilsim.daemon.pacing import FIFO_SHARE, FULL_SHARE, SensorLoad, fit_rays, fits, total_share
 from hilsim.packets.ethernet import HEADER_SIZE
 from hilsim.transmit.ring import allocate_rings
 
@@ -61,19 +61,48 @@ class Capacity:
         return f"{said}: it does not fit{fewer}, and packets will be missing: use fewer sensors or more cores"
 
 
-def measure_capacity(rig: Rig, scenery: Scenery) -> Capacity:
-    """Render some packets of each of a rig's sensors; takes some tens of milliseconds a sensor, and compiles kernels where they are not compiled yet."""
-    return Capacity(loads=tuple(_load(rig, number, scenery) for number in range(len(rig.lidars))), cores=len(os.sched_getaffinity(0)))
+def measure_capacity(rig: Rig, scenery: Scenery, *, seconds: float = 0.0) -> Capacity:
+    """Render some packets of each of a rig's sensors, and compile kernels where they are not compiled yet.
+
+    Args:
+        rig: The rig.
+        scenery: Its scene.
+        seconds: How much of each sensor's stream is rendered, from its beginning; 0: some packets from all around, which takes some tens of milliseconds.
+    """
+    return Capacity(loads=tuple(_load(rig, number, scenery, seconds) for number in range(len(rig.lidars))), cores=len(os.sched_getaffinity(0)))
 
 
-def _load(rig: Rig, number: int, scenery: Scenery) -> SensorLoad:
+def carried(load: SensorLoad, cores: int, *, share: float = FULL_SHARE) -> int:
+    """How many sensors like one the cores can render, with at most this share of them, and of one for each."""
+    if not fits((load,), 1, share=max(share, FULL_SHARE)):
+        return 0
+    return int(share * cores / load.share)
+
+
+def carried_sentence(load: SensorLoad, cores: int) -> str:
+    """For a person: what one sensor like this takes, and how many of them the cores carry."""
+    rays = f"{load.rays} ray{'s' if load.rays > 1 else ''} a beam"
+    return (
+        f"{load.share:.2f} of a core with {rays} ({carried(load, cores, share=FIFO_SHARE)} of them fit under real-time scheduling,"
+        f" {carried(load, cores)} if nothing else runs)"
+    )
+
+
+def with_one_ray(rig: Rig) -> Rig:
+    """The rig with a single ray a beam: what it would cost then."""
+    return replace(rig, lidars=tuple(replace(lidar, sub_rays=1) for lidar in rig.lidars))
+
+
+def _load(rig: Rig, number: int, scenery: Scenery, seconds: float) -> SensorLoad:
     setting = rig.lidars[number]
     lidar = build_lidar(rig, number, scenery, utc_epoch_ns=0, frames=rig.spec.sensor[number].network.mode == "ethernet", is_for_long=True)
     rings = allocate_rings(1, _SCRATCH_SLOTS, HEADER_SIZE + max(lidar.plan.data_size, lidar.plan.info_size))
     feeder = Feeder(lidar=lidar, rings=rings, data_flow=0, position_flow=0, epoch_ns=0, lead_ns=0, settings=feeder_settings(rig))
     feeder.warm()
-    costs_ns = []
-    for _ in range(_STEPS_AGAIN):
-        feeder.measure()
-        costs_ns.append(float(feeder.state.counters[FeederCounter.ESTIMATE_NS]))
-    return SensorLoad(name=setting.name, rate_hz=setting.packet_rate_hz, cost_ns=min(costs_ns), rays=setting.sub_rays, wanted_rays=setting.sub_rays)
+    cost_ns = feeder.measure_stretch(seconds) if seconds else min(_measured_ns(feeder) for _ in range(_STEPS_AGAIN))
+    return SensorLoad(name=setting.name, rate_hz=setting.packet_rate_hz, cost_ns=cost_ns, rays=setting.sub_rays, wanted_rays=setting.sub_rays)
+
+
+def _measured_ns(feeder: Feeder) -> float:
+    feeder.measure()
+    return float(feeder.state.counters[FeederCounter.ESTIMATE_NS])

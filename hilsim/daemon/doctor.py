@@ -16,7 +16,8 @@ from hilsim._kernel_cache import cache_directory, refusals
 from hilsim.bridge.findings import Finding, Verdict
 from hilsim.config.rig import Rig
 from hilsim.daemon.build import build_scenery
-from hilsim.daemon.capacity import measure_capacity
+from hilsim.daemon.capacity import carried, carried_sentence, measure_capacity, with_one_ray
+from hilsim.daemon.pacing import FIFO_SHARE, SensorLoad
 from hilsim.daemon.precompile import is_compiled
 
 _CAP_NET_RAW = 13
@@ -26,8 +27,12 @@ _HELD_PACKET_SIZE = 2304  # what a datagram of 1206 bytes takes of the kernel's 
 _FEW_HELD = 4
 
 
+RENDERED_S = 3.0
+"""Of each sensor's stream, to know what it costs: long enough to pass by what is near and what is not."""
+
+
 def examine(rig: Rig) -> tuple[Finding, ...]:
-    """Look at everything; takes about half a second, and what it takes to build the rig's scene.
+    """Look at everything; takes about half a second, and what it takes to build the rig's scene and to render three seconds of each sensor.
 
     Args:
         rig: What is to be rendered here.
@@ -36,7 +41,7 @@ def examine(rig: Rig) -> tuple[Finding, ...]:
         _version(),
         _distribution(),
         _processor(),
-        _rendering(rig),
+        *_rendering(rig),
         _real_time(),
         _memory_lock(),
         _wake_up(),
@@ -90,25 +95,42 @@ def _processor() -> Finding:
     )
 
 
-def _rendering(rig: Rig) -> Finding:
-    """What rendering the rig costs, where that can be found out without compiling for a minute."""
+def _rendering(rig: Rig) -> tuple[Finding, ...]:
+    """What rendering the rig costs, where that can be found out without compiling for a minute, and how many of its sensors the machine carries."""
     subject = f"rendering {rig.spec.name}"
     if not rig.lidars:
-        return Finding(subject=subject, verdict="good", fact="no sensor is rendered")
+        return (Finding(subject=subject, verdict="good", fact="no sensor is rendered"),)
     if not is_compiled(rig):
-        return Finding(
-            subject=subject,
-            verdict="fair",
-            fact="not measured: its kernels are not compiled yet",
-            advice=f"run it once (hilsim run {rig.path}), then ask again",
+        return (
+            Finding(
+                subject=subject,
+                verdict="fair",
+                fact="not measured: its kernels are not compiled yet",
+                advice=f"hilsim doctor {rig.path}, or hilsim warm {rig.path}, compiles them",
+            ),
         )
-    capacity = measure_capacity(rig, build_scenery(rig))
+    scenery = build_scenery(rig)
+    capacity = measure_capacity(rig, scenery, seconds=RENDERED_S)
     verdict: Verdict = "good" if capacity.is_civil else "fair" if capacity.fits else "bad"
-    return Finding(
+    whole = Finding(
         subject=subject,
         verdict=verdict,
-        fact=capacity.sentence,
+        fact=f"{capacity.sentence}, over {RENDERED_S:g} s",
         advice="" if capacity.fits else "fewer sensors, fewer rays a beam (sub_rays), a smaller scene, or more cores",
+    )
+    lighter = with_one_ray(rig)
+    lighter_loads = measure_capacity(lighter, scenery, seconds=RENDERED_S).loads if lighter != rig and is_compiled(lighter) else capacity.loads
+    sensors = zip(rig.lidars, capacity.loads, lighter_loads, strict=True)
+    return (whole, *(_carried(lidar.spec.model, load, one_ray, capacity.cores) for lidar, load, one_ray in sensors))
+
+
+def _carried(model: str, load: SensorLoad, one_ray: SensorLoad, cores: int) -> Finding:
+    """How many sensors like one the machine carries, as its rig has it and with a single ray a beam."""
+    lighter = "" if one_ray.rays == load.rays else f", {carried_sentence(one_ray, cores)}"
+    return Finding(
+        subject=f"sensors like {load.name}",
+        verdict="good" if carried(load, cores, share=FIFO_SHARE) else "fair" if carried(load, cores) else "bad",
+        fact=f"of {cores} core(s) a {model} takes {carried_sentence(load, cores)}{lighter}",
     )
 
 

@@ -151,6 +151,17 @@ class Feeder:
         times_ns = [(self._rehearse(first, _REHEARSED_PACKETS) - idle_ns) // _REHEARSED_PACKETS for first in firsts]
         self.state.counters[FeederCounter.ESTIMATE_NS] = max(int(np.median(times_ns)), 1)
 
+    def measure_stretch(self, seconds: float) -> float:
+        """Render the first seconds of the stream for nobody, one packet after the other: the CPU time that one takes on average, in nanoseconds."""
+        plan = self.lidar.plan
+        packets = max(round(seconds * 1e9 / (plan.sequences_per_packet * plan.sequence_ns)), 1)
+        idle_ns = min(self._rehearse(0, 0) for _ in range(_REHEARSED_PLACES))
+        taken_ns = 0
+        for first in range(0, packets, _REHEARSED_PACKETS):
+            count = min(_REHEARSED_PACKETS, packets - first)
+            taken_ns += max(self._rehearse(first, count) - idle_ns, count)
+        return taken_ns / packets
+
     def _rehearse(self, first: int, count: int) -> int:
         """CPU time to run the loop for so many packets, for nobody."""
         rings = allocate_rings(max(self.data_flow, self.position_flow) + 1, 2 * _REHEARSED_PACKETS, self.rings.payload.shape[2])

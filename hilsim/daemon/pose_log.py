@@ -183,7 +183,9 @@ class _ParquetSink:
         try:
             self._arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
         except ImportError as error:
-            raise CaptureError(f'{path}: truth as Parquet must have pyarrow, got none; pip install "hilsim-lidar[truth]", or name a .csv') from error
+            raise CaptureError(
+                f'{path}: truth as Parquet must have pyarrow, got none; pip install pyarrow (in a checkout: pip install ".[truth]"), or name a .csv'
+            ) from error
         pa = self._arrow
         kinds = {"session": pa.string()} | dict.fromkeys(_INTEGERS, pa.int32())
         self._schema = pa.schema([(name, kinds.get(name, pa.float64())) for name in COLUMNS])

@@ -9,19 +9,19 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Protocol
 
 import structlog
 
 from hilsim import __version__
-from hilsim.config.rig import Rig, load_rig, with_recording
+from hilsim.config.rig import Rig
 from hilsim.daemon.control import serve_control
+from hilsim.daemon.control_datagrams import serve_datagrams
 from hilsim.daemon.doctor import foreign_distribution
 from hilsim.daemon.flight_link import serve_link
 from hilsim.daemon.guard import guarded
 from hilsim.daemon.health import HealthReporter
 from hilsim.daemon.notify import ServiceManager, watchdog_interval_s
+from hilsim.daemon.rig_sources import RigSource, say_hosts, shown
 from hilsim.daemon.starting import Start, StoppedError, in_thread, log_refused_caches
 from hilsim.daemon.station import Station
 from hilsim.daemon.stopping import Stopping, signals_handled
@@ -77,49 +77,6 @@ class Console:
     ended: Callable[[Station], None] = lambda _station: None
 
 
-class RigSource(Protocol):
-    """Where the rig comes from, at the start and at each reload."""
-
-    def load(self) -> Rig:
-        """Read and check it.
-
-        Raises:
-            ConfigError: the rig is not sound.
-        """
-
-
-@dataclass(frozen=True, kw_only=True)
-class RigFile:
-    """A rig from a file.
-
-    Attributes:
-        path: The file.
-        recording: Keys of its ``[record]`` that the command line replaces.
-    """
-
-    path: Path
-    recording: Mapping[str, str | float] = field(default_factory=dict)
-
-    def load(self) -> Rig:
-        """Read and check it.
-
-        Raises:
-            ConfigError: the rig is not sound.
-        """
-        return with_recording(load_rig(self.path), self.recording)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MadeRig:
-    """A rig that the command line made: the same at each reload."""
-
-    rig: Rig
-
-    def load(self) -> Rig:
-        """It."""
-        return self.rig
-
-
 async def serve(source: RigSource, console: Console, *, duration_s: float | None = None, until_played: bool = False) -> Ending:
     """Run a rig until SIGTERM or SIGINT (or for ``duration_s``, or until every replay has ended); SIGHUP reads the rig again.
 
@@ -138,7 +95,8 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
     log_refused_caches()
     console.step("reading the rig")
     rig = source.load()
-    log.info("daemon.preparing", rig=str(rig.path), first_start=_FIRST_START)
+    say_hosts(rig)
+    log.info("daemon.preparing", rig=shown(rig), first_start=_FIRST_START)
     station = Station(rig=rig, say=_say)
     async with _listening() as told:
         start = Start(tell=console.step, manager=manager, stopping=told.stopping)
@@ -152,7 +110,7 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
                     log.info(
                         "daemon.started",
                         version=__version__,
-                        rig=str(rig.path),
+                        rig=shown(rig),
                         sensors=len(rig.spec.sensor),
                         replays=len(rig.spec.replay),
                         metrics=metrics,
@@ -212,7 +170,12 @@ async def _ports(station: Station) -> AsyncIterator[str]:
     """What others connect to, before the first packet leaves: a port that cannot be had costs a receiver nothing. Yields the metrics' address."""
     rig = station.rig
     socket = rig.directory / rig.spec.control.socket if rig.spec.control.socket else None
-    async with serve_control(station, socket), serve_link(station.aircraft), _metrics(station, rig) as metrics:
+    async with (
+        serve_control(station, socket),
+        serve_datagrams(station, rig.spec.control),
+        serve_link(station.aircraft),
+        _metrics(station, rig) as metrics,
+    ):
         yield metrics
 
 
@@ -347,6 +310,7 @@ async def _reload(station: Station, source: RigSource) -> str:
 
     def change() -> None:
         rigs.append(source.load())
+        say_hosts(rigs[0])
         changes.extend(station.change(rigs[0]))
 
     await in_thread(change, name="reload")

@@ -22,7 +22,7 @@ from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
 from hilsim.telemetry.clocks import utc_ahead_ns
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.loop import read_flows, read_loop_turn_age_s
-from hilsim.telemetry.readings import Reading
+from hilsim.telemetry.readings import CommandCounts, Reading
 from hilsim.transmit.brake import brake_reason
 from hilsim.transmit.kernel_drops import read_kernel_drops
 from hilsim.transmit.statistics import Counter
@@ -47,6 +47,7 @@ class Station:
         utc_epoch_ns: UTC of rig time 0.
         say: Is told what was changed for rendering to keep up: an event and its keys.
         health: Judges readings; it has to be told of them (``HealthReporter``).
+        commands: Counts of commands by datagram (``control_datagrams``).
     """
 
     rig: Rig
@@ -54,6 +55,7 @@ class Station:
     utc_epoch_ns: int = 0
     say: Say = lambda _event, _keys: None
     health: HealthMonitor = field(default_factory=HealthMonitor)
+    commands: CommandCounts = field(default_factory=CommandCounts)
     _pacer: Pacer = field(init=False)
     _scenery: Scenery | None = None
     _signature: AssetSignature = ()
@@ -358,6 +360,7 @@ class Station:
             loop_turn_age_s=turn_age_s,
             memory_locked=transmitter.memory_lock is not None and transmitter.memory_lock.locked,
             recording=self._recorder.reading() if self._recorder else None,
+            commands=self.commands if self.rig.spec.control.listen else None,
             vehicle=aircraft.reading() if aircraft else None,
             rangers=self._rangefinders.readings() if self._rangefinders else (),
             drops=read_kernel_drops(flow.socket for flow in transmitter.flows.values()),

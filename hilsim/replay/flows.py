@@ -6,11 +6,12 @@ target, it is the replay's own setting, and for ports the recorded one. ``192.16
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from ipaddress import AddressValueError, IPv4Address
+from ipaddress import IPv4Address
 from itertools import chain
 from typing import NamedTuple
 
 from hilsim.errors import require
+from hilsim.transmit.hosts import is_ipv4
 
 ANY = ""
 
@@ -70,15 +71,6 @@ def _parse_endpoint(part: str, text: str) -> tuple[str, int]:
         (is_port, f'a port must be 1 to 65535, got "{port}" in "{text}"'),
     )
     return address, int(port) if port else 0
-
-
-def is_ipv4(text: str) -> bool:
-    """Whether a text is an IPv4 address."""
-    try:
-        IPv4Address(text)
-    except AddressValueError:
-        return False
-    return True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,8 @@ from typing import Literal
 
 from hilsim.errors import require
 from hilsim.packets.ethernet import parse_mac
-from hilsim.replay.flows import FlowRule, is_ipv4, parse_endpoints
+from hilsim.replay.flows import FlowRule, parse_endpoints
+from hilsim.transmit.hosts import is_host, is_ipv4
 
 Pace = Literal["device", "capture", "nominal"]
 Retime = Literal["utc", "device", "none"]
@@ -24,7 +25,7 @@ class ReplaySpec:
             or an address of this host.
         source_ports: ``auto``: free ports towards loopback (a receiver on this host can then bind the sensor's port on all addresses), else the
             recorded ones; ``recorded``; ``any``.
-        destination: Address that packets go to, or ``recorded``.
+        destination: Address that packets go to, the name of a host (looked up once at the start and at each reload), or ``recorded``.
         destination_port: Their destination port; 0: the recorded one.
         broadcast: Must be true for a broadcast destination: everyone on the network gets it.
         mode: ``udp``: ordinary sockets; ``ethernet``: whole frames through ``interface`` with the recorded sources, on hosts that do not have these
@@ -85,8 +86,8 @@ class ReplaySpec:
             (bool(self.file), "file must be given"),
             (self.source in {"auto", "recorded"} or is_ipv4(self.source), f'source must be auto, recorded or an IPv4 address, got "{self.source}"'),
             (
-                self.destination == "recorded" or is_ipv4(self.destination),
-                f'destination must be recorded or an IPv4 address, got "{self.destination}"',
+                is_host(self.destination),
+                f'destination must be recorded, an IPv4 address or the name of a host, got "{self.destination}"',
             ),
             (0 <= self.destination_port <= 65_535, f"destination_port must be 0 to 65535, got {self.destination_port}"),
             (

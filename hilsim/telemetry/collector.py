@@ -15,6 +15,7 @@ from hilsim.geometry.frames import Vector
 from hilsim.telemetry import metrics as m
 from hilsim.telemetry.faults import Level
 from hilsim.telemetry.readings import (
+    CommandCounts,
     FlowReading,
     HistogramReading,
     MetricsSource,
@@ -80,6 +81,7 @@ class HilsimCollector(Collector):
         yield from _flow_families(reading.flows)
         yield from _sensor_families(reading.sensors)
         yield from _recording_families(reading.recording)
+        yield from _command_families(reading.commands)
         yield from _replay_families(reading.replays)
         yield from _vehicle_families(reading.vehicle)
         yield from _ranger_families(reading.rangers)
@@ -198,6 +200,11 @@ def _ranger_families(rangers: tuple[RangerReading, ...]) -> Iterator[Family]:
     yield _plain(m.RANGER_OPEN, zip(keys, [float(ranger.is_open) for ranger in rangers], strict=True))
     yield _plain(m.RANGER_SENT, zip(keys, [ranger.sent_frames for ranger in rangers], strict=True))
     yield _plain(m.RANGER_DROPPED, zip(keys, [ranger.dropped_frames for ranger in rangers], strict=True))
+
+
+def _command_families(commands: CommandCounts | None) -> Iterator[Family]:
+    yield _plain(m.CONTROL_OBEYED, [((), commands.obeyed if commands else None)])
+    yield _plain(m.CONTROL_REFUSED, [((reason.value,), count) for reason, count in commands.refused.items()] if commands else [])
 
 
 def _daemon_families(reading: Reading) -> Iterator[Family]:

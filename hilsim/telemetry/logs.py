@@ -8,13 +8,13 @@ aiohttp and asyncio speak through the standard library: their sentences become t
 import logging
 import os
 import sys
-from typing import Literal, TextIO
+from typing import TextIO
 
 import numpy as np
 import structlog
 
-LEVELS = ("debug", "info", "warning", "error")
-Level = Literal["debug", "info", "warning", "error"]
+from hilsim.telemetry.levels import LEVELS, Level
+
 _HANDLER_NAME = "hilsim"
 
 

@@ -30,6 +30,7 @@ UNITS = (
     "peers",
     "contacts",
     "silences",
+    "commands",
     "meters",
     "meters_per_second",
     "radians",
@@ -333,6 +334,13 @@ UNRECORDED = Metric(
     kind="counter",
     help="Datagrams sent, but missing from the recording: the disk was too slow, full or broken",
 )
+CONTROL_OBEYED = Metric(name="hilsim_control_commands_total", kind="counter", help="Commands that came by datagram and were done")
+CONTROL_REFUSED = Metric(
+    name="hilsim_control_refused_commands_total",
+    kind="counter",
+    labels=("reason",),
+    help="Datagrams at the control port that were not obeyed: from a stranger, too many, too long, or not a command",
+)
 UDP_REFUSED = Metric(
     name="hilsim_udp_refused_packets_total",
     kind="counter",
@@ -456,6 +464,8 @@ METRICS: tuple[Metric, ...] = (
     RECORDING,
     RECORDED,
     UNRECORDED,
+    CONTROL_OBEYED,
+    CONTROL_REFUSED,
     UDP_REFUSED,
     QUEUE_DROPPED,
     DRIVER_DROPPED,

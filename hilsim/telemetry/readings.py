@@ -5,6 +5,7 @@ The seam that keeps the collector free of the daemon: a test hands over invented
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 
 from hilsim.bridge.autopilot import Errors, Truth
@@ -115,6 +116,28 @@ class RecordingReading:
     running: bool
     recorded_packets: int
     unrecorded_packets: int
+
+
+class Refusal(Enum):
+    """Why a datagram with a command was not obeyed."""
+
+    STRANGER = "stranger"
+    TOO_MANY = "too_many"
+    TOO_LONG = "too_long"
+    NOT_A_COMMAND = "not_a_command"
+
+
+@dataclass(kw_only=True, eq=False)
+class CommandCounts:
+    """Datagrams with commands.
+
+    Attributes:
+        obeyed: Done.
+        refused: Not done, by the reason.
+    """
+
+    obeyed: int = 0
+    refused: dict[Refusal, int] = field(default_factory=lambda: dict.fromkeys(Refusal, 0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,6 +300,7 @@ class Reading:
         loop_turn_age_s: Time since the sending loop's last turn; None before its first.
         memory_locked: Whether pages of the packet path cannot be swapped out.
         recording: None where nothing is to be recorded.
+        commands: By datagram; None where none are listened for.
         rangers: Range sensors on serial ports.
         vehicle: None where nothing flies.
         drops: What the kernel lost, of all programs; None where nobody has asked it.
@@ -291,6 +315,7 @@ class Reading:
     loop_turn_age_s: float | None = None
     memory_locked: bool = False
     recording: RecordingReading | None = None
+    commands: CommandCounts | None = None
     vehicle: VehicleReading | None = None
     rangers: tuple[RangerReading, ...] = ()
     drops: KernelDrops | None = None

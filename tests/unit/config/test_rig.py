@@ -63,7 +63,7 @@ def test_each_rule_names_its_key(tmp_path, old, new, fault):
         ('destination = "255.255.255.255"', "broadcast must be true for destination 255.255.255.255"),
         ('mode = "ethernet"', 'interface must be given for mode "ethernet"'),
         ('mode = "ethernet"\ninterface = "eth0"', "destination_mac must be given for a unicast destination"),
-        ('destination = "here"', 'destination must be an IPv4 address, got "here"'),
+        ('destination = "192.168.1.300"', 'destination must be an IPv4 address or the name of a host, got "192.168.1.300"'),
         ("data_port = 8308", "data_port and position_port must differ, got 8308 for both"),
         ('source_mac = "60:76"', 'source_mac must be like "60:76:88:10:2f:6f", got "60:76"'),
     ],
@@ -131,3 +131,47 @@ def test_options_of_the_command_line_replace_keys_of_the_recording_and_leave_the
 def test_options_that_make_no_sound_recording_are_refused(tmp_path, given, fault):
     with pytest.raises(ConfigError, match=fault):
         with_recording(load_rig(write_rig(tmp_path)), given)
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [("VLP-16", "vlp16"), ("vlp_16", "vlp16"), ("Puck", "vlp16"), ("HR80W", "hr80w-like"), ("hr80t-lik", "hr80t-like")],
+)
+def test_a_profile_by_another_spelling_is_guessed(tmp_path, given, wanted):
+    path = write_rig(tmp_path, ROOM.replace('name = "lidar"', f'name = "lidar"\nprofile = "{given}"'))
+    with pytest.raises(ConfigError, match=f'got "{given}"; did you mean "{wanted}"'):
+        load_rig(path)
+
+
+def test_a_model_that_is_only_read_is_told_to_be_so(tmp_path):
+    path = write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "hdl32e"'))
+    with pytest.raises(ConfigError, match="captures of a HDL-32E are read, but there is no profile to emulate one"):
+        load_rig(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[[scene.box]]\nsize_m = [1, 1]\n[[sensor]]\nname = "a"', "scene.box[0].size_m must have 3 entries, got [1, 1]"),
+        ('[[scene.box]]\nsize_m = [1, 1, 1, 1]\n[[sensor]]\nname = "a"', "scene.box[0].size_m must have 3 entries, got [1, 1, 1, 1]"),
+        ('[[sensor]]\nname = "front left"', 'sensor[0].name must be letters, digits, "-" and "_", got "front left"'),
+        ('[sensor]\nname = "a"', "sensor must be a list of tables, got one table: write [[sensor]]"),
+        (
+            '[[sensor]]\nname = "a"\n[sensor.window.sectors]\nx = 1',
+            "sensor[0].window.sectors must be a list of tables, got one table: write [[sensor.window.sectors]]",
+        ),
+    ],
+    ids=["short", "long", "name", "table", "inner table"],
+)
+def test_one_mistake_is_one_sentence_that_says_what_to_write(tmp_path, text, told):
+    path = write_rig(tmp_path, f'name = "r"\n{text}\n')
+    with pytest.raises(ConfigError) as caught:
+        load_rig(path)
+    assert str(caught.value) == f"{path}: {told}"
+
+
+def test_faults_of_other_keys_are_still_told_beside_a_sensor_that_was_left_out(tmp_path):
+    path = write_rig(tmp_path, 'name = "r"\nseed = -1\n[[sensor]]\nname = "front left"\n')
+    with pytest.raises(ConfigError, match=r"seed must be 0 to 2.63 - 1, got -1") as caught:
+        load_rig(path)
+    assert "at least one entry" not in str(caught.value)

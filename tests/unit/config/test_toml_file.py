@@ -34,8 +34,25 @@ def read(folder, text):
         ("a = [" + "1," * 10_001 + "]", "a: length of a list must be at most 10,000, got 10,001"),
         ("# " + "a" * (1 << 20), "size of the file must be at most 1,048,576 bytes, got more"),
         (b"a = '\xff'", "cannot be read: 'utf-8' codec"),
+        (b"\xef\xbb\xbfname = 'a'", 'must be UTF-8 without a byte order mark, got one at line 1 .in Notepad save as "UTF-8"'),
     ],
-    ids=["arrays", "inline", "dotted", "quoted", "header", "mixed", "digits", "hexadecimal", "65 bit", "zero", "text", "list", "file", "bytes"],
+    ids=[
+        "arrays",
+        "inline",
+        "dotted",
+        "quoted",
+        "header",
+        "mixed",
+        "digits",
+        "hexadecimal",
+        "65 bit",
+        "zero",
+        "text",
+        "list",
+        "file",
+        "bytes",
+        "mark",
+    ],
 )
 def test_what_is_beyond_a_limit_is_named(tmp_path, text, message):
     with pytest.raises(ConfigError, match=r"rig\.toml: " + message):
@@ -77,3 +94,8 @@ def test_more_sensors_than_a_rig_may_have_are_refused_in_one_sentence(tmp_path):
     (tmp_path / "rig.toml").write_text("name = 'a'\n" + "".join(f'[[sensor]]\nname = "s{number}"\n' for number in range(65)))
     with pytest.raises(ConfigError, match="sensors and replays must be at most 64, got 65"):
         load_rig(tmp_path / "rig.toml")
+
+
+def test_a_directory_is_no_rig(tmp_path):
+    with pytest.raises(ConfigError, match="must be a TOML file, got a directory"):
+        read_toml(tmp_path)

@@ -1,16 +1,19 @@
 """Does a rig fit the machine: what people are told."""
 
+import re
+
 import pytest
 from click.testing import CliRunner
 
 from hilsim.cli.check import check
+from hilsim.cli.doctor import doctor
 from hilsim.config.rig import load_rig
 from hilsim.daemon import precompile
 from hilsim.daemon.build import build_scenery
-from hilsim.daemon.capacity import Capacity, measure_capacity
+from hilsim.daemon.capacity import Capacity, carried, carried_sentence, measure_capacity
 from hilsim.daemon.doctor import examine
-from hilsim.daemon.pacing import SensorLoad
-from tests.support import write_rig
+from hilsim.daemon.pacing import FIFO_SHARE, FULL_SHARE, SensorLoad, fits
+from tests.support import ROOM, write_rig
 
 
 def load(name, share, rays=1):
@@ -77,3 +80,52 @@ def test_the_doctor_says_whether_a_rig_fits(tmp_path, monkeypatch):
     found = {finding.subject: finding for finding in examine(load_rig(write_rig(tmp_path)))}
 
     assert "needs 0." in found["rendering room"].fact
+    assert re.fullmatch(
+        r"of \d+ core\(s\) a VLP-16 takes 0\.\d\d of a core with 1 ray a beam \(\d+ of them fit under real-time scheduling, \d+ if nothing else runs\)",
+        found["sensors like lidar"].fact,
+    )
+
+
+def test_the_doctor_measures_a_single_ray_beside_the_rays_that_the_rig_has(tmp_path, monkeypatch):
+    monkeypatch.setattr("hilsim.daemon.doctor.is_compiled", lambda _rig: True)
+    monkeypatch.setattr("hilsim.daemon.doctor.RENDERED_S", 0.05)
+    path = write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\nsub_rays = 7'))
+
+    found = {finding.subject: finding for finding in examine(load_rig(path))}
+
+    assert re.search(r"with 7 rays a beam \(.*\), 0\.\d\d of a core with 1 ray a beam \(", found["sensors like lidar"].fact)
+
+
+@pytest.mark.parametrize("share", [0.051, 0.21, 0.3, 0.61, 0.94, 0.949])
+@pytest.mark.parametrize("cores", [1, 2, 4, 16])
+@pytest.mark.parametrize("limit", [FIFO_SHARE, FULL_SHARE])
+def test_as_many_are_carried_as_fit_and_not_one_more(share, cores, limit):
+    one = load("a", share)
+    most = carried(one, cores, share=limit)
+    assert most * share <= limit * cores < (most + 1) * share
+    assert limit != FULL_SHARE or most == 0 or (fits([one] * most, cores) and not fits([one] * (most + 1), cores))
+
+
+def test_what_one_core_cannot_render_is_carried_by_no_number_of_them():
+    assert carried(load("a", 0.96), 64) == 0
+
+
+def test_how_many_are_carried_is_said():
+    assert (
+        carried_sentence(load("roof", 0.5, 7), 2)
+        == "0.50 of a core with 7 rays a beam (2 of them fit under real-time scheduling, 3 if nothing else runs)"
+    )
+
+
+def test_a_stretch_costs_about_what_a_few_packets_cost(tmp_path):
+    rig = load_rig(write_rig(tmp_path))
+    scenery = build_scenery(rig)
+    (stretch,), (few,) = measure_capacity(rig, scenery, seconds=0.3).loads, measure_capacity(rig, scenery).loads
+    assert few.cost_ns / 5 < stretch.cost_ns < 5 * few.cost_ns  # another process may take half of a core's speed
+
+
+def test_a_rig_is_given_to_the_doctor_once(tmp_path):
+    path = str(write_rig(tmp_path))
+    for arguments in ([path, "--rig", path], [path, "--link", "/dev/null"]):
+        done = CliRunner().invoke(doctor, arguments)
+        assert (done.exit_code, "give either RIG or --" in done.stderr) == (2, True)

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.replay.flows import Endpoints, FlowRule, LoopbackSources, RecordedFlow, find_rule, is_ipv4, parse_endpoints
+from hilsim.replay.flows import Endpoints, FlowRule, LoopbackSources, RecordedFlow, find_rule, parse_endpoints
+from hilsim.transmit.hosts import is_ipv4
 from tests.unit.replay.streams import CAMERA, OTHER_SENSOR, SENSOR
 
 ADDRESSES = st.ip_addresses(v=4).map(str)

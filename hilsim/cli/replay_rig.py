@@ -1,0 +1,171 @@
+"""The rig that ``hilsim replay``'s options describe, and what was done with it in the end."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hilsim.config.rig import ControlSpec, RecordSpec, RigSpec
+from hilsim.errors import CaptureError, ConfigError
+from hilsim.replay.flows import FlowRule
+from hilsim.replay.specs import ReplaySpec
+from hilsim.telemetry.specs import MetricsServerSpec
+from hilsim.transmit.specs import TransmitSpec
+from hilsim.transmit.statistics import Counter, quantile_ns
+
+if TYPE_CHECKING:
+    from hilsim.daemon.station import Station
+
+
+def check_captures(captures: tuple[Path, ...]) -> None:
+    """Refuse what is no file before anything is begun; whether it is a capture is seen when it is read.
+
+    Raises:
+        CaptureError: naming each that is missing or a directory, one a line.
+    """
+    faults = [
+        f"{path}: must be a capture, got {'a directory' if path.is_dir() else 'no such file'}"
+        for path in captures
+        if path.is_dir() or not path.exists()
+    ]
+    if faults:
+        raise CaptureError("\n".join(faults))
+
+
+def replay_rig_spec(captures: tuple[Path, ...], options: dict[str, Any]) -> RigSpec:
+    """The rig that the options describe.
+
+    Raises:
+        ConfigError: they are not sound.
+    """
+    host, port = _to(options["to"])
+    begin_s, end_s, duration_s = options["start_s"], options["end_s"], options["duration_s"]
+    if end_s is not None and duration_s is not None:
+        raise click.UsageError("give either --duration-s or --end-s")
+    if end_s is not None and end_s <= begin_s:
+        raise click.UsageError(f"--end-s must be after --start-s, got {end_s:g} and {begin_s:g}")
+    offsets = options["offsets"] or (0.0,) * len(captures)
+    if len(offsets) != len(captures):
+        raise click.UsageError(f"--offset-s must be given once for each of the {len(captures)} captures, got {len(offsets)}")
+    postpones = options["late_policy"] == "postpone"
+    try:
+        common = {
+            "late_policy": "postpone" if postpones else "keep",
+            "flow": tuple(_rule(text) for text in options["flows"]),
+            "source": options["source"],
+            "source_ports": options["source_ports"],
+            "destination": host,
+            "destination_port": port,
+            "broadcast": options["broadcast"],
+            "mode": "ethernet" if options["frames"] else "udp",
+            "interface": options["interface"],
+            "destination_mac": options["destination_mac"],
+            "duration_s": duration_s if duration_s is not None else (end_s - begin_s if end_s is not None else 0.0),
+        }
+        common |= {
+            key: options[key]
+            for key in ("align", "pace", "rate_hz", "interval_scale", "start_s", "retime", "clock_offset_s", "loop", "loops", "loop_sensor")
+        }
+        replays = tuple(
+            ReplaySpec(name=name, file=str(path.absolute()), offset_s=offset_s, **common)
+            for name, path, offset_s in zip(_names(captures), captures, offsets, strict=True)
+        )
+        return RigSpec(
+            name=f"replay of {captures[0].name}" + (f" and {len(captures) - 1} more" if len(captures) > 1 else ""),
+            replay=replays,
+            transmit=TransmitSpec(scheduling=options["scheduling"], late_policy="skip" if postpones else options["late_policy"]),
+            metrics=_metrics(options["metrics"]),
+            control=_control(options["control"]),
+            record=RecordSpec(file=str(options["record"].absolute()) if options["record"] else ""),
+        )
+    except ValueError as error:
+        raise ConfigError("\n".join(str(error).split("; "))) from error
+
+
+def _to(text: str) -> tuple[str, int]:
+    host, _, port = text.partition(":")
+    if port and not port.isdigit():
+        raise click.UsageError(f"--to must be HOST or HOST:PORT, got {text}")
+    return host, int(port or 0)
+
+
+def _control(address: str) -> ControlSpec:
+    if address.startswith("udp:"):
+        return ControlSpec(listen=address.removeprefix("udp:"))
+    return ControlSpec(socket=str(Path(address).absolute()) if address else "")
+
+
+def _metrics(text: str) -> MetricsServerSpec:
+    if text == "none":
+        return MetricsServerSpec(enabled=False)
+    address, _, port = text.rpartition(":")
+    if not port.isdigit():
+        raise click.UsageError(f"--metrics must be ADDRESS:PORT, got {text}")
+    return MetricsServerSpec(address=address or "127.0.0.1", port=int(port))
+
+
+def _rule(text: str) -> FlowRule:
+    match, _, send = text.partition("=")
+    return FlowRule(match=match, send=send)
+
+
+def _names(captures: tuple[Path, ...]) -> list[str]:
+    """A name for each capture: its file's, as far as a name may be; numbered where two are the same."""
+    names: list[str] = []
+    for path in captures:
+        stem = path.name
+        for suffix in (".gz", ".zst", ".pcapng", ".pcap", ".cap"):
+            stem = stem.removesuffix(suffix)
+        plain = "".join(character if character.isalnum() or character in "-_." else "-" for character in stem) or "capture"
+        plain = plain if any(character.isalnum() for character in plain) else "capture"
+        names.append(plain if plain not in names else f"{plain}-{len(names) + 1}")
+    return names
+
+
+def summarised(station: "Station") -> dict[str, Any]:
+    """What was done, for programs."""
+    reading, transmitter = station.reading(), station.transmitter
+    rows = {spec.name: row for row, spec in transmitter.flows.items()}
+    flows = []
+    for flow in reading.flows:
+        row = rows[f"{flow.sensor}/{flow.flow}"]
+        lateness = transmitter.statistics.lateness[row]
+        flows.append(
+            {
+                "sensor": flow.sensor,
+                "flow": flow.flow,
+                "sent_packets": flow.sent_packets,
+                "sent_bytes": flow.sent_bytes,
+                "late_packets": flow.late_packets,
+                "dropped_packets": flow.dropped_packets,
+                "underrun_packets": flow.underrun_packets,
+                "send_errors": dict(flow.send_errors),
+                "lateness_p50_us": _us(quantile_ns(lateness, 0.5)),
+                "lateness_p99_us": _us(quantile_ns(lateness, 0.99)),
+                "lateness_max_us": _us(int(transmitter.statistics.counters[row, Counter.LATENESS_MAX_NS])),
+            }
+        )
+    replays = [
+        {
+            "replay": replay.replay,
+            "position_s": replay.position_s,
+            "passes": replay.passes + int(replay.has_ended),
+            "played_packets": replay.played_packets,
+            "starvations": replay.starvations,
+            "late_packets": replay.late_packets,
+            "has_ended": replay.has_ended,
+            "postponed_s": replay.postponed_s,
+            "notes": [note for name, note in station.replays.notes if name == replay.replay],
+        }
+        for replay in reading.replays
+    ]
+    return {
+        "replays": replays,
+        "flows": flows,
+        "scheduling": dict(reading.scheduling),
+        "faults": [fault.sentence for fault in station.replays.faults()],
+    }
+
+
+def _us(duration_ns: int | None) -> float | None:
+    return None if duration_ns is None else duration_ns / 1000

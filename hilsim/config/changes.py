@@ -1,0 +1,187 @@
+"""What a command line changes of a rig: ``--to`` and ``--set``, made in the rig's table before it is checked, so that every rule holds for them too."""
+
+import copy
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hilsim.config.places import did_you_mean
+from hilsim.config.profiles import find_profile
+from hilsim.config.toml_file import key_path, read_toml, toml_value
+from hilsim.errors import ConfigError
+
+_KEY = re.compile(r"[A-Za-z0-9_-]+(\[[0-9]{1,6}\])*(\.[A-Za-z0-9_-]+(\[[0-9]{1,6}\])*)*")
+_PART = re.compile(r"[A-Za-z0-9_-]+|(?<=\[)[0-9]+(?=\])")
+Location = tuple[int | str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """Options of the command line that change a rig; a reload makes them again.
+
+    Attributes:
+        to: ``HOST`` or ``HOST:PORT`` that every sensor and replay sends to; empty: as the rig says.
+        settings: ``KEY=VALUE`` each, made in their order after ``to``; the key as ``hilsim check`` prints it, or with an entry's name for its number
+            (``sensor.roof.sub_rays=1``); the value as in TOML, and what is not TOML as text.
+    """
+
+    to: str = ""
+    settings: tuple[str, ...] = ()
+
+    def naming(self, host: str) -> str:
+        """Which options name a host, in brackets; empty where none does."""
+        options = [f"--to {self.to}"] if self.to.partition(":")[0] == host else []
+        options += [f"--set {text}" for text in self.settings if text.partition("=")[2].strip(" \"'") == host]
+        return f" ({', '.join(options)})" if options else ""
+
+    def made_in(self, table: Mapping[str, Any], directory: Path) -> "Changed":
+        """A rig's table with the changes, and what could not be made.
+
+        Args:
+            table: What the rig file holds; stays as it is.
+            directory: The rig's own, for profiles it names.
+        """
+        changed = Changed(table=copy.deepcopy(dict(table)), directory=directory)
+        if self.to:
+            changed.send(self.to)
+        for text in self.settings:
+            changed.set(text)
+        return changed
+
+
+@dataclass(kw_only=True)
+class Changed:
+    """A table that was changed.
+
+    Attributes:
+        table: The table.
+        directory: The rig's own.
+        faults: Options that could not be made, a sentence each.
+        made: Which option set the value at which place.
+    """
+
+    table: dict[str, Any]
+    directory: Path
+    faults: list[str] = field(default_factory=list)
+    made: dict[Location, str] = field(default_factory=dict)
+
+    def send(self, to: str) -> None:
+        """``--to``."""
+        option = f"--to {to}"
+        host, colon, port = to.rpartition(":") if ":" in to else (to, "", "")
+        if not host or (colon and not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535)):
+            self.faults.append(f'--to must be HOST or HOST:PORT with a port of 1 to 65535, got "{to}"')
+            return
+        places: list[tuple[Location, Location]] = []
+        for kind, address, number in (
+            ("sensor", ("network", "destination"), ("network", "data_port")),
+            ("replay", ("destination",), ("destination_port",)),
+        ):
+            entries = self.table.get(kind)
+            count = len(entries) if isinstance(entries, list) else 0
+            places += [((kind, entry, *address), (kind, entry, *number)) for entry in range(count)]
+        if not places:
+            self.faults.append(f"{option}: the rig must have a sensor or a replay to send, got neither")
+        for address_at, port_at in places:
+            self._put(address_at, host, option)
+            if port:
+                self._put(port_at, int(port), option)
+
+    def set(self, text: str) -> None:
+        """``--set``."""
+        key, equals, value = text.partition("=")
+        option = f"--set {text}"
+        key = key.strip()
+        if not equals or not _KEY.fullmatch(key):
+            self.faults.append(f"{option}: must be KEY=VALUE with a key as `hilsim check` prints it, like sensor[0].rotation_rate_rpm=1200")
+            return
+        try:
+            self._put(self._located(key), toml_value(value.strip(), option), option)
+        except ConfigError as error:
+            self.faults.append(str(error) if str(error).startswith("--set") else f"{option}: {error}")
+
+    def named(self, fault: str) -> str:
+        """A fault of the changed table, with the options that set what it is about."""
+        options = [option for place, option in self.made.items() if _is_about(fault, place)]
+        return f"{fault} ({', '.join(dict.fromkeys(options))})" if options else fault
+
+    def _located(self, key: str) -> Location:
+        """The place that a key names, with numbers for names.
+
+        Raises:
+            ConfigError: no entry has that name or number.
+        """
+        parts: list[int | str] = []
+        for match in _PART.finditer(key):
+            node = self._at(tuple(parts))
+            is_number = match.start() > 0 and key[match.start() - 1] == "["
+            part: int | str = int(match[0]) if is_number else match[0]
+            if isinstance(node, list):
+                part = _entry(node, part, key_path(tuple(parts)))
+            elif is_number:
+                raise ConfigError(f"{key_path(tuple(parts))} must be a list for [{part}], got {'a table' if isinstance(node, dict) else 'none'}")
+            elif part == "model" and len(parts) == 2 and parts[0] == "sensor":
+                part = "override"  # `check` prints the profile with what the rig overrides
+            parts.append(part)
+        return tuple(parts)
+
+    def _at(self, place: Location) -> Any:
+        node: Any = self.table
+        for part in place:
+            node = node.get(part) if isinstance(node, dict) else node[part] if isinstance(node, list) and isinstance(part, int) else None
+        return node
+
+    def _put(self, place: Location, value: Any, option: str) -> None:
+        """Set a value, with the tables around it.
+
+        Raises:
+            ConfigError: something else than a table is around it.
+        """
+        node: Any = self.table
+        for depth, part in enumerate(place[:-1]):
+            if isinstance(node, dict) and part not in node:
+                node[part] = self._profile_part(place[: depth + 1])
+            node = node[part]
+            if not isinstance(node, dict | list):
+                raise ConfigError(f"{key_path(place[: depth + 1])} must be a table to have {place[depth + 1]}, got {node!r}")
+        node[place[-1]] = value
+        self.made[place] = option
+
+    def _profile_part(self, place: Location) -> dict[str, Any]:
+        """What an override replaces only a part of: the profile's own table; elsewhere an empty one."""
+        if len(place) != 4 or place[0] != "sensor" or place[2] != "override":
+            return {}
+        try:
+            profile = read_toml(find_profile("sensors", str(self._at(place[:2]).get("profile", "vlp16")), self.directory))
+        except ConfigError:
+            return {}  # the rig's own fault, told by its check
+        found = profile.get(str(place[3]), {})
+        return found if isinstance(found, dict | list) else {}  # type: ignore[return-value] # a list of tables is walked as a table is
+
+
+def _entry(entries: list[Any], part: int | str, where: str) -> int:
+    """Which entry of a list of tables a number or a name means."""
+    if isinstance(part, int):
+        if part < len(entries):
+            return part
+        raise ConfigError(f"{where} must have more than {part} entries for {where}[{part}], got {len(entries)}")
+    names = [str(entry.get("name", "")) if isinstance(entry, dict) else "" for entry in entries]
+    if names.count(part) == 1:
+        return names.index(part)
+    known = [name for name in names if name]
+    hint = did_you_mean(part, known) or (f" (there are: {', '.join(known)})" if known else f" (they have no names: write {where}[0])")
+    raise ConfigError(f'{where} must have one entry named "{part}", got {names.count(part)}{hint}')
+
+
+def _is_about(fault: str, place: Location) -> bool:
+    """Whether a fault names what stands at a place, or something in it."""
+    return any(re.search(rf"(?<![\w.\]]){re.escape(path)}(?![\w-])", fault) for path in _spelled(place))
+
+
+def _spelled(place: Location) -> Iterator[str]:
+    """How faults spell a place."""
+    yield key_path(place)
+    if len(place) > 3 and place[2] == "override":
+        yield f"{key_path(place[:3])}: {key_path(place[3:])}"

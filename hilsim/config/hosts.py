@@ -1,0 +1,71 @@
+"""Names of hosts in a rig become addresses: once at a start, and once at each reload, so that packets never wait for a name server."""
+
+from dataclasses import replace
+
+from hilsim.config.changes import Changes
+from hilsim.config.rig import Rig
+from hilsim.errors import ConfigError, TransmitError
+from hilsim.transmit.hosts import address_of, address_towards, is_ipv4, is_loopback
+
+_RECORDED = "recorded"
+
+
+def resolved(rig: Rig, changes: Changes | None = None) -> Rig:
+    """The rig with an address in place of each name of a host; ``Rig.hosts`` says which stood for which, ``Rig.sources`` which sources ``--to`` took.
+
+    Args:
+        rig: A rig, checked.
+        changes: What the command line changed of it, to name the option that named a host.
+
+    Raises:
+        ConfigError: naming each name that has no address, one a line; or ``--to`` leads nowhere.
+    """
+    found = _with_addresses(rig, changes or Changes())
+    return _from_here(found, changes.to) if changes is not None and changes.to else found
+
+
+def _with_addresses(rig: Rig, changes: Changes) -> Rig:
+    wanted = [(f"sensor[{number}].network.destination", sensor.network.destination) for number, sensor in enumerate(rig.spec.sensor)]
+    wanted += [(f"replay[{number}].destination", replay.destination) for number, replay in enumerate(rig.spec.replay)]
+    named = [(where, host) for where, host in wanted if host != _RECORDED and not is_ipv4(host)]
+    if not named:
+        return rig
+    addresses: dict[str, str] = {}
+    reasons: dict[str, str] = {}
+    for host in dict.fromkeys(host for _, host in named):
+        try:
+            addresses[host] = address_of(host)
+        except TransmitError as error:
+            reasons[host] = f"{error}{changes.naming(host)}"
+    if reasons:
+        raise ConfigError("\n".join(f"{rig.path}: {where} {reasons[host]}" for where, host in named if host in reasons))
+    sensors = tuple(
+        replace(sensor, network=replace(sensor.network, destination=addresses.get(sensor.network.destination, sensor.network.destination)))
+        for sensor in rig.spec.sensor
+    )
+    replays = tuple(replace(replay, destination=addresses.get(replay.destination, replay.destination)) for replay in rig.spec.replay)
+    return replace(rig, spec=replace(rig.spec, sensor=sensors, replay=replays), hosts=tuple(addresses.items()))
+
+
+def _from_here(rig: Rig, to: str) -> Rig:
+    """The rig with an address of this host as source of each sensor that ``--to`` sends away from it, in place of a loopback one, which no other host can hear.
+
+    Raises:
+        ConfigError: no route leads there, or several sensors would leave from one address and could not be told apart.
+    """
+    sources: dict[str, str] = {}
+    for sensor in rig.spec.sensor:
+        network = sensor.network
+        if network.mode == "udp" and is_loopback(network.source) and not is_loopback(network.destination):
+            try:
+                sources[sensor.name] = address_towards(network.destination)
+            except TransmitError as error:
+                raise ConfigError(f"--to {to}: {error}") from error
+    if len(sources) > 1:
+        raise ConfigError(
+            f"--to {to}: network.source must be an address of this host for each of {', '.join(sources)}, got loopback ones: --set sensor.{next(iter(sources))}.network.source=…"
+        )
+    sensors = tuple(
+        replace(sensor, network=replace(sensor.network, source=sources.get(sensor.name, sensor.network.source))) for sensor in rig.spec.sensor
+    )
+    return replace(rig, spec=replace(rig.spec, sensor=sensors), sources=tuple(sources.items())) if sources else rig

@@ -1,0 +1,196 @@
+"""Commands by UDP, for what cannot open a Unix socket: one datagram a command, one datagram an answer (``hilsim.daemon.control`` says which there are).
+
+Served by asyncio-dgram on the daemon's event loop. Its queue has no bound, so nothing here makes a datagram wait: each is obeyed or refused at once, without
+awaiting anything but the next one, and answers go out with the socket's own non-blocking send. What is refused is counted, and logged the first time.
+"""
+
+import asyncio
+import math
+import socket
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import asyncio_dgram
+import structlog
+
+from hilsim.config.rig import ControlSpec
+from hilsim.daemon.control import obey
+from hilsim.daemon.guard import guarded
+from hilsim.daemon.station import Station
+from hilsim.errors import ConfigError, HilsimError, TransmitError
+from hilsim.limits import CONTROL_COMMANDS_A_SECOND, CONTROL_LINE_BYTES
+from hilsim.telemetry.readings import Refusal
+from hilsim.transmit.hosts import address_of
+
+if TYPE_CHECKING:
+    from asyncio_dgram.aio import DatagramServer
+
+log = structlog.get_logger("hilsim")
+
+_LONGEST_ANSWER = 65_507
+"""Bytes that a UDP datagram over IPv4 holds."""
+_RECEIVE_BUFFER_BYTES = 65_536
+"""What comes faster than it is read is lost in the kernel, not kept in memory."""
+_ANSWER_S = 5.0
+_LOOK_S = 0.05
+
+
+@dataclass(kw_only=True, eq=False)
+class CommandPort:
+    """Obeys datagrams.
+
+    Attributes:
+        station: That is commanded; its ``commands`` are counted here.
+        peers: Addresses whose commands are obeyed; empty: any.
+        now_s: A clock.
+    """
+
+    station: Station
+    peers: frozenset[str]
+    now_s: Callable[[], float] = time.monotonic
+    _allowance: float = field(default=float(CONTROL_COMMANDS_A_SECOND.bound), init=False)
+    _counted_s: float = field(default=-math.inf, init=False)
+
+    def answer(self, datagram: bytes, sender: str) -> bytes:
+        """Do what a datagram says; returns the answer, empty for what gets none.
+
+        Args:
+            datagram: Its payload.
+            sender: IPv4 address it came from.
+        """
+        if (reason := self._turned_away(datagram, sender)) is not None:
+            return self._refuse(reason, sender)
+        try:
+            answer = obey(self.station, _line(datagram))
+        except HilsimError as error:
+            return self._refuse(Refusal.NOT_A_COMMAND, sender, str(error))
+        self.station.commands.obeyed += 1
+        told = f"{answer}\n".encode()
+        return (
+            told
+            if len(told) <= _LONGEST_ANSWER
+            else _error(f"the answer has {len(told)} bytes, more than a datagram holds: ask at the control socket")
+        )
+
+    def _turned_away(self, datagram: bytes, sender: str) -> Refusal | None:
+        """Why a datagram is not even read, if so."""
+        if self.peers and sender not in self.peers:
+            return Refusal.STRANGER
+        if not self._is_allowed():
+            return Refusal.TOO_MANY
+        return Refusal.TOO_LONG if len(datagram) > CONTROL_LINE_BYTES.bound else None
+
+    def _is_allowed(self) -> bool:
+        """Whether another command may be obeyed now; some may come at once, on the whole no more than the limit."""
+        now_s = self.now_s()
+        most = float(CONTROL_COMMANDS_A_SECOND.bound)
+        self._allowance = min(most, self._allowance + (now_s - self._counted_s) * most)
+        self._counted_s = now_s
+        if self._allowance < 1.0:
+            return False
+        self._allowance -= 1.0
+        return True
+
+    def _refuse(self, reason: Refusal, sender: str, told: str = "") -> bytes:
+        """Count it; who does not keep to the rules gets no answer."""
+        refused = self.station.commands.refused
+        if not refused[reason]:
+            advice = "further ones are counted only: hilsim_control_refused_commands_total"
+            log.warning("control.datagram_refused", reason=reason.value, peer=sender, advice=advice)
+        refused[reason] += 1
+        return _error(told) if told else b""
+
+
+def _line(datagram: bytes) -> str:
+    """The command in a datagram, with an end of line or without.
+
+    Raises:
+        ConfigError: it is no text of one line.
+    """
+    line = datagram.decode("ascii", errors="replace").removesuffix("\n").removesuffix("\r")
+    if not line.isascii() or not line.isprintable():
+        raise ConfigError("a datagram must hold one command of printable ASCII")
+    return line
+
+
+def _error(text: str) -> bytes:
+    return f"error: {text}\n".encode()
+
+
+@asynccontextmanager
+async def serve_datagrams(station: Station, spec: ControlSpec) -> AsyncIterator[tuple[str, int] | None]:
+    """Obey datagrams while the block runs; yields address and port, or None where the rig wants none.
+
+    Raises:
+        TransmitError: the port cannot be had.
+    """
+    if not spec.listen:
+        yield None
+        return
+    host, port = spec.endpoint
+    listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
+        listener.setblocking(False)  # noqa: FBT003 - its only argument
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise TransmitError(f"control.listen must be a free port of this host, got {spec.listen}: {error.strerror}") from error
+    stream = await asyncio_dgram.from_socket(listener)
+    served = CommandPort(station=station, peers=frozenset(spec.peers))
+    task = asyncio.create_task(guarded("control", lambda: _serve(stream, listener, served)), name="control")
+    address, bound = listener.getsockname()
+    log.info("control.listening", address=f"udp:{address}:{bound}", peers=list(spec.peers))
+    try:
+        yield address, bound
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        stream.close()
+        await asyncio.sleep(0)  # the transport closes its socket at the loop's next turn
+
+
+async def _serve(stream: "DatagramServer", listener: socket.socket, port: CommandPort) -> None:
+    while True:
+        try:
+            datagram, peer = await stream.recv()
+        except OSError:
+            continue  # what the network says of an answer that nobody took
+        answer = port.answer(datagram, str(peer[0]) if isinstance(peer, tuple) else "")
+        if answer:
+            with suppress(OSError):  # a full buffer, or a peer that has gone: it asks again
+                listener.sendto(answer, peer)
+
+
+async def tell_by_datagram(host: str, port: int, line: str) -> str:
+    """Give a running daemon one command; returns its answer.
+
+    Raises:
+        TransmitError: the host has no address, nobody listens there, or no answer came: a datagram may be lost.
+    """
+    try:
+        address = address_of(host)
+    except TransmitError as error:
+        raise TransmitError(f"the host of udp:{host}:{port} {error}") from error
+    stream = await asyncio_dgram.connect((address, port))
+    try:
+        async with asyncio.timeout(_ANSWER_S):
+            await stream.send(f"{line}\n".encode())
+            while True:
+                with suppress(TimeoutError):  # a refusal by the network is told at the next call only
+                    answer, _ = await asyncio.wait_for(stream.recv(), _LOOK_S)
+                    return bytes(answer).decode(errors="replace").rstrip("\n")
+    except TimeoutError:
+        raise TransmitError(
+            f"the daemon at udp:{host}:{port} must answer within {_ANSWER_S:.0f} s, got nothing; does it listen there ([control] listen), and obey this host (peers)?"
+        ) from None
+    except OSError as error:
+        raise TransmitError(
+            f"a daemon must listen at udp:{host}:{port}, got {error.strerror or error}; [control] listen in its rig says where"
+        ) from error
+    finally:
+        stream.close()

@@ -1,0 +1,128 @@
+"""A file that says that packets flow: for scripts that start a daemon and wait for it."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+from hilsim.config.rig import Rig
+from hilsim.daemon.build import sensor_flows
+from hilsim.daemon.service import Console
+from hilsim.daemon.station import Station
+from hilsim.errors import ConfigError
+from hilsim.telemetry.readings import Reading
+from hilsim.transmit.specs import SocketSpec
+
+
+@dataclass(kw_only=True, eq=False)
+class ReadyFile:
+    """The file, there from the first packets to the stop; written aside and renamed, so that nobody reads half of it.
+
+    Attributes:
+        path: Where.
+    """
+
+    path: Path
+    _station: Station | None = field(default=None, init=False)
+    _rig: Rig | None = field(default=None, init=False)
+    _metrics: str = field(default="", init=False)
+
+    @contextmanager
+    def kept(self) -> Iterator[Self]:
+        """While the block runs: what an earlier daemon left is removed first, and what is written at the end.
+
+        Raises:
+            ConfigError: no file can be made there.
+        """
+        self._prepare()
+        try:
+            yield self
+        finally:
+            self.end()
+
+    def told_by(self, console: Console) -> Console:
+        """A console that also keeps the file: it is there once packets flow, follows reloads, and goes before anything is closed."""
+
+        def started(station: Station, metrics: str) -> None:
+            self.begin(station, metrics)
+            console.started(station, metrics)
+
+        def status(reading: Reading) -> None:
+            self.follow()
+            console.status(reading)
+
+        def ended(station: Station) -> None:
+            self.end()
+            console.ended(station)
+
+        return replace(console, started=started, status=status, ended=ended)
+
+    def _prepare(self) -> None:
+        try:
+            self.path.unlink(missing_ok=True)
+            self._write("")
+            self.path.unlink()
+        except OSError as error:
+            raise ConfigError(f"--ready-file must be a file that can be written, got {self.path}: {error.strerror}") from error
+
+    def begin(self, station: Station, metrics: str) -> None:
+        """Packets flow: write it.
+
+        Args:
+            station: What runs.
+            metrics: Address of its metrics; empty without.
+
+        Raises:
+            ConfigError: it cannot be written any more.
+        """
+        self._station, self._metrics = station, metrics
+        try:
+            self.follow()
+        except OSError as error:
+            raise ConfigError(f"--ready-file must be a file that can be written, got {self.path}: {error.strerror}") from error
+
+    def follow(self) -> None:
+        """Write it again if a reload has changed the rig."""
+        if self._station is not None and self._station.rig is not self._rig:
+            self._rig = self._station.rig
+            self._write(json.dumps(contents(self._station, self._metrics), indent=2) + "\n")
+
+    def end(self) -> None:
+        """Remove it."""
+        self._station = None
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)
+
+    def _write(self, text: str) -> None:
+        aside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        try:
+            aside.write_text(text, encoding="utf-8")
+            aside.replace(self.path)
+        finally:
+            aside.unlink(missing_ok=True)
+
+
+def contents(station: Station, metrics: str) -> dict[str, Any]:
+    """What the file says: process, metrics, and where each sensor's and replay's packets go."""
+    rig = station.rig
+    sensors = []
+    for sensor, lidar in zip(rig.spec.sensor, rig.lidars, strict=True):
+        flows = [flow.flow for flow in sensor_flows(sensor, lidar)]
+        sensors.append(
+            {
+                "name": sensor.name,
+                "model": lidar.spec.model,
+                "source": sensor.network.source,
+                "destination": sensor.network.destination,
+                "ports": {flow.name.rpartition("/")[2]: flow.destination_port for flow in flows},
+            }
+        )
+    replays = [
+        {"name": name, "flow": flow.name.rpartition("/")[2], "destination": flow.socket.destination, "port": flow.socket.destination_port}
+        for name, _, flow in station.replays.routes
+        if isinstance(flow.socket, SocketSpec)
+    ]
+    return {"pid": os.getpid(), "rig": rig.spec.name, "metrics": metrics, "sensors": sensors, "replays": replays}

@@ -1,0 +1,76 @@
+"""Where the daemon's rig comes from, at the start and at each reload."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from hilsim.config.changes import Changes
+from hilsim.config.hosts import resolved
+from hilsim.config.rig import Rig, load_rig, with_recording
+
+log = structlog.get_logger("hilsim")
+
+
+class RigSource(Protocol):
+    """Where the rig comes from, at the start and at each reload."""
+
+    def load(self) -> Rig:
+        """Read and check it.
+
+        Raises:
+            ConfigError: the rig is not sound.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class RigFile:
+    """A rig from a file.
+
+    Attributes:
+        path: The file.
+        changes: What the command line changes of it.
+        recording: Keys of its ``[record]`` that the command line replaces.
+    """
+
+    path: Path
+    changes: Changes = field(default_factory=Changes)
+    recording: Mapping[str, str | float] = field(default_factory=dict)
+
+    def load(self) -> Rig:
+        """Read and check it, and look up the hosts it names.
+
+        Raises:
+            ConfigError: the rig is not sound.
+        """
+        return resolved(with_recording(load_rig(self.path, self.changes), self.recording), self.changes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeRig:
+    """A rig that the command line made: the same at each reload."""
+
+    rig: Rig
+
+    def load(self) -> Rig:
+        """It, with the hosts it names looked up.
+
+        Raises:
+            ConfigError: a host has no address.
+        """
+        return resolved(self.rig)
+
+
+def shown(rig: Rig) -> str:
+    """What a rig is called in the log: its file, or its name where a command made it."""
+    return str(rig.path) if rig.path.suffix == ".toml" else rig.spec.name
+
+
+def say_hosts(rig: Rig) -> None:
+    """Log which names of hosts became which addresses, and which sensors leave from another address than the rig says."""
+    for sensor, source in rig.sources:
+        log.warning("source.replaced", sensor=sensor, source=source, reason="no other host hears packets from a loopback address")
+    for host, address in rig.hosts:
+        log.info("host.resolved", host=host, address=address)
