@@ -9,7 +9,7 @@ SUMMARIES: dict[str, str] = {
     "control": "Tell the daemon that listens at ADDRESS to pause, resume or seek its replays, or ask it for its status or health.",
     "check": "Validate RIG with everything it names, and print the effective configuration.",
     "record": "Write what RIG would send to a capture, as fast as the machine goes and always the same bytes.",
-    "verify": "Check a Velodyne stream bit by bit, from CAPTURE (PCAP, PCAPNG) or live; real sensors and emulated ones alike.",
+    "verify": "Check a Velodyne or Cepton (STDV) stream bit by bit, from CAPTURE (PCAP, PCAPNG) or live; real sensors and emulated ones alike.",
     "compare": "Compare the Velodyne streams of captures A and B: each statistic of both, and how far they are apart.",
     "inspect": "List what is in each CAPTURE (PCAP, PCAPNG, also gzip or zstd): sensors, modes, rates, gaps, lost packets, clocks; and how to replay it.",
     "picture": "Draw one scan of SOURCE (a rig or a capture) or of a live stream: what it sees by range and by reflectivity, and the view from above.",
