@@ -62,7 +62,20 @@ def test_a_datagram_of_any_program_will_do_with_an_end_of_line_or_without(counte
 
 
 @pytest.mark.parametrize(
-    "datagram", [b"", b"\0" * 100, b"\xff\xfe", b"pause\nresume", b"pause\nrear", b"pause\x1crear", b"dance", b"pause side", b"seek nan", "páuse".encode(), b"\x1b[2Jpause"]
+    "datagram",
+    [
+        b"",
+        b"\0" * 100,
+        b"\xff\xfe",
+        b"pause\nresume",
+        b"pause\nrear",
+        b"pause\x1crear",
+        b"dance",
+        b"pause side",
+        b"seek nan",
+        "páuse".encode(),
+        b"\x1b[2Jpause",
+    ],
 )
 def test_what_is_no_command_is_answered_by_an_error_and_counted(counted, datagram):
     port = CommandPort(station=counted, peers=frozenset())
