@@ -38,7 +38,9 @@ def image():
     buildah("add", scratch, tape, "/")
     tape.unlink()
     buildah("commit", "--rm", scratch, BASE)
-    offline = ["--volume", f"{wheels}:/wheels:ro", "--env", "PIP_NO_INDEX=1", "--env", "PIP_FIND_LINKS=/wheels"]
+    settings = SCRATCH / "pip.conf"
+    settings.write_text("[global]\nno-index = true\nfind-links = /wheels\n")
+    offline = ["--volume", f"{wheels}:/wheels:ro", "--volume", f"{settings}:/etc/pip.conf:ro"]
     buildah(
         "bud",
         "--isolation",
