@@ -7,6 +7,7 @@ coverage can see the kernels that use them.
 
 import platform
 from collections.abc import Callable
+from enum import IntEnum
 from typing import Any
 
 import numba
@@ -19,10 +20,21 @@ from numba.extending import intrinsic
 
 from hilsim._jit import kernel
 
+_LINE_WORDS = 8
+"""Of a cache line: arrays that different threads write share none."""
 _WORD_SIZE = 8
 _MACHINE = platform.machine()
 _INT = ir.IntType(32)
 _YIELD_HINT = 1  # of Arm's HINT instruction
+
+
+def shared_words(columns: type[IntEnum], rows: int | None = None) -> npt.NDArray[np.int64]:
+    """Zeros for words that threads share: ``int64[n]`` or ``int64[rows, n]`` with a column for each member, in whole cache lines.
+
+    Kernels index them by the enum and Numba does not check bounds, so their size comes from it and from nowhere else.
+    """
+    width = -(-(max(columns) + 1) // _LINE_WORDS) * _LINE_WORDS
+    return np.zeros(width if rows is None else (rows, width), np.int64)
 
 
 def _is_word_array(array: Any, index: Any) -> bool:

@@ -126,7 +126,7 @@ class Flight(NamedTuple):
         command: ``float64[n]``, of the rotors.
         felt: ``float64[8]``: sums of specific force and rates since the sensor frame before, and how many.
         around: What it can touch.
-        word: ``int64[16]``, columns ``FlightWord``.
+        word: ``int64[n]``, columns by ``FlightWord``.
     """
 
     state: MultirotorState
@@ -192,10 +192,10 @@ class Watch(NamedTuple):
     """What the loop shares with the rest of the daemon; histograms have the bins of ``transmit.statistics``.
 
     Attributes:
-        control: ``int64[8]``, columns ``ControlWord``.
+        control: ``int64[n]``, columns by ``ControlWord``.
         wakes: ``int64[8]``: column 0 an eventfd that wakes the loop, column 1 one that the loop writes when frames are on ``to_stations``; -1 for none.
         session: Written by the loop.
-        counts: ``int64[16]``, columns ``FlightCount``.
+        counts: ``int64[n]``, columns by ``FlightCount``.
         lateness: ``int64[BINS]``, of sensor frames, from when they were due to when they were written.
         round_trip: ``int64[BINS]``, from a sensor frame to the next motor command.
         gap: ``int64[BINS]``, between motor commands.

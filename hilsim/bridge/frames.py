@@ -54,6 +54,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim._atomics import shared_words
 from hilsim._jit import kernel
 from hilsim.bridge.crc_extras import EXTRA_BY_ID, UNKNOWN
 from hilsim.errors import require
@@ -123,7 +124,7 @@ class ByteStream(NamedTuple):
     Attributes:
         buffer: ``uint8[C]``.
         place: ``int64[8]``: column 0 the first byte not used up, column 1 one past the last that came.
-        counts: ``int64[8]``, columns ``StreamCount``: frames passed on, starts whose CRC did not hold (in noise there are some by chance), bytes that
+        counts: ``int64[n]``, columns by ``StreamCount``: frames passed on, starts whose CRC did not hold (in noise there are some by chance), bytes that
             belong to no frame, starts given up by ``abandon``; they only grow.
     """
 
@@ -139,7 +140,7 @@ def allocate_stream(capacity: int = 1 << 14) -> ByteStream:
         ValueError: two frames of the largest size do not fit.
     """
     require((_SMALLEST_BUFFER <= capacity <= 1 << 20, f"capacity must be {_SMALLEST_BUFFER} to {1 << 20} bytes, got {capacity}"))
-    return ByteStream(np.zeros(capacity, np.uint8), np.zeros(8, np.int64), np.zeros(8, np.int64))
+    return ByteStream(np.zeros(capacity, np.uint8), np.zeros(8, np.int64), shared_words(StreamCount))
 
 
 @kernel

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim._atomics import shared_words
 from hilsim._jit import kernel
 from hilsim.bridge.codec import write_frame
 from hilsim.bridge.frames import LARGEST_FRAME
@@ -72,7 +73,7 @@ class Outbox(NamedTuple):
         frame: ``uint8[280]``: the frame that is being written.
         sample: ``uint8[65]``: payload of the newest HIL_SENSOR.
         state: ``int64[8]``.
-        counts: ``int64[8]``, columns ``OutboxCount``.
+        counts: ``int64[n]``, columns by ``OutboxCount``.
     """
 
     own: Tape
@@ -84,8 +85,8 @@ class Outbox(NamedTuple):
 
 def allocate_outbox(own_slots: int = 64) -> Outbox:
     """An empty outbox for so many frames of hilsim's own."""
-    words = np.zeros(8, np.int64), np.zeros(8, np.int64)
-    return Outbox(allocate_tape(own_slots, LARGEST_FRAME), np.zeros(LARGEST_FRAME, np.uint8), np.zeros(HIL_SENSOR.size, np.uint8), *words)
+    shared = np.zeros(8, np.int64), shared_words(OutboxCount)
+    return Outbox(allocate_tape(own_slots, LARGEST_FRAME), np.zeros(LARGEST_FRAME, np.uint8), np.zeros(HIL_SENSOR.size, np.uint8), *shared)
 
 
 def pace(*, line_bytes_per_s: float | None, station_bytes_per_s: float, ahead_ns: int = 4_000_000) -> Pace:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hilsim._atomics import shared_words
 from hilsim.bridge.addresses import RATES_HZ
-from hilsim.bridge.craft import ControlWord, Craft, Flight, Line, Talk, Watch
+from hilsim.bridge.craft import ControlWord, Craft, Flight, FlightCount, FlightWord, Line, Talk, Watch
 from hilsim.bridge.flying import fly_ahead
 from hilsim.bridge.frames import LARGEST_FRAME, allocate_stream
 from hilsim.bridge.instruments import build_instruments
@@ -137,7 +138,7 @@ def outfit(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, seed: int,
         command=np.zeros(len(vehicle.rotors)),
         felt=np.zeros(8),
         around=surroundings(craft.multirotor),
-        word=np.zeros(16, np.int64),
+        word=shared_words(FlightWord),
     )
     return Outfit(craft=craft, flight=flight, watch=_watch(), talk=_talk(spec.controller.system_id, spec.controller.component_id))
 
@@ -161,13 +162,13 @@ def _track(waypoints: tuple[FlightWaypointSpec, ...], start: Pose) -> PoseTrack:
 
 
 def _watch() -> Watch:
-    control, wakes = np.zeros(8, np.int64), np.full(8, -1, np.int64)
+    control, wakes = shared_words(ControlWord), np.full(8, -1, np.int64)
     control[ControlWord.LINK] = -1
     return Watch(
         control=control,
         wakes=wakes,
         session=allocate_session(),
-        counts=np.zeros(16, np.int64),
+        counts=shared_words(FlightCount),
         lateness=np.zeros(BINS, np.int64),
         round_trip=np.zeros(BINS, np.int64),
         gap=np.zeros(BINS, np.int64),

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim._atomics import shared_words
 from hilsim._jit import constant, kernel
 
 HIL_FLAG, ARMED_FLAG = 0x20, 0x80
@@ -85,7 +86,7 @@ class Session(NamedTuple):
     """A session as arrays; written by the loop that flies alone.
 
     Attributes:
-        word: ``int64[24]``, columns ``SessionWord``.
+        word: ``int64[n]``, columns by ``SessionWord``.
         control: ``float64[MOST_CONTROLS]``, what the motors are told: 0 to 1, 0 unless armed.
     """
 
@@ -145,7 +146,7 @@ _IS_LOST, _WAS_ARMED = constant(SessionWord.IS_LOST), constant(SessionWord.WAS_A
 
 def allocate_session() -> Session:
     """Unplugged."""
-    return Session(np.zeros(24, np.int64), np.zeros(MOST_CONTROLS))
+    return Session(shared_words(SessionWord), np.zeros(MOST_CONTROLS))
 
 
 @kernel

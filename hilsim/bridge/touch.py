@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim._atomics import shared_words
 from hilsim._jit import constant, kernel
 from hilsim.vehicle.multirotor import Multirotor, MultirotorState
 
@@ -47,7 +48,7 @@ class Touch(NamedTuple):
     """Contacts of a vehicle; written by the loop that flies it alone.
 
     Attributes:
-        word: ``int64[8]``, columns ``TouchWord``.
+        word: ``int64[n]``, columns by ``TouchWord``.
         closing_mps: ``float64[2]``, closing speeds of the latest contact: the fastest, and the one that it began with. The fastest may be above the speed of the vehicle: when one leg has been
             stopped, the vehicle turns about it, and the leg on the other side comes down by up to half as fast again as it fell.
     """
@@ -61,7 +62,7 @@ _OBSTACLE, _HULL, _HARD, _MOVING = constant(Touching.OBSTACLE), constant(Touchin
 
 def allocate_touch() -> Touch:
     """Nothing has touched yet."""
-    return Touch(np.zeros(8, np.int64), np.zeros(2))
+    return Touch(shared_words(TouchWord), np.zeros(2))
 
 
 @kernel

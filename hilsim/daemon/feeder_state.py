@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim._atomics import shared_words
 from hilsim.transmit.brake import allocate_brake
 from hilsim.transmit.statistics import BINS
 
@@ -66,13 +67,13 @@ class FeederState(NamedTuple):
     """What the loop and the rest of the daemon share. A loop and the one that goes on after it share all but their own ``words`` and ``brake``.
 
     Attributes:
-        words: ``int64[24]``, columns by ``FeederWord``; of this loop.
+        words: ``int64[n]``, columns by ``FeederWord``; of this loop.
         before: ``words`` of the loop that must have ended before this one begins.
         lead: ``int64[8]``, column 0: how long before its deadline a packet is rendered, in ns; anyone may change it at any time.
-        counters: ``int64[16]``, columns by ``FeederCounter``; written by the running loop alone.
+        counters: ``int64[n]``, columns by ``FeederCounter``; written by the running loop alone.
         render: ``int64[512]``, histogram of the time to render and encode a data packet, bins of ``transmit.statistics``.
         place: ``int64[16]``, columns by ``Place``: where the next loop begins.
-        brake: ``int64[8]``, columns by ``transmit.brake.Brake``.
+        brake: ``int64[n]``, columns by ``transmit.brake.Brake``.
     """
 
     words: npt.NDArray[np.int64]
@@ -92,7 +93,7 @@ def allocate_state() -> FeederState:
         words=_words(),
         before=before,
         lead=np.zeros(8, np.int64),
-        counters=np.zeros(16, np.int64),
+        counters=shared_words(FeederCounter),
         render=np.zeros(BINS, np.int64),
         place=np.zeros(Place.TRAINS + _TRAINS_MAX, np.int64),
         brake=allocate_brake(),
@@ -105,4 +106,4 @@ def state_after(state: FeederState) -> FeederState:
 
 
 def _words() -> npt.NDArray[np.int64]:
-    return np.zeros(24, np.int64)
+    return shared_words(FeederWord)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import load_acquire, publish, store_release
+from hilsim._atomics import load_acquire, publish, shared_words, store_release
 from hilsim._jit import constant, kernel
 from hilsim.emulator.retime import Retiming, StampClock, retime
 from hilsim.packets.ethernet import HEADER_SIZE, Framing, write_headers
@@ -191,7 +191,7 @@ def play(
         routes: Of the tracks.
         clock: What stamps show, given a CLOCK_MONOTONIC time.
         scale: Real time a unit of the time line.
-        words: ``int64[16]``, by ``Word``.
+        words: ``int64[n]``, columns by ``Word``.
         postponement: Of what is late.
         brake: ``int64[8]``, of this thread.
         last_deadline_ns: ``int64[flows]``, working array: of each row.
@@ -285,7 +285,7 @@ class Player:
     postponement: Postponement = field(default_factory=no_postponement)
     brake: npt.NDArray[np.int64] = field(default_factory=allocate_brake)
     routes: Routes = field(default_factory=allocate_routes)
-    words: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(16, np.int64))
+    words: npt.NDArray[np.int64] = field(default_factory=lambda: shared_words(Word))
     scheduling_mode: str = ""
     _thread: threading.Thread | None = None
     _changing: threading.Lock = field(default_factory=threading.Lock)
@@ -364,7 +364,7 @@ class Player:
 
     def _warm(self) -> None:
         """Load or compile the kernels, without playing anything."""
-        stopped = np.zeros(16, np.int64)
+        stopped = shared_words(Word)
         stopped[Word.STOP] = 1
         self._play(StampClock(0, 0), stopped)
         nothing = np.zeros(0, np.int64)

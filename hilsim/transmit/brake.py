@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
+from hilsim._atomics import shared_words
 from hilsim._jit import kernel
 from hilsim.transmit.libc import monotonic_ns, sleep_until
 
@@ -39,7 +40,7 @@ class Brake(IntEnum):
 
 def allocate_brake() -> npt.NDArray[np.int64]:
     """Released."""
-    return np.zeros(8, np.int64)
+    return shared_words(Brake)
 
 
 def is_applied(brake: npt.NDArray[np.int64]) -> bool:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim._atomics import shared_words
 from hilsim._jit import kernel
 from hilsim.errors import require
 from hilsim.transmit.brake import allocate_brake
@@ -62,7 +63,7 @@ class LoopStatistics(NamedTuple):
         unrecorded: ``int64[8]``, column 0: datagrams of any flow that were sent while a recording was wanted, and are not on its tape.
         passes: ``int64[8]``, column 0: turns of the loop; it grows at least each 1.4 ms while the loop runs.
         pass_ns: ``int64[8]``, column 0: CLOCK_MONOTONIC time of the last turn.
-        brake: ``int64[8]``, columns by ``brake.Brake``.
+        brake: ``int64[n]``, columns by ``brake.Brake``.
     """
 
     counters: npt.NDArray[np.int64]
@@ -79,7 +80,7 @@ class LoopStatistics(NamedTuple):
 def allocate_statistics(flows: int) -> LoopStatistics:
     """All zero, for ``flows`` flows."""
     return LoopStatistics(
-        counters=np.zeros((flows, 16), np.int64),
+        counters=shared_words(Counter, flows),
         send_errors=np.zeros((flows, ERRNOS), np.int64),
         lateness=np.zeros((flows, BINS), np.int64),
         interval_error=np.zeros((flows, BINS), np.int64),
