@@ -1,20 +1,11 @@
 """Sockets to a flight controller: a TCP server that PX4's simulator link connects to, and UDP."""
 
-import contextlib
 import errno
 import os
 import socket
 
 from hilsim.bridge.holders import socket_holder
 from hilsim.errors import LinkError
-
-PX4_SIMULATOR_PORT = 4560
-"""PX4 connects here, plus its instance number; it tries again until it is let in."""
-
-ARDUPILOT_JSON_PORT = 9002
-"""ArduPilot's simulation sends its servo outputs here, for its JSON interface."""
-
-_LARGEST_DATAGRAM = 65535
 
 
 def listen_tcp(address: str, port: int) -> socket.socket:
@@ -44,26 +35,6 @@ def accept_controller(listener: socket.socket) -> socket.socket | None:
     accepted.settimeout(0)
     accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return accepted
-
-
-def connect_to_first(opened: socket.socket) -> tuple[str, int] | None:
-    """Connect a UDP socket to whoever sent the first datagram, which stays to be read, so that kernels can read and write it; None when none came."""
-    try:
-        _, peer = opened.recvfrom(1, socket.MSG_PEEK | socket.MSG_TRUNC)
-    except (BlockingIOError, InterruptedError):
-        return None
-    opened.connect(peer)
-    return str(peer[0]), int(peer[1])
-
-
-def drain_udp(opened: socket.socket) -> int:
-    """Throw away what came before; returns how many datagrams."""
-    count = 0
-    with contextlib.suppress(BlockingIOError, InterruptedError):
-        while True:
-            opened.recv(_LARGEST_DATAGRAM)
-            count += 1
-    return count
 
 
 def _bound(kind: socket.SocketKind, address: str, port: int) -> socket.socket:
