@@ -9,6 +9,7 @@ UNKNOWN_COURSE = 65_535
 _UNIX_2020_US, _UNIX_2100_US = 1_577_836_800_000_000, 4_102_444_800_000_000
 _M_PER_DEGE7 = 0.0111319
 _SPAN_US = 1_000_000
+_MOST_GAP_US = 350_000
 _LEAST_M = 0.5
 _ENOUGH_M2 = 4.0
 _SETTLED_US = 15_000_000
@@ -81,7 +82,12 @@ class GpsRules:
             self.report.judge("gps_course", abs(off) < 2_000.0, now_us, "cog", message.cog, f"{course % 36_000.0:.0f} cdeg as vn and ve say")
 
     def _motion(self, now_us, message):
-        """Over seconds, by the fixes' own stamps, in which either moves: what the position did against the sum of the velocity."""
+        """Over seconds, by the fixes' own stamps, in which either moves: what the position did against the sum of the velocity.
+
+        A vehicle whose controller is silent stands still while the time goes on, and so do its fixes: what lies before such a gap is left out.
+        """
+        if self.fixes and message.time_usec - self.fixes[-1][0] > _MOST_GAP_US:
+            self.fixes.clear()
         place = message.lat * _M_PER_DEGE7, message.lon * _M_PER_DEGE7 * math.cos(math.radians(message.lat * 1e-7)), -message.alt * 1e-3
         self.fixes.append((message.time_usec, place, (message.vn * 1e-2, message.ve * 1e-2, message.vd * 1e-2)))
         if message.time_usec - self.fixes[0][0] < _SPAN_US:

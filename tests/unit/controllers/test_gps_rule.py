@@ -1,0 +1,59 @@
+"""What the judge says of a velocity that is not what the position changes by, whoever stood still meanwhile."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tests.controllers.rules.gps import GpsRules
+from tests.controllers.situation import Situation
+
+PERIOD_US = 200_000
+CLIMB_MPS = 2.0
+UTC_US = 1_767_225_600_000_000
+
+
+class Report:
+    def __init__(self):
+        self.verdicts = []
+
+    def judge(self, rule, holds, *_):
+        if rule == "gps_velocity":
+            self.verdicts.append(bool(holds))
+        return holds
+
+
+def judged(said_mps, frozen_us=0, frozen_every=7):
+    """Verdicts on a minute's climb whose fixes say ``said_mps``, and which stands still for ``frozen_us`` now and then."""
+    report = Report()
+    rules = GpsRules(report, Situation(serial=False))
+    now_us, height_m = 0, 0.0
+    for number in range(300):
+        now_us += PERIOD_US + (frozen_us if number % frozen_every == 0 else 0)
+        height_m += CLIMB_MPS * PERIOD_US * 1e-6
+        fix = {
+            "fix_type": 3,
+            "lat": 473_977_000,
+            "lon": 85_456_000,
+            "alt": round(488_000 + 1000 * height_m),
+            "vn": 0,
+            "ve": 0,
+            "vd": round(-100 * said_mps),
+        }
+        fix |= {"vel": 0, "cog": 65_535, "eph": 70, "epv": 90, "satellites_visible": 10, "time_usec": UTC_US + now_us}
+        rules.gps(now_us, SimpleNamespace(**fix))
+    return report.verdicts
+
+
+@pytest.mark.parametrize("frozen_us", [0, 100_000, 500_000, 2_000_000])
+def test_a_velocity_that_is_right_is_right_however_often_the_vehicle_stood_still(frozen_us):
+    verdicts = judged(CLIMB_MPS, frozen_us)
+    assert verdicts
+    assert all(verdicts)
+
+
+@pytest.mark.parametrize("said_mps", [0.0, 0.02, -2.0, 1.0])
+@pytest.mark.parametrize("frozen_us", [0, 500_000])
+def test_a_velocity_that_is_wrong_is_found_all_the_same(said_mps, frozen_us):
+    verdicts = judged(said_mps, frozen_us)
+    assert verdicts
+    assert not any(verdicts)
