@@ -104,7 +104,8 @@ def build_app(source: MetricsSource, spec: MetricsServerSpec, detail: Detail = d
     async def addressed(request: web.Request, handler: Callable[[web.Request], Any]) -> web.StreamResponse:
         host = request.headers.get("Host", "")
         if host and not is_addressed_here(host, spec.names):
-            text = f'Host must be an IP address, localhost, this host\'s name or one of [metrics] names, got "{host}"\n'
+            shown = host.encode(errors="backslashreplace").decode()  # what is no UTF-8 cannot be sent back
+            text = f'Host must be an IP address, localhost, this host\'s name or one of [metrics] names, got "{shown}"\n'
             return web.Response(status=403, text=text)
         answer: web.StreamResponse = await handler(request)
         return answer

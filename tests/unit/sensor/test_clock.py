@@ -84,7 +84,10 @@ def test_the_pulse_sets_the_stamp_to_utc_every_second_despite_a_wrong_oscillator
 )
 def test_a_stamp_under_the_pulse_is_the_exact_floor_of_what_the_oscillator_counted_since_the_second(device_ns, oscillator_ppm, stamp_ppm, start_ns):
     clock = device_clock(
-        ClockSetting(sync="pps", oscillator_ppm=oscillator_ppm, stamp_ppm=stamp_ppm), start_ns=start_ns, utc_epoch_ns=1_767_225_600 * 10**9
+        ClockSetting(sync="pps", oscillator_ppm=oscillator_ppm, stamp_ppm=stamp_ppm),
+        start_ns=start_ns,
+        utc_epoch_ns=1_767_225_600 * 10**9,
+        follows_pulse=True,
     )
     utc_ns = 1_767_225_600 * 10**9 + start_ns + device_ns * 10**6 // (10**6 + Fraction(oscillator_ppm))
     second, since_edge_ns = divmod(utc_ns, 10**9)
@@ -95,7 +98,9 @@ def test_a_stamp_under_the_pulse_is_the_exact_floor_of_what_the_oscillator_count
 
 @pytest.mark.parametrize("before_the_hour_us", [1, 100, 900])
 def test_a_fast_oscillator_under_the_pulse_wraps_before_the_hour_ends(before_the_hour_us):
-    clock = device_clock(ClockSetting(sync="pps", oscillator_ppm=1000.0), start_ns=HOUR_NS - before_the_hour_us * 1000, utc_epoch_ns=0)
+    clock = device_clock(
+        ClockSetting(sync="pps", oscillator_ppm=1000.0), start_ns=HOUR_NS - before_the_hour_us * 1000, utc_epoch_ns=0, follows_pulse=True
+    )
     assert stamp_us(clock, 0) == 10**6 - before_the_hour_us + (10**6 - before_the_hour_us) // 1000 - 10**6
 
 

@@ -226,6 +226,14 @@ async def test_a_request_by_a_name_that_is_not_this_hosts_is_refused(reading, ho
     assert text == f'Host must be an IP address, localhost, this host\'s name or one of [metrics] names, got "{host}"\n'
 
 
+@pytest.mark.asyncio
+async def test_a_host_that_is_no_text_is_refused_in_text(reading):
+    async with serve_metrics(reading, ANY_PORT) as (address, port):
+        answer = await said(address, port, b"GET /metrics HTTP/1.1\r\nHost: evil\xff\x82\r\nConnection: close\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 403 ")
+    assert b'got "evil\\udcff\\udc82"' in answer
+
+
 @pytest.mark.parametrize("name", ["", "bench.lan:80", "a b", "http://bench"])
 def test_a_name_that_is_none_is_refused(name):
     with pytest.raises(ValueError, match="names must be host names without a port"):
