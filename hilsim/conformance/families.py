@@ -69,12 +69,16 @@ class StreamChecker:
             fullest.flush()
         return True
 
-    def result(self) -> CheckResult:
-        """Judge what is still waiting and say what is known; feeding may go on afterwards."""
+    def result(self, *, host_waited_ns: int = 0) -> CheckResult:
+        """Judge what is still waiting and say what is known; feeding may go on afterwards.
+
+        Args:
+            host_waited_ns: How long the listening host kept a program waiting meanwhile; bursts that this may explain are a warning.
+        """
         for sensor in self._cepton.values():
             sensor.flush()
         self._waiting = 0
-        velodyne = self._velodyne.result()
+        velodyne = self._velodyne.result(host_waited_ns=host_waited_ns)
         if not self._cepton:
             return velodyne
         log = FindingLog()
