@@ -8,7 +8,7 @@ from hilsim.conformance.cepton.sensor import OLDER_SIGNATURES, CeptonSensor
 from hilsim.conformance.checker import Checker
 from hilsim.conformance.findings import Finding, FindingLog
 from hilsim.conformance.result import CheckResult
-from hilsim.conformance.topics.structure import STREAM_MANY
+from hilsim.conformance.topics.structure import STREAM_MANY, STREAM_NONE
 from hilsim.limits import VERIFY_SENSORS, VERIFY_WAITING
 from hilsim.packets.cepton_info import INFO_SIGNATURE
 from hilsim.packets.cepton_stdv import STDV_SIGNATURE
@@ -90,6 +90,6 @@ class StreamChecker:
         return replace(
             velodyne,
             sensors=(*velodyne.sensors, *(sensor.result() for sensor in self._cepton.values())),
-            findings=(*(velodyne.findings if velodyne.sensors else ()), *log.findings),
+            findings=(*(each for each in velodyne.findings if each.rule != STREAM_NONE.id), *log.findings),
             datagrams=velodyne.datagrams + self._taken,
         )
