@@ -106,7 +106,7 @@ def _client(address: str, workers: int) -> "Iterator[Client]":
         from distributed import Client, LocalCluster  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise ConfigError(
-            f'--cluster needs Dask\'s distributed, got "{error}": pip install distributed (in a checkout: pip install ".[cluster]")'
+            f'--cluster needs Dask\'s distributed, got "{error}": pip install distributed (in a checkout: pip install -e ".[cluster]")'
         ) from error
     if address == LOCAL_CLUSTER:
         with (

@@ -82,8 +82,8 @@ class Screen:
             f"late {_quantiles(points)}",
             f"dropped {dropped}",
             f"refused {errors}",
-            f"{sent:,} packets",
             reading.scheduling.get("transmit", ""),
+            f"{sent:,} sent",  # last: what a terminal of 80 columns may have to leave out
         ]
         self._over("  ".join(part for part in parts if part))
 

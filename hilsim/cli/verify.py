@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from hilsim.capture.busy_host import BusyHost
 from hilsim.capture.live import Listener
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.addresses import Address, HostPort
@@ -32,13 +33,16 @@ def verify(*, capture: Path | None, listen: Address | None, position_port: int, 
         raise click.UsageError("give either CAPTURE or --listen HOST:PORT")
     checker = StreamChecker()
     notes: tuple[str, ...]
+    host_waited_ns = 0
     if listen is not None:
-        notes = asyncio.run(_live(checker, listen, position_port, duration_s))
+        with BusyHost() as host:
+            notes = asyncio.run(_live(checker, listen, position_port, duration_s))
+        host_waited_ns = host.waited_ns
     else:
         file = CaptureFile(capture or Path())
         checker.feed(file)
         notes = file.notes.lines()
-    _report(checker.result(), notes, as_json=as_json)
+    _report(checker.result(host_waited_ns=host_waited_ns), notes, as_json=as_json)
 
 
 async def _live(checker: StreamChecker, address: Address, position_port: int, duration_s: float) -> tuple[str, ...]:

@@ -76,13 +76,17 @@ class Checker:
             self._reported[source] = len(sensor.log.findings)
         return new
 
-    def result(self) -> CheckResult:
-        """Judge what is still waiting and say what is known; feeding may go on afterwards."""
+    def result(self, *, host_waited_ns: int = 0) -> CheckResult:
+        """Judge what is still waiting and say what is known; feeding may go on afterwards.
+
+        Args:
+            host_waited_ns: How long the listening host kept a program waiting meanwhile (``SpacingTopic.conclude``).
+        """
         log = FindingLog()
         for sensor in self._sensors.values():
             sensor.flush()
         self._waiting = 0
-        sensors = tuple(sensor.result() for sensor in self._sensors.values())
+        sensors = tuple(sensor.result(host_waited_ns=host_waited_ns) for sensor in self._sensors.values())
         if not any(sensor.data_packets for sensor in self._sensors.values()):
             positions = sum(sensor.position_packets for sensor in self._sensors.values())
             counted = f" ({positions} position packets)" if positions else ""

@@ -8,7 +8,7 @@ from hilsim.conformance.cepton.sensor import OLDER_SIGNATURES, CeptonSensor
 from hilsim.conformance.checker import Checker
 from hilsim.conformance.findings import Finding, FindingLog
 from hilsim.conformance.result import CheckResult
-from hilsim.conformance.topics.structure import STREAM_MANY
+from hilsim.conformance.topics.structure import STREAM_MANY, STREAM_NONE
 from hilsim.limits import VERIFY_SENSORS, VERIFY_WAITING
 from hilsim.packets.cepton_info import INFO_SIGNATURE
 from hilsim.packets.cepton_stdv import STDV_SIGNATURE
@@ -69,12 +69,16 @@ class StreamChecker:
             fullest.flush()
         return True
 
-    def result(self) -> CheckResult:
-        """Judge what is still waiting and say what is known; feeding may go on afterwards."""
+    def result(self, *, host_waited_ns: int = 0) -> CheckResult:
+        """Judge what is still waiting and say what is known; feeding may go on afterwards.
+
+        Args:
+            host_waited_ns: How long the listening host kept a program waiting meanwhile; bursts that this may explain are a warning.
+        """
         for sensor in self._cepton.values():
             sensor.flush()
         self._waiting = 0
-        velodyne = self._velodyne.result()
+        velodyne = self._velodyne.result(host_waited_ns=host_waited_ns)
         if not self._cepton:
             return velodyne
         log = FindingLog()
@@ -86,6 +90,6 @@ class StreamChecker:
         return replace(
             velodyne,
             sensors=(*velodyne.sensors, *(sensor.result() for sensor in self._cepton.values())),
-            findings=(*(velodyne.findings if velodyne.sensors else ()), *log.findings),
+            findings=(*(each for each in velodyne.findings if each.rule != STREAM_NONE.id), *log.findings),
             datagrams=velodyne.datagrams + self._taken,
         )

@@ -171,7 +171,7 @@ class SensorCheck:
         self._nmea.look(block, self.log)
         self.position_packets += len(datagrams)
 
-    def _conclude(self) -> FindingLog:
+    def _conclude(self, host_waited_ns: int) -> FindingLog:
         """What only the whole stream so far can tell; may be asked for at any time and changes nothing."""
         log = FindingLog()
         if self._factory.unchecked:
@@ -187,14 +187,14 @@ class SensorCheck:
             self._position_topic.conclude(log)
             self._nmea.conclude(log)
             self._position_headers.conclude(log, self._factory.model)
-        self._spacing.conclude(log, is_real=self._data_headers.origin is not Origin.EXPORTER)
+        self._spacing.conclude(log, is_real=self._data_headers.origin is not Origin.EXPORTER, host_waited_ns=host_waited_ns)
         if self.other_datagrams:
             log.tell(STREAM_OTHER, f"{self.other_datagrams} datagrams are neither data nor position packets")
         return log
 
-    def result(self) -> SensorResult:
-        """Findings and figures of what was judged so far."""
-        log = self._conclude()
+    def result(self, *, host_waited_ns: int = 0) -> SensorResult:
+        """Findings and figures of what was judged so far; ``host_waited_ns`` as for ``SpacingTopic.conclude``."""
+        log = self._conclude(host_waited_ns)
         findings: tuple[Finding, ...] = (*self.log.findings, *log.findings)
         counts = {rule: self.log.counts.get(rule, 0) + log.counts.get(rule, 0) for rule in (*self.log.counts, *log.counts)}
         return SensorResult(source=self.source, summary=self._summary(), findings=findings, counts=counts, not_applied=tuple(log.not_applied))

@@ -184,7 +184,7 @@ class _ParquetSink:
             self._arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
         except ImportError as error:
             raise CaptureError(
-                f'{path}: truth as Parquet must have pyarrow, got none; pip install pyarrow (in a checkout: pip install ".[truth]"), or name a .csv'
+                f'{path}: truth as Parquet must have pyarrow, got none; pip install pyarrow (in a checkout: pip install -e ".[truth]"), or name a .csv'
             ) from error
         pa = self._arrow
         kinds = {"session": pa.string()} | dict.fromkeys(_INTEGERS, pa.int32())

@@ -29,7 +29,7 @@ from hilsim.sensor.velodyne_specs import VelodyneSpec
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _TOLD = b"."
 """What a child writes for each kernel that it has compiled."""
-_LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS = 210, 120, 12
+_LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS = 250, 120, 14
 """How many there are about; a person is told how far it is, nothing depends on it."""
 
 

@@ -72,7 +72,7 @@ class TruthFile:
             self._arrow, self._parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
         except ImportError as error:
             raise CaptureError(
-                f'{path}: ground truth must have pyarrow, got none; pip install pyarrow (in a checkout: pip install ".[truth]")'
+                f'{path}: ground truth must have pyarrow, got none; pip install pyarrow (in a checkout: pip install -e ".[truth]")'
             ) from error
         self.path = path
         self._utc_epoch_ns = utc_epoch_ns

@@ -8,6 +8,7 @@ A client has 5 s to send the head of its request, of at most 8 KiB a line and 64
 """
 
 import asyncio
+import errno
 import logging
 import os
 import re
@@ -127,4 +128,5 @@ def _sound_accept(accept: str) -> str:
 
 def _reason(error: OSError) -> str:
     """The system's own words: asyncio wraps them in a sentence of its own for EADDRINUSE."""
-    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+    words = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+    return f"{words} (another daemon? metrics.port = 0 takes any free port)" if error.errno == errno.EADDRINUSE else words

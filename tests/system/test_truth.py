@@ -155,7 +155,7 @@ def test_without_pyarrow_the_error_says_what_to_install(two_sensors, tmp_path):
     arguments = ["record", two_sensors, "-o", tmp_path / "a.pcap", "--truth", tmp_path / "a.parquet", "--duration-s", "0.1"]
     result = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, timeout=180, check=False)
     assert result.returncode == 1
-    assert 'pip install pyarrow (in a checkout: pip install ".[truth]")' in result.stderr
+    assert 'pip install pyarrow (in a checkout: pip install -e ".[truth]")' in result.stderr
     assert not (tmp_path / "a.pcap").exists()
 
 

@@ -17,7 +17,8 @@ REWRITTEN = Rule(
 BURST = Rule(
     id="spacing.burst",
     severity=Severity.ERROR,
-    holds="packets do not come in bursts: under 2 % follow within a quarter of the cycle (up to that: no finding)",
+    holds="packets do not come in bursts: under 2 % follow within a quarter of the cycle (up to that: no finding; a warning where the listening host "
+    "kept its programs waiting for as long as the bursts last)",
     packets=100,
     source=_MEASURED,
 )
@@ -117,12 +118,14 @@ class SpacingTopic:
         """How much slower the sensor's clock runs than the host's; NaN before two packets."""
         return 1e6 * float(self._line[4] / self._line[3]) if self._line[3] else float("nan")
 
-    def conclude(self, log: FindingLog, *, is_real: bool) -> None:
+    def conclude(self, log: FindingLog, *, is_real: bool, host_waited_ns: int = 0) -> None:
         """Judge the whole; where the capture's times are not those of arrival, say so instead.
 
         Args:
             log: Where to report.
             is_real: The headers are not an exporter's, so the times may be believed.
+            host_waited_ns: How long the listening host kept a program waiting for a processor while packets came; 0 for a capture. As many packets
+                as are due in that time may have come in bursts for the host's sake, be it that it held up the sender or their receiving.
         """
         if self._count < BURST.packets:
             for rule in (BURST, TICK, JITTER, RATE):
@@ -135,9 +138,12 @@ class SpacingTopic:
             log.tell(REWRITTEN, f"{why}, so arrival (gaps {self.gap_sd_us:.0f} us sd) is not judged")
             return
         if bursts > 0.02:
-            log.tell(
-                BURST, f"packets must come one each {self._cycle_us:.0f} us, got {100 * bursts:.1f} % within a quarter of that after the one before"
-            )
+            message = f"packets must come one each {self._cycle_us:.0f} us, got {100 * bursts:.1f} % within a quarter of that after the one before"
+            if bursts - host_waited_ns / (1000.0 * self._cycle_us * self._count) > 0.02:
+                log.tell(BURST, message)
+            else:
+                waited = f"this host is busy and kept a program waiting for {host_waited_ns / 1e9:.1f} s in all meanwhile, which may be the reason"
+                log.tell(BURST, f"{message}; {waited}", severity=Severity.WARNING)
         elif far > 0.5:
             log.tell(TICK, f"packets must come every {self._cycle_us:.0f} us, got {100 * far:.0f} % of the gaps more than 15 % off")
         elif spread_us > max(0.5 * self._cycle_us, _USUAL_SPREAD_US):

@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hilsim.conformance.families import StreamChecker
+
 HOUR_US = 3_600_000_000
 CYCLE_NS = 1_327_104
 
@@ -599,6 +601,35 @@ def arrive_at_ticks(stream, tick_ns):
 
 def test_bursts_at_the_ticks_of_a_slow_timer_are_an_error(judge, single):
     assert "spacing.burst" in judge(arrive_at_ticks(single, 10_000_000)).errors
+
+
+def hold_up(stream, every_ns, for_ns):
+    """What is due in the first part of each period comes at its end, as from a program that waits for its turn."""
+    host = stream.data_host_ns
+    phase = (host - host[0] + every_ns // 2) % every_ns
+    return stream.change(data_host_ns=np.where(phase < for_ns, host - phase + for_ns + phase // 10_000, host), live=True)
+
+
+def test_bursts_that_a_busy_host_explains_are_a_warning_that_names_it(single):
+    late = hold_up(single, 200_000_000, 12_000_000)
+    checker = StreamChecker()
+    checker.feed(late.datagrams())
+    waited_ns = int(0.05 * (late.data_host_ns[-1] - late.data_host_ns[0]))
+    (finding,) = (each for each in checker.result(host_waited_ns=waited_ns).sensors[0].findings if each.rule == "spacing.burst")
+    assert finding.severity == "warning"
+    assert f"this host is busy and kept a program waiting for {waited_ns / 1e9:.1f} s in all meanwhile" in finding.message
+
+
+def test_bursts_on_an_idle_host_are_an_error(judge, single):
+    assert "spacing.burst" in judge(hold_up(single, 200_000_000, 12_000_000)).errors
+
+
+def test_more_bursts_than_a_busy_host_explains_are_an_error(single):
+    ticking = arrive_at_ticks(single, 10_000_000)
+    checker = StreamChecker()
+    checker.feed(ticking.datagrams())
+    result = checker.result(host_waited_ns=int(0.5 * (ticking.data_host_ns[-1] - ticking.data_host_ns[0])))
+    assert [each.severity for each in result.sensors[0].findings if each.rule == "spacing.burst"] == ["error"]
 
 
 def test_packets_at_millisecond_ticks_are_an_error(judge, single):

@@ -105,6 +105,12 @@ def test_a_stream_of_velodynes_alone_gets_the_velodyne_checkers_own_result(singl
     assert check(single.datagrams()) == alone.result()
 
 
+def test_position_packets_of_a_velodyne_beside_a_cepton_sensor_are_no_error(single):
+    position = [each for each in single.datagrams() if each.destination_port == 8308]
+    result = check([*datagrams(stream(0.6), "10.0.0.9"), *position])
+    assert (weighty(result), [sensor.source for sensor in result.sensors]) == ([], ["192.168.1.201", "10.0.0.9"])
+
+
 def test_findings_are_told_once_as_they_become_known():
     cepton = datagrams(stream(0.6), "10.0.0.9")
     checker = StreamChecker()
