@@ -29,7 +29,7 @@ SMALL = Rule(
 )
 RULES = (NONE, LENGTH, SMALL)
 
-_LONGEST_WITHOUT_US = 2_000_000
+_LONGEST_WITHOUT_US = 1_000_000
 _SMALLEST_POINTS = 6144
 _LEARNT = 64
 _FEWEST_TO_JUDGE = 4
@@ -72,6 +72,8 @@ class FramesTopic:
                 self._begin, self._unbroken_since_us = None, time_us
                 continue
             self.changes += 1
+            if self._unbroken_since_us is not None:
+                self._longest_us = max(self._longest_us, time_us - self._unbroken_since_us)
             if self._begin is not None:
                 self._end_frame(time_us - self._begin[0], self._points + at - self._begin[1], stretch.place(at, 9), log)
             self._begin, self._unbroken_since_us = (time_us, self._points + at), time_us

@@ -33,7 +33,14 @@ SILENT = Rule(
     packets=200,
     source="a laser that is dead returns nothing",
 )
-RULES = (CYCLE, STEP, COUNT, SILENT)
+CONSTANT = Rule(
+    id="lasers.constant",
+    severity=Severity.ERROR,
+    holds="a laser's returns lie in different places",
+    packets=200,
+    source="a mirror sweeps it, and range noise",
+)
+RULES = (CYCLE, STEP, COUNT, SILENT, CONSTANT)
 
 CHANNELS = {22: 64, 24: 64, 28: 64, 31: 64, 25: 48, 30: 48, 32: 32, 33: 192}
 """By model code, as SDK 3 3.0.17 counts them; of models with more than 256 a byte cannot be too large."""
@@ -42,6 +49,7 @@ _UNKNOWN = -1
 _STEP_TOLERANCE_US = 2
 _FEWEST_TO_LEARN = 300
 _NAMED = 16
+_FEWEST_RETURNS = 200
 
 
 class LasersTopic:
@@ -50,6 +58,8 @@ class LasersTopic:
     def __init__(self) -> None:
         self.firings = np.zeros(_LASERS, np.int64)
         self.returns = np.zeros(_LASERS, np.int64)
+        self._lowest = np.full((_LASERS, 3), np.iinfo(np.int64).max)  # x, y and z of its returns
+        self._highest = np.full((_LASERS, 3), np.iinfo(np.int64).min)
         self._next: npt.NDArray[np.int64] | None = None
         self._step_us = np.zeros(_LASERS)
         self._gave_up = False
@@ -69,6 +79,10 @@ class LasersTopic:
         channel = stretch.points["channel"].astype(np.int64)
         self.firings += np.bincount(channel[~stretch.is_second], minlength=_LASERS)
         self.returns += np.bincount(channel[stretch.is_return], minlength=_LASERS)
+        seen = stretch.points[stretch.is_return]
+        for axis, name in enumerate("xyz"):
+            np.minimum.at(self._lowest[:, axis], channel[stretch.is_return], seen[name].astype(np.int64))
+            np.maximum.at(self._highest[:, axis], channel[stretch.is_return], seen[name].astype(np.int64))
         most = CHANNELS.get(model if model is not None else _UNKNOWN)
         if most is not None:
             log.tell_each(
@@ -130,6 +144,9 @@ class LasersTopic:
             log.tell(CYCLE, f"lasers must fire in one order, got none among {self.count}")
         if packets < SILENT.packets or not self.returns.any():
             return
+        stuck = np.flatnonzero((self.returns >= _FEWEST_RETURNS) & (self._lowest == self._highest).all(axis=1)).tolist()
+        for laser in stuck if len(stuck) < self.count else []:  # all of them are another rule's
+            log.tell(CONSTANT, f"laser {laser} must return from different places, got one place for all {int(self.returns[laser])} returns")
         silent = np.flatnonzero((self.firings > 0) & (self.returns == 0)).tolist()
         if silent:
             more = f" and {len(silent) - _NAMED} more" if len(silent) > _NAMED else ""

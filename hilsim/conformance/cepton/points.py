@@ -24,8 +24,15 @@ ZERO = Rule(
 CONSTANT = Rule(
     id="points.constant",
     severity=Severity.WARNING,
-    holds="returns differ from each other, in place and in reflectivity",
+    holds="returns differ from each other, in each of x, y and z and in reflectivity",
     packets=20,
+    source="range noise, and a mirror that moves",
+)
+COPIED = Rule(
+    id="points.copied",
+    severity=Severity.ERROR,
+    holds="a packet is measured: its points do not lie where those of the packet before do",
+    packets=2,
     source="range noise, and a mirror that moves",
 )
 SECOND_STEP = Rule(id="second.step", severity=Severity.ERROR, holds="a second return's step is 0: it is of the same firing", source=_SPECIFICATION)
@@ -64,6 +71,7 @@ RULES = (
     NO_RETURN_RULE,
     ZERO,
     CONSTANT,
+    COPIED,
     SECOND_STEP,
     SECOND_FIRST,
     SECOND_LASER,
@@ -75,6 +83,7 @@ RULES = (
 )
 
 _CLOSEST_M = 0.5
+_FEWEST_COPIED = 16  # returns of a packet
 _ROUNDING = 0.75
 """Counts by which a coordinate may be off: half a count, and what a sensor's own arithmetic loses."""
 _X, _Y, _Z, _REFLECTIVITY, _STEP, _CHANNEL, _FLAGS = 0, 2, 4, 6, 7, 8, 9
@@ -90,6 +99,7 @@ class PointsTopic:
         self.second_returns = 0
         self._lowest = np.full(4, np.iinfo(np.int64).max)
         self._highest = np.full(4, np.iinfo(np.int64).min)
+        self._last_places = np.zeros((0, 3), dtype=np.int64)
 
     def look(self, stretch: Stretch, log: FindingLog) -> None:
         """Judge a stretch."""
@@ -112,8 +122,25 @@ class PointsTopic:
             lambda row: stretch.place(row, _Y),
         )
         self._note_extent(stretch)
+        self._look_at_copies(stretch, log)
         if is_second.any():
             self._look_at_seconds(stretch, log)
+
+    def _look_at_copies(self, stretch: Stretch, log: FindingLog) -> None:
+        """Report packets whose places are those of the packet before: of those with the same number of points."""
+        places = np.stack([stretch.points[axis] for axis in "xyz"], axis=1, dtype=np.int64)
+        packets = np.split(places, stretch.start[1:])
+        returns = np.add.reduceat(stretch.is_return, stretch.start, dtype=np.int64)
+        before = [self._last_places, *packets[:-1]]  # before the first packet ever there is nothing, which equals none
+        self._last_places = packets[-1]
+        rows = np.flatnonzero(returns >= _FEWEST_COPIED).tolist()
+        same = [row for row in rows if np.array_equal(before[row], packets[row])]
+        log.tell_each(
+            COPIED,
+            same,
+            lambda _: "a packet must be measured, got the places of the packet before",
+            lambda row: stretch.place(int(stretch.start[row])),
+        )
 
     def _note_extent(self, stretch: Stretch) -> None:
         seen = stretch.points[stretch.is_return]
@@ -190,5 +217,8 @@ class PointsTopic:
         same = self._lowest == self._highest
         if same[:3].all():
             log.tell(CONSTANT, f"returns must lie in different places, got one place for all {self.returns}")
+        elif same[:3].any():
+            axis = int(same[:3].argmax())
+            log.tell(CONSTANT, f"returns must differ in {'xyz'[axis]}, got {int(self._lowest[axis])} for all {self.returns}")
         elif same[3]:
             log.tell(CONSTANT, f"returns must differ in reflectivity, got {int(self._lowest[3])} for all {self.returns}")

@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 from hilsim.conformance.blocks import DataBlock
 from hilsim.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.packets.velodyne_data import BLOCKS
 
 PACKET = Rule(
     id="returns.blank_packet",
@@ -16,7 +17,8 @@ PACKET = Rule(
 COPIED = Rule(
     id="returns.copied",
     severity=Severity.ERROR,
-    holds="a packet is measured: its distances and reflectivities are not those of the packet before",
+    holds="a packet is measured: its distances and reflectivities are not those of the packet before, nor a block's those of the block before, "
+    "nor those of a packet of another azimuth long ago",
     packets=2,
     source="six public captures; noise alone forbids it",
 )
@@ -25,6 +27,7 @@ RULES = (PACKET, COPIED)
 _BORDERING_SHARE = 0.25  # of the firings of the nearest block
 _MOST_WAITING = 64
 _FEWEST_RETURNS = 10
+_FEWEST_OF_BLOCK = 12
 _FIRST, _LAST, _BLANK, _ZERO, _NEXT, _INDEX, _FRAME = range(7)
 
 
@@ -57,9 +60,27 @@ class ContentsTopic:
         same = (np.concatenate((before, records[:-1])) == records).all(axis=1)
         told = (block.distance > 0).sum(axis=(1, 2)) >= _FEWEST_RETURNS
         rows = np.flatnonzero(same & told & block.knows_step & (block.step_us != 0))
+        self._check_block_copies(block, records, before[-1:], log)
         self._last = records[-1:].copy()
         log.tell_each(
             COPIED, rows.tolist(), lambda _: "a packet must be measured, got the records of the packet before", lambda row: block.place(row, 4)
+        )
+
+    @staticmethod
+    def _check_block_copies(block: DataBlock, records: npt.NDArray[np.uint8], before: npt.NDArray[np.uint8], log: FindingLog) -> None:
+        """Report the first block (in dual mode: pair) of each packet that is a copy of the one before it."""
+        pair = 2 if block.is_dual else 1
+        groups = records.reshape(-1, records.shape[1] * pair // BLOCKS)
+        previous = np.concatenate((before.reshape(-1, groups.shape[1])[-1:], groups[:-1]))
+        told = (block.distance > 0).reshape(len(groups), -1).sum(axis=1) >= _FEWEST_OF_BLOCK * pair
+        same = ((groups == previous).all(axis=1) & told).reshape(len(records), -1)
+        same[~block.knows_step | (block.step_us == 0), 0] = False
+        at = same.argmax(axis=1) * pair
+        log.tell_each(
+            COPIED,
+            np.flatnonzero(same.any(axis=1)).tolist(),
+            lambda row: f"block {at[row]} must be measured, got the records of the block before",
+            lambda row: block.place(row, 100 * int(at[row]) + 4),
         )
 
 

@@ -28,7 +28,8 @@ CONSTANT = Rule(
 REFLECTIVITY = Rule(
     id="returns.laser_reflectivity",
     severity=Severity.ERROR,
-    holds="no laser returns reflectivity 0 only (255 only: warning)",
+    holds="no laser that returns in a tenth of its firings has reflectivity 0 only, where its neighbours above and below have other values "
+    "(255 only, or another value where each neighbour has several: warning)",
     packets=10,
     source=f"{_CAPTURES}: a laser's commonest value has 77 % of its returns at most, 0 has 10 %",
 )
@@ -46,10 +47,16 @@ _FEWEST_RETURNS = 200
 _LONGEST_RUN = 200
 _INNER_SHARE, _OUTER_SHARE = 0.1, 0.25  # of its neighbours' firings that return, for a laser to be missed
 _FEWEST_PAIRS = 200  # of returns of two lasers in one firing sequence
+_LEAST_SHARED = 0.25  # of the returns of either: what a laser into the sky and one on the ground have in common is chance
 _FEWEST_LASERS = 8
 _MOST_FIRINGS = 4096  # of a block that are compared
+_LEAST_REFLECTIVITY = 3  # fainter is what rain, fog and snow return, wherever a drop is; 4 to 15 % of the returns of the captures
+_LEAST_SHARE = 0.1  # of a laser's firings that return, for its reflectivities to be judged: a sky with rain in it has less, and 0 throughout
+_SAME = 0.99  # of a laser's returns that have one reflectivity; its neighbours' share of their commonest is below
+_MOST_ALIKE = 0.8
 _LEAST_CONTRAST = 1.5  # all pairs against the most alike: below, any order looks like any other
 _MOST_MISPLACED = 0.25  # 0: smoothest order, 1: a random one; captures 0.00 to 0.11, random orders of their lasers 0.41 and more in 99 of 100
+_MOST_MISPLACED_BY_FEW = 0.5  # where lasers that share a quarter of their returns do not tell: the rest may look at one thing by chance
 _LEAST_DIFFERENCE = 0.02
 _MOST_RESTLESS = 0.6
 _SLOWEST_DEG = 0.01  # a firing: a head that turns slower does not come to look where another laser looked
@@ -109,7 +116,7 @@ class LasersTopic:
             mine = has[:, laser]
             self._bytes[laser] += np.bincount(reflectivity[mine, laser], minlength=256)
             self._count_runs(laser, distance[mine, laser].astype(np.int64))
-        self._compare(block, distance)
+        self._compare(block, np.where(reflectivity >= _LEAST_REFLECTIVITY, distance, 0))
 
     def _count_runs(self, laser: int, distance: npt.NDArray[np.int64]) -> None:
         if not len(distance):
@@ -125,7 +132,7 @@ class LasersTopic:
         self._last[laser], self._run[laser] = distance[-1], runs[-1]
 
     def _compare(self, block: DataBlock, distance: npt.NDArray[np.uint16]) -> None:
-        """Add up how much lasers differ in one direction, as logarithms of ranges, at most 1."""
+        """Add up how much lasers differ in one direction, as logarithms of ranges, at most 1; ``distance`` is without returns of the weather."""
         arrangement = arrangement_of(block.model)
         if arrangement is None or len(distance) < 2:
             return
@@ -152,9 +159,10 @@ class LasersTopic:
         if not known.any():
             log.skip(CONSTANT, int(self._returns.max()), _FEWEST_RETURNS, "returns of a laser")
             log.skip(REFLECTIVITY, int(self._returns.max()), _FEWEST_RETURNS, "returns of a laser")
-        for laser in np.flatnonzero(known).tolist():
-            self._conclude_laser(laser, model, log)
         arrangement = arrangement_of(model)
+        for laser in np.flatnonzero(known).tolist():
+            self._conclude_constant(laser, model, log)
+            self._conclude_reflectivity(laser, arrangement, log)
         if arrangement is None:
             return
         if self._firings < _FEWEST_FIRINGS:
@@ -166,19 +174,37 @@ class LasersTopic:
         else:
             self._conclude_order(np.array(arrangement.order), log)
 
-    def _conclude_laser(self, laser: int, model: Model, log: FindingLog) -> None:
+    def _conclude_constant(self, laser: int, model: Model, log: FindingLog) -> None:
         length, raw = self._longest[laser].tolist()
         if length >= _LONGEST_RUN:
             log.tell(CONSTANT, f"laser {laser} must measure with noise, got {raw * model.distance_unit_mm / 1000:.3f} m {length} times in a row")
+
+    def _conclude_reflectivity(self, laser: int, arrangement: _Arrangement | None, log: FindingLog) -> None:
+        """Judge one laser's reflectivities by its neighbours', whose scene and weather are the same."""
         returns, value = int(self._returns[laser]), int(self._bytes[laser].argmax())
-        is_alone = self._bytes.sum(axis=0).max() < 0.99 * self._returns.sum()  # all lasers alike are another rule's
-        if value in {0, 255} and is_alone and self._bytes[laser, value] > 0.99 * returns:
+        is_alone = self._bytes.sum(axis=0).max() < _SAME * self._returns.sum()  # all lasers alike are another rule's
+        if not is_alone or self._bytes[laser, value] <= _SAME * returns or returns < _LEAST_SHARE * self._firings:
+            return
+        sides = self._sides(laser, arrangement)
+        alike = [float(self._bytes[side, value] / self._returns[side]) for side in sides]
+        commonest = [float(self._bytes[side].max() / self._returns[side]) for side in sides]
+        is_extreme = value in {0, 255} and max(alike, default=0.0) < _MOST_ALIKE
+        is_amid = len(sides) == 2 and max(commonest) < _MOST_ALIKE  # the lowest and the highest may see one surface alone
+        if is_extreme or is_amid:
             severity = Severity.ERROR if value == 0 else Severity.WARNING
             log.tell(
                 REFLECTIVITY,
                 f"laser {laser} must return other reflectivities too, got {value} in all but 1 % of {returns} returns",
                 severity=severity,
             )
+
+    def _sides(self, laser: int, arrangement: _Arrangement | None) -> list[int]:
+        """The nearest lasers below and above that return often enough to be compared; none where it is not known where lasers look."""
+        if arrangement is None:
+            return []
+        known = [other for other in arrangement.order if other == laser or self._returns[other] >= _FEWEST_RETURNS]
+        place = known.index(laser)
+        return [*known[max(place - 1, 0) : place], *known[place + 1 : place + 2]]
 
     def _conclude_dead(self, order: npt.NDArray[np.int64], log: FindingLog) -> None:
         share = self._returns[order] / self._firings
@@ -213,7 +239,7 @@ class LasersTopic:
             )
         elif usual >= _LEAST_CONTRAST * smoothest:
             misplaced = _roughness(unlike, order, smoothest, usual)
-            if misplaced > _MOST_MISPLACED:
+            if misplaced > (_MOST_MISPLACED if _is_misplaced_where_shared(unlike, counts, order) else _MOST_MISPLACED_BY_FEW):
                 by_record = _roughness(unlike, np.arange(len(order)), smoothest, usual)
                 seems = "they seem sorted by elevation" if by_record < _MOST_MISPLACED else "they seem to be others than the manual says"
                 log.tell(
@@ -221,6 +247,17 @@ class LasersTopic:
                     f"lasers that are neighbours by elevation must measure alike, got a mean difference of {100 * (smoothest + misplaced * (usual - smoothest)):.1f} %"
                     f" against {100 * usual:.1f} % between any two, and {100 * smoothest:.1f} % possible: {seems}",
                 )
+
+
+def _is_misplaced_where_shared(unlike: npt.NDArray[np.float64], counts: npt.NDArray[np.float64], order: npt.NDArray[np.int64]) -> bool:
+    """Whether lasers that return together, and not just now and then, are out of order too; they must be many enough to tell."""
+    returns = np.diag(counts)
+    shared = np.where(counts >= _LEAST_SHARED * np.maximum(returns, returns[:, np.newaxis]), unlike, np.nan)
+    lasers = np.flatnonzero(np.isfinite(shared).any(axis=1))
+    if len(lasers) < _FEWEST_LASERS:
+        return False
+    usual, smoothest = float(np.nanmean(shared)), _smoothest(shared, lasers)
+    return usual >= _LEAST_CONTRAST * smoothest and _roughness(shared, order, smoothest, usual) > _MOST_MISPLACED
 
 
 def _roughness(unlike: npt.NDArray[np.float64], order: npt.NDArray[np.int64], smoothest: float, usual: float) -> float:

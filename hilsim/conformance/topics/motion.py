@@ -24,7 +24,14 @@ _MOST_LEAPS = 4096
 
 
 class _Leap(NamedTuple):
-    """A finding that waits for the whole stream, which may show that it is the seam of a loop."""
+    """A finding that waits for the whole stream, which may show that it is the seam of a loop.
+
+    Attributes:
+        packet: The packet that does not go on from the one before.
+        message: What is wrong.
+        place: Where it is told, which may be in the packet before.
+        leap_cdeg: How far the head leaps, where that is known.
+    """
 
     packet: int
     message: str
@@ -69,7 +76,7 @@ class MotionTopic:
                 f"azimuth must go on inside a packet, got a leap of {motion.leap_cdeg[row] / 100:.2f} degrees"
                 f" that the stamp of the next packet, {motion.due_us[row]} us later, leaves no time for"
             )
-            return _Leap(index - 1, message, place._replace(byte_offset=per_azimuth * int(motion.leap_column[row]) + 2), 0.0)
+            return _Leap(index, message, place._replace(byte_offset=per_azimuth * int(motion.leap_column[row]) + 2), 0.0)
         message = (
             f"the head must turn by {motion.due_cdeg[row] / 100:.2f} degrees in the {motion.due_us[row]} us since the packet before,"
             f" got {motion.turned_cdeg[row] / 100:.2f}"

@@ -56,8 +56,10 @@ ADVANCE = Rule(
 HOUR = Rule(
     id="nmea.hour",
     severity=Severity.WARNING,
-    holds="sentences that agree with the capture's times within two minutes past the hour agree in the hour too",
-    source="two public captures: within 2 seconds; a stamp counts past the hour only, so nothing else in a stream shows the hour",
+    holds="sentences that agree with the capture's times within two minutes past the hour agree in the hour too, and are not a day "
+    "or 1024 weeks off (a capture made at quite another time says nothing)",
+    source="two public captures: within 2 seconds; a stamp counts past the hour only, so nothing else in a stream shows the hour; "
+    "old receivers count weeks modulo 1024",
 )
 RULES = (SENTENCE, CHECKSUM, ENDING, PADDING, FIELDS, VALUES, TIME, ADVANCE, HOUR)
 
@@ -72,6 +74,7 @@ _FASTEST_KNOTS = 1000.0
 _DAY_S, _HOUR_S = 86_400, 3_600
 _LARGEST_ZONE_S = 14 * _HOUR_S
 _NEAR_S = 120
+_OFF_S = (_DAY_S, 1024 * 7 * _DAY_S)
 _MOST_ADVANCE_S = 2.0
 _LONGEST_STEP_US = 60_000_000  # between position packets: after more, the receiver may have been another
 
@@ -146,7 +149,8 @@ class NmeaTopic:
             return
         off_s = self._said.utc_s - host_ns // 1_000_000_000
         hours = round(off_s / _HOUR_S)
-        is_near = abs(off_s - hours * _HOUR_S) <= _NEAR_S and abs(off_s) <= _LARGEST_ZONE_S + _NEAR_S
+        is_usual = abs(off_s) <= _LARGEST_ZONE_S + _NEAR_S or any(abs(abs(off_s) - usual_s) <= _NEAR_S for usual_s in _OFF_S)
+        is_near = abs(off_s - hours * _HOUR_S) <= _NEAR_S and is_usual
         self._hours[hours if is_near else None] += 1
 
     def _parse(self, raw: bytes, place: Place, log: FindingLog) -> _Said | None:
@@ -186,7 +190,8 @@ class NmeaTopic:
         """Report sentences of another hour than the capture's."""
         hours, count = self._hours.most_common(1)[0] if self._hours else (None, 0)
         if hours and count == self._hours.total():
-            log.tell(HOUR, f"sentences must be of the capture's hour, got {hours:+d} h in all of {count}")
+            why = ": the receiver's week number began again" if abs(hours) * _HOUR_S == _OFF_S[1] else ""
+            log.tell(HOUR, f"sentences must be of the capture's hour, got {hours:+d} h in all of {count}{why}")
 
 
 def _impossible(said: dict[str, str | None]) -> Iterator[str]:

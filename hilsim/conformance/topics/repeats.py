@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.conformance.blocks import DataBlock
-from hilsim.conformance.findings import FindingLog, Rule, Severity
+from hilsim.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.conformance.topics.contents import COPIED
 from hilsim.packets.velodyne_data import BLOCKS
 
 LOOP = Rule(
@@ -22,6 +23,7 @@ RULES = (LOOP,)
 
 _MOST_KEPT = 32_768  # packets of a stream that are compared: 43 s of a VLP-16
 _SHORTEST = 8
+_FEWEST_RETURNS = 16  # of a packet whose records are compared
 _BLOCKS_SIZE = 100 * BLOCKS
 _WEIGHTS = np.random.default_rng(1206).integers(1, 1 << 63, _BLOCKS_SIZE // 8, dtype=np.uint64) | np.uint64(1)
 
@@ -44,6 +46,8 @@ class RepeatsTopic:
 
     def __init__(self) -> None:
         self._prints = np.zeros(0, dtype=np.uint64)
+        self._records = np.zeros(0, dtype=np.uint64)
+        self._frames = np.zeros(0, dtype=np.int64)
 
     def look(self, block: DataBlock) -> None:
         """Take the fingerprints of one block."""
@@ -53,6 +57,11 @@ class RepeatsTopic:
         packets = np.ascontiguousarray(block.packets[:room])
         words = packets.view(np.uint8).reshape(len(packets), -1)[:, :_BLOCKS_SIZE].copy().view(np.uint64)
         self._prints = np.concatenate((self._prints, (words * _WEIGHTS).sum(axis=1, dtype=np.uint64)))
+        measured = np.ascontiguousarray(packets["blocks"]["channels"]).view(np.uint8).reshape(len(packets), -1).view(np.uint64)
+        prints = (measured * _WEIGHTS[: measured.shape[1]]).sum(axis=1, dtype=np.uint64)
+        few = (packets["blocks"]["channels"]["distance"] > 0).sum(axis=(1, 2)) < _FEWEST_RETURNS
+        self._records = np.concatenate((self._records, np.where(few, 0, prints)))
+        self._frames = np.concatenate((self._frames, block.frames[:room]))
         self.__dict__.pop("_loop", None)
 
     @cached_property
@@ -94,6 +103,21 @@ class RepeatsTopic:
         if self._loop is not None:
             leap = f", and its seam leaps by {seam_leap_cdeg / 100:.2f} degrees" if seam_leap_cdeg else ""
             log.tell(LOOP, f"packets must not come again, got the same {self._loop.period} packets over and over: a recording in a loop{leap}")
+        again, earlier = self._measured_again()
+        log.tell_each(
+            COPIED,
+            range(len(again)),
+            lambda number: f"a packet must be measured, got the records of packet {earlier[number]} under other azimuths",
+            lambda number: Place(int(again[number]), int(self._frames[again[number]]), 4),
+        )
+
+    def _measured_again(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Packets with the records and not the azimuths of an earlier one that is not the one before, and that one."""
+        order = np.argsort(self._records, kind="stable")
+        earlier, later = order[:-1], order[1:]
+        same = (self._records[later] == self._records[earlier]) & (self._records[later] != 0)
+        found = np.flatnonzero(same & (self._prints[later] != self._prints[earlier]) & (later - earlier > 1))
+        return later[found], earlier[found]
 
 
 def _runs_of(flags: npt.NDArray[np.bool_], length: int) -> npt.NDArray[np.bool_]:

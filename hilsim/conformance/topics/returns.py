@@ -16,7 +16,11 @@ EVEN = Rule(
     source=f"47.5 % to 51.7 % odd in every one of the {_CAPTURES}",
 )
 GRID = Rule(
-    id="returns.grid", severity=Severity.ERROR, holds="raw distances are not rounded to centimetres or another step", packets=10, source=_CAPTURES
+    id="returns.grid",
+    severity=Severity.ERROR,
+    holds="raw distances use every value: they are not rounded to centimetres or another step, and no bit of them is always 0 or always 1",
+    packets=10,
+    source=_CAPTURES,
 )
 MINIMUM = Rule(
     id="returns.minimum",
@@ -78,6 +82,8 @@ _FEWEST = 2000
 _FEWEST_EMPTY = 1000
 _FEWEST_BLOCKS = 120
 _FEWEST_SEQUENCES = 100
+_FEWEST_SPANS = 6  # stretches of distances that differ in the bits above alone and hold a thousandth of the returns each
+_FEWEST_FLOORS = 5  # lasers with empty records, for their noise floors to be told apart: fewer may have one by chance
 
 
 class ReturnsTopic:
@@ -168,6 +174,7 @@ class ReturnsTopic:
             share = int(counts[::step].sum()) / total
             if share > 0.6:
                 log.tell(GRID, f"raw distances must use every value, got multiples of {step} in {100 * share:.1f} %")
+        self._conclude_bits(counts, total, log)
         top = int(counts.argmax())
         unit_mm = self._model.distance_unit_mm if self._model else 2
         if counts[top] > 0.3 * total and top * unit_mm >= 20_000:
@@ -175,6 +182,14 @@ class ReturnsTopic:
                 REPEATED,
                 f"missing returns must have distance 0, got {top * unit_mm / 1000:.3f} m in {100 * counts[top] / total:.0f} % of the returns",
             )
+
+    def _conclude_bits(self, counts: npt.NDArray[np.int64], total: int, log: FindingLog) -> None:
+        """Report bits above the lowest that never change though distances lie on both sides of them again and again."""
+        for bit in range(1, 14):
+            halves = counts.reshape(-1, 2, 1 << bit).sum(axis=2)  # by span, then by the bit
+            clear, set_ = halves.sum(axis=0).tolist()
+            if min(clear, set_) < 1e-4 * total and (halves.sum(axis=1) > 1e-3 * total).sum() >= _FEWEST_SPANS:
+                log.tell(GRID, f"every bit of raw distances must change, got bit {bit} {'set' if set_ > clear else 'clear'} in all of {total}")
 
     def _conclude_reflectivity(self, total: int, log: FindingLog) -> None:
         if int(self._bytes.max()) == total:
@@ -194,6 +209,8 @@ class ReturnsTopic:
         zero = int(self._empty_bytes[:, 0].sum()) / empty
         if zero > 0.5:
             log.tell(NO_RETURN, f"empty records must carry the laser's noise floor, got reflectivity 0 in {100 * zero:.0f} % of {empty}")
+        elif (floors := int((self._empty_bytes.sum(axis=1) >= _FEWEST_EMPTY // 50).sum())) < _FEWEST_FLOORS:
+            log.skip(BASELINE, floors, _FEWEST_FLOORS, "lasers with empty records")
         elif int(self._empty_bytes.sum(axis=0).max()) == empty:
             value = int(self._empty_bytes.sum(axis=0).argmax())
             log.tell(BASELINE, f"the noise floor must differ between lasers, got {value} in all of {empty} empty records")

@@ -18,20 +18,24 @@ UTC_EPOCH_NS = 1_767_229_199_000_000_000  # one second before the top of an hour
 WALLS = [((10.5, 0, 2), (1, 14, 6)), ((-10.5, 0, 2), (1, 14, 6)), ((0, 6.5, 2), (9, 1, 6)), ((0, -6.5, 2), (22, 1, 6)), ((0, 0, -1.5), (22, 14, 1))]
 
 
+YARD = [((20, 3, 0), (2, 5, 3)), ((-7, -9, 0), (4, 2, 3)), ((3, 14, 0), (4, 2, 3)), ((0, 0, -2.3), (300, 300, 1))]
+"""Open ground with little on it under an open sky."""
+
+
 def flow(port):
     return Flow(name=f"lidar/{port}", source="192.168.1.201", source_port=port, destination="192.168.1.77", destination_port=port)
 
 
-def emulate(span_ns=4_000_000_000, **setting):
-    """Some seconds of it, as datagrams at their deadlines."""
+def emulate(span_ns=4_000_000_000, places=WALLS, **setting):
+    """Some seconds of it, as datagrams at their deadlines; ``places`` are middles and sizes of boxes."""
     spec = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
-    materials = [Material(name=f"wall {number}", reflectivity=12 + 15 * number) for number in range(len(WALLS))]
+    materials = [Material(name=f"wall {number}", reflectivity=12 + 15 * number) for number in range(len(places))]
     lidar = LidarEmulator(
         setting=LidarSetting(name="lidar", stream=0, spec=spec, gps=GpsSetting(latitude_deg=36.8, longitude_deg=-2.4), **setting),
         world=build_world(
             [
                 SceneObject(mesh=box(size, material), placement=Pose(position_m=place))
-                for (place, size), material in zip(WALLS, materials, strict=True)
+                for (place, size), material in zip(places, materials, strict=True)
             ]
         ),
         carrier=build_carrier(fixed_track(Pose(position_m=(0.113, 0.047, 0.0)))),

@@ -178,6 +178,80 @@ def test_a_packet_that_measures_what_the_one_before_did_is_an_error(mutate, judg
 
 
 @pytest.mark.parametrize("name", SPEAKING)
+def test_a_laser_of_one_reflectivity_between_others_of_many_is_a_warning(mutate, judge, name):
+    def paint(payloads):
+        changed = records(payloads)
+        part = changed[:, :, by_laser(name, 5)]
+        part[..., 2] = np.where(has_return(part), 40, part[..., 2])
+        changed[:, :, by_laser(name, 5)] = part
+        put(payloads, changed)
+
+    verdict = judge(mutate(name, paint))
+    assert (verdict.errors, "returns.laser_reflectivity" in verdict.warnings) == (set(), True)
+
+
+@pytest.mark.parametrize("name", SPEAKING)
+def test_a_block_that_measures_what_the_one_before_did_is_an_error(mutate, judge, name):
+    def copy(payloads):
+        changed = records(payloads)
+        pair = 2 if "dual" in name else 1
+        at = busy_packet(payloads)
+        at += int(has_return(changed[at : at + 40, 2 : 2 + pair]).sum(axis=(1, 2)).argmax())
+        changed[at, 2 + pair : 2 + 2 * pair] = changed[at, 2 : 2 + pair]
+        put(payloads, changed)
+
+    verdict = judge(mutate(name, copy))
+    assert (verdict.errors, verdict.result.sensors[0].counts["returns.copied"]) == ({"returns.copied"}, 1)
+    block = 4 if "dual" in name else 3
+    assert verdict.first("returns.copied").message.startswith(f"block {block} must be measured")
+    assert verdict.first("returns.copied").place.byte_offset == 100 * block + 4
+
+
+@pytest.mark.parametrize("name", SPEAKING)
+def test_packets_that_measure_again_what_others_did_long_ago_are_an_error(mutate, judge, name):
+    def freeze(payloads):
+        changed = records(payloads)
+        changed[150:180] = changed[50:80]
+        put(payloads, changed)
+
+    verdict = judge(mutate(name, freeze))
+    assert (verdict.errors - {"returns.second_firing"}, verdict.result.sensors[0].counts["returns.copied"] > 20) == ({"returns.copied"}, True)
+    assert "under other azimuths" in verdict.first("returns.copied").message
+
+
+@pytest.mark.parametrize("name", ["vlp16_strongest_gps.pcap", "hdl32e_strongest.pcap", "own"])
+@pytest.mark.parametrize(("bit", "is_set"), [(7, True), (6, False)])
+def test_a_bit_of_the_distances_that_never_changes_is_an_error(mutate, judge, name, bit, is_set):
+    def hold(payloads):
+        changed = records(payloads)
+        distance = changed[..., 0] + 256 * changed[..., 1].astype(np.int64)
+        distance = np.where(distance == 0, 0, distance | 1 << bit if is_set else distance & ~(1 << bit))
+        changed[..., 0], changed[..., 1] = distance & 0xFF, distance >> 8
+        put(payloads, changed)
+
+    verdict = judge(mutate(name, hold))
+    assert "returns.grid" in verdict.errors
+    assert f"got bit {bit} {'set' if is_set else 'clear'}" in verdict.first("returns.grid").message
+
+
+def test_noise_floors_of_a_few_lasers_are_not_compared(mutate, judge):
+    def fill(payloads):
+        changed = records(payloads)
+        missed = ~has_return(changed)
+        changed[..., 2][missed] = 23
+        for laser in range(16):
+            if laser not in {1, 3, 12}:
+                part = changed[:, :, by_laser("own", laser)]
+                part[~has_return(part), :2] = (0x39, 0x11)
+                changed[:, :, by_laser("own", laser)] = part
+        put(payloads, changed)
+
+    verdict = judge(mutate("own", fill))
+    assert "returns.baseline" not in verdict.warnings
+    assert "returns.baseline" in {skipped.rule for skipped in verdict.result.sensors[0].not_applied}
+
+
+@pytest.mark.parametrize("name", SPEAKING)
 def test_nothing_is_told_of_the_lasers_of_a_sound_unit(datagrams_of, judge, name):
     told = {
         "returns.dead_laser",

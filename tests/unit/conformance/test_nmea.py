@@ -1,6 +1,7 @@
 """Sentences that no receiver sends, and a time that is not the stamps', in real captures and in hilsim's own stream."""
 
 import re
+from datetime import date, timedelta
 
 import numpy as np
 import pytest
@@ -100,6 +101,19 @@ def test_a_sentence_of_another_hour_than_the_captures_is_a_warning(mutate, judge
     verdict = judge(mutate(name, add_time(3600 * hours), size=512))
     assert (verdict.errors, "nmea.hour" in verdict.warnings) == (set(), True)
     assert f"got {hours:+d} h" in verdict.first("nmea.hour").message
+
+
+@pytest.mark.parametrize(("days", "words"), [(-1, "got -24 h"), (-1024 * 7, "got -172032 h in all of"), (1, "got +24 h")])
+def test_a_sentence_of_yesterday_or_of_another_count_of_weeks_is_a_warning(mutate, judge, days, words):
+    def change(fields):
+        day, month, year = (int(fields[9][at : at + 2]) for at in (0, 2, 4))
+        fields[9] = (date(2000 + year, month, day) + timedelta(days=days)).strftime("%d%m%y").encode()
+
+    verdict = judge(mutate("own", rewrite(change), size=512))
+    assert (verdict.errors, "nmea.hour" in verdict.warnings) == (set(), True)
+    message = verdict.first("nmea.hour").message
+    assert words in message
+    assert message.endswith("the receiver's week number began again") == (days == -1024 * 7)
 
 
 def test_a_capture_made_at_another_time_says_nothing_of_the_hour(mutate, judge):

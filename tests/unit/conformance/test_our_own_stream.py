@@ -3,6 +3,8 @@
 import pytest
 
 from hilsim.sensor.specs import ClockSetting
+from hilsim.sensor.weather import WeatherSpec
+from hilsim.sensor.window import WindowSectorSpec, WindowSpec
 
 
 @pytest.mark.parametrize("rpm", [300, 600, 1200])
@@ -33,3 +35,31 @@ def test_stamps_that_run_faster_than_the_firings_are_a_warning_with_their_rate(j
     verdict = judge(list(own_stream.emulate(clock=ClockSetting(stamp_ppm=ppm, sync="free", offset_s=3599.0))))
     assert (verdict.errors, "time.drift" in verdict.warnings) == (set(), True)
     assert verdict.result.sensors[0].summary.cycle_drift_ppm == pytest.approx(ppm, abs=0.2)
+
+
+WEATHER = {
+    "rain": WeatherSpec(rain_mm_per_h=50.0),
+    "fog": WeatherSpec(fog_visibility_m=30.0),
+    "snow": WeatherSpec(snow_mm_per_h=3.0),
+    "dust": WeatherSpec(dust_visibility_m=60.0),
+}
+
+
+@pytest.mark.parametrize("kind", WEATHER)
+@pytest.mark.parametrize("return_mode", ["strongest", "dual"])
+def test_weather_over_open_ground_breaks_no_rule(judge, own_stream, kind, return_mode):
+    """Lasers into the sky return nothing but drops, of reflectivity 0; and where a drop is, chance decides."""
+    stream = own_stream.emulate(2_000_000_000, own_stream.YARD, weather=WEATHER[kind], return_mode=return_mode, sub_rays=7)
+    verdict = judge(list(stream))
+    assert (verdict.errors, verdict.warnings) == (set(), set())
+
+
+def test_a_dirty_window_over_open_ground_breaks_no_rule(judge, own_stream):
+    """Lasers on the ground and lasers into the sky return together from one box alone, which makes them look alike."""
+    sectors = (
+        WindowSectorSpec(azimuth_from_deg=350.0, azimuth_to_deg=10.0, transmission=0.0),
+        WindowSectorSpec(azimuth_from_deg=100.0, azimuth_to_deg=101.5, transmission=0.0),
+        WindowSectorSpec(azimuth_from_deg=200.0, azimuth_to_deg=230.0, transmission=0.1),
+    )
+    stream = own_stream.emulate(2_000_000_000, own_stream.YARD, window=WindowSpec(sectors=sectors), return_mode="dual")
+    assert judge(list(stream)).errors == set()

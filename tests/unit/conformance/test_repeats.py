@@ -57,3 +57,22 @@ def test_a_few_packets_that_come_again_are_no_loop_and_their_leaps_are_errors(ju
 @pytest.mark.parametrize("name", ["vlp16_strongest_gps.pcap", "vlp16_dual.pcap", "vlp16_strongest_1200rpm.pcap", "hdl32e_strongest.pcap", "own"])
 def test_no_real_packet_comes_again(datagrams_of, judge, name):
     assert "stream.loop" not in judge(datagrams_of(name)).warnings
+
+
+def test_a_loop_whose_seam_lies_in_a_packet_with_a_field_of_view_gap_has_no_errors(datagrams_of, judge):
+    datagrams = datagrams_of("vlp32c_strongest_fov.pcap")
+    stamps = np.array([int.from_bytes(one.payload[1200:1204], "little") for one in datagrams])
+    period_us = int(stamps[-1] - stamps[0]) + 1190  # the last packet is one of those with a gap, which a loop's next pass does not wait for
+    again = [
+        type(one)(
+            **{name: getattr(one, name) for name in one.__slots__}
+            | {
+                "payload": one.payload[:1200] + int(stamp + turn * period_us).to_bytes(4, "little") + one.payload[1204:],
+                "host_stamp_ns": one.host_stamp_ns + 1000 * turn * period_us,
+            }
+        )
+        for turn in range(3)
+        for stamp, one in zip(stamps.tolist(), datagrams, strict=True)
+    ]
+    verdict = judge(again)
+    assert (verdict.errors, "stream.loop" in verdict.warnings) == (set(), True)

@@ -155,6 +155,12 @@ SINGLE = {
     "lasers.count": ("lasers.count", lambda s: everywhere(s, lambda points: points.__setitem__("channel", points["channel"] * 20))),
     "frames.none": ("frames.none", lambda s: everywhere(s, lambda points: points.__setitem__("flags", points["flags"] & (0xFF ^ PARITY)))),
     "frames.length, one point of another frame": ("frames.length", lambda s: with_point(s, MIDDLE, any_point, flags=lambda flags: flags ^ PARITY)),
+    "frames.none, for a second": (
+        "frames.none",
+        lambda s: [one.with_points(steady(one.points())) if one.is_points and 500 < n < 1500 else one for n, one in enumerate(s)],
+    ),
+    "points.copied": ("points.copied", lambda s: changed(s, 901, s[901].with_points(with_places_of(s[901].points(), s[900].points())))),
+    "lasers.constant": ("lasers.constant", lambda s: everywhere(s, stick)),
     "info.size": ("info.size", lambda s: with_infos(s, 4, "<B", 96)),
     "info.version": ("info.version", lambda s: with_infos(s, 5, "<B", 16)),
     "info.changed, serial number": ("info.changed", lambda s: with_infos(s, 12, "<I", 78, only=slice(2, 3))),
@@ -163,6 +169,24 @@ SINGLE = {
     "info.returns, three": ("info.returns", lambda s: with_infos(s, 85, "<B", 3)),
     "info.returns, two of one": ("info.returns", lambda s: with_infos(s, 85, "<B", 2)),
 }
+
+
+def steady(points):
+    points["flags"] &= 0xFF ^ PARITY
+    return points
+
+
+def with_places_of(points, others):
+    for name in ("x", "y", "z", "flags"):
+        points[name] = others[name]
+    return points
+
+
+def stick(points):
+    """Laser 3 measures one point for ever."""
+    mine = (points["channel"] == 3) & came_back(points)
+    for name, count in (("x", 10), ("y", 2000), ("z", 5)):
+        points[name][mine] = count
 
 
 def sorted_by_laser(points):
@@ -237,6 +261,12 @@ UNUSUAL = {
     "info.sync": lambda s: with_infos(s, 72, "<q", EPOCH_US - 37_000_000),
     "info.sync_leap": lambda s: with_infos(s, 72, "<q", EPOCH_US + 5_000, only=slice(2, 3)),
 }
+
+
+@pytest.mark.parametrize("axis", ["x", "y", "z"])
+def test_a_coordinate_that_is_the_same_for_all_returns_is_a_warning(single, axis):
+    verdict = Verdict(everywhere(single, lambda points: points.__setitem__(axis, np.where(came_back(points), 2000, 0))))
+    assert verdict.first("points.constant").message.startswith(f"returns must differ in {axis}, got 2000 for all ")
 
 
 def uneven_once(points):
