@@ -18,6 +18,7 @@ class Situation:
     forgiven_until_us: int = 0  # after a reboot the bridge must be given time to notice
     held_up: bool = False  # the reader itself was late: arrival times say nothing
     quaternion_wanted: bool = False
+    time_lost: bool = False  # frames were never made: the host held the simulator up, and that time is lost to the vehicle; until the next fix
     utc_at_zero_us: int | None = None  # Unix time at the controller's time 0
     altitude_m: float | None = None  # of the last fix
     latitude_deg: float = 0.0

@@ -84,10 +84,11 @@ class GpsRules:
     def _motion(self, now_us, message):
         """Over seconds, by the fixes' own stamps, in which either moves: what the position did against the sum of the velocity.
 
-        A vehicle whose controller is silent stands still while the time goes on, and so do its fixes: what lies before such a gap is left out.
+        A vehicle whose controller is silent stands still while the time goes on, and so does one whose simulator a busy host holds up: what lies before that is left out.
         """
-        if self.fixes and message.time_usec - self.fixes[-1][0] > _MOST_GAP_US:
+        if self.situation.time_lost or (self.fixes and message.time_usec - self.fixes[-1][0] > _MOST_GAP_US):
             self.fixes.clear()
+            self.situation.time_lost = False
         place = message.lat * _M_PER_DEGE7, message.lon * _M_PER_DEGE7 * math.cos(math.radians(message.lat * 1e-7)), -message.alt * 1e-3
         self.fixes.append((message.time_usec, place, (message.vn * 1e-2, message.ve * 1e-2, message.vd * 1e-2)))
         if message.time_usec - self.fixes[0][0] < _SPAN_US:

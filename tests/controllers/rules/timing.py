@@ -17,6 +17,7 @@ _RATES_HZ = {"accelerometer": (95, 520), "gyroscope": (95, 520), "magnetometer":
 _GAPS_US = {"accelerometer": 300_000, "gyroscope": 300_000, "magnetometer": 300_000, "barometer": 300_000, "gps": 1_000_000}
 _WINDOW_US = 2_000_000
 _FIRST_FIX_US = 10_000_000
+_LOST_US = 15_000
 _BURST = 4
 _EQUAL = 1e-6  # PX4's sensors/data_validator/DataValidator.cpp
 _MOST_EQUAL = 100
@@ -112,6 +113,7 @@ class Timing:
     def _stamp(self, now_us, stamp):
         if self.stamp is not None:
             self.report.judge("stamps", stamp > self.stamp, now_us, "HIL_SENSOR.time_usec", stamp, f"above {self.stamp}")
+            self.situation.time_lost |= stamp - self.stamp > _LOST_US
         self.stamp = stamp
 
     def _burst(self, now_us):

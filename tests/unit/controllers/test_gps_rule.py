@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.controllers.rules.gps import GpsRules
+from tests.controllers.rules.timing import Timing
 from tests.controllers.situation import Situation
 
 PERIOD_US = 200_000
@@ -22,10 +23,11 @@ class Report:
         return holds
 
 
-def judged(said_mps, frozen_us=0, frozen_every=7):
+def judged(said_mps, frozen_us=0, frozen_every=7, *, situation=None, lose=False):
     """Verdicts on a minute's climb whose fixes say ``said_mps``, and which stands still for ``frozen_us`` now and then."""
     report = Report()
-    rules = GpsRules(report, Situation(serial=False))
+    situation = situation or Situation(serial=False)
+    rules = GpsRules(report, situation)
     now_us, height_m = 0, 0.0
     for number in range(300):
         now_us += PERIOD_US + (frozen_us if number % frozen_every == 0 else 0)
@@ -40,6 +42,7 @@ def judged(said_mps, frozen_us=0, frozen_every=7):
             "vd": round(-100 * said_mps),
         }
         fix |= {"vel": 0, "cog": 65_535, "eph": 70, "epv": 90, "satellites_visible": 10, "time_usec": UTC_US + now_us}
+        situation.time_lost |= lose and number % 4 == 0
         rules.gps(now_us, SimpleNamespace(**fix))
     return report.verdicts
 
@@ -57,3 +60,13 @@ def test_a_velocity_that_is_wrong_is_found_all_the_same(said_mps, frozen_us):
     verdicts = judged(said_mps, frozen_us)
     assert verdicts
     assert not any(verdicts)
+
+
+def test_a_window_in_which_frames_were_never_made_is_left_out():
+    situation = Situation(serial=False)
+    timing = Timing(SimpleNamespace(judge=lambda *_, **__: True), situation)
+    for stamp_us, lost in ((4_000, False), (8_000, False), (30_000, True)):
+        timing._stamp(stamp_us, stamp_us)  # noqa: SLF001 - the rule's own part
+        assert situation.time_lost == lost
+    verdicts = judged(0.5, situation=situation, lose=True)
+    assert verdicts == []
