@@ -61,3 +61,14 @@ def test_a_run_that_gets_sigterm_takes_down_its_fixtures(tmp_path):
     assert process.returncode == 2, said  # interrupted
     assert (tmp_path / "down").is_file()
     assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
+def test_processes_of_tests_in_the_background_of_a_shell_can_be_ended_by_ctrl_c(tmp_path):
+    (tmp_path / "test_inner.py").write_text(
+        HEAD + "def test_a():\n    done = subprocess.run([sys.executable, '-c', 'import signal; print(signal.getsignal(2))'], "
+        "capture_output=True, text=True)\n    assert 'default_int_handler' in done.stdout\n"
+    )
+    (tmp_path / "conftest.py").write_text("from tests.conftest import *  # noqa: F403\n")
+    command = f"{sys.executable} -m pytest -q -p no:cacheprovider --rootdir . . > said 2>&1 & wait $!"
+    subprocess.run(["sh", "-c", command], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False, timeout=60)
+    assert "1 passed" in (tmp_path / "said").read_text()
