@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hilsim.capture.pcap import CaptureFile
 from hilsim.config.rig import ControlSpec, RecordSpec, RigSpec
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.replay.flows import FlowRule
@@ -18,18 +19,24 @@ if TYPE_CHECKING:
 
 
 def check_captures(captures: tuple[Path, ...]) -> None:
-    """Refuse what is no file before anything is begun; whether it is a capture is seen when it is read.
+    """Refuse what is no file before anything is begun. The others are opened only to name every fault at once: else that is seen when they are read.
 
     Raises:
-        CaptureError: naming each that is missing or a directory, one a line.
+        CaptureError: naming each that is missing, a directory or no capture, one a line.
     """
-    faults = [
-        f"{path}: must be a capture, got {'a directory' if path.is_dir() else 'no such file'}"
-        for path in captures
-        if path.is_dir() or not path.exists()
-    ]
-    if faults:
-        raise CaptureError("\n".join(faults))
+    missing = [path for path in captures if path.is_dir() or not path.exists()]
+    if missing:
+        raise CaptureError("\n".join(filter(None, (_fault(path) for path in captures))))
+
+
+def _fault(path: Path) -> str:
+    if path.is_dir() or not path.exists():
+        return f"{path}: must be a capture, got {'a directory' if path.is_dir() else 'no such file'}"
+    try:
+        next(iter(CaptureFile(path)), None)
+    except CaptureError as error:
+        return str(error)
+    return ""
 
 
 def replay_rig_spec(captures: tuple[Path, ...], options: dict[str, Any]) -> RigSpec:
