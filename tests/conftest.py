@@ -7,8 +7,8 @@ import pytest
 
 from tests import leftovers
 
-# The first call of a kernel compiles it; hypothesis must not take that for a slow test.
-hypothesis.settings.register_profile("kernels", deadline=None)
+# The first call of a kernel compiles it, and a busy machine is slow: hypothesis must take neither for a slow test.
+hypothesis.settings.register_profile("kernels", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("kernels")
 
 CAPTURES = Path(__file__).resolve().parent.parent.parent / "shared" / "captures"
