@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CONSTRAINTS := .ci/constraints.txt
-KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle packets sensor emulator)
+KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols sensor emulator)
 FLIGHT_TESTS := $(addprefix tests/system/test_,flight_controller.py scripted_controller.py link_doctor.py rangefinders.py shipped_rigs.py)
 OTHER_TESTS := tests $(addprefix --ignore=,$(FLIGHT_TESTS))
 
@@ -46,7 +46,7 @@ test: lint kernels
 # Compiled kernels are invisible to coverage, so their tests run once more with the kernels as plain Python.
 kernels-as-python: $(VENV)/installed-test
 	NUMBA_DISABLE_JIT=1 NUMBA_ENABLE_CUDASIM=1 $(BIN)/python -m coverage run -m pytest -q $(KERNEL_TESTS)
-	$(BIN)/python -m coverage report --skip-covered --include='hilsim/geometry/*,hilsim/vehicle/*,hilsim/packets/*,hilsim/sensor/*,hilsim/emulator/*' --fail-under=95
+	$(BIN)/python -m coverage report --skip-covered --include='hilsim/geometry/*,hilsim/vehicle/*,hilsim/protocols/*,hilsim/sensor/*,hilsim/emulator/*' --fail-under=95
 
 # Spoilt inputs for every parser: 10^6 each. FUZZ='--seconds 3600' takes an hour in all, FUZZ='--target npz --seed 7' one of them with others.
 fuzz: $(VENV)/installed-test

@@ -29,16 +29,16 @@ import velodyne_decoder
 from bench_timing import describe_machine
 
 from hilsim.background import job as jobs
-from hilsim.background.cloud import cell_directions
+from hilsim.background.files.cloud import cell_directions
 from hilsim.background.generator import GridSetting, generate, prepare
 from hilsim.background.movement import Change
 from hilsim.background.pool import map_here
 from hilsim.background.profiles import geometry_of
 from hilsim.background.surface import SurfaceRule
 from hilsim.capture.batches import CaptureBatches
-from hilsim.cli.background_files import named_profile, shipped_profiles
+from hilsim.cli.background.outputs import named_profile, shipped_profiles
 from hilsim.config.rig import load_rig
-from hilsim.daemon.record import record
+from hilsim.offline.record import record
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 CAPTURES = Path(__file__).resolve().parent.parent.parent / "shared" / "captures"

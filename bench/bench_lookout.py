@@ -5,16 +5,16 @@ import time
 import numpy as np
 
 from hilsim._jit import kernel
-from hilsim.bridge.lookout import Lookout, build_lookout, note_packet
-from hilsim.bridge.ranger_specs import DistanceSensorSpec, ObstacleSpec
+from hilsim.autopilot.obstacle_map import Lookout, build_lookout, note_packet
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.firing import fire
 from hilsim.emulator.plan import LidarPlan, LidarSetting, lidar_plan
-from hilsim.emulator.shots import Shots, allocate_shots
+from hilsim.emulator.workspace import Shots, allocate_shots
+from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
-from hilsim.vehicle.carrier import live_carrier
 from hilsim.vehicle.live import LivePose, live_pose
+from hilsim.vehicle.platform import live_carrier
 
 PACKETS = 20_000
 PACKET_NS = 1_327_104

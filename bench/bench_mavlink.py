@@ -17,9 +17,9 @@ from bench_timing import describe_machine
 from pymavlink.dialects.v20 import common
 
 from hilsim._jit import kernel
-from hilsim.bridge.codec import read_payload, write_frame
-from hilsim.bridge.frames import FrameState, allocate_stream, append, make_room, next_frame
-from hilsim.bridge.messages import HIL_ACTUATOR_CONTROLS, HIL_SENSOR, draft, origin
+from hilsim.protocols.mavlink.codec import read_payload, write_frame
+from hilsim.protocols.mavlink.frames import FrameState, allocate_stream, append, make_room, next_frame
+from hilsim.protocols.mavlink.messages import HIL_ACTUATOR_CONTROLS, HIL_SENSOR, draft, origin
 
 FRAMES = 1000
 NONE = int(FrameState.NONE)

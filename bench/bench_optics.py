@@ -16,12 +16,12 @@ import numpy as np
 from bench_timing import describe_machine
 
 from hilsim._jit import kernel
+from hilsim.assembly.build import build_lidar, build_scenery
 from hilsim.config.rig import load_rig
-from hilsim.daemon.build import build_lidar, build_scenery
+from hilsim.emulator.detection import respond
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import trace
-from hilsim.emulator.response import respond
-from hilsim.emulator.shots import allocate_shots
+from hilsim.emulator.workspace import allocate_shots
 
 DEMO = Path(__file__).resolve().parent.parent / "profiles" / "rigs" / "demo.toml"
 STAGES = ("fire", "trace", "respond")

@@ -22,7 +22,7 @@ import numpy as np
 
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
-from hilsim.daemon.station import Station
+from hilsim.daemon.running_rig import Station
 from hilsim.transmit.statistics import Counter, quantile_ns
 
 DEMO = profiles_directory() / "rigs" / "demo.toml"

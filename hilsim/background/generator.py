@@ -20,7 +20,7 @@ from hilsim.background.survey import FoundSensor, Kind, choose, kinds_of, survey
 from hilsim.capture.batches import CaptureBatches, DatagramArrays, address_number
 from hilsim.errors import CaptureError, require
 from hilsim.geometry.poses import Pose
-from hilsim.packets.velodyne_geometry import GEOMETRIES, FiringGeometry
+from hilsim.protocols.velodyne.geometry import GEOMETRIES, FiringGeometry
 from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
 from hilsim.sensor.cepton_specs import CeptonSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec

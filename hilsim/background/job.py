@@ -25,7 +25,7 @@ from hilsim.capture.cuts import FilePart, cut
 from hilsim.errors import CaptureError, require
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import PoseTrack
-from hilsim.packets.velodyne_geometry import FiringGeometry
+from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.scene.background import AzimuthGrid
 
 THIRDS = 3

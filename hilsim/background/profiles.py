@@ -2,7 +2,7 @@
 
 from hilsim.background.survey import FoundSensor, Kind
 from hilsim.errors import CaptureError
-from hilsim.packets.velodyne_geometry import FiringGeometry
+from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.sensor.cepton_specs import CeptonSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 

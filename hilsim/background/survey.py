@@ -12,8 +12,8 @@ import numpy.typing as npt
 from hilsim._jit import kernel
 from hilsim.capture.batches import DatagramArrays
 from hilsim.errors import CaptureError
-from hilsim.packets.velodyne_data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE, ReturnMode
-from hilsim.packets.velodyne_models import OTHER_PRODUCTS, identify_model
+from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE, ReturnMode
+from hilsim.protocols.velodyne.models import OTHER_PRODUCTS, identify_model
 
 _ENOUGH_PACKETS = 200
 _MOST_DATAGRAMS = 50_000

@@ -16,8 +16,8 @@ from hilsim.background.compensation import STANDING, Compensation, into_first_fr
 from hilsim.background.table import CellTable, count_return, has_room
 from hilsim.capture.batches import DatagramArrays
 from hilsim.geometry.frames import sensor_direction
-from hilsim.packets.velodyne_data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK
-from hilsim.packets.velodyne_geometry import FiringGeometry
+from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK
+from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.scene.background import AzimuthGrid, azimuth_column
 
 PACKETS, RETURNS, EMPTY, OUTSIDE, FOREIGN, USED = range(6)

@@ -11,8 +11,8 @@ import click
 from hilsim.cli.rigs import RigArgument, changes, changing, loaded
 
 if TYPE_CHECKING:
+    from hilsim.assembly.build import Scenery
     from hilsim.config.rig import Rig
-    from hilsim.daemon.build import Scenery
 
 
 @click.command()
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 )
 def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost: bool | None) -> None:
     """Validate RIG with everything it names, and print the effective configuration."""
-    from hilsim.daemon.build import build_scenery, triangle_count  # noqa: PLC0415 - compiles kernels
-    from hilsim.daemon.replays import Replays  # noqa: PLC0415
+    from hilsim.assembly.build import build_scenery, triangle_count  # noqa: PLC0415 - compiles kernels
+    from hilsim.daemon.streaming.replays import Replays  # noqa: PLC0415
 
     checked = loaded(rig, changes(settings, to))
     scenery = build_scenery(checked) if checked.spec.sensor else None
@@ -57,8 +57,8 @@ def _machine_notes(rig: "Rig") -> list[str]:
 
 def _say_cost(rig: "Rig", scenery: "Scenery", *, is_wanted: bool) -> None:
     """Whether the rig fits this machine, on stderr."""
-    from hilsim.daemon.capacity import measure_capacity  # noqa: PLC0415 - compiles kernels
     from hilsim.daemon.precompile import is_compiled  # noqa: PLC0415
+    from hilsim.daemon.streaming.capacity import measure_capacity  # noqa: PLC0415 - compiles kernels
 
     if not is_wanted and not is_compiled(rig):
         click.secho(
@@ -71,7 +71,7 @@ def _say_cost(rig: "Rig", scenery: "Scenery", *, is_wanted: bool) -> None:
 
 def effective(rig: "Rig") -> dict[str, Any]:
     """The rig with every default and profile value filled in, those that depend on the model among them."""
-    from hilsim.daemon.build import sensor_flows  # noqa: PLC0415 - compiles kernels
+    from hilsim.assembly.build import sensor_flows  # noqa: PLC0415 - compiles kernels
     from hilsim.sensor.cepton_specs import CeptonSetting  # noqa: PLC0415
     from hilsim.sensor.velodyne_specs import VelodyneSpec  # noqa: PLC0415
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
+from hilsim.analysis.comparison.comparison import compare as compare_streams
+from hilsim.analysis.comparison.draw import draw_comparison
+from hilsim.analysis.comparison.report import Tone, render_text, to_json
+from hilsim.analysis.comparison.statistics import NAMES
+from hilsim.analysis.comparison.stream import StreamStatistics, gather
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.outputs import ImageFile
 from hilsim.cli.progress import watched
-from hilsim.comparison.comparison import compare as compare_streams
-from hilsim.comparison.draw import draw_comparison
-from hilsim.comparison.report import Tone, render_text, to_json
-from hilsim.comparison.statistics import NAMES
-from hilsim.comparison.stream import StreamStatistics, gather
 from hilsim.errors import CommandFaultError
 
 _STYLES: dict[Tone, dict[str, Any]] = {

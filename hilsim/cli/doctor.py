@@ -16,8 +16,8 @@ from hilsim.errors import CommandFaultError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hilsim.bridge.findings import Finding
-    from hilsim.bridge.heard import Heard, Link
+    from hilsim.diagnosis.findings import Finding
+    from hilsim.diagnosis.probe_result import Heard, Link
 
 _COLOURS = {"good": "green", "fair": "yellow", "bad": "red"}
 
@@ -79,7 +79,7 @@ def doctor(
 
 def _machine(path: Path | None, settings: tuple[str, ...]) -> "tuple[Finding, ...]":
     from hilsim.cli.warm import warmed  # noqa: PLC0415 - imports numba
-    from hilsim.daemon.doctor import RENDERED_S, examine  # noqa: PLC0415
+    from hilsim.diagnosis.machine import RENDERED_S, examine  # noqa: PLC0415
 
     rig = loaded(path or rig_path("demo"), changes(settings))
     if path is not None:
@@ -94,8 +94,8 @@ def _controller(link: str, *, baud: int, is_uart: bool | None, seconds: float) -
         os.environ["NUMBA_DISABLE_JIT"] = (
             "1"  # some kB/s are read: kernels as plain Python are fast enough, and loading compiled ones takes longer than the question
         )
-    from hilsim.bridge.diagnosis import diagnose  # noqa: PLC0415 - imports numba
-    from hilsim.daemon.link_doctor import examine_link  # noqa: PLC0415
+    from hilsim.diagnosis.autopilot import diagnose  # noqa: PLC0415 - imports numba
+    from hilsim.diagnosis.link import examine_link  # noqa: PLC0415
 
     if sys.stderr.isatty():
         click.echo(f"listening at {link}, at most {2 * seconds:g} s ...", err=True)
@@ -105,7 +105,7 @@ def _controller(link: str, *, baud: int, is_uart: bool | None, seconds: float) -
 
 
 def _as_json(link: "Link", heard: "Heard", findings: "Sequence[Finding]") -> dict[str, Any]:
-    from hilsim.bridge.message_names import message_name  # noqa: PLC0415
+    from hilsim.protocols.mavlink.message_names import message_name  # noqa: PLC0415
 
     return {
         "link": dataclasses.asdict(link),

@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
+from hilsim.analysis.inspection.inspector import inspect as inspect_datagrams
+from hilsim.analysis.inspection.report import CaptureFacts, Tone, render_text, to_json
+from hilsim.analysis.inspection.result import CaptureSummary
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.source import CaptureBytes
 from hilsim.cli.progress import watched
 from hilsim.errors import CaptureError, CommandFaultError
-from hilsim.inspection.inspector import inspect as inspect_datagrams
-from hilsim.inspection.report import CaptureFacts, Tone, render_text, to_json
-from hilsim.inspection.result import CaptureSummary
 
 _PCAPNG_START = b"\x0a\x0d\x0d\x0a"
 _STYLES: dict[Tone, dict[str, Any]] = {

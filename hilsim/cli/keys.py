@@ -9,7 +9,7 @@ import tty
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hilsim.daemon.station import Station
+    from hilsim.daemon.running_rig import Station
 
 _STEP_S = 5.0
 _LEFT, _RIGHT = b"\x1b[D", b"\x1b[C"

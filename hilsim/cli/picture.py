@@ -9,6 +9,10 @@ from typing import Any
 import click
 import numpy.typing as npt
 
+from hilsim.analysis.picture.draw import draw_scan
+from hilsim.analysis.picture.image import ImageScan, draw_image_scan, first_image_scan
+from hilsim.analysis.picture.scales import check_picture_path
+from hilsim.analysis.picture.scan import Scan, first_scan, geometry_of_packets, geometry_of_profile, packets_for_one_turn, stacked_packets
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.live import Listener
 from hilsim.capture.pcap import CaptureFile
@@ -18,13 +22,9 @@ from hilsim.cli.rigs import loaded, rig_path
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import find_profile
 from hilsim.errors import CaptureError
-from hilsim.packets.cepton_stdv import STDV_SIGNATURE, frame_parities, read_stdv_header
-from hilsim.packets.velodyne_data import DATA_PACKET_SIZE, decode_data_packets
-from hilsim.packets.velodyne_geometry import ALL_GEOMETRIES, FiringGeometry
-from hilsim.picture.draw import draw_scan
-from hilsim.picture.image import ImageScan, draw_image_scan, first_image_scan
-from hilsim.picture.scales import check_picture_path
-from hilsim.picture.scan import Scan, first_scan, geometry_of_packets, geometry_of_profile, packets_for_one_turn, stacked_packets
+from hilsim.protocols.cepton.stdv import STDV_SIGNATURE, frame_parities, read_stdv_header
+from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets
+from hilsim.protocols.velodyne.geometry import ALL_GEOMETRIES, FiringGeometry
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 
@@ -185,7 +185,7 @@ async def _live(address: Address, sensor: str, timeout_s: float) -> Gathered:
 
 def _from_rig(source: str, sensor: str, at_s: float) -> tuple[Scan | ImageScan, str]:
     """A sensor's scan, and what to call it."""
-    from hilsim.daemon.build import build_lidar, build_scenery  # noqa: PLC0415 - compiles kernels
+    from hilsim.assembly.build import build_lidar, build_scenery  # noqa: PLC0415 - compiles kernels
 
     rig = loaded(rig_path(source))
     names: list[Any] = [entry.name for entry in rig.spec.sensor]

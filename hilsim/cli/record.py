@@ -52,7 +52,7 @@ def record(
     if truth is not None and truth.resolve() == output.resolve():
         raise click.BadParameter(f"must be another file than the capture, got {truth} for both", param_hint="--truth")
 
-    from hilsim.daemon import record as recorder  # noqa: PLC0415 - compiles kernels
+    from hilsim.offline import record as recorder  # noqa: PLC0415 - compiles kernels
 
     checked = loaded(rig, changes(settings, to))
     duration_ns = round(duration_s * 1e9)
@@ -93,7 +93,7 @@ def record(
 
 def _say_broken_off(done_s: float, duration_s: float, files: list[Path]) -> None:
     """What is left of a recording that somebody ended, on stderr."""
-    from hilsim.daemon.part_file import part_path  # noqa: PLC0415 - of a package that compiles kernels
+    from hilsim.offline.part_file import part_path  # noqa: PLC0415 - of a package that compiles kernels
 
     click.echo(err=True)  # ends the progress bar's line
     for path in files:

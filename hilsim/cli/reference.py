@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
+from hilsim.analysis.conformance.rules import rules_reference
 from hilsim.config.reference import configuration_reference
-from hilsim.conformance.rules import rules_reference
 from hilsim.limits import limits_reference
 from hilsim.telemetry.reference import generate_metrics_reference
 

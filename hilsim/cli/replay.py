@@ -13,7 +13,7 @@ from hilsim.cli.leaving import LEFT_OUT_EXIT_CODE, leave
 from hilsim.errors import CaptureError, TransmitError
 
 if TYPE_CHECKING:
-    from hilsim.daemon.station import Station
+    from hilsim.daemon.running_rig import Station
 
 
 @click.command()
@@ -104,10 +104,10 @@ def replay(captures: tuple[Path, ...], **options: Any) -> None:
     On a terminal: space pauses, left and right seek by 5 s, q stops. Exit codes: 0 everything was sent, 1 a fault, 3 packets were left out because they
     could not be in time.
     """
+    from hilsim.assembly.rig_sources import MadeRig  # noqa: PLC0415
     from hilsim.cli.replay_rig import check_captures, replay_rig_spec, summarised  # noqa: PLC0415 - imports kernels
     from hilsim.cli.screen import Screen  # noqa: PLC0415
     from hilsim.config.rig import Rig  # noqa: PLC0415
-    from hilsim.daemon.rig_sources import MadeRig  # noqa: PLC0415
     from hilsim.daemon.service import Console, serve  # noqa: PLC0415
     from hilsim.telemetry.logs import configure_logging  # noqa: PLC0415
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hilsim.capture.pcap import CaptureFile
+from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.rig import ControlSpec, RecordSpec, RigSpec
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.replay.flows import FlowRule
 from hilsim.replay.specs import ReplaySpec
-from hilsim.telemetry.specs import MetricsServerSpec
 from hilsim.transmit.specs import TransmitSpec
 from hilsim.transmit.statistics import Counter, quantile_ns
 
 if TYPE_CHECKING:
-    from hilsim.daemon.station import Station
+    from hilsim.daemon.running_rig import Station
 
 
 def check_captures(captures: tuple[Path, ...]) -> None:

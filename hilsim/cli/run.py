@@ -58,9 +58,9 @@ def run(
     Packets leave by their own deadlines; the status line and /metrics say how well. Options hold for the rig as it is read again too. What a --record
     option does not say, the rig's [record] does.
     """
+    from hilsim.assembly.rig_sources import RigFile  # noqa: PLC0415
     from hilsim.cli.screen import Screen  # noqa: PLC0415 - imports kernels
     from hilsim.daemon.ready_file import ReadyFile  # noqa: PLC0415
-    from hilsim.daemon.rig_sources import RigFile  # noqa: PLC0415
     from hilsim.daemon.service import Console, serve  # noqa: PLC0415
     from hilsim.telemetry.logs import configure_logging  # noqa: PLC0415
 

@@ -15,9 +15,9 @@ from hilsim.telemetry.readings import FlowReading, HistogramReading, Reading, Re
 from hilsim.transmit.specs import FrameSocketSpec, SocketSpec
 
 if TYPE_CHECKING:
-    from hilsim.bridge.specs import VehicleRigSpec
-    from hilsim.daemon.build import SensorFlows
-    from hilsim.daemon.station import Station
+    from hilsim.assembly.build import SensorFlows
+    from hilsim.autopilot.specs import VehicleRigSpec
+    from hilsim.daemon.running_rig import Station
     from hilsim.emulator.plan import LidarSetting
 
 _MOST_BARS = 2
@@ -41,7 +41,7 @@ class Screen:
 
     def started(self, station: "Station", metrics: str) -> None:
         """Where everything is."""
-        from hilsim.daemon.build import sensor_flows  # noqa: PLC0415 - loads kernels, and they are loaded by now
+        from hilsim.assembly.build import sensor_flows  # noqa: PLC0415 - loads kernels, and they are loaded by now
 
         self._over("")
         rig = station.rig

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import click
 
+from hilsim.analysis.conformance.families import StreamChecker
+from hilsim.analysis.conformance.report import render_text, to_json
+from hilsim.analysis.conformance.result import CheckResult
 from hilsim.capture.busy_host import BusyHost
 from hilsim.capture.live import Listener
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.addresses import Address, HostPort
-from hilsim.conformance.families import StreamChecker
-from hilsim.conformance.report import render_text, to_json
-from hilsim.conformance.result import CheckResult
 from hilsim.errors import CaptureError, CommandFaultError
-from hilsim.packets.velodyne_position import POSITION_PORT
+from hilsim.protocols.velodyne.position import POSITION_PORT
 
 
 @click.command()

@@ -8,8 +8,9 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Literal
 
-from hilsim.bridge.specs import VehicleRigSpec
+from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.config.changes import Changes
+from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import collect_faults, parse_table
 from hilsim.config.profiles import find_profile, parse_profile
 from hilsim.config.sensor_table import ZERO, SensorSpec
@@ -18,18 +19,17 @@ from hilsim.emulator.plan import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.geometry.frames import Vector
 from hilsim.limits import SENSORS
-from hilsim.packets.velodyne_data import DATA_PORT
-from hilsim.packets.velodyne_position import POSITION_PORT
+from hilsim.protocols.velodyne.data import DATA_PORT
+from hilsim.protocols.velodyne.position import POSITION_PORT
 from hilsim.replay.specs import ReplaySpec
 from hilsim.scene.specs import SceneSpec
 from hilsim.sensor.cepton_specs import CeptonSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.sensor.weather import WeatherSpec
-from hilsim.telemetry.specs import MetricsServerSpec
 from hilsim.transmit.hosts import is_ipv4
 from hilsim.transmit.specs import TransmitSpec
+from hilsim.vehicle.disturbance import WobbleSpec
 from hilsim.vehicle.specs import VehicleSpec
-from hilsim.vehicle.wobble import WobbleSpec
 
 DEFAULT_RATE_RPM = 600
 

@@ -5,11 +5,11 @@ from typing import Any, Literal
 
 from hilsim.errors import require
 from hilsim.geometry.frames import Vector
-from hilsim.packets.ethernet import parse_mac
+from hilsim.protocols.ethernet import parse_mac
 from hilsim.sensor.cepton_specs import CeptonSetting
+from hilsim.sensor.decimation import ThinningSpec
 from hilsim.sensor.false_alarms import FalseAlarmSpec
 from hilsim.sensor.specs import ClockSetting, ReturnModeName
-from hilsim.sensor.thinning import ThinningSpec
 from hilsim.sensor.velodyne_specs import GpsSetting
 from hilsim.sensor.window import WindowSpec
 from hilsim.transmit.hosts import is_host, is_ipv4

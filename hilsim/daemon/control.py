@@ -24,7 +24,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from hilsim.daemon.station import Station
+from hilsim.daemon.running_rig import Station
 from hilsim.errors import ConfigError, HilsimError, TransmitError
 from hilsim.limits import CONTROL_LINE_BYTES
 from hilsim.telemetry.answers import health_answer

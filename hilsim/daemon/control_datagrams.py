@@ -18,10 +18,10 @@ import structlog
 
 from hilsim.config.rig import ControlSpec
 from hilsim.daemon.control import obey
-from hilsim.daemon.guard import guarded
-from hilsim.daemon.station import Station
+from hilsim.daemon.running_rig import Station
 from hilsim.errors import ConfigError, HilsimError, TransmitError
 from hilsim.limits import CONTROL_COMMANDS_A_SECOND, CONTROL_LINE_BYTES
+from hilsim.telemetry.guarded import guarded
 from hilsim.telemetry.readings import Refusal
 from hilsim.transmit.hosts import address_of
 

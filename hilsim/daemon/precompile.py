@@ -61,7 +61,7 @@ def is_compiled(rig: Rig) -> bool:
 
 
 def _mark(rig: Rig) -> Path | None:
-    place = module_directory("hilsim.daemon.station")
+    place = module_directory("hilsim.daemon.running_rig")
     return None if place is None else place / hashlib.sha256(repr(kernel_needs(rig)).encode()).hexdigest()[:16]
 
 
@@ -76,9 +76,9 @@ async def compile_kernels(rig: Rig, tell: Callable[[int], None]) -> tuple[int, .
         Exit codes of the children that failed: the daemon then compiles what is missing itself.
     """
     # What strings the parts together comes last: it would compile each part anew that is not in the cache yet.
-    parts = ["stages", "lidar"] if rig.lidars and not module_is_compiled("hilsim.daemon.feed_loop") else []
+    parts = ["stages", "lidar"] if rig.lidars and not module_is_compiled("hilsim.daemon.streaming.render_loop") else []
     is_flown_here = rig.spec.vehicle is not None and rig.spec.vehicle.controller.kind != "ardupilot"
-    parts += ["flight"] if is_flown_here and not module_is_compiled("hilsim.bridge.flying") else []
+    parts += ["flight"] if is_flown_here and not module_is_compiled("hilsim.autopilot.loop") else []
     children: list[asyncio.subprocess.Process] = []
     compiled = 0
 
@@ -117,7 +117,7 @@ async def compile_kernels(rig: Rig, tell: Callable[[int], None]) -> tuple[int, .
 
 def _compile_rig(rig: Rig) -> None:
     """Everything that the daemon does with kernels before it opens a port; then remember that it was done."""
-    from hilsim.daemon.station import Station  # noqa: PLC0415 - only the child needs it
+    from hilsim.daemon.running_rig import Station  # noqa: PLC0415 - only the child needs it
 
     station = Station(rig=rig)
     station.rehearse()
@@ -129,15 +129,15 @@ def _compile_rig(rig: Rig) -> None:
 
 def _compile_stages(rig: Rig) -> None:
     """Build the scene, and what follows the casting of rays."""
-    from hilsim.daemon.station import Station  # noqa: PLC0415 - only the child needs it
+    from hilsim.daemon.running_rig import Station  # noqa: PLC0415 - only the child needs it
 
     Station(rig=rig).rehearse(stages=True)
 
 
 def _compile_flight(rig: Rig) -> None:
     """Fly a vehicle for some steps over nothing; the rig's own child compiles the talk with a controller."""
-    from hilsim.bridge.outfit import flown_track, open_line, outfit  # noqa: PLC0415 - only the child needs these
-    from hilsim.bridge.specs import VehicleRigSpec  # noqa: PLC0415
+    from hilsim.autopilot.loop_setup import flown_track, open_line, outfit  # noqa: PLC0415 - only the child needs these
+    from hilsim.autopilot.specs import VehicleRigSpec  # noqa: PLC0415
     from hilsim.scene.world import build_world  # noqa: PLC0415
 
     if rig.vehicle is not None:
@@ -153,14 +153,14 @@ def _compile_lidar(_: Rig) -> None:
     from hilsim.emulator.fused import render_info_packet  # noqa: PLC0415
     from hilsim.emulator.hits import collect  # noqa: PLC0415
     from hilsim.emulator.plan import LidarSetting, lidar_plan  # noqa: PLC0415
-    from hilsim.emulator.shots import allocate_shots  # noqa: PLC0415
+    from hilsim.emulator.workspace import allocate_shots  # noqa: PLC0415
     from hilsim.geometry.poses import Pose  # noqa: PLC0415
     from hilsim.geometry.tracks import fixed_track  # noqa: PLC0415
-    from hilsim.packets.ethernet import PAYLOAD_ONLY  # noqa: PLC0415
-    from hilsim.packets.velodyne_data import DATA_PACKET_SIZE  # noqa: PLC0415
+    from hilsim.protocols.ethernet import PAYLOAD_ONLY  # noqa: PLC0415
+    from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE  # noqa: PLC0415
     from hilsim.render.beams import cast_beams  # noqa: PLC0415
     from hilsim.scene.world import build_world  # noqa: PLC0415
-    from hilsim.vehicle.carrier import build_carrier  # noqa: PLC0415
+    from hilsim.vehicle.platform import build_carrier  # noqa: PLC0415
 
     path = profiles_directory() / "sensors" / "vlp16.toml"
     setting = LidarSetting(name="none", stream=0, spec=parse_table(VelodyneSpec, read_toml(path), str(path)))

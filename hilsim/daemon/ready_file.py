@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+from hilsim.assembly.build import sensor_flows
 from hilsim.config.rig import Rig
-from hilsim.daemon.build import sensor_flows
+from hilsim.daemon.running_rig import Station
 from hilsim.daemon.service import Console
-from hilsim.daemon.station import Station
 from hilsim.errors import ConfigError
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.specs import SocketSpec

@@ -13,19 +13,19 @@ from dataclasses import dataclass, field
 import structlog
 
 from hilsim import __version__
+from hilsim.assembly.rig_sources import RigSource, say_hosts, shown
 from hilsim.config.rig import Rig
 from hilsim.daemon.control import serve_control
 from hilsim.daemon.control_datagrams import serve_datagrams
-from hilsim.daemon.doctor import foreign_distribution
-from hilsim.daemon.flight_link import serve_link
-from hilsim.daemon.guard import guarded
+from hilsim.daemon.distribution import foreign_distribution
+from hilsim.daemon.flight.link import serve_link
 from hilsim.daemon.health import HealthReporter
 from hilsim.daemon.notify import ServiceManager, watchdog_interval_s
-from hilsim.daemon.rig_sources import RigSource, say_hosts, shown
+from hilsim.daemon.running_rig import Station
 from hilsim.daemon.starting import Start, StoppedError, in_thread, log_refused_caches
-from hilsim.daemon.station import Station
 from hilsim.daemon.stopping import Stopping, signals_handled
 from hilsim.errors import HilsimError, TransmitError
+from hilsim.telemetry.guarded import guarded
 from hilsim.telemetry.loop_faults import loop_faults_said
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.real_time_limit import LONGEST_STRETCH_S, leave_real_time, real_time_limited

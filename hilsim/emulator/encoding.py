@@ -7,9 +7,9 @@ import numpy.typing as npt
 
 from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.emulator.plan import Family, LidarPlan
-from hilsim.emulator.shots import Returns
-from hilsim.packets.cepton_stdv import COUNT_MAX, POINT_SIZE, POINT_UNIT_M, PointFlag, write_stdv_header, write_stdv_point
-from hilsim.packets.velodyne_data import encode_data_packet
+from hilsim.emulator.workspace import Returns
+from hilsim.protocols.cepton.stdv import COUNT_MAX, POINT_SIZE, POINT_UNIT_M, PointFlag, write_stdv_header, write_stdv_point
+from hilsim.protocols.velodyne.data import encode_data_packet
 from hilsim.sensor.clock import counter_us, stamp_us
 from hilsim.sensor.mirror import image_point, scan_number
 

@@ -4,13 +4,13 @@ import math
 
 from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.emulator.plan import Family, LidarPlan
-from hilsim.emulator.shots import Rays
+from hilsim.emulator.workspace import Rays
 from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.render.cells import image_cell_of, turning_cell
 from hilsim.sensor.clock import rig_from_device
 from hilsim.sensor.head import head_turns
 from hilsim.sensor.mirror import image_point
-from hilsim.vehicle.carrier import Carrier, carrier_state
+from hilsim.vehicle.platform import Carrier, carrier_state
 
 _CEPTON = constant(Family.CEPTON)
 

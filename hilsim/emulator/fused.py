@@ -8,18 +8,18 @@ import numpy.typing as npt
 
 from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.emulator.backdrop import sample_background
+from hilsim.emulator.detection import respond
 from hilsim.emulator.encoding import encode
 from hilsim.emulator.firing import fire
 from hilsim.emulator.hits import collect
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import encode_info
-from hilsim.emulator.response import respond
-from hilsim.emulator.shots import LAYERS, Shots
-from hilsim.packets.ethernet import Framing, write_headers
+from hilsim.emulator.workspace import LAYERS, Shots
+from hilsim.protocols.ethernet import Framing, write_headers
 from hilsim.render.beams import cast_beams
 from hilsim.scene.world import World
-from hilsim.vehicle.carrier import Carrier
+from hilsim.vehicle.platform import Carrier
 
 _SINGLE = constant(1)
 _SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)

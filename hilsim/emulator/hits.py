@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
-from hilsim.draws import Purpose, uniform
 from hilsim.emulator.overlay import Backdrop, OverlayRule
 from hilsim.emulator.plan import LidarPlan
-from hilsim.emulator.shots import Rays
+from hilsim.emulator.workspace import Rays
 from hilsim.render.truth import hit_normal, triangle_normal
+from hilsim.rng import Purpose, uniform
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import (
     BACKGROUND_ALONE,

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from hilsim.emulator.backdrop import sample_background
 from hilsim.emulator.batch import DatagramBatch, Flow
+from hilsim.emulator.detection import respond
 from hilsim.emulator.encoding import encode
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram, render_data_packets, render_info_packet
@@ -15,15 +16,14 @@ from hilsim.emulator.hits import collect
 from hilsim.emulator.overlay import Overlay, OverlayRule
 from hilsim.emulator.plan import BeamCells, LidarPlan, LidarSetting, lidar_plan
 from hilsim.emulator.position import position_deadline_ns
-from hilsim.emulator.response import respond
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due
-from hilsim.emulator.shots import LAYERS, Returns, Shots, allocate_shots
-from hilsim.packets.ethernet import PAYLOAD_ONLY, Framing
+from hilsim.emulator.workspace import LAYERS, Returns, Shots, allocate_shots
+from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing
 from hilsim.render.renderer import Renderer
 from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig, rig_from_device
 from hilsim.sensor.position_stream import next_position, seek_positions
-from hilsim.vehicle.carrier import Carrier
+from hilsim.vehicle.platform import Carrier
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,21 +13,21 @@ from hilsim.emulator.overlay import Overlay, no_overlay
 from hilsim.errors import require
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.poses import Pose, extrinsics
-from hilsim.packets.cepton_info import encode_info_packet
-from hilsim.packets.cepton_stdv import packet_size, points_max
-from hilsim.packets.velodyne_data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, ReturnMode
-from hilsim.packets.velodyne_position import POSITION_PACKET_SIZE
+from hilsim.protocols.cepton.info import encode_info_packet
+from hilsim.protocols.cepton.stdv import packet_size, points_max
+from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, ReturnMode
+from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE
 from hilsim.render.cells import NO_CELLS, Cells
 from hilsim.sensor.beam import SUB_RAY_COUNTS, Beam, beam
 from hilsim.sensor.cepton_specs import CeptonSetting, CeptonSpec
 from hilsim.sensor.clock import DeviceClock, device_clock
+from hilsim.sensor.decimation import Thinning, ThinningSpec, no_thinning, thinning
 from hilsim.sensor.false_alarms import FalseAlarms, FalseAlarmSpec, false_alarms
 from hilsim.sensor.head import Head, head, no_head
 from hilsim.sensor.mirror import Mirror, mirror, no_mirror
 from hilsim.sensor.position_stream import PositionStream, periodic_stream, position_stream
 from hilsim.sensor.response import Response, response
 from hilsim.sensor.specs import ClockSetting, ReturnModeName
-from hilsim.sensor.thinning import Thinning, ThinningSpec, no_thinning, thinning
 from hilsim.sensor.velodyne_specs import GpsSetting, VelodyneSpec
 from hilsim.sensor.weather import Weather, WeatherSpec, weather
 from hilsim.sensor.window import Window, WindowSpec, window

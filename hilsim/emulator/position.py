@@ -8,11 +8,11 @@ import numpy.typing as npt
 from hilsim._jit import constant, kernel
 from hilsim.emulator.plan import Family, Gps, LidarPlan
 from hilsim.geometry.geodesy import geodetic
-from hilsim.packets.cepton_info import write_sync_offset
-from hilsim.packets.nmea import GPRMC_CAPACITY, write_gprmc
-from hilsim.packets.velodyne_position import encode_position_packet
+from hilsim.protocols.cepton.info import write_sync_offset
+from hilsim.protocols.nmea import GPRMC_CAPACITY, write_gprmc
+from hilsim.protocols.velodyne.position import encode_position_packet
 from hilsim.sensor.clock import DeviceClock, rig_from_device, stamp_us, utc_lead_us
-from hilsim.vehicle.carrier import Carrier, carrier_state
+from hilsim.vehicle.platform import Carrier, carrier_state
 
 _CEPTON = constant(Family.CEPTON)
 _BILLION = 1_000_000_000

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
-from hilsim.packets.cepton_info import INFO_PACKET_SIZE, SYNC_OFFSET, write_sync_offset
-from hilsim.packets.cepton_stdv import STAMP_OFFSET as _STDV_STAMP_OFFSET
-from hilsim.packets.nmea_retiming import retime_sentence
-from hilsim.packets.velodyne_position import NMEA_OFFSET, NMEA_SIZE
+from hilsim.protocols.cepton.info import INFO_PACKET_SIZE, SYNC_OFFSET, write_sync_offset
+from hilsim.protocols.cepton.stdv import STAMP_OFFSET as _STDV_STAMP_OFFSET
+from hilsim.protocols.nmea_retiming import retime_sentence
+from hilsim.protocols.velodyne.position import NMEA_OFFSET, NMEA_SIZE
 
 _HOUR_US = 3_600_000_000
 _DATA_STAMP, _POSITION_STAMP, _STDV_STAMP = constant(1200), constant(198), constant(_STDV_STAMP_OFFSET)

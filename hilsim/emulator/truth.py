@@ -18,14 +18,14 @@ from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import Family, LidarPlan
 from hilsim.emulator.schedule import data_deadline_ns
-from hilsim.emulator.shots import Shots, allocate_shots
+from hilsim.emulator.workspace import Shots, allocate_shots
 from hilsim.geometry.rotations import multiply, normalise, rotate
-from hilsim.packets.ethernet import Framing
-from hilsim.packets.velodyne_data import RECORDS_PER_BLOCK
+from hilsim.protocols.ethernet import Framing
+from hilsim.protocols.velodyne.data import RECORDS_PER_BLOCK
 from hilsim.render.renderer import Renderer
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import BACKGROUND_ALONE, COSINE, ECHO, ENERGY, INSTANCE, RAY, TRIANGLE, Hits
-from hilsim.vehicle.carrier import Carrier, carrier_state
+from hilsim.vehicle.platform import Carrier, carrier_state
 
 
 class ReturnType(IntEnum):

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.packets.cepton_stdv import SEQUENCE_OFFSET, read_stdv_header
-from hilsim.packets.recognise import PacketKind
+from hilsim.protocols.cepton.stdv import SEQUENCE_OFFSET, read_stdv_header
+from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.timeline import Placed, Recorded, Timeline, whole_cycles_ns
 from hilsim.replay.tracks import Track
 

@@ -7,7 +7,7 @@ import numpy as np
 from hilsim.capture.pcap import CaptureFile
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.retime import StampClock, retime
-from hilsim.packets.ethernet import HEADER_SIZE, Framing, write_headers
+from hilsim.protocols.ethernet import HEADER_SIZE, Framing, write_headers
 from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.plan import look_over, plan_cut
 from hilsim.replay.reader import CaptureReader

@@ -9,7 +9,7 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
 from hilsim.limits import REPLAY_SPAN_NS
-from hilsim.packets.recognise import PacketKind, recognise
+from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.replay.flows import RecordedFlow, find_rule
 from hilsim.replay.reader import CaptureReader, check_pass
 from hilsim.replay.seam import MOST_CANDIDATES, Cut, CutCandidates, CutPacket, find_cut

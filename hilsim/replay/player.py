@@ -17,12 +17,12 @@ import numpy.typing as npt
 from hilsim._atomics import load_acquire, publish, shared_words, store_release
 from hilsim._jit import constant, kernel
 from hilsim.emulator.retime import Retiming, StampClock, retime
-from hilsim.packets.ethernet import HEADER_SIZE, Framing, write_headers
+from hilsim.protocols.ethernet import HEADER_SIZE, Framing, write_headers
 from hilsim.transmit.brake import allocate_brake, doze_until
 from hilsim.transmit.libc import monotonic_ns
+from hilsim.transmit.packet_queue import Tape, allocate_tape, put, release, waiting
 from hilsim.transmit.ring import Rings, push
 from hilsim.transmit.scheduling import ThreadSettings, enter
-from hilsim.transmit.tape import Tape, allocate_tape, put, release, waiting
 
 MOST_TRACKS = 256
 MOST_PLAYERS = 64

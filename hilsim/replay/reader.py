@@ -14,7 +14,7 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
 from hilsim.limits import LOOP_PASS_S, LOOP_RATE_HZ, REPLAY_FLOWS, REPLAY_SPAN_NS, STAMP_NS
-from hilsim.packets.recognise import PacketKind, recognise
+from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.replay.continuity import Continuity
 from hilsim.replay.flows import RecordedFlow, find_rule
 from hilsim.replay.seam import Cut

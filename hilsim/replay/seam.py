@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.packets.cepton_stdv import frame_parities, read_stdv_header
-from hilsim.packets.recognise import PacketKind
+from hilsim.protocols.cepton.stdv import frame_parities, read_stdv_header
+from hilsim.protocols.recognise import PacketKind
 
 _TURN_CDEG = 36_000
 CLOSE_CDEG = 12

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hilsim.errors import require
-from hilsim.packets.ethernet import parse_mac
+from hilsim.protocols.ethernet import parse_mac
 from hilsim.replay.flows import FlowRule, parse_endpoints
 from hilsim.transmit.hosts import is_host, is_ipv4
 

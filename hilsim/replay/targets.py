@@ -4,7 +4,7 @@ from ipaddress import IPv4Address
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.errors import ConfigError
-from hilsim.packets.ethernet import (
+from hilsim.protocols.ethernet import (
     BROADCAST_MAC,
     VELODYNE_DATA_STYLE,
     VELODYNE_POSITION_STYLE,
@@ -14,7 +14,7 @@ from hilsim.packets.ethernet import (
     mac_of,
     parse_mac,
 )
-from hilsim.packets.recognise import PacketKind
+from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.flows import Endpoints, LoopbackSources, RecordedFlow, find_rule, parse_endpoints
 from hilsim.replay.specs import ReplaySpec
 from hilsim.transmit.specs import FrameSocketSpec, SocketSpec

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.errors import CaptureError
-from hilsim.packets.recognise import PacketKind
-from hilsim.packets.velodyne_models import MODELS
+from hilsim.protocols.recognise import PacketKind
+from hilsim.protocols.velodyne.models import MODELS
 from hilsim.replay.flows import RecordedFlow
 from hilsim.replay.specs import Pace
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.emulator.retime import Retiming
-from hilsim.packets.cepton_info import read_info_packet
-from hilsim.packets.recognise import PacketKind
+from hilsim.protocols.cepton.info import read_info_packet
+from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.flows import RecordedFlow
 from hilsim.replay.timeline import NO_STAMP, POINTS
 

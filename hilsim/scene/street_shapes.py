@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.draws import Purpose, uniform
+from hilsim.rng import Purpose, uniform
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.specs import BUILT_IN_MATERIALS
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
-from hilsim.draws import Purpose, uniform
+from hilsim.rng import Purpose, uniform
 
 ECHO_DRAWS = 8
 """Draws kept apart for the echoes of one firing; echoes beyond the eighth share the eighth's."""

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim._jit import constant, kernel
-from hilsim.draws import Purpose, uniform_pair
 from hilsim.errors import require
+from hilsim.rng import Purpose, uniform_pair
 
 _FALSE_ALARM = constant(Purpose.FALSE_ALARM)
 _ENERGY_SPREAD = 0.4  # energy is uniform from the threshold to 1.4 times it [R]

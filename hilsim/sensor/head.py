@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim._jit import constant, kernel
-from hilsim.draws import Purpose, normal, uniform
+from hilsim.rng import Purpose, normal, uniform
 from hilsim.sensor.velodyne_specs import EncoderSpec, RippleSpec
 
 _PERIOD_NS = 6_000_000_000_000

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
-from hilsim.draws import Purpose, uniform
+from hilsim.rng import Purpose, uniform
 from hilsim.sensor.velodyne_specs import PositionSpec
 
 _JITTER = constant(Purpose.POSITION_JITTER)

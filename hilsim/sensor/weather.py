@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
-from hilsim.draws import Purpose, uniform, uniform_pair
 from hilsim.errors import require
+from hilsim.rng import Purpose, uniform, uniform_pair
 from hilsim.sensor.weather_tables import (
     OVERLAP_FROM_M,
     Particles,

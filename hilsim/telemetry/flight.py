@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from hilsim.bridge.autopilot import AutopilotSays, Truth
-from hilsim.bridge.craft import FlightCount
-from hilsim.bridge.frames import StreamCount
-from hilsim.bridge.outbox import OutboxCount
-from hilsim.bridge.outfit import Outfit
-from hilsim.bridge.session import SessionState, SessionWord
-from hilsim.bridge.stations import StationCounters
-from hilsim.bridge.touch import TouchWord
+from hilsim.autopilot.ground_stations.endpoints import StationCounters
+from hilsim.autopilot.loop_context import FlightCount
+from hilsim.autopilot.loop_setup import Outfit
+from hilsim.autopilot.passing_state import AutopilotSays, Truth
+from hilsim.autopilot.send_queue import OutboxCount
+from hilsim.autopilot.session import SessionState, SessionWord
+from hilsim.collision.contacts import TouchWord
+from hilsim.protocols.mavlink.frames import StreamCount
 from hilsim.telemetry.loop import read_histograms
 from hilsim.telemetry.metrics import LINK_LATENESS
 from hilsim.telemetry.readings import StationReading, VehicleReading

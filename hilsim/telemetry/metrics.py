@@ -7,7 +7,7 @@ closes (mode, errno, model). ``tests/unit/telemetry/test_metrics.py`` walks this
 from dataclasses import dataclass
 from typing import Literal
 
-from hilsim.bridge.session import SessionState
+from hilsim.autopilot.session import SessionState
 from hilsim.errors import require
 from hilsim.telemetry.faults import Level
 from hilsim.transmit.scheduling import SchedulingMode

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from hilsim.bridge.autopilot import Errors, Truth
+from hilsim.autopilot.passing_state import Errors, Truth
 from hilsim.telemetry.faults import Fault, Level, worst_level
 from hilsim.transmit.kernel_drops import KernelDrops
 

@@ -20,6 +20,7 @@ from typing import Any
 from aiohttp import web
 from prometheus_client.exposition import choose_encoder
 
+from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.errors import TransmitError
 from hilsim.limits import REQUEST_HEADER_BYTES, REQUEST_S
 from hilsim.telemetry.answers import health_answer
@@ -27,7 +28,6 @@ from hilsim.telemetry.collector import build_registry
 from hilsim.telemetry.faults import Level
 from hilsim.telemetry.guard import BoundedConnections, ClientFaults, is_addressed_here
 from hilsim.telemetry.readings import MetricsSource
-from hilsim.telemetry.specs import MetricsServerSpec
 
 _LOGGER = logging.getLogger("hilsim.http")
 _LOGGER.addFilter(ClientFaults())

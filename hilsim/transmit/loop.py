@@ -16,9 +16,9 @@ from hilsim._jit import kernel
 from hilsim.transmit.brake import doze_until
 from hilsim.transmit.flow_table import FlowTable
 from hilsim.transmit.libc import monotonic_ns, send_datagram
+from hilsim.transmit.packet_queue import Tape, put
 from hilsim.transmit.ring import Rings
 from hilsim.transmit.statistics import ERRNOS, Counter, LoopStatistics, bin_index
-from hilsim.transmit.tape import Tape, put
 
 TURN_NS = 900_000
 """The longest wait while no deadline is near. A turn costs some 5 us: half a per cent of a core while nothing is to be sent."""

@@ -19,12 +19,12 @@ from hilsim.errors import TransmitError
 from hilsim.transmit.flow_table import FlowTable, allocate_flow_table, pack_address, select_target, set_active
 from hilsim.transmit.loop import LatePolicy, LoopEnd, LoopSettings, Recording, RecordingState, send_loop
 from hilsim.transmit.memory import MemoryLock, lock_memory, unlock_memory
+from hilsim.transmit.packet_queue import Tape, allocate_tape
 from hilsim.transmit.pool import SocketPool, shares_socket
 from hilsim.transmit.ring import Rings, allocate_rings, clear
 from hilsim.transmit.scheduling import ObtainedScheduling, SchedulingMode, ThreadSettings, apply, chosen_spin_us, enter, fifo_refusal
 from hilsim.transmit.specs import FlowSpec, FrameSocketSpec, TransmitSpec
 from hilsim.transmit.statistics import LoopStatistics, allocate_statistics, clear_flow
-from hilsim.transmit.tape import Tape, allocate_tape
 
 P = ParamSpec("P")
 R = TypeVar("R")

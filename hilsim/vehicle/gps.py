@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim._jit import constant, kernel
-from hilsim.draws import Purpose
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.geodesy import Home, geodetic_at
+from hilsim.rng import Purpose
 from hilsim.vehicle.noise import key_interval_ns, wander, white
 from hilsim.vehicle.sensor_specs import GpsSpec
 

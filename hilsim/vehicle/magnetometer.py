@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim._jit import constant, kernel
-from hilsim.draws import Purpose
 from hilsim.geometry.frames import Quaternion, Vector, frd_from_flu
 from hilsim.geometry.rotations import conjugate, rotate
+from hilsim.rng import Purpose
 from hilsim.vehicle.magnetism import MagneticField
 from hilsim.vehicle.noise import key_interval_ns, wander, white
 from hilsim.vehicle.sensor_specs import MagnetometerSpec

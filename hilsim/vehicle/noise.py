@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from hilsim._jit import kernel
-from hilsim.draws import normal_pair
 from hilsim.geometry.frames import Vector
+from hilsim.rng import normal_pair
 
 _FIRST_KEY = 1 << 40  # draws are numbered from 0; keys before rig time 0 need numbers too
 _FIRST_NS = 1 << 61  # the same for instants

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim._jit import constant, kernel
-from hilsim.draws import Purpose
 from hilsim.geometry.frames import Vector
+from hilsim.rng import Purpose
 from hilsim.vehicle.atmosphere import density_kgpm3, pressure_altitude_m, pressure_pa, temperature_c
 from hilsim.vehicle.noise import key_interval_ns, wander, white
 from hilsim.vehicle.sensor_specs import BarometerSpec, PitotSpec

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
-from hilsim.draws import Purpose, normal_pair
 from hilsim.errors import require
 from hilsim.geometry.frames import Vector
+from hilsim.rng import Purpose, normal_pair
 
 _GUST = constant(Purpose.GUST)
 _FEET_PER_M = 1.0 / 0.3048

@@ -9,16 +9,16 @@ import trimesh
 from PIL import Image
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
-from hilsim.background.archive import write_archive
-from hilsim.background.bitmap import write_bitmap
+from hilsim.background.files.archive import write_archive
+from hilsim.background.files.bitmap import write_bitmap
 from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.config.profiles import profiles_directory
-from hilsim.packets.cepton_info import encode_info_packet
+from hilsim.protocols.cepton.info import encode_info_packet
 from tests.conftest import CAPTURES
+from tests.mavlink import mixture
 from tests.support import ROOM
 from tests.unit.background.backgrounds import AZIMUTH, IMAGE, told
-from tests.unit.bridge.mavlink import mixture
-from tests.unit.bridge.test_sf45 import frame as sf45_frame
+from tests.unit.rangefinders.test_sf45 import frame as sf45_frame
 from tests.unit.replay.streams import CEPTON, POSITION, Recording, position_packet, stdv_packet
 
 _PACKETS_OF_A_REAL_CAPTURE = 60

@@ -11,27 +11,28 @@ from types import SimpleNamespace
 import click
 import numpy as np
 
+from hilsim.analysis.conformance.families import StreamChecker
+from hilsim.analysis.conformance.report import render_text, to_json
+from hilsim.analysis.inspection.inspector import inspect
+from hilsim.assembly.build import build_lidar, build_scenery
 from hilsim.assets.meshes import load_mesh
 from hilsim.assets.terrain import load_terrain
 from hilsim.assets.trajectories import load_trajectory
-from hilsim.background.load import load_map
-from hilsim.bridge.ardupilot_json import decode_servos, motor_commands
-from hilsim.bridge.frames import FrameState, allocate_stream, append, make_room, next_frame
-from hilsim.bridge.ranger_specs import Sf45Spec
-from hilsim.bridge.sf45 import Sf45
+from hilsim.background.files.load import load_map
 from hilsim.capture.pcap import CaptureFile
+from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import parse_profile
 from hilsim.config.rig import load_rig
-from hilsim.conformance.families import StreamChecker
-from hilsim.conformance.report import render_text, to_json
-from hilsim.daemon.build import build_lidar, build_scenery
 from hilsim.daemon.control import obey
 from hilsim.errors import ConfigError
-from hilsim.inspection.inspector import inspect
-from hilsim.packets.cepton_stdv import frame_parities, read_stdv_header
-from hilsim.packets.nmea_retiming import retime_sentence
-from hilsim.packets.recognise import recognise
+from hilsim.protocols.ardupilot_json import decode_servos, motor_commands
+from hilsim.protocols.cepton.stdv import frame_parities, read_stdv_header
+from hilsim.protocols.mavlink.frames import FrameState, allocate_stream, append, make_room, next_frame
+from hilsim.protocols.nmea_retiming import retime_sentence
+from hilsim.protocols.recognise import recognise
+from hilsim.rangefinders.sf45 import Sf45
+from hilsim.rangefinders.specs import Sf45Spec
 from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.offline import OfflineReplay
 from hilsim.replay.specs import ReplaySpec
@@ -39,7 +40,6 @@ from hilsim.scene.mesh import Mesh
 from hilsim.scene.specs import BUILT_IN_MATERIALS, MeshSpec, TerrainSpec
 from hilsim.scene.tiles import cut_long_edges, fits_one_tile, snap
 from hilsim.telemetry.server import serve_metrics
-from hilsim.telemetry.specs import MetricsServerSpec
 from hilsim.vehicle.specs import VehicleSpec
 from tests.fuzz import corpus
 from tests.fuzz.harness import Target

@@ -15,16 +15,16 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarSetting
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
-from hilsim.packets.cepton_info import INFO_PACKET_DTYPE
-from hilsim.packets.cepton_stdv import POINT_DTYPE, PointFlag
+from hilsim.protocols.cepton.info import INFO_PACKET_DTYPE
+from hilsim.protocols.cepton.stdv import POINT_DTYPE, PointFlag
 from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.cepton_specs import CeptonSetting, MirrorSpec
 from hilsim.sensor.specs import ClockSetting
-from hilsim.vehicle.carrier import build_carrier
+from hilsim.vehicle.platform import build_carrier
+from tests.cepton_models import mirror_spec, row_of_eight, with_detector
 from tests.golden.test_golden_stream import digest
-from tests.mirror_models import mirror_spec, row_of_eight, with_detector
 
 DIGESTS = Path(__file__).with_name("cepton_stream.json")
 PACKETS = 100

@@ -19,13 +19,13 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarSetting
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
-from hilsim.packets.velodyne_data import decode_data_packets
-from hilsim.packets.velodyne_position import decode_position_packets
+from hilsim.protocols.velodyne.data import decode_data_packets
+from hilsim.protocols.velodyne.position import decode_position_packets
 from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.velodyne_specs import GpsSetting, VelodyneSpec
-from hilsim.vehicle.carrier import build_carrier
+from hilsim.vehicle.platform import build_carrier
 
 DIGESTS = Path(__file__).with_name("vlp16_stream.json")
 

@@ -11,7 +11,7 @@ import pytest
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.parse import read_toml
 from hilsim.config.profiles import parse_profile, profiles_directory
-from hilsim.packets.cepton_stdv import FRAME_PARITY, STDV_SIGNATURE, decode_stdv_points, read_stdv_header
+from hilsim.protocols.cepton.stdv import FRAME_PARITY, STDV_SIGNATURE, decode_stdv_points, read_stdv_header
 from hilsim.sensor.mirror import mirror, scan_number
 from tests.interop.cepton_judges import SDKS, judge_capture, listening, require_sdk
 from tests.system.conftest import *  # noqa: F403 - the daemon fixture

@@ -5,7 +5,7 @@ import pytest
 from velodyne_decoder import Config, Model, ReturnMode, read_pcap
 
 from hilsim.config.rig import load_rig
-from hilsim.daemon.record import record
+from hilsim.offline.record import record
 from tests.support import ROOM, write_rig
 
 pq = pytest.importorskip("pyarrow.parquet", reason="the extra truth is not installed")

@@ -7,7 +7,7 @@ from trimesh.exchange.gltf import export_gltf
 from velodyne_decoder import Config, Model, read_pcap
 
 from hilsim.config.rig import load_rig
-from hilsim.daemon.record import record
+from hilsim.offline.record import record
 from tests.support import write_rig
 
 RIG = """

@@ -11,7 +11,7 @@ import pytest
 from velodyne_decoder import Config, Model, read_pcap
 
 from hilsim.capture.pcap import PcapWriter
-from hilsim.packets.ethernet import HEADER_SIZE, VELODYNE_DATA_STYLE, framing, write_headers
+from hilsim.protocols.ethernet import HEADER_SIZE, VELODYNE_DATA_STYLE, framing, write_headers
 from tests.system.replaying import Arrivals, replay, rerouted
 
 pytestmark = pytest.mark.system

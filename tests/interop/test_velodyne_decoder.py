@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from velodyne_decoder import Config, Model, read_pcap
 
+from hilsim.assembly.build import build_lidar, build_scenery
 from hilsim.config.rig import load_rig
-from hilsim.daemon.build import build_lidar, build_scenery
-from hilsim.daemon.record import record
+from hilsim.offline.record import record
 from hilsim.render.renderer import CpuRenderer
 from tests.support import ROOM, write_rig
 

@@ -16,7 +16,6 @@ import pytest
 
 from tests.support import ROOM, write_rig
 from tests.system.flying import LidarStream, Programs
-from tests.unit.bridge.conftest import cable  # noqa: F401 - a fixture for these tests too
 
 SO_RCVBUFFORCE = 33  # asm-generic/socket.h
 START_TIMEOUT_S = 300  # a cold kernel cache on a busy machine; a warm start takes about a second

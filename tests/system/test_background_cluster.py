@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from hilsim.background.load import load_map
+from hilsim.background.files.load import load_map
 from tests.unit.background.recordings import BEGIN_NS, vlp16_payloads, write_capture
 
 pytestmark = pytest.mark.system

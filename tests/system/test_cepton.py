@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from hilsim.capture.pcap import CaptureFile
-from hilsim.packets.cepton_info import read_info_packet
-from hilsim.packets.cepton_stdv import FRAME_PARITY, PointFlag, decode_stdv_points, point_times_us, read_stdv_header
-from hilsim.packets.ethernet import HEADER_SIZE
-from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
+from hilsim.protocols.cepton.info import read_info_packet
+from hilsim.protocols.cepton.stdv import FRAME_PARITY, PointFlag, decode_stdv_points, point_times_us, read_stdv_header
+from hilsim.protocols.ethernet import HEADER_SIZE
+from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
 from tests.system.conftest import sensor_table
 from tests.system.replaying import Arrivals, replay, rerouted
 from tests.system.test_daemon import metrics_of, value_of

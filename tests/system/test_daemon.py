@@ -10,9 +10,9 @@ import urllib.request
 import numpy as np
 import pytest
 
+from hilsim.analysis.conformance.checker import Checker
 from hilsim.capture.live import Listener
-from hilsim.conformance.checker import Checker
-from hilsim.packets.velodyne_data import DATA_PACKET_SIZE, decode_data_packets
+from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets
 from tests.system.conftest import START_TIMEOUT_S, sensor_table
 from tests.system.flying import await_figure
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from pymavlink.dialects.v20 import common
 
-from tests.unit.bridge.mavlink import packer
+from tests.mavlink import packer
 
 pytestmark = pytest.mark.system
 _ROOT = Path(__file__).resolve().parent.parent.parent

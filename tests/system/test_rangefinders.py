@@ -12,10 +12,10 @@ from pymavlink.dialects.v20 import common
 
 from tests.controllers.controller import Px4, Px4Spec
 from tests.support import write_rig
-from tests.unit.bridge.test_ld06 import parse as parse_ld06
-from tests.unit.bridge.test_sf45 import frame as sf45_frame
-from tests.unit.bridge.test_sf45 import parse as parse_sf45
-from tests.unit.bridge.test_tfmini import parse as parse_tfmini
+from tests.unit.rangefinders.test_ld06 import parse as parse_ld06
+from tests.unit.rangefinders.test_sf45 import frame as sf45_frame
+from tests.unit.rangefinders.test_sf45 import parse as parse_sf45
+from tests.unit.rangefinders.test_tfmini import parse as parse_tfmini
 
 pytestmark = pytest.mark.system
 

@@ -13,9 +13,9 @@ import urllib.request
 import numpy as np
 import pytest
 
+from hilsim.analysis.conformance.checker import Checker
 from hilsim.capture.pcap import CaptureFile
-from hilsim.conformance.checker import Checker
-from hilsim.packets.velodyne_data import DATA_PACKET_SIZE, decode_data_packets
+from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets
 from tests.system.conftest import SCENE, sensor_table
 from tests.system.test_daemon import STOP_WITHIN_S, lost, metrics_of, value_of
 

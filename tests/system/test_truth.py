@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hilsim.capture.pcap import CaptureFile
-from hilsim.packets.velodyne_data import DATA_PORT, decode_data_packets
+from hilsim.protocols.velodyne.data import DATA_PORT, decode_data_packets
 from tests.support import ROOM, write_rig
 
 pa = pytest.importorskip("pyarrow", reason="the extra truth is not installed")

@@ -12,7 +12,7 @@ from hilsim import _kernel_cache
 from hilsim._kernel_cache import prune, refusal
 
 _PACKAGE = Path(_kernel_cache.__file__).parent
-_LEAP_DAY = "from hilsim.packets.nmea import civil_date; civil_date(19782); print(dict(civil_date.stats.cache_hits) != {})"
+_LEAP_DAY = "from hilsim.protocols.nmea import civil_date; civil_date(19782); print(dict(civil_date.stats.cache_hits) != {})"
 _NOBODY = 65534
 
 
@@ -56,8 +56,8 @@ def test_a_damaged_entry_is_compiled_again_and_said(tmp_path: Path, two_copies: 
 def test_processes_that_compile_different_signatures_at_once_keep_both(tmp_path: Path, two_copies: list[Path]) -> None:
     """Numba numbers an index's entries without looking at other processes: each would take the first number for its own."""
     code = (
-        "import sys, time, pathlib, numpy as np; from hilsim.draws import uniform; import hilsim.draws as d; from hilsim._jit import kernel\n"
-        "from hilsim.packets.nmea import civil_date\n"
+        "import sys, time, pathlib, numpy as np; from hilsim.rng import uniform; import hilsim.rng as d; from hilsim._jit import kernel\n"
+        "from hilsim.protocols.nmea import civil_date\n"
         "begin = pathlib.Path(sys.argv[1])\n"
         "while not begin.exists(): time.sleep(0.001)\n"
         "print(civil_date(np.dtype(sys.argv[2]).type(19782)))\n"
@@ -71,7 +71,7 @@ def test_processes_that_compile_different_signatures_at_once_keep_both(tmp_path:
     begin.touch()
     assert {child.communicate(timeout=240)[0].strip() for child in children} == {"(2024, 2, 29)"}
     for kind in kinds:
-        again = f"import numpy as np; from hilsim.packets.nmea import civil_date; print(civil_date(np.{kind}(19782)), dict(civil_date.stats.cache_hits) != {{}})"
+        again = f"import numpy as np; from hilsim.protocols.nmea import civil_date; print(civil_date(np.{kind}(19782)), dict(civil_date.stats.cache_hits) != {{}})"
         assert run(again, two_copies[0], tmp_path / "cache").stdout.strip() == "(2024, 2, 29) True"
 
 

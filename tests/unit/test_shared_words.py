@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hilsim._atomics import shared_words
-from hilsim.bridge.craft import FlightCount
+from hilsim.autopilot.loop_context import FlightCount
 from hilsim.transmit.brake import Brake
 
 

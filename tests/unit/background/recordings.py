@@ -6,7 +6,7 @@ import numpy as np
 
 from hilsim.capture.batches import DatagramArrays
 from hilsim.capture.pcap import PcapWriter
-from hilsim.packets.velodyne_geometry import FiringGeometry
+from hilsim.protocols.velodyne.geometry import FiringGeometry
 from tests.unit.capture.frames_by_hand import udp_frame
 
 ELEVATION_DEG = (-15.0, 1.0, -13.0, 3.0, -11.0, 5.0, -9.0, 7.0, -7.0, 9.0, -5.0, 11.0, -3.0, 13.0, -1.0, 15.0)

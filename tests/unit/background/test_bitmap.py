@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from PIL import Image
 
-from hilsim.background.bitmap import MASKS, pack_pixels, read_bitmap, write_bitmap
-from hilsim.background.bmp import FILE_HEADER_DTYPE, INFO_HEADER_DTYPE, TRAILER_DTYPE, V4_HEADER_DTYPE
-from hilsim.background.metadata import MOST_CELLS
+from hilsim.background.files.bitmap import MASKS, pack_pixels, read_bitmap, write_bitmap
+from hilsim.background.files.bmp import FILE_HEADER_DTYPE, INFO_HEADER_DTYPE, TRAILER_DTYPE, V4_HEADER_DTYPE
+from hilsim.background.files.metadata import MOST_CELLS
 from hilsim.errors import AssetError
 from hilsim.scene.background import VALID, AzimuthGrid, ImageGrid
 from tests.unit.background.backgrounds import AZIMUTH, IMAGE, assert_same_cells, assert_same_description, background, maps, told
@@ -287,7 +287,7 @@ def test_sides_that_the_file_cannot_hold_are_refused(read):
 
 
 def test_more_cells_than_a_file_may_hold_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("hilsim.background.metadata.MOST_CELLS", 14)
+    monkeypatch.setattr("hilsim.background.files.metadata.MOST_CELLS", 14)
     with pytest.raises(AssetError, match=r"rows x columns must be at most 14, got 3 x 5"):
         write_bitmap(told(), tmp_path / "a.bmp")
     assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ import trimesh
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.background.cloud import cell_directions, map_points_m, world_points_m, write_ply
+from hilsim.background.files.cloud import cell_directions, map_points_m, world_points_m, write_ply
 from hilsim.errors import AssetError
 from hilsim.geometry.overlay_frames import ground_only_pose
 from hilsim.geometry.poses import Pose

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hilsim.assembly.build import build_lidar, build_scenery
 from hilsim.assets.scenes import scene_objects
 from hilsim.background.job import MapJob, PartialMapMaker
 from hilsim.background.movement import check_standing
@@ -21,15 +22,14 @@ from hilsim.background.surface import SurfaceRule, form_map
 from hilsim.background.survey import FoundSensor, Kind
 from hilsim.capture.batches import DatagramArrays, address_number
 from hilsim.config.rig import load_rig
-from hilsim.daemon.build import build_lidar, build_scenery
 from hilsim.errors import CaptureError
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import rotate
 from hilsim.geometry.tracks import PoseTrack, fixed_track
-from hilsim.packets.velodyne_data import DATA_PACKET_SIZE
+from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
 from hilsim.scene.background import AzimuthGrid
 from hilsim.scene.world import build_world
-from hilsim.vehicle.carrier import build_carrier, carrier_state
+from hilsim.vehicle.platform import build_carrier, carrier_state
 from tests.unit.background.slow_decoding import returns_by_cell
 
 DEMO = Path(__file__).resolve().parents[3] / "profiles" / "rigs" / "demo.toml"

@@ -19,7 +19,7 @@ from hilsim.config.profiles import parse_profile, profiles_directory
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.geometry.tracks import linear_track
-from hilsim.packets.velodyne_geometry import HDL_32E_GEOMETRY
+from hilsim.protocols.velodyne.geometry import HDL_32E_GEOMETRY
 from tests.unit.background.recordings import BEGIN_NS, PACKET_NS, VLP16, batch, stdv_payload, vlp16_payloads, write_capture
 
 PROFILES = {"VLP-16": VLP16}

@@ -11,9 +11,9 @@ from hypothesis import given
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from hilsim.background.bmp import append_trailer
-from hilsim.background.grey import grey_values, read_grey, write_grey
-from hilsim.background.grey_scale import GreyScale, draw_bar
+from hilsim.background.files.bmp import append_trailer
+from hilsim.background.files.grey import grey_values, read_grey, write_grey
+from hilsim.background.files.grey_scale import GreyScale, draw_bar
 from hilsim.errors import AssetError
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from tests.unit.background.backgrounds import AZIMUTH, IMAGE, background, maps, told

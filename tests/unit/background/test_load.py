@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from hilsim.background.archive import write_archive
-from hilsim.background.bitmap import write_bitmap
-from hilsim.background.grey import write_grey
-from hilsim.background.load import load_map
+from hilsim.background.files.archive import write_archive
+from hilsim.background.files.bitmap import write_bitmap
+from hilsim.background.files.grey import write_grey
+from hilsim.background.files.load import load_map
 from hilsim.errors import AssetError
 from tests.unit.background.backgrounds import AZIMUTH, IMAGE, assert_same_description, told
 

@@ -19,7 +19,7 @@ from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.config.parse import read_toml
 from hilsim.config.profiles import parse_profile, profiles_directory
 from hilsim.errors import CaptureError
-from hilsim.packets.cepton_stdv import POINT_DTYPE, PointFlag, decode_stdv_points, point_times_us, read_stdv_header
+from hilsim.protocols.cepton.stdv import POINT_DTYPE, PointFlag, decode_stdv_points, point_times_us, read_stdv_header
 from hilsim.scene.background import ImageGrid
 from tests.unit.background.recordings import write_capture
 from tests.unit.capture.frames_by_hand import udp_frame

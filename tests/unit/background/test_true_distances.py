@@ -9,10 +9,10 @@ from hilsim.background.pool import map_here
 from hilsim.background.profiles import geometry_of
 from hilsim.background.surface import SurfaceRule
 from hilsim.capture.batches import CaptureBatches
-from hilsim.cli.background_files import named_profile
+from hilsim.cli.background.outputs import named_profile
 from hilsim.config.rig import load_rig
-from hilsim.daemon.record import record
-from hilsim.packets.velodyne_geometry import GEOMETRIES
+from hilsim.offline.record import record
+from hilsim.protocols.velodyne.geometry import GEOMETRIES
 from tests.unit.background.slow_decoding import returns_by_cell
 
 WALL_M = 20.0

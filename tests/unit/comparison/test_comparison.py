@@ -6,12 +6,12 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.comparison.comparison import Verdict, compare
-from hilsim.comparison.draw import draw_comparison
-from hilsim.comparison.report import render_text, to_json
-from hilsim.comparison.statistics import NAMES
-from hilsim.comparison.stream import gather
-from hilsim.comparison.tolerances import TOLERANCES, Tolerance
+from hilsim.analysis.comparison.comparison import Verdict, compare
+from hilsim.analysis.comparison.draw import draw_comparison
+from hilsim.analysis.comparison.report import render_text, to_json
+from hilsim.analysis.comparison.statistics import NAMES
+from hilsim.analysis.comparison.stream import gather
+from hilsim.analysis.comparison.tolerances import TOLERANCES, Tolerance
 from hilsim.errors import CaptureError
 from tests.unit.conformance.streams import stamps_us, vlp16
 

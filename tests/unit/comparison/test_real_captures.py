@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from hilsim.analysis.comparison.comparison import Verdict, compare
+from hilsim.analysis.comparison.stream import gather
 from hilsim.capture.pcap import CaptureFile
-from hilsim.comparison.comparison import Verdict, compare
-from hilsim.comparison.stream import gather
 
 GPS, DUAL, FAST = "vlp16_strongest_gps.pcap", "vlp16_dual.pcap", "vlp16_strongest_1200rpm.pcap"
 FIELD, HDL = "vlp32c_strongest_fov.pcap", "hdl32e_strongest.pcap"

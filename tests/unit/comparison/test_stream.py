@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hilsim.comparison.comparison import compare
-from hilsim.comparison.stream import StreamStatistics, gather
+from hilsim.analysis.comparison.comparison import compare
+from hilsim.analysis.comparison.stream import StreamStatistics, gather
 from hilsim.errors import CaptureError
-from hilsim.packets.velodyne_data import ReturnMode
-from hilsim.packets.velodyne_models import VLP_16
+from hilsim.protocols.velodyne.data import ReturnMode
+from hilsim.protocols.velodyne.models import VLP_16
 from tests.unit.conformance.streams import vlp16
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hilsim.comparison.noise import CLASSES
-from hilsim.comparison.stream import gather
+from hilsim.analysis.comparison.noise import CLASSES
+from hilsim.analysis.comparison.stream import gather
 from tests.unit.conformance.streams import BASELINE, HOUR_US, stamps_us, vlp16
 
 

@@ -5,10 +5,10 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from hilsim.assembly.build import sensor_flows, source_mac
 from hilsim.cli import cli
 from hilsim.config.profiles import parse_profile, profiles_directory
 from hilsim.config.rig import load_rig
-from hilsim.daemon.build import sensor_flows, source_mac
 from hilsim.errors import ConfigError
 from hilsim.sensor.cepton_specs import CeptonSetting, CeptonSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec

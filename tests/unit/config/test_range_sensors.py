@@ -2,10 +2,10 @@
 
 import pytest
 
-from hilsim.bridge.ranger_specs import Ld06Spec, Sf45Spec, TfminiSpec
 from hilsim.config.rig import load_rig
-from hilsim.daemon.flight_link import rates_of
+from hilsim.daemon.flight.link import rates_of
 from hilsim.errors import ConfigError
+from hilsim.rangefinders.specs import Ld06Spec, Sf45Spec, TfminiSpec
 from tests.support import write_rig
 
 RIG = """

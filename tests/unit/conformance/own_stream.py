@@ -12,7 +12,7 @@ from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.velodyne_specs import GpsSetting, VelodyneSpec
-from hilsim.vehicle.carrier import build_carrier
+from hilsim.vehicle.platform import build_carrier
 
 UTC_EPOCH_NS = 1_767_229_199_000_000_000  # one second before the top of an hour
 WALLS = [((10.5, 0, 2), (1, 14, 6)), ((-10.5, 0, 2), (1, 14, 6)), ((0, 6.5, 2), (9, 1, 6)), ((0, -6.5, 2), (22, 1, 6)), ((0, 0, -1.5), (22, 14, 1))]

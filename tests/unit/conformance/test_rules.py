@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from hilsim.conformance.rules import TOPICS, rules_reference
+from hilsim.analysis.conformance.rules import TOPICS, rules_reference
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "reference" / "conformance-rules.md"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hilsim.conformance.families import StreamChecker
+from hilsim.analysis.conformance.families import StreamChecker
 
 HOUR_US = 3_600_000_000
 CYCLE_NS = 1_327_104

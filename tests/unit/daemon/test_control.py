@@ -10,11 +10,11 @@ import pytest
 
 from hilsim.daemon.control import obey, serve_control, tell
 from hilsim.daemon.health import HealthMonitor
-from hilsim.daemon.replays import Playing, Replays
+from hilsim.daemon.streaming.replays import Playing, Replays
 from hilsim.emulator.retime import StampClock
 from hilsim.errors import ConfigError, TransmitError
-from hilsim.packets.ethernet import PAYLOAD_ONLY
-from hilsim.replay.deck import Deck
+from hilsim.protocols.ethernet import PAYLOAD_ONLY
+from hilsim.replay.source import Deck
 from hilsim.replay.specs import ReplaySpec
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading

@@ -125,7 +125,7 @@ def test_an_answer_that_no_datagram_holds_is_said_to_be_one(counted, monkeypatch
 
 
 def test_an_error_of_this_program_does_not_end_the_port(counted, monkeypatch):
-    monkeypatch.setattr("hilsim.daemon.guard._AGAIN_S", 0.0)
+    monkeypatch.setattr("hilsim.telemetry.guarded._AGAIN_S", 0.0)
     honest, calls = control_datagrams.obey, []
 
     def spoilt(station, line):  # noqa: F811

@@ -3,15 +3,15 @@
 import pytest
 from structlog.testing import capture_logs
 
-from hilsim.bridge.outfit import open_line, outfit
-from hilsim.bridge.session import Reason, SessionState, SessionWord
-from hilsim.bridge.touch import Touching, TouchWord
-from hilsim.daemon.aircraft import Aircraft
-from hilsim.daemon.flight_log import FlightLog
+from hilsim.autopilot.loop_setup import open_line, outfit
+from hilsim.autopilot.session import Reason, SessionState, SessionWord
+from hilsim.collision.contacts import Touching, TouchWord
+from hilsim.daemon.flight.log import FlightLog
+from hilsim.daemon.flight.vehicle import Aircraft
 from hilsim.scene.world import build_world
 from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.vehicle.live import live_pose
-from tests.unit.bridge.flight import vehicle_spec
+from tests.flight import vehicle_spec
 from tests.unit.vehicle.vehicles import BARE
 
 

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from hilsim.config.rig import load_rig
-from hilsim.daemon.feeder_state import FeederCounter
-from hilsim.daemon.station import Station
+from hilsim.daemon.running_rig import Station
+from hilsim.daemon.streaming.render_state import FeederCounter
 from tests.support import ROOM, write_rig
 
 GROSS_LIMIT_S = 60.0

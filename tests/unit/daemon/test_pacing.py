@@ -2,7 +2,7 @@
 
 import pytest
 
-from hilsim.daemon.pacing import FifoRule, LeadRule, RaysRule, SensorLoad, fit_rays, fits, nice_for, total_share
+from hilsim.daemon.streaming.pacing import FifoRule, LeadRule, RaysRule, SensorLoad, fit_rays, fits, nice_for, total_share
 
 SECOND = 1_000_000_000
 MS = 1_000_000

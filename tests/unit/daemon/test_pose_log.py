@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hilsim.bridge.autopilot import AutopilotSays, Errors
-from hilsim.bridge.session import SessionState
-from hilsim.daemon.pose_log import COLUMNS, PoseLog, newest_truth, samples_since
+from hilsim.autopilot.passing_state import AutopilotSays, Errors
+from hilsim.autopilot.session import SessionState
+from hilsim.daemon.flight.pose_log import COLUMNS, PoseLog, newest_truth, samples_since
 from hilsim.errors import CaptureError
 from hilsim.vehicle.live import LivePose, live_pose, write_state
 

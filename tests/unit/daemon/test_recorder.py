@@ -15,10 +15,10 @@ from structlog.testing import capture_logs
 
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.rig import RecordSpec
-from hilsim.daemon import recorder
-from hilsim.daemon.recorder import CaptureSeries, Recorder, tape_slots
+from hilsim.daemon.streaming import recorder
+from hilsim.daemon.streaming.recorder import CaptureSeries, Recorder, tape_slots
 from hilsim.errors import CaptureError
-from hilsim.packets.ethernet import PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, framing
+from hilsim.protocols.ethernet import PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, framing
 from hilsim.transmit.ring import push
 from hilsim.transmit.specs import FlowSpec, SocketSpec, TransmitSpec
 from hilsim.transmit.statistics import Counter

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hilsim.config.rig import Rig, RigSpec
-from hilsim.daemon.replays import Replays
+from hilsim.daemon.streaming.replays import Replays
 from hilsim.errors import CaptureError, ConfigError, TransmitError
 from hilsim.replay.flows import FlowRule
 from hilsim.replay.player import Word

@@ -9,11 +9,12 @@ import pytest
 import structlog
 
 from hilsim.config.rig import load_rig
-from hilsim.daemon import service, station
-from hilsim.daemon.feeder_state import FeederCounter
+from hilsim.daemon import running_rig as station
+from hilsim.daemon import service
 from hilsim.daemon.notify import ServiceManager
-from hilsim.daemon.station import Station
-from hilsim.packets.velodyne_data import decode_data_packets
+from hilsim.daemon.running_rig import Station
+from hilsim.daemon.streaming.render_state import FeederCounter
+from hilsim.protocols.velodyne.data import decode_data_packets
 from tests.support import ROOM, write_rig
 
 NETWORK = """

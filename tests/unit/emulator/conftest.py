@@ -14,8 +14,8 @@ from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box, sphere
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.velodyne_specs import GpsSetting, VelodyneSpec
-from hilsim.vehicle.carrier import build_carrier
-from hilsim.vehicle.wobble import WobbleSpec, build_wobble
+from hilsim.vehicle.disturbance import WobbleSpec, build_wobble
+from hilsim.vehicle.platform import build_carrier
 
 LEVEL = (1.0, 0.0, 0.0, 0.0)
 PLASTER = Material(name="plaster", reflectivity=85)

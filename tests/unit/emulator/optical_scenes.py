@@ -6,19 +6,19 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim.emulator.batch import Flow
+from hilsim.emulator.detection import respond
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import trace
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarSetting
-from hilsim.emulator.response import respond
-from hilsim.emulator.shots import allocate_shots
+from hilsim.emulator.workspace import allocate_shots
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.velodyne_specs import EncoderSpec, RippleSpec
-from hilsim.vehicle.carrier import build_carrier
+from hilsim.vehicle.platform import build_carrier
 
 CODE_M = 0.002
 EVERYWHERE = (-60.0, 60.0)

@@ -6,13 +6,13 @@ from hilsim.emulator.batch import Flow
 from hilsim.emulator.fused import render_data_packets
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarSetting
-from hilsim.emulator.shots import allocate_shots
+from hilsim.emulator.workspace import allocate_shots
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
-from hilsim.packets.cepton_stdv import PointFlag, decode_stdv_points, read_stdv_header
+from hilsim.protocols.cepton.stdv import PointFlag, decode_stdv_points, read_stdv_header
 from hilsim.scene.world import build_world
 from hilsim.sensor.mirror import image_point, mirror
-from hilsim.vehicle.carrier import build_carrier
+from hilsim.vehicle.platform import build_carrier
 
 UTC_EPOCH_NS = 1_767_225_600_000_000_000
 POINT_M = 0.005

@@ -15,7 +15,7 @@ from hilsim.geometry.tracks import fixed_track
 from hilsim.scene.specs import SceneSpec
 from hilsim.scene.street import street_objects
 from hilsim.scene.world import build_world
-from hilsim.vehicle.carrier import build_carrier
+from hilsim.vehicle.platform import build_carrier
 from tests.unit.emulator.optical_scenes import still_lidar
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too slow with kernels as plain Python")

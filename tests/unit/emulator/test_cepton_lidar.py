@@ -7,21 +7,21 @@ import pytest
 from numba import config
 
 from hilsim.emulator.firing import fire
-from hilsim.emulator.shots import allocate_shots
+from hilsim.emulator.workspace import allocate_shots
 from hilsim.geometry.rotations import normalise, rotate
 from hilsim.geometry.tracks import linear_track
-from hilsim.packets.cepton_info import read_info_packet
-from hilsim.packets.cepton_stdv import FRAME_PARITY, PointFlag, point_times_us
+from hilsim.protocols.cepton.info import read_info_packet
+from hilsim.protocols.cepton.stdv import FRAME_PARITY, PointFlag, point_times_us
 from hilsim.render.reference import ReferenceRenderer
 from hilsim.render.renderer import CpuRenderer
 from hilsim.sensor.cepton_specs import CeptonSetting, MirrorSpec, SegmentSpec
+from hilsim.sensor.decimation import ThinningSpec
 from hilsim.sensor.specs import ClockSetting
-from hilsim.sensor.thinning import ThinningSpec
 from hilsim.sensor.velodyne_specs import GpsSetting
 from hilsim.sensor.window import WindowSectorSpec, WindowSpec
-from hilsim.vehicle.carrier import build_carrier, carrier_state
-from hilsim.vehicle.wobble import WobbleSpec, build_wobble
-from tests.mirror_models import MIDDLE, STARING, mirror_spec, row_of_eight, with_detector
+from hilsim.vehicle.disturbance import WobbleSpec, build_wobble
+from hilsim.vehicle.platform import build_carrier, carrier_state
+from tests.cepton_models import MIDDLE, STARING, mirror_spec, row_of_eight, with_detector
 from tests.unit.emulator.optical_scenes import diffuse, wall
 from tests.unit.emulator.swept_scenes import (
     UTC_EPOCH_NS,

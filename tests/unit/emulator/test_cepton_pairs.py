@@ -7,14 +7,14 @@ import pytest
 from numba import config
 
 from hilsim.emulator.truth import Cause, ReturnType, packets_with_truth, returns_truth
-from hilsim.packets.cepton_stdv import FRAME_PARITY, POINT_DTYPE, PointFlag, decode_stdv_points
+from hilsim.protocols.cepton.stdv import FRAME_PARITY, POINT_DTYPE, PointFlag, decode_stdv_points
 from hilsim.render.renderer import CpuRenderer
 from hilsim.sensor.cepton_specs import CeptonSetting, SegmentSpec
 from hilsim.sensor.false_alarms import FalseAlarmSpec
 from hilsim.sensor.specs import BeamSpec
 from hilsim.sensor.weather import WeatherSpec
 from hilsim.sensor.window import WindowSectorSpec, WindowSpec
-from tests.mirror_models import MIDDLE, STARING, mirror_spec, row_of_eight
+from tests.cepton_models import MIDDLE, STARING, mirror_spec, row_of_eight
 from tests.unit.emulator.optical_scenes import diffuse, wall
 from tests.unit.emulator.swept_scenes import firings, metres, payloads, points_of, returned, swept_lidar
 

@@ -8,15 +8,15 @@ import pytest
 
 from hilsim.emulator.firing import fire
 from hilsim.emulator.schedule import data_deadline_ns
-from hilsim.emulator.shots import allocate_shots
-from hilsim.packets.velodyne_data import decode_data_packets
-from hilsim.packets.velodyne_position import decode_position_packets
+from hilsim.emulator.workspace import allocate_shots
+from hilsim.protocols.velodyne.data import decode_data_packets
+from hilsim.protocols.velodyne.position import decode_position_packets
 from hilsim.render.reference import ReferenceRenderer
 from hilsim.render.renderer import CpuRenderer
 from hilsim.sensor.echoes import COSINE, RETRO
 from hilsim.sensor.specs import ClockSetting
-from hilsim.vehicle.carrier import carrier_state
-from hilsim.vehicle.wobble import NO_WOBBLE
+from hilsim.vehicle.disturbance import NO_WOBBLE
+from hilsim.vehicle.platform import carrier_state
 
 PACKET_NS = 24 * 55_296
 SECOND_NS = 10**9

@@ -9,8 +9,8 @@ from numba import config
 from hilsim.emulator.overlay import OverlayRule, no_overlay, overlay, sample_image, sample_turning
 from hilsim.emulator.plan import LidarSetting
 from hilsim.emulator.truth import BackgroundLabel, BackgroundObject, Cause, packets_with_truth, returns_truth
-from hilsim.packets.cepton_stdv import PointFlag, decode_stdv_points
-from hilsim.packets.velodyne_data import decode_data_packets
+from hilsim.protocols.cepton.stdv import PointFlag, decode_stdv_points
+from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.render.reference import ReferenceRenderer
 from hilsim.render.renderer import CpuRenderer
 from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid

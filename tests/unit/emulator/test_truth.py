@@ -9,11 +9,11 @@ from numba import config
 from hilsim.emulator.truth import Cause, ReturnType, Truth, allocate_truth, note_returns, packets_with_truth, returns_truth
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import conjugate, from_roll_pitch_yaw, rotate
-from hilsim.packets.velodyne_data import decode_data_packets
+from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.render.renderer import CpuRenderer
+from hilsim.sensor.decimation import ThinningSpec
 from hilsim.sensor.echoes import ECHO, ENERGY, INSTANCE, RANGE, RAY, TRIANGLE
 from hilsim.sensor.false_alarms import FalseAlarmSpec
-from hilsim.sensor.thinning import ThinningSpec
 from hilsim.sensor.weather import WeatherSpec
 from tests.unit.emulator.optical_scenes import diffuse, level, shots_of, still_lidar, wall
 

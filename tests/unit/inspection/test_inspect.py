@@ -8,11 +8,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from hilsim.analysis.inspection.inspector import Inspector, inspect
+from hilsim.analysis.inspection.result import StdvPoints, VelodyneData, VelodynePosition
+from hilsim.analysis.inspection.statistics import ClockLine, Spread
 from hilsim.capture.datagram import CapturedDatagram
-from hilsim.inspection.inspector import Inspector, inspect
-from hilsim.inspection.result import StdvPoints, VelodyneData, VelodynePosition
-from hilsim.inspection.statistics import ClockLine, Spread
-from hilsim.packets.recognise import PacketKind
+from hilsim.protocols.recognise import PacketKind
 from tests.unit.conformance.streams import position_packets, vlp16
 
 FIELDS = ("host_stamp_ns", "source", "source_port", "destination", "destination_port", "payload", "link", "is_ethernet", "frame")

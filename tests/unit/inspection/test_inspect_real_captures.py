@@ -5,10 +5,10 @@ import math
 import pytest
 import velodyne_decoder
 
+from hilsim.analysis.conformance.checker import check
+from hilsim.analysis.inspection.inspector import inspect
 from hilsim.capture.pcap import CaptureFile
-from hilsim.conformance.checker import check
-from hilsim.inspection.inspector import inspect
-from hilsim.packets.recognise import PacketKind
+from hilsim.protocols.recognise import PacketKind
 
 VELODYNE = {
     "vlp16_strongest_gps.pcap": ("10.0.0.100", "VLP-16", 0x37, 599.1, 293, 57),

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from hilsim.analysis.inspection.inspector import inspect
+from hilsim.analysis.inspection.report import CaptureFacts, Tone, render_text, to_json
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
-from hilsim.inspection.inspector import inspect
-from hilsim.inspection.report import CaptureFacts, Tone, render_text, to_json
 from tests.unit.conformance.streams import vlp16
 
 FACTS = CaptureFacts(file="some file.pcap", format="PCAP", size_bytes=1_234_567, frames=700, notes=())

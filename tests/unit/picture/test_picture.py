@@ -7,14 +7,14 @@ from PIL import Image
 from scipy.spatial import cKDTree
 from velodyne_decoder import Config, Model, read_pcap
 
+from hilsim.analysis.picture.draw import draw_scan, nearest_firings
+from hilsim.analysis.picture.scales import check_picture_path, range_limits_m
+from hilsim.analysis.picture.scan import Scan, first_scan, geometry_of_packets, geometry_of_profile, stacked_packets
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.errors import CaptureError, PacketError
-from hilsim.packets.velodyne_data import BLOCK_FLAG, DATA_PACKET_DTYPE
-from hilsim.packets.velodyne_geometry import HDL_32E_GEOMETRY, VLP_16_GEOMETRY, VLS_128_GEOMETRY
-from hilsim.picture.draw import draw_scan, nearest_firings
-from hilsim.picture.scales import check_picture_path, range_limits_m
-from hilsim.picture.scan import Scan, first_scan, geometry_of_packets, geometry_of_profile, stacked_packets
+from hilsim.protocols.velodyne.data import BLOCK_FLAG, DATA_PACKET_DTYPE
+from hilsim.protocols.velodyne.geometry import HDL_32E_GEOMETRY, VLP_16_GEOMETRY, VLS_128_GEOMETRY
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 CAPTURES = {

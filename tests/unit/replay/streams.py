@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim.capture.pcap import PcapWriter
-from hilsim.packets.ethernet import VELODYNE_DATA_STYLE, framing, write_headers
-from hilsim.packets.velodyne_data import Product, ReturnMode, encode_data_packet
+from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, framing, write_headers
+from hilsim.protocols.velodyne.data import Product, ReturnMode, encode_data_packet
 from hilsim.replay.flows import RecordedFlow
 from hilsim.replay.timeline import Recorded
 

@@ -4,7 +4,7 @@ import pytest
 
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
-from hilsim.packets.recognise import PacketKind
+from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.flows import FlowRule
 from hilsim.replay.plan import LARGEST_BYTES, look_over, plan_cut
 from hilsim.replay.seam import CLOSE_CDEG

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hilsim.emulator.retime import Retiming, StampClock
-from hilsim.packets.ethernet import PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, framing
+from hilsim.protocols.ethernet import PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, framing
 from hilsim.replay.player import AHEAD_NS, Player, Word, put_run
 from hilsim.transmit.ring import allocate_rings, depth, peek
 from hilsim.transmit.scheduling import ThreadSettings

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hilsim.capture.pcap import CaptureFile
-from hilsim.packets.recognise import PacketKind
+from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.flows import FlowRule
 from hilsim.replay.plan import look_over, plan_cut
 from hilsim.replay.reader import CaptureReader

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilsim.packets.recognise import PacketKind
+from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.seam import CLOSE_CDEG, MOST_CANDIDATES, Cut, CutCandidates, CutPacket, find_cut, seam_note
 from tests.unit.replay.streams import data_packet, stdv_packet
 

@@ -6,8 +6,8 @@ import pytest
 
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import ConfigError
-from hilsim.packets.ethernet import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, LinkStyle
-from hilsim.packets.recognise import PacketKind
+from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, LinkStyle
+from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.flows import FlowRule, LoopbackSources, RecordedFlow
 from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.targets import find_target, flow_socket, link_framing, link_style

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hilsim.errors import CaptureError
-from hilsim.packets.recognise import PacketKind
+from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.timeline import LEAD_IN_NS, NO_STAMP, Recorded, Timeline, whole_cycles_ns
 from tests.unit.replay.streams import (
     BASE_NS,

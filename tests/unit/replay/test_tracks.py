@@ -4,8 +4,8 @@ import pytest
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.emulator.retime import Retiming
-from hilsim.packets.cepton_info import encode_info_packet
-from hilsim.packets.recognise import recognise
+from hilsim.protocols.cepton.info import encode_info_packet
+from hilsim.protocols.recognise import recognise
 from hilsim.replay.tracks import Track, recorded_flow
 from tests.unit.replay.streams import stdv_packet
 

@@ -6,10 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.packets.cepton_stdv import PointFlag
+from hilsim.protocols.cepton.stdv import PointFlag
 from hilsim.sensor.echoes import reported_pair
 from hilsim.sensor.response import ReturnFlag, brightness, cepton_reflectivity, response, return_flags
-from tests.mirror_models import mirror_spec, with_detector
+from tests.cepton_models import mirror_spec, with_detector
 
 
 def ratio_of(code):

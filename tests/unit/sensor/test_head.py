@@ -6,7 +6,7 @@ import pytest
 
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
-from hilsim.packets.velodyne_data import decode_data_packets
+from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.sensor.head import head, head_reading_cdeg, head_turns
 from hilsim.sensor.velodyne_specs import EncoderSpec, RippleSpec, VelodyneSpec
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hilsim.sensor.cepton_specs import MirrorSpec, SegmentSpec
 from hilsim.sensor.mirror import image_extent, image_point, mirror, no_mirror, scan_number
-from tests.mirror_models import MIDDLE, TEN_HZ, mirror_spec
+from tests.cepton_models import MIDDLE, TEN_HZ, mirror_spec
 
 YEAR_NS = 365 * 86_400 * 10**9
 

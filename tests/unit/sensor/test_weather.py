@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from hilsim.draws import Purpose, uniform, uniform_pair
+from hilsim.rng import Purpose, uniform, uniform_pair
 from hilsim.sensor.weather import CLEAR, WeatherSpec, extinction, weather, weather_echoes
 from hilsim.sensor.weather_tables import soft_echo_energy, visibility_extinction_per_m
 

@@ -11,11 +11,11 @@ from dataclasses import replace
 import aiohttp
 import pytest
 
+from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.errors import TransmitError
 from hilsim.limits import CONNECTIONS
 from hilsim.telemetry import guard, server
 from hilsim.telemetry.server import serve_metrics
-from hilsim.telemetry.specs import MetricsServerSpec
 from tests.unit.telemetry.conftest import LATE, SILENT
 
 ANY_PORT = MetricsServerSpec(port=0)

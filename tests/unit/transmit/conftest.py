@@ -11,9 +11,9 @@ import pytest
 from hilsim._atomics import publish
 from hilsim.transmit.flow_table import allocate_flow_table, pack_address, select_target, set_active
 from hilsim.transmit.loop import LatePolicy, LoopSettings, Recording, send_loop
+from hilsim.transmit.packet_queue import allocate_tape
 from hilsim.transmit.ring import allocate_rings, push
 from hilsim.transmit.statistics import Counter, allocate_statistics
-from hilsim.transmit.tape import allocate_tape
 
 GROSS_LIMIT_S = 30
 LATE_LIMIT_NS = 10_000_000_000

@@ -8,10 +8,10 @@ import numpy as np
 
 from hilsim._atomics import publish
 from hilsim.transmit.loop import RecordingState
+from hilsim.transmit.packet_queue import release, take
 from hilsim.transmit.ring import push
 from hilsim.transmit.specs import FlowSpec, SocketSpec, TransmitSpec
 from hilsim.transmit.statistics import Counter
-from hilsim.transmit.tape import release, take
 from hilsim.transmit.transmitter import Transmitter
 
 MS = 1_000_000

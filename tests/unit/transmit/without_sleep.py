@@ -16,10 +16,10 @@ import numpy as np
 from hilsim.transmit.brake import Brake, brake_reason
 from hilsim.transmit.flow_table import allocate_flow_table
 from hilsim.transmit.loop import LatePolicy, LoopSettings, Recording, send_loop
+from hilsim.transmit.packet_queue import allocate_tape
 from hilsim.transmit.ring import allocate_rings
 from hilsim.transmit.scheduling import ThreadSettings, enter
 from hilsim.transmit.statistics import allocate_statistics
-from hilsim.transmit.tape import allocate_tape
 
 GROSS_LIMIT_S = 30.0
 

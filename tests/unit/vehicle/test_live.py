@@ -8,8 +8,8 @@ from numba import config
 
 from hilsim.geometry.rotations import about_axis, from_roll_pitch_yaw, multiply
 from hilsim.vehicle import live
-from hilsim.vehicle.carrier import carrier_state, live_carrier
 from hilsim.vehicle.live import FARTHEST_NS, SLOTS, live_motion, live_pose, live_state, write_state
+from hilsim.vehicle.platform import carrier_state, live_carrier
 
 MS = 1_000_000
 

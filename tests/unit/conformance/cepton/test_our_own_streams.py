@@ -5,14 +5,14 @@ import dataclasses
 import pytest
 from numba import config
 
+from hilsim.analysis.conformance.checker import Checker
+from hilsim.analysis.conformance.families import StreamChecker
+from hilsim.analysis.conformance.findings import Severity
+from hilsim.analysis.conformance.report import render_text, to_json
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.parse import read_toml
 from hilsim.config.profiles import parse_profile, profiles_directory
-from hilsim.conformance.checker import Checker
-from hilsim.conformance.families import StreamChecker
-from hilsim.conformance.findings import Severity
-from hilsim.conformance.report import render_text, to_json
 from hilsim.sensor.cepton_specs import CeptonSetting
 from hilsim.sensor.specs import ClockSetting
 from tests.unit.conformance.cepton.streams import datagrams, stream

@@ -1,0 +1,160 @@
+"""A comparison for people and for programs."""
+
+import math
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hilsim.analysis.comparison.comparison import Comparison, Limit, Row, Verdict
+from hilsim.analysis.comparison.noise import CLASSES
+from hilsim.analysis.comparison.stream import StreamStatistics
+
+_TITLES = {
+    "stream": "stream",
+    "azimuth": "azimuth increments between firing groups, 0.01 deg",
+    "stamps": "time stamps about straight lines, and their steps",
+    "spacing": "capture times of neighbouring packets",
+    "reflectivity": "reflectivity bytes of returns",
+    "empty": "firings without a return, and their bytes",
+    "ranges": "distances",
+    "noise": "range noise by reflectivity byte",
+    "dual": "pairs of dual mode; shares of pairs with a return, or of different pairs",
+}
+
+
+class Tone(StrEnum):
+    """What a line is to its reader."""
+
+    HEAD = "head"
+    PLAIN = "plain"
+    ALIKE = "alike"
+    DIFFERS = "differs"
+    NOTE = "note"
+    BAD = "bad"
+
+
+class Line(NamedTuple):
+    """A line of the report."""
+
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+_TONES = {Verdict.ALIKE: Tone.ALIKE, Verdict.DIFFERS: Tone.DIFFERS}
+
+
+def render_text(comparison: Comparison, names: tuple[str, str]) -> list[Line]:
+    """Lines for a person: both streams, a table by topic, what differs.
+
+    Args:
+        comparison: What to tell.
+        names: What to call the two streams, usually their files.
+    """
+    streams = (comparison.a, comparison.b)
+    lines = [Line(f"{letter}  {name}  {stream.source}  {stream}", Tone.HEAD) for letter, name, stream in zip("AB", names, streams, strict=True)]
+    lines += [Line(f"!  {note}", Tone.NOTE) for note in comparison.notes()]
+    lines += [Line(""), Line(f"{'':26}{'A':>16} {'B':>16}   {'distance':>9} {'':9}{'verdict':8}{'tolerance':>9}", Tone.HEAD)]
+    for group, rows in groupby(comparison.rows, key=lambda row: row.statistic.name.split(".")[0]):
+        lines.append(Line(f"{group}{'' if _TITLES[group] == group else f'  ({_TITLES[group]})'}", Tone.HEAD))
+        lines += [_row_line(row) for row in rows]
+    return [*lines, Line(""), *_summary_lines(comparison)]
+
+
+def _row_line(row: Row) -> Line:
+    statistic = row.statistic
+    distance = "-" if math.isnan(row.distance) else f"{row.distance:.4g}"
+    verdict = row.verdict or statistic.depends_on or "-"
+    limit = "" if row.tolerance is None else f"{row.tolerance.limit:g}"
+    name = statistic.name.split(".")[1]
+    tone = _TONES.get(row.verdict, Tone.PLAIN)
+    text = f"  {name:24}{row.a_text:>16} {row.b_text:>16}   {distance:>9} {statistic.unit:9}{verdict:8}{limit:>9}"
+    return Line(text.rstrip(), tone)
+
+
+def _summary_lines(comparison: Comparison) -> Iterator[Line]:
+    differing = [row.statistic.name for row in comparison.rows if row.verdict is Verdict.DIFFERS]
+    alike = sum(row.verdict is Verdict.ALIKE for row in comparison.rows)
+    yield Line(f"judged {alike + len(differing)} of {len(comparison.rows)}: {alike} alike, {len(differing)} differ", Tone.HEAD)
+    if differing:
+        yield Line(f"differ: {', '.join(differing)}", Tone.DIFFERS)
+    for limit in comparison.limits:
+        yield Line(_limit_text(limit), Tone.ALIKE if limit.is_kept else Tone.BAD)
+
+
+def _limit_text(limit: Limit) -> str:
+    if math.isnan(limit.distance):
+        return f"FAILED: {limit.name} must be at most {limit.limit:g}, and is not known of both streams"
+    return f"{'kept' if limit.is_kept else 'FAILED'}: {limit.name} must be at most {limit.limit:g}, got {limit.distance:.4g}"
+
+
+def to_json(comparison: Comparison, names: tuple[str, str]) -> dict[str, Any]:
+    """Everything as plain values, with all distributions; None for figures that are not known."""
+    a, b = (_stream_json(stream, name) for stream, name in zip((comparison.a, comparison.b), names, strict=True))
+    return {
+        "a": a,
+        "b": b,
+        "notes": comparison.notes(),
+        "passed": comparison.passed,
+        "statistics": [_row_json(row) for row in comparison.rows],
+        "limits": [
+            {"name": limit.name, "limit": limit.limit, "distance": _plain(limit.distance), "is_kept": limit.is_kept} for limit in comparison.limits
+        ],
+    }
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    return {
+        "name": row.statistic.name,
+        "a": _plain(row.a),
+        "b": _plain(row.b),
+        "distance": _plain(row.distance),
+        "unit": row.statistic.unit,
+        "depends_on": row.statistic.depends_on or None,
+        "verdict": row.verdict.value or None,
+        "tolerance": None if row.tolerance is None else row.tolerance.limit,
+        "tolerance_source": None if row.tolerance is None else row.tolerance.source,
+    }
+
+
+def _stream_json(stream: StreamStatistics, name: str) -> dict[str, Any]:
+    returns = stream.returns
+    histograms = {
+        "azimuth_increments_cdeg": stream.azimuth.increments,
+        "stamp_residuals_us": stream.stamps.residuals,
+        "stamp_steps_us": stream.stamps.steps,
+        "spacing_us": stream.spacing.gaps,
+        "reflectivity": returns.reflectivity,
+        "ranges_m": returns.ranges_m,
+    }
+    if stream.dual is not None:
+        histograms["dual_separations_m"] = stream.dual.separations_m
+    return {
+        "file": name,
+        "sensor": stream.source,
+        "model": stream.model.name,
+        "return_mode": int(stream.return_mode),
+        "packets": stream.spacing.packets,
+        "other_packets": stream.other_packets,
+        "duration_s": stream.spacing.duration_s,
+        "histograms": {key: histogram.to_json() for key, histogram in histograms.items()},
+        "lasers": [
+            {
+                "firings": int(firings),
+                "empty_share": _plain(float(share)),
+                "baseline": _plain(float(baseline)),
+                "empty_bytes": {str(byte): int(counts[byte]) for byte in np.flatnonzero(counts)},
+            }
+            for firings, share, baseline, counts in zip(returns.firings, returns.empty_shares, returns.baseline, returns.empty_bytes, strict=True)
+        ],
+        "noise": [
+            {"from_byte": start, "to_byte": stop - 1, "sigma_mm": _plain(float(sigma)), "windows": int(windows)}
+            for (start, stop), sigma, windows in zip(CLASSES, stream.noise.sigma_mm, stream.noise.windows, strict=True)
+        ],
+    }
+
+
+def _plain(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,115 @@
+"""Reflectivity bytes, distances and empty records.
+
+In dual mode a firing's return that stands in both blocks counts once, as decoders show it, and a firing is empty where both blocks are.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.analysis.comparison.blocks import PacketBlock
+from hilsim.analysis.comparison.histogram import Histogram
+
+RANGE_BIN_MM = 2
+RANGE_BINS = 4 * 65_536 // RANGE_BIN_MM  # the coarsest unit is 4 mm
+_FEWEST_OF_LASER = 50
+
+
+class ReturnStatistics:
+    """Distributions over returns, and over firings without one by laser.
+
+    Attributes:
+        reflectivity: The returns' bytes.
+        ranges_m: Of the returns, in bins of 2 mm.
+        firings: ``int64[channels]``, by laser.
+        empty_bytes: ``int64[channels, 256]``: the bytes of firings without a return, by laser.
+        below_floor: Returns nearer than the model's firmware reports any.
+    """
+
+    def __init__(self, channels: int) -> None:
+        self.reflectivity = Histogram(first=0.0, width=1.0, bins=256)
+        self.ranges_m = Histogram(first=0.0, width=RANGE_BIN_MM / 1000.0, bins=RANGE_BINS)
+        self.firings = np.zeros(channels, dtype=np.int64)
+        self.empty_bytes = np.zeros((channels, 256), dtype=np.int64)
+        self.below_floor = 0
+        self._odd_codes = 0
+        self._channels = channels
+
+    def look(self, block: PacketBlock) -> None:
+        """Add a block."""
+        records = block.records
+        if block.is_dual:
+            last, other = records[:, ::2], records[:, 1::2]
+            self._add_returns(block, last)
+            self._add_returns(block, other[other != last])
+            is_empty = (last["distance"] == 0) & (other["distance"] == 0)
+            self._add_empty(last["reflectivity"], is_empty)
+        else:
+            self._add_returns(block, records)
+            self._add_empty(records["reflectivity"], records["distance"] == 0)
+
+    def _add_returns(self, block: PacketBlock, records: npt.NDArray[Any]) -> None:
+        found = records[records["distance"] > 0]
+        distance = found["distance"].astype(np.int64)
+        self.reflectivity.add_places(found["reflectivity"])
+        self.ranges_m.add_places(distance * (block.model.distance_unit_mm // RANGE_BIN_MM))
+        self._odd_codes += int((distance % 2).sum())
+        self.below_floor += int((distance < block.model.floor_raw).sum())
+
+    def _add_empty(self, reflectivity: npt.NDArray[np.uint8], is_empty: npt.NDArray[np.bool_]) -> None:
+        laser = np.broadcast_to(np.arange(reflectivity.shape[-1]) % self._channels, reflectivity.shape)
+        self.firings += np.bincount(laser.ravel(), minlength=self._channels)
+        cell = laser[is_empty] * 256 + reflectivity[is_empty]
+        self.empty_bytes += np.bincount(cell, minlength=self.empty_bytes.size).reshape(self.empty_bytes.shape)
+
+    @property
+    def empty(self) -> int:
+        """Firings without a return."""
+        return int(self.empty_bytes.sum())
+
+    @property
+    def odd_share(self) -> float:
+        """Share of odd distance codes: a half, where all of the code is used; NaN before any return."""
+        return self._odd_codes / self.ranges_m.total if self.ranges_m.total else float("nan")
+
+    @property
+    def below_floor_share(self) -> float:
+        """Share of returns nearer than the model's floor; NaN before any return."""
+        return self.below_floor / self.ranges_m.total if self.ranges_m.total else float("nan")
+
+    @property
+    def empty_share(self) -> float:
+        """Share of firings without a return; NaN before any firing."""
+        return self.empty / int(self.firings.sum()) if self.firings.any() else float("nan")
+
+    @property
+    def empty_shares(self) -> npt.NDArray[np.float64]:
+        """``float64[channels]``: share of firings without a return by laser; NaN before any firing."""
+        return np.asarray(self.empty_bytes.sum(axis=1) / np.where(self.firings > 0, self.firings, np.nan))
+
+    @property
+    def zero_byte_share(self) -> float:
+        """Share of empty firings whose byte is 0; NaN without an empty firing."""
+        return float(self.empty_bytes[:, 0].sum()) / self.empty if self.empty else float("nan")
+
+    @property
+    def baseline(self) -> npt.NDArray[np.float64]:
+        """``float64[channels]``: the byte most empty firings of a laser carry; NaN for lasers with fewer than 50."""
+        return np.where(self.empty_bytes.sum(axis=1) >= _FEWEST_OF_LASER, self.empty_bytes.argmax(axis=1), np.nan)
+
+    @property
+    def baseline_share(self) -> float:
+        """Share of empty firings that carry their laser's baseline; NaN where no laser has one."""
+        known = ~np.isnan(self.baseline)
+        return float(self.empty_bytes.max(axis=1)[known].sum()) / float(self.empty_bytes[known].sum()) if known.any() else float("nan")
+
+    @property
+    def multiple_share(self) -> float:
+        """Share of integer multiples of their laser's baseline among the empty firings' other bytes; NaN where there are no others."""
+        others = multiples = 0
+        for counts, baseline in zip(self.empty_bytes, self.baseline.tolist(), strict=True):
+            if baseline > 0:
+                others += int(counts.sum() - counts[int(baseline)])
+                multiples += int(counts[2 * int(baseline) :: int(baseline)].sum())
+        return multiples / others if others else float("nan")

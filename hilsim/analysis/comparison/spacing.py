@@ -1,0 +1,63 @@
+"""When packets reached the capturing host: the sensor's pace, the network's and the host's jitter."""
+
+from hilsim.analysis.comparison.blocks import PacketBlock
+from hilsim.analysis.comparison.histogram import Histogram
+
+_BIN_NS = 100
+_BINS = 163_840  # up to 16.4 ms
+_MILLISECOND_NS = 1_000_000
+_MILLISECOND_DOUBT_NS = 20_000
+_TICKING_RATIO = 0.8  # of the gaps of half a millisecond and more
+_FEWEST_LONG_RATIO = 0.3
+_BURST_RATIO = 0.1
+
+
+class SpacingStatistics:
+    """Capture times of packets that are neighbours by their stamps, so that lost packets and pauses of the sensor do not count.
+
+    Attributes:
+        gaps: us, in bins of 0.1 us; longer ones than 16.4 ms count as that.
+    """
+
+    def __init__(self) -> None:
+        self.gaps = Histogram(first=0.0, width=_BIN_NS / 1000.0, bins=_BINS)
+        self.packets = 0
+        self._first_ns: int | None = None
+        self._last_ns = 0
+        self._long = 0
+        self._ticking = 0
+        self._cycle_us = float("nan")
+
+    def look(self, block: PacketBlock) -> None:
+        """Add a block."""
+        self.packets += len(block.host_ns)
+        self._cycle_us = block.cycle_us
+        if self._first_ns is None:
+            self._first_ns = int(block.host_ns[0])
+        self._last_ns = int(block.host_ns[-1])
+        near_ns = block.host_step_ns[block.is_next]
+        self.gaps.add_places((near_ns + _BIN_NS // 2) // _BIN_NS)
+        long_ns = near_ns[near_ns >= _MILLISECOND_NS // 2]
+        self._long += len(long_ns)
+        self._ticking += int(((long_ns + _MILLISECOND_DOUBT_NS) % _MILLISECOND_NS <= 2 * _MILLISECOND_DOUBT_NS).sum())
+
+    @property
+    def duration_s(self) -> float:
+        """From the first capture time to the last; 0 before any."""
+        return 0.0 if self._first_ns is None else (self._last_ns - self._first_ns) / 1e9
+
+    @property
+    def rate_hz(self) -> float:
+        """Packets a second of capture time; NaN where no time passed."""
+        return (self.packets - 1) / self.duration_s if self.duration_s > 0.0 else float("nan")
+
+    @property
+    def doubt(self) -> str | None:
+        """Why capture times are not those of arrival, or None where they may be."""
+        if not self.gaps.total:
+            return None
+        if self._long > _FEWEST_LONG_RATIO * self.gaps.total and self._ticking > _TICKING_RATIO * self._long:
+            return "capture times are whole milliseconds"
+        if self.gaps.share(-1.0, 0.25 * self._cycle_us) > _BURST_RATIO:
+            return "packets come in bursts: capture times made from messages, or a host that reads late"
+        return None

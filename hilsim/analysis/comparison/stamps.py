@@ -1,0 +1,80 @@
+"""Time stamps against straight lines: real ones are an exactly regular clock cut to whole microseconds."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from hilsim.analysis.comparison.blocks import PacketBlock
+from hilsim.analysis.comparison.histogram import Histogram
+from hilsim.protocols.velodyne.models import STEP_TOLERANCE_US
+
+_SHORTEST_STRETCH = 32
+_MOST_CYCLES = 100  # farther apart, a clock 300 ppm off cannot be told from a wrong number of cycles
+_CLOCK_DOUBT_RATIO = 3e-4  # twice the worst clock in public captures (141 ppm)
+_BIN_US = 0.02
+
+
+class StampStatistics:
+    """Straight lines through every unbroken stretch of up to a block (1024 packets).
+
+    A stretch goes on over lost packets (whole cycles) and ends where the clock was set or the sensor paused.
+
+    Attributes:
+        residuals: Of the stamps about their line, us.
+        steps: Differences of neighbouring packets' stamps, us.
+    """
+
+    def __init__(self) -> None:
+        self.residuals = Histogram(first=-4.0, width=_BIN_US, bins=401)
+        self.steps = Histogram(first=0.0, width=1.0, bins=2048)
+        self._nominal_us = float("nan")
+        self._square_sum = 0.0
+        self._fitted = 0
+        self._spread = 0.0
+        self._slopes = 0.0
+
+    def look(self, block: PacketBlock) -> None:
+        """Add a block."""
+        self._nominal_us = block.cycle_us
+        self.steps.add_places(block.step_us[block.is_next])
+        cycles = np.rint(block.step_us / block.cycle_us).astype(np.int64)
+        off_us = np.abs(block.step_us - cycles * block.cycle_us)
+        goes_on = block.knows_step & (cycles >= 1) & (cycles <= _MOST_CYCLES)
+        goes_on &= off_us <= STEP_TOLERANCE_US + _CLOCK_DOUBT_RATIO * block.cycle_us * (cycles - 1)
+        for start, stop in pairwise([0, *(np.flatnonzero(~goes_on[1:]) + 1).tolist(), len(cycles)]):
+            if stop - start >= _SHORTEST_STRETCH:
+                self._fit(np.cumsum(cycles[start + 1 : stop]), np.cumsum(block.step_us[start + 1 : stop]))
+
+    def _fit(self, cycles: np.ndarray, elapsed_us: np.ndarray) -> None:
+        """Put a line through a stretch, given without its first packet, which is at 0."""
+        x = np.concatenate(([0.0], cycles))
+        y = np.concatenate(([0.0], elapsed_us - cycles * self._nominal_us))
+        x -= x.mean()
+        y -= y.mean()
+        spread, product = float(x @ x), float(x @ y)
+        residual = y - product / spread * x
+        self.residuals.add(residual)
+        self._square_sum += float(residual @ residual)
+        self._fitted += len(x)
+        self._spread += spread
+        self._slopes += product
+
+    @property
+    def fitted(self) -> int:
+        """Packets in stretches that lines were put through."""
+        return self._fitted
+
+    @property
+    def residual_sd_us(self) -> float:
+        """Standard deviation about the lines; NaN before a fit. A clock cut to microseconds has 1/sqrt(12)."""
+        return float(np.sqrt(self._square_sum / self._fitted)) if self._fitted else float("nan")
+
+    @property
+    def drift_ppm(self) -> float:
+        """How much longer the fitted cycle is than the model's; NaN before a fit."""
+        return 1e6 * self._slopes / self._spread / self._nominal_us if self._spread else float("nan")
+
+    @property
+    def cycle_us(self) -> float:
+        """The fitted time between packets; NaN before a fit."""
+        return self._nominal_us * (1.0 + 1e-6 * self.drift_ppm)

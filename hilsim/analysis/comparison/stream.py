@@ -1,0 +1,129 @@
+"""All statistics of one sensor's stream, gathered as its packets go by, in memory that does not grow with the stream."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from hilsim.analysis.comparison.azimuth import AzimuthStatistics
+from hilsim.analysis.comparison.blocks import Predecessor, packet_block
+from hilsim.analysis.comparison.dual import DualStatistics
+from hilsim.analysis.comparison.noise import NoiseStatistics
+from hilsim.analysis.comparison.returns import ReturnStatistics
+from hilsim.analysis.comparison.spacing import SpacingStatistics
+from hilsim.analysis.comparison.stamps import StampStatistics
+from hilsim.capture.datagram import CapturedDatagram
+from hilsim.errors import CaptureError
+from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, ReturnMode
+from hilsim.protocols.velodyne.models import MODELS, Model, identify_model
+
+BLOCK_PACKETS = 1024
+_FEWEST_PACKETS = 50  # of fewer, nothing can be told
+_MODES = {mode: mode.name.lower() for mode in ReturnMode}
+
+
+class StreamStatistics:
+    """Statistics of data packets of one model and one return mode.
+
+    Attributes:
+        source: The sensor's address.
+        model: Of the sensor.
+        return_mode: Factory byte of the packets.
+        product: Factory byte of the packets.
+        other_packets: Data packets with other factory bytes, which were passed over.
+        spacing: When packets reached the host.
+        azimuth: How azimuth advances.
+        stamps: Time stamps against straight lines.
+        returns: Reflectivity, distances, empty records.
+        noise: Of ranges, by reflectivity.
+        dual: Pairs of returns; None outside dual mode.
+    """
+
+    def __init__(self, source: str, model: Model, return_mode: ReturnMode, product: int) -> None:
+        self.source = source
+        self.model = model
+        self.return_mode = return_mode
+        self.product = product
+        self.other_packets = 0
+        self.spacing = SpacingStatistics()
+        self.azimuth = AzimuthStatistics()
+        self.stamps = StampStatistics()
+        self.returns = ReturnStatistics(model.channels)
+        self.noise = NoiseStatistics(model.channels)
+        self.dual = DualStatistics() if return_mode is ReturnMode.DUAL else None
+        self._before: Predecessor | None = None
+
+    def __str__(self) -> str:
+        return f"{self.model.name}, {_MODES[self.return_mode]}, {self.spacing.packets:,} packets in {self.spacing.duration_s:.3f} s"
+
+    def look(self, datagrams: list[CapturedDatagram]) -> None:
+        """Add data packets in the order of their arrival; those with other factory bytes are passed over."""
+        packets = np.frombuffer(b"".join(datagram.payload for datagram in datagrams), dtype=DATA_PACKET_DTYPE)
+        host_ns = np.array([datagram.host_stamp_ns for datagram in datagrams], dtype=np.int64)
+        is_alike = (packets["return_mode"] == self.return_mode) & (packets["product"] == self.product)
+        self.other_packets += int((~is_alike).sum())
+        if not is_alike.any():
+            return
+        block = packet_block(packets[is_alike], host_ns[is_alike], self.model, self._before, is_dual=self.dual is not None)
+        self._before = block.predecessor()
+        for topic in (self.spacing, self.azimuth, self.stamps, self.returns, self.noise, self.dual):
+            if topic is not None:
+                topic.look(block)
+
+
+def gather(datagrams: Iterable[CapturedDatagram], *, name: str, sensor: str = "") -> StreamStatistics:
+    """The statistics of one sensor's data packets.
+
+    Args:
+        datagrams: In the order of their arrival.
+        name: What to call the stream in errors.
+        sensor: The sensor's address; may be left out where there is only one.
+
+    Raises:
+        CaptureError: there are no or too few data packets, of several sensors, or of a model or mode that is not known.
+    """
+    statistics: StreamStatistics | None = None
+    waiting: list[CapturedDatagram] = []
+    packets: dict[str, int] = {}
+    for datagram in datagrams:
+        if recognise(datagram.payload) is not PacketKind.VELODYNE_DATA:
+            continue
+        packets[datagram.source] = packets.get(datagram.source, 0) + 1
+        if datagram.source != (sensor or next(iter(packets))):
+            continue
+        waiting.append(datagram)
+        if len(waiting) == BLOCK_PACKETS:
+            statistics = statistics or _begin(waiting, name)
+            statistics.look(waiting)
+            waiting = []
+    _check_sensor(packets, sensor, name)
+    if waiting:
+        statistics = statistics or _begin(waiting, name)
+        statistics.look(waiting)
+    if statistics is None or statistics.spacing.packets < _FEWEST_PACKETS:
+        got = 0 if statistics is None else statistics.spacing.packets
+        raise CaptureError(f"{name}: must hold at least {_FEWEST_PACKETS} Velodyne data packets of one sensor and mode, got {got}")
+    return statistics
+
+
+def _check_sensor(packets: dict[str, int], sensor: str, name: str) -> None:
+    told = ", ".join(f"{address} ({count:,} packets)" for address, count in packets.items())
+    if sensor and packets and sensor not in packets:
+        raise CaptureError(f"{name}: the sensor must be one of {told}, got {sensor}")
+    if not sensor and len(packets) > 1:
+        raise CaptureError(f"{name}: one sensor must be chosen, got {told}")
+
+
+def _begin(datagrams: list[CapturedDatagram], name: str) -> StreamStatistics:
+    """Tell model and mode by the first packets: the factory bytes that most of them have, and their stamps."""
+    packets = np.frombuffer(b"".join(datagram.payload for datagram in datagrams), dtype=DATA_PACKET_DTYPE)
+    bytes_ = packets["return_mode"].astype(np.int64) * 256 + packets["product"]
+    mode, product = divmod(int(np.bincount(bytes_).argmax()), 256)
+    if mode not in _MODES:
+        raise CaptureError(f"{name}: the return mode must be {', '.join(f'0x{known:02x}' for known in ReturnMode)}, got 0x{mode:02x}")
+    stamps = packets["timestamp"][bytes_ == mode * 256 + product].astype(np.int64)
+    step_us = float(np.median(np.diff(stamps))) if len(stamps) > 1 else None
+    model = identify_model(product, step_us, is_dual=mode == ReturnMode.DUAL)
+    if model is None:
+        raise CaptureError(f"{name}: the model must be {', '.join(known.name for known in MODELS)}, got product byte 0x{product:02x}")
+    return StreamStatistics(datagrams[0].source, model, ReturnMode(mode), product)

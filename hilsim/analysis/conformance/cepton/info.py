@@ -1,0 +1,235 @@
+"""INFZ sensor information: its fields, and whether it keeps coming."""
+
+import numpy as np
+
+from hilsim.analysis.conformance.cepton.stamps import UTC_FROM_US
+from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.capture.datagram import CapturedDatagram
+from hilsim.protocols.cepton.info import INFO_PACKET_DTYPE, INFO_PACKET_SIZE, INFO_VERSION, SYNC_OFFSET, InfoPacket, read_info_packet
+
+_MEASURED = "measured on SDK 2 2.1.4 and SDK 3 3.0.17, not published"
+NONE = Rule(
+    id="info.none",
+    severity=Severity.NOTE,
+    holds="sensor information comes with the points",
+    packets=1000,
+    source="specification 0.9.x; without it SDK 3 makes no frames",
+)
+SIZE = Rule(id="info.size", severity=Severity.ERROR, holds="an information packet has 88 bytes or more, as its byte 4 says", source=_MEASURED)
+VERSION = Rule(
+    id="info.version",
+    severity=Severity.ERROR,
+    holds="it is of version 1 (version 0, which SDK 3 alone takes: warning)",
+    source=_MEASURED,
+)
+BLOCKS = Rule(
+    id="info.blocks",
+    severity=Severity.WARNING,
+    holds="it announces no optional blocks",
+    source=f"{_MEASURED}: four values of these flags crash SDK 2 2.1.4",
+)
+RESERVED = Rule(id="info.reserved", severity=Severity.NOTE, holds="bytes without a known meaning are 0", source=_MEASURED)
+CADENCE = Rule(
+    id="info.cadence",
+    severity=Severity.WARNING,
+    holds="it comes twice a second (once a second, as the older generation's: note)",
+    packets=3,
+    source="specification 0.9.x: twice a second; SDK 3's header: once or twice",
+)
+MISSING = Rule(
+    id="info.missing",
+    severity=Severity.WARNING,
+    holds="none is missing: it comes at even intervals",
+    packets=4,
+    source="specification 0.9.x; a network loses some",
+)
+CHANGED = Rule(
+    id="info.changed",
+    severity=Severity.ERROR,
+    holds="model, serial number, name, part number, firmware, returns and the time of power-up stay what they are (the latter where the sensor begins anew: warning)",
+    packets=2,
+    source="they are the unit's own",
+)
+MODEL = Rule(
+    id="info.model", severity=Severity.WARNING, holds="the model's code is one that the vendor's headers list", source="public header cepton_sdk3.h"
+)
+NAME = Rule(
+    id="info.name",
+    severity=Severity.ERROR,
+    holds="the model's name is ASCII, with zeros behind it to the end of its 28 bytes",
+    source=_MEASURED,
+)
+SERIAL = Rule(id="info.serial", severity=Severity.WARNING, holds="a unit has a serial number", source="units known have; SDKs show it")
+FIRMWARE = Rule(
+    id="info.firmware",
+    severity=Severity.WARNING,
+    holds="both places of the firmware's version say the same",
+    source=f"{_MEASURED}: SDK 3 reads the second of models 22 and 24, the first of all others",
+)
+RETURNS = Rule(
+    id="info.returns",
+    severity=Severity.ERROR,
+    holds="it says 1 or 2 returns, and 2 where, and only where, points come with second returns",
+    source=f"{_MEASURED}; SDK 3 shows it",
+)
+POWER_UP = Rule(
+    id="info.power_up",
+    severity=Severity.WARNING,
+    holds="where stamps count from power-up, its time and the stamps add up to the host's time within 5 s (0: the sensor does not know it)",
+    packets=2,
+    source=_MEASURED,
+)
+SYNC = Rule(
+    id="info.sync",
+    severity=Severity.WARNING,
+    holds="stamps and the offset to the synchronised clock add up to the host's time within 5 s (0: it is not synchronised, or its stamps are UTC)",
+    packets=2,
+    source=f"{_MEASURED}; the vendor's page on PTP adds it to the sensor's counter",
+)
+SYNC_LEAP = Rule(
+    id="info.sync_leap",
+    severity=Severity.WARNING,
+    holds="the offset to the synchronised clock moves by at most 0.1 % of the time between two packets, and 1 ms",
+    packets=2,
+    source="two clocks that both count microseconds",
+)
+RULES = (NONE, SIZE, VERSION, BLOCKS, RESERVED, CADENCE, MISSING, CHANGED, MODEL, NAME, SERIAL, FIRMWARE, RETURNS, POWER_UP, SYNC, SYNC_LEAP)
+
+MODELS = frozenset((1, 3, 6, 7, 10, 11, 12, 14, 15, 16, 17, 18, 21, 22, 24, 25, 26, 27, 28, 30, 31, 32, 33, 34, 35, 36, 37))
+_FARTHEST_S = 5.0
+_RESERVED = ("reserved_0", "reserved_1", "reserved_2", "reserved_3", "reserved_4")
+_KEPT_GAPS = 4096
+_FEWEST_POINT_PACKETS = 20
+
+
+class InfoTopic:
+    """Information packets of one sensor."""
+
+    def __init__(self) -> None:
+        self.packets = 0
+        self.latest: InfoPacket | None = None
+        self._latest_ns = 0
+        self._gaps_s: list[float] = []
+        self._stamp_us: int | None = None
+        self._power_up_s: list[float] = []
+        self._sync_s: list[float] = []
+
+    @property
+    def model(self) -> int | None:
+        """The model's code, where it is known."""
+        return None if self.latest is None else self.latest.model
+
+    @property
+    def period_s(self) -> float:
+        """Median time between packets by the host; NaN where there are too few."""
+        return float(np.median(self._gaps_s)) if self._gaps_s else float("nan")
+
+    def look(self, datagram: CapturedDatagram, stamp_us: int | None, log: FindingLog) -> None:
+        """Judge a packet; ``stamp_us`` is the stamp of the point packet before it, None before any."""
+        place = Place(self.packets, datagram.frame)
+        self.packets += 1
+        payload = datagram.payload
+        if len(payload) < INFO_PACKET_SIZE or not INFO_PACKET_SIZE <= payload[4] <= len(payload):
+            header = payload[4] if len(payload) > 4 else 0
+            log.tell(
+                SIZE,
+                f"an information packet must have a common header of {INFO_PACKET_SIZE} bytes or more, got one of {header} in {len(payload)} bytes",
+                place,
+            )
+            return
+        version = payload[5] >> 3
+        if version != INFO_VERSION:
+            log.tell(
+                VERSION,
+                f"version must be {INFO_VERSION}, got {version}: not checked further",
+                place._replace(byte_offset=5),
+                severity=Severity.WARNING if version == 0 else None,
+            )
+            return
+        said = read_info_packet(payload)
+        if said is not None:
+            self._look_at_fields(payload, said, place, log)
+            self._look_at_times(said, datagram.host_stamp_ns, stamp_us, place, log)
+            self.latest, self._latest_ns = said, datagram.host_stamp_ns
+
+    def _look_at_fields(self, payload: bytes, said: InfoPacket, place: Place, log: FindingLog) -> None:
+        fields = np.frombuffer(payload, INFO_PACKET_DTYPE, count=1)[0]
+        if said.blocks:
+            log.tell(BLOCKS, f"block flags must be 0, got {said.blocks}", place._replace(byte_offset=5))
+        filled = [name for name in _RESERVED if np.any(fields[name])]
+        if filled:
+            log.tell(RESERVED, f"reserved bytes must be 0, got others at byte {INFO_PACKET_DTYPE.fields[filled[0]][1]}", place)  # type: ignore[index] # it has fields
+        if said.model not in MODELS:
+            log.tell(MODEL, f"model must be one of the vendor's, got {said.model}", place._replace(byte_offset=8))
+        name = payload[20:48].rstrip(b"\0")
+        if not name or not name.isascii() or not name.decode("ascii").isprintable():
+            log.tell(NAME, f"the model's name must be printable ASCII before zeros, got {name!r}", place._replace(byte_offset=20))
+        if said.serial == 0:
+            log.tell(SERIAL, "serial number must not be 0", place._replace(byte_offset=12))
+        if bytes(fields["firmware"]) != bytes(fields["firmware_again"]):
+            log.tell(
+                FIRMWARE,
+                f"the firmware's version must be the same at bytes 16 and 52, got {payload[16:20].hex(' ')} and {payload[52:56].hex(' ')}",
+                place,
+            )
+        if said.returns not in {1, 2}:
+            log.tell(RETURNS, f"returns must be 1 or 2, got {said.returns}", place._replace(byte_offset=85))
+        if self.latest is not None:
+            self._look_at_change(self.latest, said, place, log)
+
+    def _look_at_change(self, latest: InfoPacket, said: InfoPacket, place: Place, log: FindingLog) -> None:
+        for name in ("model", "serial", "model_name", "part_number", "firmware", "returns"):
+            was, became = getattr(latest, name), getattr(said, name)
+            if was != became:
+                log.tell(CHANGED, f"{name} must stay {was}, got {became}", place)
+        if latest.power_up_us != said.power_up_us:
+            is_later = said.power_up_us > latest.power_up_us
+            log.tell(
+                CHANGED,
+                f"power_up_us must stay {latest.power_up_us}, got {said.power_up_us}",
+                place._replace(byte_offset=64),
+                severity=Severity.WARNING if is_later else None,
+            )
+
+    def _look_at_times(self, said: InfoPacket, host_ns: int, stamp_us: int | None, place: Place, log: FindingLog) -> None:
+        if self.latest is not None:
+            gap_s = (host_ns - self._latest_ns) / 1e9
+            if len(self._gaps_s) < _KEPT_GAPS:
+                self._gaps_s.append(gap_s)
+            leap_us = said.sync_offset_us - self.latest.sync_offset_us
+            if said.power_up_us == self.latest.power_up_us and abs(leap_us) > 1000.0 + 1000.0 * gap_s:
+                log.tell(
+                    SYNC_LEAP,
+                    f"the offset must move by at most 1 ms and 0.1 %, got {leap_us} us in {gap_s:.3f} s",
+                    place._replace(byte_offset=SYNC_OFFSET),
+                )
+        if stamp_us is None:
+            return
+        if said.sync_offset_us:
+            self._sync_s.append((stamp_us + said.sync_offset_us) / 1e6 - host_ns / 1e9)
+        if said.power_up_us and stamp_us < UTC_FROM_US:
+            self._power_up_s.append((stamp_us + said.power_up_us) / 1e6 - host_ns / 1e9)
+        self._sync_s, self._power_up_s = self._sync_s[-_KEPT_GAPS:], self._power_up_s[-_KEPT_GAPS:]
+
+    def conclude(self, point_packets: int, seconds: int, log: FindingLog) -> None:
+        """What the whole stream shows; ``seconds`` is how many points are second returns."""
+        if self.packets == 0:
+            if point_packets >= NONE.packets:
+                log.tell(NONE, f"no sensor information with {point_packets} point packets: SDK 3 makes no frames of them")
+            return
+        if self.latest is not None and point_packets >= _FEWEST_POINT_PACKETS and (self.latest.returns == 2) != (seconds > 0):
+            log.tell(RETURNS, f"returns must be {2 if seconds else 1} with {seconds} second returns among the points, got {self.latest.returns}")
+        self._conclude_times(log)
+
+    def _conclude_times(self, log: FindingLog) -> None:
+        if self.packets >= CADENCE.packets and not 0.45 <= self.period_s <= 0.55:
+            is_single = 0.9 <= self.period_s <= 1.1
+            log.tell(CADENCE, f"information must come each 0.5 s, got each {self.period_s:.3f} s", severity=Severity.NOTE if is_single else None)
+        late = [gap_s for gap_s in self._gaps_s if gap_s > 1.5 * self.period_s]
+        if late and self.packets >= MISSING.packets:
+            log.tell(MISSING, f"information must come each {self.period_s:.3f} s, got {len(late)} longer gaps, the longest {max(late):.3f} s")
+        for rule, differences_s, what in ((SYNC, self._sync_s, "offset"), (POWER_UP, self._power_up_s, "time of power-up")):
+            if len(differences_s) >= rule.packets and abs(float(np.median(differences_s))) > _FARTHEST_S:
+                log.tell(
+                    rule, f"stamps and the {what} must give the host's time within {_FARTHEST_S:g} s, got {float(np.median(differences_s)):+.1f} s"
+                )

@@ -1,0 +1,172 @@
+"""Sequence numbers: what is missing, what comes twice, and what was overtaken on the way."""
+
+from collections import OrderedDict
+from zlib import crc32
+
+from hilsim.analysis.conformance.cepton.stretch import PointPacket
+from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.protocols.cepton.stdv import POINT_SIZE, SEQUENCE_OFFSET
+
+_NUMBER = "a third party's decoder: the number grows by one a packet"
+LOST = Rule(
+    id="sequence.lost",
+    severity=Severity.WARNING,
+    holds="no packets are missing: numbers are one apart (header version 1, which has none: each packet begins where the one before ended)",
+    packets=2,
+    source=f"{_NUMBER}; a network or a busy host loses some",
+)
+TIME = Rule(
+    id="sequence.time",
+    severity=Severity.ERROR,
+    holds="where numbers leap, as much time has passed as the missing packets take",
+    packets=2,
+    source="a packet's points say how long it took",
+)
+ORDER = Rule(
+    id="sequence.order",
+    severity=Severity.WARNING,
+    holds="packets come in the order of their numbers (more than one in a hundred does not: error)",
+    packets=2,
+    source=f"{_NUMBER}; a network may reorder some",
+)
+DUPLICATE = Rule(
+    id="sequence.duplicate",
+    severity=Severity.WARNING,
+    holds="no packet comes twice",
+    packets=2,
+    source="a network may do that",
+)
+REPEATED = Rule(
+    id="sequence.repeated",
+    severity=Severity.ERROR,
+    holds="two packets of one number are the same packet",
+    packets=2,
+    source=_NUMBER,
+)
+RESTART = Rule(
+    id="sequence.restart",
+    severity=Severity.WARNING,
+    holds="a sensor is switched on once: its numbers do not begin anew (while its stamps run on: error)",
+    packets=2,
+    source="a replayed loop, or a sensor that was switched off and on",
+)
+RULES = (LOST, TIME, ORDER, DUPLICATE, REPEATED, RESTART)
+
+_NUMBERS = 1 << 32
+_FARTHEST_LEAP = 1 << 20  # 150 s of the fastest sensor seen; more is a restart or another sensor
+_MOST_OVERTAKEN = 16
+_REMEMBERED = 64
+_OVERTAKEN_SHARE = 0.01
+
+
+def _duration_us(packet: PointPacket) -> int:
+    """How long a packet's points took: the sum of their steps."""
+    return sum(packet.payload[packet.header_size + 7 :: POINT_SIZE])
+
+
+class SequenceTopic:
+    """Which packets follow each other directly."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.lost = 0
+        self.holes = 0
+        self.overtaken = 0
+        self._last: PointPacket | None = None
+        self._end_us = 0
+        self._last_duration_us = 0
+        self._seen: OrderedDict[tuple[int, int], int] = OrderedDict()
+
+    def take(self, packet: PointPacket, log: FindingLog) -> bool | None:
+        """Whether a packet directly follows the one before; None: it came twice or late, and is left out."""
+        follows = self._judge(packet, log)
+        self.taken += 1
+        if follows is None:
+            return None
+        self._seen[self._name(packet)] = crc32(packet.payload)
+        if len(self._seen) > _REMEMBERED:
+            self._seen.popitem(last=False)
+        self._last = packet
+        self._last_duration_us = _duration_us(packet)
+        self._end_us = packet.stamp_us + self._last_duration_us
+        return follows
+
+    def _name(self, packet: PointPacket) -> tuple[int, int]:
+        """What two packets must not share: the number; without numbers the stamp."""
+        return (packet.sequence, 0) if packet.sequence >= 0 else (-1, packet.stamp_us)
+
+    def _judge(self, packet: PointPacket, log: FindingLog) -> bool | None:
+        last = self._last
+        if last is None or last.version != packet.version:
+            return False
+        place = Place(packet.number, packet.frame, SEQUENCE_OFFSET if packet.sequence >= 0 else 8)
+        if packet.sequence < 0:
+            return self._by_time(packet, place, log)
+        step = (packet.sequence - last.sequence + _NUMBERS // 2) % _NUMBERS - _NUMBERS // 2
+        if step == 1:
+            return True
+        if -_MOST_OVERTAKEN <= step <= 0:
+            self._note_again_or_late(packet, place, log)
+            return None
+        self._judge_leap(packet, step, place, log)
+        return False
+
+    def _judge_leap(self, packet: PointPacket, step: int, place: Place, log: FindingLog) -> None:
+        """Numbers ahead: packets are missing, or the sensor began anew, or neither."""
+        passed_us = packet.stamp_us - self._end_us
+        if not 1 < step <= _FARTHEST_LEAP:
+            runs_on = 0 <= passed_us <= _MOST_OVERTAKEN * max(self._last_duration_us, 1)
+            said = f"the number begins anew: {packet.sequence} after {self._last.sequence if self._last else None}, " + (
+                "while stamps run on" if runs_on else "and so do the stamps"
+            )
+            log.tell(RESTART, said, place, severity=Severity.ERROR if runs_on else None)
+            self._seen.clear()
+            return
+        expected_us = (step - 1) * self._last_duration_us
+        if abs(passed_us - expected_us) > max(expected_us // 10, self._last_duration_us // 2):
+            log.tell(
+                TIME,
+                f"{step - 1} missing packets must take about {expected_us} us, got {passed_us} us from the last point before to the stamp",
+                place,
+            )
+            return
+        self._miss(step - 1)
+
+    def _by_time(self, packet: PointPacket, place: Place, log: FindingLog) -> bool | None:
+        """Without numbers: a stamp that does not name the last point before is a gap where it is at least half a packet away."""
+        passed_us = packet.stamp_us - self._end_us
+        packets = round(passed_us / max(self._last_duration_us, 1))
+        if packets == 0:
+            return True
+        if passed_us > 0:
+            self._miss(packets)
+            return False
+        if packets >= -_MOST_OVERTAKEN:
+            self._note_again_or_late(packet, place, log)
+            return None
+        log.tell(RESTART, f"stamps begin anew: {packet.stamp_us} after {self._end_us}", place)
+        return False
+
+    def _miss(self, packets: int) -> None:
+        self.lost += packets
+        self.holes += 1
+
+    def _note_again_or_late(self, packet: PointPacket, place: Place, log: FindingLog) -> None:
+        known = self._seen.get(self._name(packet))
+        named = f"number {packet.sequence}" if packet.sequence >= 0 else f"stamp {packet.stamp_us}"
+        if known is None:
+            self.overtaken += 1
+            self.lost = max(self.lost - 1, 0)
+            self._seen[self._name(packet)] = crc32(packet.payload)
+        elif known == crc32(packet.payload):
+            log.tell(DUPLICATE, f"{named} comes twice", place)
+        else:
+            log.tell(REPEATED, f"{named} must be one packet's, got two that differ", place)
+
+    def conclude(self, log: FindingLog) -> None:
+        """What the whole stream shows."""
+        if self.lost:
+            log.tell(LOST, f"{self.lost} packets are missing, in {self.holes} places")
+        if self.overtaken:
+            is_much = self.overtaken > _OVERTAKEN_SHARE * self.taken
+            log.tell(ORDER, f"{self.overtaken} of {self.taken} packets came behind later ones", severity=Severity.ERROR if is_much else None)

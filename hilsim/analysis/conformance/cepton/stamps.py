@@ -1,0 +1,121 @@
+"""Stamps: one clock through headers and points."""
+
+import numpy as np
+
+from hilsim.analysis.conformance.cepton.stretch import PointPacket, Stretch
+from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.protocols.cepton.stdv import STAMP_OFFSET
+
+CHAIN = Rule(
+    id="stamps.chain",
+    severity=Severity.ERROR,
+    holds="a header's stamp is the time of the last point of the packet before",
+    packets=2,
+    source="specification 0.9.x: steps count from the point before; SDK 2 gives points continuous times with it",
+)
+RANGE = Rule(
+    id="stamps.range",
+    severity=Severity.ERROR,
+    holds="a stamp counts microseconds since the sensor was switched on, or since 1970: it is not negative",
+    source="specification 0.9.x; a third party's decoder; the SDKs hand it on unchanged",
+)
+CONSTANT = Rule(
+    id="stamps.constant",
+    severity=Severity.ERROR,
+    holds="points take time: not all steps are 0",
+    packets=8,
+    source="specification 0.9.x: a byte of microseconds since the point before",
+)
+RATE = Rule(
+    id="stamps.rate",
+    severity=Severity.WARNING,
+    holds="stamps and the capturing host count the same time, within 2 %",
+    packets=200,
+    source="both count microseconds; a crystal is some 0.005 % off",
+)
+UTC = Rule(
+    id="stamps.utc",
+    severity=Severity.WARNING,
+    holds="stamps since 1970 are the capturing host's time within 5 s",
+    packets=16,
+    source="a sensor that says UTC is synchronised",
+)
+RULES = (CHAIN, RANGE, CONSTANT, RATE, UTC)
+
+UTC_FROM_US = 10**15
+"""A counter of microseconds since power-up gets there after 31 years, UTC was there in 2001."""
+_ENDS = 32
+_SHORTEST_S = 1.0
+_LARGEST_DIFFERENCE = 0.02
+_FARTHEST_FROM_UTC_S = 5.0
+
+
+class StampsTopic:
+    """Stamps of one sensor."""
+
+    def __init__(self) -> None:
+        self.packets = 0
+        self.step_sum_us = 0
+        self._first: list[PointPacket] = []
+        self._last: list[PointPacket] = []
+
+    def restart(self) -> None:
+        """The sensor began anew: its stamps since then say nothing of the time before."""
+        self._first, self._last = [], []
+
+    def look(self, stretch: Stretch, log: FindingLog) -> None:
+        """Judge a stretch."""
+        self.packets += len(stretch.packets)
+        self.step_sum_us += int(stretch.points["step_us"].sum())
+        self._first += stretch.packets[: max(_ENDS - len(self._first), 0)]
+        self._last = (self._last + stretch.packets)[-_ENDS:]
+        stamps = np.array([packet.stamp_us for packet in stretch.packets], dtype=np.int64)
+        before_us = stretch.before.time_us if stretch.before is not None else int(stamps[0])
+        ends = np.concatenate(([before_us], stretch.time_us[stretch.start[1:] - 1]))
+        broken = stretch.follows & (stamps != ends)
+        log.tell_each(
+            CHAIN,
+            np.flatnonzero(broken).tolist(),
+            lambda row: f"the header's stamp must be {int(ends[row])} us, when the last point before was fired, got {int(stamps[row])}",
+            lambda row: Place(stretch.packets[row].number, stretch.packets[row].frame, STAMP_OFFSET),
+        )
+        log.tell_each(
+            RANGE,
+            np.flatnonzero(stamps < 0).tolist(),
+            lambda row: f"stamp must be 0 us or more, got {int(stamps[row])}",
+            lambda row: Place(stretch.packets[row].number, stretch.packets[row].frame, STAMP_OFFSET),
+        )
+
+    @property
+    def is_utc(self) -> bool:
+        """Stamps count from 1970."""
+        return bool(self._last) and self._last[-1].stamp_us >= UTC_FROM_US
+
+    @property
+    def ahead_of_host_s(self) -> float:
+        """By how much the latest stamps are larger than the host's time; NaN without packets."""
+        return _ahead_s(self._last)
+
+    @property
+    def rate_ratio(self) -> float:
+        """Time by the stamps over time by the host; NaN where there is too little of it."""
+        if self.packets < RATE.packets or not self._first:
+            return float("nan")
+        host_s = (self._last[0].host_stamp_ns - self._first[0].host_stamp_ns) / 1e9
+        return 1.0 + (_ahead_s(self._last) - _ahead_s(self._first)) / host_s if host_s >= _SHORTEST_S else float("nan")
+
+    def conclude(self, log: FindingLog) -> None:
+        """What the whole stream shows."""
+        if self.packets >= CONSTANT.packets and self.step_sum_us == 0:
+            log.tell(CONSTANT, f"steps must not all be 0, got that in {self.packets} packets")
+        if abs(self.rate_ratio - 1.0) > _LARGEST_DIFFERENCE:
+            log.tell(RATE, f"stamps must count as fast as the host within {100 * _LARGEST_DIFFERENCE:g} %, got {100 * self.rate_ratio:.2f} % of it")
+        if self.is_utc and self.packets >= UTC.packets and abs(self.ahead_of_host_s) > _FARTHEST_FROM_UTC_S:
+            log.tell(UTC, f"stamps since 1970 must be the host's time within {_FARTHEST_FROM_UTC_S:g} s, got {self.ahead_of_host_s:+.1f} s")
+
+
+def _ahead_s(packets: list[PointPacket]) -> float:
+    """Median of the stamps' lead over the host's time."""
+    if not packets:
+        return float("nan")
+    return float(np.median([packet.stamp_us / 1e6 - packet.host_stamp_ns / 1e9 for packet in packets]))

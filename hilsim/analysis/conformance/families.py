@@ -1,0 +1,95 @@
+"""The checker of streams of any family: each datagram goes to the rules of whose sensor sent it."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from hilsim.analysis.conformance.cepton.sensor import OLDER_SIGNATURES, CeptonSensor
+from hilsim.analysis.conformance.checker import Checker
+from hilsim.analysis.conformance.findings import Finding, FindingLog
+from hilsim.analysis.conformance.result import CheckResult
+from hilsim.analysis.conformance.velodyne.structure import STREAM_MANY, STREAM_NONE
+from hilsim.capture.datagram import CapturedDatagram
+from hilsim.limits import VERIFY_SENSORS, VERIFY_WAITING
+from hilsim.protocols.cepton.info import INFO_SIGNATURE
+from hilsim.protocols.cepton.stdv import STDV_SIGNATURE
+from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, DATA_PORT
+from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE, POSITION_PORT
+
+_SIGNATURES = frozenset((STDV_SIGNATURE, INFO_SIGNATURE, *OLDER_SIGNATURES))
+_VELODYNE_SIZES, _VELODYNE_PORTS = frozenset((DATA_PACKET_SIZE, POSITION_PACKET_SIZE)), frozenset((DATA_PORT, POSITION_PORT))
+_PER_PACKET = 2  # a point packet is a little larger than a Velodyne's, and is looked at as two arrays
+
+
+class StreamChecker:
+    """Checks a stream of Velodyne and Cepton datagrams, sensors told apart by their source address.
+
+    Memory does not grow with the length of the stream, nor with the number of sensors beyond ``VERIFY_SENSORS`` of each family.
+    """
+
+    def __init__(self) -> None:
+        self._velodyne = Checker()
+        self._cepton: dict[str, CeptonSensor] = {}
+        self._reported: dict[str, int] = {}
+        self._taken = 0
+        self._waiting = 0
+        self._further = 0
+
+    def feed(self, datagrams: Iterable[CapturedDatagram]) -> list[tuple[str, Finding]]:
+        """Take datagrams in the order of their arrival.
+
+        Returns:
+            Findings that have become known meanwhile, each with its sensor's address.
+        """
+        found = self._velodyne.feed(datagram for datagram in datagrams if not self._takes(datagram))
+        for source, sensor in self._cepton.items():
+            known = self._reported.get(source, 0)
+            found += [(source, finding) for finding in sensor.log.findings[known:]]
+            self._reported[source] = len(sensor.log.findings)
+        return found
+
+    def _takes(self, datagram: CapturedDatagram) -> bool:
+        """Whether a datagram is a Cepton sensor's; it has been looked at then."""
+        if datagram.payload[:4] not in _SIGNATURES:
+            is_velodyne_like = len(datagram.payload) in _VELODYNE_SIZES or datagram.destination_port in _VELODYNE_PORTS
+            if datagram.source not in self._cepton or is_velodyne_like:
+                return False
+        self._taken += 1
+        sensor = self._cepton.get(datagram.source)
+        if sensor is None:
+            if len(self._cepton) >= VERIFY_SENSORS.bound:
+                self._further += 1
+                return True
+            sensor = self._cepton[datagram.source] = CeptonSensor(datagram.source)
+        self._waiting -= sensor.waiting
+        sensor.add(datagram)
+        self._waiting += sensor.waiting
+        if self._waiting * _PER_PACKET > VERIFY_WAITING.bound:
+            fullest = max(self._cepton.values(), key=lambda each: each.waiting)
+            self._waiting -= fullest.waiting
+            fullest.flush()
+        return True
+
+    def result(self, *, host_waited_ns: int = 0) -> CheckResult:
+        """Judge what is still waiting and say what is known; feeding may go on afterwards.
+
+        Args:
+            host_waited_ns: How long the listening host kept a program waiting meanwhile; bursts that this may explain are a warning.
+        """
+        for sensor in self._cepton.values():
+            sensor.flush()
+        self._waiting = 0
+        velodyne = self._velodyne.result(host_waited_ns=host_waited_ns)
+        if not self._cepton:
+            return velodyne
+        log = FindingLog()
+        if self._further:
+            log.tell(
+                STREAM_MANY,
+                f"only the first {VERIFY_SENSORS.bound} Cepton sensors were checked: {self._further:,} packets of others were counted only",
+            )
+        return replace(
+            velodyne,
+            sensors=(*velodyne.sensors, *(sensor.result() for sensor in self._cepton.values())),
+            findings=(*(each for each in velodyne.findings if each.rule != STREAM_NONE.id), *log.findings),
+            datagrams=velodyne.datagrams + self._taken,
+        )

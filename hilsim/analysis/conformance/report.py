@@ -1,0 +1,132 @@
+"""A check's result for people and for programs."""
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+from hilsim.analysis.conformance.findings import Finding, Severity
+from hilsim.analysis.conformance.result import CheckResult, OtherSummary, SensorResult, SensorSummary
+
+_PPS_WORDS = {0: "absent", 1: "synchronizing", 2: "locked", 3: "error"}
+_MODE_WORDS = {0x37: "strongest", 0x38: "last", 0x39: "dual"}
+_ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
+
+
+def render_text(result: CheckResult) -> list[str]:
+    """Lines for a person: each sensor's figures and findings, errors first, then the verdict."""
+    lines: list[str] = []
+    for sensor in result.sensors:
+        lines += [
+            f"{sensor.source}",
+            *(f"  {line}" for line in _summary_lines(sensor.summary)),
+            *_finding_lines(sensor),
+            *_not_applied_lines(sensor),
+            "",
+        ]
+    lines += [_finding_line(finding) for finding in result.findings]
+    if result.strangers:
+        lines.append(f"{result.strangers} datagrams of other programs were passed over")
+    counts = ", ".join(_counted(result.count(severity), severity) for severity in _ORDER)
+    return [*lines, f"{'passed' if result.passed else 'FAILED'}: {counts}"]
+
+
+def _counted(count: int, severity: Severity) -> str:
+    return f"{count} {severity.value}{'' if count == 1 else 's'}"
+
+
+def _known(value: float, form: str) -> str:
+    return "-" if math.isnan(value) else format(value, form)
+
+
+def _summary_lines(summary: SensorSummary | OtherSummary) -> list[str]:
+    """Figures of one sensor, a topic a line."""
+    if isinstance(summary, OtherSummary):
+        return summary.lines()
+    lines = [
+        f"packets   {summary.data_packets} data, {summary.position_packets} position, {summary.other_datagrams} other, {summary.lost_packets} lost"
+    ]
+    if summary.data_packets and summary.return_mode is not None and summary.model is None:
+        lines.append(f"sensor    not checked (0x{summary.return_mode:02x} 0x{summary.product:02x})")
+    elif summary.data_packets and summary.return_mode is not None:
+        mode = f"{_MODE_WORDS.get(summary.return_mode, 'unknown')}, 0x{summary.return_mode:02x} 0x{summary.product:02x}"
+        cycle = f"{_known(summary.cycle_us, '.4f')} us ({_known(summary.cycle_drift_ppm, '+.2f')} ppm)"
+        increment = f"{_known(summary.azimuth_increment_cdeg, '.3f')} ± {_known(summary.azimuth_increment_sd_cdeg, '.3f')}"
+        gaps = " / ".join(_known(gap_us, ".0f") for gap_us in (summary.gap_p1_us, summary.gap_p50_us, summary.gap_p99_us))
+        spread = f"sd {_known(summary.gap_sd_us, '.1f')} us, {_known(summary.host_drift_ppm, '+.1f')} ppm against the host"
+        lines += [
+            f"sensor    {summary.model} ({mode}), {_known(summary.rate_rpm, '.2f')} rpm, {summary.field_of_view_gaps} field-of-view gaps",
+            f"clock     cycle {cycle}, residual {_known(summary.stamp_residual_us, '.3f')} us rms",
+            f"azimuth   {increment} hundredths of a degree a block, neighbours correlated {_known(summary.azimuth_autocorrelation, '+.2f')}",
+            f"returns   {_known(100 * summary.no_return_ratio, '.1f')} % empty",
+            f"arrival   gaps {gaps} us (1, 50, 99 %), {spread}, headers: {summary.headers}",
+        ]
+    if summary.position_packets:
+        states = ", ".join(_PPS_WORDS.get(state, str(state)) for state in summary.pps_states)
+        lines.append(f"position  {_known(summary.position_rate_hz, '.1f')} a second, PPS {states}, {summary.nmea_sentences} NMEA sentences")
+    return lines
+
+
+def _finding_lines(sensor: SensorResult) -> list[str]:
+    lines = []
+    ranked = sorted(sensor.findings, key=lambda finding: _ORDER.index(finding.severity))
+    for rule in dict.fromkeys(finding.rule for finding in ranked):
+        told = [finding for finding in ranked if finding.rule == rule]
+        lines += [f"  {_finding_line(finding)}" for finding in told]
+        more = sensor.counts[rule] - len(told)
+        if more:
+            lines.append(f"  {told[0].severity.value:7} {rule}: and {more} more")
+    return lines
+
+
+def _not_applied_lines(sensor: SensorResult) -> list[str]:
+    """One line for all rules that lack the same: a reader must not take their silence for a pass."""
+    lacking: dict[tuple[int, int, str], list[str]] = {}
+    for skipped in sensor.not_applied:
+        lacking.setdefault((skipped.got, skipped.needs, skipped.of), []).append(skipped.rule)
+    return [f"  not applied: {', '.join(dict.fromkeys(rules))} (too short: {got} of {needs} {of})" for (got, needs, of), rules in lacking.items()]
+
+
+def _finding_line(finding: Finding) -> str:
+    where = ""
+    if finding.place is not None:
+        byte = "" if finding.place.byte_offset is None else f", byte {finding.place.byte_offset}"
+        where = f" (packet {finding.place.packet_index}, frame {finding.place.frame}{byte})"
+    return f"{finding.severity.value:7} {finding.rule}: {finding.message}{where}"
+
+
+def to_json(result: CheckResult) -> dict[str, Any]:
+    """The same for a program: plain values only, None for figures that are not known."""
+    return {
+        "passed": result.passed,
+        "datagrams": result.datagrams,
+        "strangers": result.strangers,
+        "findings": [_finding_json(finding) for finding in result.findings],
+        "sensors": [
+            {
+                "source": sensor.source,
+                "summary": {key: _plain(value) for key, value in asdict(sensor.summary).items()},
+                "findings": [_finding_json(finding) for finding in sensor.findings],
+                "counts": dict(sensor.counts),
+                "not_applied": [asdict(skipped) for skipped in sensor.not_applied],
+            }
+            for sensor in result.sensors
+        ],
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _finding_json(finding: Finding) -> dict[str, Any]:
+    place = finding.place
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity.value,
+        "message": finding.message,
+        "packet_index": None if place is None else place.packet_index,
+        "frame": None if place is None else place.frame,
+        "byte_offset": None if place is None else place.byte_offset,
+    }

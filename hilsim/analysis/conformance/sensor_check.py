@@ -1,0 +1,230 @@
+"""Everything known of one sensor while its packets go by."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from hilsim.analysis.conformance.blocks import DataBlock, PositionBlock, frame_numbers, host_stamps, stack_data, stack_position, wrapped_step_us
+from hilsim.analysis.conformance.findings import Finding, FindingLog, Place
+from hilsim.analysis.conformance.motion import Head
+from hilsim.analysis.conformance.result import SensorResult, SensorSummary
+from hilsim.analysis.conformance.velodyne.azimuth import AzimuthTopic
+from hilsim.analysis.conformance.velodyne.clock import ClockTopic
+from hilsim.analysis.conformance.velodyne.contents import ContentsTopic
+from hilsim.analysis.conformance.velodyne.dual import DualTopic
+from hilsim.analysis.conformance.velodyne.factory import FactoryTopic
+from hilsim.analysis.conformance.velodyne.headers import HeadersTopic, Origin
+from hilsim.analysis.conformance.velodyne.lasers import LasersTopic
+from hilsim.analysis.conformance.velodyne.motion import MotionTopic
+from hilsim.analysis.conformance.velodyne.nmea import NmeaTopic
+from hilsim.analysis.conformance.velodyne.position import PositionTopic
+from hilsim.analysis.conformance.velodyne.repeats import RepeatsTopic
+from hilsim.analysis.conformance.velodyne.returns import ReturnsTopic
+from hilsim.analysis.conformance.velodyne.spacing import SpacingTopic
+from hilsim.analysis.conformance.velodyne.structure import STREAM_OTHER, StructureTopic, tell_size
+from hilsim.capture.datagram import CapturedDatagram
+from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, DATA_PORT
+from hilsim.protocols.velodyne.models import STEP_TOLERANCE_US, VLP_16
+from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE, POSITION_PORT
+
+BLOCK_PACKETS = 1024
+_FEWEST_FOR_MEDIAN = 15
+
+
+class SensorCheck:
+    """The topics of one sensor, fed with blocks of packets."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.log = FindingLog()
+        self.data_packets = 0
+        self.position_packets = 0
+        self.other_datagrams = 0
+        self._data: list[CapturedDatagram] = []
+        self._position: list[CapturedDatagram] = []
+        self._data_stamps_before: list[int] = []
+        self._last_data_stamp_us = -1
+        self._last_block_stamp_us: int | None = None
+        self._head = Head()
+        self._factory = FactoryTopic()
+        self._structure = StructureTopic()
+        self._clock = ClockTopic()
+        self._azimuth = AzimuthTopic()
+        self._motion = MotionTopic()
+        self._repeats = RepeatsTopic()
+        self._dual = DualTopic()
+        self._returns = ReturnsTopic()
+        self._contents = ContentsTopic()
+        self._lasers = LasersTopic()
+        self._position_topic = PositionTopic()
+        self._nmea = NmeaTopic()
+        self._spacing = SpacingTopic()
+        self._data_headers = HeadersTopic(is_data=True)
+        self._position_headers = HeadersTopic(is_data=False)
+
+    def add(self, datagram: CapturedDatagram) -> None:
+        """Take one datagram of this sensor."""
+        size = len(datagram.payload)
+        ports = (datagram.source_port, datagram.destination_port)
+        if size == DATA_PACKET_SIZE:
+            self._last_data_stamp_us = int.from_bytes(datagram.payload[1200:1204], "little")
+            self._data.append(datagram)
+            if len(self._data) >= BLOCK_PACKETS:
+                self.flush()
+        elif size == POSITION_PACKET_SIZE and DATA_PORT not in ports:
+            self._position.append(datagram)
+            self._data_stamps_before.append(self._last_data_stamp_us)
+            if len(self._position) >= BLOCK_PACKETS:
+                self.flush()
+        elif DATA_PORT in ports:
+            tell_size(self.log, size, Place(self.data_packets + len(self._data), datagram.frame), is_data=True)
+        elif POSITION_PORT in ports:
+            tell_size(self.log, size, Place(self.position_packets + len(self._position), datagram.frame), is_data=False)
+        else:
+            self.other_datagrams += 1
+
+    @property
+    def waiting(self) -> int:
+        """Packets that are held until they are judged."""
+        return len(self._data) + len(self._position)
+
+    def flush(self) -> None:
+        """Judge what is waiting."""
+        if self._data:
+            self._look_at_data(self._data)
+            self._data = []
+        if self._position:
+            self._look_at_position(self._position, self._data_stamps_before)
+            self._position, self._data_stamps_before = [], []
+
+    def _look_at_data(self, datagrams: list[CapturedDatagram]) -> None:
+        packets = stack_data(datagrams)
+        factory = packets["return_mode"].astype(np.int64) * 256 + packets["product"]
+        borders = [0, *(np.flatnonzero(np.diff(factory)) + 1).tolist(), len(packets)]
+        self._data_headers.look(datagrams, self.data_packets)
+        for start, stop in pairwise(borders):
+            self._look_at_run(datagrams[start:stop])
+
+    def _look_at_run(self, datagrams: list[CapturedDatagram]) -> None:
+        block = self._block(datagrams)
+        self.data_packets += len(datagrams)
+        if block is None:
+            return
+        self._last_block_stamp_us = int(block.stamp_us[-1])
+        for topic in (self._structure, self._clock, self._azimuth, self._dual, self._returns, self._contents):
+            topic.look(block, self.log)
+        for other in (self._motion, self._repeats, self._lasers, self._spacing):
+            other.look(block)
+
+    def _block(self, datagrams: list[CapturedDatagram]) -> DataBlock | None:
+        """The packets as arrays; None where they are of a model that is not checked."""
+        packets = stack_data(datagrams)
+        azimuth = packets["blocks"]["azimuth"].astype(np.int64)
+        stamps = packets["timestamp"].astype(np.int64)
+        previous = np.concatenate(([stamps[0] if self._last_block_stamp_us is None else self._last_block_stamp_us], stamps[:-1]))
+        step = wrapped_step_us(stamps, previous)
+        knows_step = np.full(len(step), fill_value=True)
+        knows_step[0] = self._last_block_stamp_us is not None
+        median_us = float(np.median(step[knows_step])) if knows_step.sum() >= _FEWEST_FOR_MEDIAN else None
+        frames = frame_numbers(datagrams)
+        place = Place(self.data_packets, int(frames[0]))
+        mode, product = int(packets["return_mode"][0]), int(packets["product"][0])
+        if (mode, product) != (self._factory.mode, self._factory.product):
+            self._head.forget()
+        self._factory.identify(mode, product, azimuth, packets["blocks"]["flag"].astype(np.int64), median_us, place, self.log)
+        if self._factory.unchecked:
+            return None
+        model = self._factory.model or VLP_16
+        cycle_us = model.cycle_us(is_dual=self._factory.is_dual)
+        groups = azimuth[:, :: 2 if self._factory.is_dual else len(model.flags)]
+        return DataBlock(
+            model=model,
+            is_dual=self._factory.is_dual,
+            cycle_us=cycle_us,
+            first_index=self.data_packets,
+            frames=frames,
+            host_stamp_ns=host_stamps(datagrams),
+            packets=packets,
+            azimuth=groups,
+            stamp_us=stamps,
+            step_us=step,
+            knows_step=knows_step,
+            is_next=knows_step & (np.abs(step - cycle_us) <= STEP_TOLERANCE_US),
+            motion=self._head.follow(groups, step, cycle_us=cycle_us, sequence_us=model.sequence_ns / 1000.0),
+        )
+
+    def _look_at_position(self, datagrams: list[CapturedDatagram], data_stamps: list[int]) -> None:
+        packets = stack_position(datagrams)
+        block = PositionBlock(
+            model=self._factory.model,
+            is_dual=self._factory.is_dual,
+            first_index=self.position_packets,
+            frames=frame_numbers(datagrams),
+            host_stamp_ns=host_stamps(datagrams),
+            packets=packets,
+            stamp_us=packets["timestamp"].astype(np.int64),
+            data_stamp_us=np.array(data_stamps, dtype=np.int64),
+        )
+        self._position_headers.look(datagrams, self.position_packets)
+        if not self._factory.unchecked:
+            self._position_topic.look(block, self.log)
+        self._nmea.look(block, self.log)
+        self.position_packets += len(datagrams)
+
+    def _conclude(self, host_waited_ns: int) -> FindingLog:
+        """What only the whole stream so far can tell; may be asked for at any time and changes nothing."""
+        log = FindingLog()
+        if self._factory.unchecked:
+            self._factory.conclude(log)
+        elif self.data_packets:
+            for topic in (self._factory, self._clock, self._dual, self._returns, self._lasers):
+                topic.conclude(log)
+            self._azimuth.conclude(log, self._repeats.first_pass)
+            self._motion.conclude(log, self._repeats)
+            self._repeats.conclude(log, self._motion.seam_leap_cdeg(self._repeats))
+        self._data_headers.conclude(log, self._factory.model)
+        if self.position_packets:
+            self._position_topic.conclude(log)
+            self._nmea.conclude(log)
+            self._position_headers.conclude(log, self._factory.model)
+        self._spacing.conclude(log, is_real=self._data_headers.origin is not Origin.EXPORTER, host_waited_ns=host_waited_ns)
+        if self.other_datagrams:
+            log.tell(STREAM_OTHER, f"{self.other_datagrams} datagrams are neither data nor position packets")
+        return log
+
+    def result(self, *, host_waited_ns: int = 0) -> SensorResult:
+        """Findings and figures of what was judged so far; ``host_waited_ns`` as for ``SpacingTopic.conclude``."""
+        log = self._conclude(host_waited_ns)
+        findings: tuple[Finding, ...] = (*self.log.findings, *log.findings)
+        counts = {rule: self.log.counts.get(rule, 0) + log.counts.get(rule, 0) for rule in (*self.log.counts, *log.counts)}
+        return SensorResult(source=self.source, summary=self._summary(), findings=findings, counts=counts, not_applied=tuple(log.not_applied))
+
+    def _summary(self) -> SensorSummary:
+        return SensorSummary(
+            data_packets=self.data_packets,
+            position_packets=self.position_packets,
+            other_datagrams=self.other_datagrams,
+            model=self._factory.model.name if self._factory.model else None,
+            return_mode=self._factory.mode,
+            product=self._factory.product,
+            is_dual=self._factory.is_dual,
+            rate_rpm=self._azimuth.rate_rpm,
+            cycle_us=self._clock.fitted_cycle_us,
+            cycle_drift_ppm=self._clock.drift_ppm,
+            stamp_residual_us=self._clock.residual_us,
+            lost_packets=self._clock.lost,
+            azimuth_increment_cdeg=self._azimuth.mean_increment_cdeg,
+            azimuth_increment_sd_cdeg=self._azimuth.increment_sd_cdeg,
+            azimuth_autocorrelation=self._azimuth.autocorrelation,
+            field_of_view_gaps=self._azimuth.gaps,
+            no_return_ratio=self._returns.no_return_ratio,
+            position_rate_hz=self._position_topic.rate_hz,
+            nmea_sentences=self._nmea.sentences,
+            pps_states=tuple(sorted(self._position_topic.pps_states)),
+            headers=self._data_headers.origin.value,
+            gap_p1_us=self._spacing.percentile_us(0.01),
+            gap_p50_us=self._spacing.percentile_us(0.5),
+            gap_p99_us=self._spacing.percentile_us(0.99),
+            gap_sd_us=self._spacing.gap_sd_us,
+            host_drift_ppm=self._spacing.drift_ppm,
+        )

@@ -1,0 +1,226 @@
+"""The blocks' azimuth: a turning head read by a noisy encoder, never a drawn ramp."""
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.analysis.conformance.blocks import DataBlock
+from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+
+_MEASURED = "increments of seven public captures"
+RANGE = Rule(
+    id="azimuth.range",
+    severity=Severity.ERROR,
+    holds="azimuth is 0 to 35999 hundredths of a degree (exactly 36000, as 2012-2014 firmware sends: warning)",
+    source="manual 63-9243 page 54; 36000 occurs in captures of 2012 and 2014 only",
+)
+CONSTANT = Rule(id="azimuth.constant", severity=Severity.ERROR, holds="the head turns", packets=8, source="every capture")
+RAMP = Rule(
+    id="azimuth.ramp",
+    severity=Severity.ERROR,
+    holds="increments scatter beyond the two values next to their mean (2 % to 25 % of them): reading noise of about 0.006 degrees",
+    packets=50,
+    source=f"{_MEASURED}: at 600 rpm 38 8 %, 39 21 %, 40 56 %, 41 12 %, 42 3 %",
+)
+NOISE = Rule(
+    id="azimuth.noise",
+    severity=Severity.WARNING,
+    holds="the noise is white and on the angle itself: neighbouring increments are correlated by -0.36 to -0.49",
+    packets=50,
+    source=_MEASURED,
+)
+GRID = Rule(
+    id="azimuth.grid",
+    severity=Severity.ERROR,
+    holds="azimuth uses every hundredth of a degree, not only multiples of some step",
+    packets=20,
+    source=_MEASURED,
+)
+START = Rule(
+    id="azimuth.start",
+    severity=Severity.ERROR,
+    holds="the first azimuth of a turn is any value below one increment, not always the same",
+    packets=300,
+    source="public captures: 23, 7, 30, 23",
+)
+TURN = Rule(
+    id="azimuth.turn",
+    severity=Severity.ERROR,
+    holds="a turn is no whole number of packets, so its end wanders through the packet",
+    packets=600,
+    source="manual 63-9243 page 49: 75.35 packets a turn at 600 rpm",
+)
+RATE = Rule(
+    id="azimuth.rate",
+    severity=Severity.WARNING,
+    holds="azimuth and stamps together give 300 to 1200 revolutions a minute",
+    packets=20,
+    source="manual 63-9243 page 50; speed is held within 3 rpm",
+)
+RULES = (RANGE, CONSTANT, RAMP, NOISE, GRID, START, TURN, RATE)
+
+_TURN_CDEG = 36000
+_MOST_WRAPS = 4096
+_FEWEST_INCREMENTS = 200
+_FEWEST_GROUPS = 6
+_FEWEST_WRAPS_FOR_START = 4
+_FEWEST_WRAPS_FOR_TURN = 8
+
+
+class AzimuthTopic:
+    """Increments of azimuth inside packets and across their borders."""
+
+    def __init__(self) -> None:
+        self.packets = 0
+        self.increments = 0
+        self.lag_one = float("nan")
+        self._groups = _FEWEST_GROUPS
+        self._pauses, self._is_open = 0, False
+        self._outside = 0
+        self._equal, self._steps = 0, 0
+        self._sums = np.zeros(5)  # n, x, x^2 of increments; n and products of neighbouring deviations' parts
+        self._lag_sums = np.zeros(4)  # n, first, second, first * second
+        self._divisor = 0
+        self._period_s = 0.0
+        self._wraps: list[tuple[int, int, int]] = []  # packet, its block, first azimuth
+        self._early_firmware: tuple[int, Place] | None = None
+
+    def look(self, block: DataBlock, log: FindingLog) -> None:
+        """Judge the azimuths of one block."""
+        azimuth = block.azimuth
+        self._groups = azimuth.shape[1]
+        self.packets += len(azimuth)
+        self._check_range(block, log)
+        self._divisor = int(np.gcd.reduce(np.append(azimuth.ravel(), self._divisor)))
+        inside = (np.diff(azimuth, axis=1) + _TURN_CDEG // 2) % _TURN_CDEG - _TURN_CDEG // 2
+        is_leap = block.motion.is_leap
+        self._pauses += int(block.motion.is_pause.sum())
+        self._is_open = bool(block.has_leap[-1])
+        self._equal += int((inside == 0).sum())
+        self._steps += inside.size
+        self._gather(inside[~is_leap.any(axis=1) & (inside > 0).all(axis=1)])
+        self._gather_wraps(block, inside, is_leap)
+        self._period_s = block.cycle_us * 1e-6 / azimuth.shape[1]
+
+    def _check_range(self, block: DataBlock, log: FindingLog) -> None:
+        raw = block.packets["blocks"]["azimuth"]
+        rows = np.flatnonzero((raw > _TURN_CDEG).any(axis=1))
+        first = (raw > _TURN_CDEG).argmax(axis=1)
+        log.tell_each(
+            RANGE,
+            rows.tolist(),
+            lambda row: f"the azimuth of block {first[row]} must be 0 to 35999, got {raw[row, first[row]]}",
+            lambda row: block.place(row, 100 * int(first[row]) + 2),
+        )
+        exact = np.argwhere(raw == _TURN_CDEG)
+        if len(exact):
+            count, place = self._early_firmware or (0, block.place(int(exact[0, 0]), 100 * int(exact[0, 1]) + 2))
+            self._early_firmware = (count + len(exact), place)
+
+    def _gather(self, inside: npt.NDArray[np.int64]) -> None:
+        """Add the increments of packets without gaps, ``int64[n, m - 1]``."""
+        if not inside.size:
+            return
+        self.increments += inside.size
+        self._sums[:3] += (inside.size, inside.sum(), (inside * inside).sum())
+        first, second = inside[:, :-1], inside[:, 1:]
+        self._lag_sums += (first.size, first.sum(), second.sum(), (first * second).sum())
+        mean = inside.mean(axis=1, keepdims=True)
+        self._outside += int(((inside < np.floor(mean)) | (inside > np.ceil(mean))).sum())
+
+    def _gather_wraps(self, block: DataBlock, inside: npt.NDArray[np.int64], is_leap: npt.NDArray[np.bool_]) -> None:
+        if len(self._wraps) >= _MOST_WRAPS:
+            return
+        azimuth = block.azimuth
+        crossing = (np.diff(azimuth, axis=1) < 0) & (inside > 0) & ~is_leap
+        within = [(int(row), int(column) + 1) for row, column in np.argwhere(crossing)]
+        goes_on = block.is_next[1:] & ~block.motion.is_wrong[1:] & ~block.has_leap[:-1]
+        between = np.flatnonzero((azimuth[1:, 0] < azimuth[:-1, -1]) & goes_on) + 1
+        all_wraps = sorted(within + [(int(row), 0) for row in between])
+        self._wraps.extend((block.first_index + row, column, int(azimuth[row, column])) for row, column in all_wraps)
+
+    @property
+    def gaps(self) -> int:
+        """Parts of the turn in which nothing was fired, the one at the end of the stream included."""
+        return self._pauses + self._is_open
+
+    @property
+    def mean_increment_cdeg(self) -> float:
+        """Mean increment inside packets; NaN before any."""
+        return float(self._sums[1] / self._sums[0]) if self._sums[0] else float("nan")
+
+    @property
+    def increment_sd_cdeg(self) -> float:
+        """Standard deviation of the increments; NaN before any."""
+        if not self._sums[0]:
+            return float("nan")
+        return float(np.sqrt(max(0.0, self._sums[2] / self._sums[0] - self.mean_increment_cdeg**2)))
+
+    @property
+    def autocorrelation(self) -> float:
+        """Correlation of neighbouring increments; NaN where they do not vary."""
+        count, first, second, product = self._lag_sums
+        variance = self.increment_sd_cdeg**2
+        return float((product / count - first * second / count**2) / variance) if count and variance else float("nan")
+
+    @property
+    def rate_rpm(self) -> float:
+        """Revolutions a minute by azimuth and nominal firing clock; NaN before any increments."""
+        return self.mean_increment_cdeg / _TURN_CDEG / self._period_s * 60.0 if self._period_s else float("nan")
+
+    def conclude(self, log: FindingLog, first_pass: int | None = None) -> None:
+        """Judge the whole.
+
+        Args:
+            log: Where to report.
+            first_pass: Packets before the stream begins to repeat itself; turns behind them show nothing new.
+        """
+        if self._early_firmware is not None:
+            count, place = self._early_firmware
+            log.tell(RANGE, f"azimuth 36000 occurs {count} times, as in firmware of 2012-2014", place, severity=Severity.WARNING)
+        if self.packets < CONSTANT.packets:
+            log.skip(CONSTANT, self.packets, CONSTANT.packets)
+        elif self._equal > 0.5 * self._steps:
+            log.tell(CONSTANT, f"azimuth must grow, got the same as in the block before {self._equal} times")
+            return
+        if self.packets < GRID.packets:
+            log.skip(GRID, self.packets, GRID.packets)
+        elif self._divisor > 1:
+            log.tell(GRID, f"azimuth must use every hundredth of a degree, got multiples of {self._divisor} only")
+        if self._groups < _FEWEST_GROUPS:
+            pass  # two steps a packet do not show whether their noise is white
+        elif self.packets >= RAMP.packets and self.increments >= _FEWEST_INCREMENTS:
+            self._conclude_noise(log)
+        else:
+            log.skip(RAMP, self.packets, RAMP.packets)
+            log.skip(NOISE, self.packets, NOISE.packets)
+        self._conclude_wraps(log, first_pass)
+        rate_rpm = self.rate_rpm
+        if self.packets < RATE.packets:
+            log.skip(RATE, self.packets, RATE.packets)
+        elif rate_rpm < 294.0 or rate_rpm > 1206.0:
+            log.tell(RATE, f"the head must turn 300 to 1200 times a minute, got {rate_rpm:.1f}")
+
+    def _conclude_noise(self, log: FindingLog) -> None:
+        outside = self._outside / self.increments
+        if outside < 0.003:
+            log.tell(
+                RAMP,
+                f"azimuth must carry the encoder's noise, got an exact ramp: {100 * outside:.2f} % of the increments differ from the two values"
+                f" next to their mean of {self.mean_increment_cdeg:.2f}",
+            )
+        elif not self.autocorrelation < -0.2:
+            log.tell(NOISE, f"neighbouring increments must be correlated by about -0.5, got {self.autocorrelation:+.2f}")
+
+    def _conclude_wraps(self, log: FindingLog, first_pass: int | None) -> None:
+        wraps = [(column, value) for index, column, value in self._wraps if first_pass is None or index < first_pass]
+        of = "turns" if first_pass is None else "turns before the recording repeats"
+        first = {value for _, value in wraps}
+        if len(wraps) < _FEWEST_WRAPS_FOR_START:
+            log.skip(START, len(wraps), _FEWEST_WRAPS_FOR_START, of)
+        elif len(first) == 1:
+            log.tell(START, f"the first azimuth of a turn must vary, got {first.pop()} in all of {len(wraps)} turns")
+        columns = {column for column, _ in wraps}
+        if len(wraps) < _FEWEST_WRAPS_FOR_TURN:
+            log.skip(TURN, len(wraps), _FEWEST_WRAPS_FOR_TURN, of)
+        elif len(columns) == 1:
+            log.tell(TURN, f"a turn's end must wander through the packet, got block {columns.pop()} in all of {len(wraps)} turns")

@@ -1,0 +1,267 @@
+"""The packets' time stamps: samples of an exactly regular clock, cut to whole microseconds."""
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.analysis.conformance.blocks import HOUR_US, DataBlock
+from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
+from hilsim.protocols.velodyne.models import STEP_TOLERANCE_US
+
+_MEASURED = "straight lines through public captures: residual 0.288 us = 1/sqrt(12), within 0.51 us"
+RANGE = Rule(
+    id="time.range",
+    severity=Severity.ERROR,
+    holds="a stamp counts microseconds past the hour: 0 to 3,599,999,999",
+    source="manual 63-9243 pages 56 and 62",
+)
+CONSTANT = Rule(id="time.constant", severity=Severity.ERROR, holds="stamps advance", packets=16, source="every capture")
+CYCLE = Rule(
+    id="time.cycle",
+    severity=Severity.ERROR,
+    holds="packets come at the model's cycle within 500 ppm: VLP-16 1327.104 us, half of it in dual mode (VLS-128: 159.9, 165.9 or 173.4 us, within 4 us)",
+    packets=16,
+    source="manual 63-9243 page 49; fitted on seven captures within 1 ppm (three units 34 to 141 ppm off)",
+)
+STEP = Rule(
+    id="time.step",
+    severity=Severity.ERROR,
+    holds="stamps differ by whole cycles (more than one where packets were lost), or by the firing sequences that a field of view leaves out, as azimuth tells",
+    packets=2,
+    source=_MEASURED,
+)
+JUMP = Rule(
+    id="time.jump",
+    severity=Severity.WARNING,
+    holds="the clock does not step, except when it locks to a pulse per second (steps of up to a millisecond where a second begins: note)",
+    packets=2,
+    source="manual 63-9243 page 124: the sub-second part is set at a valid pulse",
+)
+WRAP = Rule(
+    id="time.wrap",
+    severity=Severity.ERROR,
+    holds="the count runs on at the hour: the stamp after 3,599,999,999 is one cycle later modulo the hour",
+    packets=2,
+    source="manual 63-9243 page 56; no capture of an hour's end was found",
+)
+ORDER = Rule(
+    id="time.order",
+    severity=Severity.ERROR,
+    holds="stamps only grow (up to one in a hundred packets out of order, as a network does: warning)",
+    packets=2,
+    source="every capture",
+)
+DUPLICATE = Rule(
+    id="time.duplicate", severity=Severity.WARNING, holds="no packet comes twice (a network may do that)", packets=2, source="every capture"
+)
+LOST = Rule(
+    id="time.lost",
+    severity=Severity.WARNING,
+    holds="no packets are missing: stamps differ by one cycle (the format has no sequence number)",
+    packets=2,
+    source="lossy public captures have steps of whole cycles",
+)
+ROUNDING = Rule(
+    id="time.rounding",
+    severity=Severity.ERROR,
+    holds="stamps are an exact clock cut to microseconds, so steps alternate (VLP-16: 89.6 % 1327, 10.4 % 1328); not rounded steps added up",
+    packets=200,
+    source=_MEASURED,
+)
+RESIDUAL = Rule(
+    id="time.residual",
+    severity=Severity.ERROR,
+    holds="stamps stay within a microsecond of a regular clock (0.45 to 1.5 us rms, as of units with a steered clock: warning; VLS-128: 17 us rms)",
+    packets=200,
+    source=f"{_MEASURED}; two units with a steered clock within 2 us",
+)
+DRIFT = Rule(
+    id="time.drift",
+    severity=Severity.WARNING,
+    holds="the sensor's clock and its firing agree within 50 ppm",
+    packets=200,
+    source="public captures within 1 ppm; three units +34, +137 and +141 ppm",
+)
+RULES = (RANGE, CONSTANT, CYCLE, STEP, JUMP, WRAP, ORDER, DUPLICATE, LOST, ROUNDING, RESIDUAL, DRIFT)
+
+_SHORTEST_FIT = 32
+_FEWEST_STEPS = 15
+_FEWEST_SINGLE = 0.1
+_MOST_PULSE_US = 1000
+_MOST_PULSE_AT_HOUR_US = 200.0  # a count that starts again at 0 is off by up to a cycle
+_MOST_JUMPS = 2
+
+
+class ClockTopic:
+    """Steps of the stamps, and straight lines through them."""
+
+    def __init__(self) -> None:
+        self.packets = 0
+        self.steps = 0
+        self.regular_steps = 0
+        self.lost = 0
+        self.jumps = 0
+        self.pulses = 0
+        self.backward = 0
+        self.duplicates = 0
+        self.stray = 0
+        self.wrong_cycle_us: float | None = None
+        self.fitted_packets = 0
+        self._cycle_us, self._scatter_us = 0.0, 0.0
+        self._residual_square_sum = 0.0
+        self._weight = 0.0
+        self._weighted_ppm = 0.0
+
+    def look(self, block: DataBlock, log: FindingLog) -> None:
+        """Judge the steps of one block."""
+        self.packets += len(block.stamp_us)
+        self._cycle_us, self._scatter_us = block.cycle_us, block.model.stamp_scatter_us
+        wrong = np.flatnonzero(block.stamp_us >= HOUR_US)
+        log.tell_each(
+            RANGE,
+            wrong.tolist(),
+            lambda row: f"the stamp must be below {HOUR_US:,}, got {block.stamp_us[row]:,}",
+            lambda row: block.place(row, 1200),
+        )
+        step = block.step_us[block.knows_step]
+        if not len(step):
+            return
+        cycle_us, doubt_us = self._settle_cycle(block, step)
+        cycles = np.rint(block.step_us / cycle_us).astype(np.int64)
+        is_whole = np.abs(block.step_us - cycles * cycle_us) <= STEP_TOLERANCE_US + 3.0 * self._scatter_us + doubt_us * np.abs(cycles)
+        is_pause = block.motion.is_pause
+        is_bad = block.knows_step & ~is_whole & ~is_pause
+        self.steps += len(step)
+        self.regular_steps += int((block.knows_step & is_whole & (cycles >= 1)).sum())
+        self.duplicates += int((step == 0).sum())
+        self.backward += int((step < -STEP_TOLERANCE_US).sum())
+        self.lost += int((cycles - 1)[block.knows_step & is_whole & (cycles > 1) & ~is_pause].sum())
+        self._judge_bad(block, np.flatnonzero(is_bad), cycle_us, log)
+        self._fit(block, cycles, block.knows_step & is_whole & (cycles >= 1), cycle_us)
+
+    def _settle_cycle(self, block: DataBlock, step: npt.NDArray[np.int64]) -> tuple[float, float]:
+        """The cycle to judge steps by, and how uncertain it is: the model's, or as the block's own steps have it."""
+        single = np.abs(step - block.cycle_us) <= STEP_TOLERANCE_US
+        # where every other packet or so is lost, the commonest step is two cycles, but single ones occur
+        median_us = float(np.median(step[single] if single.mean() > _FEWEST_SINGLE else step))
+        typical = step[np.abs(step - median_us) < 3.0]
+        if len(typical) < _FEWEST_STEPS or median_us < 50.0:
+            return block.cycle_us, 3e-4 * block.cycle_us
+        if abs(median_us - block.cycle_us) > max(STEP_TOLERANCE_US, 5e-4 * block.cycle_us):
+            self.wrong_cycle_us = median_us
+        return float(np.mean(typical)), 2e-5 * block.cycle_us + 1.0 / len(typical)
+
+    def _judge_bad(self, block: DataBlock, rows: npt.NDArray[np.int64], cycle_us: float, log: FindingLog) -> None:
+        """Tell a stamp that is wrong by itself from a clock that was set, and a wrong hour's end from both."""
+        bad = set(rows.tolist())
+        for row in rows.tolist():
+            step_us = int(block.step_us[row])
+            passes_hour = step_us > 0 and block.stamp_us[row] - step_us < 0
+            if passes_hour and (block.stamp_us[row] < 2 or abs(step_us - cycle_us) > _MOST_PULSE_AT_HOUR_US):
+                log.tell(WRAP, f"the stamp must be {cycle_us:.1f} us after the one before across the hour, got {step_us} us", block.place(row, 1200))
+            elif row - 1 in bad or row + 1 in bad:
+                self.stray += 1
+                if len(rows) <= 0.2 * len(block.stamp_us):
+                    log.tell(
+                        STEP, f"the stamp must be a whole number of {cycle_us:.3f} us after the one before, got {step_us} us", block.place(row, 1200)
+                    )
+            elif _is_pulse(int(block.stamp_us[row]), step_us, cycle_us):
+                self.pulses += 1
+            else:
+                self.jumps += 1
+
+    def _fit(self, block: DataBlock, cycles: npt.NDArray[np.int64], good: npt.NDArray[np.bool_], cycle_us: float) -> None:
+        """Fit straight lines through every unbroken stretch of the block and pool what they say."""
+        breaks = np.flatnonzero(~good)
+        for start, stop in zip([0, *breaks.tolist()], [*breaks.tolist(), len(good)], strict=True):
+            if stop - start < _SHORTEST_FIT:
+                continue
+            count = np.concatenate(([0], np.cumsum(cycles[start + 1 : stop]))).astype(np.float64)
+            excess = np.concatenate(([0], np.cumsum(block.step_us[start + 1 : stop]))) - count * cycle_us
+            count -= count.mean()
+            excess -= excess.mean()
+            spread = float(count @ count)
+            slope = float(count @ excess) / spread
+            residual = excess - slope * count
+            self.fitted_packets += len(count)
+            self._residual_square_sum += float(residual @ residual) * len(count) / (len(count) - 2)
+            self._weight += spread
+            self._weighted_ppm += spread * 1e6 * (slope + cycle_us - block.cycle_us) / block.cycle_us
+
+    @property
+    def drift_ppm(self) -> float:
+        """How much longer the packets' cycle is than the model's; NaN before a fit."""
+        return self._weighted_ppm / self._weight if self._weight else float("nan")
+
+    @property
+    def fitted_cycle_us(self) -> float:
+        """The packets' cycle by the latest mode's nominal one; NaN before a fit."""
+        return self._cycle_us * (1.0 + 1e-6 * self.drift_ppm)
+
+    @property
+    def residual_us(self) -> float:
+        """Root mean square distance of the stamps from a regular clock; NaN before a fit."""
+        return float(np.sqrt(self._residual_square_sum / self.fitted_packets)) if self.fitted_packets else float("nan")
+
+    def conclude(self, log: FindingLog) -> None:
+        """Judge the whole."""
+        if self.steps == 0:
+            for rule in (STEP, ORDER, LOST):
+                log.skip(rule, self.packets, 2)
+            return
+        if self.duplicates > 0.5 * self.steps and self.steps >= _FEWEST_STEPS:
+            log.tell(CONSTANT, f"stamps must advance, got the same stamp as before in {self.duplicates} of {self.steps} packets")
+            return
+        self._conclude_steps(log)
+        if self.steps < CYCLE.packets - 1:
+            log.skip(CYCLE, self.steps + 1, CYCLE.packets)
+        if self.fitted_packets >= ROUNDING.packets:
+            self._conclude_fit(log)
+        else:
+            for rule in (ROUNDING, RESIDUAL, DRIFT):
+                log.skip(rule, self.fitted_packets, rule.packets, "packets of unbroken time")
+
+    def _conclude_steps(self, log: FindingLog) -> None:
+        if self.wrong_cycle_us is not None:
+            log.tell(CYCLE, f"packets must come every {self._cycle_us:.3f} us by their stamps, got {self.wrong_cycle_us:.1f} us")
+        irregular = self.stray + self.jumps
+        if irregular > 0.2 * self.steps:
+            log.tell(STEP, f"stamps must be those of a regular clock, got {irregular} of {self.steps} steps that are not whole cycles")
+        elif self.jumps > _MOST_JUMPS:
+            log.tell(STEP, f"stamps must differ by whole cycles, got {self.jumps} steps that do not")
+        elif self.jumps:
+            log.tell(JUMP, f"the clock stepped {self.jumps} times")
+        if self.pulses:
+            log.tell(JUMP, f"the clock was set {self.pulses} times where a whole second began, as by a pulse per second", severity=Severity.NOTE)
+        if self.backward:
+            severity = Severity.WARNING if self.backward <= max(2, 0.01 * self.steps) else Severity.ERROR
+            log.tell(ORDER, f"stamps must grow, got {self.backward} of {self.steps} steps backwards", severity=severity)
+        if self.duplicates:
+            log.tell(DUPLICATE, f"{self.duplicates} packets repeat the stamp before")
+        if self.lost:
+            log.tell(LOST, f"{self.lost} packets are missing between {self.steps + 1}")
+
+    def _conclude_fit(self, log: FindingLog) -> None:
+        ppm, residual_us = self.drift_ppm, self.residual_us
+        if self._scatter_us:
+            if residual_us > 3.0 * self._scatter_us:
+                log.tell(RESIDUAL, f"stamps must follow a regular clock within {self._scatter_us} us rms, got {residual_us:.2f} us")
+            return
+        if residual_us < 0.1:
+            log.tell(
+                ROUNDING,
+                f"stamps must be cut from an exact clock (residual about 0.29 us), got steps of {self.fitted_cycle_us:.3f} us with a residual"
+                f" of {residual_us:.3f} us: rounded steps were added up",
+            )
+        elif residual_us > 0.45:
+            severity = Severity.ERROR if residual_us > 1.5 else Severity.WARNING
+            log.tell(RESIDUAL, f"stamps must follow a regular clock within 0.29 us rms, got {residual_us:.2f} us", severity=severity)
+        if abs(ppm) > 500 and self.wrong_cycle_us is None:
+            log.tell(CYCLE, f"packets must come every {self._cycle_us:.3f} us by their stamps, got {self.fitted_cycle_us:.3f} us ({ppm:+.0f} ppm)")
+        elif 50 < abs(ppm) <= 500:
+            log.tell(DRIFT, f"the packets' cycle is {ppm:+.1f} ppm off its nominal {self._cycle_us:.3f} us")
+
+
+def _is_pulse(stamp_us: int, step_us: int, cycle_us: float) -> bool:
+    """Whether a step that is no whole number of cycles is what a pulse per second makes of a clock up to 1000 ppm off."""
+    passes_second = (stamp_us + _MOST_PULSE_US) // 1_000_000 != (stamp_us - step_us - _MOST_PULSE_US) // 1_000_000
+    return passes_second and abs(step_us - cycle_us) <= _MOST_PULSE_US + STEP_TOLERANCE_US

@@ -1,0 +1,94 @@
+"""Packets without any return amid others that return, and packets that measure what the one before did: the sender's doing, not the scene's."""
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.analysis.conformance.blocks import DataBlock
+from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.protocols.velodyne.data import BLOCKS
+
+PACKET = Rule(
+    id="returns.blank_packet",
+    severity=Severity.WARNING,
+    holds="no packet is without any return between packets that return in a quarter of their firings up to its borders (filled with zeros: error)",
+    packets=3,
+    source="six public captures: emptiness in a scene does not begin and end with packets",
+)
+COPIED = Rule(
+    id="returns.copied",
+    severity=Severity.ERROR,
+    holds="a packet is measured: its distances and reflectivities are not those of the packet before, nor a block's those of the block before, "
+    "nor those of a packet of another azimuth long ago",
+    packets=2,
+    source="six public captures; noise alone forbids it",
+)
+RULES = (PACKET, COPIED)
+
+_BORDERING_SHARE = 0.25  # of the firings of the nearest block
+_MOST_WAITING = 64
+_FEWEST_RETURNS = 10
+_FEWEST_OF_BLOCK = 12
+_FIRST, _LAST, _BLANK, _ZERO, _NEXT, _INDEX, _FRAME = range(7)
+
+
+class ContentsTopic:
+    """Shares of returns at the borders of packets, and the last packet's records."""
+
+    def __init__(self) -> None:
+        self._waiting = np.zeros((0, 7))  # packets from the last one with a return on
+        self._last: npt.NDArray[np.uint8] | None = None
+
+    def look(self, block: DataBlock, log: FindingLog) -> None:
+        """Report the blank packets of one block, as far as what follows them is known, and copies."""
+        self._check_copies(block, log)
+        share = (block.distance > 0).mean(axis=2)
+        every = 2 if block.is_dual else 1
+        is_blank = ~share.any(axis=1)
+        is_zero = is_blank & ~block.reflectivity.any(axis=(1, 2))
+        index = block.first_index + np.arange(len(share))
+        rows = np.column_stack((share[:, 0], share[:, -every], is_blank, is_zero, block.is_next, index, block.frames))
+        rows = np.concatenate((self._waiting, rows))
+        full = np.flatnonzero(rows[:, _BLANK] == 0.0)
+        for before, after in zip(full[:-1].tolist(), full[1:].tolist(), strict=True):
+            if after > before + 1:
+                _tell(rows[before : after + 1], log)
+        self._waiting = rows[full[-1] :][:_MOST_WAITING] if len(full) else rows[:0]
+
+    def _check_copies(self, block: DataBlock, log: FindingLog) -> None:
+        records = np.ascontiguousarray(block.packets["blocks"]["channels"]).view(np.uint8).reshape(len(block.frames), -1)
+        before = records[:1] if self._last is None else self._last
+        same = (np.concatenate((before, records[:-1])) == records).all(axis=1)
+        told = (block.distance > 0).sum(axis=(1, 2)) >= _FEWEST_RETURNS
+        rows = np.flatnonzero(same & told & block.knows_step & (block.step_us != 0))
+        self._check_block_copies(block, records, before[-1:], log)
+        self._last = records[-1:].copy()
+        log.tell_each(
+            COPIED, rows.tolist(), lambda _: "a packet must be measured, got the records of the packet before", lambda row: block.place(row, 4)
+        )
+
+    @staticmethod
+    def _check_block_copies(block: DataBlock, records: npt.NDArray[np.uint8], before: npt.NDArray[np.uint8], log: FindingLog) -> None:
+        """Report the first block (in dual mode: pair) of each packet that is a copy of the one before it."""
+        pair = 2 if block.is_dual else 1
+        groups = records.reshape(-1, records.shape[1] * pair // BLOCKS)
+        previous = np.concatenate((before.reshape(-1, groups.shape[1])[-1:], groups[:-1]))
+        told = (block.distance > 0).reshape(len(groups), -1).sum(axis=1) >= _FEWEST_OF_BLOCK * pair
+        same = ((groups == previous).all(axis=1) & told).reshape(len(records), -1)
+        same[~block.knows_step | (block.step_us == 0), 0] = False
+        at = same.argmax(axis=1) * pair
+        log.tell_each(
+            COPIED,
+            np.flatnonzero(same.any(axis=1)).tolist(),
+            lambda row: f"block {at[row]} must be measured, got the records of the block before",
+            lambda row: block.place(row, 100 * int(at[row]) + 4),
+        )
+
+
+def _tell(rows: npt.NDArray[np.float64], log: FindingLog) -> None:
+    """Report a run of blank packets, given with the packet before and the one behind."""
+    if min(rows[0, _LAST], rows[-1, _FIRST]) < _BORDERING_SHARE or not rows[1:, _NEXT].all():
+        return
+    for row in rows[1:-1]:
+        words = ", and its records are zeros" if row[_ZERO] else ""
+        place = Place(int(row[_INDEX]), int(row[_FRAME]), 4)
+        log.tell(PACKET, f"a packet amid returns must have some, got none{words}", place, severity=Severity.ERROR if row[_ZERO] else None)

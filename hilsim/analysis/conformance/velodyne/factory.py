@@ -1,0 +1,169 @@
+"""The two factory bytes, and whether the rest of the packet agrees with them."""
+
+from collections import Counter
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.protocols.velodyne.data import Product, ReturnMode
+from hilsim.protocols.velodyne.models import BY_PRODUCT, OTHER_PRODUCTS, VLP_16, VLS_128_VARIANTS, Model, identify_model
+
+MODE = Rule(
+    id="factory.mode",
+    severity=Severity.ERROR,
+    holds="byte 1204 is 0x37, 0x38 or 0x39, and blocks come in pairs of one azimuth exactly when it says dual (0x39)",
+    source="manual 63-9243 page 57; 100 % of pairs in public dual captures (0x3B is known of newer firmware: warning)",
+)
+PRODUCT = Rule(
+    id="factory.product",
+    severity=Severity.ERROR,
+    holds="byte 1205 names a known model",
+    source="manual 63-9243 page 57; models outside this checker, whose packets are counted and not judged: warning",
+)
+EARLY = Rule(
+    id="factory.early_unit",
+    severity=Severity.WARNING,
+    holds="a VLP-16 says product 0x22 (units with 2014 firmware say 0x21, the HDL-32E's)",
+    packets=16,
+    source="two public captures of 2014",
+)
+CHANGED = Rule(
+    id="factory.changed",
+    severity=Severity.ERROR,
+    holds="the product byte never changes and the return mode only when somebody sets it (up to three times: warning)",
+    source="constant over each capture",
+)
+RULES = (MODE, PRODUCT, EARLY, CHANGED)
+
+_DUAL_CONFIDENCE = 0x3B
+_UPPER_BANK, _LOWER_BANK = 0xEEFF, 0xDDFF
+_FEWEST_FOR_STEP = 16
+_MOST_MODE_CHANGES = 3
+
+
+def has_pairs(azimuth: npt.NDArray[np.int64]) -> bool:
+    """Whether blocks come in pairs of one azimuth (and not all with the same).
+
+    Args:
+        azimuth: ``int64[n, 12]``.
+    """
+    within = float(np.mean(azimuth[:, ::2] == azimuth[:, 1::2]))
+    between = float(np.mean(azimuth[:, 1:-1:2] == azimuth[:, 2::2]))
+    return within > 0.5 and between < 0.5
+
+
+def _name_unchecked(mode: int, product: int, flags: npt.NDArray[np.int64]) -> str:
+    """What a sensor is whose packets are not checked, with its article; empty for others."""
+    is_64 = (flags[:, ::2] == _UPPER_BANK).all(axis=1) & (flags[:, 1::2] == _LOWER_BANK).all(axis=1)
+    if float(is_64.mean()) > 0.5:
+        return "an HDL-64E by its blocks' flags"  # its last two bytes tell its state in turn, and no model
+    if product == Product.VLS_128:
+        return "" if mode != ReturnMode.DUAL else "a VLS-128 in dual return mode"
+    name = OTHER_PRODUCTS.get(product)
+    return f"product 0x{product:02x}, a {name}" if name else ""
+
+
+class FactoryTopic:
+    """Factory bytes of the sensor, and the model they and the timing make it.
+
+    Attributes:
+        model: What the sensor's packets are judged as, or None before any and where they are not.
+        unchecked: What the sensor is where its packets are not judged, else empty.
+        is_dual: Blocks come in pairs of one azimuth.
+        mode: The factory byte.
+        product: The factory byte.
+    """
+
+    def __init__(self) -> None:
+        self.model: Model | None = None
+        self.unchecked = ""
+        self.is_dual = False
+        self.mode: int | None = None
+        self.product: int | None = None
+        self._mode_changes: list[tuple[int, int, Place]] = []
+        self._told: Counter[tuple[str, int]] = Counter()
+
+    def identify(
+        self,
+        mode: int,
+        product: int,
+        azimuth: npt.NDArray[np.int64],
+        flags: npt.NDArray[np.int64],
+        median_step_us: float | None,
+        place: Place,
+        log: FindingLog,
+    ) -> None:
+        """Decide model and mode of a run of packets with one pair of factory bytes.
+
+        Args:
+            mode: Byte 1204.
+            product: Byte 1205.
+            azimuth: ``int64[n, 12]``.
+            flags: ``int64[n, 12]``.
+            median_step_us: Of the packets' stamps, or None where too few are known.
+            place: Of the run's first packet.
+            log: Where to report.
+        """
+        is_new = (mode, product) != (self.mode, self.product)
+        if is_new or len(azimuth) >= _FEWEST_FOR_STEP:
+            self.unchecked = _name_unchecked(mode, product, flags)
+        if self.unchecked:
+            self.mode, self.product, self.model, self.is_dual = mode, product, None, False
+            self._once(PRODUCT, -1, f"not checked further: {self.unchecked}", place._replace(byte_offset=1205), log, Severity.WARNING)
+            return
+        if is_new and self.mode is not None:
+            self._change(mode, product, place, log)
+        self.mode, self.product = mode, product
+        if not is_new and len(azimuth) < _FEWEST_FOR_STEP:
+            return
+        if product == Product.VLS_128:
+            self._check_mode(mode, azimuth[:, ::4], place, log)
+            self.is_dual = False
+            step_us = median_step_us or VLS_128_VARIANTS[0].cycle_us(is_dual=False)
+            self.model = min(VLS_128_VARIANTS, key=lambda variant: abs(variant.cycle_us(is_dual=False) - step_us))
+            return
+        self._check_mode(mode, azimuth, place, log)
+        self._find_model(product, median_step_us, place, log)
+
+    def _change(self, mode: int, product: int, place: Place, log: FindingLog) -> None:
+        at = place._replace(byte_offset=1204)
+        if product != self.product:
+            log.tell(CHANGED, f"the product byte must not change, got 0x{product:02x} after 0x{self.product:02x}", at._replace(byte_offset=1205))
+        if mode != self.mode and self.mode is not None:
+            self._mode_changes.append((self.mode, mode, at))
+
+    def _check_mode(self, mode: int, azimuth: npt.NDArray[np.int64], place: Place, log: FindingLog) -> None:
+        pairs = has_pairs(azimuth)
+        is_said = mode == ReturnMode.DUAL
+        self.is_dual = pairs if len(azimuth) >= 2 else is_said
+        at = place._replace(byte_offset=1204)
+        if mode == _DUAL_CONFIDENCE:
+            self._once(MODE, mode, f"return mode 0x{mode:02x} is known of newer firmware only and not checked further", at, log, Severity.WARNING)
+        elif mode not in set(ReturnMode):
+            self._once(MODE, mode, f"the return mode must be 0x37, 0x38 or 0x39, got 0x{mode:02x}", at, log)
+        elif pairs and not is_said:
+            self._once(MODE, mode, f"return mode 0x{mode:02x} has one return, but blocks come in pairs of one azimuth as in dual mode", at, log)
+        elif is_said and not self.is_dual and len(np.unique(azimuth)) > 1:
+            self._once(MODE, mode, "return mode 0x39 is dual, but blocks do not come in pairs of one azimuth", at, log)
+
+    def _find_model(self, product: int, median_step_us: float | None, place: Place, log: FindingLog) -> None:
+        at = place._replace(byte_offset=1205)
+        self.model = identify_model(product, median_step_us, is_dual=self.is_dual) or VLP_16
+        if product not in BY_PRODUCT:
+            self._once(PRODUCT, product, f"product 0x{product:02x} is not a known model and is checked as a {self.model.name}", at, log)
+        elif self.model is not BY_PRODUCT[product]:
+            self._once(EARLY, product, f"product 0x21 is the HDL-32E's, but packets come every {median_step_us:.0f} us: an early VLP-16", at, log)
+
+    def _once(self, rule: Rule, value: int, message: str, at: Place, log: FindingLog, severity: Severity | None = None) -> None:
+        """Report a constant fault once for each value of the byte, not for each run of packets."""
+        self._told[rule.id, value] += 1
+        if self._told[rule.id, value] == 1:
+            log.tell(rule, message, at, severity=severity)
+
+    def conclude(self, log: FindingLog) -> None:
+        """Report how often the return mode changed."""
+        count = len(self._mode_changes)
+        severity = Severity.WARNING if count <= _MOST_MODE_CHANGES else Severity.ERROR
+        for before, after, place in self._mode_changes:
+            log.tell(CHANGED, f"the return mode changed from 0x{before:02x} to 0x{after:02x} ({count} changes in all)", place, severity=severity)

@@ -1,0 +1,292 @@
+"""Ethernet, IPv4 and UDP headers: data packets come from a hardware template, position packets from a software stack.
+
+Only where the capture carries headers a sensor may have sent. VeloView's exporter, the loopback interface, and whatever has another maker's MAC (a
+router, a bridge, a program's socket) write their own: then a note.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.capture.datagram import CapturedDatagram
+from hilsim.protocols.ethernet import HEADER_SIZE, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, LinkStyle
+from hilsim.protocols.velodyne.data import DATA_PORT
+from hilsim.protocols.velodyne.models import HDL_32E, Model
+from hilsim.protocols.velodyne.position import POSITION_PORT
+
+_MEASURED = "headers of public captures of 2012 to 2016 (2011 HDL-32E differs: warning)"
+OWN = Rule(
+    id="header.own",
+    severity=Severity.NOTE,
+    holds="the capture carries the sensor's own headers, so that they can be checked",
+    source=f"{_MEASURED}: the source MAC begins with 60:76:88; that of VeloView's exporter is 60:76:88:00:00:00",
+)
+MAC = Rule(
+    id="header.mac",
+    severity=Severity.WARNING,
+    holds="all packets of an address come from one MAC (more: two devices have the same address)",
+    packets=2,
+    source=_MEASURED,
+)
+OFFLOAD = Rule(
+    id="header.offload",
+    severity=Severity.NOTE,
+    holds="the capture was not made on the sending host, whose network card fills in UDP checksums only after it: then they are the pseudo-header's sum",
+    source="Linux, CHECKSUM_PARTIAL; as Wireshark tells them",
+)
+SHAPE = Rule(
+    id="header.ip", severity=Severity.ERROR, holds="the IPv4 header has 20 bytes and a valid checksum, lengths are the packet's", source=_MEASURED
+)
+TTL = Rule(id="header.ttl", severity=Severity.ERROR, holds="time to live is 255 in data and 64 in position packets", source=_MEASURED)
+FRAGMENT = Rule(id="header.fragment", severity=Severity.ERROR, holds="do-not-fragment is set in data and not in position packets", source=_MEASURED)
+IDENTIFICATION = Rule(
+    id="header.identification",
+    severity=Severity.ERROR,
+    holds="the IPv4 identification is always 0 in data packets and counts in position packets",
+    source=_MEASURED,
+)
+UDP_CHECKSUM = Rule(
+    id="header.udp_checksum",
+    severity=Severity.ERROR,
+    holds="the UDP checksum is 0 in data packets (a valid one, as with the sensor's setting for it: warning) and valid in position packets",
+    source=f"{_MEASURED}; the sensor's setting: public client scripts",
+)
+PORT = Rule(
+    id="header.source_port",
+    severity=Severity.ERROR,
+    holds="data packets come from port 2368 and position packets from 8308 (from a loopback address, where a receiver may hold the port, "
+    "or with headers that are not the sensor's own: note)",
+    source=_MEASURED,
+)
+ONE_SENDER = Rule(
+    id="header.one_sender",
+    severity=Severity.ERROR,
+    holds="all data packets of an address come from one port (more: several programs send from it, and their packets are mixed up here)",
+    source=_MEASURED,
+)
+DESTINATION_PORT = Rule(
+    id="header.destination_port",
+    severity=Severity.NOTE,
+    holds="data packets go to port 2368 and position packets to 8308, unless the sensor was told otherwise",
+    source="manual 63-9243 page 50",
+)
+RULES = (OWN, MAC, OFFLOAD, SHAPE, TTL, FRAGMENT, IDENTIFICATION, UDP_CHECKSUM, PORT, ONE_SENDER, DESTINATION_PORT)
+
+_OUI = bytes.fromhex("607688")
+_EXPORTER = bytes.fromhex("607688000000")
+_OLD_PORT = 443  # HDL-32E of 2011
+_COOKED_MAC = {16 + 28: 6, 20 + 28: 12}
+"""Where Linux's cooked headers (two versions, by the size of all headers) hold the sender's address."""
+_MOST_MACS = 16
+_FEWEST_STEPS = 10
+
+
+class Origin(StrEnum):
+    """Whose headers a capture carries."""
+
+    NONE = "none"
+    SENSOR = "sensor"
+    LOOPBACK = "loopback"
+    EXPORTER = "exporter"
+    FOREIGN = "foreign"
+
+
+def origin_of(datagram: CapturedDatagram) -> Origin:
+    """Whose headers a datagram came with."""
+    if datagram.link is None:
+        return Origin.NONE
+    has_no_macs = not any(datagram.link[:12]) if datagram.is_ethernet else datagram.source.startswith("127.")
+    if has_no_macs:
+        return Origin.LOOPBACK
+    mac = mac_of(datagram)
+    if mac == _EXPORTER:
+        return Origin.EXPORTER
+    return Origin.SENSOR if mac is None or mac[:3] == _OUI else Origin.FOREIGN
+
+
+def mac_of(datagram: CapturedDatagram) -> bytes | None:
+    """The Ethernet address that a datagram came from; None where the capture does not tell."""
+    link = datagram.link or b""
+    if datagram.is_ethernet:
+        return link[6:12]
+    place = _COOKED_MAC.get(len(link))
+    return link[place : place + 6] if place is not None and any(link[place : place + 6]) else None
+
+
+@dataclass(kw_only=True)
+class _Count:
+    """How many packets break a rule, and the first of them."""
+
+    packets: int = 0
+    got: str = ""
+    place: Place | None = None
+
+
+@dataclass(kw_only=True)
+class HeadersTopic:
+    """Headers of one kind of packet.
+
+    Attributes:
+        is_data: Data packets, else position packets.
+        origin: Whose headers they are, by the first packet.
+    """
+
+    is_data: bool
+    origin: Origin = Origin.NONE
+    packets: int = 0
+    _counts: dict[str, _Count] = field(default_factory=dict)
+    _last_identification: int | None = None
+    _counting, _steps = 0, 0
+    _valid_checksums: int = 0
+    _offloaded: int = 0
+    _macs: set[bytes] = field(default_factory=set)
+    _is_local: bool = False
+    _ports: set[int] = field(default_factory=set)
+    _rules: dict[str, Rule] = field(default_factory=lambda: {rule.id: rule for rule in RULES})
+
+    @property
+    def _style(self) -> LinkStyle:
+        return VELODYNE_DATA_STYLE if self.is_data else VELODYNE_POSITION_STYLE
+
+    def look(self, datagrams: list[CapturedDatagram], first_index: int) -> None:
+        """Judge the headers of packets that follow each other."""
+        if not self.packets:
+            self.origin = origin_of(datagrams[0])
+            self._is_local = datagrams[0].source.startswith("127.")
+        self.packets += len(datagrams)
+        places = [Place(first_index + row, datagram.frame) for row, datagram in enumerate(datagrams)]
+        self._check_ports(datagrams, places)
+        if len(self._macs) < _MOST_MACS:
+            self._macs |= {mac for mac in map(mac_of, datagrams) if mac is not None}
+        if self.origin not in {Origin.SENSOR, Origin.FOREIGN}:
+            return
+        plain = [row for row, datagram in enumerate(datagrams) if datagram.link is not None and datagram.link[-28:-27] == b"\x45"]
+        odd = sorted(set(range(len(datagrams))) - set(plain))
+        heads = np.frombuffer(b"".join((datagrams[row].link or b"")[-28:] for row in plain), dtype=np.uint8).reshape(-1, 28)
+        words = heads.reshape(-1, 14, 2).astype(np.int64) @ np.array([256, 1])
+        is_partial = (words[:, 13] != 0) & (words[:, 13] == _folded(_pseudo_header(words)))
+        self._offloaded += int(is_partial.sum())
+        if self.origin is Origin.SENSOR:
+            self._count(SHAPE, odd, lambda _: "IPv4 options", places)
+            self._check_ip(heads, words, is_partial, [datagrams[row] for row in plain], [places[row] for row in plain])
+
+    def _count(self, rule: Rule, rows: list[int], got: Callable[[int], str], places: list[Place]) -> None:
+        if not rows:
+            return
+        count = self._counts.setdefault(rule.id, _Count(got=got(rows[0]), place=places[rows[0]]))
+        count.packets += len(rows)
+
+    def _check_ports(self, datagrams: list[CapturedDatagram], places: list[Place]) -> None:
+        port = DATA_PORT if self.is_data else POSITION_PORT
+        self._ports |= {datagram.source_port for datagram in datagrams}
+        wrong = [row for row, datagram in enumerate(datagrams) if datagram.source_port != port]
+        self._count(PORT, wrong, lambda row: str(datagrams[row].source_port), places)
+        elsewhere = [row for row, datagram in enumerate(datagrams) if datagram.destination_port != port]
+        self._count(DESTINATION_PORT, elsewhere, lambda row: str(datagrams[row].destination_port), places)
+
+    def _check_ip(
+        self,
+        heads: npt.NDArray[np.uint8],
+        words: npt.NDArray[np.int64],
+        is_partial: npt.NDArray[np.bool_],
+        datagrams: list[CapturedDatagram],
+        places: list[Place],
+    ) -> None:
+        sizes = np.array([len(datagram.payload) for datagram in datagrams])
+        wrong_shape = (_folded(words[:, :10].sum(axis=1)) != 0xFFFF) | (words[:, 1] != 28 + sizes) | (words[:, 12] != 8 + sizes)
+        self._count(SHAPE, np.flatnonzero(wrong_shape).tolist(), lambda row: heads[row, :20].tobytes().hex(), places)
+        self._count(TTL, np.flatnonzero(heads[:, 8] != self._style.ttl).tolist(), lambda row: str(heads[row, 8]), places)
+        flags = 0x4000 if self._style.dont_fragment else 0
+        self._count(FRAGMENT, np.flatnonzero(words[:, 3] != flags).tolist(), lambda row: f"0x{words[row, 3]:04x}", places)
+        self._check_identification(words[:, 2], places)
+        self._check_udp(words, is_partial, datagrams, places)
+
+    def _check_identification(self, identification: npt.NDArray[np.int64], places: list[Place]) -> None:
+        if self.is_data:
+            self._count(IDENTIFICATION, np.flatnonzero(identification).tolist(), lambda row: str(identification[row]), places)
+            return
+        if self._last_identification is not None:
+            identification = np.concatenate(([self._last_identification], identification))
+        step = np.diff(identification) % 65536
+        self._steps += len(step)
+        self._counting += int(((step >= 1) & (step <= 64)).sum())
+        self._last_identification = int(identification[-1])
+
+    def _check_udp(
+        self, words: npt.NDArray[np.int64], is_partial: npt.NDArray[np.bool_], datagrams: list[CapturedDatagram], places: list[Place]
+    ) -> None:
+        checksum = words[:, 13]
+        is_set = checksum != 0
+        total = _pseudo_header(words) + words[:, 10:14].sum(axis=1)
+        for row in np.flatnonzero(is_set).tolist():
+            payload = datagrams[row].payload
+            total[row] += int(np.frombuffer(payload + bytes(len(payload) % 2), dtype=">u2").sum(dtype=np.int64))
+        is_valid = is_set & (_folded(total) == 0xFFFF)
+        wrong = (is_set & ~is_valid if self.is_data else ~is_valid) & ~is_partial
+        self._valid_checksums += int(is_valid.sum())
+        self._count(UDP_CHECKSUM, np.flatnonzero(wrong).tolist(), lambda row: f"0x{checksum[row]:04x}", places)
+
+    def conclude(self, log: FindingLog, model: Model | None) -> None:
+        """Report each broken rule once, with the number of packets."""
+        kind = "data" if self.is_data else "position"
+        if self.origin in {Origin.LOOPBACK, Origin.EXPORTER}:
+            whose = "the loopback interface's" if self.origin is Origin.LOOPBACK else "a viewer's export"
+            log.tell(OWN, f"{kind} packets carry headers of {whose}: not checked")
+        elif self.origin is Origin.FOREIGN:
+            macs = ", ".join(sorted(mac.hex(":") for mac in self._macs)[:4])
+            log.tell(
+                OWN,
+                f"headers of {kind} packets are not the sensor's own but those of a router, a bridge or another program (from {macs}): not checked",
+            )
+        if len(self._macs) > 1:
+            macs = ", ".join(sorted(mac.hex(":") for mac in self._macs)[:4])
+            log.tell(MAC, f"{kind} packets of one address must come from one MAC, got {len(self._macs)}: {macs}")
+        if self._offloaded:
+            log.tell(OFFLOAD, f"{self._offloaded} of {self.packets} {kind} packets carry the partial UDP checksum of a capture on the sending host")
+        if len(self._ports) > 1:
+            log.tell(ONE_SENDER, f"{kind} packets of one address must come from one port, got {len(self._ports)}: {sorted(self._ports)[:4]}")
+        for rule_id, count in self._counts.items():
+            rule = self._rules[rule_id]
+            of_2011 = (model is HDL_32E and rule in {TTL, FRAGMENT, IDENTIFICATION}) or (rule is PORT and count.got == str(_OLD_PORT))
+            message = f"{_expectation(rule, is_data=self.is_data)}, got {count.got} ({count.packets} of {self.packets} {kind} packets)"
+            is_elsewhere = self._is_local or self.origin is Origin.FOREIGN
+            softer = Severity.WARNING if of_2011 else Severity.NOTE if rule is PORT and is_elsewhere else None
+            log.tell(rule, message, count.place, severity=softer)
+        if self.is_data and self._valid_checksums:
+            message = f"the UDP checksum must be 0, got a valid one ({self._valid_checksums} of {self.packets} data packets)"
+            log.tell(UDP_CHECKSUM, message, severity=Severity.WARNING)
+        if not self.is_data and self.origin is Origin.SENSOR and self._steps < _FEWEST_STEPS:
+            log.skip(IDENTIFICATION, self._steps + 1, _FEWEST_STEPS + 1, "position packets")
+        elif self._counting < 0.9 * self._steps:
+            log.tell(IDENTIFICATION, f"the IPv4 identification of position packets must count, got {self._counting} of {self._steps} steps upwards")
+
+
+def _pseudo_header(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Sums of addresses, protocol and UDP length."""
+    return np.asarray(words[:, 6:10].sum(axis=1) + 17 + words[:, 12])
+
+
+def _folded(total: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Ones' complement sums folded to 16 bits."""
+    for _ in range(3):
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+def _expectation(rule: Rule, *, is_data: bool) -> str:
+    """What a rule demands of one kind of packet."""
+    style = VELODYNE_DATA_STYLE if is_data else VELODYNE_POSITION_STYLE
+    port = DATA_PORT if is_data else POSITION_PORT
+    return {
+        SHAPE.id: f"the IPv4 header must have 20 bytes, a valid checksum and the packet's length ({HEADER_SIZE} bytes of headers in all)",
+        TTL.id: f"time to live must be {style.ttl}",
+        FRAGMENT.id: f"the fragment field must be 0x{0x4000 if style.dont_fragment else 0:04x}",
+        IDENTIFICATION.id: "the IPv4 identification must be 0",
+        UDP_CHECKSUM.id: "the UDP checksum must be 0" if is_data else "the UDP checksum must be valid",
+        PORT.id: f"the source port must be {port}",
+        DESTINATION_PORT.id: f"the destination port is {port} by default",
+    }[rule.id]

@@ -1,0 +1,280 @@
+"""Each laser by itself and among its neighbours: does it measure at all, does it measure itself, and is it the one it should be."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.analysis.conformance.blocks import DataBlock
+from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
+from hilsim.protocols.velodyne.geometry import GEOMETRIES
+from hilsim.protocols.velodyne.models import Model
+
+_CAPTURES = "six public captures"
+DEAD = Rule(
+    id="returns.dead_laser",
+    severity=Severity.WARNING,
+    holds="every laser returns something where its neighbours above and below do in a tenth of their firings (the highest and the lowest: their one neighbour in a quarter)",
+    packets=84,
+    source=f"{_CAPTURES}: a laser without any return is the lowest of a unit whose next one has 0.9 %",
+)
+CONSTANT = Rule(
+    id="returns.constant_laser",
+    severity=Severity.ERROR,
+    holds="a laser measures with noise: it never gives one and the same distance 200 times in a row",
+    packets=10,
+    source=f"longest of {_CAPTURES}: 20",
+)
+REFLECTIVITY = Rule(
+    id="returns.laser_reflectivity",
+    severity=Severity.ERROR,
+    holds="no laser that returns in a tenth of its firings has reflectivity 0 only, where its neighbours above and below have other values "
+    "(255 only, or another value where each neighbour has several: warning)",
+    packets=10,
+    source=f"{_CAPTURES}: a laser's commonest value has 77 % of its returns at most, 0 has 10 %",
+)
+ORDER = Rule(
+    id="returns.laser_order",
+    severity=Severity.ERROR,
+    holds="records stand in firing order: lasers that are neighbours by the manual's elevations measure alike, and each laser from firing to firing",
+    packets=50,
+    source=f"manual 63-9243 page 54, HDL-32E manual, 63-9325 page 66; in {_CAPTURES} the manual's order is nearer to the smoothest one than any of 3000 random orders",
+)
+RULES = (DEAD, CONSTANT, REFLECTIVITY, ORDER)
+
+_FEWEST_FIRINGS = 2000
+_FEWEST_RETURNS = 200
+_LONGEST_RUN = 200
+_INNER_SHARE, _OUTER_SHARE = 0.1, 0.25  # of its neighbours' firings that return, for a laser to be missed
+_FEWEST_PAIRS = 200  # of returns of two lasers in one firing sequence
+_LEAST_SHARED = 0.25  # of the returns of either: what a laser into the sky and one on the ground have in common is chance
+_FEWEST_LASERS = 8
+_MOST_FIRINGS = 4096  # of a block that are compared
+_LEAST_REFLECTIVITY = 3  # fainter is what rain, fog and snow return, wherever a drop is; 4 to 15 % of the returns of the captures
+_LEAST_SHARE = 0.1  # of a laser's firings that return, for its reflectivities to be judged: a sky with rain in it has less, and 0 throughout
+_SAME = 0.99  # of a laser's returns that have one reflectivity; its neighbours' share of their commonest is below
+_MOST_ALIKE = 0.8
+_LEAST_CONTRAST = 1.5  # all pairs against the most alike: below, any order looks like any other
+_MOST_MISPLACED = 0.25  # 0: smoothest order, 1: a random one; captures 0.00 to 0.11, random orders of their lasers 0.41 and more in 99 of 100
+_MOST_MISPLACED_BY_FEW = 0.5  # where lasers that share a quarter of their returns do not tell: the rest may look at one thing by chance
+_LEAST_DIFFERENCE = 0.02
+_MOST_RESTLESS = 0.6
+_SLOWEST_DEG = 0.01  # a firing: a head that turns slower does not come to look where another laser looked
+
+
+class _Arrangement(NamedTuple):
+    """Where a model's lasers look.
+
+    Attributes:
+        order: Lasers from the lowest to the highest.
+        ahead_deg: How far each looks ahead of the block's azimuth.
+    """
+
+    order: tuple[int, ...]
+    ahead_deg: tuple[float, ...]
+
+
+def arrangement_of(model: Model) -> _Arrangement | None:
+    """Where a model's lasers look, or None where that is not known."""
+    geometry = GEOMETRIES.get(model.name)
+    if geometry is not None:
+        order = tuple(int(laser) for laser in np.argsort(geometry.elevation_deg))
+        return _Arrangement(order, geometry.azimuth_offset_deg)
+    return _Arrangement(model.elevation_order, (0.0,) * model.channels) if model.elevation_order is not None else None
+
+
+class LasersTopic:
+    """Counts by laser, and how alike two lasers measure."""
+
+    def __init__(self) -> None:
+        self._begin(None)
+
+    def _begin(self, model: Model | None) -> None:
+        self._model = model
+        self._firings = 0
+        lasers = model.channels if model else 0
+        self._returns = np.zeros(lasers, dtype=np.int64)
+        self._bytes = np.zeros((lasers, 256), dtype=np.int64)
+        self._last = np.zeros(lasers, dtype=np.int64)  # distance of each laser's last return
+        self._run = np.zeros(lasers, dtype=np.int64)  # how often it came in a row
+        self._longest = np.zeros((lasers, 2), dtype=np.int64)  # the longest run and its distance
+        self._unlike = np.zeros((2, lasers, lasers))  # of pairs of lasers: sum and number of differences
+        self._restless = np.zeros(2)  # of each laser's neighbouring firings, the same
+
+    def look(self, block: DataBlock) -> None:
+        """Count one block."""
+        model = block.model
+        if self._model is not model:  # the model is known for good after a few packets
+            self._begin(model)
+        every = 2 if block.is_dual else 1
+        distance = block.distance[:, ::every].reshape(-1, model.channels)
+        reflectivity = block.reflectivity[:, ::every].reshape(-1, model.channels)
+        has = distance > 0
+        self._firings += len(distance)
+        self._returns += has.sum(axis=0)
+        for laser in range(model.channels):
+            mine = has[:, laser]
+            self._bytes[laser] += np.bincount(reflectivity[mine, laser], minlength=256)
+            self._count_runs(laser, distance[mine, laser].astype(np.int64))
+        self._compare(block, np.where(reflectivity >= _LEAST_REFLECTIVITY, distance, 0))
+
+    def _count_runs(self, laser: int, distance: npt.NDArray[np.int64]) -> None:
+        if not len(distance):
+            return
+        changes = np.flatnonzero(np.diff(distance)) + 1
+        starts = np.concatenate(([0], changes))
+        runs = np.diff(starts, append=len(distance))
+        if distance[0] == self._last[laser]:
+            runs[0] += self._run[laser]
+        longest = int(runs.argmax())
+        if runs[longest] > self._longest[laser, 0]:
+            self._longest[laser] = runs[longest], distance[starts[longest]]
+        self._last[laser], self._run[laser] = distance[-1], runs[-1]
+
+    def _compare(self, block: DataBlock, distance: npt.NDArray[np.uint16]) -> None:
+        """Add up how much lasers differ in one direction, as logarithms of ranges, at most 1; ``distance`` is without returns of the weather."""
+        arrangement = arrangement_of(block.model)
+        if arrangement is None or len(distance) < 2:
+            return
+        channels = block.model.channels
+        range_ = np.log(np.where(distance > 0, distance, np.nan).astype(np.float32))
+        step = np.minimum(np.abs(np.diff(range_[: 2 * _MOST_FIRINGS], axis=0)), 1.0)
+        self._restless += (np.nansum(step), np.isfinite(step).sum())
+        per_firing_deg = float(np.median(block.motion.step_cdeg)) / 100.0 * channels / 32.0
+        if per_firing_deg > _SLOWEST_DEG:
+            late = np.rint(np.array(arrangement.ahead_deg) / per_firing_deg).astype(np.int64)
+            range_ = np.stack([np.roll(range_[:, laser], late[laser]) for laser in range(channels)], axis=1)
+        few = range_[:: max(1, len(range_) // _MOST_FIRINGS)]
+        for laser in range(channels):
+            apart = np.minimum(np.abs(few - few[:, laser : laser + 1]), 1.0)
+            self._unlike[0, laser] += np.nansum(apart, axis=0)
+            self._unlike[1, laser] += np.isfinite(apart).sum(axis=0)
+
+    def conclude(self, log: FindingLog) -> None:
+        """Judge the whole."""
+        model = self._model
+        if model is None:
+            return
+        known = self._returns >= _FEWEST_RETURNS
+        if not known.any():
+            log.skip(CONSTANT, int(self._returns.max()), _FEWEST_RETURNS, "returns of a laser")
+            log.skip(REFLECTIVITY, int(self._returns.max()), _FEWEST_RETURNS, "returns of a laser")
+        arrangement = arrangement_of(model)
+        for laser in np.flatnonzero(known).tolist():
+            self._conclude_constant(laser, model, log)
+            self._conclude_reflectivity(laser, arrangement, log)
+        if arrangement is None:
+            return
+        if self._firings < _FEWEST_FIRINGS:
+            log.skip(DEAD, self._firings, _FEWEST_FIRINGS, "firings of a laser")
+        else:
+            self._conclude_dead(np.array(arrangement.order), log)
+        if self._firings < 24 * ORDER.packets:
+            log.skip(ORDER, self._firings, 24 * ORDER.packets, "firings of a laser")
+        else:
+            self._conclude_order(np.array(arrangement.order), log)
+
+    def _conclude_constant(self, laser: int, model: Model, log: FindingLog) -> None:
+        length, raw = self._longest[laser].tolist()
+        if length >= _LONGEST_RUN:
+            log.tell(CONSTANT, f"laser {laser} must measure with noise, got {raw * model.distance_unit_mm / 1000:.3f} m {length} times in a row")
+
+    def _conclude_reflectivity(self, laser: int, arrangement: _Arrangement | None, log: FindingLog) -> None:
+        """Judge one laser's reflectivities by its neighbours', whose scene and weather are the same."""
+        returns, value = int(self._returns[laser]), int(self._bytes[laser].argmax())
+        is_alone = self._bytes.sum(axis=0).max() < _SAME * self._returns.sum()  # all lasers alike are another rule's
+        if not is_alone or self._bytes[laser, value] <= _SAME * returns or returns < _LEAST_SHARE * self._firings:
+            return
+        sides = self._sides(laser, arrangement)
+        alike = [float(self._bytes[side, value] / self._returns[side]) for side in sides]
+        commonest = [float(self._bytes[side].max() / self._returns[side]) for side in sides]
+        is_extreme = value in {0, 255} and max(alike, default=0.0) < _MOST_ALIKE
+        is_amid = len(sides) == 2 and max(commonest) < _MOST_ALIKE  # the lowest and the highest may see one surface alone
+        if is_extreme or is_amid:
+            severity = Severity.ERROR if value == 0 else Severity.WARNING
+            log.tell(
+                REFLECTIVITY,
+                f"laser {laser} must return other reflectivities too, got {value} in all but 1 % of {returns} returns",
+                severity=severity,
+            )
+
+    def _sides(self, laser: int, arrangement: _Arrangement | None) -> list[int]:
+        """The nearest lasers below and above that return often enough to be compared; none where it is not known where lasers look."""
+        if arrangement is None:
+            return []
+        known = [other for other in arrangement.order if other == laser or self._returns[other] >= _FEWEST_RETURNS]
+        place = known.index(laser)
+        return [*known[max(place - 1, 0) : place], *known[place + 1 : place + 2]]
+
+    def _conclude_dead(self, order: npt.NDArray[np.int64], log: FindingLog) -> None:
+        share = self._returns[order] / self._firings
+        alive = np.flatnonzero(share > 0.0)
+        if not len(alive):
+            log.tell(DEAD, f"no laser returned anything in {self._firings} firings: is the sensor covered?")
+        for place in np.flatnonzero(share == 0.0).tolist():
+            below, above = alive[alive < place], alive[alive > place]
+            sides = [share[side] for side in (*below[-1:], *above[:1])]
+            least = _INNER_SHARE if len(sides) == 2 else _OUTER_SHARE
+            if sides and min(sides) >= least:
+                told = " and ".join(f"{100 * side:.0f} %" for side in sides)
+                log.tell(DEAD, f"laser {order[place]} returned nothing in {self._firings} firings, its neighbours by elevation in {told} of them")
+
+    def _conclude_order(self, order: npt.NDArray[np.int64], log: FindingLog) -> None:
+        sums, counts = self._unlike
+        known = counts >= _FEWEST_PAIRS
+        np.fill_diagonal(known, val=False)
+        lasers = np.flatnonzero(known.any(axis=1))
+        if len(lasers) < _FEWEST_LASERS:
+            log.skip(ORDER, len(lasers), _FEWEST_LASERS, "lasers that return often enough")
+            return
+        unlike = np.where(known, sums / np.maximum(counts, 1), np.nan)
+        usual, smoothest = float(np.nanmean(unlike)), _smoothest(unlike, lasers)
+        if usual < _LEAST_DIFFERENCE:
+            return
+        restless = float(self._restless[0] / max(self._restless[1], 1.0))
+        if restless > _MOST_RESTLESS * usual:
+            log.tell(
+                ORDER,
+                f"a laser must measure alike from firing to firing, got a mean difference of {100 * restless:.1f} % against {100 * usual:.1f} % between lasers",
+            )
+        elif usual >= _LEAST_CONTRAST * smoothest:
+            misplaced = _roughness(unlike, order, smoothest, usual)
+            if misplaced > (_MOST_MISPLACED if _is_misplaced_where_shared(unlike, counts, order) else _MOST_MISPLACED_BY_FEW):
+                by_record = _roughness(unlike, np.arange(len(order)), smoothest, usual)
+                seems = "they seem sorted by elevation" if by_record < _MOST_MISPLACED else "they seem to be others than the manual says"
+                log.tell(
+                    ORDER,
+                    f"lasers that are neighbours by elevation must measure alike, got a mean difference of {100 * (smoothest + misplaced * (usual - smoothest)):.1f} %"
+                    f" against {100 * usual:.1f} % between any two, and {100 * smoothest:.1f} % possible: {seems}",
+                )
+
+
+def _is_misplaced_where_shared(unlike: npt.NDArray[np.float64], counts: npt.NDArray[np.float64], order: npt.NDArray[np.int64]) -> bool:
+    """Whether lasers that return together, and not just now and then, are out of order too; they must be many enough to tell."""
+    returns = np.diag(counts)
+    shared = np.where(counts >= _LEAST_SHARED * np.maximum(returns, returns[:, np.newaxis]), unlike, np.nan)
+    lasers = np.flatnonzero(np.isfinite(shared).any(axis=1))
+    if len(lasers) < _FEWEST_LASERS:
+        return False
+    usual, smoothest = float(np.nanmean(shared)), _smoothest(shared, lasers)
+    return usual >= _LEAST_CONTRAST * smoothest and _roughness(shared, order, smoothest, usual) > _MOST_MISPLACED
+
+
+def _roughness(unlike: npt.NDArray[np.float64], order: npt.NDArray[np.int64], smoothest: float, usual: float) -> float:
+    """How much neighbours in an order differ: 0 as little as is possible, 1 as two lasers do anyhow."""
+    neighbours = unlike[order[:-1], order[1:]]
+    return (float(np.nanmean(neighbours)) - smoothest) / (usual - smoothest) if np.isfinite(neighbours).any() else 0.0
+
+
+def _smoothest(unlike: npt.NDArray[np.float64], lasers: npt.NDArray[np.int64]) -> float:
+    """Mean difference along the least tree that joins all lasers: no order has less (Prim's algorithm)."""
+    nearest = np.where(np.isnan(unlike[lasers[0]]), np.inf, unlike[lasers[0]])
+    waiting = set(lasers[1:].tolist())
+    steps = []
+    while waiting:
+        laser = min(waiting, key=lambda candidate: float(nearest[candidate]))
+        waiting.remove(laser)
+        if np.isfinite(nearest[laser]):
+            steps.append(float(nearest[laser]))
+        nearest = np.fmin(nearest, unlike[laser])
+    return float(np.mean(steps))

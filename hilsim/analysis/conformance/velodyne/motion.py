@@ -1,0 +1,101 @@
+"""The head's angle against the stamps: angle is rate times time."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hilsim.analysis.conformance.blocks import DataBlock
+from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.analysis.conformance.motion import LEAP_CDEG
+from hilsim.analysis.conformance.velodyne.repeats import RepeatsTopic
+
+MOTION = Rule(
+    id="azimuth.motion",
+    severity=Severity.ERROR,
+    holds="the head turns by its rate times the time that the stamps say, from packet to packet, across lost ones and across a field-of-view gap: "
+    "it never leaps, repeats itself or turns back (where a recording is played in a loop, its seam may: stream.loop)",
+    packets=2,
+    source="six public captures: within 0.046 degrees of the head's own rate, and within 0.042 across the half turn that a field of view leaves out",
+)
+RULES = (MOTION,)
+
+_FEWEST_BORDERS = 100
+_MOST_LEAPS = 4096
+
+
+class _Leap(NamedTuple):
+    """A finding that waits for the whole stream, which may show that it is the seam of a loop.
+
+    Attributes:
+        packet: The packet that does not go on from the one before.
+        message: What is wrong.
+        place: Where it is told, which may be in the packet before.
+        leap_cdeg: How far the head leaps, where that is known.
+    """
+
+    packet: int
+    message: str
+    place: Place
+    leap_cdeg: float
+
+
+class MotionTopic:
+    """Leaps, and the mean step across packets' borders."""
+
+    def __init__(self) -> None:
+        self.leaps: list[_Leap] = []
+        self.uncounted = 0
+        self._borders, self._border_sum = 0, 0.0
+        self._step_sum = 0.0
+        self._last: tuple[int, Place] | None = None  # last azimuth and place of the block before
+
+    def look(self, block: DataBlock) -> None:
+        """Gather what one block's head did."""
+        motion = block.motion
+        for row in np.flatnonzero(motion.is_wrong | motion.is_hasty | motion.is_backward).tolist():
+            if len(self.leaps) >= _MOST_LEAPS:
+                self.uncounted += 1
+                continue
+            self.leaps.append(self._leap(block, row))
+        border = block.azimuth[1:, 0] - block.azimuth[:-1, -1] - motion.step_cdeg[1:]
+        border = (border + 18_000.0) % 36_000.0 - 18_000.0
+        usual = block.is_next[1:] & (np.abs(border) <= LEAP_CDEG)
+        self._borders += int(usual.sum())
+        self._border_sum += float(border[usual].sum())
+        self._step_sum += float(motion.step_cdeg[1:][usual].sum())
+        self._last = int(block.azimuth[-1, -1]), block.place(-1)._replace(packet_index=block.first_index + len(block.frames) - 1)
+
+    def _leap(self, block: DataBlock, row: int) -> _Leap:
+        motion, per_azimuth = block.motion, 200 if block.is_dual else 100
+        index = block.first_index + row
+        if motion.is_backward[row]:
+            return _Leap(index, f"azimuth must grow, got steps of {motion.step_cdeg[row]:.1f} hundredths of a degree", block.place(row, 2), 0.0)
+        if motion.is_hasty[row]:
+            place = block.place(row - 1) if row else (self._last or (0, block.place(0)))[1]
+            message = (
+                f"azimuth must go on inside a packet, got a leap of {motion.leap_cdeg[row] / 100:.2f} degrees"
+                f" that the stamp of the next packet, {motion.due_us[row]} us later, leaves no time for"
+            )
+            return _Leap(index, message, place._replace(byte_offset=per_azimuth * int(motion.leap_column[row]) + 2), 0.0)
+        message = (
+            f"the head must turn by {motion.due_cdeg[row] / 100:.2f} degrees in the {motion.due_us[row]} us since the packet before,"
+            f" got {motion.turned_cdeg[row] / 100:.2f}"
+        )
+        leap_cdeg = (motion.turned_cdeg[row] - motion.due_cdeg[row] + 18_000.0) % 36_000.0 - 18_000.0
+        return _Leap(index, message, block.place(row, 2), float(leap_cdeg))
+
+    def seam_leap_cdeg(self, repeats: RepeatsTopic) -> float:
+        """How far the head leaps where a recording begins again, or 0."""
+        return max((abs(leap.leap_cdeg) for leap in self.leaps if repeats.is_seam(leap.packet)), default=0.0)
+
+    def conclude(self, log: FindingLog, repeats: RepeatsTopic) -> None:
+        """Report leaps, but for those at the seam of a loop, which are told with it."""
+        told = [leap for leap in self.leaps if not repeats.is_seam(leap.packet)]
+        log.tell_each(MOTION, range(len(told)), lambda number: told[number].message, lambda number: told[number].place)
+        if self.uncounted:
+            log.counts[MOTION.id] = log.counts.get(MOTION.id, 0) + self.uncounted
+        if self._borders < _FEWEST_BORDERS:
+            return
+        mean, usual = self._border_sum / self._borders, self._step_sum / self._borders
+        if abs(mean) > max(1.0, 0.03 * usual):
+            log.tell(MOTION, f"azimuth must advance by {usual:.2f} from packet to packet as from block to block, got {usual + mean:.2f} on average")

@@ -1,0 +1,229 @@
+"""The NMEA sentence in a position packet."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import numpy as np
+
+from hilsim.analysis.conformance.blocks import HOUR_US, PositionBlock
+from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.protocols.velodyne.position import NMEA_OFFSET, NMEA_SIZE, PpsState
+
+_PAGES = "manuals 63-9243 page 41 and 63-9325 page 41"
+SENTENCE = Rule(
+    id="nmea.sentence",
+    severity=Severity.ERROR,
+    holds="the area is empty or begins with $GPRMC or $GPGGA, in printable characters",
+    source=f"{_PAGES}; HDL-32E manual page 7",
+)
+CHECKSUM = Rule(
+    id="nmea.checksum",
+    severity=Severity.ERROR,
+    holds="* and two hexadecimal digits give the exclusive or of the characters before",
+    source="NMEA 0183",
+)
+ENDING = Rule(id="nmea.ending", severity=Severity.ERROR, holds="the sentence ends with CR LF", source=f"{_PAGES}; two public captures")
+PADDING = Rule(id="nmea.padding", severity=Severity.ERROR, holds="only zeros follow the sentence", source="manual 63-9243 page 60; public captures")
+FIELDS = Rule(
+    id="nmea.fields",
+    severity=Severity.ERROR,
+    holds="$GPRMC has a time, status A or V, a position, speed, course and date where they belong",
+    source="NMEA 0183; public captures",
+)
+VALUES = Rule(
+    id="nmea.values",
+    severity=Severity.ERROR,
+    holds="latitude is at most 90 and longitude at most 180 degrees, minutes are below 60, speed is at most 1000 knots, course at most 360 degrees, "
+    "and the date is in the calendar",
+    source="NMEA 0183; civilian receivers stop at 1000 knots",
+)
+TIME = Rule(
+    id="nmea.time",
+    severity=Severity.ERROR,
+    holds="with PPS locked and a valid sentence the stamp is in the second the sentence names or the next one (a second more either way: warning)",
+    source="manual 63-9243 page 124; field measurement of 70.9 ms lag",
+)
+ADVANCE = Rule(
+    id="nmea.advance",
+    severity=Severity.ERROR,
+    holds="with PPS locked, valid sentences advance as the stamps do, within 2 seconds, over the hour's and the day's end too",
+    packets=2,
+    source="manual 63-9243 page 124; two public captures",
+)
+HOUR = Rule(
+    id="nmea.hour",
+    severity=Severity.WARNING,
+    holds="sentences that agree with the capture's times within two minutes past the hour agree in the hour too, and are not a day "
+    "or 1024 weeks off (a capture made at quite another time says nothing)",
+    source="two public captures: within 2 seconds; a stamp counts past the hour only, so nothing else in a stream shows the hour; "
+    "old receivers count weeks modulo 1024",
+)
+RULES = (SENTENCE, CHECKSUM, ENDING, PADDING, FIELDS, VALUES, TIME, ADVANCE, HOUR)
+
+_TIME = r"(?P<hour>[01]\d|2[0-3])(?P<minute>[0-5]\d)(?P<second>[0-5]\d)(?:\.\d{1,3})?"
+_PLACE = r"(?P<latitude>\d{4}\.\d+)?,[NS]?,(?P<longitude>\d{5}\.\d+)?,[EW]?"
+_RMC = re.compile(
+    rf"\$GPRMC,{_TIME},(?P<status>[AV]),{_PLACE},(?P<speed>\d*\.?\d*),(?P<course>\d*\.?\d*),"
+    r"(?P<date>(?:0[1-9]|[12]\d|3[01])(?:0[1-9]|1[0-2])\d\d),\d*\.?\d*,[EW]?(?:,[ADENS])?"
+)
+_GGA = re.compile(rf"\$GPGGA,{_TIME},{_PLACE},(?P<status>[0-8]),.*")
+_FASTEST_KNOTS = 1000.0
+_DAY_S, _HOUR_S = 86_400, 3_600
+_LARGEST_ZONE_S = 14 * _HOUR_S
+_NEAR_S = 120
+_OFF_S = (_DAY_S, 1024 * 7 * _DAY_S)
+_MOST_ADVANCE_S = 2.0
+_LONGEST_STEP_US = 60_000_000  # between position packets: after more, the receiver may have been another
+
+
+class _Said(NamedTuple):
+    """What a valid sentence says of the time.
+
+    Attributes:
+        day_s: Seconds past midnight.
+        utc_s: UTC, or None where the sentence has no date.
+    """
+
+    day_s: int
+    utc_s: int | None
+
+
+class NmeaTopic:
+    """Sentences; each distinct one is parsed once."""
+
+    def __init__(self) -> None:
+        self.sentences = 0
+        self._last: bytes | None = None
+        self._said: _Said | None = None
+        self._locked_before: tuple[_Said, int] | None = None  # the last sentence in lock that was new, and the running time then
+        self._running_us = 0  # of the stamps
+        self._last_us: int | None = None
+        self._hours: Counter[int | None] = Counter()
+
+    def look(self, block: PositionBlock, log: FindingLog) -> None:
+        """Judge one block."""
+        for row, area in enumerate(block.packets["nmea"]):
+            stamp_us = int(block.stamp_us[row])
+            self._run_on(stamp_us)
+            raw = area.tobytes()
+            is_new = raw != self._last
+            if is_new:
+                self._last = raw
+                self._said = self._parse(raw, block.place(row, NMEA_OFFSET), log) if any(raw) else None
+                self._compare_host(int(block.host_stamp_ns[row]))
+            if self._said is None or block.packets["pps"][row] != PpsState.LOCKED:
+                self._locked_before = None
+                continue
+            if is_new:
+                self._check_advance(self._said, block.place(row, NMEA_OFFSET), log)
+            ahead_s = (stamp_us // 1_000_000 - self._said.day_s % _HOUR_S + 1800) % _HOUR_S - 1800
+            if not 0 <= ahead_s <= 1:
+                message = f"the stamp must be in the sentence's second or the next, got {ahead_s:+d} s"
+                log.tell(TIME, message, block.place(row, 198), severity=Severity.WARNING if -1 <= ahead_s <= 2 else None)
+
+    def _run_on(self, stamp_us: int) -> None:
+        step_us = 0 if self._last_us is None else (stamp_us - self._last_us + HOUR_US // 2) % HOUR_US - HOUR_US // 2
+        self._last_us = stamp_us
+        self._running_us += step_us
+        if abs(step_us) > _LONGEST_STEP_US:
+            self._locked_before = None
+
+    def _check_advance(self, said: _Said, place: Place, log: FindingLog) -> None:
+        if self._locked_before is not None:
+            before, running_us = self._locked_before
+            by_stamps_s = (self._running_us - running_us) / 1e6
+            if said.utc_s is not None and before.utc_s is not None:
+                by_sentence_s = said.utc_s - before.utc_s
+            else:
+                by_sentence_s = (said.day_s - before.day_s + _DAY_S // 2) % _DAY_S - _DAY_S // 2
+            if abs(by_sentence_s - by_stamps_s) > _MOST_ADVANCE_S:
+                log.tell(ADVANCE, f"sentences must advance with the stamps, got {by_sentence_s:+d} s in {by_stamps_s:.3f} s", place)
+        self._locked_before = said, self._running_us
+
+    def _compare_host(self, host_ns: int) -> None:
+        """Note by how many hours a sentence is off the capture's time, or None where it is off otherwise."""
+        if self._said is None or self._said.utc_s is None:
+            return
+        off_s = self._said.utc_s - host_ns // 1_000_000_000
+        hours = round(off_s / _HOUR_S)
+        is_usual = abs(off_s) <= _LARGEST_ZONE_S + _NEAR_S or any(abs(abs(off_s) - usual_s) <= _NEAR_S for usual_s in _OFF_S)
+        is_near = abs(off_s - hours * _HOUR_S) <= _NEAR_S and is_usual
+        self._hours[hours if is_near else None] += 1
+
+    def _parse(self, raw: bytes, place: Place, log: FindingLog) -> _Said | None:
+        """Report what is wrong with one sentence; the time it says where it is a valid position."""
+        self.sentences += 1
+        text, ending, padding = _cut(raw)
+        if not text.startswith((b"$GPRMC,", b"$GPGGA,")) or any(not 32 <= byte < 127 for byte in text):
+            log.tell(SENTENCE, f"a sentence must begin with $GPRMC or $GPGGA, got {text[:16]!r}", place)
+            return None
+        if ending != b"\r\n":
+            log.tell(ENDING, f"the sentence must end with CR LF, got {ending!r}", place._replace(byte_offset=NMEA_OFFSET + len(text)))
+        if any(padding):
+            first = NMEA_SIZE - len(padding) + int(np.flatnonzero(np.frombuffer(padding, dtype=np.uint8))[0])
+            log.tell(
+                PADDING,
+                f"zeros must follow the sentence, got {raw[first]} at byte {NMEA_OFFSET + first}",
+                place._replace(byte_offset=NMEA_OFFSET + first),
+            )
+        body, star, digits = text.partition(b"*")
+        checksum = int(np.bitwise_xor.reduce(np.frombuffer(body[1:], dtype=np.uint8)))
+        if not star or digits.upper() != b"%02X" % checksum:
+            log.tell(CHECKSUM, f"the checksum must be {checksum:02X}, got {digits.decode('ascii') or 'none'}", place)
+        match = (_RMC if body.startswith(b"$GPRMC") else _GGA).fullmatch(body.decode("ascii"))
+        if match is None:
+            log.tell(FIELDS, f"the fields must be those of the sentence, got {body.decode('ascii')}", place)
+            return None
+        said = match.groupdict()
+        for wrong in _impossible(said):
+            log.tell(VALUES, f"{wrong}, in {body.decode('ascii')}", place)
+        if said["status"] in {"V", "0"}:  # no fix
+            return None
+        day_s = _HOUR_S * int(said["hour"]) + 60 * int(said["minute"]) + int(said["second"])
+        date = _date_of(said.get("date"))
+        return _Said(day_s, None if date is None else int(date.timestamp()) + day_s)
+
+    def conclude(self, log: FindingLog) -> None:
+        """Report sentences of another hour than the capture's."""
+        hours, count = self._hours.most_common(1)[0] if self._hours else (None, 0)
+        if hours and count == self._hours.total():
+            why = ": the receiver's week number began again" if abs(hours) * _HOUR_S == _OFF_S[1] else ""
+            log.tell(HOUR, f"sentences must be of the capture's hour, got {hours:+d} h in all of {count}{why}")
+
+
+def _impossible(said: dict[str, str | None]) -> Iterator[str]:
+    """What no receiver can say, in words."""
+    for name, most_deg in (("latitude", 90), ("longitude", 180)):
+        text = said[name]
+        if text:
+            degrees, minutes = divmod(float(text), 100.0)
+            if minutes >= 60.0 or degrees + minutes / 60.0 > most_deg:
+                yield f"the {name} must be at most {most_deg} degrees with minutes below 60, got {text}"
+    if float(said.get("speed") or 0) > _FASTEST_KNOTS:
+        yield f"the speed must be at most {_FASTEST_KNOTS:.0f} knots, got {said['speed']}"
+    if float(said.get("course") or 0) > 360.0:
+        yield f"the course must be at most 360 degrees, got {said['course']}"
+    if said.get("date") and _date_of(said["date"]) is None:
+        yield f"the date must be in the calendar, got {said['date']} (ddmmyy)"
+
+
+def _date_of(text: str | None) -> datetime | None:
+    """Midnight of a date ddmmyy; None without one or where the calendar has none such."""
+    if not text:
+        return None
+    try:
+        return datetime(2000 + int(text[4:]), int(text[2:4]), int(text[:2]), tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _cut(raw: bytes) -> tuple[bytes, bytes, bytes]:
+    """Sentence, line ending and what follows."""
+    end = min((at for at in (raw.find(b"\r"), raw.find(b"\n"), raw.find(b"\x00")) if at >= 0), default=len(raw))
+    stop = end
+    while stop < len(raw) and stop < end + 2 and raw[stop] in b"\r\n":
+        stop += 1
+    return raw[:end], raw[end:stop], raw[stop:]

@@ -1,0 +1,239 @@
+"""Position packets: telemetry on its own clockwork."""
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.analysis.conformance.blocks import HOUR_US, PositionBlock, wrapped_step_us
+from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
+from hilsim.protocols.velodyne.models import HDL_32E, Model
+
+_CAPTURES = "three public captures with position packets"
+ZERO = Rule(
+    id="position.zero",
+    severity=Severity.ERROR,
+    holds="the unused areas are zero: bytes 0..186 (HDL-32E: gyro and accelerometer in 14..37) and 334..511",
+    source=f"manual 63-9243 page 60; {_CAPTURES}",
+)
+TELEMETRY = Rule(
+    id="position.telemetry",
+    severity=Severity.NOTE,
+    holds="bytes 187..197 and 203..205 are zero in firmware before 2018 and carry temperatures since",
+    source=f"manual 63-9483 page 58; {_CAPTURES}",
+)
+THERMAL = Rule(
+    id="position.thermal",
+    severity=Severity.ERROR,
+    holds="the thermal status is 0, or 1 where the sensor has shut down for its temperature (warning)",
+    source=f"manual 63-9483 page 59; 0 in {_CAPTURES}",
+)
+PPS = Rule(
+    id="position.pps",
+    severity=Severity.ERROR,
+    holds="the PPS byte is 0 to 3; locked (2) comes with an NMEA sentence (without one, as with a PPS-only source: warning)",
+    source="manual 63-9483 page 59; manual 63-9243 page 124",
+)
+RANGE = Rule(id="position.range", severity=Severity.ERROR, holds="the stamp is 0 to 3,599,999,999 us past the hour", source="manual 63-9243 page 60")
+ORDER = Rule(
+    id="position.order",
+    severity=Severity.ERROR,
+    holds="stamps grow: none is earlier than the one before, and hardly any is the same",
+    packets=2,
+    source=_CAPTURES,
+)
+CLOCK = Rule(
+    id="position.clock",
+    severity=Severity.ERROR,
+    holds="stamps come from the data packets' clock: within 50 ms of the data packet before",
+    packets=10,
+    source=f"{_CAPTURES}: 0.26 to 2.5 ms ahead of the data packet before",
+)
+COPIED = Rule(
+    id="position.copied",
+    severity=Severity.ERROR,
+    holds="the stamp is the time of assembly, not that of the last data packet",
+    packets=10,
+    source=_CAPTURES,
+)
+LEAD = Rule(
+    id="position.lead",
+    severity=Severity.ERROR,
+    holds="VLP-16 position stamps are a cycle and more ahead of the data packet before, whose stamp is its first firing's and not its end",
+    packets=10,
+    source="1.1 to 2.3 ms in two public captures; manual 63-9243 page 56",
+)
+LOCKED = Rule(
+    id="position.locked",
+    severity=Severity.ERROR,
+    holds="position packets do not come at a fixed phase of the data packets",
+    packets=20,
+    source=f"{_CAPTURES}: two interleaved trains of about 10 ms",
+)
+RATE = Rule(
+    id="position.rate",
+    severity=Severity.ERROR,
+    holds="the rate is the model's (VLP-16 about 135 to 150 or 53.8 a second; else warning) and not doubled in dual mode (error)",
+    packets=20,
+    source=f"manual 63-9243 page 50; {_CAPTURES}; field reports",
+)
+IMU = Rule(
+    id="position.imu",
+    severity=Severity.ERROR,
+    holds="an HDL-32E carries gyro and accelerometer words in bytes 14..37",
+    packets=10,
+    source="public HDL-32E capture",
+)
+RULES = (ZERO, TELEMETRY, THERMAL, PPS, RANGE, ORDER, CLOCK, COPIED, LEAD, LOCKED, RATE, IMU)
+
+_IMU = slice(14, 38)
+_FARTHEST_LEAD_US = 50_000
+_LATER_TO_WIRE_US = 350.0  # a position packet reaches the wire this much later after its stamp than a data packet after its last firing
+_MOST_LEADS = 4096
+_POSITIONS = "position packets"
+
+
+class PositionTopic:
+    """Position packets of one sensor."""
+
+    def __init__(self) -> None:
+        self.packets = 0
+        self.pps_states: set[int] = set()
+        self.rate_hz = float("nan")
+        self._model: Model | None = None
+        self._is_dual = False
+        self._imu = 0
+        self._telemetry = 0
+        self._locked_silent = 0
+        self._shut_down = 0
+        self._copied = 0
+        self._same = 0
+        self._span_us = 0
+        self._last_us: int | None = None
+        self._leads: list[int] = []
+
+    def look(self, block: PositionBlock, log: FindingLog) -> None:
+        """Judge one block."""
+        self.packets += len(block.stamp_us)
+        self._model, self._is_dual = block.model, block.is_dual
+        self._check_bytes(block, log)
+        self._check_stamps(block, log)
+        known = block.data_stamp_us >= 0
+        lead = wrapped_step_us(block.stamp_us[known], block.data_stamp_us[known])
+        self._copied += int((lead == 0).sum())
+        self._leads.extend(lead[: max(0, _MOST_LEADS - len(self._leads))].tolist())
+
+    def _check_bytes(self, block: PositionBlock, log: FindingLog) -> None:
+        head = block.packets["reserved_0"].copy()
+        if block.model is HDL_32E:
+            self._imu += int(head[:, _IMU].any(axis=1).sum())
+            head[:, _IMU] = 0
+        self._check_zero(head, 0, block, log)
+        self._check_zero(block.packets["reserved_1"], 334, block, log)
+        pps = block.packets["pps"]
+        self.pps_states |= set(np.unique(pps).tolist())
+        log.tell_each(
+            PPS, np.flatnonzero(pps > 3).tolist(), lambda row: f"the PPS byte must be 0 to 3, got {pps[row]}", lambda row: block.place(row, 202)
+        )
+        thermal = block.packets["thermal_status"]
+        log.tell_each(
+            THERMAL,
+            np.flatnonzero(thermal > 1).tolist(),
+            lambda row: f"the thermal status must be 0 or 1, got {thermal[row]}",
+            lambda row: block.place(row, 203),
+        )
+        self._shut_down += int((thermal == 1).sum())
+        self._locked_silent += int(((pps == 2) & (block.packets["nmea"][:, 0] == 0)).sum())
+        self._telemetry += int((block.packets["temperature_top"] != 0).sum())
+
+    def _check_zero(self, area: npt.NDArray[np.uint8], start: int, block: PositionBlock, log: FindingLog) -> None:
+        first = (area != 0).argmax(axis=1)
+        log.tell_each(
+            ZERO,
+            np.flatnonzero(area.any(axis=1)).tolist(),
+            lambda row: f"byte {start + first[row]} must be 0, got {area[row, first[row]]}",
+            lambda row: block.place(row, start + int(first[row])),
+        )
+
+    def _check_stamps(self, block: PositionBlock, log: FindingLog) -> None:
+        stamps = block.stamp_us
+        log.tell_each(
+            RANGE,
+            np.flatnonzero(stamps >= HOUR_US).tolist(),
+            lambda row: f"the stamp must be below {HOUR_US:,}, got {stamps[row]:,}",
+            lambda row: block.place(row, 198),
+        )
+        previous = np.concatenate(([stamps[0] if self._last_us is None else self._last_us], stamps[:-1]))
+        step = wrapped_step_us(stamps, previous)
+        if self._last_us is None:
+            step[0] = 1
+        else:
+            self._span_us += int(step[0])
+        log.tell_each(
+            ORDER,
+            np.flatnonzero(step < 0).tolist(),
+            lambda row: f"the stamp must not be earlier than the one before, got a step of {step[row]} us",
+            lambda row: block.place(row, 198),
+        )
+        self._span_us += int(step[1:].sum())
+        self._same += int((step == 0).sum())
+        self._last_us = int(stamps[-1])
+
+    def conclude(self, log: FindingLog) -> None:
+        """Judge the whole."""
+        if self._telemetry:
+            log.tell(TELEMETRY, f"{self._telemetry} of {self.packets} packets carry a temperature, as firmware since 2018 does")
+        if self._shut_down:
+            log.tell(THERMAL, f"the sensor has shut down for its temperature in {self._shut_down} packets", severity=Severity.WARNING)
+        if self._same > 0.02 * self.packets:
+            log.tell(ORDER, f"stamps must grow, got the same stamp as before in {self._same} of {self.packets} packets")
+        if self._locked_silent:
+            log.tell(PPS, f"PPS is locked without a sentence in {self._locked_silent} of {self.packets} packets", severity=Severity.WARNING)
+        self._conclude_imu(log)
+        if self.packets < RATE.packets:
+            log.skip(RATE, self.packets, RATE.packets, _POSITIONS)
+        elif self._model is not None and self._span_us > 0:
+            self._conclude_rate(self._model, log)
+        if len(self._leads) < CLOCK.packets:
+            for rule in (CLOCK, COPIED, LEAD, LOCKED):
+                log.skip(rule, len(self._leads), rule.packets, _POSITIONS)
+        elif self._model is not None:
+            self._conclude_leads(self._model, np.array(self._leads, dtype=np.int64), log)
+
+    def _conclude_imu(self, log: FindingLog) -> None:
+        if self._model is not HDL_32E:
+            return
+        if self.packets < IMU.packets:
+            log.skip(IMU, self.packets, IMU.packets, _POSITIONS)
+        elif not self._imu:
+            log.tell(IMU, f"bytes 14 to 37 must carry gyro and accelerometer words, got zeros in all of {self.packets} packets")
+
+    def _conclude_rate(self, model: Model, log: FindingLog) -> None:
+        self.rate_hz = (self.packets - 1) / self._span_us * 1e6
+        if any(low <= self.rate_hz <= high for low, high in model.position_rates_hz):
+            return
+        known = " or ".join(f"{low:.0f} to {high:.0f}" for low, high in model.position_rates_hz)
+        is_doubled = self._is_dual and any(low <= self.rate_hz / 2.0 <= high for low, high in model.position_rates_hz)
+        words = " (doubled in dual mode)" if is_doubled else ""
+        severity = Severity.ERROR if is_doubled else Severity.WARNING
+        log.tell(RATE, f"a {model.name} sends {known} position packets a second, got {self.rate_hz:.1f}{words}", severity=severity)
+
+    def _conclude_leads(self, model: Model, lead_us: npt.NDArray[np.int64], log: FindingLog) -> None:
+        cycle_us = model.cycle_us(is_dual=self._is_dual)
+        median_us = float(np.median(lead_us))
+        if self._copied > 0.5 * len(lead_us):
+            log.tell(
+                COPIED, f"the stamp must be the time of assembly, got that of the data packet before in {self._copied} of {len(lead_us)} packets"
+            )
+            return
+        if abs(median_us) > _FARTHEST_LEAD_US:
+            log.tell(CLOCK, f"position and data stamps must come from one clock, got {median_us / 1000:.1f} ms between neighbours")
+            return
+        phase = np.exp(2j * np.pi * lead_us / cycle_us)
+        if len(lead_us) < LOCKED.packets:
+            log.skip(LOCKED, len(lead_us), LOCKED.packets, _POSITIONS)
+        if len(lead_us) >= LOCKED.packets and abs(phase.mean()) > 0.95:
+            log.tell(LOCKED, f"position packets must not follow the data packets' beat, got all {len(lead_us)} at one phase")
+        elif model.channels == 16 and median_us < cycle_us - _LATER_TO_WIRE_US:
+            log.tell(
+                LEAD,
+                f"position stamps must be more than {cycle_us - _LATER_TO_WIRE_US:.0f} us ahead of the data packet before, got {median_us:.0f} us",
+            )

@@ -1,0 +1,127 @@
+"""Packets that come again: a recording that is played in a loop."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.analysis.conformance.blocks import DataBlock
+from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.analysis.conformance.velodyne.contents import COPIED
+from hilsim.protocols.velodyne.data import BLOCKS
+
+LOOP = Rule(
+    id="stream.loop",
+    severity=Severity.WARNING,
+    holds="no packet's azimuths, distances and reflectivities come again: where they do, a recording is played in a loop, and what cannot vary in it "
+    "(azimuth.start, azimuth.turn) and the leap at its seam are no errors",
+    packets=32,
+    source="twelve noisy azimuths and 384 noisy records a packet: none comes again in the public captures",
+)
+RULES = (LOOP,)
+
+_MOST_KEPT = 32_768  # packets of a stream that are compared: 43 s of a VLP-16
+_SHORTEST = 8
+_FEWEST_RETURNS = 16  # of a packet whose records are compared
+_BLOCKS_SIZE = 100 * BLOCKS
+_WEIGHTS = np.random.default_rng(1206).integers(1, 1 << 63, _BLOCKS_SIZE // 8, dtype=np.uint64) | np.uint64(1)
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """What comes again.
+
+    Attributes:
+        period: After so many packets.
+        begin: First packet of the second pass.
+    """
+
+    period: int
+    begin: int
+
+
+class RepeatsTopic:
+    """Fingerprints of the packets' contents."""
+
+    def __init__(self) -> None:
+        self._prints = np.zeros(0, dtype=np.uint64)
+        self._records = np.zeros(0, dtype=np.uint64)
+        self._frames = np.zeros(0, dtype=np.int64)
+
+    def look(self, block: DataBlock) -> None:
+        """Take the fingerprints of one block."""
+        room = _MOST_KEPT - len(self._prints)
+        if room <= 0:
+            return
+        packets = np.ascontiguousarray(block.packets[:room])
+        words = packets.view(np.uint8).reshape(len(packets), -1)[:, :_BLOCKS_SIZE].copy().view(np.uint64)
+        self._prints = np.concatenate((self._prints, (words * _WEIGHTS).sum(axis=1, dtype=np.uint64)))
+        measured = np.ascontiguousarray(packets["blocks"]["channels"]).view(np.uint8).reshape(len(packets), -1).view(np.uint64)
+        prints = (measured * _WEIGHTS[: measured.shape[1]]).sum(axis=1, dtype=np.uint64)
+        few = (packets["blocks"]["channels"]["distance"] > 0).sum(axis=(1, 2)) < _FEWEST_RETURNS
+        self._records = np.concatenate((self._records, np.where(few, 0, prints)))
+        self._frames = np.concatenate((self._frames, block.frames[:room]))
+        self.__dict__.pop("_loop", None)
+
+    @cached_property
+    def _loop(self) -> _Loop | None:
+        prints = self._prints
+        if len(prints) < LOOP.packets:
+            return None
+        order = np.argsort(prints, kind="stable")
+        apart = np.diff(order)[prints[order][1:] == prints[order][:-1]]
+        apart = apart[apart >= _SHORTEST]
+        if not len(apart):
+            return None
+        period = int(np.bincount(apart).argmax())
+        again = prints[period:] == prints[:-period]
+        if again.sum() < _SHORTEST or again.mean() < 0.5:
+            return None
+        steady = _runs_of(again, _SHORTEST)
+        return _Loop(period, period + int(steady.argmax())) if steady.any() else None
+
+    def is_seam(self, index: int) -> bool:
+        """Whether the packet is a loop's first: where a pass begins again."""
+        loop = self._loop
+        return loop is not None and loop.begin <= index < len(self._prints) and bool(self._prints[index] == self._prints[loop.begin])
+
+    @property
+    def first_pass(self) -> int | None:
+        """Packets before a loop begins again, or None where nothing comes again."""
+        return None if self._loop is None else self._loop.begin
+
+    def conclude(self, log: FindingLog, seam_leap_cdeg: float) -> None:
+        """Tell of a loop.
+
+        Args:
+            log: Where to report.
+            seam_leap_cdeg: How far the head leaps at its seam, or 0.
+        """
+        if len(self._prints) < LOOP.packets:
+            log.skip(LOOP, len(self._prints), LOOP.packets, "packets")
+        if self._loop is not None:
+            leap = f", and its seam leaps by {seam_leap_cdeg / 100:.2f} degrees" if seam_leap_cdeg else ""
+            log.tell(LOOP, f"packets must not come again, got the same {self._loop.period} packets over and over: a recording in a loop{leap}")
+        again, earlier = self._measured_again()
+        log.tell_each(
+            COPIED,
+            range(len(again)),
+            lambda number: f"a packet must be measured, got the records of packet {earlier[number]} under other azimuths",
+            lambda number: Place(int(again[number]), int(self._frames[again[number]]), 4),
+        )
+
+    def _measured_again(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Packets with the records and not the azimuths of an earlier one that is not the one before, and that one."""
+        order = np.argsort(self._records, kind="stable")
+        earlier, later = order[:-1], order[1:]
+        same = (self._records[later] == self._records[earlier]) & (self._records[later] != 0)
+        found = np.flatnonzero(same & (self._prints[later] != self._prints[earlier]) & (later - earlier > 1))
+        return later[found], earlier[found]
+
+
+def _runs_of(flags: npt.NDArray[np.bool_], length: int) -> npt.NDArray[np.bool_]:
+    """Where so many True values in a row begin."""
+    if len(flags) < length:
+        return np.zeros(1, dtype=np.bool_)
+    return np.asarray(np.lib.stride_tricks.sliding_window_view(flags, length).all(axis=1))

@@ -1,0 +1,216 @@
+"""Distances and reflectivities: what the numbers themselves give away."""
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.analysis.conformance.blocks import DataBlock
+from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
+from hilsim.protocols.velodyne.models import Model
+
+_CAPTURES = "public captures"
+EVEN = Rule(
+    id="returns.even",
+    severity=Severity.ERROR,
+    holds="odd and even raw distances are equally frequent (outside 40 % to 60 %: warning)",
+    packets=10,
+    source=f"47.5 % to 51.7 % odd in every one of the {_CAPTURES}",
+)
+GRID = Rule(
+    id="returns.grid",
+    severity=Severity.ERROR,
+    holds="raw distances use every value: they are not rounded to centimetres or another step, and no bit of them is always 0 or always 1",
+    packets=10,
+    source=_CAPTURES,
+)
+MINIMUM = Rule(
+    id="returns.minimum",
+    severity=Severity.ERROR,
+    holds="a VLP-16 reports nothing closer than 0.500 m (VLP-32C 0.712 m, HDL-32E 0.05 m and Puck Hi-Res 0.5 m: warning)",
+    source="a sharp edge in three VLP-16 and one VLP-32C captures; HDL-32E manual",
+)
+MAXIMUM = Rule(
+    id="returns.maximum",
+    severity=Severity.ERROR,
+    holds="distances end somewhat beyond the model's range, not at what 16 bits can hold (VLP-16: above 120 m warning, above 130 m error)",
+    source=f"largest of {_CAPTURES}: VLP-16 109.85 m, HDL-32E 105.3 m",
+)
+REPEATED = Rule(
+    id="returns.repeated",
+    severity=Severity.ERROR,
+    holds="no single far distance stands for missing returns: those have distance 0",
+    packets=10,
+    source="manual 63-9243 page 54",
+)
+NO_RETURN = Rule(
+    id="returns.no_return",
+    severity=Severity.ERROR,
+    holds="the reflectivity byte of an empty record is the laser's noise floor, not 0",
+    packets=10,
+    source=f"100 % of the empty records in {_CAPTURES} since 2015, 78 % and more in those of 2012-2014; the manual says 0",
+)
+BASELINE = Rule(
+    id="returns.baseline",
+    severity=Severity.WARNING,
+    holds="the noise floor differs from laser to laser",
+    packets=50,
+    source=f"VLP-16 and VLP-32C in {_CAPTURES}",
+)
+REFLECTIVITY = Rule(
+    id="returns.reflectivity",
+    severity=Severity.ERROR,
+    holds="reflectivity is not 0 or 255 throughout (another constant: warning), and most surfaces are diffuse: 100 or less (else warning)",
+    packets=10,
+    source=f"manual 63-9243 page 32; 0.05 % to 23 % above 100 in {_CAPTURES}",
+)
+BLANK = Rule(
+    id="returns.blank",
+    severity=Severity.ERROR,
+    holds="blocks outside the field of view are left out, not filled with zeros (up to 1 % of the blocks: warning)",
+    packets=10,
+    source="public VLP-32C capture with a field of view of 270 to 90 degrees",
+)
+SECOND_FIRING = Rule(
+    id="returns.second_firing",
+    severity=Severity.ERROR,
+    holds="the second firing sequence of a 16-channel block is measured, not a copy of the first",
+    packets=10,
+    source="manual 63-9243 page 54",
+)
+RULES = (EVEN, GRID, MINIMUM, MAXIMUM, REPEATED, NO_RETURN, BASELINE, REFLECTIVITY, BLANK, SECOND_FIRING)
+
+_FEWEST = 2000
+_FEWEST_EMPTY = 1000
+_FEWEST_BLOCKS = 120
+_FEWEST_SEQUENCES = 100
+_FEWEST_SPANS = 6  # stretches of distances that differ in the bits above alone and hold a thousandth of the returns each
+_FEWEST_FLOORS = 5  # lasers with empty records, for their noise floors to be told apart: fewer may have one by chance
+
+
+class ReturnsTopic:
+    """Histograms of what was measured."""
+
+    def __init__(self) -> None:
+        self._model: Model | None = None
+        self._distances = np.zeros(65536, dtype=np.int64)
+        self._bytes = np.zeros(256, dtype=np.int64)
+        self._empty_bytes = np.zeros((32, 256), dtype=np.int64)
+        self._blocks, self._blank = 0, 0
+        self._sequences, self._copied = 0, 0
+
+    def look(self, block: DataBlock, log: FindingLog) -> None:
+        """Judge and count the records of one block."""
+        self._model = model = block.model
+        distance, reflectivity = np.ascontiguousarray(block.distance), np.ascontiguousarray(block.reflectivity)
+        self._check_limits(block, distance, model, log)
+        self._distances += np.bincount(distance.ravel(), minlength=65536)
+        is_empty = distance == 0
+        self._bytes += np.bincount(reflectivity[~is_empty], minlength=256)
+        laser = np.broadcast_to(np.arange(32) % model.channels, distance.shape)
+        keyed = laser[is_empty].astype(np.int64) * 256 + reflectivity[is_empty]
+        self._empty_bytes += np.bincount(keyed, minlength=32 * 256).reshape(32, 256)
+        self._blocks += distance.shape[0] * distance.shape[1]
+        self._blank += int((is_empty & (reflectivity == 0)).all(axis=2).sum())
+        if model.channels == 16:
+            self._count_copies(distance)
+
+    def _check_limits(self, block: DataBlock, distance: npt.NDArray[np.uint16], model: Model, log: FindingLog) -> None:
+        near, far = (distance > 0) & (distance < model.floor_raw), distance > model.limit_raw
+        quite_far = (distance > model.farthest_raw) & ~far
+        floor_severity = Severity.ERROR if model.floor_is_certain else Severity.WARNING
+        for rule, wrong, words, severity in (
+            (MINIMUM, near, f"{model.floor_raw} or more", floor_severity),
+            (MAXIMUM, far, f"at most {model.limit_raw}", Severity.ERROR),
+            (MAXIMUM, quite_far, f"at most {model.farthest_raw} as far as was seen", Severity.WARNING),
+        ):
+            for row, number, record in np.argwhere(wrong)[:1]:
+                raw = int(distance[row, number, record])
+                metres = raw * model.distance_unit_mm / 1000.0
+                message = f"a raw distance must be {words}, got {raw} ({metres:.3f} m) in {int(wrong.sum())} records from here on"
+                log.tell(rule, message, block.place(int(row), 100 * int(number) + 4 + 3 * int(record)), severity=severity)
+
+    def _count_copies(self, distance: npt.NDArray[np.uint16]) -> None:
+        first, second = distance[:, :, :16], distance[:, :, 16:]
+        told = (first > 0).sum(axis=2) >= 4
+        self._sequences += int(told.sum())
+        self._copied += int((told & (first == second).all(axis=2)).sum())
+
+    @property
+    def no_return_ratio(self) -> float:
+        """Share of empty records; NaN before any."""
+        total = int(self._distances.sum())
+        return int(self._distances[0]) / total if total else float("nan")
+
+    def conclude(self, log: FindingLog) -> None:
+        """Judge the whole."""
+        counts = self._distances.copy()
+        counts[0] = 0
+        total = int(counts.sum())
+        if total >= _FEWEST:
+            self._conclude_distances(counts, total, log)
+            self._conclude_reflectivity(total, log)
+        else:
+            for rule in (EVEN, GRID, REPEATED, REFLECTIVITY):
+                log.skip(rule, total, _FEWEST, "returns")
+        self._conclude_empty(log)
+        if self._blocks < _FEWEST_BLOCKS:
+            log.skip(BLANK, self._blocks, _FEWEST_BLOCKS, "blocks")
+        elif self._blank:
+            severity = Severity.ERROR if self._blank > 0.01 * self._blocks else Severity.WARNING
+            log.tell(BLANK, f"blocks must not be filled with zeros, got {self._blank} of {self._blocks}", severity=severity)
+        if self._model is not None and self._model.channels == 16 and self._sequences < _FEWEST_SEQUENCES:
+            log.skip(SECOND_FIRING, self._sequences, _FEWEST_SEQUENCES, "blocks with returns")
+        elif self._copied > 0.5 * self._sequences > 0:
+            log.tell(
+                SECOND_FIRING, f"the second firing of a block must be measured, got a copy of the first in {self._copied} of {self._sequences} blocks"
+            )
+
+    def _conclude_distances(self, counts: npt.NDArray[np.int64], total: int, log: FindingLog) -> None:
+        odd = int(counts[1::2].sum()) / total
+        if odd < 0.05 or odd > 0.95:
+            log.tell(EVEN, f"half of the raw distances must be odd, got {100 * odd:.1f} %")
+        elif not 0.4 <= odd <= 0.6:
+            log.tell(EVEN, f"half of the raw distances are odd on real sensors, got {100 * odd:.1f} %", severity=Severity.WARNING)
+        for step in (3, 5, 7):
+            share = int(counts[::step].sum()) / total
+            if share > 0.6:
+                log.tell(GRID, f"raw distances must use every value, got multiples of {step} in {100 * share:.1f} %")
+        self._conclude_bits(counts, total, log)
+        top = int(counts.argmax())
+        unit_mm = self._model.distance_unit_mm if self._model else 2
+        if counts[top] > 0.3 * total and top * unit_mm >= 20_000:
+            log.tell(
+                REPEATED,
+                f"missing returns must have distance 0, got {top * unit_mm / 1000:.3f} m in {100 * counts[top] / total:.0f} % of the returns",
+            )
+
+    def _conclude_bits(self, counts: npt.NDArray[np.int64], total: int, log: FindingLog) -> None:
+        """Report bits above the lowest that never change though distances lie on both sides of them again and again."""
+        for bit in range(1, 14):
+            halves = counts.reshape(-1, 2, 1 << bit).sum(axis=2)  # by span, then by the bit
+            clear, set_ = halves.sum(axis=0).tolist()
+            if min(clear, set_) < 1e-4 * total and (halves.sum(axis=1) > 1e-3 * total).sum() >= _FEWEST_SPANS:
+                log.tell(GRID, f"every bit of raw distances must change, got bit {bit} {'set' if set_ > clear else 'clear'} in all of {total}")
+
+    def _conclude_reflectivity(self, total: int, log: FindingLog) -> None:
+        if int(self._bytes.max()) == total:
+            value = int(self._bytes.argmax())
+            severity = Severity.ERROR if value in {0, 255} else Severity.WARNING
+            log.tell(REFLECTIVITY, f"reflectivity must vary, got {value} in every one of {total} returns", severity=severity)
+        above = int(self._bytes[101:].sum()) / total
+        if above > 0.5:
+            log.tell(REFLECTIVITY, f"most surfaces are diffuse, got {100 * above:.0f} % of the returns above 100", severity=Severity.WARNING)
+
+    def _conclude_empty(self, log: FindingLog) -> None:
+        empty = int(self._empty_bytes.sum())
+        if empty < _FEWEST_EMPTY:
+            for rule in (NO_RETURN, BASELINE):
+                log.skip(rule, empty, _FEWEST_EMPTY, "empty records")
+            return
+        zero = int(self._empty_bytes[:, 0].sum()) / empty
+        if zero > 0.5:
+            log.tell(NO_RETURN, f"empty records must carry the laser's noise floor, got reflectivity 0 in {100 * zero:.0f} % of {empty}")
+        elif (floors := int((self._empty_bytes.sum(axis=1) >= _FEWEST_EMPTY // 50).sum())) < _FEWEST_FLOORS:
+            log.skip(BASELINE, floors, _FEWEST_FLOORS, "lasers with empty records")
+        elif int(self._empty_bytes.sum(axis=0).max()) == empty:
+            value = int(self._empty_bytes.sum(axis=0).argmax())
+            log.tell(BASELINE, f"the noise floor must differ between lasers, got {value} in all of {empty} empty records")

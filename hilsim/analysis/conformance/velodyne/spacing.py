@@ -1,0 +1,155 @@
+"""When packets reached the host: one each cycle, no bursts."""
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.analysis.conformance.blocks import DataBlock
+from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
+from hilsim.analysis.conformance.motion import is_whole
+
+_MEASURED = "network card captures: VLP-16 sd 14 us, HDL-32E sd 3.7 and 20 us"
+REWRITTEN = Rule(
+    id="spacing.rewritten",
+    severity=Severity.NOTE,
+    holds="capture times are those of arrival",
+    source="captures exported by a viewer or made from messages have bursts or whole milliseconds",
+)
+BURST = Rule(
+    id="spacing.burst",
+    severity=Severity.ERROR,
+    holds="packets do not come in bursts: under 2 % follow within a quarter of the cycle (up to that: no finding; a warning where the listening host "
+    "kept its programs waiting for as long as the bursts last)",
+    packets=100,
+    source=_MEASURED,
+)
+TICK = Rule(
+    id="spacing.tick",
+    severity=Severity.ERROR,
+    holds="packets come at the sensor's cycle, not at ticks of a timer: half of the gaps are within 15 % of the cycle",
+    packets=100,
+    source=_MEASURED,
+)
+JITTER = Rule(
+    id="spacing.jitter",
+    severity=Severity.WARNING,
+    holds="98 % of the gaps are within a quarter of the cycle, or within 100 us of it",
+    packets=100,
+    source=_MEASURED,
+)
+RATE = Rule(
+    id="spacing.rate",
+    severity=Severity.ERROR,
+    holds="packets arrive as fast as their stamps say, within 2000 ppm (500 to 2000 ppm: warning)",
+    packets=500,
+    source="the HDL family's clock drifts up to 58 ppm by its manual; host clocks less than 200 ppm",
+)
+RULES = (REWRITTEN, BURST, TICK, JITTER, RATE)
+
+_BIN_NS = 1000
+_BINS = 16384
+_USUAL_SPREAD_US = 200.0  # of capturing hosts: 158 us between 1 % and 99 % of the gaps of one VLP-16
+
+
+class SpacingTopic:
+    """Gaps between neighbouring data packets, as a histogram, and host time against sensor time."""
+
+    def __init__(self) -> None:
+        self._gaps = np.zeros(_BINS, dtype=np.int64)
+        self._count = 0
+        self._sum_ns, self._square_sum = 0.0, 0.0
+        self._has_fractions = False
+        self._bursts = 0
+        self._far = 0
+        self._cycle_us = float("nan")
+        self._last_host_ns: int | None = None
+        self._sensor_ns, self._host_ns = 0, 0
+        self._line = np.zeros(5)  # n, mean of sensor time, mean of host excess, spread, product (running, in s)
+
+    def look(self, block: DataBlock) -> None:
+        """Add the gaps of one block."""
+        last = block.host_stamp_ns[0] if self._last_host_ns is None else self._last_host_ns
+        gap = np.diff(block.host_stamp_ns, prepend=last)
+        self._last_host_ns = int(block.host_stamp_ns[-1])
+        self._cycle_us = block.cycle_us
+        is_near = block.is_next & ~block.has_leap  # a packet with a gap waits for the head to come round
+        # lost packets break no clock: without the steps across them, the arrivals' jitter would add up
+        self._follow_clock(block, gap, block.knows_step & (block.step_us > 0) & is_whole(block.step_us, block.cycle_us) & ~block.has_leap)
+        self._has_fractions |= bool((block.host_stamp_ns % 1_000_000).any())
+        near = gap[is_near]
+        if not len(near):
+            return
+        self._gaps += np.bincount(np.clip(near // _BIN_NS, 0, _BINS - 1), minlength=_BINS)
+        self._count += len(near)
+        self._sum_ns += float(near.sum())
+        self._square_sum += float((near.astype(np.float64) ** 2).sum())
+        self._bursts += int((near < 250.0 * block.cycle_us).sum())
+        self._far += int((np.abs(near - 1000.0 * block.cycle_us) > 150.0 * block.cycle_us).sum())
+
+    def _follow_clock(self, block: DataBlock, gap: npt.NDArray[np.int64], is_steady: npt.NDArray[np.bool_]) -> None:
+        """Regress the host's time on the sensor's over packets whole cycles apart, block by block (Chan, Golub and LeVeque's updating of means)."""
+        sensor = self._sensor_ns + np.cumsum(np.where(is_steady, block.step_us * 1000, 0))
+        host = self._host_ns + np.cumsum(np.where(is_steady, gap, 0))
+        self._sensor_ns, self._host_ns = int(sensor[-1]), int(host[-1])
+        x, y = sensor * 1e-9, (host - sensor) * 1e-9
+        count, mean_x, mean_y, spread, product = self._line
+        n, new_x, new_y = len(x), float(x.mean()), float(y.mean())
+        both = count + n
+        weight = count * n / both
+        spread += float(((x - new_x) ** 2).sum()) + weight * (new_x - mean_x) ** 2
+        product += float(((x - new_x) * (y - new_y)).sum()) + weight * (new_x - mean_x) * (new_y - mean_y)
+        self._line[:] = both, mean_x + (new_x - mean_x) * n / both, mean_y + (new_y - mean_y) * n / both, spread, product
+
+    def percentile_us(self, ratio: float) -> float:
+        """Gap that ``ratio`` of the gaps do not exceed, to 1 us; NaN before any."""
+        if not self._count:
+            return float("nan")
+        return float(np.searchsorted(np.cumsum(self._gaps), ratio * self._count)) + 0.5
+
+    @property
+    def gap_sd_us(self) -> float:
+        """Standard deviation of the gaps; NaN before any."""
+        if not self._count:
+            return float("nan")
+        mean = self._sum_ns / self._count
+        return float(np.sqrt(max(0.0, self._square_sum / self._count - mean * mean))) / 1000.0
+
+    @property
+    def drift_ppm(self) -> float:
+        """How much slower the sensor's clock runs than the host's; NaN before two packets."""
+        return 1e6 * float(self._line[4] / self._line[3]) if self._line[3] else float("nan")
+
+    def conclude(self, log: FindingLog, *, is_real: bool, host_waited_ns: int = 0) -> None:
+        """Judge the whole; where the capture's times are not those of arrival, say so instead.
+
+        Args:
+            log: Where to report.
+            is_real: The headers are not an exporter's, so the times may be believed.
+            host_waited_ns: How long the listening host kept a program waiting for a processor while packets came; 0 for a capture. As many packets
+                as are due in that time may have come in bursts for the host's sake, be it that it held up the sender or their receiving.
+        """
+        if self._count < BURST.packets:
+            for rule in (BURST, TICK, JITTER, RATE):
+                log.skip(rule, self._count, rule.packets, "gaps between packets")
+            return
+        bursts, far = self._bursts / self._count, self._far / self._count
+        spread_us = self.percentile_us(0.99) - self.percentile_us(0.01)
+        if not is_real or not self._has_fractions:
+            why = "capture times are whole milliseconds" if is_real else "headers were rewritten"
+            log.tell(REWRITTEN, f"{why}, so arrival (gaps {self.gap_sd_us:.0f} us sd) is not judged")
+            return
+        if bursts > 0.02:
+            message = f"packets must come one each {self._cycle_us:.0f} us, got {100 * bursts:.1f} % within a quarter of that after the one before"
+            if bursts - host_waited_ns / (1000.0 * self._cycle_us * self._count) > 0.02:
+                log.tell(BURST, message)
+            else:
+                waited = f"this host is busy and kept a program waiting for {host_waited_ns / 1e9:.1f} s in all meanwhile, which may be the reason"
+                log.tell(BURST, f"{message}; {waited}", severity=Severity.WARNING)
+        elif far > 0.5:
+            log.tell(TICK, f"packets must come every {self._cycle_us:.0f} us, got {100 * far:.0f} % of the gaps more than 15 % off")
+        elif spread_us > max(0.5 * self._cycle_us, _USUAL_SPREAD_US):
+            log.tell(JITTER, f"gaps must be within a quarter of {self._cycle_us:.0f} us, got a spread of {spread_us:.0f} us between 1 % and 99 %")
+        if self._count < RATE.packets:
+            log.skip(RATE, self._count, RATE.packets, "gaps between packets")
+        elif abs(self.drift_ppm) > 500:
+            severity = Severity.ERROR if abs(self.drift_ppm) > 2000 else Severity.WARNING
+            log.tell(RATE, f"packets must arrive at the pace of their stamps, got {self.drift_ppm:+.0f} ppm", severity=severity)

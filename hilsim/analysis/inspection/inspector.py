@@ -1,0 +1,186 @@
+"""What is in a capture: datagrams in, a summary out, as a stream of any length in bounded memory.
+
+Datagrams are told apart by addresses, ports and kind, gathered in blocks, and looked at as arrays.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from hilsim.analysis.inspection.cepton import StdvFlow
+from hilsim.analysis.inspection.result import CaptureSummary, FlowSummary, Place, SensorSummary
+from hilsim.analysis.inspection.statistics import GapLog, Spread
+from hilsim.analysis.inspection.times import CaptureTimes, Steps
+from hilsim.analysis.inspection.velodyne import VelodyneDataFlow, VelodynePositionFlow
+from hilsim.capture.datagram import CapturedDatagram
+from hilsim.limits import INSPECT_FLOWS
+from hilsim.protocols.recognise import PacketKind, recognise
+
+_BLOCK_PACKETS = 512
+_MOST_FLOWS = INSPECT_FLOWS.bound
+"""Kept apart, of recognised packets and of others each; a busy network's capture has flows without end."""
+_FIRST_BYTES = 16
+_KnownFlow = VelodyneDataFlow | VelodynePositionFlow | StdvFlow
+_KNOWN: dict[PacketKind, type[_KnownFlow]] = {
+    PacketKind.VELODYNE_DATA: VelodyneDataFlow,
+    PacketKind.VELODYNE_POSITION: VelodynePositionFlow,
+    PacketKind.CEPTON_STDV: StdvFlow,
+}
+
+
+class _FlowKey(NamedTuple):
+    source: str
+    source_port: int
+    destination: str
+    destination_port: int
+    kind: PacketKind
+
+
+class _Flow:
+    """Running figures of one flow."""
+
+    def __init__(self, key: _FlowKey, first: CapturedDatagram, start_ns: int) -> None:
+        self._key = key
+        self._first = first
+        self._start_ns = start_ns
+        self._frames: list[int] = []
+        self._host_ns: list[int] = []
+        self._sizes: list[int] = []
+        self._known = _KNOWN[key.kind]() if key.kind in _KNOWN else None
+        self._packets = 0
+        self._payload_bytes = 0
+        self._smallest = self._largest = len(first.payload)
+        self._last_frame, self._last_ns = first.frame, first.host_stamp_ns
+        self._latest_ns = first.host_stamp_ns
+        self._spread = Spread()
+        self._gaps = GapLog()
+        self._capture_step_ns = 0
+        self._backward = 0
+
+    def add(self, datagram: CapturedDatagram) -> None:
+        """Take one datagram."""
+        self._frames.append(datagram.frame)
+        self._host_ns.append(datagram.host_stamp_ns)
+        self._sizes.append(len(datagram.payload))
+        if self._known is not None:
+            self._known.take(datagram.payload)
+        if len(self._frames) >= _BLOCK_PACKETS:
+            self._look()
+
+    def _look(self) -> None:
+        times = CaptureTimes(
+            frames=np.array(self._frames, dtype=np.int64),
+            host_ns=np.array(self._host_ns, dtype=np.int64),
+            before_frame=self._last_frame,
+            before_ns=self._last_ns,
+            start_ns=self._start_ns,
+        )
+        sizes = self._sizes
+        self._frames, self._host_ns, self._sizes = [], [], []
+        every = np.full(len(sizes), fill_value=True)
+        steps = Steps(is_next=every, is_planned=~every) if self._known is None else self._known.look(times)
+        interval_ns = times.step_ns()
+        is_first = np.zeros(len(sizes), dtype=np.bool_)
+        is_first[0] = self._packets == 0
+        near = steps.is_next & ~is_first
+        self._spread.add(interval_ns[near if near.any() else ~is_first])
+        self._gaps.look(times, steps, self._spread.percentile_ns(0.5))
+        self._capture_step_ns = int(np.gcd.reduce(np.append(times.host_ns - self._first.host_stamp_ns, self._capture_step_ns)))
+        self._backward += int((interval_ns < 0).sum())
+        self._packets += len(sizes)
+        self._payload_bytes += sum(sizes)
+        self._smallest, self._largest = min(self._smallest, *sizes), max(self._largest, *sizes)
+        self._last_frame, self._last_ns = int(times.frames[-1]), int(times.host_ns[-1])
+        self._latest_ns = max(self._latest_ns, int(times.host_ns.max()))
+
+    def summary(self) -> FlowSummary:
+        """Figures of everything taken so far."""
+        if self._frames:
+            self._look()
+        duration_ns = self._latest_ns - self._first.host_stamp_ns
+        return FlowSummary(
+            source=self._key.source,
+            source_port=self._key.source_port,
+            destination=self._key.destination,
+            destination_port=self._key.destination_port,
+            kind=self._key.kind,
+            packets=self._packets,
+            payload_bytes=self._payload_bytes,
+            smallest_bytes=self._smallest,
+            largest_bytes=self._largest,
+            first_bytes=self._first.payload[:_FIRST_BYTES].hex(" "),
+            first=Place(frame=self._first.frame, at_s=(self._first.host_stamp_ns - self._start_ns) / 1e9),
+            first_ns=self._first.host_stamp_ns,
+            last_ns=self._latest_ns,
+            duration_s=duration_ns / 1e9,
+            rate_hz=(self._packets - 1) / duration_ns * 1e9 if duration_ns > 0 else float("nan"),
+            spacing=self._spread.summary(),
+            capture_step_ns=self._capture_step_ns,
+            backward_capture_times=self._backward,
+            gaps=self._gaps.summary(),
+            details=None if self._known is None else self._known.summary(),
+        )
+
+
+class Inspector:
+    """Takes datagrams one by one; may be asked for a summary at any time."""
+
+    def __init__(self) -> None:
+        self._flows: dict[_FlowKey, _Flow] = {}
+        self._recognised = 0
+        self._datagrams = 0
+        self._payload_bytes = 0
+        self._unlisted = 0
+        self._start_ns = 0
+        self._first_ns = 0
+        self._last_ns = 0
+
+    def add(self, datagram: CapturedDatagram) -> None:
+        """Take one datagram."""
+        stamp_ns = datagram.host_stamp_ns
+        if not self._datagrams:
+            self._start_ns = self._first_ns = self._last_ns = stamp_ns
+        elif stamp_ns > self._last_ns:
+            self._last_ns = stamp_ns
+        elif stamp_ns < self._first_ns:
+            self._first_ns = stamp_ns
+        self._datagrams += 1
+        self._payload_bytes += len(datagram.payload)
+        key = _FlowKey(datagram.source, datagram.source_port, datagram.destination, datagram.destination_port, recognise(datagram.payload))
+        flow = self._flows.get(key) or self._open(key, datagram)
+        if flow is None:
+            self._unlisted += 1
+        else:
+            flow.add(datagram)
+
+    def _open(self, key: _FlowKey, first: CapturedDatagram) -> _Flow | None:
+        is_known = key.kind is not PacketKind.OTHER
+        if (self._recognised if is_known else len(self._flows) - self._recognised) >= _MOST_FLOWS:
+            return None
+        self._recognised += is_known
+        flow = self._flows[key] = _Flow(key, first, self._start_ns)
+        return flow
+
+    def summary(self) -> CaptureSummary:
+        """What is in the datagrams taken so far."""
+        flows = [flow.summary() for flow in self._flows.values()]
+        sources = dict.fromkeys(flow.source for flow in flows if flow.kind is not PacketKind.OTHER)
+        return CaptureSummary(
+            datagrams=self._datagrams,
+            payload_bytes=self._payload_bytes,
+            first_ns=self._first_ns,
+            last_ns=self._last_ns,
+            duration_s=(self._last_ns - self._first_ns) / 1e9,
+            sensors=tuple(SensorSummary(source=source, flows=tuple(flow for flow in flows if flow.source == source)) for source in sources),
+            other_flows=tuple(flow for flow in flows if flow.source not in sources),
+            unlisted_datagrams=self._unlisted,
+        )
+
+
+def inspect(datagrams: Iterable[CapturedDatagram]) -> CaptureSummary:
+    """What is in a stream of datagrams."""
+    inspector = Inspector()
+    for datagram in datagrams:
+        inspector.add(datagram)
+    return inspector.summary()

@@ -1,0 +1,165 @@
+"""One scan out of data packets, as arrays of points."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.errors import CaptureError, PacketError
+from hilsim.protocols.velodyne.data import BLOCK_FLAG, BLOCKS, DATA_PACKET_DTYPE, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, ReturnMode
+from hilsim.protocols.velodyne.geometry import ALL_GEOMETRIES, FiringGeometry
+from hilsim.protocols.velodyne.models import OTHER_PRODUCTS, identify_model
+from hilsim.sensor.velodyne_specs import VelodyneSpec
+
+_TURN_CDEG = 36_000
+_BANK_FLAGS = (0xEEFF, 0xDDFF, 0xCCFF, 0xBBFF)
+"""Of the four blocks of a VLS-128's firing sequence."""
+_DUAL_BANK_BLOCKS = (1, 3, 5, 7)
+"""The strongest returns of its one sequence of a dual packet; blocks 8 to 11 are padding (no public capture shows one)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scan:
+    """One turn of a lidar, every firing of it, also those without a return.
+
+    Attributes:
+        model: The lidar's name.
+        azimuth_deg: ``float64[s, c]`` of each firing, clockwise from forward, 0..360.
+        elevation_deg: ``float64[c]`` of each channel, in firing order.
+        range_m: ``float64[s, c]``, 0 for no return.
+        reflectivity: ``uint8[s, c]``.
+        step_deg: How far the head turns from one firing of a channel to its next.
+        rate_rpm: How fast it turns.
+    """
+
+    model: str
+    azimuth_deg: npt.NDArray[np.float64]
+    elevation_deg: npt.NDArray[np.float64]
+    range_m: npt.NDArray[np.float64]
+    reflectivity: npt.NDArray[np.uint8]
+    step_deg: float
+    rate_rpm: float
+
+    @property
+    def returns(self) -> int:
+        """Firings that came back."""
+        return int(np.count_nonzero(self.range_m))
+
+    def points_m(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
+        """``float64[n, 3]`` (x right, y forward, z up) and reflectivity ``uint8[n]`` of the returns."""
+        hit = self.range_m > 0
+        elevation = np.broadcast_to(np.radians(self.elevation_deg), self.range_m.shape)[hit]
+        azimuth = np.radians(self.azimuth_deg[hit])
+        level = self.range_m[hit] * np.cos(elevation)
+        points = np.stack([level * np.sin(azimuth), level * np.cos(azimuth), self.range_m[hit] * np.sin(elevation)], axis=-1)
+        return points, self.reflectivity[hit]
+
+
+def geometry_of_packets(packets: npt.NDArray[Any]) -> FiringGeometry:
+    """Geometry of the model that data packets name by their factory byte and by how far apart they were made.
+
+    Args:
+        packets: Records of ``DATA_PACKET_DTYPE`` in sending order, at least one.
+
+    Raises:
+        CaptureError: no geometry of it is known; the text lists of which it is.
+    """
+    product, mode = int(packets["product"][0]), int(packets["return_mode"][0])
+    steps_us = np.diff(packets["timestamp"].astype(np.int64))
+    step_us = float(np.median(steps_us)) if steps_us.size else None
+    model = None if product in OTHER_PRODUCTS else identify_model(product, step_us, is_dual=mode == ReturnMode.DUAL)
+    name = model.name if model else OTHER_PRODUCTS.get(product, "").partition(" (")[0]
+    if name not in ALL_GEOMETRIES:
+        known = ", ".join(ALL_GEOMETRIES)
+        raise CaptureError(
+            f"lasers of a {name or 'model'} that says 0x{product:02x} must be known for a picture (known are {known}); name one with --model"
+        )
+    return ALL_GEOMETRIES[name]
+
+
+def geometry_of_profile(spec: VelodyneSpec) -> FiringGeometry:
+    """Geometry of a profile's lasers."""
+    return FiringGeometry(
+        model=spec.model,
+        elevation_deg=tuple(channel.elevation_deg for channel in spec.channels),
+        azimuth_offset_deg=tuple(channel.azimuth_offset_deg for channel in spec.channels),
+        delay_ns=tuple(laser // spec.lasers_per_firing * spec.firing_ns for laser in range(len(spec.channels))),
+        sequence_ns=spec.sequence_ns,
+        distance_unit_mm=spec.range_unit_mm,
+    )
+
+
+def stacked_packets(payloads: list[bytes]) -> npt.NDArray[Any]:
+    """``DATA_PACKET_DTYPE[n]`` of payloads of 1206 bytes; flags are looked at by ``first_scan``."""
+    return np.frombuffer(b"".join(payloads), np.uint8).reshape(-1, DATA_PACKET_SIZE).view(DATA_PACKET_DTYPE)[:, 0]
+
+
+def first_scan(packets: npt.NDArray[Any], geometry: FiringGeometry) -> Scan:
+    """The first whole turn in a run of data packets of one sensor.
+
+    Args:
+        packets: Records of ``DATA_PACKET_DTYPE`` in sending order; dual packets give their strongest (odd) blocks.
+        geometry: The model's.
+
+    Raises:
+        CaptureError: there is less than one turn; the text says how much there is.
+        PacketError: a block has another flag than the model's; the text names packet, block and byte.
+    """
+    channels = len(geometry.elevation_deg)
+    azimuth, records = _sequences(packets, channels)
+    steps = np.diff(azimuth) % _TURN_CDEG
+    first, stop = _turn(azimuth, steps, packets.size)
+    per_azimuth = max(RECORDS_PER_BLOCK // channels, 1)
+    typical = float(np.median(steps))
+    step_cdeg = float(steps[steps < 2.0 * typical + 1.0].mean()) / per_azimuth  # without leaps across what is not fired at, or was lost
+    sequence = np.tile(np.arange(per_azimuth), stop - first)
+    start_cdeg = np.repeat(azimuth[first:stop], per_azimuth) + step_cdeg * sequence
+    turned_cdeg = step_cdeg * np.array(geometry.delay_ns) / geometry.sequence_ns
+    chosen = records[first:stop].reshape(-1, channels)
+    return Scan(
+        model=geometry.model,
+        azimuth_deg=((start_cdeg[:, None] + turned_cdeg) / 100 + np.array(geometry.azimuth_offset_deg)) % 360,
+        elevation_deg=np.array(geometry.elevation_deg),
+        range_m=chosen["distance"] * (geometry.distance_unit_mm / 1000),
+        reflectivity=np.ascontiguousarray(chosen["reflectivity"]),
+        step_deg=step_cdeg / 100,
+        rate_rpm=step_cdeg / _TURN_CDEG / (geometry.sequence_ns * 1e-9) * 60,
+    )
+
+
+def _sequences(packets: npt.NDArray[Any], channels: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+    """``int64[n]`` azimuths and ``CHANNEL_DTYPE[n, records]``: what was fired from each azimuth that packets say."""
+    blocks = packets["blocks"]
+    is_dual = bool(packets.size) and packets["return_mode"][0] == ReturnMode.DUAL
+    banks = max(channels // RECORDS_PER_BLOCK, 1)
+    expected = np.resize(_BANK_FLAGS if banks > 1 else (BLOCK_FLAG,), BLOCKS)
+    looked_at = np.arange(BLOCKS)
+    if is_dual and banks > 1:
+        expected, looked_at = np.repeat(_BANK_FLAGS, 2), np.arange(2 * banks)
+    wrong = np.argwhere(blocks["flag"][:, looked_at] != expected)
+    if wrong.size:
+        packet, block = wrong[0].tolist()
+        flag = int(blocks["flag"][packet, block])
+        raise PacketError(f"data packet {packet} block {block} must start with flag 0x{expected[block]:04x}, got 0x{flag:04x} at byte {100 * block}")
+    if is_dual:
+        blocks = blocks[:, _DUAL_BANK_BLOCKS] if banks > 1 else blocks[:, 1::2]
+    azimuth = blocks["azimuth"].reshape(-1, banks)[:, 0].astype(np.int64)
+    return azimuth, blocks["channels"].reshape(azimuth.size, banks * RECORDS_PER_BLOCK)
+
+
+def _turn(azimuth: npt.NDArray[np.int64], steps: npt.NDArray[np.int64], packets: int) -> tuple[int, int]:
+    """First and last but one of a whole turn: from one passage of azimuth 0 to the next where there are two, else from wherever it begins."""
+    travelled = np.concatenate([[0], np.cumsum(steps)])
+    wraps = np.flatnonzero(np.diff(azimuth) < -_TURN_CDEG // 360) + 1  # back by more than a degree: noise is far less
+    if wraps.size >= 2:
+        return int(wraps[0]), int(wraps[1])
+    if travelled[-1] >= _TURN_CDEG:
+        return 0, int(np.searchsorted(travelled, _TURN_CDEG))
+    raise CaptureError(f"a picture needs one whole turn of a lidar, got {travelled[-1] / 100:.0f} deg in {packets} data packets")
+
+
+def packets_for_one_turn(packet_rate_hz: float, rate_rpm: float) -> int:
+    """Data packets that surely hold a whole turn between two passages of azimuth 0."""
+    return math.ceil(2.2 * packet_rate_hz * 60 / rate_rpm) + 2

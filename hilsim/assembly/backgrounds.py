@@ -1,0 +1,160 @@
+"""Captured backgrounds of a rig: which sensor sees which, and whether they belong together."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from hilsim.background.files.bitmap import foreign_size
+from hilsim.background.files.load import load_map
+from hilsim.config.rig import Rig
+from hilsim.emulator.overlay import Overlay, OverlayRule, overlay
+from hilsim.emulator.plan import LidarSetting
+from hilsim.errors import AssetError, ConfigError
+from hilsim.geometry.overlay_frames import ground_only_pose
+from hilsim.geometry.poses import Pose, extrinsics
+from hilsim.geometry.rotations import conjugate, multiply
+from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
+from hilsim.scene.background_specs import BackgroundSpec
+from hilsim.sensor.mirror import image_extent
+from hilsim.sensor.velodyne_specs import VelodyneSpec
+
+_RULES = {"nearest": OverlayRule.NEAREST, "background-first": OverlayRule.BACKGROUND_FIRST, "synthetic-only": OverlayRule.SYNTHETIC_ONLY}
+_PLACE_TOLERANCE_M = 0.01
+_TURN_TOLERANCE_DEG = 0.05
+
+
+class SensorBackground(NamedTuple):
+    """What one sensor sees behind the scene.
+
+    Attributes:
+        sensor: Its place in the rig.
+        place: Of the background in the rig, for messages.
+        background: The map.
+        overlay: Kernel-side.
+        pose: World from sensor where it was captured; None where nobody says.
+    """
+
+    sensor: int
+    place: str
+    background: BackgroundMap
+    overlay: Overlay
+    pose: Pose | None
+
+
+def load_backgrounds(rig: Rig) -> tuple[SensorBackground, ...]:
+    """Every background of a rig, read and checked against its sensor.
+
+    Raises:
+        AssetError: naming every file that cannot be used.
+        ConfigError: naming every background that does not belong to its sensor, or whose sensor does not stand still.
+    """
+    found: list[SensorBackground] = []
+    broken: list[str] = []
+    faults: list[str] = []
+    for number, spec in enumerate(rig.spec.scene.background):
+        place = f"{rig.path}: scene.background[{number}]"
+        try:
+            found.append(_load(rig, spec, place))
+        except AssetError as error:
+            broken.append(str(error))
+        except ConfigError as error:
+            faults.append(str(error))
+        except ValueError as error:
+            faults.extend(f"{place}: {fault}" for fault in str(error).split("; "))
+    seen = [one.sensor for one in found]
+    faults.extend(
+        f"{rig.path}: a sensor must have one background at most, got {seen.count(number)} for {rig.spec.sensor[number].name}"
+        for number in sorted(set(seen))
+        if seen.count(number) > 1
+    )
+    if rig.spec.scene.background and (rig.spec.carrier.kind not in {"fixed", "background"} or rig.spec.carrier.wobble is not None):
+        faults.append(
+            f'{rig.path}: carrier must stand still for a background, which shows the world from one place: kind "fixed" or "background" without wobble,'
+            f' got "{rig.spec.carrier.kind}"{" with wobble" if rig.spec.carrier.wobble else ""}'
+        )
+    if broken:
+        raise AssetError("\n".join([*broken, *faults]))
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return tuple(found)
+
+
+def _load(rig: Rig, spec: BackgroundSpec, place: str) -> SensorBackground:
+    number = _sensor_number(rig, spec, place)
+    setting = rig.lidars[number]
+    path = rig.directory / spec.file
+    background = load_map(path, grid=_foreign_grid(path, spec, setting))
+    made = overlay(background, setting.spec, rule=_RULES[spec.rule], is_smooth=spec.sampling == "edge-aware")
+    return SensorBackground(number, place, background, made, _pose(spec, background))
+
+
+def _sensor_number(rig: Rig, spec: BackgroundSpec, place: str) -> int:
+    names = [sensor.name for sensor in rig.spec.sensor]
+    if not spec.sensor and len(names) == 1:
+        return 0
+    if spec.sensor not in names:
+        raise ConfigError(f'{place}.sensor must be one of {", ".join(names)}, got "{spec.sensor}"')
+    return names.index(spec.sensor)
+
+
+def _foreign_grid(path: Path, spec: BackgroundSpec, setting: LidarSetting) -> AzimuthGrid | ImageGrid | None:
+    """Cells of a bitmap that does not say them itself: those of the sensor, in the picture's size."""
+    size = foreign_size(path)
+    if size is None:
+        return None
+    rows, columns = size
+    if isinstance(setting.spec, VelodyneSpec):
+        elevations = sorted(channel.elevation_deg for channel in setting.spec.channels)
+        return AzimuthGrid(columns=columns, elevation_deg=tuple(elevations))
+    x_min, x_max, z_min, z_max = image_extent(setting.spec)
+    if spec.image_x is not None and spec.image_z is not None:
+        (x_min, x_max), (z_min, z_max) = spec.image_x, spec.image_z
+    return ImageGrid(columns=columns, rows=rows, x_min=x_min, x_max=x_max, z_min=z_min, z_max=z_max)
+
+
+def _pose(spec: BackgroundSpec, background: BackgroundMap) -> Pose | None:
+    """World from sensor: the rig's word, else the file's."""
+    if spec.height_m is not None:
+        return ground_only_pose(spec.height_m, spec.pitch_deg or 0.0)
+    if spec.position_m is not None:
+        return extrinsics(spec.position_m, spec.rotation_deg or (0.0, 0.0, 0.0))
+    return background.pose
+
+
+def carrier_pose(rig: Rig, backgrounds: Sequence[SensorBackground]) -> Pose:
+    """World from body of a carrier of kind ``background``: so that its sensor stands where the first background was captured.
+
+    Raises:
+        ConfigError: no background says where that was.
+    """
+    for one in backgrounds:
+        if one.pose is not None:
+            mount = rig.lidars[one.sensor]
+            return one.pose @ extrinsics(mount.mount_position_m, mount.mount_rotation_deg).inverse()
+    raise ConfigError(
+        f'{rig.path}: carrier.kind "background" must have a background that says where it was captured, got none:'
+        " give it height_m (and pitch_deg), or position_m and rotation_deg"
+    )
+
+
+def check_places(rig: Rig, backgrounds: Sequence[SensorBackground], body: Pose) -> None:
+    """Raise ``ConfigError`` where a sensor on a carrier at ``body`` does not stand where its background was captured."""
+    faults = []
+    for one in backgrounds:
+        if one.pose is None:
+            continue
+        mount = rig.lidars[one.sensor]
+        stands = body @ extrinsics(mount.mount_position_m, mount.mount_rotation_deg)
+        apart_m = math.dist(stands.position_m, one.pose.position_m)
+        turned = multiply(conjugate(stands.orientation), one.pose.orientation)
+        turned_deg = math.degrees(2.0 * math.asin(min(1.0, float(np.linalg.norm(turned[1:])))))
+        if apart_m > _PLACE_TOLERANCE_M or turned_deg > _TURN_TOLERANCE_DEG:
+            faults.append(
+                f"{one.place}: sensor {mount.name} must stand where its background was captured, got {apart_m:.3f} m and {turned_deg:.2f} deg off"
+                ' (carrier.kind = "background" puts it there)'
+            )
+    if faults:
+        raise ConfigError("\n".join(faults))

@@ -1,0 +1,271 @@
+"""From a rig to what runs: world, carrier and emulated lidars with their flows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from hilsim.assembly.backgrounds import SensorBackground, carrier_pose, check_places, load_backgrounds
+from hilsim.assets.scenes import scene_objects
+from hilsim.assets.trajectories import load_trajectory
+from hilsim.autopilot.loop_setup import flown_track, open_line, outfit, start_pose
+from hilsim.autopilot.specs import VehicleRigSpec
+from hilsim.config.rig import CarrierSpec, Rig
+from hilsim.config.sensor_table import SensorSpec
+from hilsim.emulator.batch import Flow
+from hilsim.emulator.cells import beam_cells
+from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.overlay import Overlay
+from hilsim.emulator.plan import LidarSetting
+from hilsim.errors import ConfigError
+from hilsim.geometry.poses import Pose, mounting
+from hilsim.geometry.tracks import PoseTrack, fixed_track
+from hilsim.protocols.cepton.stdv import STDV_PORT
+from hilsim.protocols.ethernet import CEPTON_STYLE, PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, Framing, LinkStyle, framing, mac_of
+from hilsim.protocols.velodyne.data import DATA_PORT
+from hilsim.protocols.velodyne.position import POSITION_PORT
+from hilsim.scene.materials import Material
+from hilsim.scene.street import street_carrier_track
+from hilsim.scene.world import World, build_world, world_materials
+from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.vehicle.disturbance import NO_WOBBLE, Wobble, build_wobble
+from hilsim.vehicle.live import STATE_SIZE, LivePose, live_pose, write_state
+from hilsim.vehicle.platform import Carrier, carrier_state, live_carrier
+from hilsim.vehicle.platform import build_carrier as carrier_on
+from hilsim.vehicle.specs import VehicleSpec
+
+AssetSignature = tuple[tuple[str, int, int], ...]
+"""Names, times of change and sizes of files."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenery:
+    """What all sensors of a rig share.
+
+    Attributes:
+        world: What there is to see.
+        carrier: What carries the sensors.
+        notes: What a person should know of the files read (materials not named in the rig …).
+        object_names: Of each object, by its id in the world.
+        materials: Of each row of the world's materials.
+        overlays: What sensors see of captured backgrounds, by the sensor's place in the rig.
+        still_at: Where the carrier stands for good; None: it moves.
+        live: Where the vehicle that is flown now puts its poses; None where none is.
+    """
+
+    world: World
+    carrier: Carrier
+    notes: tuple[str, ...] = ()
+    object_names: tuple[str, ...] = ()
+    materials: tuple[Material, ...] = ()
+    overlays: Mapping[int, Overlay] = field(default_factory=dict)
+    still_at: Pose | None = None
+    live: LivePose | None = None
+
+
+def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
+    """World and carrier of a rig.
+
+    Args:
+        rig: The rig.
+        flight_ns: Fly a vehicle that steers itself so far from rig time 0 now, for who renders without a clock; None: it is flown by another thread, or stands where it begins.
+
+    Raises:
+        AssetError: naming every file that cannot be used.
+        ConfigError: a background does not belong to its sensor, or a flight needs a controller.
+    """
+    objects, notes = scene_objects(rig.spec.scene, rig.directory)
+    world = build_world(objects)
+    backgrounds = load_backgrounds(rig)
+    live = None
+    if rig.spec.vehicle is None or rig.vehicle is None:
+        carrier = build_carrier(rig.spec.carrier, rig, backgrounds)
+    elif flight_ns is None:
+        live = standing(rig.spec.vehicle, rig.vehicle)
+        carrier = live_carrier(live, _wobble(rig))
+    else:
+        carrier = carrier_on(flown(rig, world, flight_ns), _wobble(rig))
+    is_still = rig.spec.carrier.kind in {"fixed", "background"} and rig.spec.carrier.wobble is None
+    return Scenery(
+        world=world,
+        live=live,
+        carrier=carrier,
+        still_at=pose_at_start(carrier) if is_still else None,
+        overlays={one.sensor: one.overlay for one in backgrounds},
+        notes=notes,
+        object_names=tuple(thing.name for thing in objects),
+        materials=world_materials(objects),
+    )
+
+
+def build_carrier(spec: CarrierSpec, rig: Rig, backgrounds: Sequence[SensorBackground] = ()) -> Carrier:
+    """The carrier of a rig.
+
+    Raises:
+        AssetError: its trajectory file cannot be used.
+        ConfigError: it does not stand where its sensors' backgrounds were captured.
+    """
+    return carrier_on(_track(spec, rig, backgrounds), _wobble(rig))
+
+
+def _wobble(rig: Rig) -> Wobble:
+    wobble = rig.spec.carrier.wobble
+    return build_wobble(wobble, rig.spec.seed, 0) if wobble else NO_WOBBLE
+
+
+def standing(spec: VehicleRigSpec, vehicle: VehicleSpec) -> LivePose:
+    """Poses of a vehicle that stands where it begins."""
+    live = live_pose()
+    state = np.zeros(STATE_SIZE)
+    pose = start_pose(spec, vehicle)
+    state[0:3], state[6:10] = pose.position_m, pose.orientation
+    write_state(live, 0, state)
+    return live
+
+
+def flown(rig: Rig, world: World, flight_ns: int) -> PoseTrack:
+    """Poses of a rig's vehicle from rig time 0 on.
+
+    Raises:
+        ConfigError: a controller steers it, which only ``hilsim run`` can have.
+    """
+    spec, vehicle = rig.spec.vehicle, rig.vehicle
+    if spec is None or vehicle is None:
+        raise AssertionError("a rig without a vehicle has no flight")
+    if spec.controller.kind != "hold":
+        raise ConfigError(
+            f'{rig.path}: vehicle.controller.kind must be "hold" where nothing runs in real time, got "{spec.controller.kind}";'
+            " hilsim run --record FILE records a flight under a controller"
+        )
+    made = outfit(spec, vehicle, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz)
+    return flown_track(made, world, flight_ns)
+
+
+def _track(spec: CarrierSpec, rig: Rig, backgrounds: Sequence[SensorBackground]) -> PoseTrack:
+    match spec.kind:
+        case "fixed" | "background":
+            body = mounting(spec.position_m, spec.rotation_deg) if spec.kind == "fixed" else carrier_pose(rig, backgrounds)
+            check_places(rig, backgrounds, body)
+            return fixed_track(body)
+        case "trajectory":
+            return load_trajectory(rig.directory / spec.file, loop=spec.loop)
+        case "street":
+            return street_carrier_track(rig.spec.scene)
+        case "vehicle":
+            raise AssertionError("a vehicle has no track of its own")
+
+
+class SensorFlow(NamedTuple):
+    """A stream of a sensor's datagrams, and how its headers are filled."""
+
+    flow: Flow
+    style: LinkStyle
+
+
+class SensorFlows(NamedTuple):
+    """What a sensor sends: its data, and beside it position packets or sensor information (``info`` may have no packets)."""
+
+    data: SensorFlow
+    info: SensorFlow
+
+
+def sensor_flows(sensor: SensorSpec, setting: LidarSetting) -> SensorFlows:
+    """Where a sensor's packets go."""
+    if isinstance(setting.spec, VelodyneSpec):
+        data = _flow(sensor, "data", DATA_PORT, sensor.network.data_port or DATA_PORT)
+        position = _flow(sensor, "position", POSITION_PORT, sensor.network.position_port or POSITION_PORT)
+        return SensorFlows(SensorFlow(data, VELODYNE_DATA_STYLE), SensorFlow(position, VELODYNE_POSITION_STYLE))
+    port = sensor.network.data_port or STDV_PORT
+    return SensorFlows(*(SensorFlow(_flow(sensor, name, STDV_PORT, port), CEPTON_STYLE) for name in ("points", "info")))
+
+
+def pose_at_start(carrier: Carrier) -> Pose:
+    """World from body at rig time 0."""
+    position_m, orientation = carrier_state(carrier, 0)
+    return Pose(position_m=position_m, orientation=orientation)
+
+
+def _flow(sensor: SensorSpec, name: str, source_port: int, destination_port: int) -> Flow:
+    network = sensor.network
+    return Flow(
+        name=f"{sensor.name}/{name}",
+        source=network.source,
+        source_port=source_port,
+        destination=network.destination,
+        destination_port=destination_port,
+    )
+
+
+def source_mac(sensor: SensorSpec, setting: LidarSetting) -> str:
+    """The sensor's MAC address: the rig's word, or the model's prefix and the sensor's number."""
+    if sensor.network.source_mac:
+        return sensor.network.source_mac
+    number = setting.stream + 1
+    return f"{setting.spec.mac_prefix}:10:{number >> 8:02x}:{number & 0xFF:02x}"
+
+
+def flow_framing(of: SensorFlow, sensor: SensorSpec, setting: LidarSetting) -> Framing:
+    """Whole frames of a flow, with the real sensor's headers."""
+    flow = of.flow
+    return framing(
+        of.style,
+        source_mac=source_mac(sensor, setting),
+        destination_mac=sensor.network.destination_mac or mac_of(flow.destination, broadcast=sensor.network.broadcast),
+        source=flow.source,
+        destination=flow.destination,
+        source_port=flow.source_port,
+        destination_port=flow.destination_port,
+    )
+
+
+def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, frames: bool, is_for_long: bool = False) -> LidarEmulator:
+    """The emulated lidar of ``rig.spec.sensor[number]``.
+
+    Args:
+        rig: The rig.
+        number: Which sensor.
+        scenery: Of ``build_scenery``.
+        utc_epoch_ns: UTC of rig time 0.
+        frames: Whole Ethernet frames rather than payloads.
+        is_for_long: Take time to find out what a sensor that stands still can see; no byte changes.
+    """
+    sensor, setting = rig.spec.sensor[number], rig.lidars[number]
+    flows = sensor_flows(sensor, setting)
+    return LidarEmulator(
+        setting=setting,
+        world=scenery.world,
+        carrier=scenery.carrier,
+        seed=rig.spec.seed,
+        utc_epoch_ns=utc_epoch_ns,
+        overlay=scenery.overlays.get(number),
+        cells=beam_cells(setting, scenery.world, scenery.still_at) if is_for_long and scenery.still_at else None,
+        data_flow=flows.data.flow,
+        position_flow=flows.info.flow,
+        data_framing=flow_framing(flows.data, sensor, setting) if frames else PAYLOAD_ONLY,
+        position_framing=flow_framing(flows.info, sensor, setting) if frames else PAYLOAD_ONLY,
+    )
+
+
+def asset_files(rig: Rig) -> tuple[Path, ...]:
+    """Every file the rig's scene and carrier name."""
+    scene = rig.spec.scene
+    names = [mesh.file for mesh in scene.mesh] + [terrain.file for terrain in scene.terrain] + [background.file for background in scene.background]
+    if rig.spec.carrier.file:
+        names.append(rig.spec.carrier.file)
+    return tuple(rig.directory / name for name in names)
+
+
+def triangle_count(world: World) -> int:
+    """Triangles of a world, repeated geometries counted once."""
+    return int(np.shape(world.corners)[0])
+
+
+def asset_signature(rig: Rig) -> AssetSignature:
+    """Names, times and sizes of the files a rig reads: whether they must be read again."""
+    found = []
+    for path in asset_files(rig):
+        state = Path(path).stat() if Path(path).exists() else None
+        found.append((str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0))
+    return tuple(found)

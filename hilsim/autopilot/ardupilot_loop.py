@@ -1,0 +1,203 @@
+"""ArduPilot's simulation flies the vehicle by its JSON link: each of its frames is a step of the physics and has one answer.
+
+Its simulation waits for the answer, so it sets the pace; a thread of Python is fast enough for its few hundred to thousand frames a second, and nothing else waits for it.
+Whatever else comes to the port is counted, said once, and has no other effect: the vehicle belongs to the peer that steers it until that has been silent for ``SILENT_NS``.
+"""
+
+import math
+import socket
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.autopilot.loop_context import Craft, Flight, FlightCount, Watch
+from hilsim.autopilot.receive import begin_anew
+from hilsim.autopilot.session import COMMAND_SILENT_NS, Reason, SessionState, SessionWord
+from hilsim.collision.contacts import Touch, note_touch
+from hilsim.collision.surroundings import LOOK_NS, carry_planes, look_around
+from hilsim.errors import PacketError
+from hilsim.geometry.frames import Vector
+from hilsim.geometry.rotations import multiply
+from hilsim.protocols.ardupilot_json import FrameOrder, ServoFrame, VehicleReport, decode_servos, encode_report, frame_order, motor_commands
+from hilsim.scene.world import World
+from hilsim.vehicle.live import LivePose, write_state
+from hilsim.vehicle.multirotor import build_multirotor, orientation_of, position_of, rates_of, step, velocity_of
+from hilsim.vehicle.specs import VehicleSpec
+from hilsim.vehicle.wind import wind_at
+
+LONGEST_STEP_NS = 1_000_000
+SILENT_NS = 2_000_000_000
+"""A simulation that has sent nothing for so long is gone: another may take its place."""
+_PATIENCE_S = 0.1
+
+Address = tuple[str, int]
+_LARGEST_DATAGRAM = 2048
+_NED_FROM_ENU = (0.0, math.sqrt(0.5), math.sqrt(0.5), 0.0)
+_FLU_FROM_FRD = (0.0, 1.0, 0.0, 0.0)
+
+
+@kernel
+def advance(craft: Craft, flight: Flight, world: World, touch: Touch, rig_ns: int, steps: int) -> None:
+    """Make steps of the vehicle with the commands that ``flight`` holds; surfaces are looked for at first, and again after each ``LOOK_NS``."""
+    looks = max(LOOK_NS // craft.multirotor.step_ns, 1)
+    for number in range(steps):
+        if number % looks == 0:
+            look_around(world, craft.multirotor, flight.state, rig_ns, flight.around)
+        wind_mps = wind_at(craft.wind, flight.wind_state, flight.state.time_ns[0])
+        step(craft.multirotor, flight.state, flight.command, wind_mps, flight.around.ground, flight.around.obstacles)
+        note_touch(craft.multirotor, flight.state, flight.around.ground, flight.around.obstacles, touch, rig_ns)
+        carry_planes(flight.around, 1e-9 * craft.multirotor.step_ns)
+
+
+@dataclass(kw_only=True, eq=False)
+class JsonPilot:
+    """Answers ArduPilot's simulation.
+
+    Attributes:
+        craft: What flies; its step becomes that of the simulation.
+        vehicle: Its profile.
+        flight: Its state.
+        world: What there is to touch.
+        live: Where its poses go.
+        watch: Shared with the daemon.
+        opened: UDP socket that the simulation sends to.
+        epoch_ns: CLOCK_MONOTONIC time of rig time 0.
+        trouble: What came last that was refused, or could not be answered, in a sentence; empty: nothing yet.
+    """
+
+    craft: Craft
+    vehicle: VehicleSpec
+    flight: Flight
+    world: World
+    live: LivePose
+    watch: Watch
+    opened: socket.socket
+    epoch_ns: int
+    trouble: str = ""
+    _peer: Address | None = None
+    _count: int | None = None
+    _heard_ns: int = 0
+    _steps_ns: int = 0
+    _noted_ns: int = 0
+    _begun_ns: int = 0
+    _pose: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(13))
+
+    def run(self) -> None:
+        """Until ``watch`` says to end."""
+        self.opened.settimeout(_PATIENCE_S)
+        self._note_pose()
+        while self.watch.control[0] == 0:
+            try:
+                payload, peer = self.opened.recvfrom(_LARGEST_DATAGRAM)
+            except TimeoutError:
+                self._note_silence()
+                continue
+            except OSError:
+                continue  # word of an answer that nobody took
+            answer = self.answer(payload, peer)
+            if answer:
+                self._send(answer, peer)
+
+    def _send(self, answer: bytes, peer: Address) -> None:
+        try:
+            self.opened.sendto(answer, peer)
+        except OSError as error:
+            self.watch.counts[FlightCount.UNANSWERED] += 1
+            self.trouble = f"{peer[0]}:{peer[1]}: an answer must be sendable, got {error.strerror or error}"
+
+    def _refuse(self, trouble: str) -> bytes:
+        self.watch.counts[FlightCount.FOREIGN_DATAGRAMS] += 1
+        self.trouble = trouble
+        return b""
+
+    def answer(self, payload: bytes, peer: Address) -> bytes:
+        """What to answer to a datagram; nothing where it is no servo packet of the peer that steers, which is counted and said in ``trouble``."""
+        counts = self.watch.counts
+        counts[FlightCount.RECEIVED_BYTES] += len(payload)
+        try:
+            servos = decode_servos(payload)
+        except PacketError as error:
+            return self._refuse(f"{peer[0]}:{peer[1]}: {error}")
+        now_ns = time.monotonic_ns() - self.epoch_ns
+        if peer != self._peer:
+            if self._peer is not None and now_ns - self._heard_ns <= SILENT_NS:
+                return self._refuse(
+                    f"{peer[0]}:{peer[1]}: the vehicle must have one simulation at a time, got a second one beside {self._peer[0]}:{self._peer[1]}"
+                )
+            self._peer, self._count = peer, None
+        counts[FlightCount.RECEIVED_FRAMES] += 1
+        order, lost = frame_order(self._count, servos.frame_count)
+        self._count = servos.frame_count
+        self._heard_ns = now_ns
+        self.watch.session.word[SessionWord.ACTUATOR_NS] = now_ns
+        counts[FlightCount.LOST_FRAMES] += lost
+        if order is FrameOrder.FIRST:
+            begin_anew(self.flight)
+            self._begun_ns = int(self.flight.state.time_ns[0])
+        self._enter(SessionState.FLYING, Reason.COMMANDS)
+        if order is not FrameOrder.RESENT:
+            self._step(servos)
+            counts[FlightCount.ACTUATOR_FRAMES] += 1
+        counts[FlightCount.SENSOR_FRAMES] += 1
+        return encode_report(self._report())
+
+    def _step(self, servos: ServoFrame) -> None:
+        if servos.step_ns != self._steps_ns:
+            self._steps_ns = servos.step_ns
+            parts = -(-servos.step_ns // LONGEST_STEP_NS)
+            self.craft = self.craft._replace(multirotor=build_multirotor(self.vehicle, step_ns=servos.step_ns // parts))
+        commands = motor_commands(servos.pwm_us)
+        motors = self.flight.command.size
+        self.flight.command[:] = commands[:motors]
+        advance(self.craft, self.flight, self.world, self.watch.touch, self._heard_ns, max(1, servos.step_ns // self.craft.multirotor.step_ns))
+        self._note_pose()
+
+    def _note_pose(self) -> None:
+        self._pose[:] = self.flight.state.motion
+        if self.watch.session.word[SessionWord.STATE] != SessionState.FLYING:
+            self._pose[3:6] = 0.0  # it stands still, and is not carried on
+            self._pose[10:13] = 0.0
+        self._noted_ns = max(self._heard_ns, self._noted_ns + 1)
+        write_state(self.live, self._noted_ns, self._pose)
+
+    def _report(self) -> VehicleReport:
+        state = self.flight.state
+        rates, position, velocity = rates_of(state), position_of(state), velocity_of(state)
+        force = state.specific_force_mps2.tolist()
+        turn = multiply(multiply(_NED_FROM_ENU, orientation_of(state)), _FLU_FROM_FRD)
+        return VehicleReport(
+            time_ns=int(state.time_ns[0]) - self._begun_ns,
+            gyro_rps=_forward_right_down(rates),
+            accel_mps2=_forward_right_down((force[0], force[1], force[2])),
+            position_m=_north_east_down(position),
+            velocity_mps=_north_east_down(velocity),
+            attitude=(turn[0], turn[1], turn[2], turn[3]),
+        )
+
+    def _note_silence(self) -> None:
+        silent_ns = time.monotonic_ns() - self.epoch_ns - self._heard_ns
+        state = self.watch.session.word[SessionWord.STATE]
+        if state == SessionState.SILENT and silent_ns > SILENT_NS:
+            self._enter(SessionState.CALLING, Reason.SILENCE)
+        elif state == SessionState.FLYING and silent_ns > COMMAND_SILENT_NS:
+            self.watch.session.word[SessionWord.SILENCES] += 1
+            self._enter(SessionState.SILENT, Reason.NO_COMMANDS)
+            self._note_pose()
+
+    def _enter(self, state: SessionState, reason: Reason) -> None:
+        word = self.watch.session.word
+        if word[SessionWord.STATE] != state:
+            word[SessionWord.STATE] = state
+            word[SessionWord.REASON] = reason
+            word[SessionWord.CHANGES] += 1
+
+
+def _forward_right_down(vector: Vector) -> Vector:
+    return vector[0], -vector[1], -vector[2]
+
+
+def _north_east_down(vector: Vector) -> Vector:
+    return vector[1], vector[0], -vector[2]

@@ -1,0 +1,181 @@
+"""Ground stations on UDP and TCP: frames to them and from them, each way a bounded queue of its own for every peer.
+
+A *station* is a port of hilsim's; a *peer* is a program at its other end. A UDP station has one peer at a fixed address, or learns up to ``most_peers`` from
+the datagrams that hold a frame and forgets those that have been silent; a TCP station has as many peers as have connected. What a peer does not take in time
+is dropped, the oldest first, and counted; no peer can make another one wait.
+
+Sockets are non-blocking and served by the event loop's readiness, not by asyncio-dgram or asyncio's streams, whose queues have no bound.
+"""
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from ipaddress import IPv4Address
+
+import numpy as np
+
+from hilsim.errors import require
+from hilsim.protocols.mavlink.frames import ByteStream, split
+
+_FRAMES_A_CALL = 256
+
+
+class Protocol(StrEnum):
+    """How a ground station is reached."""
+
+    UDP = "udp"
+    TCP = "tcp"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StationSpec:
+    """One port for ground stations.
+
+    Attributes:
+        name: For logs and metrics.
+        protocol: UDP, or TCP on which ground stations connect to hilsim.
+        address: hilsim's own address.
+        port: hilsim's own port; 0 takes any that is free.
+        remote: UDP: where the ground station listens, such as ``("127.0.0.1", 14550)``; None to learn who is there from what comes.
+        truth: Whether it gets the vehicle's true state, which hilsim itself says.
+        withhold: Message ids that are not forwarded to it: 93 (HIL_ACTUATOR_CONTROLS) is most of what a controller in the loop sends.
+        most_peers: How many programs may use it at once.
+        queue_frames: How many frames wait at most, each way, for each peer.
+        silence_s: After how long a learned peer that says nothing is forgotten.
+    """
+
+    name: str
+    protocol: Protocol = Protocol.UDP
+    address: str = "127.0.0.1"
+    port: int = 0
+    remote: tuple[str, int] | None = None
+    withhold: tuple[int, ...] = ()
+    truth: bool = False
+    most_peers: int = 8
+    queue_frames: int = 256
+    silence_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        require(
+            (bool(self.name), 'name must not be empty, got ""'),
+            (_is_address(self.address), f'address must be an IPv4 address, got "{self.address}"'),
+            (0 <= self.port <= 65535, f"port must be 0 to 65535, got {self.port}"),
+            (self.remote is None or self.protocol is Protocol.UDP, f"remote must be left out for tcp, got {self.remote}"),
+            (
+                self.remote is None or (_is_address(self.remote[0]) and 1 <= self.remote[1] <= 65535),
+                f"remote must be an IPv4 address and a port from 1 to 65535, got {self.remote}",
+            ),
+            (self.remote is not None or self.port > 0 or self.protocol is Protocol.TCP, "port must be above 0 where no remote is given, got 0"),
+            (all(0 <= each < 1 << 24 for each in self.withhold), f"withhold must be message ids, got {self.withhold}"),
+            (1 <= self.most_peers <= 64, f"most_peers must be 1 to 64, got {self.most_peers}"),
+            (1 <= self.queue_frames <= 4096, f"queue_frames must be 1 to 4096, got {self.queue_frames}"),
+            (self.silence_s > 0, f"silence_s must be positive, got {self.silence_s:g}"),
+        )
+
+
+@dataclass(kw_only=True)
+class StationCounters:
+    """What a station has done; all but ``peers`` only grow.
+
+    Attributes:
+        name: The station's.
+        peers: Programs that use it now.
+        frames_to_station: Handed to the network.
+        bytes_to_station: Of those.
+        dropped_to_station: Not taken by a peer in time.
+        refused: Not taken by the network: nobody listens, no route.
+        frames_from_station: Came whole.
+        bytes_from_station: Of those.
+        dropped_from_station: Came faster than the link takes them.
+        skipped_bytes: Came and are no frame.
+        strangers: Datagrams and connections of programs that are not served.
+    """
+
+    name: str
+    peers: int = 0
+    frames_to_station: int = 0
+    bytes_to_station: int = 0
+    dropped_to_station: int = 0
+    refused: int = 0
+    frames_from_station: int = 0
+    bytes_from_station: int = 0
+    dropped_from_station: int = 0
+    skipped_bytes: int = 0
+    strangers: int = 0
+
+
+@dataclass(kw_only=True, eq=False)
+class Peer:
+    """A program at the other end.
+
+    Attributes:
+        outgoing: Frames for it.
+        incoming: Frames from it.
+        rest: TCP: what its socket did not take of a frame.
+        heard_s: When it was last heard, by the event loop's clock.
+        connection: TCP: its socket.
+        stream: TCP: what came and is not whole.
+    """
+
+    outgoing: deque[bytes] = field(default_factory=deque)
+    incoming: deque[bytes] = field(default_factory=deque)
+    rest: bytes = b""
+    heard_s: float = 0.0
+    connection: socket.socket | None = None
+    stream: ByteStream | None = None
+
+
+class StationPort:
+    """What UDP and TCP stations share: counters, and cutting what comes into frames."""
+
+    def __init__(self, spec: StationSpec, arrived: Callable[[], None]) -> None:
+        self.spec = spec
+        self.counters = StationCounters(name=spec.name)
+        self.arrived = arrived
+        self.loop = asyncio.get_running_loop()
+        self.timer: asyncio.TimerHandle | None = None
+        self._found = np.zeros((_FRAMES_A_CALL, 3), np.int64)
+
+    def reading(self) -> StationCounters:
+        """A copy of the counters."""
+        return replace(self.counters)
+
+    def frames_in(self, stream: ByteStream) -> list[bytes]:
+        """Copies of the stream's next whole frames."""
+        frames: list[bytes] = []
+        while True:
+            count = split(stream, self._found)
+            frames += [stream.buffer[start : start + size].tobytes() for start, size, _ in self._found[:count].tolist()]
+            if count < len(self._found):
+                return frames
+
+    def keep_incoming(self, peer: Peer, frames: list[bytes]) -> None:
+        """Queue what came from a peer, and say so."""
+        self.counters.frames_from_station += len(frames)
+        self.counters.bytes_from_station += sum(map(len, frames))
+        peer.incoming.extend(frames)
+        if frames:
+            self.arrived()
+
+    def keep_outgoing(self, peer: Peer, frame: bytes) -> None:
+        """Queue a frame for a peer, in place of the oldest one where too many wait."""
+        if len(peer.outgoing) >= self.spec.queue_frames:
+            peer.outgoing.popleft()
+            self.counters.dropped_to_station += 1
+        peer.outgoing.append(frame)
+
+    def count_sent(self, frame_bytes: int) -> None:
+        """Count a frame that the network took."""
+        self.counters.frames_to_station += 1
+        self.counters.bytes_to_station += frame_bytes
+
+
+def _is_address(text: str) -> bool:
+    try:
+        IPv4Address(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,160 @@
+"""Frames between the controller's link and ground stations, as they are, in both directions.
+
+The nogil loop puts the controller's frames onto one tape and takes what goes to it off another; it never waits for this side. Here, on the event loop, each
+frame of the controller goes to every station, and frames of the stations go onto the second tape one of each peer in turn, so that one that floods fills its own
+queue only. Frames between stations are not forwarded.
+"""
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import numpy as np
+
+from hilsim.autopilot.ground_stations.endpoints import Protocol, StationCounters, StationSpec
+from hilsim.autopilot.ground_stations.tcp import TcpStation
+from hilsim.autopilot.ground_stations.udp import UdpStation
+from hilsim.errors import require
+from hilsim.transmit.packet_queue import Tape, put, take, waiting
+
+Listener = Callable[[int, bytes, int], None]
+"""Called with the message id, the whole frame, and the rig time at which it came."""
+
+_FRAMES_A_TURN = 64
+_LOOK_AGAIN_S = 0.004
+
+
+class Forwarder:
+    """What ``forward`` yields; made by it alone."""
+
+    def __init__(
+        self, from_controller: Tape, to_controller: Tape, descriptors: tuple[int, int], specs: Sequence[StationSpec], listener: Listener | None
+    ) -> None:
+        self._listener = listener
+        self._from_controller = from_controller
+        self._to_controller = to_controller
+        self._arrival_descriptor, self._link_descriptor = descriptors
+        self._loop = asyncio.get_running_loop()
+        self._again: asyncio.Handle | None = None
+        self._turn = 0
+        self.stations: list[UdpStation | TcpStation] = []
+        try:
+            for spec in specs:
+                kind = UdpStation if spec.protocol is Protocol.UDP else TcpStation
+                self.stations.append(kind(spec, self._pump))
+        except BaseException:
+            self._close_stations()
+            raise
+        self._loop.add_reader(self._arrival_descriptor, self._deliver)
+
+    def readings(self) -> tuple[StationCounters, ...]:
+        """Copies of the counters, a station each, in the order of the specifications."""
+        return tuple(station.reading() for station in self.stations)
+
+    def tell_truth(self, frame: bytes) -> None:
+        """Give a frame of hilsim's own to the stations that want the truth; the controller never gets it."""
+        for station in self.stations:
+            if station.spec.truth:
+                station.deliver(frame)
+
+    def discard(self) -> int:
+        """Throw away what stations have sent and the link has not taken, as when it was opened anew; returns how many frames. Those on the tape stay."""
+        count = 0
+        for station in self.stations:
+            for peer in station.peers:
+                station.counters.dropped_from_station += len(peer.incoming)
+                count += len(peer.incoming)
+                peer.incoming.clear()
+        self._resume()
+        return count
+
+    def close(self) -> None:
+        """Close every station's port."""
+        if self._again is not None:
+            self._again.cancel()
+        self._loop.remove_reader(self._arrival_descriptor)
+        self._close_stations()
+
+    def _close_stations(self) -> None:
+        for station in self.stations:
+            station.close()
+
+    def _deliver(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._arrival_descriptor)
+        taken = take(self._from_controller, _FRAMES_A_TURN)
+        for row, (size, message_id, came_ns) in enumerate(zip(taken.size.tolist(), taken.flow.tolist(), taken.time_ns.tolist(), strict=True)):
+            frame = taken.payload[row, :size].tobytes()
+            if self._listener is not None:
+                self._listener(message_id, frame, came_ns)
+            for station in self.stations:
+                if message_id not in station.spec.withhold:
+                    station.deliver(frame)
+        if waiting(self._from_controller) > 0:
+            os.eventfd_write(self._arrival_descriptor, 1)  # the other sockets have their turn first
+
+    def _pump(self) -> None:
+        """Move frames of the stations onto the tape while it has room; look again later when it has not."""
+        room = len(self._to_controller.size) - int(waiting(self._to_controller))
+        queues = [(row, peer.incoming) for row, station in enumerate(self.stations) for peer in station.peers if peer.incoming]
+        is_moved = False
+        while room > 0 and queues:
+            self._turn = (self._turn + 1) % len(queues)  # goes on from where the last call ended, or the first would always be first
+            row, queue = queues[self._turn]
+            frame = np.frombuffer(queue.popleft(), np.uint8)
+            put(self._to_controller, row, time.monotonic_ns(), 0, frame, frame.size)
+            room -= 1
+            is_moved = True
+            if not queue:
+                del queues[self._turn]
+        if is_moved:
+            self._resume()
+            if self._link_descriptor >= 0:
+                os.eventfd_write(self._link_descriptor, 1)
+        if queues and self._again is None:
+            self._again = self._loop.call_later(_LOOK_AGAIN_S, self._look_again)
+
+    def _look_again(self) -> None:
+        self._again = None
+        self._pump()
+
+    def _resume(self) -> None:
+        for station in self.stations:
+            if isinstance(station, TcpStation):
+                station.resume()
+
+
+@asynccontextmanager
+async def forward(
+    specs: Sequence[StationSpec],
+    *,
+    from_controller: Tape,
+    to_controller: Tape,
+    arrival_descriptor: int,
+    link_descriptor: int = -1,
+    listener: Listener | None = None,
+) -> AsyncIterator[Forwarder]:
+    """Forward until the block is left; nothing of it outlives the block.
+
+    Args:
+        specs: The stations, their names different.
+        from_controller: Frames by ``wire.pass_on``; this is its consumer.
+        to_controller: Frames for ``outbox.flush``; this is its producer. A short one (8 slots) keeps what waits for the link in the peers' own queues.
+        arrival_descriptor: A non-blocking eventfd that the nogil loop writes after ``pass_on``.
+        link_descriptor: An eventfd that the nogil loop waits on, written when there is something for it; -1 for none.
+        listener: Hears every frame of the controller.
+
+    Raises:
+        LinkError: a port cannot be had.
+        ValueError: two stations have one name.
+    """
+    names = [spec.name for spec in specs]
+    require((len(set(names)) == len(names), f"names of ground stations must differ, got {', '.join(names)}"))
+    forwarder = Forwarder(from_controller, to_controller, (arrival_descriptor, link_descriptor), specs, listener)
+    try:
+        yield forwarder
+    finally:
+        forwarder.close()

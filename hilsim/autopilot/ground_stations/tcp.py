@@ -1,0 +1,130 @@
+"""A TCP port that ground stations connect to."""
+
+import contextlib
+import socket
+from collections.abc import Callable
+
+import numpy as np
+
+from hilsim.autopilot.ground_stations.endpoints import Peer, StationPort, StationSpec
+from hilsim.links.sockets import listen_tcp
+from hilsim.protocols.mavlink.frames import StreamCount, abandon, allocate_stream, append, pending
+
+_CHUNK = 8192
+_SEND_BUFFER = 65536  # what lies in it is old by the time a slow station reads it
+_GIVE_UP_MS = 10_000
+_HALF_FRAME_S = 0.5  # a frame begun and not finished for so long is none
+
+
+class TcpStation(StationPort):
+    """A TCP port that ground stations connect to."""
+
+    def __init__(self, spec: StationSpec, arrived: Callable[[], None]) -> None:
+        """Open the port and serve it on the running event loop until ``close``.
+
+        Raises:
+            LinkError: the port cannot be had.
+        """
+        super().__init__(spec, arrived)
+        self._listener = listen_tcp(spec.address, spec.port)
+        self.peers: list[Peer] = []
+        self.loop.add_reader(self._listener, self._accept)
+
+    @property
+    def port(self) -> int:
+        """The port of hilsim itself."""
+        return int(self._listener.getsockname()[1])
+
+    def deliver(self, frame: bytes) -> None:
+        """Send a frame to every peer, or queue it for those that are slow."""
+        for peer in list(self.peers):
+            is_idle = not peer.outgoing and not peer.rest
+            self.keep_outgoing(peer, frame)
+            if is_idle:
+                self._write(peer)
+
+    def resume(self) -> None:
+        """Read again from peers that had sent more than the link took."""
+        for peer in self.peers:
+            if len(peer.incoming) < self.spec.queue_frames // 2:
+                self.loop.add_reader(_connection(peer), self._read, peer)
+
+    def close(self) -> None:
+        """Close the port and all connections."""
+        self.loop.remove_reader(self._listener)
+        self._listener.close()
+        for peer in list(self.peers):
+            self._drop(peer)
+
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:
+            return  # it has left again
+        if len(self.peers) >= self.spec.most_peers:
+            self.counters.strangers += 1
+            connection.close()
+            return
+        connection.settimeout(0)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _GIVE_UP_MS)
+        peer = Peer(connection=connection, stream=allocate_stream(2 * _CHUNK), heard_s=self.loop.time())
+        self.peers.append(peer)
+        self.counters.peers = len(self.peers)
+        self.loop.add_reader(connection, self._read, peer)
+
+    def _write(self, peer: Peer) -> None:
+        connection = _connection(peer)
+        try:
+            while peer.rest or peer.outgoing:
+                if not peer.rest:
+                    peer.rest = peer.outgoing.popleft()
+                    self.count_sent(len(peer.rest))
+                peer.rest = peer.rest[connection.send(peer.rest) :]
+        except BlockingIOError:
+            self.loop.add_writer(connection, self._write, peer)
+            return
+        except OSError:
+            self._drop(peer)
+            return
+        self.loop.remove_writer(connection)
+
+    def _read(self, peer: Peer) -> None:
+        connection, stream = _connection(peer), peer.stream
+        try:
+            chunk = connection.recv(_CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            chunk = b""
+        if not chunk or stream is None:
+            self._drop(peer)
+            return
+        skipped = int(stream.counts[StreamCount.SKIPPED_BYTES])
+        now_s = self.loop.time()
+        if now_s - peer.heard_s > _HALF_FRAME_S:
+            while pending(stream) > 0 and abandon(stream):
+                self.keep_incoming(peer, self.frames_in(stream))
+        peer.heard_s = now_s
+        append(stream, np.frombuffer(chunk, np.uint8))
+        self.keep_incoming(peer, self.frames_in(stream))
+        self.counters.skipped_bytes += int(stream.counts[StreamCount.SKIPPED_BYTES]) - skipped
+        if len(peer.incoming) >= self.spec.queue_frames // 2:
+            self.loop.remove_reader(connection)  # its own TCP makes it wait
+
+    def _drop(self, peer: Peer) -> None:
+        connection = _connection(peer)
+        self.loop.remove_reader(connection)
+        self.loop.remove_writer(connection)
+        with contextlib.suppress(OSError):
+            connection.close()
+        self.peers.remove(peer)
+        self.counters.dropped_from_station += len(peer.incoming)
+        self.counters.peers = len(self.peers)
+
+
+def _connection(peer: Peer) -> socket.socket:
+    if peer.connection is None:
+        raise TypeError("a peer of a TCP station must have a connection")
+    return peer.connection

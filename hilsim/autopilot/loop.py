@@ -1,0 +1,288 @@
+"""The loop that flies a vehicle under a flight controller: physics at 1 kHz, sensors on the beat, motors as they come; one thread, without the GIL.
+
+Each turn reads what the controller sent, makes the steps that are due, sends the sensors that are due, and waits until the next step, or for bytes. A machine that stood still for longer than
+``STALL_NS`` loses that time: the vehicle did not fly in it, and no frame is sent twice as fast afterwards. While no controller steers the vehicle it does not move; when one that has
+steered is to be woken, it is held where it is and its sensors say so.
+"""
+
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._atomics import load_acquire
+from hilsim._jit import constant, inlined_kernel, kernel
+from hilsim.autopilot.loop_context import Craft, Flight, FlightCount, FlightWord, Talk, Watch
+from hilsim.autopilot.receive import begin_anew, hear, lose_link
+from hilsim.autopilot.send import make_rest, make_sensors, speak
+from hilsim.autopilot.send_queue import empty
+from hilsim.autopilot.session import ASKING_NS, SessionState, SessionWord, is_free, link_changed, port_is_full, time_passed, wants_sensors
+from hilsim.collision.contacts import note_touch
+from hilsim.collision.surroundings import LOOK_NS, carry_planes, look_around
+from hilsim.geometry.rotations import conjugate, rotate
+from hilsim.links.descriptors import Outcome, Readiness, await_input, clear_wake, discard_output
+from hilsim.scene.world import World
+from hilsim.transmit.libc import monotonic_ns
+from hilsim.vehicle.hold import hold_command
+from hilsim.vehicle.live import LivePose, write_state
+from hilsim.vehicle.multirotor import orientation_of, step
+from hilsim.vehicle.wind import wind_at
+
+STALL_NS = 20_000_000
+LOCKSTEP_NS = 1_000_000_000
+"""A controller in lockstep that does not answer for so long is not waited for any more (AirSim's figure)."""
+DRAIN_NS = 100_000_000
+"""After a controller's first answer in lockstep: it may have several sensor frames before it, because none was held before (PX4 does not boot unless its time goes on). They are answered by then."""
+_FLYING = constant(SessionState.FLYING)
+_SILENT, _UNPLUGGED = constant(SessionState.SILENT), constant(SessionState.UNPLUGGED)
+_GONE, _FULL, _WOKEN = constant(Outcome.GONE), constant(Outcome.FULL), constant(Readiness.WOKEN)
+_NOT_DUE = constant(-1)
+
+
+class Motion(IntEnum):
+    """What a step does with the vehicle."""
+
+    STILL = 0
+    """Nothing: its own time stands too."""
+    FREE = 1
+    """It flies, falls, stands."""
+    HELD = 2
+    """Its time goes on, and its sensors feel that something holds it where it is."""
+
+
+_STILL, _FREE, _HELD = constant(Motion.STILL), constant(Motion.FREE), constant(Motion.HELD)
+
+
+@kernel
+def _fly_step(craft: Craft, flight: Flight, watch: Watch, rig_ns: int) -> None:
+    """One step of the vehicle, steered by the controller or the position hold."""
+    state = flight.state
+    if craft.is_held:
+        if state.time_ns[0] % craft.hold.period_ns == 0:
+            hold_command(craft.hold, flight.hold_state, craft.multirotor, state, craft.track, flight.command)
+    else:
+        for motor in range(flight.command.size):
+            flight.command[motor] = watch.session.control[motor]
+    for part in range(3):
+        flight.felt[3 + part] += 0.5 * state.motion[10 + part]
+    wind_mps = wind_at(craft.wind, flight.wind_state, state.time_ns[0])
+    step(craft.multirotor, state, flight.command, wind_mps, flight.around.ground, flight.around.obstacles)
+    note_touch(craft.multirotor, state, flight.around.ground, flight.around.obstacles, watch.touch, rig_ns)
+    carry_planes(flight.around, 1e-9 * craft.multirotor.step_ns)
+    for part in range(3):
+        flight.felt[part] += state.specific_force_mps2[part]
+        flight.felt[3 + part] += 0.5 * state.motion[10 + part]
+    flight.felt[6] += 1.0
+
+
+@kernel
+def _hold_step(craft: Craft, flight: Flight) -> None:
+    """One step of a vehicle that is held where it is, whatever its velocity will be when it is let go."""
+    flight.state.time_ns[0] += craft.multirotor.step_ns
+    w, x, y, z = orientation_of(flight.state)
+    fx, fy, fz = rotate(conjugate((w, x, y, z)), (0.0, 0.0, craft.multirotor.airframe.gravity_mps2))
+    flight.felt[0] += fx
+    flight.felt[1] += fy
+    flight.felt[2] += fz
+    flight.felt[6] += 1.0
+
+
+@inlined_kernel
+def _motion(craft: Craft, watch: Watch, now_ns: int) -> int:
+    """A ``Motion`` of the steps that are due."""
+    if craft.is_held or is_free(watch.session):
+        return _FREE
+    return _HELD if wants_sensors(watch.session, craft.line.is_simulator, now_ns) else _STILL
+
+
+@inlined_kernel
+def _attend_change(flight: Flight, watch: Watch, talk: Talk, descriptor: int) -> None:
+    """When the controller has stopped steering, nothing that it was to be told waits for the next one."""
+    state = watch.session.word[SessionWord.STATE]
+    was = flight.word[FlightWord.SEEN_STATE]
+    if state == was:
+        return
+    flight.word[FlightWord.SEEN_STATE] = state
+    if was in {_FLYING, _SILENT} and state not in {_FLYING, _UNPLUGGED}:
+        empty(talk.outbox, watch.to_controller)
+        discard_output(descriptor)
+
+
+@inlined_kernel
+def _note_pose(flight: Flight, live: LivePose, rig_ns: int, is_moving: bool, pose: npt.NDArray[np.float64]) -> None:  # noqa: FBT001 - a kernel takes plain positional scalars
+    """Tell the sensors' threads where the vehicle is."""
+    pose[:] = flight.state.motion
+    if not is_moving:
+        pose[3:6] = 0.0
+        pose[10:13] = 0.0
+    write_state(live, rig_ns, pose)
+
+
+@inlined_kernel
+def _attend_link(craft: Craft, flight: Flight, watch: Watch, talk: Talk, now_ns: int) -> int:
+    """Notice a link that was opened or is to be closed; returns its descriptor, -1 for none."""
+    descriptor = load_acquire(watch.control, (1,))
+    if descriptor < 0:
+        return descriptor
+    if flight.word[FlightWord.IS_OPEN] == 0:
+        flight.word[FlightWord.IS_OPEN] = 1
+        flight.word[FlightWord.NEXT_SECOND_NS] = now_ns
+        flight.word[FlightWord.NEXT_GPS_NS] = now_ns
+        flight.word[FlightWord.IS_AWAITED] = 0
+        flight.word[FlightWord.ASKED_NS] = now_ns - ASKING_NS
+        flight.word[FlightWord.HAS_HEARD_NS] = now_ns
+        watch.session.word[SessionWord.ACTUATOR_NS] = 0
+        watch.session.word[SessionWord.UNANSWERED_NS] = 0
+        watch.session.word[SessionWord.LOCKSTEP] = 0
+        flight.word[FlightWord.DRAINING_NS] = 0
+        empty(talk.outbox, watch.to_controller)  # what ground stations said meanwhile must not be obeyed now
+        if craft.line.is_simulator and flight.word[FlightWord.FRAMES] > 0:
+            begin_anew(flight)  # PX4's simulation was started again; its clock, which is ours, does not tell
+            watch.session.word[SessionWord.RESET] = 1
+            watch.session.word[SessionWord.HAS_STEERED] = 0
+        link_changed(watch.session, True)  # noqa: FBT003 - a kernel's positional scalar
+    if load_acquire(watch.control, (2,)) == 1:
+        lose_link(flight, watch, talk)
+        return -1
+    return descriptor
+
+
+@inlined_kernel
+def _skip_lost_time(craft: Craft, flight: Flight, watch: Watch, now_ns: int) -> None:
+    """After the machine stood still: go on from now."""
+    lost_ns = now_ns - flight.word[FlightWord.NEXT_STEP_NS]
+    if lost_ns > STALL_NS:
+        watch.counts[FlightCount.STALLS] += 1
+        watch.counts[FlightCount.SKIPPED_SENSORS] += lost_ns // craft.instruments.frame_ns
+        flight.word[FlightWord.NEXT_STEP_NS] = now_ns
+        flight.word[FlightWord.NEXT_SENSOR_NS] = now_ns
+
+
+@inlined_kernel
+def _awaits_answer(craft: Craft, flight: Flight, watch: Watch, now_ns: int) -> bool:
+    """Whether a controller in lockstep has yet to answer the last sensor frame."""
+    word = flight.word
+    if not craft.is_lockstep or watch.session.word[SessionWord.LOCKSTEP] == 0:
+        return False
+    if word[FlightWord.DRAINING_NS] > 0:
+        if now_ns - word[FlightWord.DRAINING_NS] < DRAIN_NS:
+            return True
+        word[FlightWord.DRAINING_NS] = 0
+        word[FlightWord.IS_AWAITED] = 0
+    if word[FlightWord.IS_AWAITED] == 0:
+        return False
+    if now_ns - word[FlightWord.SENT_NS] > LOCKSTEP_NS:
+        word[FlightWord.IS_AWAITED] = 0
+        watch.counts[FlightCount.LOCKSTEP_TIMEOUTS] += 1
+        return False
+    return True
+
+
+@inlined_kernel
+def _make_steps(
+    craft: Craft,
+    flight: Flight,
+    world: World,
+    live: LivePose,
+    watch: Watch,
+    motion: int,
+    now_ns: int,
+    pose: npt.NDArray[np.float64],
+) -> int:
+    """Make the steps that are due; returns when the sensor frame was due that is to be sent now, ``_NOT_DUE`` for none."""
+    word = flight.word
+    due_ns = _NOT_DUE
+    while word[FlightWord.NEXT_STEP_NS] <= now_ns:
+        if _awaits_answer(craft, flight, watch, now_ns):
+            waited_ns = now_ns + craft.multirotor.step_ns - word[FlightWord.NEXT_STEP_NS]
+            word[FlightWord.NEXT_STEP_NS] += waited_ns
+            word[FlightWord.NEXT_SENSOR_NS] += waited_ns  # frames stay as many steps apart, however slow the controller is
+            break
+        step_ns = word[FlightWord.NEXT_STEP_NS]
+        if step_ns >= word[FlightWord.NEXT_LOOK_NS]:
+            look_around(world, craft.multirotor, flight.state, step_ns, flight.around)
+            word[FlightWord.NEXT_LOOK_NS] = step_ns + LOOK_NS
+            watch.counts[FlightCount.LOOKS] += 1
+        if motion == _FREE:
+            _fly_step(craft, flight, watch, step_ns)
+        elif motion == _HELD:
+            _hold_step(craft, flight)
+        _note_pose(flight, live, step_ns, motion == _FREE, pose)
+        word[FlightWord.NEXT_STEP_NS] = step_ns + craft.multirotor.step_ns
+        if step_ns >= word[FlightWord.NEXT_SENSOR_NS]:
+            if due_ns != _NOT_DUE:
+                watch.counts[FlightCount.SKIPPED_SENSORS] += 1
+            due_ns = word[FlightWord.NEXT_SENSOR_NS]
+            word[FlightWord.NEXT_SENSOR_NS] += craft.instruments.frame_ns
+            if craft.is_lockstep:
+                break
+    return due_ns
+
+
+@kernel
+def fly(craft: Craft, flight: Flight, world: World, live: LivePose, watch: Watch, talk: Talk, epoch_ns: int, utc_epoch_ns: int) -> None:
+    """Fly until told to stop.
+
+    Args:
+        craft: What flies.
+        flight: Its state.
+        world: What there is to touch.
+        live: Where its poses go, for the sensors that it carries.
+        watch: Shared with the daemon.
+        talk: Messages in the making.
+        epoch_ns: CLOCK_MONOTONIC time of rig time 0.
+        utc_epoch_ns: UTC of rig time 0.
+    """
+    word, session = flight.word, watch.session
+    pose = np.empty(13)
+    word[FlightWord.NEXT_STEP_NS] = monotonic_ns() - epoch_ns
+    word[FlightWord.NEXT_SENSOR_NS] = word[FlightWord.NEXT_STEP_NS]
+    while load_acquire(watch.control, (0,)) == 0:
+        now_ns = monotonic_ns() - epoch_ns
+        descriptor = _attend_link(craft, flight, watch, talk, now_ns)
+        if descriptor >= 0:
+            hear(craft, flight, watch, talk, descriptor, now_ns)
+            time_passed(session, now_ns)
+            if word[FlightWord.IS_OPEN] == 1:
+                _attend_change(flight, watch, talk, descriptor)
+        _skip_lost_time(craft, flight, watch, now_ns)
+        due_ns = _make_steps(craft, flight, world, live, watch, _motion(craft, watch, now_ns), now_ns, pose)
+        if word[FlightWord.IS_OPEN] == 1:
+            if due_ns != _NOT_DUE and wants_sensors(session, craft.line.is_simulator, now_ns):
+                make_sensors(craft, flight, watch, talk, due_ns)
+            make_rest(craft, flight, watch, talk, live, descriptor, now_ns, utc_epoch_ns)
+            outcome = speak(craft, flight, watch, talk, descriptor, epoch_ns)
+            if outcome == _GONE:
+                lose_link(flight, watch, talk)
+            elif outcome == _FULL:
+                port_is_full(session, now_ns)
+        rest_ns = epoch_ns + word[FlightWord.NEXT_STEP_NS] - monotonic_ns()
+        listens = descriptor if word[FlightWord.IS_OPEN] == 1 else -1
+        if rest_ns > 0 and await_input(talk.waits, listens, watch.wakes[0], rest_ns) & _WOKEN:
+            clear_wake(talk.waits, watch.wakes[0])
+
+
+@kernel
+def fly_ahead(
+    craft: Craft, flight: Flight, world: World, watch: Watch, row_ns: int, time_ns: npt.NDArray[np.int64], motion: npt.NDArray[np.float64]
+) -> None:
+    """Fly without a controller and without waiting, by the built-in position hold.
+
+    Args:
+        craft: What flies.
+        flight: Its state at rig time 0.
+        world: What there is to touch.
+        watch: Nobody's.
+        row_ns: From one row to the next, whole steps.
+        time_ns: ``int64[m]``, written: rig times.
+        motion: ``float64[m, 13]``, written.
+    """
+    rig_ns = 0
+    for row in range(time_ns.size):
+        while rig_ns < row * row_ns:
+            if rig_ns % LOOK_NS == 0:
+                look_around(world, craft.multirotor, flight.state, rig_ns, flight.around)
+            _fly_step(craft, flight, watch, rig_ns)
+            rig_ns += craft.multirotor.step_ns
+        time_ns[row] = rig_ns
+        motion[row] = flight.state.motion

@@ -1,0 +1,220 @@
+"""What the loop that flies a vehicle is handed: constants, its own state, messages in the making, and what it shares with the rest of the daemon."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.autopilot.send_queue import Outbox, Pace
+from hilsim.autopilot.session import Session
+from hilsim.autopilot.vehicle_sensors import Instruments
+from hilsim.collision.contacts import Touch
+from hilsim.collision.surroundings import Surroundings
+from hilsim.geometry.tracks import PoseTrack
+from hilsim.links.descriptors import Waits
+from hilsim.protocols.mavlink.frames import ByteStream
+from hilsim.protocols.mavlink.messages import Draft, Origin
+from hilsim.transmit.packet_queue import Tape
+from hilsim.vehicle.hold import Hold, HoldState
+from hilsim.vehicle.multirotor import Multirotor, MultirotorState
+from hilsim.vehicle.wind import Wind, WindState
+
+
+class FlightCount(IntEnum):
+    """Columns of ``Watch.counts``; they only grow."""
+
+    RECEIVED_FRAMES = 0
+    RECEIVED_BYTES = 1
+    SENSOR_FRAMES = 2
+    """HIL_SENSOR frames made; ``OutboxCount`` says how many of them were replaced before they went."""
+    GPS_FRAMES = 3
+    ACTUATOR_FRAMES = 4
+    SKIPPED_SENSORS = 5
+    """Sensor frames never made, because the machine stood still."""
+    STALLS = 6
+    """Times that the loop stood still for longer than it makes up."""
+    UNFORWARDED_FRAMES = 7
+    """Frames of the controller that ground stations missed, because their tape was full."""
+    LINK_LOSSES = 8
+    LOOKS = 9
+    LOCKSTEP_TIMEOUTS = 10
+    OBSERVATIONS = 11
+    """Frames of obstacles and distances passed on to the controller."""
+    FOREIGN_DATAGRAMS = 12
+    """ArduPilot's link: datagrams that are no servo packets."""
+    LOST_FRAMES = 13
+    """ArduPilot's link: servo packets that never came."""
+    UNANSWERED = 14
+    """ArduPilot's link: answers that could not be sent."""
+
+
+class Line(NamedTuple):
+    """What leads to the controller.
+
+    Attributes:
+        pace: How fast it may be written.
+        is_stream: False for UDP, where each frame is a datagram.
+        is_simulator: PX4's simulator link, behind which there is no aircraft: no heartbeats are sent, and none need carry the flag of hardware in the loop.
+    """
+
+    pace: Pace
+    is_stream: bool
+    is_simulator: bool
+
+
+class Craft(NamedTuple):
+    """What flies; constants.
+
+    Attributes:
+        multirotor: The vehicle.
+        wind: About it.
+        instruments: On it.
+        line: To the controller.
+        is_held: The built-in position hold steers it, no controller.
+        hold: The position hold.
+        track: Where the hold flies.
+        is_lockstep: The controller's clock is the sensors' time: physics waits for its answers.
+    """
+
+    multirotor: Multirotor
+    wind: Wind
+    instruments: Instruments
+    line: Line
+    is_held: bool
+    hold: Hold
+    track: PoseTrack
+    is_lockstep: bool
+
+
+class FlightWord(IntEnum):
+    """Columns of ``Flight.word``; times are rig times."""
+
+    NEXT_STEP_NS = 0
+    NEXT_SENSOR_NS = 1
+    NEXT_GPS_NS = 2
+    NEXT_SECOND_NS = 3
+    """When a heartbeat and the time of day are due."""
+    NEXT_LOOK_NS = 4
+    FRAMES = 5
+    SAMPLE_DUE_NS = 6
+    """When the sensor frame in the outbox was due."""
+    SENT_NS = 7
+    """When the sensor frame went that a motor command is awaited for."""
+    IS_AWAITED = 8
+    IS_OPEN = 9
+    HAS_HEARD_NS = 10
+    """When the last bytes came."""
+    SEEN_STATE = 12
+    """Of the session, when the loop came by last."""
+    DRAINING_NS = 13
+    """When an answer came that did not belong to the newest sensor frame: until a controller in lockstep has said no more of them, none is sent."""
+    ASKED_NS = 14
+    """When the controller was asked for its heartbeat last."""
+    UNSENT_FIELDS = 11
+    """Bits of ``HIL_SENSOR.fields_updated`` that no frame that went has told yet: those of replaced frames are told by the next."""
+
+
+class Flight(NamedTuple):
+    """What changes; the loop's own.
+
+    Attributes:
+        state: Of the vehicle, in its own time, which stands still with it.
+        start: ``float64[13]``, motion that it begins with, also after a controller's restart.
+        wind_state: Of the gusts.
+        hold_state: Of the position hold.
+        command: ``float64[n]``, of the rotors.
+        felt: ``float64[8]``: sums of specific force and rates since the sensor frame before, and how many.
+        around: What it can touch.
+        word: ``int64[n]``, columns by ``FlightWord``.
+    """
+
+    state: MultirotorState
+    start: npt.NDArray[np.float64]
+    wind_state: WindState
+    hold_state: HoldState
+    command: npt.NDArray[np.float64]
+    felt: npt.NDArray[np.float64]
+    around: Surroundings
+    word: npt.NDArray[np.int64]
+
+
+class Talk(NamedTuple):
+    """Messages in the making, who sends them, and what waits; the loop's own but for the counts of ``stream`` and ``outbox``.
+
+    Attributes:
+        origin: hilsim.
+        heartbeat: To be sent.
+        system_time: To be sent.
+        sensor: To be sent.
+        gps: To be sent.
+        timesync: To be sent.
+        request: To be sent: the wish for a heartbeat.
+        heard_heartbeat: Received.
+        heard_controls: Received.
+        heard_timesync: Received.
+        frame: ``uint8[280]``, working array.
+        stream: What came.
+        outbox: What goes.
+        waits: For waiting.
+        nothing: A tape that is always empty, in place of the ground stations' where they may not speak.
+    """
+
+    origin: Origin
+    heartbeat: Draft
+    system_time: Draft
+    sensor: Draft
+    gps: Draft
+    timesync: Draft
+    request: Draft
+    heard_heartbeat: Draft
+    heard_controls: Draft
+    heard_timesync: Draft
+    frame: npt.NDArray[np.uint8]
+    stream: ByteStream
+    outbox: Outbox
+    waits: Waits
+    nothing: Tape
+
+
+class ControlWord(IntEnum):
+    """Columns of ``Watch.control``."""
+
+    ENDS = 0
+    """1 ends the loop."""
+    LINK = 1
+    """The link's descriptor, -1 for none. Others write a descriptor where there is none; the loop writes -1 when the link is gone, and whoever opened it may then close it."""
+    CLOSES = 2
+    """1 asks the loop to let go of the link."""
+
+
+class Watch(NamedTuple):
+    """What the loop shares with the rest of the daemon; histograms have the bins of ``transmit.statistics``.
+
+    Attributes:
+        control: ``int64[n]``, columns by ``ControlWord``.
+        wakes: ``int64[8]``: column 0 an eventfd that wakes the loop, column 1 one that the loop writes when frames are on ``to_stations``; -1 for none.
+        session: Written by the loop.
+        counts: ``int64[n]``, columns by ``FlightCount``.
+        lateness: ``int64[BINS]``, of sensor frames, from when they were due to when they were written.
+        round_trip: ``int64[BINS]``, from a sensor frame to the next motor command.
+        gap: ``int64[BINS]``, between motor commands.
+        sums_ns: ``int64[8]``, of what is in the three histograms.
+        to_stations: Frames of the controller.
+        to_controller: Frames of ground stations.
+        observations: Frames that say what the vehicle's range sensors see.
+        touch: What the vehicle touches.
+    """
+
+    control: npt.NDArray[np.int64]
+    wakes: npt.NDArray[np.int64]
+    session: Session
+    counts: npt.NDArray[np.int64]
+    lateness: npt.NDArray[np.int64]
+    round_trip: npt.NDArray[np.int64]
+    gap: npt.NDArray[np.int64]
+    sums_ns: npt.NDArray[np.int64]
+    to_stations: Tape
+    to_controller: Tape
+    observations: Tape
+    touch: Touch

@@ -1,0 +1,206 @@
+"""Everything the loop that flies is handed, built from what the rig says."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hilsim._atomics import shared_words
+from hilsim.autopilot.loop import fly_ahead
+from hilsim.autopilot.loop_context import ControlWord, Craft, Flight, FlightCount, FlightWord, Line, Talk, Watch
+from hilsim.autopilot.send_queue import allocate_outbox, pace
+from hilsim.autopilot.session import HIL_FLAG, allocate_session
+from hilsim.autopilot.specs import FlightWaypointSpec, VehicleRigSpec
+from hilsim.autopilot.vehicle_sensors import build_instruments
+from hilsim.collision.contacts import allocate_touch
+from hilsim.collision.surroundings import surroundings
+from hilsim.errors import require
+from hilsim.geometry.poses import Pose, mounting
+from hilsim.geometry.tracks import PoseTrack, fixed_track, linear_track
+from hilsim.links.addresses import RATES_HZ
+from hilsim.links.descriptors import allocate_waits
+from hilsim.protocols.mavlink.frames import LARGEST_FRAME, allocate_stream
+from hilsim.protocols.mavlink.messages import (
+    COMMAND_LONG,
+    HEARTBEAT,
+    HIL_ACTUATOR_CONTROLS,
+    HIL_GPS,
+    HIL_SENSOR,
+    PROTOCOL_VERSION,
+    SYSTEM_TIME,
+    TIMESYNC,
+    draft,
+    origin,
+)
+from hilsim.scene.world import World
+from hilsim.transmit.packet_queue import allocate_tape
+from hilsim.transmit.statistics import BINS
+from hilsim.vehicle.aerodynamics import MOTION_SIZE, ORIENTATION, POSITION
+from hilsim.vehicle.hold import build_hold, hold_start
+from hilsim.vehicle.multirotor import Multirotor, build_multirotor, state_at
+from hilsim.vehicle.specs import VehicleSpec
+from hilsim.vehicle.wind import build_wind, wind_from
+
+_ROW_NS = 4_000_000
+"""At 10 m/s^2 a straight line over it is off by 0.02 mm."""
+_FREE_SHARE_BYTES_PER_S = 200_000.0
+_AUTOPILOT_INVALID, _TYPE_GENERIC, _STATE_ACTIVE = 8, 0, 4
+_REQUEST_MESSAGE = 512
+"""MAV_CMD_REQUEST_MESSAGE; its first parameter is the message's id."""
+_STATION_SLOTS, _CONTROLLER_SLOTS, _OBSERVATION_SLOTS = 1024, 8, 16
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Outfit:
+    """What ``flying.fly`` takes of a vehicle.
+
+    Attributes:
+        craft: Constants.
+        flight: State.
+        watch: Shared with the daemon.
+        talk: Messages.
+    """
+
+    craft: Craft
+    flight: Flight
+    watch: Watch
+    talk: Talk
+
+
+def open_line(kind: str) -> Line:
+    """A line without a rate of its own."""
+    return Line(
+        pace=pace(line_bytes_per_s=None, station_bytes_per_s=_FREE_SHARE_BYTES_PER_S), is_stream=kind in ("serial", "tcp"), is_simulator=kind == "tcp"
+    )
+
+
+def standing_height_m(multirotor: Multirotor) -> float:
+    """Of the centre of mass above the lowest leg, level."""
+    return -float(multirotor.point[: multirotor.legs, 2].min())
+
+
+def start_pose(spec: VehicleRigSpec, vehicle: VehicleSpec) -> Pose:
+    """World from body where a vehicle stands at first."""
+    x, y, z = spec.position_m
+    return mounting((x, y, z + standing_height_m(build_multirotor(vehicle))), (0.0, 0.0, spec.yaw_deg))
+
+
+def build_craft(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, seed: int, rate_hz: int) -> Craft:
+    """The vehicle of a rig, for one line to its controller.
+
+    Args:
+        spec: What the rig says.
+        vehicle: Its profile.
+        line: To the controller.
+        seed: Of the rig.
+        rate_hz: Sensor frames a second, one of ``RATES_HZ``: the rig's, or fewer where the line cannot carry them.
+
+    Raises:
+        ValueError: figures do not go together.
+    """
+    controller = spec.controller
+    require((rate_hz in RATES_HZ, f"rate_hz must be one of {', '.join(map(str, RATES_HZ))}, got {rate_hz}"))
+    return Craft(
+        multirotor=build_multirotor(vehicle),
+        wind=build_wind(spec.wind, seed, 0),
+        instruments=build_instruments(
+            spec.sensors,
+            spec.home,
+            seed=seed,
+            year=spec.year,
+            frame_ns=1_000_000_000 // rate_hz,
+            magnetometer_every=max(1, math.ceil(rate_hz / controller.magnetometer_hz)),
+            barometer_every=max(1, math.ceil(rate_hz / controller.barometer_hz)),
+            gps_ns=1_000_000_000 // controller.gps_hz,
+        ),
+        line=line,
+        is_held=controller.kind == "hold",
+        hold=build_hold(spec.hold, vehicle),
+        track=_track(spec.waypoint, start_pose(spec, vehicle)),
+        is_lockstep=controller.lockstep,
+    )
+
+
+def outfit(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, seed: int, rate_hz: int) -> Outfit:
+    """The vehicle of a rig, standing at its place; arguments as of ``build_craft``.
+
+    Raises:
+        ValueError: figures do not go together.
+    """
+    craft = build_craft(spec, vehicle, line, seed=seed, rate_hz=rate_hz)
+    start = start_pose(spec, vehicle)
+    state = state_at(craft.multirotor, start.position_m, start.orientation)
+    flight = Flight(
+        state=state,
+        start=state.motion.copy(),
+        wind_state=wind_from(craft.wind, 0),
+        hold_state=hold_start(),
+        command=np.zeros(len(vehicle.rotors)),
+        felt=np.zeros(8),
+        around=surroundings(craft.multirotor),
+        word=shared_words(FlightWord),
+    )
+    return Outfit(craft=craft, flight=flight, watch=_watch(), talk=_talk(spec.controller.system_id, spec.controller.component_id))
+
+
+def flown_track(made: Outfit, world: World, duration_ns: int) -> PoseTrack:
+    """Poses of a vehicle that its position hold flies, from rig time 0 on; the outfit's state is then that of the end."""
+    rows = duration_ns // _ROW_NS + 2
+    time_ns, motion = np.zeros(rows, np.int64), np.zeros((rows, MOTION_SIZE))
+    fly_ahead(made.craft, made.flight, world, made.watch, _ROW_NS, time_ns, motion)
+    return linear_track(time_ns, motion[:, POSITION : POSITION + 3], motion[:, ORIENTATION : ORIENTATION + 4])
+
+
+def _track(waypoints: tuple[FlightWaypointSpec, ...], start: Pose) -> PoseTrack:
+    if not waypoints:
+        return fixed_track(start)
+    poses = [mounting(waypoint.position_m, (0.0, 0.0, waypoint.yaw_deg)) for waypoint in waypoints]
+    if len(poses) == 1:
+        return fixed_track(poses[0])
+    time_ns = np.array([round(waypoint.time_s * 1e9) for waypoint in waypoints], dtype=np.int64)
+    return linear_track(time_ns, [pose.position_m for pose in poses], [pose.orientation for pose in poses])
+
+
+def _watch() -> Watch:
+    control, wakes = shared_words(ControlWord), np.full(8, -1, np.int64)
+    control[ControlWord.LINK] = -1
+    return Watch(
+        control=control,
+        wakes=wakes,
+        session=allocate_session(),
+        counts=shared_words(FlightCount),
+        lateness=np.zeros(BINS, np.int64),
+        round_trip=np.zeros(BINS, np.int64),
+        gap=np.zeros(BINS, np.int64),
+        sums_ns=np.zeros(8, np.int64),
+        to_stations=allocate_tape(_STATION_SLOTS, LARGEST_FRAME),
+        to_controller=allocate_tape(_CONTROLLER_SLOTS, LARGEST_FRAME),
+        observations=allocate_tape(_OBSERVATION_SLOTS, LARGEST_FRAME),
+        touch=allocate_touch(),
+    )
+
+
+def _talk(system_id: int, component_id: int) -> Talk:
+    heartbeat = draft(HEARTBEAT)
+    said = heartbeat.record
+    said["type"], said["autopilot"], said["base_mode"] = _TYPE_GENERIC, _AUTOPILOT_INVALID, HIL_FLAG
+    said["system_status"], said["mavlink_version"] = _STATE_ACTIVE, PROTOCOL_VERSION
+    request = draft(COMMAND_LONG)
+    request.record["command"], request.record["param1"] = _REQUEST_MESSAGE, HEARTBEAT.id
+    return Talk(
+        origin=origin(system_id, component_id),
+        heartbeat=heartbeat,
+        system_time=draft(SYSTEM_TIME),
+        sensor=draft(HIL_SENSOR),
+        gps=draft(HIL_GPS),
+        timesync=draft(TIMESYNC),
+        request=request,
+        heard_heartbeat=draft(HEARTBEAT),
+        heard_controls=draft(HIL_ACTUATOR_CONTROLS),
+        heard_timesync=draft(TIMESYNC),
+        frame=np.zeros(LARGEST_FRAME, np.uint8),
+        stream=allocate_stream(),
+        outbox=allocate_outbox(),
+        waits=allocate_waits(),
+        nothing=allocate_tape(1, 1),
+    )

@@ -1,0 +1,245 @@
+"""A lidar's scan as the two obstacle messages of MAVLink say it: 72 sectors around the vehicle, or the distance along one beam.
+
+OBSTACLE_DISTANCE (330): sector k is centred at 5 k degrees clockwise from forward (``angle_offset`` 0) and 5 degrees wide, its distance in centimetres and level:
+
+======================  ==========================================================================================================================
+distance                says
+======================  ==========================================================================================================================
+min_cm .. max_cm        the nearest return of the sector that lies inside the height band
+max_cm + 1              nothing is near: rays looked into the sector, and none of them met such a return
+65535                   nothing is known: no ray looked into the sector
+======================  ==========================================================================================================================
+
+The difference between the last two matters: PX4 does not fly where it knows nothing (``CP_GO_NO_DATA``), and flies where nothing is near. ArduPilot ignores both.
+Rays that end nearer than ``min_cm`` (on the vehicle's own rotors) say nothing of their sector; one that ends farther off, but nearer when taken level, is said as ``min_cm``.
+
+Sources: PX4 ``msg/ObstacleDistance.msg`` (0, max + 1, 65535); ArduPilot ``AP_Proximity_MAV.cpp`` (sector j at j * increment, clockwise; orientation n at n * 45 degrees
+clockwise, although ``common.xml`` calls ROTATION_YAW_90 left-facing); frame 12 is MAV_FRAME_BODY_FRD, without which PX4 takes the ring for north-aligned.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.geometry.frames import Vector
+from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec, Orientation
+
+SECTORS = 72
+SECTOR_DEG = 5
+UNKNOWN_CM = 65535
+_EDGE_RAD = np.radians(SECTOR_DEG * (np.arange(SECTORS)[:, np.newaxis] + np.array([-0.5, 0.5])))
+_EDGES = np.stack([np.cos(_EDGE_RAD), -np.sin(_EDGE_RAD)], axis=2).reshape(SECTORS, 4)
+"""``float64[72, 4]``: forward and left of the directions in which each sector begins and ends, clockwise."""
+MAV_FRAME_BODY_FRD = 12
+MAV_DISTANCE_SENSOR_LASER = 0
+UNKNOWN_COVARIANCE = 255
+
+ORIENTATION_CODES: dict[Orientation, int] = {
+    "forward": 0,
+    "forward_right": 1,
+    "right": 2,
+    "backward_right": 3,
+    "backward": 4,
+    "backward_left": 5,
+    "left": 6,
+    "forward_left": 7,
+    "up": 24,
+    "down": 25,
+}
+"""MAV_SENSOR_ORIENTATION as ArduPilot and PX4 read it."""
+
+
+class ObstacleValues(NamedTuple):
+    """Fields of OBSTACLE_DISTANCE, but for the time.
+
+    Attributes:
+        distances: ``uint16[72]``, cm.
+        min_distance: cm.
+        max_distance: cm.
+        increment: Degrees.
+        increment_f: Degrees; takes precedence where it is not 0.
+        angle_offset: Degrees.
+        frame: MAV_FRAME.
+        sensor_type: MAV_DISTANCE_SENSOR.
+    """
+
+    distances: npt.NDArray[np.uint16]
+    min_distance: int
+    max_distance: int
+    increment: int = SECTOR_DEG
+    increment_f: float = float(SECTOR_DEG)
+    angle_offset: float = 0.0
+    frame: int = MAV_FRAME_BODY_FRD
+    sensor_type: int = MAV_DISTANCE_SENSOR_LASER
+
+
+class DistanceValues(NamedTuple):
+    """Fields of DISTANCE_SENSOR, but for the time.
+
+    Attributes:
+        min_distance: cm.
+        max_distance: cm.
+        current_distance: cm; ``max_distance`` + 1: nothing is near.
+        orientation: MAV_SENSOR_ORIENTATION.
+        horizontal_fov: Radians.
+        vertical_fov: Radians.
+        id: Of the sensor.
+        type: MAV_DISTANCE_SENSOR.
+        covariance: cm^2; 255: unknown.
+        signal_quality: 0: unknown.
+    """
+
+    min_distance: int
+    max_distance: int
+    current_distance: int
+    orientation: int
+    horizontal_fov: float
+    vertical_fov: float
+    id: int
+    type: int = MAV_DISTANCE_SENSOR_LASER
+    covariance: int = UNKNOWN_COVARIANCE
+    signal_quality: int = 0
+
+
+@kernel
+def sector_of(forward_m: float, left_m: float) -> int:
+    """The sector that a level direction in the body frame points into."""
+    clockwise_deg = math.degrees(math.atan2(-left_m, forward_m))
+    return math.floor((clockwise_deg + 0.5 * SECTOR_DEG) / SECTOR_DEG) % SECTORS
+
+
+@kernel
+def sector_near(forward_m: float, left_m: float, guess: int) -> int:
+    """``sector_of``, quicker where the guess is right: neighbouring rays mostly share a sector."""
+    edges = _EDGES[guess]
+    is_within = edges[1] * forward_m - edges[0] * left_m >= 0.0 and edges[3] * forward_m - edges[2] * left_m < 0.0
+    return guess if is_within else sector_of(forward_m, left_m)
+
+
+@kernel
+def note_return(
+    reach_m: float,
+    direction: Vector,
+    origin_m: Vector,
+    min_m: float,
+    max_m: float,
+    low_m: float,
+    high_m: float,
+    nearest_m: npt.NDArray[np.float64],
+    guess: int,
+) -> int:
+    """Let a ray lower the distance of the sector that it tells of; returns that sector, the next ray's ``guess``. Other arguments as of ``fill_sectors``, for one ray."""
+    forward, left, up = direction
+    if not reach_m >= min_m or (forward == 0.0 and left == 0.0):
+        return guess
+    level = math.inf
+    if reach_m < math.inf:
+        x, y, z = origin_m[0] + reach_m * forward, origin_m[1] + reach_m * left, origin_m[2] + reach_m * up
+        distance_m = math.sqrt(x * x + y * y)
+        if low_m <= z <= high_m and distance_m <= max_m:
+            level = distance_m
+            forward, left = x, y
+    sector = sector_near(forward, left, guess)
+    if not nearest_m[sector] <= level:
+        nearest_m[sector] = level
+    return sector
+
+
+@kernel
+def fill_sectors(
+    range_m: npt.NDArray[np.floating],
+    direction: npt.NDArray[np.floating],
+    origin_m: Vector,
+    min_m: float,
+    max_m: float,
+    low_m: float,
+    high_m: float,
+    nearest_m: npt.NDArray[np.float64],
+) -> None:
+    """Find the nearest return of each sector.
+
+    Args:
+        range_m: ``float[n]`` along each ray; ``inf`` where it meets nothing.
+        direction: ``float[n, 3]`` unit vectors in the body frame (x forward, y left, z up), or in that frame turned level.
+        origin_m: Of the rays, in the same frame.
+        min_m: Rays that end nearer than this (along the ray) say nothing.
+        max_m: Farthest level distance that counts.
+        low_m: Lower end of the height band.
+        high_m: Upper end of the height band.
+        nearest_m: ``float64[72]``, written: level distance from the frame's zero; ``inf``: nothing near; ``nan``: no ray looked there.
+    """
+    nearest_m[:] = math.nan
+    sector = 0
+    for ray in range(range_m.size):
+        looks = (float(direction[ray, 0]), float(direction[ray, 1]), float(direction[ray, 2]))
+        sector = note_return(float(range_m[ray]), looks, origin_m, min_m, max_m, low_m, high_m, nearest_m, sector)
+
+
+@kernel
+def nearest_in_cone(
+    range_m: npt.NDArray[np.floating], direction: npt.NDArray[np.floating], axis: Vector, half_width_rad: float, min_m: float, max_m: float
+) -> float:
+    """Range of the nearest return within a cone about ``axis``; ``inf``: nothing near; ``nan``: no ray looked there. Arrays as for ``fill_sectors``."""
+    limit = math.cos(half_width_rad)
+    nearest = math.nan
+    for ray in range(range_m.size):
+        reach = range_m[ray]
+        cosine = direction[ray, 0] * axis[0] + direction[ray, 1] * axis[1] + direction[ray, 2] * axis[2]
+        if cosine < limit or not reach >= min_m:
+            continue
+        counted = reach if reach <= max_m else math.inf
+        if not nearest <= counted:
+            nearest = counted
+    return nearest
+
+
+def orientation_axis(orientation: Orientation) -> Vector:
+    """Unit vector in the body frame (x forward, y left, z up) that an orientation means."""
+    if orientation in {"up", "down"}:
+        return 0.0, 0.0, 1.0 if orientation == "up" else -1.0
+    clockwise_rad = math.radians(45.0 * ORIENTATION_CODES[orientation])
+    return math.cos(clockwise_rad), -math.sin(clockwise_rad), 0.0
+
+
+def _centimetres(distance_m: npt.NDArray[np.float64], min_cm: int, max_cm: int) -> npt.NDArray[np.uint16]:
+    known = np.clip(np.rint(np.where(np.isfinite(distance_m), distance_m, 0.0) * 100.0), min_cm, max_cm)
+    return np.where(np.isnan(distance_m), UNKNOWN_CM, np.where(np.isinf(distance_m), max_cm + 1, known)).astype(np.uint16)
+
+
+def obstacle_values(
+    spec: ObstacleSpec, range_m: npt.NDArray[np.floating], direction: npt.NDArray[np.floating], origin_m: Vector = (0.0, 0.0, 0.0)
+) -> ObstacleValues:
+    """What OBSTACLE_DISTANCE says of a scan; arrays as for ``fill_sectors``."""
+    nearest_m = np.empty(SECTORS, np.float64)
+    fill_sectors(range_m, direction, origin_m, spec.range_min_m, spec.range_max_m, spec.low_m, spec.high_m, nearest_m)
+    return told_obstacles(spec, nearest_m)
+
+
+def told_obstacles(spec: ObstacleSpec, nearest_m: npt.NDArray[np.float64]) -> ObstacleValues:
+    """What OBSTACLE_DISTANCE says of ``float64[72]`` level distances, as ``fill_sectors`` writes them."""
+    return ObstacleValues(_centimetres(nearest_m, spec.min_cm, spec.max_cm), spec.min_cm, spec.max_cm)
+
+
+def distance_values(spec: DistanceSensorSpec, range_m: npt.NDArray[np.floating], direction: npt.NDArray[np.floating]) -> DistanceValues | None:
+    """What DISTANCE_SENSOR says of a scan; None where no ray looks along the beam: then nothing may be sent, because the message cannot say so."""
+    half_rad = math.radians(0.5 * spec.width_deg)
+    return told_distance(spec, nearest_in_cone(range_m, direction, orientation_axis(spec.orientation), half_rad, spec.range_min_m, spec.range_max_m))
+
+
+def told_distance(spec: DistanceSensorSpec, nearest_m: float) -> DistanceValues | None:
+    """What DISTANCE_SENSOR says of a range, as ``nearest_in_cone`` finds it; None where it knows of none."""
+    if math.isnan(nearest_m):
+        return None
+    width_rad = math.radians(spec.width_deg)
+    return DistanceValues(
+        min_distance=spec.min_cm,
+        max_distance=spec.max_cm,
+        current_distance=int(_centimetres(np.array([nearest_m]), spec.min_cm, spec.max_cm)[0]),
+        orientation=ORIENTATION_CODES[spec.orientation],
+        horizontal_fov=width_rad,
+        vertical_fov=width_rad,
+        id=spec.sensor_id,
+    )

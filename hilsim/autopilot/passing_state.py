@@ -1,0 +1,199 @@
+"""What an autopilot says of itself in frames that pass through to ground stations: whether it could be armed, what it warns of, and where it believes to be.
+
+Only frames that go by are read; nothing is asked for. Flags and their meaning: MAVLink common.xml, ESTIMATOR_STATUS_FLAGS.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hilsim.geometry.frames import Quaternion, Vector
+from hilsim.geometry.geodesy import Home, geodetic_at
+from hilsim.geometry.rotations import ned_from_frd
+from hilsim.protocols.mavlink.messages import (
+    ATTITUDE,
+    ATTITUDE_DTYPE,
+    ESTIMATOR_STATUS,
+    ESTIMATOR_STATUS_DTYPE,
+    GLOBAL_POSITION_INT,
+    GLOBAL_POSITION_INT_DTYPE,
+    LOCAL_POSITION_NED,
+    LOCAL_POSITION_NED_DTYPE,
+    STATUSTEXT,
+    STATUSTEXT_DTYPE,
+)
+
+HOME_POSITION_ID = 242
+WARNING_SEVERITY = 4
+"""Texts of this severity and below it (MAV_SEVERITY: 0 emergency … 4 warning) are warnings."""
+GLITCH_FLAGS = 0x400 | 0x800
+"""GPS glitch, accelerometer error."""
+READY_FLAGS = 0x01 | 0x02 | 0x04 | 0x10 | 0x20
+"""Attitude, velocity level and vertical, position level (absolute) and vertical."""
+FLAG_NAMES = {
+    0x01: "attitude",
+    0x02: "velocity",
+    0x04: "climb rate",
+    0x10: "position",
+    0x20: "height",
+    0x400: "GPS glitch",
+    0x800: "accelerometer error",
+}
+_MAVLINK_2 = 0xFD
+_NAMED = {
+    ATTITUDE.id: ATTITUDE_DTYPE,
+    LOCAL_POSITION_NED.id: LOCAL_POSITION_NED_DTYPE,
+    GLOBAL_POSITION_INT.id: GLOBAL_POSITION_INT_DTYPE,
+    ESTIMATOR_STATUS.id: ESTIMATOR_STATUS_DTYPE,
+    STATUSTEXT.id: STATUSTEXT_DTYPE,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Errors:
+    """The autopilot's estimate minus the truth; each None where it has not said, or not lately.
+
+    Attributes:
+        position_m: East, north, up.
+        velocity_mps: East, north, up.
+        attitude_deg: Roll, pitch, yaw.
+    """
+
+    position_m: Vector | None = None
+    velocity_mps: Vector | None = None
+    attitude_deg: Vector | None = None
+
+
+@dataclass(kw_only=True)
+class AutopilotSays:
+    """What has gone by; one thread writes, others read single fields.
+
+    Attributes:
+        estimator_flags: ESTIMATOR_STATUS.flags, the last; None: none came.
+        has_home: A HOME_POSITION came.
+        warning: The last warning or worse, as it was said; empty: none.
+        errors: Of its estimates.
+    """
+
+    estimator_flags: int | None = None
+    has_home: bool = False
+    warning: str = ""
+    errors: Errors = field(default_factory=Errors)
+
+    @property
+    def obstacle(self) -> str:
+        """What keeps it from being armed, as far as it can be told; empty: nothing."""
+        if self.estimator_flags is None:
+            return "no ESTIMATOR_STATUS has come"
+        missing = [name for flag, name in FLAG_NAMES.items() if flag & READY_FLAGS and not self.estimator_flags & flag]
+        if missing:
+            return f"the estimator has no {', '.join(missing)}"
+        wrong = [name for flag, name in FLAG_NAMES.items() if flag & GLITCH_FLAGS & self.estimator_flags]
+        if wrong:
+            return f"the estimator says {', '.join(wrong)}"
+        return "" if self.has_home else "no HOME_POSITION has come"
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether estimator and home are as an autopilot wants them before it arms."""
+        return not self.obstacle
+
+    def forget(self) -> None:
+        """The controller has started anew."""
+        self.estimator_flags, self.has_home, self.warning, self.errors = None, False, "", Errors()
+
+    def hear(self, message_id: int, frame: bytes, home: Home, truth: "Truth") -> None:
+        """Take note of a frame.
+
+        Args:
+            message_id: Of it.
+            frame: Whole, MAVLink 1 or 2.
+            home: Of the world.
+            truth: The vehicle when it came.
+        """
+        if message_id == HOME_POSITION_ID:
+            self.has_home = True
+        layout = _NAMED.get(message_id)
+        if layout is None:
+            return
+        said = read_message(frame, layout)
+        match message_id:
+            case ESTIMATOR_STATUS.id:
+                self.estimator_flags = int(said["flags"])
+            case STATUSTEXT.id:
+                if int(said["severity"]) <= WARNING_SEVERITY:
+                    self.warning = bytes(said["text"]).split(b"\0", 1)[0].decode("utf-8", "replace")
+            case ATTITUDE.id:
+                angles = (float(said["roll"]), float(said["pitch"]), float(said["yaw"]))
+                self._note(attitude_deg=_attitude_error(angles, truth.orientation))
+            case GLOBAL_POSITION_INT.id:
+                self._note(position_m=_position_error(said, home, truth.position_m))
+            case LOCAL_POSITION_NED.id:
+                vx, vy, vz = truth.velocity_mps
+                self._note(velocity_mps=(float(said["vy"]) - vx, float(said["vx"]) - vy, -float(said["vz"]) - vz))
+
+    def _note(self, **changed: Vector) -> None:
+        self.errors = Errors(**(vars(self.errors) | changed))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truth:
+    """A vehicle at an instant: position and velocity in the world (ENU), orientation world from body (FLU), rates in the body."""
+
+    position_m: Vector
+    velocity_mps: Vector
+    orientation: Quaternion
+    rates_radps: Vector = (0.0, 0.0, 0.0)
+
+    @property
+    def speed_mps(self) -> float:
+        """In any direction."""
+        return math.hypot(*self.velocity_mps)
+
+    @property
+    def tilt_deg(self) -> float:
+        """Between its up and the world's."""
+        _, x, y, _ = self.orientation
+        return math.degrees(math.acos(min(max(1.0 - 2.0 * (x * x + y * y), -1.0), 1.0)))
+
+    @property
+    def roll_pitch_yaw_deg(self) -> Vector:
+        """As an autopilot says them: of NED from FRD, yaw 0 north and clockwise."""
+        roll, pitch, yaw = _euler(ned_from_frd(self.orientation))
+        return math.degrees(roll), math.degrees(pitch), math.degrees(yaw)
+
+
+def read_message(frame: bytes, layout: np.dtype[Any]) -> Any:
+    """A frame's payload by its layout, zeros for what was cut off."""
+    header = 10 if frame[0] == _MAVLINK_2 else 6
+    payload = frame[header : header + frame[1]]
+    return np.frombuffer(payload[: layout.itemsize].ljust(layout.itemsize, b"\0"), layout, count=1)[0]
+
+
+def _euler(q: Quaternion) -> Vector:
+    w, x, y, z = q
+    roll = math.atan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
+    pitch = math.asin(min(max(2.0 * (w * y - z * x), -1.0), 1.0))
+    yaw = math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+    return roll, pitch, yaw
+
+
+def _attitude_error(said_rad: Vector, orientation: Quaternion) -> Vector:
+    roll, pitch, yaw = (_half_turn(said - true) for said, true in zip(said_rad, _euler(ned_from_frd(orientation)), strict=True))
+    return roll, pitch, yaw
+
+
+def _half_turn(angle_rad: float) -> float:
+    """In degrees, -180 to 180."""
+    return (math.degrees(angle_rad) + 180.0) % 360.0 - 180.0
+
+
+def _position_error(said: Any, home: Home, position_m: Vector) -> Vector:
+    """On the radii at home, as the receiver has it."""
+    latitude, longitude, altitude_m = geodetic_at(home, position_m)
+    per_north = (geodetic_at(home, (home.origin_m[0], home.origin_m[1] + 1000.0, home.origin_m[2]))[0] - home.latitude_deg) / 1000.0
+    per_east = (geodetic_at(home, (home.origin_m[0] + 1000.0, home.origin_m[1], home.origin_m[2]))[1] - home.longitude_deg) / 1000.0
+    east_deg = (float(said["lon"]) * 1e-7 - longitude + 180.0) % 360.0 - 180.0
+    return east_deg / per_east, (float(said["lat"]) * 1e-7 - latitude) / per_north, float(said["alt"]) * 1e-3 - altitude_m

@@ -1,0 +1,202 @@
+"""What a rig's ``[vehicle]`` says: what flies, where, who steers it and who listens."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Annotated, Literal
+
+from pydantic import Discriminator
+
+from hilsim.errors import require
+from hilsim.geometry.frames import Vector
+from hilsim.geometry.geodesy import HomeSpec
+from hilsim.links.addresses import RATES_HZ, host_and_port, is_address
+from hilsim.protocols.ardupilot_json import JSON_PORT
+from hilsim.rangefinders.specs import DistanceSensorSpec, Ld06Spec, ObstacleSpec, Sf45Spec, TfminiSpec
+from hilsim.vehicle.hold import HoldSpec
+from hilsim.vehicle.sensor_specs import SensorsSpec
+from hilsim.vehicle.wind import WindSpec
+
+Rule = tuple[bool, str]
+AnyRangerSpec = TfminiSpec | Sf45Spec | Ld06Spec
+_MAVLINK_KINDS = ("serial", "tcp", "udp")
+TRUTH_RATES_HZ = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+"""Of rows of the truth: whole steps of the physics apart."""
+CONTROLLER_PORT = 4560
+"""PX4's simulator link (TCP; the simulator listens)."""
+STATION_PORT = 14550
+"""Where QGroundControl listens (UDP)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControllerSpec:
+    """Who steers the vehicle.
+
+    Attributes:
+        kind: ``serial``: a flight controller in its hardware-in-the-loop mode on a serial port; ``tcp``: PX4's simulator link (it connects here); ``udp``: MAVLink datagrams to and from
+            ``address``; ``ardupilot``: ArduPilot's simulation by its JSON link (it sends here); ``hold``: nobody, the built-in position hold flies the waypoints.
+        port: Serial device; one of /dev/serial/by-id stays the same when it is plugged in again.
+        baud: Of a true UART; on USB it is only a number.
+        is_uart: Whether the port is a true UART, whose baud rate limits what can be said; by default told by the device.
+        address: ``tcp``: where to listen, 127.0.0.1:4560 by default; ``udp``: the controller's; ``ardupilot``: where to listen, 127.0.0.1:9002 by default; as ``a.b.c.d:port``.
+        lockstep: ``tcp`` only: the controller's clock is the simulation's.
+        rate_hz: Sensor frames a second.
+        magnetometer_hz: Magnetometer readings a second.
+        barometer_hz: Barometer readings a second.
+        gps_hz: Positions a second.
+        system_id: Of hilsim in MAVLink.
+        component_id: Of hilsim in MAVLink.
+    """
+
+    kind: Literal["serial", "tcp", "udp", "ardupilot", "hold"] = "hold"
+    port: str = ""
+    baud: int = 921_600
+    is_uart: bool | None = None
+    address: str = ""
+    lockstep: bool = False
+    rate_hz: int = 250
+    magnetometer_hz: int = 100
+    barometer_hz: int = 50
+    gps_hz: int = 10
+    system_id: int = 1
+    component_id: int = 200
+
+    def __post_init__(self) -> None:
+        require(*self._rules())
+
+    def _rules(self) -> Iterator[Rule]:
+        yield (self.kind == "serial") == bool(self.port), 'port must be given for kind "serial" and only for it'
+        yield not self.port or self.port.startswith("/"), f'port must be absolute, such as "/dev/serial/by-id/usb-…", got "{self.port}"'
+        yield 9600 <= self.baud <= 12_000_000, f"baud must be 9600 to 12000000, got {self.baud}"
+        yield not self.address or is_address(self.address), f'address must be like "127.0.0.1:{CONTROLLER_PORT}", got "{self.address}"'
+        yield self.kind != "udp" or bool(self.address), 'address must be given for kind "udp"'
+        yield self.kind in ("tcp", "udp", "ardupilot") or not self.address, f'address must not be given for kind "{self.kind}", got "{self.address}"'
+        yield not self.lockstep or self.kind == "tcp", f'lockstep must be with kind "tcp": hardware runs by its own clock, got "{self.kind}"'
+        yield self.rate_hz in RATES_HZ, f"rate_hz must be one of {', '.join(map(str, RATES_HZ))}, got {self.rate_hz}"
+        for name, least, most in (("magnetometer_hz", 25, 100), ("barometer_hz", 10, 100)):
+            value = getattr(self, name)
+            yield least <= value <= most, f"{name} must be {least} to {most}, got {value}"
+        yield 1 <= self.gps_hz <= 20, f"gps_hz must be 1 to 20, got {self.gps_hz}"
+        yield 1 <= self.system_id <= 255, f"system_id must be 1 to 255, got {self.system_id}"
+        yield 1 <= self.component_id <= 255, f"component_id must be 1 to 255, got {self.component_id}"
+
+    @property
+    def endpoint(self) -> tuple[str, int]:
+        """Host and port of ``address``."""
+        default = f"127.0.0.1:{JSON_PORT if self.kind == 'ardupilot' else CONTROLLER_PORT}"
+        return host_and_port(self.address or default)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroundStationSpec:
+    """A ground station behind hilsim.
+
+    Attributes:
+        kind: ``udp``: it listens at ``address`` (QGroundControl, Mission Planner: 14550); ``udp_server``: hilsim listens there, and answers up to eight programs that
+            send; ``tcp``: hilsim listens there for connections.
+        address: As ``a.b.c.d:port``.
+        actuators: Whether it gets HIL_ACTUATOR_CONTROLS too: nine tenths of what a controller sends.
+        truth: Whether it gets HIL_STATE_QUATERNION, the vehicle's true pose, 20 times a second; the controller never does.
+    """
+
+    kind: Literal["udp", "udp_server", "tcp"] = "udp"
+    address: str = f"127.0.0.1:{STATION_PORT}"
+    actuators: bool = False
+    truth: bool = False
+
+    def __post_init__(self) -> None:
+        require((is_address(self.address), f'address must be like "127.0.0.1:{STATION_PORT}", got "{self.address}"'))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlightWaypointSpec:
+    """Where the position hold is to be at a time.
+
+    Attributes:
+        time_s: Rig time.
+        position_m: In the world.
+        yaw_deg: Where the nose looks; 0 is east, 90 north.
+    """
+
+    time_s: float
+    position_m: Vector
+    yaw_deg: float = 0.0
+
+    def __post_init__(self) -> None:
+        require(
+            (self.time_s >= 0.0 and math.isfinite(self.time_s), f"time_s must be at least 0, got {self.time_s}"),
+            (all(map(math.isfinite, self.position_m)), f"position_m must be finite, got {self.position_m}"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class VehicleRigSpec:
+    """What flies and carries the sensors (``carrier.kind = "vehicle"``).
+
+    Attributes:
+        profile: A shipped vehicle (``iris``, ``airsim-quad``) or the path of a profile, relative to the rig.
+        position_m: Where it stands at first, its legs' lowest point; it drops to the ground from there.
+        yaw_deg: Where its nose looks then; 0 is east, 90 north.
+        home: The place on the Earth of the world's ``origin_m``: GPS, magnetic field and the scene share it.
+        year: Decimal, of the magnetic field (WMM2025: 2025 to 2030).
+        wind: What blows.
+        sensors: What it measures with.
+        controller: Who steers it.
+        ground_station: Who listens behind hilsim, and is heard by the controller.
+        hold: Gains of the position hold.
+        waypoint: Where the position hold flies, times rising; straight lines between.
+        obstacle: OBSTACLE_DISTANCE to the controller, made of a lidar's scan.
+        distance: DISTANCE_SENSOR to the controller, made of a lidar's scan.
+        ranger: Range sensors on serial ports of their own, which the autopilot's drivers read.
+        truth_file: Where its true pose, speed and rates are written while it flies, with what it touches and the autopilot's estimate minus the truth: Parquet where the name ends
+            with ``.parquet``, else CSV; relative to the rig.
+        truth_hz: Rows a second of it.
+    """
+
+    profile: str = "iris"
+    position_m: Vector = (0.0, 0.0, 0.0)
+    yaw_deg: float = 90.0
+    home: HomeSpec = field(default_factory=lambda: HomeSpec(latitude_deg=47.397742, longitude_deg=8.545594, altitude_m=488.0))
+    year: float = 2026.5
+    wind: WindSpec = field(default_factory=WindSpec)
+    sensors: SensorsSpec = field(default_factory=SensorsSpec)
+    controller: ControllerSpec = field(default_factory=ControllerSpec)
+    ground_station: tuple[GroundStationSpec, ...] = ()
+    hold: HoldSpec = field(default_factory=HoldSpec)
+    waypoint: tuple[FlightWaypointSpec, ...] = ()
+    obstacle: ObstacleSpec | None = None
+    distance: tuple[DistanceSensorSpec, ...] = ()
+    ranger: tuple[Annotated[AnyRangerSpec, Discriminator("kind")], ...] = ()
+    truth_file: str = ""
+    truth_hz: int = 50
+
+    def __post_init__(self) -> None:
+        require(*self._rules(), *self._eyes_rules())
+
+    def _eyes_rules(self) -> Iterator[Rule]:
+        kind = self.controller.kind
+        speaks = kind in _MAVLINK_KINDS
+        yield speaks or self.obstacle is None, f'obstacle must be with a controller that speaks MAVLink with hilsim, got kind "{kind}"'
+        yield speaks or not self.distance, f'distance must be with a controller that speaks MAVLink with hilsim, got kind "{kind}"'
+        ids = [spec.sensor_id for spec in self.distance]
+        yield len(ids) == len(set(ids)), f"sensor_id of distance must differ, got {ids}"
+        ports = [spec.port for spec in self.ranger] + ([self.controller.port] if self.controller.port else [])
+        repeated = sorted({port for port in ports if ports.count(port) > 1})
+        yield not repeated, f"port of rangers and controller must differ, got {', '.join(repeated)} more than once"
+
+    def _rules(self) -> Iterator[Rule]:
+        times = [waypoint.time_s for waypoint in self.waypoint]
+        kind = self.controller.kind
+        yield all(map(math.isfinite, self.position_m)), f"position_m must be finite, got {self.position_m}"
+        yield self.truth_hz in TRUTH_RATES_HZ, f"truth_hz must be one of {', '.join(map(str, TRUTH_RATES_HZ))}, got {self.truth_hz}"
+        yield math.isfinite(self.yaw_deg), f"yaw_deg must be finite, got {self.yaw_deg}"
+        yield 2025.0 <= self.year <= 2030.0, f"year must be 2025 to 2030, got {self.year}"
+        yield kind == "hold" or not times, 'waypoint must be with controller.kind "hold": a controller flies its own mission'
+        yield all(early < late for early, late in pairwise(times)), f"waypoints' time_s must rise, got {times}"
+        yield (
+            kind in _MAVLINK_KINDS or not self.ground_station,
+            f'ground_station must be with a controller that speaks MAVLink with hilsim, got kind "{kind}"',
+        )
+        stations = [f"{station.kind} {station.address}" for station in self.ground_station]
+        yield len(set(stations)) == len(stations), f"ground stations must differ in kind or address, got {', '.join(stations)}"

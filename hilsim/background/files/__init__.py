@@ -1,0 +1,1 @@
+"""Files that hold background maps: NPZ, pictures with their metadata, point clouds."""

@@ -1,0 +1,148 @@
+"""Background maps as NPZ: all of a map, for hilsim and for NumPy.
+
+===============  ==========================================================================
+member           what
+===============  ==========================================================================
+``metadata``     text, no dimensions: the JSON of ``background.files.metadata``
+``distance_mm``  ``uint32[rows, columns]``
+``intensity``    ``uint16[rows, columns]``
+``flags``        ``uint8[rows, columns]``
+``hit_count``    ``uint32[rows, columns]``
+``confidence``   ``float32[rows, columns]``
+===============  ==========================================================================
+
+``numpy.load(path)`` reads it, without pickles. Members have no time of their own, so with one version of zlib equal maps are equal files.
+"""
+
+import zlib
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.assets.mesh_parts import read_bytes
+from hilsim.background.files.metadata import Grid, check_cells, describe_map, read_metadata
+from hilsim.background.files.npy import NpyHeader, array_of, read_header
+from hilsim.background.files.whole_file import replace_file
+from hilsim.errors import AssetError
+from hilsim.limits import MAP_METADATA_BYTES
+from hilsim.scene.background import BackgroundMap
+
+_DTYPES = {"distance_mm": "<u4", "intensity": "<u2", "flags": "|u1", "hit_count": "<u4", "confidence": "<f4"}
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # a ZIP file knows no earlier time
+_UNIX, _READABLE = 3, 0o644 << 16
+_LEVEL = 6
+# What zipfile raises for damaged and encrypted archives and members.
+_FAULTS = (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
+
+
+def write_archive(background: BackgroundMap, path: Path) -> None:
+    """Write all of a map as NPZ, replacing what is there.
+
+    Raises:
+        AssetError: the file cannot be written, or the map has more than ``MOST_CELLS`` cells.
+    """
+    check_cells(background.grid.rows, background.grid.columns, str(path))
+    whole = BytesIO()
+    with ZipFile(whole, "w") as archive:
+        _add(archive, "metadata", np.array(describe_map(background)))
+        for name, dtype in _DTYPES.items():
+            _add(archive, name, getattr(background, name).astype(dtype, casting="safe"))
+    replace_file(path, whole.getvalue())
+
+
+def read_archive(path: Path, *, grid: Grid | None = None) -> BackgroundMap:
+    """The map in an NPZ file that ``write_archive`` made.
+
+    Args:
+        path: The file.
+        grid: The grid that it must have, where it is given.
+
+    Raises:
+        AssetError: the file cannot be read, is no such NPZ, is damaged, breaks a rule, or has another grid.
+    """
+    data = read_bytes(path)
+    with _open(path, data) as archive:
+        metadata = read_metadata(_text(archive, path), f"{path}: metadata", expected=grid)
+        shape = metadata.grid.rows, metadata.grid.columns
+        arrays = {name: _cells(archive, path, name, shape) for name in _DTYPES}
+    try:
+        return BackgroundMap(grid=metadata.grid, model=metadata.model, pose=metadata.pose, provenance=metadata.provenance, **arrays)
+    except ValueError as error:
+        raise AssetError(f"{path}: {error}") from error
+
+
+def _add(archive: ZipFile, name: str, array: npt.NDArray[Any]) -> None:
+    stored = BytesIO()
+    np.lib.format.write_array(stored, array, allow_pickle=False)
+    info = ZipInfo(f"{name}.npy", _EARLIEST)
+    info.create_system, info.external_attr, info.compress_type = _UNIX, _READABLE, ZIP_DEFLATED
+    archive.writestr(info, stored.getvalue(), compresslevel=_LEVEL)
+
+
+def _open(path: Path, data: bytes) -> ZipFile:
+    try:
+        archive = ZipFile(BytesIO(data))
+    except _FAULTS as error:
+        raise AssetError(f"{path}: must be a whole NPZ file: {error}") from error
+    held = set(archive.namelist())
+    names = {"metadata", *_DTYPES}
+    missing = sorted(name for name in names if f"{name}.npy" not in held)
+    if missing:
+        raise AssetError(f"{path}: a background map must hold {', '.join(sorted(names))}; {', '.join(missing)} is missing")
+    return archive
+
+
+def _text(archive: ZipFile, path: Path) -> str:
+    """The metadata: one text, in NumPy's four bytes a letter."""
+
+    def check(header: NpyHeader) -> int:
+        size = header.descr.removeprefix("<U").removeprefix(">U")
+        found = header.descr if header.descr[1:2] == "U" else header.type_name
+        if not size.isdecimal() or header.shape != ():
+            raise AssetError(f"{path}: metadata must be one text, got {found} of shape {header.shape}")
+        MAP_METADATA_BYTES.enforce(4 * int(size), str(path), AssetError)
+        return 4 * int(size)
+
+    header, data = _member(archive, path, "metadata", check)
+    try:
+        return data.decode("utf-32-le" if header.descr[0] == "<" else "utf-32-be").rstrip("\0")
+    except UnicodeDecodeError as error:
+        raise AssetError(f"{path}: metadata must be a text: {error}") from error
+
+
+def _cells(archive: ZipFile, path: Path, name: str, shape: tuple[int, int]) -> npt.NDArray[Any]:
+    """An array of the map, of the shape and type it must have."""
+    dtype = np.dtype(_DTYPES[name])
+
+    def check(header: NpyHeader) -> int:
+        if header.descr != _DTYPES[name] or header.shape != shape:
+            raise AssetError(
+                f"{path}: {name} must be {dtype.name} of {shape[0]} rows x {shape[1]} columns, got {header.type_name} of shape {header.shape}"
+            )
+        return header.numbers * dtype.itemsize
+
+    return array_of(*_member(archive, path, name, check), dtype)
+
+
+def _member(archive: ZipFile, path: Path, name: str, check: Callable[[NpyHeader], int]) -> tuple[NpyHeader, bytes]:
+    """A member's header and its numbers; ``check`` refuses a header or says how many bytes must follow it, before they are decompressed."""
+    info = archive.getinfo(f"{name}.npy")
+    if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+        raise AssetError(f"{path}: {name} must be stored or deflated, got compression {info.compress_type}")
+    try:
+        with archive.open(info) as file:
+            header = read_header(file)
+            size = header.size + check(header)
+            if info.file_size != size:
+                raise AssetError(f"{path}: {name} must have {size} bytes as its header says, got {info.file_size}")
+            data = file.read()
+    except _FAULTS as error:
+        raise AssetError(f"{path}: {name} is damaged: {error}") from error
+    if header.size + len(data) != size:
+        raise AssetError(f"{path}: {name} must have {size} bytes as its header says, got {header.size + len(data)}")
+    return header, data

@@ -1,0 +1,30 @@
+"""A background map from any file that holds one."""
+
+from pathlib import Path
+
+from hilsim.assets.mesh_parts import read_bytes
+from hilsim.background.files.archive import read_archive
+from hilsim.background.files.bitmap import read_bitmap
+from hilsim.background.files.metadata import Grid
+from hilsim.errors import AssetError
+from hilsim.scene.background import BackgroundMap
+
+_ZIP, _BMP = b"PK", b"BM"
+
+
+def load_map(path: Path, *, grid: Grid | None = None) -> BackgroundMap:
+    """The map in an NPZ or 32-bit BMP file, told apart by its content.
+
+    Args:
+        path: The file.
+        grid: Of a bitmap from elsewhere; of hilsim's own files it must be the file's, where it is given.
+
+    Raises:
+        AssetError: the file cannot be read, is neither, is damaged, or does not fit the grid.
+    """
+    start = read_bytes(path)[: len(_ZIP)]
+    if start == _ZIP:
+        return read_archive(path, grid=grid)
+    if start == _BMP:
+        return read_bitmap(path, grid=grid)
+    raise AssetError(f"{path}: a background map must be an NPZ or 32-bit BMP file, got one that starts with {start!r}")

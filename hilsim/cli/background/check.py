@@ -1,0 +1,158 @@
+"""``hilsim background --check``: what a map's rig shows, against a capture."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from hilsim.background.agreement import LEAST_AGREEMENT, LEAST_COVERAGE, MOST_BIAS_MM, Agreement, Shown, compare
+from hilsim.background.files.load import load_map
+from hilsim.background.generator import Generated, GridSetting
+from hilsim.background.job import MapJob, PartialMapMaker
+from hilsim.background.profiles import geometry_of
+from hilsim.background.surface import SurfaceRule, surfaces
+from hilsim.background.survey import FoundSensor, Kind
+from hilsim.capture.batches import DatagramArrays, address_number
+from hilsim.cli.background.outputs import RIG_SUFFIX, NamedProfile
+from hilsim.config.rig import Rig, load_rig
+from hilsim.errors import CaptureError, ConfigError
+from hilsim.scene.background import AzimuthGrid, BackgroundMap
+from hilsim.scene.specs import SceneSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
+
+_SHORTEST_S, _LONGEST_S, _STEP_S = 3.0, 20.0, 0.25
+_ADDRESS = "127.0.0.1"
+Generate = Callable[[GridSetting, NamedProfile | None, SurfaceRule], Generated]
+
+
+def check(file: Path, generate: Generate) -> tuple[Agreement, Generated, str]:
+    """A map, or what its rig shows, against captures.
+
+    Args:
+        file: The rig (``.toml``) or the map (``.npz``, ``.bmp``).
+        generate: Makes a map of the captures, with the cells, the profile and the rule of the one that is checked.
+
+    Returns:
+        How well they agree, what the captures hold, and what was compared.
+
+    Raises:
+        AssetError: the map cannot be read.
+        ConfigError: the rig cannot be used.
+        CaptureError: the captures cannot be used, or are of another sensor.
+    """
+    rig = _rig_of(file) if file.suffix == RIG_SUFFIX else None
+    formed = load_map(rig.directory / rig.spec.scene.background[0].file if rig else file)
+    profile = NamedProfile(rig.spec.sensor[0].profile, rig.lidars[0].spec) if rig else None
+    rule = _rule(formed)
+    found = generate(_setting(formed), profile, rule)
+    if found.map.grid != formed.grid:
+        raise CaptureError(f"{file}: the map must be of the captures' sensor and cells, got a map of a {formed.model or 'sensor that nobody named'}")
+    if rig is None:
+        return compare(Shown(np.where(formed.used, formed.distance_mm, 0).astype(np.int64), formed.used), found.partial, rule), found, "the map"
+    spans_s = [(capture.last_ns - capture.first_ns) * 1e-9 for capture in found.partial.captures]
+    shown_s = min(max(sum(spans_s), _SHORTEST_S), _LONGEST_S)
+    shown = _shown(rig, formed, found.sensor, rule, round(shown_s / _STEP_S))
+    return compare(shown, found.partial, rule), found, f"what the rig shows in {round(shown_s / _STEP_S) * _STEP_S:g} s"
+
+
+def _rig_of(file: Path) -> Rig:
+    """The rig with nothing in its scene but the map."""
+    rig = load_rig(file)
+    backgrounds = rig.spec.scene.background
+    if len(backgrounds) != 1 or len(rig.spec.sensor) != 1:
+        raise ConfigError(f"{file}: a rig to check must have one sensor and one background, got {len(rig.spec.sensor)} and {len(backgrounds)}")
+    return replace(rig, spec=replace(rig.spec, scene=SceneSpec(background=backgrounds)))
+
+
+def _setting(formed: BackgroundMap) -> GridSetting:
+    grid = formed.grid
+    if isinstance(grid, AzimuthGrid):
+        return GridSetting(columns=grid.columns)
+    return GridSetting(columns=grid.columns, rows=grid.rows, image_x=(grid.x_min, grid.x_max), image_z=(grid.z_min, grid.z_max))
+
+
+def _rule(formed: BackgroundMap) -> SurfaceRule:
+    """Which surface the map shows, as it says; how far it is, is what is checked."""
+    told = formed.provenance.get("settings", {})
+    usual = SurfaceRule()
+    return SurfaceRule(
+        kind=told.get("surface", usual.kind),
+        quantile=told.get("quantile") or usual.quantile,
+        min_hits=told.get("min_hits", usual.min_hits),
+        min_share=told.get("min_share", usual.min_share),
+    )
+
+
+def _shown(rig: Rig, formed: BackgroundMap, sensor: FoundSensor, rule: SurfaceRule, steps: int) -> Shown:
+    """The surfaces that the rig's packets show, by the cells of its map."""
+    from hilsim.assembly.build import build_lidar, build_scenery  # noqa: PLC0415 - compiles kernels
+
+    lidar = build_lidar(rig, 0, build_scenery(rig), utc_epoch_ns=0, frames=False)
+    spec = lidar.setting.spec
+    is_turning = isinstance(spec, VelodyneSpec)
+    kind = Kind.VELODYNE if is_turning else Kind.STDV
+    job = MapJob(grid=formed.grid, kind=kind, model=sensor.model, geometry=geometry_of(spec) if isinstance(spec, VelodyneSpec) else None)
+    maker: PartialMapMaker | None = None
+    for step in range(steps):
+        packets = lidar.data_span(round(step * _STEP_S * 1e9), round((step + 1) * _STEP_S * 1e9))
+        payload = np.ascontiguousarray(packets.payload)
+        count = packets.size.size
+        if maker is None:
+            product = int(payload[0, 1205]) if is_turning else 0
+            itself = FoundSensor(address=_ADDRESS, kind=kind, model=sensor.model, product=product, packets=count)
+            maker = PartialMapMaker(job, itself, str(rig.path))
+        start = np.arange(count, dtype=np.int64) * payload.shape[1]
+        source = np.full(count, address_number(_ADDRESS), dtype=np.int64)
+        maker.add(DatagramArrays(payload.reshape(-1), start, packets.size.astype(np.int64), packets.deadline_ns, source), 0)
+    if maker is None:
+        raise AssertionError("a check must have a step")
+    found = surfaces(maker.take(), rule.beyond_ppm, takes_mean=True)
+    return Shown(found.distance_mm, found.averaged == found.hits)
+
+
+def as_text(agreement: Agreement, found: Generated, what: str) -> list[str]:
+    """For people; the verdict is the last line."""
+    over = f"mean and standard deviation over {agreement.one_surface:,} cells of one surface"
+    lines = [
+        f"{found.sensor}: {found.partial.packets:,} packets, {found.partial.returns:,} returns, against {what}",
+        f"bias {agreement.bias_mm:+.1f} mm (at most {MOST_BIAS_MM:g}), spread {agreement.spread_mm:.1f} mm: {over}"
+        if agreement.is_judged
+        else "bias not judged",
+        f"coverage {agreement.coverage_ratio:.1%} (at least {LEAST_COVERAGE:.0%}) of {agreement.cells:,} cells in which the capture has a surface",
+        f"agreement {agreement.agreement_ratio:.1%} (at least {LEAST_AGREEMENT:.0%}): returns of the capture within 10 cm or 1/64 of what is shown",
+    ]
+    faults = agreement.faults()
+    return [*lines, *faults, "passed" if not faults else "FAILED" if agreement.is_judged else "NOT JUDGED"]
+
+
+def as_json(agreement: Agreement, found: Generated, what: str) -> dict[str, Any]:
+    """For programs."""
+    return {
+        "against": what,
+        "sensor": found.sensor.address,
+        "packets": found.partial.packets,
+        "returns": found.partial.returns,
+        "cells": agreement.cells,
+        "one_surface": agreement.one_surface,
+        "bias_mm": agreement.bias_mm if agreement.is_judged else None,
+        "spread_mm": agreement.spread_mm if agreement.is_judged else None,
+        "coverage_ratio": agreement.coverage_ratio,
+        "agreement_ratio": agreement.agreement_ratio,
+        "limits": {"bias_mm": MOST_BIAS_MM, "coverage_ratio": LEAST_COVERAGE, "agreement_ratio": LEAST_AGREEMENT},
+        "judged": agreement.is_judged,
+        "passed": not agreement.faults(),
+        "faults": list(agreement.faults()),
+        "notes": list(found.notes),
+    }
+
+
+def report(agreement: Agreement, found: Generated, what: str) -> None:
+    """Print for people."""
+    for note in found.notes:
+        click.secho(f"note: {note}", fg="yellow", err=True)
+    *lines, verdict = as_text(agreement, found, what)
+    click.echo("\n".join(lines))
+    click.secho(verdict, fg="green" if verdict == "passed" else "red", bold=True)

@@ -1,0 +1,141 @@
+"""The files of a background map: all of them or none, and never over others unasked."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from hilsim.background.files.archive import write_archive
+from hilsim.background.files.bitmap import write_bitmap
+from hilsim.background.files.cloud import write_ply
+from hilsim.background.files.grey import write_grey
+from hilsim.background.generator import Generated
+from hilsim.background.rig import rig_text
+from hilsim.config.parse import read_toml
+from hilsim.config.profiles import find_profile, parse_profile, profiles_directory
+from hilsim.errors import AssetError
+from hilsim.scene.background import BackgroundMap
+from hilsim.sensor.cepton_specs import CeptonSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
+
+RIG_SUFFIX = ".toml"
+
+GREY_KINDS = ("png", "bmp")
+"""Of the grey picture."""
+
+
+class NamedProfile(NamedTuple):
+    """A sensor profile.
+
+    Attributes:
+        name: As rigs write it: of a shipped one, or the path of another.
+        spec: What it says.
+    """
+
+    name: str
+    spec: VelodyneSpec | CeptonSpec
+
+
+def shipped_profiles() -> dict[str, NamedProfile]:
+    """Shipped sensor profiles by the model's name.
+
+    Raises:
+        ConfigError: one cannot be used.
+    """
+    paths = sorted((profiles_directory() / "sensors").glob("*.toml"))
+    found = (NamedProfile(path.stem, parse_profile(read_toml(path), str(path))) for path in paths)
+    return {profile.spec.model: profile for profile in found}
+
+
+def named_profile(name: str) -> NamedProfile:
+    """The profile of ``--profile``: a shipped one's name, or a path relative to the working directory.
+
+    Raises:
+        ConfigError: there is none, or it cannot be used.
+    """
+    path = find_profile("sensors", name, Path())
+    return NamedProfile(name, parse_profile(read_toml(path), str(path)))
+
+
+def file_of(name: Path, suffix: str) -> Path:
+    """NAME with what follows it; a dot in NAME is part of it."""
+    return name.with_name(name.name + suffix)
+
+
+def writers(grey: str) -> dict[str, Callable[[BackgroundMap, Path], None]]:
+    """What writes each file, by what follows the name; ``grey`` is one of ``GREY_KINDS``."""
+    return {".npz": write_archive, ".bmp": write_bitmap, f"-grey.{grey}": write_grey, ".ply": write_ply}
+
+
+def check_free(name: Path, *, force: bool, grey: str) -> None:
+    """Refuse to replace files.
+
+    Raises:
+        AssetError: there are some, or there is no such directory.
+    """
+    if not name.parent.is_dir():
+        raise AssetError(f"{name}: the directory {name.parent} must exist")
+    there = [str(path) for path in (file_of(name, suffix) for suffix in (*writers(grey), RIG_SUFFIX)) if path.exists()]
+    if there and not force:
+        raise AssetError(f"{', '.join(there)}: must not exist yet; replace with --force")
+
+
+def write_files(found: Generated, name: Path, *, force: bool, grey: str, profile: NamedProfile | None = None) -> tuple[Path, ...]:
+    """Write everything beside its place, then put it there; gives the files.
+
+    Args:
+        found: The map.
+        name: What their names begin with.
+        force: Replace what is there.
+        grey: Kind of the grey picture.
+        profile: Of the sensor, for the rig; None: the shipped one of the map's model.
+
+    Raises:
+        AssetError: a file cannot be written, or exists meanwhile.
+    """
+    suffixes = list(writers(grey))
+    try:
+        with tempfile.TemporaryDirectory(dir=name.parent, prefix=f".{name.name}-") as directory:
+            ready = Path(directory) / name.name
+            for suffix, write in writers(grey).items():
+                write(found.map, file_of(ready, suffix))
+            text = _rig(found, name, profile or shipped_profiles().get(found.map.model))
+            if text is not None:
+                file_of(ready, RIG_SUFFIX).write_text(text, encoding="utf-8")
+                suffixes.append(RIG_SUFFIX)
+            check_free(name, force=force, grey=grey)
+            for suffix in suffixes:
+                file_of(ready, suffix).replace(file_of(name, suffix))
+            if text is None:
+                file_of(name, RIG_SUFFIX).unlink(missing_ok=True)
+    except OSError as error:
+        raise AssetError(f"{name}: cannot be written: {error.strerror}") from error
+    return tuple(file_of(name, suffix) for suffix in suffixes)
+
+
+def _rig(found: Generated, name: Path, profile: NamedProfile | None) -> str | None:
+    """The rig that shows the map; None for a model without a profile."""
+    if profile is None:
+        return None
+    return rig_text(
+        name.name,
+        _as_rigs_say(profile.name, name.parent),
+        rate_rpm=_rate_rpm(profile.spec, found.sensor.rate_rpm),
+        has_pose=found.map.pose is not None,
+        captures=tuple(capture.name for capture in found.partial.captures),
+    )
+
+
+def _as_rigs_say(profile: str, rig_directory: Path) -> str:
+    """A profile's name, or its path from where the rig is."""
+    is_path = profile.endswith(".toml") or "/" in profile
+    return os.path.relpath(profile, rig_directory) if is_path else profile
+
+
+def _rate_rpm(spec: VelodyneSpec | CeptonSpec, measured_rpm: float) -> int | None:
+    """A rate that the sensor can be set to, nearest to the measured one; None for one that does not turn."""
+    if not isinstance(spec, VelodyneSpec):
+        return None
+    steps_rpm = round(measured_rpm / spec.rate_step_rpm) * spec.rate_step_rpm
+    return min(max(steps_rpm, spec.rate_min_rpm), spec.rate_max_rpm)

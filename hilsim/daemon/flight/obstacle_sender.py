@@ -1,0 +1,142 @@
+"""The thread that tells a flight controller what its vehicle's lidars see: OBSTACLE_DISTANCE and DISTANCE_SENSOR, each at its rate.
+
+It only reads what the rendering threads publish (``autopilot.obstacle_map``) and puts whole frames where the flying thread takes them from. What was told already is not told again: when a lidar
+stands still, so do its messages, and the controller finds out.
+"""
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.autopilot.obstacle_map import Lookout, Sight, build_lookout, sight
+from hilsim.autopilot.obstacle_messages import MAV_COMP_ID_OBSTACLE_AVOIDANCE, distance_frame, obstacle_frame
+from hilsim.autopilot.obstacle_sectors import told_distance, told_obstacles
+from hilsim.autopilot.specs import VehicleRigSpec
+from hilsim.emulator.plan import LidarSetting
+from hilsim.protocols.mavlink.messages import Origin, origin
+from hilsim.rangefinders.specs import DistanceSensorSpec, ScanMessageSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.transmit.packet_queue import Tape, put
+from hilsim.transmit.scheduling import ThreadSettings, enter
+
+_PLAIN = ThreadSettings(scheduling="plain")
+
+
+def turn_ns(setting: LidarSetting) -> int:
+    """How long a lidar takes for a turn of its head, or a scan of its image."""
+    if isinstance(setting.spec, VelodyneSpec):
+        return 60_000_000_000 // setting.rotation_rate_rpm
+    return round(setting.spec.scan_s * 1e9)
+
+
+@dataclass(kw_only=True, eq=False)
+class _Due:
+    """One message in turn.
+
+    Attributes:
+        spec: What the rig says.
+        cone: Its place among the cones of its lidar.
+        next_ns: CLOCK_MONOTONIC time of the next.
+        number: Of the sight it told last.
+    """
+
+    spec: ScanMessageSpec
+    cone: int
+    next_ns: int = 0
+    number: int = 0
+
+    @property
+    def period_ns(self) -> int:
+        return round(1e9 / self.spec.rate_hz)
+
+
+@dataclass(kw_only=True, eq=False)
+class ScanMessages:
+    """Messages made of scans.
+
+    Attributes:
+        spec: What the rig says of the vehicle.
+        observations: Where frames go.
+    """
+
+    spec: VehicleRigSpec
+    observations: Tape
+    _lookouts: dict[str, Lookout] = field(default_factory=dict)
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def lookout(self, setting: LidarSetting) -> Lookout:
+        """A new lookout for a lidar that is about to stream; the one it had before is read no more."""
+        obstacle = self.spec.obstacle
+        wanted = obstacle if obstacle is not None and obstacle.sensor == setting.name else None
+        made = build_lookout(wanted, self._beams(setting.name), turn_ns=turn_ns(setting))
+        if made.is_on:
+            self._lookouts[setting.name] = made
+        return made
+
+    def warm(self) -> None:
+        """Load or compile what reads lookouts and writes frames."""
+        for due in self._messages():
+            lookout = self._lookouts[due.spec.sensor]
+            width = lookout.shown.shape[1] - lookout.cones.shape[0]
+            self._frame(due, Sight(1, 0, np.full(width, np.inf), np.full(lookout.cones.shape[0], np.inf)), origin(1, 1))
+            sight(lookout)
+
+    def start(self) -> None:
+        """Begin to tell."""
+        if self._messages():
+            self._thread = threading.Thread(target=self._run, name="observe", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was begun and runs no more."""
+        return self._thread is not None and not self._thread.is_alive()
+
+    def _beams(self, name: str) -> tuple[DistanceSensorSpec, ...]:
+        return tuple(spec for spec in self.spec.distance if spec.sensor == name)
+
+    def _messages(self) -> list[_Due]:
+        found = [_Due(spec=self.spec.obstacle, cone=-1)] if self.spec.obstacle else []
+        return found + [_Due(spec=spec, cone=self._beams(spec.sensor).index(spec)) for spec in self.spec.distance]
+
+    def _run(self) -> None:
+        enter(_PLAIN)
+        sender = origin(self.spec.controller.system_id, MAV_COMP_ID_OBSTACLE_AVOIDANCE)
+        messages = self._messages()
+        now_ns = time.monotonic_ns()
+        for place, due in enumerate(messages):
+            due.next_ns = now_ns + place * due.period_ns // len(messages)  # not all at once: they share a line
+        while not self._stop.wait(max(min(due.next_ns for due in messages) - time.monotonic_ns(), 0) / 1e9):
+            now_ns = time.monotonic_ns()
+            for due in messages:
+                if now_ns >= due.next_ns:
+                    due.next_ns += max((now_ns - due.next_ns) // due.period_ns + 1, 1) * due.period_ns  # what was missed is not made up for
+                    self._tell(due, sender)
+
+    def _tell(self, due: _Due, sender: Origin) -> None:
+        seen = sight(self._lookouts[due.spec.sensor])
+        if seen is None or seen.number == due.number:
+            return
+        due.number = seen.number
+        frame = self._frame(due, seen, sender)
+        if frame is not None:
+            put(self.observations, 0, seen.time_ns, seen.time_ns, frame, frame.size)
+
+    def _frame(self, due: _Due, seen: Sight, sender: Origin) -> npt.NDArray[np.uint8] | None:
+        if isinstance(due.spec, DistanceSensorSpec):
+            told = told_distance(due.spec, float(seen.cones[due.cone]))
+            return distance_frame(told, seen.time_ns, sender) if told else None
+        if self.spec.obstacle is None:
+            raise AssertionError("a message is of a distance or of obstacles")
+        return obstacle_frame(told_obstacles(self.spec.obstacle, seen.sectors), seen.time_ns, sender)

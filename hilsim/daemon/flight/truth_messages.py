@@ -1,0 +1,62 @@
+"""Tells ground stations that ask for it where the vehicle truly is, as HIL_STATE_QUATERNION; the controller never hears it."""
+
+import asyncio
+import time
+
+import numpy as np
+
+from hilsim.autopilot.ground_stations.forwarding import Forwarder
+from hilsim.daemon.flight.vehicle import Aircraft
+from hilsim.geometry.frames import frd_from_flu, ned_from_enu
+from hilsim.geometry.geodesy import geodetic_at
+from hilsim.geometry.rotations import ned_from_frd
+from hilsim.protocols.mavlink.codec import write_frame
+from hilsim.protocols.mavlink.frames import LARGEST_FRAME
+from hilsim.protocols.mavlink.messages import HIL_STATE_QUATERNION, draft, origin
+
+PERIOD_S = 0.05
+COMPONENT_ID = 201
+"""Beside hilsim's own 200, so that its frames on the controller's link are numbered without gaps."""
+_MG_PER_MPS2 = 1000.0 / 9.80665
+
+
+async def tell_truth(aircraft: Aircraft, forwarder: Forwarder) -> None:
+    """For ever, where any station wants it."""
+    if not any(station.spec.truth for station in forwarder.stations):
+        return
+    speaker = TruthSpeaker(aircraft)
+    await asyncio.to_thread(speaker.frame)  # compiles, if need be
+    while True:
+        await asyncio.sleep(PERIOD_S)
+        forwarder.tell_truth(speaker.frame())
+
+
+class TruthSpeaker:
+    """Makes frames of a vehicle's truth."""
+
+    def __init__(self, aircraft: Aircraft) -> None:
+        self._aircraft = aircraft
+        self._draft = draft(HIL_STATE_QUATERNION)
+        self._origin = origin(aircraft.spec.controller.system_id, COMPONENT_ID)
+        self._frame = np.zeros(LARGEST_FRAME, np.uint8)
+
+    def frame(self) -> bytes:
+        """The next, of now."""
+        aircraft, truth, said = self._aircraft, self._aircraft.truth, self._draft.record
+        latitude, longitude, altitude_m = geodetic_at(aircraft.home, truth.position_m)
+        force = aircraft.outfit.flight.state.specific_force_mps2.tolist()
+        said["time_usec"] = time.monotonic_ns() // 1000
+        said["attitude_quaternion"] = ned_from_frd(truth.orientation)
+        said["rollspeed"], said["pitchspeed"], said["yawspeed"] = frd_from_flu(truth.rates_radps)
+        said["lat"], said["lon"], said["alt"] = round(latitude * 1e7), round(longitude * 1e7), round(altitude_m * 1e3)
+        for name, speed in zip(("vx", "vy", "vz"), ned_from_enu(truth.velocity_mps), strict=True):
+            said[name] = _short(100.0 * speed)
+        said["ind_airspeed"] = said["true_airspeed"] = min(round(100.0 * truth.speed_mps), 65_535)
+        for name, part in zip(("xacc", "yacc", "zacc"), frd_from_flu((force[0], force[1], force[2])), strict=True):
+            said[name] = _short(_MG_PER_MPS2 * part)
+        size = write_frame(HIL_STATE_QUATERNION, self._draft.payload, self._origin, self._frame)
+        return self._frame[:size].tobytes()
+
+
+def _short(value: float) -> int:
+    return round(min(max(value, -32_768.0), 32_767.0))

@@ -1,0 +1,317 @@
+"""The thread that flies a rig's vehicle, and what may be asked of it while it does."""
+
+import os
+import socket
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import structlog
+
+from hilsim._atomics import publish
+from hilsim.assembly.build import Scenery
+from hilsim.autopilot.ardupilot_loop import JsonPilot
+from hilsim.autopilot.ground_stations.forwarding import Forwarder
+from hilsim.autopilot.loop import fly
+from hilsim.autopilot.loop_context import ControlWord, Line
+from hilsim.autopilot.loop_setup import Outfit, build_craft, open_line, outfit
+from hilsim.autopilot.passing_state import AutopilotSays, Truth
+from hilsim.autopilot.send_queue import pace
+from hilsim.autopilot.session import REASONS, Reason, SessionState, SessionWord
+from hilsim.autopilot.specs import VehicleRigSpec
+from hilsim.collision.contacts import TouchWord
+from hilsim.config.rig import Rig
+from hilsim.daemon.flight.pose_log import PoseLog, newest_truth
+from hilsim.errors import LinkError
+from hilsim.geometry.geodesy import Home
+from hilsim.links.addresses import RATES_HZ
+from hilsim.links.budget import LinkBudget
+from hilsim.links.sockets import open_udp
+from hilsim.protocols.ardupilot_json import MAGIC_16, SERVO_16_DTYPE
+from hilsim.scene.world import World
+from hilsim.telemetry.flight import read_flight
+from hilsim.telemetry.readings import VehicleReading
+from hilsim.transmit.scheduling import ThreadSettings, enter
+from hilsim.vehicle.live import LivePose, live_pose
+from hilsim.vehicle.specs import VehicleSpec
+
+log = structlog.get_logger("hilsim")
+
+_IDLE_SERVOS = np.array((MAGIC_16, 400, 1, (1000,) * 16), SERVO_16_DTYPE).tobytes()
+_USABLE = 0.95
+_PRIORITY_BELOW = 5
+"""A step of the vehicle takes some ten microseconds, a packet a hundred: it goes before rendering, after sending."""
+_SLICE_US = 1000.0
+
+
+def paced_line(kind: str, budget: LinkBudget) -> Line:
+    """A line as its budget has it: ground stations have what is left over."""
+    if budget.line_bytes_per_s is None:
+        return open_line(kind)
+    left = max(_USABLE * budget.line_bytes_per_s - budget.uplink_bytes_per_s, 0.0)
+    share = pace(line_bytes_per_s=budget.line_bytes_per_s, station_bytes_per_s=1000.0 + left)
+    return Line(pace=share, is_stream=True, is_simulator=False)
+
+
+def rate_within(budget: LinkBudget) -> int:
+    """The highest rate of sensor frames that a budget allows."""
+    return max(rate_hz for rate_hz in RATES_HZ if rate_hz <= budget.sensor_hz)
+
+
+@dataclass(kw_only=True, eq=False)
+class Aircraft:
+    """A rig's vehicle; built, flown and stopped as one.
+
+    Attributes:
+        spec: What the rig says.
+        vehicle: Its profile.
+        seed: Of the rig.
+        world: What there is to touch.
+        live: Where its poses go.
+        settings: How the thread is scheduled.
+        scheduling_mode: What it obtained.
+        problem: Why there is no link, as far as hilsim knows; empty otherwise.
+        device: What the link goes through now; empty where there is none.
+        rate_hz: Sensor frames a second; 0 where the line is too slow for any.
+        forwarder: To ground stations; None where there are none, or not yet.
+        truth_path: Where its truth is written; None: nowhere.
+        autopilot: What its controller says of itself.
+    """
+
+    spec: VehicleRigSpec
+    vehicle: VehicleSpec
+    seed: int
+    world: World
+    live: LivePose
+    settings: ThreadSettings
+    scheduling_mode: str = ""
+    problem: str = ""
+    device: str = ""
+    rate_hz: int = 0
+    forwarder: Forwarder | None = None
+    truth_path: Path | None = None
+    autopilot: AutopilotSays = field(default_factory=AutopilotSays)
+    outfit: Outfit = field(init=False)
+    _epoch_ns: int = 0
+    _utc_epoch_ns: int = 0
+    _thread: threading.Thread | None = None
+    _socket: socket.socket | None = None
+    _pilot: JsonPilot | None = None
+    _log: PoseLog | None = None
+
+    def __post_init__(self) -> None:
+        controller = self.spec.controller
+        self.rate_hz = controller.rate_hz
+        self.outfit = outfit(self.spec, self.vehicle, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
+
+    def warm(self) -> None:
+        """Load or compile the loop, and open what it listens on, without flying.
+
+        Raises:
+            CaptureError: the file of its truth cannot be created.
+            LinkError: ArduPilot's port cannot be had.
+        """
+        watch = self.outfit.watch
+        if self.spec.controller.kind == "ardupilot":
+            self._socket = open_udp(*self.spec.controller.endpoint)
+            self._warm_pilot(self._socket)
+        else:
+            watch.control[ControlWord.ENDS] = 1
+            self._fly(0, 0)
+            watch.control[ControlWord.ENDS] = 0
+        for column in range(2):
+            watch.wakes[column] = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        if self.truth_path is not None:
+            self._log = PoseLog(self.truth_path, self.spec.truth_hz, self)
+
+    def start(self, *, epoch_ns: int, utc_epoch_ns: int) -> None:
+        """Begin to fly; rig time 0 is CLOCK_MONOTONIC ``epoch_ns``."""
+        self._epoch_ns, self._utc_epoch_ns = epoch_ns, utc_epoch_ns
+        self._begin()
+
+    def stop(self) -> None:
+        """End the thread and close what it waits on; the link's descriptor stays its opener's."""
+        self._end()
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+        watch = self.outfit.watch
+        for column in range(2):
+            if watch.wakes[column] >= 0:
+                os.close(int(watch.wakes[column]))
+                watch.wakes[column] = -1
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def state(self) -> SessionState:
+        """Of the session with the controller."""
+        return SessionState(int(self.outfit.watch.session.word[SessionWord.STATE]))
+
+    @property
+    def reason(self) -> str:
+        """Why the session is where it is."""
+        return REASONS[Reason(int(self.outfit.watch.session.word[SessionWord.REASON]))]
+
+    @property
+    def is_armed(self) -> bool:
+        """By the controller."""
+        return bool(self.outfit.watch.session.word[SessionWord.ARMED])
+
+    @property
+    def is_crashed(self) -> bool:
+        """It has hit something hard."""
+        return bool(self.outfit.flight.state.crashed[0])
+
+    @property
+    def position_m(self) -> list[float]:
+        """Of its centre of mass in the world, to centimetres."""
+        return [round(value, 2) for value in self.outfit.flight.state.motion[:3].tolist()]
+
+    @property
+    def home(self) -> Home:
+        """Of the world on the Earth."""
+        return self.outfit.craft.instruments.home
+
+    @property
+    def truth(self) -> Truth:
+        """Where it is."""
+        return newest_truth(self.live)
+
+    @property
+    def contacts(self) -> tuple[int, int]:
+        """How many have begun so far, and the ``Touching`` of the one that goes on, 0 for none."""
+        word = self.outfit.watch.touch.word
+        return int(word[TouchWord.COUNT]), int(word[TouchWord.KINDS])
+
+    def hear(self, message_id: int, frame: bytes, came_ns: int) -> None:
+        """Take note of a frame of the controller that goes by."""
+        del came_ns  # some milliseconds ago at most, less than the autopilot's own delay
+        self.autopilot.hear(message_id, frame, self.home, self.truth)
+
+    @property
+    def changes(self) -> int:
+        """Of the session so far."""
+        return int(self.outfit.watch.session.word[SessionWord.CHANGES])
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether the loop has a link."""
+        return int(self.outfit.watch.control[ControlWord.LINK]) >= 0
+
+    def link(self, descriptor: int, line: Line, rate_hz: int) -> None:
+        """Hand the loop a link, which it keeps until ``is_linked`` is False.
+
+        Raises:
+            LinkError: it has one.
+        """
+        if self.is_linked:
+            raise LinkError("a vehicle must have one link at a time, got a second one")
+        if (line, rate_hz) != (self.outfit.craft.line, self.rate_hz):
+            self._refit(line, rate_hz)
+        publish(self.outfit.watch.control, ControlWord.LINK, descriptor)
+
+    def let_go(self) -> None:
+        """Ask the loop to let go of its link."""
+        publish(self.outfit.watch.control, ControlWord.CLOSES, 1)
+
+    def reading(self) -> VehicleReading:
+        """What a scrape shows; wait-free."""
+        return read_flight(
+            self.outfit,
+            rate_hz=self.rate_hz,
+            now_ns=time.monotonic_ns() - self._epoch_ns,
+            truth=self.truth,
+            autopilot=self.autopilot,
+            stations=self.forwarder.readings() if self.forwarder else (),
+        )
+
+    def _refit(self, line: Line, rate_hz: int) -> None:
+        """Go on with another line and rate; the vehicle stands still meanwhile anyway."""
+        self.rate_hz = rate_hz
+        craft = build_craft(self.spec, self.vehicle, line, seed=self.seed, rate_hz=rate_hz)
+        was_alive = self.alive
+        self._end()
+        self.outfit = Outfit(craft=craft, flight=self.outfit.flight, watch=self.outfit.watch, talk=self.outfit.talk)
+        if was_alive:
+            self._begin()
+
+    def _begin(self) -> None:
+        publish(self.outfit.watch.control, ControlWord.ENDS, 0)
+        self._thread = threading.Thread(target=self._run, name="fly", daemon=True)
+        self._thread.start()
+
+    def _end(self) -> None:
+        watch = self.outfit.watch
+        publish(watch.control, ControlWord.ENDS, 1)
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        self.scheduling_mode = enter(self.settings).mode.value
+        if self.spec.controller.kind == "ardupilot":
+            self._answer()
+        else:
+            self._fly(self._epoch_ns, self._utc_epoch_ns)
+
+    def _fly(self, epoch_ns: int, utc_epoch_ns: int) -> None:
+        made = self.outfit
+        fly(made.craft, made.flight, self.world, self.live, made.watch, made.talk, epoch_ns, utc_epoch_ns)
+
+    def _warm_pilot(self, opened: socket.socket) -> None:
+        """Answer a frame with a vehicle of its own, which nobody sees."""
+        controller = self.spec.controller
+        made = outfit(self.spec, self.vehicle, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
+        self._piloted(made, live_pose(), opened).answer(_IDLE_SERVOS, ("", 0))
+
+    def _piloted(self, made: Outfit, live: LivePose, opened: socket.socket) -> JsonPilot:
+        return JsonPilot(
+            craft=made.craft,
+            vehicle=self.vehicle,
+            flight=made.flight,
+            world=self.world,
+            live=live,
+            watch=made.watch,
+            opened=opened,
+            epoch_ns=self._epoch_ns,
+        )
+
+    @property
+    def trouble(self) -> str:
+        """What came over ArduPilot's link and was refused, the latest; empty: nothing."""
+        return self._pilot.trouble if self._pilot else ""
+
+    def _answer(self) -> None:
+        if self._socket is None:
+            raise AssertionError("ArduPilot's socket is opened before the vehicle flies")
+        self._pilot = self._piloted(self.outfit, self.live, self._socket)
+        while self.outfit.watch.control[ControlWord.ENDS] == 0:
+            try:
+                self._pilot.run()
+            except Exception:
+                log.exception("flight.pilot_failed", advice="a fault of hilsim; the vehicle flies on with the next frame")
+
+
+def build_aircraft(rig: Rig, scenery: Scenery) -> Aircraft | None:
+    """What flies in a rig; None where nothing does."""
+    spec, vehicle, transmit = rig.spec.vehicle, rig.vehicle, rig.spec.transmit
+    if spec is None or vehicle is None or scenery.live is None:
+        return None
+    return Aircraft(
+        spec=spec,
+        vehicle=vehicle,
+        seed=rig.spec.seed,
+        world=scenery.world,
+        live=scenery.live,
+        truth_path=rig.directory / spec.truth_file if spec.truth_file else None,
+        settings=ThreadSettings(scheduling=transmit.scheduling, priority=max(transmit.priority - _PRIORITY_BELOW, 1), slice_us=_SLICE_US),
+    )

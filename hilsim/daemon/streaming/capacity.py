@@ -1,0 +1,108 @@
+"""What a rig's rendering costs on this machine, measured before anything is sent: does the rig fit?"""
+
+import os
+from dataclasses import dataclass, replace
+
+from hilsim.assembly.build import Scenery, build_lidar
+from hilsim.config.rig import Rig
+from hilsim.daemon.streaming.flow_specs import feeder_settings
+from hilsim.daemon.streaming.pacing import FIFO_SHARE, FULL_SHARE, SensorLoad, fit_rays, fits, total_share
+from hilsim.daemon.streaming.render_state import FeederCounter
+from hilsim.daemon.streaming.render_thread import Feeder
+from hilsim.protocols.ethernet import HEADER_SIZE
+from hilsim.transmit.ring import allocate_rings
+
+_SCRATCH_SLOTS = 4
+_STEPS_AGAIN = 2
+"""The least of so many measurements is taken: nothing makes a packet cheaper than it is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capacity:
+    """What a rig's sensors take of this machine.
+
+    Attributes:
+        loads: Of each sensor, with the rays a beam that the rig asks for.
+        cores: That this process may use.
+    """
+
+    loads: tuple[SensorLoad, ...]
+    cores: int
+
+    @property
+    def needed_cores(self) -> float:
+        """That rendering takes."""
+        return total_share(self.loads)
+
+    @property
+    def fits(self) -> bool:
+        """Whether every packet can be rendered with the rays that the rig asks for."""
+        return fits(self.loads, self.cores)
+
+    @property
+    def is_civil(self) -> bool:
+        """Whether it can be rendered under real-time scheduling and leave others a quarter of each core."""
+        return self.fits and self.needed_cores <= FIFO_SHARE * self.cores
+
+    @property
+    def sentence(self) -> str:
+        """For a person: what is needed, what is here, and what will be given up."""
+        sensors = f"{len(self.loads)} sensor(s)" if len(self.loads) != 1 else self.loads[0].name
+        said = f"rendering {sensors} needs {self.needed_cores:.2f} of a core, {self.cores} are here (measured)"
+        if self.is_civil:
+            return said
+        if self.fits:
+            return f"{said}: it fits, but not under real-time scheduling, so packets are less punctual on a busy machine"
+        fitted = fit_rays(self.loads, self.cores)
+        rays = ", ".join(f"{load.name}: {load.rays} of {load.wanted_rays}" for load in fitted if load.rays < load.wanted_rays)
+        fewer = f"; with fewer rays a beam ({rays}) it needs {total_share(fitted):.2f}" if rays else ""
+        if fits(fitted, self.cores):
+            return f"{said}: it does not fit{fewer}, and is rendered so"
+        return f"{said}: it does not fit{fewer}, and packets will be missing: use fewer sensors or more cores"
+
+
+def measure_capacity(rig: Rig, scenery: Scenery, *, seconds: float = 0.0) -> Capacity:
+    """Render some packets of each of a rig's sensors, and compile kernels where they are not compiled yet.
+
+    Args:
+        rig: The rig.
+        scenery: Its scene.
+        seconds: How much of each sensor's stream is rendered, from its beginning; 0: some packets from all around, which takes some tens of milliseconds.
+    """
+    return Capacity(loads=tuple(_load(rig, number, scenery, seconds) for number in range(len(rig.lidars))), cores=len(os.sched_getaffinity(0)))
+
+
+def carried(load: SensorLoad, cores: int, *, share: float = FULL_SHARE) -> int:
+    """How many sensors like one the cores can render, with at most this share of them, and of one for each."""
+    if not fits((load,), 1, share=max(share, FULL_SHARE)):
+        return 0
+    return int(share * cores / load.share)
+
+
+def carried_sentence(load: SensorLoad, cores: int) -> str:
+    """For a person: what one sensor like this takes, and how many of them the cores carry."""
+    rays = f"{load.rays} ray{'s' if load.rays > 1 else ''} a beam"
+    return (
+        f"{load.share:.2f} of a core with {rays} ({carried(load, cores, share=FIFO_SHARE)} of them fit under real-time scheduling,"
+        f" {carried(load, cores)} if nothing else runs)"
+    )
+
+
+def with_one_ray(rig: Rig) -> Rig:
+    """The rig with a single ray a beam: what it would cost then."""
+    return replace(rig, lidars=tuple(replace(lidar, sub_rays=1) for lidar in rig.lidars))
+
+
+def _load(rig: Rig, number: int, scenery: Scenery, seconds: float) -> SensorLoad:
+    setting = rig.lidars[number]
+    lidar = build_lidar(rig, number, scenery, utc_epoch_ns=0, frames=rig.spec.sensor[number].network.mode == "ethernet", is_for_long=True)
+    rings = allocate_rings(1, _SCRATCH_SLOTS, HEADER_SIZE + max(lidar.plan.data_size, lidar.plan.info_size))
+    feeder = Feeder(lidar=lidar, rings=rings, data_flow=0, position_flow=0, epoch_ns=0, lead_ns=0, settings=feeder_settings(rig))
+    feeder.warm()
+    cost_ns = feeder.measure_stretch(seconds) if seconds else min(_measured_ns(feeder) for _ in range(_STEPS_AGAIN))
+    return SensorLoad(name=setting.name, rate_hz=setting.packet_rate_hz, cost_ns=cost_ns, rays=setting.sub_rays, wanted_rays=setting.sub_rays)
+
+
+def _measured_ns(feeder: Feeder) -> float:
+    feeder.measure()
+    return float(feeder.state.counters[FeederCounter.ESTIMATE_NS])

@@ -1,0 +1,209 @@
+"""Measures what rendering costs, and keeps it within what the machine has: scheduling, lead and rays of each sensor, twice a second.
+
+What is decided, and why, is in ``daemon.streaming.pacing``.
+"""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import NamedTuple
+
+from hilsim.daemon.streaming.flow_specs import RENDERING_SLICE_US
+from hilsim.daemon.streaming.pacing import FifoRule, LeadRule, RaysRule, SensorLoad, fit_rays, fits, nice_for, relative_cost, total_share
+from hilsim.daemon.streaming.render_state import FeederCounter
+from hilsim.daemon.streaming.render_thread import Feeder
+from hilsim.daemon.streaming.stream import Streaming
+from hilsim.errors import TransmitError
+from hilsim.transmit.scheduling import ThreadSettings
+from hilsim.transmit.specs import SchedulingChoice
+
+_ENOUGH_PACKETS = 20
+"""Rendered between two looks, for their cost to be taken for the sensor's."""
+
+_LOOKS = 5
+_RING_SPARE = 4
+
+Say = Callable[[str, Mapping[str, object]], None]
+"""Is told a dotted event and its keys."""
+
+
+class LeadBounds(NamedTuple):
+    """Between what a sensor's lead may be, in ns; equal where the rig says it."""
+
+    shortest_ns: int
+    longest_ns: int
+
+
+@dataclass(kw_only=True)
+class _Account:
+    """What is known of one sensor."""
+
+    lead: LeadRule
+    cost_ns: float
+    feeder: Feeder
+    rays: int
+    costs_ns: deque[float] = field(default_factory=lambda: deque(maxlen=_LOOKS))
+    cpu_ns: int = 0
+    rendered: int = 0
+    lost: int = 0
+    late: int = 0
+
+
+@dataclass(kw_only=True, eq=False)
+class Pacer:
+    """Keeps a rig's rendering within the machine.
+
+    Attributes:
+        wanted: Scheduling that the rig asks for; only ``auto`` leaves the choice.
+        priority: Of SCHED_FIFO, for rendering.
+        lead: Bounds of all sensors' leads.
+        ring_slots: What a ring holds: no lead is longer.
+        say: Is told what was decided, in the thread that calls ``step``.
+        cores: Of the machine.
+        lock: Held while the pacer looks at sensors and changes them; whoever else changes them holds it too.
+    """
+
+    wanted: SchedulingChoice
+    priority: int
+    lead: LeadBounds
+    ring_slots: int
+    say: Say = lambda _event, _keys: None
+    cores: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    _accounts: dict[str, _Account] = field(default_factory=dict)
+    _fifo: FifoRule = field(init=False)
+    _rays: RaysRule = field(init=False)
+    _ordinary: SchedulingChoice = "slice"
+    _is_braked: bool = False
+
+    def __post_init__(self) -> None:
+        self._fifo = FifoRule(cores=self.cores)
+        self._rays = RaysRule(cores=self.cores)
+
+    def settle(self, streams: Mapping[str, Streaming]) -> None:
+        """Before sensors start: choose rays and scheduling by what ``Feeder.measure`` has found, and say so where the machine is too small."""
+        with self.lock:
+            loads = [self._look(name, streaming) for name, streaming in streams.items()]
+            fitted = fit_rays(loads, self.cores)
+            for load, streaming in zip(fitted, streams.values(), strict=True):
+                if load.rays != streaming.rays:
+                    self._set_rays(streaming, load.rays, "not rendered in time by this machine")
+            if not fits(fitted, self.cores):
+                wanted = total_share([load.with_rays(load.wanted_rays) for load in loads])
+                self.say(
+                    "rig.machine_too_small",
+                    {"needed_cores": round(wanted, 2), "needed_cores_with_fewest_rays": round(total_share(fitted), 2), "cores": self.cores},
+                )
+            self._schedule(streams, fitted, 0)
+
+    def step(self, streams: Mapping[str, Streaming], now_ns: int) -> None:
+        """Look at what was rendered since the last step, and change what has to be changed; takes a millisecond, where rays change some ten."""
+        with self.lock:
+            loads = [self._look(name, streaming) for name, streaming in streams.items()]
+            for name in [name for name in self._accounts if name not in streams]:
+                del self._accounts[name]
+            for load, streaming in zip(loads, streams.values(), strict=True):
+                lead_ns = self._accounts[load.name].lead.step(load, now_ns)
+                if lead_ns != streaming.feeder.lead_ns:
+                    streaming.feeder.set_lead_ns(lead_ns)
+            self._schedule(streams, loads, now_ns)
+            for name, rays in self._rays.step(loads, now_ns).items():
+                self._set_rays(streams[name], rays, "packets were not rendered in time" if rays < streams[name].rays else "there is room again")
+
+    def leave_real_time(self, streams: Mapping[str, Streaming]) -> None:
+        """Take rendering off SCHED_FIFO for good, whatever the rig asks for; waits for nothing, so a signal's handler may call it."""
+        self._is_braked = True
+        for streaming in streams.values():
+            self._reschedule(streaming, self._settings(is_fifo=False, nice=nice_for(len(streams), self.cores)))
+
+    def set_lead(self, bounds: LeadBounds) -> None:
+        """Keep other leads from the next step on."""
+        if bounds != self.lead:
+            self.lead = bounds
+            self._accounts.clear()
+
+    def lead_rule(self, streaming: Streaming) -> LeadRule:
+        """For one sensor: within the bounds and what its ring holds."""
+        held_ns = int(max(self.ring_slots - _RING_SPARE, 1) / streaming.lidar.setting.packet_rate_hz * 1e9)
+        return LeadRule(shortest_ns=min(self.lead.shortest_ns, held_ns), longest_ns=min(self.lead.longest_ns, held_ns))
+
+    def _look(self, name: str, streaming: Streaming) -> SensorLoad:
+        feeder, setting = streaming.feeder, streaming.lidar.setting
+        counters = feeder.state.counters
+        rendered, late = int(counters[FeederCounter.RENDERED]), int(counters[FeederCounter.LATE])
+        lost = int(counters[FeederCounter.SKIPPED])
+        cpu_ns = feeder.cpu_ns or 0
+        account = self._accounts.get(name)
+        if account is None or account.rendered > rendered:  # it is new, or was begun anew
+            estimate_ns = float(counters[FeederCounter.ESTIMATE_NS])
+            account = _Account(
+                lead=self.lead_rule(streaming), cost_ns=estimate_ns, feeder=feeder, rays=setting.sub_rays, rendered=rendered, lost=lost, late=late
+            )
+            self._accounts[name] = account
+        fresh = rendered - account.rendered
+        self._update_cost(account, feeder, setting.sub_rays, cpu_ns, fresh)
+        load = SensorLoad(
+            name=name,
+            rate_hz=setting.packet_rate_hz,
+            cost_ns=account.cost_ns,
+            rays=setting.sub_rays,
+            wanted_rays=streaming.wanted_rays,
+            rendered_packets=fresh,
+            lost_packets=lost - account.lost,
+            late_packets=late - account.late,
+        )
+        account.rendered, account.lost, account.late = rendered, lost, late
+        return load
+
+    @staticmethod
+    def _update_cost(account: _Account, feeder: Feeder, rays: int, cpu_ns: int, fresh: int) -> None:
+        """Find out what a packet costs: the median of the last looks, for a host that stands still is counted as the thread's time."""
+        if rays != account.rays:
+            account.cost_ns *= relative_cost(rays) / relative_cost(account.rays)
+            account.costs_ns.clear()
+        elif account.feeder is feeder and account.cpu_ns > 0 and fresh >= _ENOUGH_PACKETS:
+            account.costs_ns.append((cpu_ns - account.cpu_ns) / fresh)
+            account.cost_ns = median(account.costs_ns)
+        account.feeder, account.rays, account.cpu_ns = feeder, rays, cpu_ns
+
+    def _schedule(self, streams: Mapping[str, Streaming], loads: Sequence[SensorLoad], now_ns: int) -> None:
+        former = self._fifo.names
+        fifo = frozenset[str]() if self._is_braked else frozenset(streams) if self.wanted == "fifo" else self._fifo.step(loads, now_ns)
+        fifo_share = total_share([load for load in loads if load.name in fifo])
+        nice = nice_for(len(streams) - len(fifo), self.cores, fifo_share)
+        if self.wanted == "auto" and fifo != (frozenset(streams) if former is None else former):
+            others = sorted(set(streams) - fifo)
+            keys = {"real_time": sorted(fifo), "ordinary": others, "nice": nice, "rendering_cores": round(total_share(loads), 2), "cores": self.cores}
+            self.say("rendering.rescheduled", keys)
+        for name, streaming in streams.items():
+            is_fifo = name in fifo
+            self._reschedule(streaming, self._settings(is_fifo=is_fifo, nice=0 if is_fifo else nice))
+
+    def _reschedule(self, streaming: Streaming, settings: ThreadSettings) -> None:
+        if streaming.feeder.settings == settings:
+            return
+        try:
+            streaming.feeder.reschedule(settings)
+        except TransmitError as error:
+            self.say("rendering.reschedule_refused", {"sensor": streaming.spec.name, "reason": str(error)})
+            if settings.scheduling == "slice":  # this kernel has none
+                self._ordinary = "plain"
+                streaming.feeder.reschedule(replace(settings, scheduling="plain"))
+
+    def _settings(self, *, is_fifo: bool, nice: int) -> ThreadSettings:
+        is_ordinary = self._is_braked or (self.wanted == "auto" and not is_fifo)
+        choice = self._ordinary if is_ordinary else self.wanted
+        return ThreadSettings(scheduling=choice, priority=self.priority, slice_us=RENDERING_SLICE_US, nice=nice)
+
+    def _set_rays(self, streaming: Streaming, rays: int, reason: str) -> None:
+        former = streaming.rays
+        try:
+            streaming.set_rays(rays)
+        except TransmitError as error:
+            self.say("rays.change_refused", {"sensor": streaming.spec.name, "reason": str(error)})
+            return
+        event = "rays.given_up" if rays < former else "rays.restored"
+        self.say(event, {"sensor": streaming.spec.name, "rays": rays, "former_rays": former, "wanted_rays": streaming.wanted_rays, "reason": reason})

@@ -1,0 +1,237 @@
+"""How sensors share the machine: what is decided from what their rendering has cost. Pure rules; ``daemon.streaming.pacer`` measures and applies.
+
+Costs are CPU time a packet, measured; shares are cores: what a sensor takes when every one of its packets is rendered.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from hilsim.sensor.beam import SUB_RAY_COUNTS
+
+FIFO_SHARE = 0.65
+"""Of the cores, at most, for rendering under SCHED_FIFO: what is left is a quarter of a core and more for each ordinary busy process."""
+
+FIFO_AGAIN_SHARE = 0.55
+FIFO_AGAIN_NS = 10_000_000_000
+"""A sensor comes back under SCHED_FIFO when the share would have been below ``FIFO_AGAIN_SHARE`` with it for so long."""
+
+BUSY_SHARE = 0.29
+"""Of a core, that an ordinary busy process is left by the weight of rendering threads with short slices: a quarter, and what sending and the kernel take."""
+
+FULL_SHARE = 0.95
+"""Of the cores (and of one core, for one sensor): rendering that takes more cannot keep up."""
+
+ROOM_SHARE = 0.75
+"""Of the same: below this with the next more rays a beam, they are given back."""
+
+_WEIGHT_OF_NICE = (1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15)  # kernel/sched/core.c, from nice 0 on
+_SUB_RAY_COST_RATIO = 0.27
+"""What a further sub-ray costs, in costs of a beam of one: 2.6 fold for 7, 5.8 fold for 19, measured in the demo street."""
+
+_LOST_RATIO = 0.01
+_SHORT_STEPS = 2
+_SETTLING_NS = 1_500_000_000
+_PATIENCE_NS = 30_000_000_000
+_MOST_SETBACKS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensorLoad:
+    """What one sensor's rendering has cost and come to since the last look.
+
+    Attributes:
+        name: Of the sensor.
+        rate_hz: Its data packets a second.
+        cost_ns: CPU time a packet.
+        rays: Rays a beam now.
+        wanted_rays: That the rig asks for.
+        rendered_packets: Data packets rendered.
+        lost_packets: Data packets not rendered, because they could not be in time.
+        late_packets: Rendered too late, but sent.
+    """
+
+    name: str
+    rate_hz: float
+    cost_ns: float
+    rays: int
+    wanted_rays: int
+    rendered_packets: int = 0
+    lost_packets: int = 0
+    late_packets: int = 0
+
+    @property
+    def share(self) -> float:
+        """Cores that it takes."""
+        return self.rate_hz * self.cost_ns / 1e9
+
+    @property
+    def loses(self) -> bool:
+        """Whether so many packets are lost that it is no single standstill of the machine."""
+        return self.lost_packets > _LOST_RATIO * (self.rendered_packets + self.lost_packets) + 1
+
+    def with_rays(self, rays: int) -> "SensorLoad":
+        """With other rays a beam, at what they are expected to cost."""
+        return replace(self, rays=rays, cost_ns=self.cost_ns * relative_cost(rays) / relative_cost(self.rays))
+
+
+def total_share(loads: Sequence[SensorLoad]) -> float:
+    """Cores that all take together."""
+    return sum(load.share for load in loads)
+
+
+def relative_cost(rays: int) -> float:
+    """What a packet is expected to cost, in costs of one with a single ray a beam."""
+    return 1.0 + _SUB_RAY_COST_RATIO * (rays - 1)
+
+
+def fewer_rays(rays: int) -> int:
+    """The next smaller number of rays a beam; the same for 1."""
+    return max((count for count in SUB_RAY_COUNTS if count < rays), default=rays)
+
+
+def more_rays(rays: int, wanted: int) -> int:
+    """The next larger number of rays a beam, up to what is wanted."""
+    return min((count for count in SUB_RAY_COUNTS if rays < count <= wanted), default=rays)
+
+
+def fits(loads: Sequence[SensorLoad], cores: int, *, share: float = FULL_SHARE) -> bool:
+    """Whether the cores can render all of it: no sensor needs more than ``share`` of one core, nor all together of all cores."""
+    return total_share(loads) <= share * cores and all(load.share <= share for load in loads)
+
+
+def fit_rays(loads: Sequence[SensorLoad], cores: int) -> tuple[SensorLoad, ...]:
+    """With as many rays a beam as the machine is expected to render: the most expensive sensors give theirs up first."""
+    fitted = list(loads)
+    while not fits(fitted, cores):
+        givers = [load for load in fitted if load.rays > 1]
+        too_large = [load for load in givers if load.share > FULL_SHARE]
+        if not givers or (total_share(fitted) <= FULL_SHARE * cores and not too_large):
+            break
+        giver = max(too_large or givers, key=lambda load: load.share)
+        fitted[fitted.index(giver)] = giver.with_rays(fewer_rays(giver.rays))
+    return tuple(fitted)
+
+
+def nice_for(sensors: int, cores: int, fifo_share: float = 0.0) -> int:
+    """How nice rendering threads with short slices are, for a busy process to keep ``BUSY_SHARE`` of each core beside them.
+
+    Args:
+        sensors: Rendered by such threads.
+        cores: Of the machine.
+        fifo_share: Cores that other sensors take under SCHED_FIFO.
+    """
+    if sensors == 0:
+        return 0
+    left = (1.0 - fifo_share / cores) / BUSY_SHARE - 1.0
+    most = _WEIGHT_OF_NICE[0] * left * cores / sensors
+    return next((nice for nice, weight in enumerate(_WEIGHT_OF_NICE) if weight <= most), len(_WEIGHT_OF_NICE) - 1)
+
+
+@dataclass(kw_only=True)
+class FifoRule:
+    """Which sensors are rendered under SCHED_FIFO: as many as fit into its share of the machine, the first ones of the rig.
+
+    Attributes:
+        cores: Of the machine.
+        names: Of them; None before the first step.
+    """
+
+    cores: float
+    names: frozenset[str] | None = None
+    _room_since_ns: int | None = None
+
+    def step(self, loads: Sequence[SensorLoad], now_ns: int) -> frozenset[str]:
+        """Which ones from now on."""
+        kept: list[str] = []
+        share = 0.0
+        for load in loads:
+            if (self.names is None or load.name in self.names) and share + load.share <= FIFO_SHARE * self.cores:
+                kept.append(load.name)
+                share += load.share
+        returning = next((load.name for load in loads if load.name not in kept and share + load.share <= FIFO_AGAIN_SHARE * self.cores), None)
+        if returning is None:
+            self._room_since_ns = None
+        elif self._room_since_ns is None:
+            self._room_since_ns = now_ns
+        elif now_ns - self._room_since_ns >= FIFO_AGAIN_NS:
+            kept.append(returning)
+            self._room_since_ns = None
+        self.names = frozenset(kept)
+        return self.names
+
+
+@dataclass(kw_only=True)
+class LeadRule:
+    """How long before its deadline a sensor's packets are rendered.
+
+    Attributes:
+        shortest_ns: To begin with.
+        longest_ns: As far as it may grow.
+        lead_ns: Now.
+    """
+
+    shortest_ns: int
+    longest_ns: int
+    lead_ns: int = field(init=False)
+    _calm_since_ns: int = 0
+
+    def __post_init__(self) -> None:
+        self.lead_ns = self.shortest_ns
+
+    def step(self, load: SensorLoad, now_ns: int) -> int:
+        """The lead from now on: half as much more when packets came late or not at all, a tenth less after a quiet half minute."""
+        if load.late_packets + load.lost_packets > 0:
+            self.lead_ns = min(self.lead_ns * 3 // 2, self.longest_ns)
+            self._calm_since_ns = now_ns
+        elif now_ns - self._calm_since_ns >= _PATIENCE_NS:
+            self.lead_ns = max(self.lead_ns * 9 // 10, self.shortest_ns)
+            self._calm_since_ns = now_ns
+        return self.lead_ns
+
+
+@dataclass(kw_only=True)
+class RaysRule:
+    """Which sensors give up rays, so that no packet is given up, and when they get them back.
+
+    Attributes:
+        cores: Of the machine.
+    """
+
+    cores: int
+    _short_steps: int = 0
+    _short_ns: int | None = None
+    _changed_ns: int | None = None
+    _raised_ns: int | None = None
+    _setbacks: int = 0
+
+    def step(self, loads: Sequence[SensorLoad], now_ns: int) -> Mapping[str, int]:
+        """Rays a beam from now on, of the sensor that changes; at most one does."""
+        is_short = any(load.loses for load in loads) or not fits(loads, self.cores)
+        self._short_steps = self._short_steps + 1 if is_short else 0
+        if is_short:
+            self._short_ns = now_ns
+        if self._changed_ns is not None and now_ns - self._changed_ns < _SETTLING_NS:
+            return {}
+        if self._short_steps >= _SHORT_STEPS:
+            return self._give_up(loads, now_ns)
+        if not is_short and now_ns - max(self._short_ns or 0, self._changed_ns or 0) >= _PATIENCE_NS << self._setbacks:
+            return self._give_back(loads, now_ns)
+        return {}
+
+    def _give_up(self, loads: Sequence[SensorLoad], now_ns: int) -> Mapping[str, int]:
+        givers = [load for load in loads if load.rays > 1]
+        if not givers:
+            return {}
+        if self._raised_ns is not None and now_ns - self._raised_ns < _PATIENCE_NS:
+            self._setbacks, self._raised_ns = min(self._setbacks + 1, _MOST_SETBACKS), None
+        giver = max([load for load in givers if load.loses] or givers, key=lambda load: load.share)
+        self._changed_ns, self._short_steps = now_ns, 0
+        return {giver.name: fewer_rays(giver.rays)}
+
+    def _give_back(self, loads: Sequence[SensorLoad], now_ns: int) -> Mapping[str, int]:
+        for load in sorted(loads, key=lambda load: load.share):
+            more = load.with_rays(more_rays(load.rays, load.wanted_rays))
+            if more.rays > load.rays and fits([more if other is load else other for other in loads], self.cores, share=ROOM_SHARE):
+                self._changed_ns = self._raised_ns = now_ns
+                return {load.name: more.rays}
+        return {}

@@ -1,0 +1,273 @@
+"""A lidar's feeder: the thread that runs ``daemon.streaming.render_loop``, what may be asked of it, and how another takes over from it between two packets."""
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hilsim._atomics import publish
+from hilsim.autopilot.obstacle_map import Lookout, no_lookout
+from hilsim.daemon.streaming.render_loop import feed
+from hilsim.daemon.streaming.render_state import FeederCounter, FeederState, FeederWord, Place, allocate_state, state_after
+from hilsim.emulator.detection import respond
+from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.plan import LidarPlan
+from hilsim.emulator.position import position_deadline_ns
+from hilsim.emulator.schedule import data_deadline_ns, first_packet_due
+from hilsim.emulator.workspace import allocate_shots
+from hilsim.errors import TransmitError
+from hilsim.protocols.ethernet import HEADER_SIZE
+from hilsim.sensor.position_stream import NEVER_NS, next_position, seek_positions
+from hilsim.transmit.brake import is_applied
+from hilsim.transmit.ring import Rings, allocate_rings
+from hilsim.transmit.scheduling import ThreadSettings, apply, enter
+
+_START_POLL_S = 0.0002
+_DEFAULT_LATE_LIMIT_NS = 20_000_000
+_CPU_CLOCK_OF_THREAD = 6
+"""CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED (include/linux/posix-timers_types.h): what ``pthread_getcpuclockid`` makes, safe when the thread has ended."""
+_TURN_NS = 100_000_000
+_REHEARSED_PLACES = 8
+_REHEARSED_PACKETS = 3
+_REHEARSAL_AHEAD_NS = 1_000_000_000_000
+
+
+@dataclass(kw_only=True, eq=False)
+class Feeder:
+    """A lidar's feeder thread.
+
+    Attributes:
+        lidar: What it renders.
+        rings: Of the transmitter.
+        data_flow: Row of the data flow.
+        position_flow: Row of the position flow.
+        epoch_ns: CLOCK_MONOTONIC time of rig time 0.
+        lead_ns: How long before its deadline a packet is rendered, to begin with; ``set_lead_ns`` changes it.
+        settings: Scheduling of the thread.
+        late_limit_ns: How late the sending loop still sends a datagram.
+        lookout: Told what is near the vehicle that carries the lidar.
+        state: Shared with the loop; after ``hand_over_to`` with the successor too.
+        scheduling_mode: What the thread obtained.
+    """
+
+    lidar: LidarEmulator
+    rings: Rings
+    data_flow: int
+    position_flow: int
+    epoch_ns: int
+    lead_ns: int
+    settings: ThreadSettings
+    late_limit_ns: int = _DEFAULT_LATE_LIMIT_NS
+    lookout: Lookout = field(default_factory=no_lookout)
+    state: FeederState = field(default_factory=allocate_state)
+    scheduling_mode: str = ""
+    _thread: threading.Thread | None = None
+    _entered: threading.Event = field(default_factory=threading.Event)
+    _refusal: TransmitError | None = None
+    _goes_on: bool = False
+
+    def start(self, *, from_ns: int = 0) -> None:
+        """Begin to render; returns when the thread's scheduling is in force.
+
+        Args:
+            from_ns: Rig time from which packets are this feeder's: those due later are rendered, or counted as skipped. The sensor's first packet
+                by default; a sensor that joins later begins at a time to come.
+
+        Raises:
+            TransmitError: the scheduling demanded is not permitted.
+        """
+        self.set_lead_ns(self.lead_ns)
+        self.state.place[Place.DATA_FROM_NS] = self.state.place[Place.POSITIONS_FROM_NS] = from_ns
+        self._enter()
+
+    def stop(self) -> None:
+        """End the thread; returns when it has ended, within milliseconds."""
+        publish(self.state.words, int(FeederWord.STOP), 1)
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def set_lead_ns(self, lead_ns: int) -> None:
+        """Render packets so long before their deadlines from now on; with a longer lead, all that are due until then at once."""
+        self.lead_ns = lead_ns
+        publish(self.state.lead, 0, lead_ns)
+
+    def hand_over_to(self, successor: "Feeder") -> None:
+        """Let another feeder of the same rings go on with exactly the next packet, and end.
+
+        The successor may see another world, render otherwise or head its packets otherwise. Where it fires at other times (rate, return mode) it goes
+        on with its own first packets due after the last ones of this feeder. It is made ready before this one is told to end, so that between the two
+        lies the time to wake a thread. Counters and lead become common to both.
+
+        Raises:
+            TransmitError: the successor's scheduling is not permitted; this feeder goes on.
+            ValueError: the successor feeds other rings or from another epoch, or this feeder does not run.
+        """
+        if not self.alive:
+            raise ValueError("a feeder must run to be succeeded")
+        mine, other = (self.data_flow, self.position_flow, self.epoch_ns), (successor.data_flow, successor.position_flow, successor.epoch_ns)
+        if successor.rings is not self.rings or other != mine:
+            raise ValueError(f"a successor must feed the same rows from the same epoch, {mine}, got {other}")
+        successor._succeed(self)  # noqa: SLF001 - of the same class
+        self.stop()
+
+    def _succeed(self, former: "Feeder") -> None:
+        """Get ready to go on where another feeder ends."""
+        self.warm()
+        self.state = state_after(former.state)
+        self.lead_ns = former.lead_ns
+        self._goes_on = _schedule(self.lidar.plan) == _schedule(former.lidar.plan)
+        self._enter()
+        while self.state.words[FeederWord.WAITING] == 0 and self.alive:
+            time.sleep(_START_POLL_S)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def covered_ns(self) -> int:
+        """CLOCK_MONOTONIC time before which every data packet that is due is in the ring, or counted as skipped."""
+        return self.epoch_ns + int(data_deadline_ns(self.lidar.plan, int(self.state.counters[FeederCounter.NEXT_PACKET])))
+
+    def warm(self) -> None:
+        """Load or compile the loop's kernel and touch its arrays, without rendering anything."""
+        stopped = allocate_state()
+        stopped.words[FeederWord.STOP] = 1
+        self._feed(stopped)
+        self.set_lead_ns(self.lead_ns)  # loads its kernel too
+
+    def measure(self) -> None:
+        """Render some packets from all around for nobody, before the thread starts: the CPU time one takes is the first estimate.
+
+        Takes some 24 packets' time. The median of the places is taken; what other processes take meanwhile does not count.
+        """
+        plan = self.lidar.plan
+        turn = max(round(_TURN_NS / (plan.sequences_per_packet * plan.sequence_ns)), _REHEARSED_PLACES)
+        firsts = [place * turn // _REHEARSED_PLACES for place in range(_REHEARSED_PLACES)]
+        idle_ns = min(self._rehearse(first, 0) for first in firsts)
+        times_ns = [(self._rehearse(first, _REHEARSED_PACKETS) - idle_ns) // _REHEARSED_PACKETS for first in firsts]
+        self.state.counters[FeederCounter.ESTIMATE_NS] = max(int(np.median(times_ns)), 1)
+
+    def measure_stretch(self, seconds: float) -> float:
+        """Render the first seconds of the stream for nobody, one packet after the other: the CPU time that one takes on average, in nanoseconds."""
+        plan = self.lidar.plan
+        packets = max(round(seconds * 1e9 / (plan.sequences_per_packet * plan.sequence_ns)), 1)
+        idle_ns = min(self._rehearse(0, 0) for _ in range(_REHEARSED_PLACES))
+        taken_ns = 0
+        for first in range(0, packets, _REHEARSED_PACKETS):
+            count = min(_REHEARSED_PACKETS, packets - first)
+            taken_ns += max(self._rehearse(first, count) - idle_ns, count)
+        return taken_ns / packets
+
+    def _rehearse(self, first: int, count: int) -> int:
+        """CPU time to run the loop for so many packets, for nobody."""
+        rings = allocate_rings(max(self.data_flow, self.position_flow) + 1, 2 * _REHEARSED_PACKETS, self.rings.payload.shape[2])
+        state = allocate_state()
+        state.place[Place.DATA_FROM_NS] = data_deadline_ns(self.lidar.plan, first)
+        state.place[Place.POSITIONS_FROM_NS] = NEVER_NS // 2
+        publish(state.lead, 0, NEVER_NS)
+        begun_ns = time.thread_time_ns()
+        self._feed(state, rings, first + count, epoch_ns=time.monotonic_ns() + _REHEARSAL_AHEAD_NS)
+        return time.thread_time_ns() - begun_ns
+
+    def successor(self, lidar: LidarEmulator) -> "Feeder":
+        """A feeder of another lidar for the same rings, yet to be handed over to."""
+        return Feeder(
+            lidar=lidar,
+            rings=self.rings,
+            data_flow=self.data_flow,
+            position_flow=self.position_flow,
+            epoch_ns=self.epoch_ns,
+            lead_ns=self.lead_ns,
+            settings=self.settings,
+            late_limit_ns=self.late_limit_ns,
+            lookout=self.lookout,
+        )
+
+    def reschedule(self, settings: ThreadSettings) -> None:
+        """Run the thread otherwise from now on; one that has left real-time scheduling for good stays as it is.
+
+        Raises:
+            TransmitError: the scheduling demanded is not permitted; the thread runs as before.
+        """
+        thread = self._thread
+        if thread is not None and thread.native_id is not None and thread.is_alive() and not is_applied(self.state.brake):
+            self.scheduling_mode = apply(settings, thread.native_id).mode.value
+        self.settings = settings
+
+    @property
+    def cpu_ns(self) -> int | None:
+        """CPU time that the thread has taken; None while it does not run."""
+        thread = self._thread
+        if thread is None or thread.native_id is None:
+            return None
+        try:
+            return time.clock_gettime_ns((~thread.native_id << 3) | _CPU_CLOCK_OF_THREAD)
+        except OSError:  # it has ended meanwhile
+            return None
+
+    def warm_stages(self) -> None:
+        """Load or compile what follows the casting of rays, while another process may compile what comes before."""
+        plan = self.lidar.plan
+        sequences = plan.sequences_per_packet
+        shots = allocate_shots(plan, sequences, is_opaque=True)
+        respond(plan, 0, sequences, shots)
+        counters = np.zeros(plan.position.period_ns.size, np.int64)
+        first_packet_due(plan, 0)
+        seek_positions(plan.position, 0, counters)
+        next_position(plan.position, counters)
+        position_deadline_ns(plan, 0)
+
+    def _enter(self) -> None:
+        self._entered.clear()
+        self._thread = threading.Thread(target=self._run, name=f"feed-{self.lidar.setting.name}", daemon=True)
+        self._thread.start()
+        self._entered.wait()
+        if self._refusal is not None:
+            refusal, self._refusal = self._refusal, None
+            self.stop()
+            raise refusal
+
+    def _run(self) -> None:
+        try:
+            self.scheduling_mode = enter(self.settings).mode.value
+        except TransmitError as error:
+            self._refusal = error
+            return
+        finally:
+            self._entered.set()
+        self._feed(self.state)
+
+    def _feed(self, state: FeederState, rings: Rings | None = None, stop_packet: int = -1, *, epoch_ns: int | None = None) -> None:
+        """Run the loop; for nobody, where the rings are not this feeder's own."""
+        lidar = self.lidar
+        feed(
+            lidar.plan,
+            lidar.carrier,
+            lidar.world,
+            lidar.data_framing,
+            lidar.position_framing,
+            rings or self.rings,
+            self.data_flow,
+            self.position_flow,
+            self.epoch_ns if epoch_ns is None else epoch_ns,
+            self.late_limit_ns,
+            int(self._goes_on),
+            stop_packet,
+            state,
+            allocate_shots(lidar.plan, lidar.plan.sequences_per_packet, is_opaque=lidar.world.is_opaque),
+            no_lookout() if rings else self.lookout,
+            np.zeros(HEADER_SIZE + max(lidar.plan.data_size, lidar.plan.info_size), np.uint8),
+            np.zeros(lidar.plan.position.period_ns.size, np.int64),
+        )
+
+
+def _schedule(plan: LidarPlan) -> tuple[object, ...]:
+    """What the deadlines of all packets follow from."""
+    stream = plan.position
+    trains = tuple(stream.period_ns.tolist()), tuple(stream.jitter_ns.tolist()), tuple(stream.phase_ns.tolist())
+    of_positions = *trains, stream.minimum_gap_ns, stream.latency_ns, int(stream.seed), stream.stream
+    return *plan.clock, plan.sequences_per_packet, plan.sequence_ns, plan.data_latency_ns, of_positions

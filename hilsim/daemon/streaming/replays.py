@@ -1,0 +1,333 @@
+"""The replays of a rig: decks with their flows on the transmitter."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.capture.datagram import CapturedDatagram
+from hilsim.config.rig import Rig
+from hilsim.daemon.streaming.recorder import Recorder
+from hilsim.emulator.retime import StampClock
+from hilsim.errors import CaptureError, ConfigError
+from hilsim.protocols.ethernet import HEADER_SIZE, PAYLOAD_ONLY, Framing
+from hilsim.protocols.recognise import PacketKind
+from hilsim.replay.flows import LoopbackSources, RecordedFlow
+from hilsim.replay.plan import begin_times_ns
+from hilsim.replay.player import MOST_PLAYERS, Player, Postponement
+from hilsim.replay.source import Deck, DeckState
+from hilsim.replay.specs import ReplaySpec
+from hilsim.replay.targets import find_target, flow_socket, link_framing, link_style
+from hilsim.replay.tracks import Track
+from hilsim.telemetry.faults import Fault
+from hilsim.telemetry.readings import ReplayReading
+from hilsim.transmit.scheduling import ThreadSettings
+from hilsim.transmit.specs import FlowSpec, SchedulingChoice
+from hilsim.transmit.transmitter import Transmitter
+
+_PLAYER_PRIORITY_BELOW = 10
+_PLAYER_SLICE_US = 1000.0
+_UNKNOWN_RATE_HZ = 100.0
+_LARGEST_DATAGRAM = 65_535
+_JOIN_NS = 100_000_000
+"""A replay that joins while packets flow begins this much later."""
+_LABELS = {
+    PacketKind.VELODYNE_DATA: "data",
+    PacketKind.VELODYNE_POSITION: "position",
+    PacketKind.CEPTON_STDV: "points",
+    PacketKind.CEPTON_STDT: "points",
+    PacketKind.CEPTON_INFO: "info",
+    PacketKind.CEPTON_INFZ: "info",
+}
+
+
+@dataclass(kw_only=True, eq=False)
+class Playing:
+    """One replay that plays: its deck, and the transmitter's rows of its flows."""
+
+    spec: ReplaySpec
+    deck: Deck
+    number: int = -1
+    """Of its element in ``Postponement``."""
+    rows: dict[RecordedFlow, int] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True, eq=False)
+class Replays:
+    """The replays of a station.
+
+    Attributes:
+        rows: Of the station: names of the transmitter's rows, ``"<sensor>/<flow>"``.
+    """
+
+    rows: dict[int, str]
+    _playing: dict[str, Playing] = field(default_factory=dict)
+    _sources: LoopbackSources = field(default_factory=LoopbackSources)
+    _changing: threading.Lock = field(default_factory=threading.Lock)
+    _transmitter: Transmitter | None = None
+    _recorder: Recorder | None = None
+    _scheduling: SchedulingChoice = "auto"
+    _priority: int = 1
+    _epoch_ns: int = 0
+    _utc_epoch_ns: int = 0
+    _postponed_ns: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(MOST_PLAYERS, np.int64))
+
+    def prepare(self, rig: Rig) -> dict[str, Playing]:
+        """Look over the captures of a rig that do not play yet; nothing is changed by it.
+
+        Raises:
+            CaptureError: naming each that cannot be replayed.
+            ConfigError: one has larger datagrams than this transmitter was made for.
+        """
+        if len(rig.spec.replay) >= MOST_PLAYERS:
+            raise ConfigError(f"{rig.path}: replay must have fewer than {MOST_PLAYERS} entries, got {len(rig.spec.replay)}")
+        found: dict[str, Playing] = {}
+        faults = []
+        for spec in rig.spec.replay:
+            if spec.name in self._playing and self._playing[spec.name].spec == spec:
+                continue
+            try:
+                found[spec.name] = Playing(spec=spec, deck=Deck(spec, rig.directory / spec.file))
+            except CaptureError as error:
+                faults.append(str(error))
+        if faults:
+            raise CaptureError("\n".join(faults))
+        for name, playing in found.items():
+            if self._transmitter is not None and playing.deck.overview.capacity > self._transmitter.rings.payload.shape[2]:
+                raise ConfigError(f"{rig.path}: replay {name} has larger datagrams than the ones that flow; restart the service for it")
+        return found
+
+    def begin(self, prepared: dict[str, Playing]) -> None:
+        """Take what was prepared, before the transmitter is made."""
+        self._playing = dict(prepared)
+
+    def change(self, rig: Rig, prepared: dict[str, Playing]) -> tuple[str, ...]:
+        """Become the replays of another rig while packets flow; the same ones play on. New ones begin at once.
+
+        Returns:
+            What was done, one sentence a replay.
+
+        Raises:
+            TransmitError: a flow cannot be opened; that replay does not play.
+        """
+        self._sources.leave_to_others(taken_addresses(rig))
+        kept = {spec.name for spec in rig.spec.replay} - prepared.keys()
+        done = [f"{name}: unchanged" for name in self._playing if name in kept]
+        for name in [name for name in self._playing if name not in kept]:
+            self._remove(self._playing.pop(name))
+            done += [] if name in prepared else [f"{name}: removed"]
+        for name, playing in prepared.items():
+            try:
+                self._open_one(playing)
+            except BaseException:
+                self._remove(playing)
+                raise
+            self._playing[name] = playing
+            self._start_one(playing, time.monotonic_ns() + _JOIN_NS)
+            done.append(f"{name}: started with its new settings")
+        return tuple(done)
+
+    def _remove(self, playing: Playing) -> None:
+        playing.deck.stop()
+        with self._changing:
+            for row in playing.rows.values():
+                self._open_transmitter().remove_flow(row)
+                del self.rows[row]
+
+    @property
+    def flow_count(self) -> int:
+        """Flows seen so far."""
+        return sum(len(playing.deck.overview.kinds) for playing in self._playing.values())
+
+    @property
+    def capacity(self) -> int:
+        """Bytes of the largest datagram or frame."""
+        capacities = [playing.deck.overview.capacity + HEADER_SIZE for playing in self._playing.values()]
+        return min(max(capacities, default=0), _LARGEST_DATAGRAM)
+
+    @property
+    def packet_rate_hz(self) -> float:
+        """Of all flows seen so far together."""
+        return sum(rate for playing in self._playing.values() for rate in playing.deck.overview.rate_hz.values())
+
+    def open(self, rig: Rig, transmitter: Transmitter, recorder: Recorder | None) -> None:
+        """Open flows and begin to read ahead.
+
+        Raises:
+            CaptureError: a capture cannot be read.
+            TransmitError: a flow cannot be opened.
+        """
+        transmit = rig.spec.transmit
+        self._transmitter, self._recorder, self._scheduling = transmitter, recorder, transmit.scheduling
+        self._priority = max(transmit.priority - _PLAYER_PRIORITY_BELOW, 1)
+        self._sources = LoopbackSources(taken=taken_addresses(rig))
+        for playing in self._playing.values():
+            self._open_one(playing)
+
+    def rehearse(self, transmitter: Transmitter) -> None:
+        """Load or compile the kernels that replaying needs, without a port."""
+        if self._playing:
+            Player(name="", rings=transmitter.rings, slots=64, capacity=self.capacity, scale=1.0, settings=ThreadSettings(scheduling="plain"))
+
+    def _open_one(self, playing: Playing) -> None:
+        # Every flow seen in the beginning is opened here, so that a socket that cannot be had is a fault of starting.
+        overview = playing.deck.overview
+        for flow, kinds in overview.kinds.items():
+            with self._changing:  # others' reading threads may find new flows at the same time
+                self._row(playing, flow, kinds.most_common(1)[0][0], overview.firsts[flow])
+
+        def open_track(track: Track) -> tuple[int, Framing]:
+            with self._changing:
+                return self._row(playing, track.recorded, track.kind, track.first), self._framing(playing.spec, track)
+
+        settings = ThreadSettings(scheduling=self._scheduling, priority=self._priority, slice_us=_PLAYER_SLICE_US)
+        playing.deck.open(self._open_transmitter().rings, open_track, settings, self._postponement(playing))
+
+    def _postponement(self, playing: Playing) -> Postponement | None:
+        if playing.spec.late_policy != "postpone":
+            return None
+        taken = {other.number for other in self._playing.values()}
+        playing.number = next(number for number in range(MOST_PLAYERS) if number not in taken)
+        return Postponement(by_ns=self._postponed_ns, own=playing.number)
+
+    def start(self, *, epoch_ns: int, utc_epoch_ns: int) -> None:
+        """Begin to play; rig time 0 is ``epoch_ns`` on CLOCK_MONOTONIC and ``utc_epoch_ns`` in UTC."""
+        self._epoch_ns, self._utc_epoch_ns = epoch_ns, utc_epoch_ns
+        begin_ns = begin_times_ns([(playing.spec, playing.deck.overview.first_ns) for playing in self._playing.values()])
+        for playing, after_ns in zip(self._playing.values(), begin_ns, strict=True):
+            self._start_one(playing, epoch_ns + after_ns)
+
+    def _start_one(self, playing: Playing, begin_ns: int) -> None:
+        spec = playing.spec
+        utc_ns = self._utc_epoch_ns - self._epoch_ns
+        shown_ns = utc_ns if spec.retime == "utc" else round(spec.clock_offset_s * 1e9) - self._epoch_ns
+        playing.deck.start(begin_ns, StampClock(shown_ns=shown_ns, utc_ns=utc_ns))
+
+    def stop(self) -> None:
+        """End all threads; the transmitter closes the sockets."""
+        for playing in self._playing.values():
+            playing.deck.stop()
+        self._playing.clear()
+
+    # -- flows -------------------------------------------------------------------------------------------------------------------------
+
+    def _row(self, playing: Playing, flow: RecordedFlow, kind: PacketKind, first: CapturedDatagram) -> int:
+        """The transmitter's row of a recorded flow, opened if need be."""
+        if flow in playing.rows:
+            return playing.rows[flow]
+        transmitter, spec = self._open_transmitter(), playing.spec
+        target = find_target(spec, flow, kind, self._sources)
+        name = self._name(playing, flow, kind)
+        rate_hz = min(playing.deck.overview.rate_hz.get(flow, _UNKNOWN_RATE_HZ) / spec.interval_scale, 1e6)
+        socket = flow_socket(spec, target, link_style(first, kind))
+        row = transmitter.add_flow(FlowSpec(name=name, socket=socket, packet_rate_hz=rate_hz, sends_late=spec.late_policy == "postpone"))
+        playing.rows[flow] = row
+        self.rows[row] = name
+        if self._recorder is not None:
+            link = PAYLOAD_ONLY if spec.mode == "ethernet" else link_framing(spec, target, first, kind)
+            self._recorder.add_flow(transmitter.flow_number(row), link)
+        return row
+
+    def _name(self, playing: Playing, flow: RecordedFlow, kind: PacketKind) -> str:
+        """``<replay>/<flow>``, with the recorded source between where the capture has several."""
+        sensor = playing.spec.name if len(playing.deck.overview.sources) == 1 else f"{playing.spec.name}/{flow.source}"
+        label = _LABELS.get(kind, f"port-{flow.destination_port}")
+        taken = set(self.rows.values())
+        names = [f"{sensor}/{label}", f"{sensor}/{label}-{flow.destination_port}", f"{sensor}/{label}-{flow.source_port}-{flow.destination_port}"]
+        return next((name for name in names if name not in taken), f"{sensor}/{flow}")
+
+    def _framing(self, spec: ReplaySpec, track: Track) -> Framing:
+        if spec.mode == "udp":
+            return PAYLOAD_ONLY
+        return link_framing(spec, find_target(spec, track.recorded, track.kind, self._sources), track.first, track.kind)
+
+    def _open_transmitter(self) -> Transmitter:
+        if self._transmitter is None:
+            raise AssertionError("replays are opened before they are used")
+        return self._transmitter
+
+    # -- at run time -------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def playing(self) -> dict[str, Playing]:
+        """By name."""
+        return dict(self._playing)
+
+    def choose(self, name: str) -> list[Deck]:
+        """The deck of a name; all of them for an empty one.
+
+        Raises:
+            ConfigError: there is none of this name.
+        """
+        if name and name not in self._playing:
+            raise ConfigError(f"a replay must be one of {', '.join(self._playing) or '(none)'}, got {name}")
+        return [playing.deck for playing in self._playing.values() if name in {"", playing.spec.name}]
+
+    def has_begun(self, counters: Callable[[int], int]) -> bool:
+        """Whether each replay that begins at once has sent, or has ended."""
+        return all(
+            playing.spec.offset_s > 0 or playing.deck.state().has_ended or any(counters(row) > 0 for row in playing.rows.values())
+            for playing in self._playing.values()
+        )
+
+    @property
+    def have_ended(self) -> bool:
+        """Whether everything was played and put into rings."""
+        return all(playing.deck.state().has_ended or playing.deck.state().fault for playing in self._playing.values())
+
+    def readings(self) -> tuple[ReplayReading, ...]:
+        """What a scrape shows of them."""
+        return tuple(_reading(name, playing.deck.state()) for name, playing in self.playing.items())
+
+    @property
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """What a person should know of the captures: name of the replay and a sentence."""
+        return tuple((name, note) for name, playing in self.playing.items() for note in playing.deck.notes)
+
+    @property
+    def routes(self) -> tuple[tuple[str, RecordedFlow, FlowSpec], ...]:
+        """Of each flow: the replay's name, what was recorded, and how it is sent."""
+        flows = self._open_transmitter().flows
+        return tuple((name, recorded, flows[row]) for name, playing in self.playing.items() for recorded, row in dict(playing.rows).items())
+
+    @property
+    def scheduling(self) -> dict[str, str]:
+        """What each playing thread obtained."""
+        return {f"play-{name}": playing.deck.scheduling_mode for name, playing in self.playing.items()}
+
+    def faults(self) -> tuple[Fault, ...]:
+        """Why they are not well."""
+        found = []
+        for name, playing in self.playing.items():
+            state = playing.deck.state()
+            if state.fault:
+                found.append(Fault(key="replay_failed", subject=name, text=state.fault))
+            elif not playing.deck.alive:
+                found.append(Fault(key="replay_failed", subject=name, text="the playing thread has ended"))
+            elif reason := playing.deck.brake_reason:
+                found.append(Fault(key="real_time_left", subject=name, text=f"{reason}; the playing thread has left real-time scheduling"))
+        return tuple(found)
+
+
+def taken_addresses(rig: Rig) -> set[str]:
+    """Addresses that the rig's sensors and replays were told to send from."""
+    return {sensor.network.source for sensor in rig.spec.sensor} | {address for replay in rig.spec.replay for address in replay.source_addresses}
+
+
+def _reading(name: str, state: DeckState) -> ReplayReading:
+    return ReplayReading(
+        replay=name,
+        position_s=state.position_s,
+        passes=state.passes,
+        played_packets=state.played_packets,
+        waiting_packets=state.waiting_packets,
+        starvations=state.starvations,
+        late_packets=state.late_packets,
+        is_paused=state.is_paused,
+        has_ended=state.has_ended,
+        ratio=state.ratio,
+        postponed_s=state.postponed_s,
+    )

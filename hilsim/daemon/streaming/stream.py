@@ -1,0 +1,108 @@
+"""One sensor that streams, and what may be said of it while it does."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hilsim.config.sensor_table import SensorSpec
+from hilsim.daemon.streaming.render_state import FeederCounter
+from hilsim.daemon.streaming.render_thread import Feeder
+from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.plan import Family
+from hilsim.emulator.schedule import data_deadline_ns
+from hilsim.sensor.clock import stamp_us
+from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.telemetry.faults import Fault, Level
+from hilsim.telemetry.loop import read_histograms
+from hilsim.telemetry.metrics import RENDER
+from hilsim.telemetry.readings import SensorReading
+from hilsim.transmit.brake import brake_reason
+
+STALLED_S = 1.0
+"""What has not moved for so long is at fault."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Streaming:
+    """One sensor that streams."""
+
+    spec: SensorSpec
+    lidar: LidarEmulator
+    feeder: Feeder
+    rows: tuple[int, ...]
+    """Its flows in the transmitter, the data first."""
+    wanted_rays: int = 0
+    """Rays a beam that the rig asks for."""
+
+    def __post_init__(self) -> None:
+        self.wanted_rays = self.wanted_rays or self.lidar.setting.sub_rays
+
+    @property
+    def rays(self) -> int:
+        """Rays a beam now."""
+        return self.lidar.setting.sub_rays
+
+    def set_rays(self, rays: int) -> None:
+        """Render with other rays a beam from the next packet on, without a gap.
+
+        Raises:
+            TransmitError: another thread cannot be had; the sensor streams as before.
+        """
+        lidar = replace(self.lidar, setting=replace(self.lidar.setting, sub_rays=rays))
+        if self.feeder.alive:
+            successor = self.feeder.successor(lidar)
+            self.feeder.hand_over_to(successor)
+            self.feeder = successor
+        else:
+            self.feeder.lidar = lidar
+        self.lidar = lidar
+
+    def reading(self, now_ns: int) -> SensorReading:
+        """What a scrape at CLOCK_MONOTONIC ``now_ns`` shows; wait-free."""
+        setting, state = self.lidar.setting, self.feeder.state
+        counters = state.counters.tolist()
+        return SensorReading(
+            sensor=setting.name,
+            model=setting.spec.model,
+            return_mode=setting.return_mode,
+            rotation_rate_hz=setting.rotation_rate_rpm / 60 if isinstance(setting.spec, VelodyneSpec) else None,
+            device_clock_offset_s=self._clock_offset_s(now_ns),
+            feeder_late_packets=counters[FeederCounter.LATE],
+            feeder_skipped_packets=counters[FeederCounter.SKIPPED] + counters[FeederCounter.POSITIONS_SKIPPED],
+            feeder_unqueued_packets=counters[FeederCounter.RING_FULL],
+            unsaid_returns=counters[FeederCounter.UNSAID],
+            feeder_lead_s=int(state.lead[0]) / 1e9,
+            rays_per_beam=self.rays,
+            wanted_rays_per_beam=self.wanted_rays,
+            render=read_histograms(RENDER, np.atleast_2d(state.render), [counters[FeederCounter.RENDER_SUM_NS]])[0],
+        )
+
+    def fault(self, last_sent_ns: int, now_ns: int) -> Fault | None:
+        """Why the sensor does not stream, None if it does; ``last_sent_ns`` is when its last data packet left, 0 for none."""
+        first_due_ns = self.feeder.epoch_ns + int(data_deadline_ns(self.lidar.plan, 0))
+        silent_s = (now_ns - max(last_sent_ns, first_due_ns)) / 1e9
+        if not self.feeder.alive:
+            return Fault(key="feeder_ended", subject=self.spec.name, text="the rendering thread has ended")
+        if reason := brake_reason(self.feeder.state.brake):
+            return Fault(key="real_time_left", subject=self.spec.name, text=f"{reason}; the rendering thread has left real-time scheduling")
+        if silent_s <= STALLED_S:
+            return None
+        return Fault(key="sensor_silent", subject=self.spec.name, text=f"no data packet for {silent_s:.1f} s")
+
+    def shortfall(self) -> Fault | None:
+        """What the machine cannot render of what the rig asks for."""
+        if self.rays >= self.wanted_rays:
+            return None
+        text = f"rendered with {self.rays} of {self.wanted_rays} rays a beam: this machine is too small for more (hilsim doctor --rig)"
+        return Fault(key="rays_given_up", subject=self.spec.name, text=text, level=Level.DEGRADED)
+
+    def _clock_offset_s(self, now_ns: int) -> float:
+        """Stamp shown now minus UTC's time past the hour, taken to the nearer side of the hour."""
+        plan = self.lidar.plan
+        if plan.family == Family.CEPTON:
+            return self.lidar.setting.clock.offset_s if self.lidar.setting.clock.stamps == "power_up" else 0.0
+        rig_ns = now_ns - self.feeder.epoch_ns
+        device_ns = max(rig_ns - plan.clock.start_ns, 0)
+        shown_s = stamp_us(plan.clock, device_ns) / 1e6
+        true_s = (self.lidar.utc_epoch_ns + rig_ns) / 1e9 % 3600
+        return (shown_s - true_s + 1800) % 3600 - 1800

@@ -1,0 +1,200 @@
+"""From what was heard of a flight controller to what keeps hardware in the loop from working, and the setting that mends it.
+
+Sources: PX4 v1.12 (src/modules/mavlink, ROMFS/px4fmu_common/init.d) and what was measured on it; newer PX4 where named.
+"""
+
+from hilsim.diagnosis.findings import Finding, Verdict
+from hilsim.diagnosis.parameters import RESTART, parameter_findings
+from hilsim.diagnosis.probe_result import ARDUPILOT, PX4, Beat, Heard, Link, Text
+from hilsim.diagnosis.silence import silence_finding
+from hilsim.diagnosis.traffic import traffic_findings
+from hilsim.links.budget import Line
+
+_AUTOPILOTS = {0: "a generic autopilot", ARDUPILOT: "ArduPilot", PX4: "PX4"}
+_TYPES = {
+    0: "generic",
+    1: "fixed wing",
+    2: "quadrotor",
+    3: "coaxial",
+    4: "helicopter",
+    10: "rover",
+    13: "hexarotor",
+    14: "octorotor",
+    15: "tricopter",
+}
+_MULTIROTORS = {2, 13, 14, 15}
+_SENSORS = {0x1: "gyroscope", 0x2: "accelerometer", 0x4: "magnetometer", 0x8: "barometer", 0x10: "airspeed", 0x20: "GPS"}
+_ESTIMATES = {
+    0x1: "attitude",
+    0x2: "horizontal velocity",
+    0x4: "vertical velocity",
+    0x8: "relative position",
+    0x10: "absolute position",
+    0x20: "height",
+    0x40: "height above ground",
+    0x100: "predicted relative position",
+    0x200: "predicted absolute position",
+}
+_READY_FLAGS = 0x37F
+_BUSY = 0.9
+_ERROR = 3
+_MOST_TEXTS = 8
+_SYMPTOMS = (  # the first that is part of a text, in small letters
+    (
+        "navigation failure",
+        "physics ran on while the link was down, or another simulator feeds this controller; restart the controller before the next flight",
+    ),
+    ("stale", "100 equal readings in a row: noise of barometer and magnetometer must be above 0 ([vehicle.sensors])"),
+    (
+        "timeout",
+        "readings came more than 0.3 s apart: another load on this machine, a line that is too slow, or a simulator that stopped; see the budget",
+    ),
+    ("accelerometer bias", f"the vehicle must stand still when sensors begin; {RESTART} and let it stand"),
+    ("calibrat", f"set CAL_ACC0_ID = 1310988, CAL_GYRO0_ID = 1310988, CAL_MAG0_ID = 197388; {RESTART}"),
+    ("takeoff denied", "wait until ESTIMATOR_STATUS.flags is 0x37f and HOME_POSITION has come, select Hold, then arm"),
+    ("no manual control", "fly with a transmitter or a joystick, or set NAV_RCL_ACT = 0"),
+    ("no global position", "the estimate was lost: the link stood still for half a second and more, or positions (HIL_GPS) did not come"),
+    ("no local position", "the estimate was lost: sensors came in bursts (8 ms of jitter were seen to fly, 30 ms to crash)"),
+)
+
+
+def diagnose(link: Link, heard: Heard) -> tuple[Finding, ...]:
+    """Everything that can be said; hardware in the loop can begin if nothing is ``bad``."""
+    first = (*_port(link), *_noise(link, heard))
+    beat = heard.beat
+    if beat is None:
+        return (*_port(link), silence_finding(link, heard))
+    if beat.autopilot != PX4:
+        return (*first, _foreign(beat))
+    if beat.is_armed:
+        return (*first, _controller(beat), _armed(beat))
+    if link.line is Line.NETWORK:
+        return (*first, _controller(beat), *traffic_findings(link, heard), *_texts(heard.texts))
+    return (
+        *first,
+        _controller(beat),
+        *_others(heard),
+        _armed(beat),
+        _hil(beat, heard),
+        *parameter_findings(heard),
+        *traffic_findings(link, heard),
+        *_sensors(heard),
+        _estimator(heard),
+        *_texts(heard.texts),
+    )
+
+
+def _port(link: Link) -> tuple[Finding, ...]:
+    shown = link.path if link.path == link.device else f"{link.path} ({link.device})"
+    if link.line is Line.NETWORK:
+        return (Finding(subject="port", verdict="good", fact=f"{shown}: PX4's simulator link"),)
+    kind = "USB, where the baud rate is only a number" if link.line is Line.USB else f"UART at {link.baud} baud"
+    if link.lasting_name == link.path:
+        return (Finding(subject="port", verdict="good", fact=f"{shown}: {kind}"),)
+    advice = f'port = "{link.lasting_name}": that name stays the same when the controller is plugged in again'
+    return (Finding(subject="port", verdict="fair", fact=f"{shown}: {kind}", advice=advice),)
+
+
+def _noise(link: Link, heard: Heard) -> tuple[Finding, ...]:
+    """Bytes between frames; some come before the first whole frame."""
+    if heard.skipped_bytes <= max(0.01 * heard.received_bytes, 300):
+        return ()
+    advice = "see that no other program reads the port (it takes a share of the bytes)"
+    if link.line is Line.UART:
+        advice += "\nshorten the cable, join the grounds, and see that both ends have the same baud rate"
+    return (
+        Finding(
+            subject="noise", verdict="fair", fact=f"{heard.skipped_bytes} of {heard.received_bytes} bytes belong to no MAVLink frame", advice=advice
+        ),
+    )
+
+
+def _controller(beat: Beat) -> Finding:
+    kind = _TYPES.get(beat.vehicle_type, f"vehicle type {beat.vehicle_type}")
+    fact = f"PX4, {kind}, system {beat.system} component {beat.component}"
+    if beat.vehicle_type in _MULTIROTORS:
+        return Finding(subject="controller", verdict="good", fact=fact)
+    advice = f"hilsim's vehicles are multirotors: set SYS_AUTOSTART = 1001 (HIL Quadcopter X); {RESTART}"
+    return Finding(subject="controller", verdict="fair", fact=fact, advice=advice)
+
+
+def _foreign(beat: Beat) -> Finding:
+    name = _AUTOPILOTS.get(beat.autopilot, f"autopilot {beat.autopilot}")
+    fact = f"{name}, system {beat.system} component {beat.component}"
+    if beat.autopilot == ARDUPILOT:
+        return Finding(
+            subject="controller",
+            verdict="bad",
+            fact=f"{fact}: ArduPilot's hardware in the loop was removed in 2021 (pull request 17721)",
+            advice='fly ArduPilot\'s simulation by its JSON link instead: kind = "ardupilot" in [vehicle.controller], sim_vehicle.py -v ArduCopter -f JSON:127.0.0.1'
+            "\nor put PX4 on this board",
+        )
+    return Finding(subject="controller", verdict="bad", fact=f"{fact}: hilsim knows hardware in the loop of PX4 only", advice="put PX4 on this board")
+
+
+def _armed(beat: Beat) -> Finding:
+    if not beat.is_armed:
+        return Finding(subject="armed", verdict="good", fact="disarmed")
+    fact = f"base_mode {beat.base_mode}: the controller is armed; nothing was asked, and nothing more is sent"
+    return Finding(subject="armed", verdict="bad", fact=fact, advice="see that it is no real aircraft; disarm it, then ask again")
+
+
+def _others(heard: Heard) -> tuple[Finding, ...]:
+    """Who else speaks on this link."""
+    findings = []
+    for beat in heard.others:
+        who = f"system {beat.system} component {beat.component}"
+        if beat.autopilot in _AUTOPILOTS and beat.autopilot:
+            fact = f"{who}: a second flight controller ({_AUTOPILOTS[beat.autopilot]})"
+            findings.append(Finding(subject="others", verdict="fair", fact=fact, advice="leave one controller on this link"))
+        else:
+            findings.append(Finding(subject="others", verdict="good", fact=f"{who} speaks here too, forwarded by the controller"))
+    return tuple(findings)
+
+
+def _hil(beat: Beat, heard: Heard) -> Finding:
+    if beat.has_hil:
+        return Finding(subject="HIL flag", verdict="good", fact=f"base_mode {beat.base_mode} has it (32)")
+    fact = f"base_mode {beat.base_mode} lacks it (32): hilsim sends no sensors to what may be a real aircraft"
+    if heard.parameters.get("SYS_HITL") == 1:
+        return Finding(subject="HIL flag", verdict="bad", fact=f"{fact}; SYS_HITL is 1 already", advice=f"{RESTART}: SYS_HITL is read at its start")
+    advice = f"take the propellers off\nset SYS_HITL = 1 and SYS_AUTOSTART = 1001 (HIL Quadcopter X)\n{RESTART}"
+    return Finding(subject="HIL flag", verdict="bad", fact=fact, advice=advice)
+
+
+def _sensors(heard: Heard) -> tuple[Finding, ...]:
+    """What SYS_STATUS says; nobody sends sensors now, so that unhealthy ones are no fault."""
+    health = heard.health
+    if health is None:
+        return ()
+    findings = []
+    missing = [name for bit, name in _SENSORS.items() if health.enabled & ~health.healthy & bit]
+    shown = f"not healthy: {', '.join(missing)}, as long as no sensors are sent" if missing else "all that are enabled are healthy"
+    findings.append(Finding(subject="sensors", verdict="good", fact=f"{shown} (SYS_STATUS {health.healthy:#x} of {health.enabled:#x})"))
+    if health.load_ratio > _BUSY:
+        fact = f"{health.load_ratio:.0%} of the controller's processor is used already"
+        findings.append(
+            Finding(subject="load", verdict="fair", fact=fact, advice="rate_hz = 100 in [vehicle.controller]; more than 250 overloads boards")
+        )
+    return tuple(findings)
+
+
+def _estimator(heard: Heard) -> Finding:
+    flags = heard.estimator_flags
+    if flags is None:
+        fact = "no ESTIMATOR_STATUS, which comes some seconds after sensors do; if it stays away then, magnetometer or barometer are missing"
+    elif flags & _READY_FLAGS == _READY_FLAGS:
+        fact = f"ready (flags {flags:#x})"
+    else:
+        fact = f"flags {flags:#x}, not known yet: {', '.join(name for bit, name in _ESTIMATES.items() if _READY_FLAGS & ~flags & bit)}; ready is {_READY_FLAGS:#x}"
+    return Finding(subject="estimator", verdict="good", fact=fact)
+
+
+def _texts(texts: tuple[Text, ...]) -> tuple[Finding, ...]:
+    """The last that it said; errors with what is known of them."""
+    findings = []
+    for text in texts[-_MOST_TEXTS:]:
+        advice = next((advice for symptom, advice in _SYMPTOMS if symptom in text.text.lower()), "")
+        verdict: Verdict = "fair" if advice or text.severity <= _ERROR else "good"
+        findings.append(Finding(subject="it says", verdict=verdict, fact=text.text, advice=advice))
+    return tuple(findings)

@@ -1,0 +1,112 @@
+"""Listening to a flight controller at its port for a diagnosis: opens it, talks by ``diagnosis.probe``, closes it; nothing is flown."""
+
+import contextlib
+import errno
+import os
+import select
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hilsim.diagnosis.probe import Inquiry, InquirySpec
+from hilsim.diagnosis.probe_result import Heard, Link
+from hilsim.errors import ConfigError, LinkError
+from hilsim.links.addresses import host_and_port, is_address
+from hilsim.links.budget import Line
+from hilsim.links.serial_port import SerialSpec, open_serial
+from hilsim.links.sockets import accept_controller, listen_tcp
+
+_TCP = "tcp:"
+_CHUNK = 1 << 16
+_POLL_MS = 5
+_POLL_S = 0.02
+_NS_PER_S = 1_000_000_000
+
+
+def examine_link(where: str, *, baud: int, is_uart: bool | None, seconds: float) -> tuple[Link, Heard]:
+    """Listen at a port.
+
+    Args:
+        where: A serial device, or ``tcp:a.b.c.d:port`` to wait there for PX4's simulator link.
+        baud: Bits per second of a serial device.
+        is_uart: Whether it is a true UART; None: told by the device.
+        seconds: How long to wait for a heartbeat at most, and how long to listen from then on.
+
+    Raises:
+        ConfigError: the port or a figure cannot be used.
+        LinkError: the port cannot be had, or it went away meanwhile.
+    """
+    is_network = where.startswith(_TCP)
+    try:
+        inquiry = Inquiry(InquirySpec(wait_s=seconds, listen_s=seconds, asks=not is_network))
+        spec = None if is_network else SerialSpec(path=os.path.abspath(where), baud=baud)  # noqa: PTH100 - resolve() would follow a name that stays
+    except ValueError as error:
+        raise ConfigError(f"--link {where}: {error}") from error
+    inquiry.prepare()
+    with _connected(where.removeprefix(_TCP), seconds) if spec is None else _plugged_in(spec, is_uart=is_uart) as (descriptor, link):
+        return link, _converse(inquiry, descriptor, where)
+
+
+@contextmanager
+def _plugged_in(spec: SerialSpec, *, is_uart: bool | None) -> Iterator[tuple[int, Link]]:
+    port = open_serial(spec)
+    line = port.line if is_uart is None else (Line.UART if is_uart else Line.USB)
+    try:
+        yield port.descriptor, Link(path=spec.path, device=port.device, lasting_name=port.name, line=line, baud=spec.baud)
+    finally:
+        port.close()
+
+
+@contextmanager
+def _connected(address: str, seconds: float) -> Iterator[tuple[int, Link]]:
+    """PX4's simulator link: the controller connects here, and tries again until it is let in."""
+    if not is_address(address):
+        raise ConfigError(f'--link {_TCP}{address}: the address must be like "{_TCP}127.0.0.1:4560"')
+    with listen_tcp(*host_and_port(address)) as listener:
+        connection = _awaited(listener, address, seconds)
+    with connection:
+        peer = "{}:{}".format(*connection.getpeername())
+        yield connection.fileno(), Link(path=f"{_TCP}{address}", device=peer, lasting_name=f"{_TCP}{address}", line=Line.NETWORK)
+
+
+def _awaited(listener: socket.socket, address: str, seconds: float) -> socket.socket:
+    end_ns = time.monotonic_ns() + round(seconds * _NS_PER_S)
+    while (connection := accept_controller(listener)) is None:
+        if time.monotonic_ns() >= end_ns:
+            raise LinkError(
+                f"tcp port {address}: PX4's simulation must connect within {seconds:g} s, got nobody: start it for an external simulator "
+                "(make px4_sitl none_iris), with this host as the simulator's (PX4_SIM_HOSTNAME)"
+            )
+        time.sleep(_POLL_S)
+    return connection
+
+
+def _converse(inquiry: Inquiry, descriptor: int, where: str) -> Heard:
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    begun_ns = time.monotonic_ns()
+    rest = b""
+    while True:
+        now_ns = time.monotonic_ns() - begun_ns
+        if inquiry.is_over(now_ns):
+            return inquiry.heard(now_ns)
+        try:
+            rest += inquiry.advance(now_ns)
+            with contextlib.suppress(BlockingIOError):
+                rest = rest[os.write(descriptor, rest) :] if rest else b""
+            if poller.poll(_POLL_MS):
+                inquiry.receive(_read(descriptor), time.monotonic_ns() - begun_ns)
+        except OSError as error:
+            raise LinkError(f"{where}: the port must stay while it is examined, got {error.strerror}: unplugged, or restarted") from error
+
+
+def _read(descriptor: int) -> bytes:
+    """What is there; the end of a stream is a fault."""
+    try:
+        data = os.read(descriptor, _CHUNK)
+    except BlockingIOError:
+        return b""
+    if not data:
+        raise ConnectionResetError(errno.ECONNRESET, "its other end closed")
+    return data

@@ -1,0 +1,257 @@
+"""What this machine can do for real-time sending and rendering, and what to change; every finding is a measured fact."""
+
+import os
+import platform
+import resource
+import socket
+import time
+from pathlib import Path
+
+import numba
+import numpy as np
+
+from hilsim import __version__
+from hilsim._kernel_cache import cache_directory, refusals
+from hilsim.assembly.build import build_scenery
+from hilsim.config.rig import Rig
+from hilsim.daemon.distribution import foreign_distribution
+from hilsim.daemon.precompile import is_compiled
+from hilsim.daemon.streaming.capacity import carried, carried_sentence, measure_capacity, with_one_ray
+from hilsim.daemon.streaming.pacing import FIFO_SHARE, SensorLoad
+from hilsim.diagnosis.findings import Finding, Verdict
+
+_CAP_NET_RAW = 13
+_CAP_SYS_NICE = 23
+_PORTS = (2368, 8308, 9464)
+_HELD_PACKET_SIZE = 2304  # what a datagram of 1206 bytes takes of the kernel's memory (skb truesize), by which the queue is limited
+_FEW_HELD = 4
+
+
+RENDERED_S = 3.0
+"""Of each sensor's stream, to know what it costs: long enough to pass by what is near and what is not."""
+
+
+def examine(rig: Rig) -> tuple[Finding, ...]:
+    """Look at everything; takes about half a second, and what it takes to build the rig's scene and to render three seconds of each sensor.
+
+    Args:
+        rig: What is to be rendered here.
+    """
+    return (
+        _version(),
+        _distribution(),
+        _processor(),
+        *_rendering(rig),
+        _real_time(),
+        _memory_lock(),
+        _wake_up(),
+        _raw_frames(),
+        _kernel_cache(),
+        _cuda(),
+        *(_port(port) for port in _PORTS),
+        _reverse_path_filter(),
+        _neighbour_queue(),
+    )
+
+
+def _version() -> Finding:
+    fact = f"hilsim {__version__}, Python {platform.python_version()}, numba {numba.__version__}, numpy {np.__version__}, {platform.platform()}"
+    return Finding(subject="versions", verdict="good", fact=fact)
+
+
+def _distribution() -> Finding:
+    foreign = foreign_distribution()
+    if foreign is None:
+        return Finding(subject="distribution", verdict="good", fact="hilsim-lidar is the only package named hilsim")
+    return Finding(
+        subject="distribution",
+        verdict="bad",
+        fact=f"the unrelated package hilsim {foreign} is installed beside hilsim-lidar; they share the import name",
+        advice="pip uninstall hilsim, then install hilsim-lidar again",
+    )
+
+
+def _processor() -> Finding:
+    cores = len(os.sched_getaffinity(0))
+    info = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
+    lines = dict(line.split(":", 1) for line in info.split("\n") if ":" in line)
+    model = next((value.strip() for key, value in lines.items() if key.strip() == "model name"), platform.machine())
+    flags = next((value.split() for key, value in lines.items() if key.strip() == "flags"), [])
+    vector = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "SSE only"
+    enough = cores >= 2
+    return Finding(
+        subject="processor",
+        verdict="good" if enough else "fair",
+        fact=f"{model}, {cores} core(s) for this process, {vector}",
+        advice="" if enough else "two cores keep rendering and sending apart",
+    )
+
+
+def _rendering(rig: Rig) -> tuple[Finding, ...]:
+    """What rendering the rig costs, where that can be found out without compiling for a minute, and how many of its sensors the machine carries."""
+    subject = f"rendering {rig.spec.name}"
+    if not rig.lidars:
+        return (Finding(subject=subject, verdict="good", fact="no sensor is rendered"),)
+    if not is_compiled(rig):
+        return (
+            Finding(
+                subject=subject,
+                verdict="fair",
+                fact="not measured: its kernels are not compiled yet",
+                advice=f"hilsim doctor {rig.path}, or hilsim warm {rig.path}, compiles them",
+            ),
+        )
+    scenery = build_scenery(rig)
+    capacity = measure_capacity(rig, scenery, seconds=RENDERED_S)
+    verdict: Verdict = "good" if capacity.is_civil else "fair" if capacity.fits else "bad"
+    whole = Finding(
+        subject=subject,
+        verdict=verdict,
+        fact=f"{capacity.sentence}, over {RENDERED_S:g} s",
+        advice="" if capacity.fits else "fewer sensors, fewer rays a beam (sub_rays), a smaller scene, or more cores",
+    )
+    lighter = with_one_ray(rig)
+    lighter_loads = measure_capacity(lighter, scenery, seconds=RENDERED_S).loads if lighter != rig and is_compiled(lighter) else capacity.loads
+    sensors = zip(rig.lidars, capacity.loads, lighter_loads, strict=True)
+    return (whole, *(_carried(lidar.spec.model, load, one_ray, capacity.cores) for lidar, load, one_ray in sensors))
+
+
+def _carried(model: str, load: SensorLoad, one_ray: SensorLoad, cores: int) -> Finding:
+    """How many sensors like one the machine carries, as its rig has it and with a single ray a beam."""
+    lighter = "" if one_ray.rays == load.rays else f", {carried_sentence(one_ray, cores)}"
+    return Finding(
+        subject=f"sensors like {load.name}",
+        verdict="good" if carried(load, cores, share=FIFO_SHARE) else "fair" if carried(load, cores) else "bad",
+        fact=f"of {cores} core(s) a {model} takes {carried_sentence(load, cores)}{lighter}",
+    )
+
+
+def capabilities() -> int:
+    """This process's effective capability bits."""
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").split("\n"):
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16)
+    return 0
+
+
+def _real_time() -> Finding:
+    soft, _ = resource.getrlimit(resource.RLIMIT_RTPRIO)
+    if capabilities() >> _CAP_SYS_NICE & 1 or soft > 0:
+        return Finding(subject="real-time scheduling", verdict="good", fact="SCHED_FIFO is permitted")
+    release = tuple(int(part) for part in platform.release().split(".")[:2] if part.isdigit())
+    slices = release >= (6, 12)
+    fact = "SCHED_FIFO is not permitted; " + (
+        "short EEVDF slices are used instead" if slices else "this kernel (before 6.12) has no short slices either"
+    )
+    return Finding(
+        subject="real-time scheduling",
+        verdict="fair",
+        fact=fact,
+        advice="grant CAP_SYS_NICE (the systemd unit does) or add '@realtime - rtprio 50' to /etc/security/limits.d/ for your group",
+    )
+
+
+def _memory_lock() -> Finding:
+    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    unlimited = soft == resource.RLIM_INFINITY
+    shown = "unlimited" if unlimited else f"{soft // 1024} KiB"
+    if unlimited or capabilities() >> 14 & 1:
+        return Finding(subject="memory locking", verdict="good", fact=f"permitted (limit {shown})")
+    return Finding(
+        subject="memory locking",
+        verdict="fair",
+        fact=f"limited to {shown}: pages of the packet path may be swapped out",
+        advice="LimitMEMLOCK=infinity (the systemd unit has it) or CAP_IPC_LOCK",
+    )
+
+
+def _wake_up() -> Finding:
+    """How late a plain sleep wakes: the floor under an unprivileged sender."""
+    lateness_us = []
+    for _ in range(200):
+        deadline_ns = time.monotonic_ns() + 1_000_000
+        time.sleep(0.001)
+        lateness_us.append((time.monotonic_ns() - deadline_ns) / 1000)
+    p50, p99 = (float(np.percentile(lateness_us, q)) for q in (50, 99))
+    verdict: Verdict = "good" if p99 < 300 else "fair"
+    return Finding(
+        subject="timer wake-up",
+        verdict=verdict,
+        fact=f"a plain 1 ms sleep wakes {p50:.0f} us late (median), {p99:.0f} us (p99)",
+        advice="" if verdict == "good" else "this machine is busy or virtual; prefer real-time scheduling, set the CPU governor to performance",
+    )
+
+
+def _raw_frames() -> Finding:
+    if capabilities() >> _CAP_NET_RAW & 1:
+        return Finding(subject="raw Ethernet frames", verdict="good", fact='CAP_NET_RAW is held: network mode "ethernet" is possible')
+    return Finding(
+        subject="raw Ethernet frames",
+        verdict="fair",
+        fact='CAP_NET_RAW is not held: only network mode "udp" is possible',
+        advice="grant CAP_NET_RAW (the systemd unit does) to send the sensor's own link and IP headers",
+    )
+
+
+def _kernel_cache() -> Finding:
+    place = cache_directory()
+    if place is None:
+        return Finding(
+            subject="compiled-kernel cache",
+            verdict="fair",
+            fact="; ".join(("kernels are compiled at each start (a minute or more)", *refusals)),
+            advice="set NUMBA_CACHE_DIR to a directory that only you can write, below directories that only you and root can write",
+        )
+    size = sum(entry.stat().st_size for entry in place.rglob("*") if entry.is_file())
+    return Finding(subject="compiled-kernel cache", verdict="good", fact=f"{place}, {size / 1e6:.1f} MB")
+
+
+def _cuda() -> Finding:
+    from numba import cuda  # noqa: PLC0415 - slow to import and only needed here
+
+    if cuda.is_available():
+        return Finding(subject="CUDA", verdict="good", fact=f"{cuda.get_current_device().name.decode()}")
+    return Finding(subject="CUDA", verdict="fair", fact="no usable CUDA device; rendering runs on the CPU")
+
+
+def _port(port: int) -> Finding:
+    kind = socket.SOCK_STREAM if port == 9464 else socket.SOCK_DGRAM
+    with socket.socket(socket.AF_INET, kind) as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            what = "another program listens here" if port != 9464 else "another program serves here"
+            return Finding(
+                subject=f"port {port}",
+                verdict="good" if port != 9464 else "fair",
+                fact=f"{what}: " + ("a receiver is ready" if port != 9464 else "choose another [metrics] listen"),
+            )
+    return Finding(subject=f"port {port}", verdict="good", fact="free")
+
+
+def _reverse_path_filter() -> Finding:
+    path = Path("/proc/sys/net/ipv4/conf/all/rp_filter")
+    value = path.read_text(encoding="utf-8").strip() if path.exists() else "0"
+    if value == "0":
+        return Finding(subject="reverse path filter", verdict="good", fact="off: broadcast packets of a sensor in another subnet are received")
+    return Finding(
+        subject="reverse path filter",
+        verdict="fair",
+        fact=f"on (rp_filter = {value}): a receiver on this host does not see broadcasts of a sensor in another subnet",
+        advice="give the interface an address in the sensor's subnet, or sysctl net.ipv4.conf.all.rp_filter=0",
+    )
+
+
+def _neighbour_queue() -> Finding:
+    """Packets that wait in the kernel for the receiver's hardware address leave all at once when it answers: the only burst that is not the daemon's to prevent."""
+    limits = Path("/proc/sys/net/ipv4/neigh").glob("*/unres_qlen_bytes")
+    held = max((int(path.read_text(encoding="utf-8")) // _HELD_PACKET_SIZE for path in limits if path.parent.name != "lo"), default=0)
+    fact = f"up to {max(held, 1)} packets for a receiver whose hardware address is not known yet are held back by the kernel"
+    if held <= _FEW_HELD:
+        return Finding(subject="neighbour queue", verdict="good", fact=fact)
+    return Finding(
+        subject="neighbour queue",
+        verdict="fair",
+        fact=f"{fact}, and leave in one burst when a link comes up",
+        advice="ip neighbour replace RECEIVER lladdr MAC dev INTERFACE nud permanent, or sysctl net.ipv4.neigh.INTERFACE.unres_qlen_bytes=2304",
+    )

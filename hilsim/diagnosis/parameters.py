@@ -1,0 +1,117 @@
+"""What PX4's parameters say of hardware in the loop.
+
+Sources: PX4 v1.12 src/modules/mavlink/mavlink_receiver.cpp (the simulated sensors' ids), ROMFS/px4fmu_common/init.d/airframes/*.hil, and its parameter reference.
+"""
+
+from collections.abc import Mapping
+
+from hilsim.diagnosis.findings import Finding
+from hilsim.diagnosis.probe_result import Heard
+
+RESTART = "restart the controller"
+_SIMULATED_IDS = {"CAL_ACC0_ID": 1_310_988, "CAL_GYRO0_ID": 1_310_988, "CAL_MAG0_ID": 197_388}
+_AIRFRAMES = {1000: "HIL fixed wing", 1001: "HIL Quadcopter X", 1002: "HIL Standard VTOL"}
+_HIL_AIRFRAMES, _SIH_AIRFRAMES = range(1000, 1100), range(1100, 1200)
+_MANUAL = {0: "a transmitter at the board's own receiver", 1: "a joystick at the ground station"}
+
+
+def parameter_findings(heard: Heard) -> tuple[Finding, ...]:
+    """A finding for each setting that matters and was answered, and what was not."""
+    values = heard.parameters
+    has_flag = heard.beat is not None and heard.beat.has_hil
+    return (
+        *_answers(heard),
+        *(_hitl(int(values["SYS_HITL"]), has_flag=has_flag) if "SYS_HITL" in values else ()),
+        *(_airframe(int(values["SYS_AUTOSTART"])) if "SYS_AUTOSTART" in values else ()),
+        *(_calibration(name, int(values[name]), wanted) for name, wanted in _SIMULATED_IDS.items() if name in values),
+        *_manual_control(values),
+        *_station(values),
+        *_position(values),
+    )
+
+
+def _answers(heard: Heard) -> tuple[Finding, ...]:
+    missing = [name for name in heard.asked if name not in heard.parameters]
+    if not heard.asked:
+        return ()
+    if not heard.parameters:
+        fact = f"none of {len(heard.asked)} was answered"
+        advice = "ask again with --seconds 20; if it stays so, the controller does not hear us: look at TX, and at the baud rate of both ends"
+        return (Finding(subject="parameters", verdict="fair", fact=fact, advice=advice),)
+    shown = f"; not there or not answered: {', '.join(missing)}" if missing else ""
+    fact = f"{len(heard.parameters)} of {len(heard.asked)} answered{shown}"
+    essential = {"SYS_HITL", *_SIMULATED_IDS} & set(missing)
+    if essential:
+        return (
+            Finding(subject="parameters", verdict="fair", fact=fact, advice="ask again with --seconds 20; firmware without SYS_HITL cannot do it"),
+        )
+    return (Finding(subject="parameters", verdict="good", fact=fact),)
+
+
+def _hitl(value: int, *, has_flag: bool) -> tuple[Finding, ...]:
+    subject = "SYS_HITL"
+    if value == 1:
+        return (Finding(subject=subject, verdict="good", fact="1: hardware in the loop"),)
+    if value == 2:
+        advice = f"set SYS_HITL = 1 and SYS_AUTOSTART = 1001; {RESTART}"
+        return (Finding(subject=subject, verdict="bad", fact="2: the board simulates itself (SIH) and takes no sensors", advice=advice),)
+    if has_flag:
+        fact = f"{value}, though the HIL flag is on: it is gone after the next restart"
+        return (Finding(subject=subject, verdict="fair", fact=fact, advice="set SYS_HITL = 1"),)
+    return (Finding(subject=subject, verdict="bad", fact=f"{value}: hardware in the loop is off", advice=f"set SYS_HITL = 1; {RESTART}"),)
+
+
+def _airframe(value: int) -> tuple[Finding, ...]:
+    subject = "SYS_AUTOSTART"
+    if value in _HIL_AIRFRAMES:
+        return (Finding(subject=subject, verdict="good", fact=f"{value}: {_AIRFRAMES.get(value, 'a HIL airframe')}"),)
+    kind = "an airframe that the board simulates itself (SIH)" if value in _SIH_AIRFRAMES else "no HIL airframe"
+    advice = f"set SYS_AUTOSTART = 1001 (HIL Quadcopter X: right for USB without battery and safety switch) and SYS_AUTOCONFIG = 1; {RESTART}"
+    return (Finding(subject=subject, verdict="fair", fact=f"{value}: {kind}", advice=advice),)
+
+
+def _calibration(name: str, value: int, wanted: int) -> Finding:
+    if value == wanted:
+        return Finding(subject=name, verdict="good", fact=f"{value}: the simulated sensor")
+    fact = f"{value} is not the simulated sensor: arming is refused because it needs calibration"
+    return Finding(subject=name, verdict="bad", fact=fact, advice=f"set {name} = {wanted}; {RESTART}")
+
+
+def _manual_control(values: Mapping[str, float]) -> tuple[Finding, ...]:
+    """Without a transmitter or joystick PX4 goes into a failsafe as soon as it flies."""
+    if "NAV_RCL_ACT" not in values:
+        return ()
+    action, source = int(values["NAV_RCL_ACT"]), int(values.get("COM_RC_IN_MODE", 0))
+    fact = f"NAV_RCL_ACT {action}, COM_RC_IN_MODE {source}"
+    if action == 0:
+        return (Finding(subject="manual control", verdict="good", fact=f"{fact}: flies without"),)
+    return (
+        Finding(
+            subject="manual control",
+            verdict="fair",
+            fact=f"{fact}: a flight without {_MANUAL.get(source, 'a transmitter or a joystick')} ends in a failsafe",
+            advice="have one, or set NAV_RCL_ACT = 0 (newer PX4: COM_RCL_EXCEPT = 7); COM_RC_IN_MODE = 1 takes a joystick instead of a transmitter",
+        ),
+    )
+
+
+def _station(values: Mapping[str, float]) -> tuple[Finding, ...]:
+    if "NAV_DLL_ACT" not in values:
+        return ()
+    action = int(values["NAV_DLL_ACT"])
+    if action == 0:
+        return (Finding(subject="ground station", verdict="good", fact="NAV_DLL_ACT 0: flies without"),)
+    fact = f"NAV_DLL_ACT {action}: a flight without a ground station ends in a failsafe"
+    return (
+        Finding(
+            subject="ground station", verdict="fair", fact=fact, advice="have one behind hilsim ([[vehicle.ground_station]]), or set NAV_DLL_ACT = 0"
+        ),
+    )
+
+
+def _position(values: Mapping[str, float]) -> tuple[Finding, ...]:
+    if "EKF2_REQ_GPS_H" not in values:
+        return ()
+    wait_s = values["EKF2_REQ_GPS_H"]
+    fact = f"EKF2_REQ_GPS_H {wait_s:g}: a position about {wait_s + 7.0:.0f} s after the first sensors; arm after that"
+    return (Finding(subject="position", verdict="good", fact=fact),)

@@ -1,0 +1,261 @@
+"""Asking a flight controller about itself: which bytes go out when, and what is made of those that come in; without a clock and without a port.
+
+Heartbeats go out alone until the controller's own has come, because a board starts MAVLink on USB only after it has read one. Then parameters are asked for one
+by one, several times if need be. Nothing that steers, sets or simulates is ever sent, and nothing at all to a controller that is armed.
+"""
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from hilsim.autopilot.session import HEARTBEAT_PERIOD_NS
+from hilsim.diagnosis.probe_result import NO_AUTOPILOT, PX4, Beat, Health, Heard, Stream, Text
+from hilsim.errors import require
+from hilsim.protocols.mavlink.codec import read_payload, write_frame
+from hilsim.protocols.mavlink.frames import LARGEST_FRAME, Frame, FrameState, StreamCount, abandon, allocate_stream, append, next_frame, pending
+from hilsim.protocols.mavlink.messages import (
+    ESTIMATOR_STATUS,
+    HEARTBEAT,
+    PARAM_REQUEST_READ,
+    PARAM_VALUE,
+    PROTOCOL_VERSION,
+    STATUSTEXT,
+    SYS_STATUS,
+    Draft,
+    Message,
+    draft,
+    origin,
+)
+
+PARAMETERS = (
+    "SYS_HITL",
+    "SYS_AUTOSTART",
+    "CAL_ACC0_ID",
+    "CAL_GYRO0_ID",
+    "CAL_MAG0_ID",
+    "COM_RC_IN_MODE",
+    "NAV_RCL_ACT",
+    "NAV_DLL_ACT",
+    "EKF2_REQ_GPS_H",
+    *(f"MAV_{instance}_{what}" for instance in range(3) for what in ("CONFIG", "RATE")),
+    *(f"SER_TEL{port}_BAUD" for port in range(1, 5)),
+)
+"""What decides whether PX4 flies in the loop."""
+
+_NS_PER_S = 1_000_000_000
+_ASK_NS = 20_000_000
+_ROUND_NS = 700_000_000
+_ROUNDS = 4
+_SILENT_NS = 50_000_000
+_SAMPLE_BYTES = 4096
+_MOST_TEXTS = 50
+_VALUE_DTYPES = {1: "u1", 2: "i1", 3: "<u2", 4: "<i2", 5: "<u4", 6: "<i4", 9: "<f4"}
+"""MAV_PARAM_TYPE to what PX4 puts into the value's four bytes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InquirySpec:
+    """How long is listened, and who asks.
+
+    Attributes:
+        wait_s: At most, for the first heartbeat.
+        listen_s: From the first heartbeat on.
+        asks: Whether parameters are asked for; PX4's simulator link does not know them.
+        system: Of hilsim in MAVLink.
+        component: Of hilsim in MAVLink.
+    """
+
+    wait_s: float = 8.0
+    listen_s: float = 8.0
+    asks: bool = True
+    system: int = 1
+    component: int = 200
+
+    def __post_init__(self) -> None:
+        require(
+            *(
+                (0.0 < getattr(self, name) <= 600.0, f"{name} must be above 0 and at most 600, got {getattr(self, name):g}")
+                for name in ("wait_s", "listen_s")
+            ),
+            *((1 <= getattr(self, name) <= 255, f"{name} must be 1 to 255, got {getattr(self, name)}") for name in ("system", "component")),
+        )
+
+
+@dataclass(eq=False)
+class Inquiry:
+    """One conversation; ``now_ns`` counts from its beginning."""
+
+    spec: InquirySpec
+    _stream: Any = field(default_factory=allocate_stream)
+    _frame: Any = field(default_factory=lambda: np.zeros(LARGEST_FRAME, np.uint8))
+    _received_bytes: int = 0
+    _frames: int = 0
+    _sample: bytes = b""
+    _last_ns: int = 0
+    _beat: Beat | None = None
+    _heard_ns: int = 0
+    _others: dict[tuple[int, int], Beat] = field(default_factory=dict)
+    _has_echo: bool = False
+    _streams: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _health: Health | None = None
+    _estimator_flags: int | None = None
+    _texts: dict[Text, None] = field(default_factory=dict)
+    _pieces: dict[int, str] = field(default_factory=dict)
+    _parameters: dict[str, float] = field(default_factory=dict)
+    _asked: dict[str, None] = field(default_factory=dict)
+    _queue: list[str] = field(default_factory=list)
+    _rounds: int = 0
+    _next_beat_ns: int = 0
+    _next_ask_ns: int = 0
+    _next_round_ns: int = 0
+
+    def __post_init__(self) -> None:
+        self._origin = origin(self.spec.system, self.spec.component)
+        self._drafts = {message.id: draft(message) for message in (HEARTBEAT, SYS_STATUS, PARAM_VALUE, ESTIMATOR_STATUS, STATUSTEXT)}
+        self._own = draft(HEARTBEAT)
+        self._own.record["autopilot"], self._own.record["mavlink_version"] = NO_AUTOPILOT, PROTOCOL_VERSION
+        self._own.record["system_status"] = 4  # active
+
+    def prepare(self) -> None:
+        """Compile what reads and writes frames, which must not hold up the conversation."""
+        other = Inquiry(self.spec)
+        other.receive(other.advance(0), 0)
+
+    def receive(self, data: bytes, now_ns: int) -> None:
+        """Take what came."""
+        self._received_bytes += len(data)
+        self._sample += data[: _SAMPLE_BYTES - len(self._sample)]
+        rest = np.frombuffer(data, np.uint8)
+        while rest.size:
+            rest = rest[append(self._stream, rest) :]
+            self._take_frames(now_ns)
+        self._last_ns = now_ns
+
+    def advance(self, now_ns: int) -> bytes:
+        """What is to be sent now."""
+        if pending(self._stream) > 0 and now_ns - self._last_ns > _SILENT_NS:
+            abandon(self._stream)
+            self._take_frames(now_ns)
+        if self._beat is not None and (self._beat.is_armed or self._beat.autopilot != PX4):
+            return b""
+        out = b""
+        if now_ns >= self._next_beat_ns:
+            self._next_beat_ns = now_ns + HEARTBEAT_PERIOD_NS
+            out += self._write(HEARTBEAT, self._own)
+        return out + self._ask(now_ns)
+
+    def is_over(self, now_ns: int) -> bool:
+        """Whether enough was heard: at once when nothing more may be asked."""
+        if self._beat is None:
+            return now_ns >= self.spec.wait_s * _NS_PER_S
+        return self._beat.is_armed or self._beat.autopilot != PX4 or now_ns - self._heard_ns >= self.spec.listen_s * _NS_PER_S
+
+    def heard(self, now_ns: int) -> Heard:
+        """All that was heard until now."""
+        has_beat = self._beat is not None
+        return Heard(
+            waited_s=(self._heard_ns if has_beat else now_ns) / _NS_PER_S,
+            listened_s=(now_ns - self._heard_ns) / _NS_PER_S if has_beat else 0.0,
+            beat=self._beat,
+            others=tuple(self._others.values()),
+            has_echo=self._has_echo,
+            streams=tuple(Stream(id=number, frames=frames, bytes=size) for number, (frames, size) in sorted(self._streams.items())),
+            received_bytes=self._received_bytes,
+            skipped_bytes=int(self._stream.counts[StreamCount.SKIPPED_BYTES]),
+            frames=self._frames,
+            sample=self._sample,
+            health=self._health,
+            estimator_flags=self._estimator_flags,
+            texts=tuple(self._texts),
+            asked=tuple(self._asked),
+            parameters=MappingProxyType(dict(self._parameters)),
+        )
+
+    def _write(self, message: Message, content: Draft) -> bytes:
+        size = write_frame(message, content.payload, self._origin, self._frame)
+        return bytes(self._frame[:size])
+
+    def _ask(self, now_ns: int) -> bytes:
+        """A request, if one is due: not faster than a slow line carries the answers."""
+        if self._beat is None or not self.spec.asks or now_ns < self._next_ask_ns:
+            return b""
+        if not self._queue and self._rounds < _ROUNDS and now_ns >= self._next_round_ns:
+            self._queue = [name for name in PARAMETERS if name not in self._parameters]
+            self._rounds += 1
+        if not self._queue:
+            return b""
+        self._next_ask_ns = now_ns + _ASK_NS
+        self._next_round_ns = now_ns + _ROUND_NS
+        name = self._queue.pop(0)
+        self._asked[name] = None
+        request = draft(PARAM_REQUEST_READ)
+        request.record["param_index"] = -1  # by its name
+        request.record["target_system"], request.record["target_component"] = self._beat.system, self._beat.component
+        request.record["param_id"][0, : len(name)] = np.frombuffer(name.encode(), np.uint8)
+        return self._write(PARAM_REQUEST_READ, request)
+
+    def _take_frames(self, now_ns: int) -> None:
+        while True:
+            frame = next_frame(self._stream)
+            if frame.state == FrameState.NONE:
+                return
+            self._frames += 1
+            if frame.state == FrameState.CHECKED and frame.id in self._drafts:
+                read_payload(self._stream.buffer, frame, self._drafts[frame.id].payload)
+                self._read(frame, self._drafts[frame.id], now_ns)
+            if self._beat is not None and frame.id != PARAM_VALUE.id:  # answers are no stream
+                frames, size = self._streams.get(frame.id, (0, 0))
+                self._streams[frame.id] = frames + 1, size + frame.size
+
+    def _read(self, frame: Frame, content: Draft, now_ns: int) -> None:
+        said = content.record[0]
+        if frame.id == HEARTBEAT.id:
+            self._read_heartbeat(frame, said, now_ns)
+        elif self._beat is None or frame.system != self._beat.system:
+            return
+        elif frame.id == SYS_STATUS.id:
+            enabled, healthy = int(said["onboard_control_sensors_enabled"]), int(said["onboard_control_sensors_health"])
+            self._health = Health(enabled=enabled, healthy=healthy, load_ratio=float(said["load"]) / 1000.0)
+        elif frame.id == ESTIMATOR_STATUS.id:
+            self._estimator_flags = int(said["flags"])
+        elif frame.id == PARAM_VALUE.id:
+            name, kind = _text(said["param_id"]), _VALUE_DTYPES.get(int(said["param_type"]))
+            if name in self._asked and kind is not None:
+                self._parameters[name] = content.payload[: np.dtype(kind).itemsize].view(kind)[0].item()
+        elif frame.id == STATUSTEXT.id:
+            self._read_text(said)
+
+    def _read_heartbeat(self, frame: Frame, said: Any, now_ns: int) -> None:
+        beat = Beat(
+            system=frame.system,
+            component=frame.component,
+            vehicle_type=int(said["type"]),
+            autopilot=int(said["autopilot"]),
+            base_mode=int(said["base_mode"]),
+        )
+        sender = frame.system, frame.component
+        if sender == (self.spec.system, self.spec.component) and beat.autopilot == NO_AUTOPILOT:
+            self._has_echo = True
+        elif beat.autopilot != NO_AUTOPILOT and (self._beat is None or sender == (self._beat.system, self._beat.component)):
+            if self._beat is None:
+                self._heard_ns = now_ns
+            self._beat = beat
+        else:
+            self._others[sender] = beat
+
+    def _read_text(self, said: Any) -> None:
+        """Keep a text, whole: a longer one comes in pieces of 50 characters under one id."""
+        text, number = _text(said["text"]), int(said["id"])
+        if number:
+            self._pieces[number] = self._pieces.get(number, "") + text
+            if len(text) == said["text"].size:
+                return
+            text = self._pieces.pop(number)
+        if len(self._texts) < _MOST_TEXTS:
+            self._texts[Text(severity=int(said["severity"]), text=text)] = None
+
+
+def _text(characters: Any) -> str:
+    return bytes(characters).split(b"\0", 1)[0].decode("utf-8", errors="replace")

@@ -1,0 +1,70 @@
+"""Why no flight controller was heard, by what was heard instead."""
+
+from hilsim.diagnosis.findings import Finding
+from hilsim.diagnosis.probe_result import Heard, Link
+from hilsim.links.budget import Line
+
+_CABLE = "the cable: it must carry data (many USB cables only charge), and the board must have power; ls /dev/serial/by-id must name it when it is plugged in"
+_WIRES = "the wires: TX to RX both ways, a common ground, 3.3 V levels"
+_BAUD = "the baud rate of both ends: PX4's TELEM 1 begins with 57600, TELEM 2 with 921600 (SER_TEL1_BAUD, SER_TEL2_BAUD); try hilsim doctor --link {path} --baud 57600"
+_UART_MAVLINK = "MAVLink on that port: MAV_0_CONFIG = 101 (TELEM 1) or MAV_1_CONFIG = 102 (TELEM 2), set through USB; restart the controller"
+_USB_MAVLINK = (
+    "MAVLink on USB: wait 10 s after plugging in; newer PX4 with SYS_USB_AUTO = 2; unplug the board and plug it in again if it does not come"
+)
+_PROGRAMS = "other programs: end QGroundControl and whatever else opens the port by itself (systemctl stop ModemManager)"
+_TEXT_SHARE = 0.9
+
+
+def silence_finding(link: Link, heard: Heard) -> Finding:
+    """What is wrong, in order of what to look at first."""
+    if heard.has_echo:
+        fact = "only hilsim's own heartbeats come back: TX and RX are joined, or the other end echoes"
+        return _bad(fact, ["unjoin TX and RX", "name the controller's MAVLink port, not a console"])
+    if heard.frames:
+        return _bad(f"{heard.frames} MAVLink frames in {heard.waited_s:.1f} s, but no flight controller's heartbeat{_senders(heard)}", _behind(link))
+    if heard.received_bytes and _is_text(heard.sample):
+        line = heard.sample.decode("ascii", errors="replace").split("\n")[0].strip()[:60]
+        return _bad(
+            f'{heard.received_bytes} bytes of plain text came ("{line}"): a console or a sensor, not MAVLink',
+            ["name the port of the controller that speaks MAVLink: its USB, TELEM 1 or TELEM 2, not its debug console"],
+        )
+    if heard.received_bytes:
+        return _bad(f"{heard.received_bytes} bytes in {heard.waited_s:.1f} s, but no MAVLink frame in them", _garbled(link))
+    return _bad(f"not a byte in {heard.waited_s:.1f} s, though it was called each second", _silent(link))
+
+
+def _bad(fact: str, steps: list[str]) -> Finding:
+    advice = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1)) if len(steps) > 1 else steps[0]
+    return Finding(subject="controller", verdict="bad", fact=fact, advice=advice)
+
+
+def _silent(link: Link) -> list[str]:
+    if link.line is Line.NETWORK:
+        return ["start PX4's simulation for an external simulator (make px4_sitl none_iris)"]
+    if link.line is Line.USB:
+        return [_CABLE, _USB_MAVLINK, _PROGRAMS]
+    return [_CABLE, _WIRES, _BAUD.format(path=link.path), _UART_MAVLINK, _PROGRAMS]
+
+
+def _garbled(link: Link) -> list[str]:
+    if link.line is Line.UART:
+        return [_BAUD.format(path=link.path), _WIRES, "what is at the other end: a GPS or a lidar speaks no MAVLink"]
+    return ["what is at the other end: a GPS, a lidar or a board in its bootloader speaks no MAVLink", _PROGRAMS]
+
+
+def _behind(link: Link) -> list[str]:
+    return [
+        "name the controller's own port: a gimbal, camera or companion computer speaks here",
+        "see that PX4 has started (its sound, its lights), and that its microSD card is in",
+        *([_UART_MAVLINK] if link.line is Line.UART else []),
+    ]
+
+
+def _senders(heard: Heard) -> str:
+    senders = ", ".join(f"system {beat.system} component {beat.component}" for beat in heard.others)
+    return f", only {senders}" if senders else ""
+
+
+def _is_text(sample: bytes) -> bool:
+    printable = sum(32 <= byte < 127 or byte in (9, 10, 13, 27) for byte in sample)
+    return printable >= _TEXT_SHARE * len(sample)

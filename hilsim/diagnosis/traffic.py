@@ -1,0 +1,131 @@
+"""What goes over the link, and whether what hardware in the loop needs has room beside it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hilsim.diagnosis.findings import Finding
+from hilsim.diagnosis.probe_result import Heard, Link
+from hilsim.errors import LinkError
+from hilsim.links.addresses import RATES_HZ
+from hilsim.links.budget import Line, LinkRates, plan_link
+from hilsim.protocols.mavlink.message_names import message_name
+from hilsim.protocols.mavlink.messages import HIL_ACTUATOR_CONTROLS
+
+_TELEMETRY = {101: "TEL1", 102: "TEL2", 103: "TEL3", 104: "TEL4"}
+"""MAV_n_CONFIG to the port's name in SER_…_BAUD (PX4: Tools/serial/generate_config.py)."""
+_HIL_NEEDS_BYTES_PER_S = 5000
+_WHOLE_BYTES_PER_S = 20_000
+_BITS_PER_BYTE = 10
+_MOST_STREAMS = 8
+_FULL = 0.9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instance:
+    """A MAVLink instance of PX4 at a telemetry port.
+
+    Attributes:
+        number: n of MAV_n_CONFIG.
+        port: Its port, such as ``TEL2``.
+        baud: Of the port; None where it was not answered.
+        bytes_per_s: MAV_n_RATE; 0: half of what the port carries.
+    """
+
+    number: int
+    port: str
+    baud: int | None
+    bytes_per_s: int
+
+
+def instances(values: Mapping[str, float]) -> tuple[Instance, ...]:
+    """Those that PX4's parameters put on telemetry ports."""
+    found = []
+    for number in range(3):
+        port = _TELEMETRY.get(int(values.get(f"MAV_{number}_CONFIG", 0)))
+        if port is not None:
+            baud = values.get(f"SER_{port}_BAUD")
+            rate = int(values.get(f"MAV_{number}_RATE", 0))
+            found.append(Instance(number=number, port=port, baud=None if baud is None else int(baud), bytes_per_s=rate))
+    return tuple(found)
+
+
+def traffic_findings(link: Link, heard: Heard) -> tuple[Finding, ...]:
+    """The budget, motors and streams."""
+    matching = tuple(each for each in instances(heard.parameters) if each.baud == link.baud) if link.line is Line.UART else ()
+    return (*_ports(link, matching), *_budget(link, matching), *_motors(link, heard), *_streams(link, heard))
+
+
+def _ports(link: Link, matching: tuple[Instance, ...]) -> tuple[Finding, ...]:
+    """Of a UART, which instances may be at its other end."""
+    findings = []
+    for each in matching:
+        has_room = each.bytes_per_s == 0 or each.bytes_per_s > _HIL_NEEDS_BYTES_PER_S
+        share = "half of the line" if each.bytes_per_s == 0 else f"at most {each.bytes_per_s} bytes/s"
+        fact = f"MAV_{each.number} is at {each.port} with {each.baud} baud and sends {share}"
+        advice = "" if has_room else f"if this is the port: set MAV_{each.number}_RATE = {_rate_for(link.baud)}; restart the controller"
+        findings.append(Finding(subject="PX4's port", verdict="good" if has_room else "fair", fact=fact, advice=advice))
+    return tuple(findings)
+
+
+def _rate_for(baud: int) -> int:
+    """A MAV_n_RATE with which all streams go: PX4's own half of the line where that is enough, else all of it."""
+    return 0 if baud / (2 * _BITS_PER_BYTE) >= _WHOLE_BYTES_PER_S else baud // _BITS_PER_BYTE
+
+
+def _budget(link: Link, matching: tuple[Instance, ...]) -> tuple[Finding, ...]:
+    """Which rate of sensors the link carries, by the same reckoning with which hilsim opens it."""
+    limit = matching[0].bytes_per_s if len(matching) == 1 and matching[0].bytes_per_s else None
+    rates = LinkRates()
+    try:
+        budget = plan_link(rates, line=link.line, baud=link.baud, controller_bytes_per_s=limit)
+    except LinkError as error:
+        advice = f"set MAV_{matching[0].number}_RATE = {_rate_for(link.baud)}; restart the controller" if limit else ""
+        return (Finding(subject="budget", verdict="bad", fact=str(error), advice=advice),)
+    needs = f"{rates.sensor_hz:g} Hz of sensors with all else take {budget.uplink_bytes_per_s:.0f} bytes/s up"
+    if link.line is not Line.UART:
+        return (Finding(subject="budget", verdict="good", fact=f"{needs}: there is room"),)
+    down = f"down come about {budget.downlink_bytes_per_s:.0f} bytes/s with {budget.actuator_hz:.0f} Hz of motor commands"
+    if not budget.is_lowered:
+        return (Finding(subject="budget", verdict="good", fact=f"{needs} of {budget.line_bytes_per_s:.0f}; {down}"),)
+    rate_hz = max(rate for rate in RATES_HZ if rate <= budget.sensor_hz)
+    try:
+        plan_link(rates, line=link.line, baud=link.baud, controller_bytes_per_s=limit, may_lower=False)
+        refusal = ""
+    except LinkError as error:
+        refusal = f" ({error})"
+    fact = f"at most {budget.sensor_hz:g} Hz of sensors fit into {link.baud} baud{refusal}; {down}"
+    advice = f"rate_hz = {rate_hz} in [vehicle.controller], to which hilsim lowers it by itself, or a higher baud rate at both ends"
+    return (Finding(subject="budget", verdict="fair", fact=fact, advice=advice),)
+
+
+def _motors(link: Link, heard: Heard) -> tuple[Finding, ...]:
+    if heard.beat is None or not (heard.beat.has_hil or link.line is Line.NETWORK):
+        return ()
+    rate_hz = heard.rate_hz(HIL_ACTUATOR_CONTROLS.id)
+    if rate_hz > 0.0:
+        return (Finding(subject="motors", verdict="good", fact=f"HIL_ACTUATOR_CONTROLS {rate_hz:.1f} Hz; more when sensors come"),)
+    if link.line is Line.NETWORK:
+        return (Finding(subject="motors", verdict="good", fact="no HIL_ACTUATOR_CONTROLS yet: they answer sensors"),)
+    fact = "no HIL_ACTUATOR_CONTROLS as long as no sensors are sent; if none comes under hilsim run either, this firmware lacks pwm_out_sim"
+    if link.line is Line.UART:
+        fact += f", or the port sends too little for them (MAV_n_RATE = {_rate_for(link.baud)} of its instance; PX4 wants more than 5000 bytes/s)"
+    return (Finding(subject="motors", verdict="good", fact=fact),)
+
+
+def _streams(link: Link, heard: Heard) -> tuple[Finding, ...]:
+    if not heard.streams or not heard.listened_s:
+        return ()
+    most = sorted(heard.streams, key=lambda stream: -stream.bytes)
+    shown = ", ".join(f"{message_name(stream.id)} {stream.frames / heard.listened_s:.1f} Hz" for stream in most[:_MOST_STREAMS])
+    rest = f" and {len(most) - _MOST_STREAMS} more" if len(most) > _MOST_STREAMS else ""
+    took = heard.streamed_bytes_per_s
+    fact = f"{took:.0f} bytes/s: {shown}{rest}"
+    if link.line is not Line.UART:
+        return (Finding(subject="streams", verdict="good", fact=fact),)
+    carries = link.baud / _BITS_PER_BYTE
+    share = f"{took / carries:.0%} of the line; {fact}"
+    if took <= _FULL * carries:
+        return (Finding(subject="streams", verdict="good", fact=share),)
+    return (
+        Finding(subject="streams", verdict="fair", fact=share, advice="the line is full: a higher baud rate at both ends, or a lower MAV_n_RATE"),
+    )

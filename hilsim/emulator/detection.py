@@ -1,0 +1,245 @@
+"""Third stage: hits → what the sensor reports."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import constant, inlined_kernel, kernel
+from hilsim.emulator.overlay import OverlayRule
+from hilsim.emulator.plan import Family, LidarPlan
+from hilsim.emulator.workspace import Shots
+from hilsim.sensor.decimation import reported_firings, withhold_firings
+from hilsim.sensor.echoes import (
+    BACKGROUND_ALONE,
+    COSINE,
+    ECHO,
+    ECHO_CODE,
+    ECHO_DRAWS,
+    ECHO_ENERGY,
+    ECHO_RANGE,
+    ECHO_RETRO,
+    ENERGY,
+    FALSE_ALARM_RAY,
+    INSTANCE,
+    RANGE,
+    RAY,
+    RETRO,
+    TRIANGLE,
+    WEATHER_RAY,
+    Hits,
+    chosen_echo,
+    group_echoes,
+    is_detected,
+    reported_pair,
+)
+from hilsim.sensor.false_alarms import false_alarm
+from hilsim.sensor.head import head_reading_cdeg
+from hilsim.sensor.mirror import image_point
+from hilsim.sensor.response import CHANNELS_PER_STREAM, Response, ReturnFlag, brightness, distance_code, is_dropped, noise_sd_m
+from hilsim.sensor.weather import extinction, weather_echoes
+from hilsim.sensor.window import window_transmission
+
+_CEPTON = constant(Family.CEPTON)
+_SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
+_BLOCKED, _UNFLAGGED = constant(ReturnFlag.BLOCKED), constant(0)
+_DEG_PER_RAD = 180.0 / math.pi
+_CDEG_PER_RAD = 18_000.0 / math.pi
+_CDEG_PER_NS_PER_CRPM = 6e-9
+
+
+@inlined_kernel
+def _mark(hits: Hits, firing: int, at: int, ray: int) -> None:
+    """Say of a hit that no surface made it."""
+    hits.value[firing, at, COSINE] = 1.0
+    hits.value[firing, at, RETRO] = 0.0
+    hits.what[firing, at, RAY] = ray
+    hits.what[firing, at, INSTANCE] = -1
+    hits.what[firing, at, TRIANGLE] = -1
+
+
+@inlined_kernel
+def _weaken(plan: LidarPlan, hits: Hits, firing: int, through: float, channel: int, index: int) -> None:
+    """Take away what a firing's light loses on its way, and add the echoes of what it loses it to."""
+    value, what = hits.value, hits.what
+    weather = plan.weather
+    count = hits.hit_count[firing]
+    nearest_m = np.inf
+    for at in range(count):
+        nearest_m = min(nearest_m, value[firing, at, RANGE])
+        value[firing, at, ENERGY] *= extinction(weather, value[firing, at, RANGE])
+    if weather.has_echoes:
+        stream = plan.response.stream * CHANNELS_PER_STREAM + channel
+        total = weather_echoes(weather, plan.response.seed, stream, index, nearest_m, value[firing, :, RANGE], value[firing, :, ENERGY], count)
+        for at in range(count, total):
+            _mark(hits, firing, at, WEATHER_RAY)
+        count = total
+    for at in range(count):
+        value[firing, at, ENERGY] *= through * through
+    hits.hit_count[firing] = count
+    what[firing, count:, ECHO] = -1
+
+
+@inlined_kernel
+def _takes_light(plan: LidarPlan) -> bool:
+    """Whether weather or the window has a say."""
+    weather, window = plan.weather, plan.window
+    return weather.extinction_per_m > 0.0 or weather.has_echoes or window.dirt_transmission < 1.0 or window.sectors.shape[0] > 0
+
+
+@inlined_kernel
+def _window_share(plan: LidarPlan, reading_cdeg: int, channel: int, index: int) -> float:
+    """Share of a firing's light that the window lets through, one way."""
+    if plan.family == _CEPTON:
+        image_x, image_z = image_point(plan.mirror, channel, index * plan.sequence_ns + plan.firing_offset_ns[channel])
+        azimuth_cdeg = _CDEG_PER_RAD * math.atan(image_x)
+        elevation_deg = _DEG_PER_RAD * math.atan(image_z / math.sqrt(1.0 + image_x * image_x))
+    else:
+        azimuth_cdeg = reading_cdeg + _CDEG_PER_NS_PER_CRPM * plan.head.rate_crpm * plan.firing_offset_ns[channel]
+        azimuth_cdeg += _CDEG_PER_RAD * plan.azimuth_offset_rad[channel]
+        elevation_deg = plan.elevation_deg[channel]
+    return window_transmission(plan.window, azimuth_cdeg, elevation_deg)
+
+
+@inlined_kernel
+def _reported(plan: LidarPlan, echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], count: int, which: int) -> int:
+    """The echo that return ``which`` of a firing reports, -1 for none."""
+    if plan.family == _CEPTON:
+        return reported_pair(echoes, kept, count, which, plan.reports_last)
+    return chosen_echo(echoes, kept, count, which, plan.returns, plan.reports_last)
+
+
+@inlined_kernel
+def _add_false_alarm(plan: LidarPlan, hits: Hits, firing: int, channel: int, index: int) -> bool:
+    """Let noise be taken for an echo, now and then; returns whether it was."""
+    response = plan.response
+    stream = response.stream * CHANNELS_PER_STREAM + channel
+    range_m, energy = false_alarm(plan.false_alarms, response.seed, stream, index, response.range_max_m, response.threshold_energy)
+    at = hits.hit_count[firing]
+    if range_m <= 0.0 or at >= hits.value.shape[1]:
+        return False
+    hits.value[firing, at, RANGE] = range_m
+    hits.value[firing, at, ENERGY] = max(energy, 1e-12)
+    _mark(hits, firing, at, FALSE_ALARM_RAY)
+    hits.hit_count[firing] = at + 1
+    return True
+
+
+@inlined_kernel
+def _echo_of(hits: Hits, firing: int, ray: int) -> int:
+    """The echo that holds a firing's hit of some ray; -1 where there is none."""
+    for at in range(hits.hit_count[firing]):
+        if hits.what[firing, at, RAY] == ray:
+            return int(hits.what[firing, at, ECHO])
+    return -1
+
+
+@inlined_kernel
+def _background_echo(hits: Hits, firing: int) -> int:
+    """The echo that holds the captured background; -1 where there is none."""
+    for at in range(hits.hit_count[firing]):
+        if hits.what[firing, at, INSTANCE] <= BACKGROUND_ALONE:
+            return int(hits.what[firing, at, ECHO])
+    return -1
+
+
+@inlined_kernel
+def _thin(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) -> None:
+    """Let a thinned sensor keep back the firings that it does not report."""
+    if not plan.is_thinned:
+        return
+    returns = shots.returns
+    reported_firings(plan.thinning, plan.head, first_sequence, sequences, shots.reported)
+    withhold_firings(shots.reported, plan.response.baseline, returns.distance, returns.reflectivity)
+    for channel in range(shots.reported.shape[0]):
+        for sequence in range(sequences):
+            if not shots.reported[channel, sequence]:
+                returns.echo[:, sequence, channel] = -1
+                returns.range_m[:, sequence, channel] = np.inf
+
+
+@inlined_kernel
+def _detected(
+    response: Response,
+    echoes: npt.NDArray[np.float64],
+    found: int,
+    certain: int,
+    recorded: int,
+    channel: int,
+    index: int,
+    kept: npt.NDArray[np.int64],
+) -> int:
+    """Gather the echoes of a firing that are detected and within limits, nearest first, with their distances; returns how many.
+
+    ``certain`` and ``recorded`` pass the threshold whatever their energy: noise that was taken for an echo, and what a real sensor has detected.
+    """
+    stream = response.stream * CHANNELS_PER_STREAM + channel
+    threshold_energy, noise_ratio, seed = response.threshold_energy, response.noise_ratio, response.seed
+    count = 0
+    for echo in range(found):
+        draw = index * ECHO_DRAWS + min(echo, ECHO_DRAWS - 1)
+        energy, range_m = echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE]
+        if echo not in (certain, recorded) and not is_detected(energy, threshold_energy, noise_ratio, seed, stream, draw):
+            continue
+        code = distance_code(response, range_m, noise_sd_m(response, energy, range_m), channel, index, echo)
+        if code > 0:
+            echoes[echo, ECHO_CODE] = code
+            kept[count] = echo
+            count += 1
+    return count
+
+
+@kernel
+def respond(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) -> None:
+    """Turn what firings met into what the sensor reports.
+
+    Args:
+        plan: The lidar.
+        first_sequence: Index of the first firing sequence.
+        sequences: How many.
+        shots: ``hits`` are sorted and grouped, ``returns`` written.
+    """
+    hit_count, value, what = shots.hits.hit_count, shots.hits.value, shots.hits.what
+    echoes, kept = shots.echoes, shots.kept
+    distance, reflectivity, azimuth_cdeg = shots.returns.distance, shots.returns.reflectivity, shots.returns.azimuth_cdeg
+    flags, is_swept = shots.returns.flags, plan.family == _CEPTON
+    reported_echo, reported_m = shots.returns.echo, shots.returns.range_m
+    response, head, hits = plan.response, plan.head, shots.hits
+    baseline = response.baseline
+    is_weak = _takes_light(plan)
+    is_plain = plan.overlay.rule == _SYNTHETIC_ONLY
+    has_alarms = plan.false_alarms.rate_per_shot > 0.0
+    for sequence in range(sequences):
+        index = first_sequence + sequence
+        if not is_swept:
+            azimuth_cdeg[sequence] = head_reading_cdeg(head, index * plan.sequence_ns, index)
+        for channel in range(baseline.size):
+            firing = channel * sequences + sequence
+            found = 0
+            certain = -1
+            blocked = _UNFLAGGED
+            if is_weak:
+                through = _window_share(plan, azimuth_cdeg[sequence], channel, index)
+                blocked = _BLOCKED if through <= 0.0 else _UNFLAGGED
+                _weaken(plan, hits, firing, through, channel, index)
+            is_alarm = has_alarms and _add_false_alarm(plan, hits, firing, channel, index)
+            if hit_count[firing] > 0 and not is_dropped(response, channel, index):
+                found = group_echoes(hit_count[firing], value, what, firing, response.merge_distance_m, echoes)
+                certain = _echo_of(hits, firing, FALSE_ALARM_RAY) if is_alarm else -1
+            recorded = -1 if is_weak or is_plain else _background_echo(hits, firing)
+            count = _detected(response, echoes, found, certain, recorded, channel, index, kept)
+            for which in range(plan.returns):
+                echo = _reported(plan, echoes, kept, count, which)
+                reported_echo[which, sequence, channel] = echo
+                if echo < 0:
+                    distance[which, sequence, channel] = 0
+                    reflectivity[which, sequence, channel] = baseline[channel]
+                    flags[which, sequence, channel] = blocked
+                    reported_m[which, sequence, channel] = np.inf
+                    continue
+                distance[which, sequence, channel] = int(echoes[echo, ECHO_CODE])
+                reported_m[which, sequence, channel] = echoes[echo, ECHO_RANGE]
+                byte, said = brightness(response, echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE], echoes[echo, ECHO_RETRO])
+                reflectivity[which, sequence, channel] = byte
+                flags[which, sequence, channel] = blocked | said
+    _thin(plan, first_sequence, sequences, shots)

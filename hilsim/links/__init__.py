@@ -1,0 +1,1 @@
+"""Serial, TCP and UDP links, and how much they carry."""

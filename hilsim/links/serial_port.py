@@ -1,0 +1,165 @@
+"""A serial port to a flight controller, opened so that the nogil loop can read and write it, and so that nobody else does.
+
+- pyserial opens it and sets the rate (rates without a constant included) and takes the advisory lock; then TIOCEXCL keeps other programs out, because two
+  readers would silently share the bytes between them. Who was there before is looked for in /proc.
+- DTR and RTS go up with opening and stay up: HUPCL is off, so closing does not drop them, which on some boards is a reset.
+- Raw, non-blocking, and a read waits for at least one byte (VMIN 1), so that reading nothing means an unplugged cable, not silence.
+- A board has another device name after it was plugged in again. Its name under /dev/serial/by-id stays, and is looked up at each opening.
+"""
+
+import errno
+import fcntl
+import os
+import termios
+from dataclasses import dataclass
+from pathlib import Path
+
+import serial
+
+from hilsim.errors import LinkError, require
+from hilsim.links.budget import Line
+from hilsim.links.port_owners import port_holder
+
+_BY_ID = Path("/dev/serial/by-id")
+_TTY_CLASS = Path("/sys/class/tty")
+_IFLAG, _OFLAG, _CFLAG, _LFLAG, _CC = 0, 1, 2, 3, 6
+_ADVICE = {
+    errno.ENOENT: "plug the flight controller in, with a cable that carries data, and see ls /dev/serial/by-id",
+    errno.ENXIO: "plug the flight controller in, with a cable that carries data",
+    errno.ENODEV: "plug the flight controller in, with a cable that carries data",
+    errno.EACCES: "join the group of the device (usermod -aG dialout USER) or run as a user that may",
+    errno.EPERM: "join the group of the device (usermod -aG dialout USER) or run as a user that may",
+    errno.EBUSY: "end the program that holds it",
+    errno.EAGAIN: "end the program that holds it",
+    errno.EIO: "unplug it and plug it in again",
+    errno.ENOTTY: "name a serial device, such as one of /dev/serial/by-id",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SerialSpec:
+    """Which serial port.
+
+    Attributes:
+        path: Device, best by its name under /dev/serial/by-id.
+        baud: Bits per second, 8N1; on USB devices a number without effect.
+    """
+
+    path: str
+    baud: int = 921_600
+
+    def __post_init__(self) -> None:
+        require(
+            (self.path.startswith("/"), f'path must be absolute, such as "/dev/serial/by-id/usb-…", got "{self.path}"'),
+            (1200 <= self.baud <= 12_000_000, f"baud must be 1200 to 12000000, got {self.baud}"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenPort:
+    """An open serial port; the holder closes it.
+
+    Attributes:
+        port: pyserial's; not to be read or written through.
+        descriptor: Its file descriptor, non-blocking.
+        device: The device now, such as ``/dev/ttyACM1``.
+        name: What finds it again when it was unplugged: its name under /dev/serial/by-id, else the path it was opened by.
+        line: What its rate means.
+    """
+
+    port: serial.Serial
+    descriptor: int
+    device: str
+    name: str
+    line: Line
+
+    def close(self) -> None:
+        """Close it; DTR and RTS stay as they are."""
+        self.port.close()
+
+
+def open_serial(spec: SerialSpec, *, name: str | None = None, by_id: Path = _BY_ID) -> OpenPort:
+    """Open a serial port, for the first time or again.
+
+    Args:
+        spec: Which.
+        name: ``OpenPort.name`` of the former opening, which outranks the specification's path: under that there may be another device now.
+        by_id: Where the names are that stay.
+
+    Raises:
+        LinkError: it is not there, not a serial port, held by another program, or must not be opened.
+    """
+    path = name or spec.path
+    device = os.path.realpath(path)
+    _refuse_if_held(path, device)
+    port = serial.Serial(baudrate=spec.baud, exclusive=True)
+    port.port = device
+    try:
+        port.open()
+    except (OSError, ValueError, termios.error) as error:
+        raise _fault(path, device, error) from error
+    try:
+        fcntl.ioctl(port.fd, termios.TIOCEXCL)
+        _make_raw(port.fd)
+        _refuse_if_held(path, device)  # one that came in between
+    except (OSError, termios.error) as error:
+        port.close()
+        raise _fault(path, device, error) from error
+    except LinkError:
+        port.close()
+        raise
+    return OpenPort(port=port, descriptor=port.fd, device=device, name=name or _lasting_name(spec.path, device, by_id), line=line_of(device))
+
+
+def line_of(path: str, tty_class: Path = _TTY_CLASS) -> Line:
+    """What the rate of a serial device means, by its driver, else by its name; a UART where neither tells.
+
+    A USB device whose driver is ``cdc_acm`` has no line of that rate, unless it is an adapter to a real UART, which cannot be told from here.
+    """
+    device = Path(os.path.realpath(path))
+    if device.parent.name == "pts":
+        return Line.USB
+    try:
+        driver = (tty_class / device.name / "device" / "driver").resolve(strict=True).name
+    except OSError:
+        driver = "cdc_acm" if device.name.startswith("ttyACM") else ""
+    return Line.USB if driver == "cdc_acm" else Line.UART
+
+
+def _lasting_name(path: str, device: str, by_id: Path) -> str:
+    if Path(path).is_symlink():
+        return path  # already a name that points to a device
+    try:
+        names = sorted(by_id.iterdir())
+    except OSError:
+        return path
+    return next((str(each) for each in names if os.path.realpath(each) == device), path)
+
+
+def _make_raw(descriptor: int) -> None:
+    """No byte changed, none special, a read of at least one byte, no hang-up at closing."""
+    settings = termios.tcgetattr(descriptor)
+    settings[_IFLAG] = 0
+    settings[_OFLAG] &= ~termios.OPOST
+    settings[_LFLAG] &= ~(termios.ECHO | termios.ECHONL | termios.ICANON | termios.ISIG | termios.IEXTEN)
+    settings[_CFLAG] &= ~termios.HUPCL
+    settings[_CC][termios.VMIN] = 1
+    settings[_CC][termios.VTIME] = 0
+    termios.tcsetattr(descriptor, termios.TCSANOW, settings)
+
+
+def _refuse_if_held(path: str, device: str) -> None:
+    holder = port_holder(device)
+    if holder:
+        raise LinkError(
+            f"{path}: the port must be free, got it held by {holder}: end it, or reach the controller through a ground-station port of hilsim"
+        )
+
+
+def _fault(path: str, device: str, error: Exception) -> LinkError:
+    number = error.errno if isinstance(error, OSError) and error.errno else (error.args[0] if isinstance(error, termios.error) else 0)
+    shown = path if path == device else f"{path} ({device})"
+    if not number:
+        return LinkError(f"{shown}: the port must open as a serial port, got {error}")
+    advice = _ADVICE.get(number, "")
+    return LinkError(f"{shown}: the port must open, got {os.strerror(number)}" + (f": {advice}" if advice else ""))

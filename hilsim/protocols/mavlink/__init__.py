@@ -1,0 +1,1 @@
+"""MAVLink 2 frames and messages."""

@@ -1,0 +1,41 @@
+"""Which packet a UDP payload is, by its own bytes; ports and addresses are anybody's to choose."""
+
+from enum import StrEnum
+
+from hilsim.protocols.cepton.stdv import read_stdv_header
+from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
+from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE
+
+_BLOCK_FLAGS = frozenset((b"\xff\xee", b"\xff\xdd", b"\xff\xcc", b"\xff\xbb"))
+"""Of a first block: HDL-64E's lower bank has FF DD, VLS-128's banks have all four."""
+_HOUR_US = 3_600_000_000
+
+
+class PacketKind(StrEnum):
+    """What is known of a payload; the value is what people are shown."""
+
+    VELODYNE_DATA = "Velodyne data"
+    VELODYNE_POSITION = "Velodyne position"
+    CEPTON_STDV = "Cepton STDV points"
+    CEPTON_STDT = "Cepton STDT points"
+    CEPTON_INFO = "Cepton INFO"
+    CEPTON_INFZ = "Cepton INFZ"
+    OTHER = "not recognised"
+
+
+_CEPTON = {b"STDT": PacketKind.CEPTON_STDT, b"INFO": PacketKind.CEPTON_INFO, b"INFZ": PacketKind.CEPTON_INFZ}
+
+
+def recognise(payload: bytes) -> PacketKind:
+    """The kind of a payload.
+
+    Velodyne data packets have 1206 bytes beginning with a block flag, position packets 512 bytes with nothing behind the sentence and a stamp below
+    the hour; Cepton packets begin with their name.
+    """
+    if len(payload) == DATA_PACKET_SIZE and payload[:2] in _BLOCK_FLAGS:
+        return PacketKind.VELODYNE_DATA
+    if len(payload) == POSITION_PACKET_SIZE and not any(payload[334:]) and int.from_bytes(payload[198:202], "little") < _HOUR_US:
+        return PacketKind.VELODYNE_POSITION
+    if read_stdv_header(payload) is not None:
+        return PacketKind.CEPTON_STDV
+    return _CEPTON.get(payload[:4], PacketKind.OTHER)

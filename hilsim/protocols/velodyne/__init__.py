@@ -1,0 +1,1 @@
+"""Velodyne packets and models."""

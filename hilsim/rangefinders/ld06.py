@@ -1,0 +1,165 @@
+"""The LDROBOT LD06's packet: 47 bytes with 12 points, 230400 8N1, sent unasked.
+
+======  ====  ===============================================================================================================
+offset  size  field
+======  ====  ===============================================================================================================
+0       1     header 54
+1       1     2C: 12 points in the lower 5 bits, 1 in the reserved upper 3
+2       2     speed of the head, deg/s
+4       2     azimuth of the first point, 0.01 deg, clockwise, 0 to 35999
+6+3k    3     point k: distance in mm (uint16, 0 = nothing), confidence (uint8)
+42      2     azimuth of the last point
+44      2     time stamp, ms, beginning again at 30000
+46      1     CRC-8 of bytes 0 to 45: polynomial 4D, not reflected, initially 0
+======  ====  ===============================================================================================================
+
+Little-endian. Sources: InnoMaker's page of the LD06 (layout, 4500 points a second, 5 to 13 turns a second, 0.02 to 12 m), LDROBOT's development manual (example packet, byte 1 in it);
+ArduPilot ``AP_Proximity_LD06.cpp``: confidences below 20 do not count, and byte 1 may hold 2C in all but a few of its versions (one compared the whole byte with 12).
+
+Point n is measured at n / 4500 s; both its time and its azimuth are exact integers' quotients. How confidence falls with range is published nowhere: here it is 20, ArduPilot's
+limit, at ``range_max_m``, and grows with the inverse square up to 230.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import kernel
+from hilsim.rangefinders.base import Sample, TimedBytes, echo_strength, measured_ranges
+from hilsim.rangefinders.specs import Ld06Spec
+
+LD06_PACKET_SIZE = 47
+LD06_HEADER = 0x54
+LD06_POINTS = 12
+LD06_VERSION_AND_POINTS = 1 << 5 | LD06_POINTS
+LD06_STAMP_MS = 30_000
+LEAST_CONFIDENCE, MOST_CONFIDENCE = 20, 230
+
+POINT_DTYPE = np.dtype([("distance", "<u2"), ("confidence", "u1")])
+LD06_PACKET_DTYPE = np.dtype(
+    [
+        ("header", "u1"),
+        ("version_and_points", "u1"),
+        ("speed", "<u2"),
+        ("first_azimuth", "<u2"),
+        ("points", POINT_DTYPE, (LD06_POINTS,)),
+        ("last_azimuth", "<u2"),
+        ("stamp", "<u2"),
+        ("crc", "u1"),
+    ]
+)
+if LD06_PACKET_DTYPE.itemsize != LD06_PACKET_SIZE:
+    raise AssertionError(f"an LD06 packet must be {LD06_PACKET_SIZE} bytes, got {LD06_PACKET_DTYPE.itemsize}")
+
+_POLYNOMIAL = 0x4D
+_NS_PER_9_POINTS = 2_000_000  # 4500 points a second are 9 in 2 ms
+_CDEG_PER_TURN = 36_000
+_POINTS_PER_CDEG_OF_1_DPS = 45  # point n stands at n * speed / 45 hundredths of a degree
+
+
+@kernel
+def crc8(payload: npt.NDArray[np.uint8]) -> int:
+    """CRC-8 of the LD06 over ``uint8[n]``."""
+    crc = 0
+    for byte in payload:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc << 1 ^ _POLYNOMIAL) & 0xFF if crc & 0x80 else crc << 1
+    return crc
+
+
+def point_time_ns(point: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """``int64[n]``: rig time of points by number, rounded up to whole nanoseconds."""
+    return -(-point * _NS_PER_9_POINTS // 9)
+
+
+def point_azimuth_cdeg(point: npt.NDArray[np.int64], speed_dps: int) -> npt.NDArray[np.int64]:
+    """``int64[n]``: reported azimuth of points by number, 0 to 35999."""
+    return point * speed_dps // _POINTS_PER_CDEG_OF_1_DPS % _CDEG_PER_TURN
+
+
+def encode_ld06(
+    speed_dps: int,
+    azimuth_cdeg: npt.NDArray[np.int64],
+    distance_mm: npt.NDArray[np.int64],
+    confidence: npt.NDArray[np.int64],
+    stamp_ms: npt.NDArray[np.int64],
+) -> npt.NDArray[np.uint8]:
+    """Packets of 12 points each.
+
+    Args:
+        speed_dps: Of the head.
+        azimuth_cdeg: ``int64[n, 12]``; the first and the last of each row are sent.
+        distance_mm: ``int64[n, 12]``, 0 for nothing.
+        confidence: ``int64[n, 12]``, 0 to 255.
+        stamp_ms: ``int64[n]``, 0 to 29999.
+
+    Returns:
+        ``uint8[n, 47]``.
+    """
+    packets = np.zeros(stamp_ms.size, LD06_PACKET_DTYPE)
+    packets["header"] = LD06_HEADER
+    packets["version_and_points"] = LD06_VERSION_AND_POINTS
+    packets["speed"] = speed_dps
+    packets["first_azimuth"] = azimuth_cdeg[:, 0]
+    packets["points"]["distance"] = distance_mm
+    packets["points"]["confidence"] = confidence
+    packets["last_azimuth"] = azimuth_cdeg[:, -1]
+    packets["stamp"] = stamp_ms
+    payload = packets.view(np.uint8).reshape(-1, LD06_PACKET_SIZE)
+    for row in payload:
+        row[46] = crc8(row[:46])
+    return payload
+
+
+class Ld06:
+    """An LD06: packet k holds points 12 k to 12 k + 11 and is due when the last of them is measured."""
+
+    def __init__(self, spec: Ld06Spec, *, seed: int, stream: int) -> None:
+        self._spec = spec
+        self._seed = seed
+        self._stream = stream
+
+    def receive(self, data: bytes, time_ns: int) -> list[bytes]:
+        """Nothing is ever answered: the sensor has no receiving line."""
+        del data, time_ns
+        return []
+
+    def next_ns(self, from_ns: int) -> int:
+        """When the first packet at or after a rig time is due."""
+        return _due_ns(_first_packet(from_ns))
+
+    def frames(self, from_ns: int, until_ns: int, sample: Sample) -> list[TimedBytes]:
+        """Every packet due from ``from_ns`` up to but not including ``until_ns``; rays are asked for at each point's own time and azimuth."""
+        first, after = _first_packet(from_ns), _first_packet(until_ns)
+        if after <= first:
+            return []
+        spec = self._spec
+        point = np.arange(first * LD06_POINTS, after * LD06_POINTS, dtype=np.int64)
+        time_ns = point_time_ns(point)
+        turned = point * spec.speed_dps % (_POINTS_PER_CDEG_OF_1_DPS * _CDEG_PER_TURN)
+        range_m = sample(time_ns, turned / (_POINTS_PER_CDEG_OF_1_DPS * 100.0))
+        measured_m = measured_ranges(spec, range_m, first * LD06_POINTS, seed=self._seed, stream=self._stream)
+        seen = np.isfinite(measured_m)
+        distance = np.rint(np.where(seen, measured_m, 0.0) * 1000.0).astype(np.int64)
+        confidence = echo_strength(measured_m, at_limit=LEAST_CONFIDENCE, limit_m=spec.range_max_m, ceiling=MOST_CONFIDENCE)
+        due_ns = time_ns[LD06_POINTS - 1 :: LD06_POINTS]
+        payload = encode_ld06(
+            spec.speed_dps,
+            point_azimuth_cdeg(point, spec.speed_dps).reshape(-1, LD06_POINTS),
+            distance.reshape(-1, LD06_POINTS),
+            confidence.reshape(-1, LD06_POINTS),
+            due_ns // 1_000_000 % LD06_STAMP_MS,
+        )
+        return [TimedBytes(due, packet.tobytes()) for due, packet in zip(due_ns.tolist(), payload, strict=True)]
+
+
+def _due_ns(packet: int) -> int:
+    return -(-(packet * LD06_POINTS + LD06_POINTS - 1) * _NS_PER_9_POINTS // 9)
+
+
+def _first_packet(from_ns: int) -> int:
+    """Number of the first packet due at or after a rig time."""
+    packet = max(from_ns * 9 // (_NS_PER_9_POINTS * LD06_POINTS) - 1, 0)
+    while _due_ns(packet) < from_ns:
+        packet += 1
+    return packet

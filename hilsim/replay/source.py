@@ -1,0 +1,391 @@
+"""One capture on its way to the wire: a thread that reads ahead onto a tape, and the player that takes from it.
+
+The reading thread is Python; it keeps some seconds of packets ahead, so nothing waits for it when a packet is due.
+"""
+
+import threading
+import time
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from hilsim.capture.pcap import CaptureFile
+from hilsim.emulator.retime import StampClock
+from hilsim.errors import CaptureError, HilsimError
+from hilsim.protocols.ethernet import HEADER_SIZE, Framing
+from hilsim.protocols.recognise import PacketKind
+from hilsim.replay.plan import SMALL_FILE_BYTES, Overview, look_over, plan_cut
+from hilsim.replay.player import MOST_TRACKS, Player, Postponement, Word, no_postponement, put_run
+from hilsim.replay.reader import CaptureReader, Cues
+from hilsim.replay.seam import Cut, seam_note
+from hilsim.replay.specs import ReplaySpec
+from hilsim.replay.tracks import Track
+from hilsim.transmit.brake import brake_reason
+from hilsim.transmit.ring import Rings
+from hilsim.transmit.scheduling import ThreadSettings
+
+_SEEK_NS = 50_000_000
+"""From when packets were read at a new place to the first of them."""
+_FULL_WAIT_S = 0.02
+_FLUSH_POLL_S = 0.001
+_PREFETCH_S = 5.0
+"""How long a start waits for the first seconds of packets: reading takes milliseconds, on a busy machine more."""
+
+
+class _Place(NamedTuple):
+    """A place on the time line, and what stands there: capture time, passes completed, bytes of the file read by then."""
+
+    due_ns: int
+    position_ns: int
+    passes: int
+    read_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeckState:
+    """What a deck is doing.
+
+    Attributes:
+        position_s: Capture time of what is played now, from the capture's first packet.
+        passes: Completed.
+        played_packets: Put into rings.
+        waiting_packets: Read ahead.
+        starvations: How often nothing was read ahead when it was needed.
+        late_packets: Read too late to be sent in time.
+        is_paused: Held back.
+        has_ended: Everything was played.
+        ratio: How far this pass is, 0 to 1.
+        postponed_s: By how much it is later than it was to be, because the host stood still or reading was too slow.
+        fault: Why reading ended early; empty if it did not.
+    """
+
+    position_s: float
+    passes: int
+    played_packets: int
+    waiting_packets: int
+    starvations: int
+    late_packets: int
+    is_paused: bool
+    has_ended: bool
+    ratio: float
+    postponed_s: float
+    fault: str
+
+
+class Deck:
+    """Plays one capture into rings.
+
+    Attributes:
+        spec: What and how.
+        path: The file.
+        overview: What its beginning shows.
+    """
+
+    def __init__(self, spec: ReplaySpec, path: Path) -> None:
+        """Look the capture over.
+
+        Raises:
+            CaptureError: it cannot be replayed; the text says why.
+        """
+        self.spec = spec
+        self.path = path
+        self.overview: Overview = look_over(path, spec)
+        self._player: Player | None = None
+        self._reader: CaptureReader | None = None
+        self._thread: threading.Thread | None = None
+        self._planner: threading.Thread | None = None
+        self._cut: Cut | None = None
+        self._plan_fault = ""
+        self._wake = threading.Event()
+        self._lock = threading.Lock()
+        self._stopping = False
+        self._seek_ns: int | None = None
+        self._positions: deque[_Place] = deque([_Place(0, round(spec.start_s * 1e9), 0, 0)])
+        self._known_tracks = 0
+        self._largest_bytes = self.overview.capacity
+        self._too_large = 0
+        self._endings = 0
+        self._has_read_all = False
+        self._fault = ""
+        self._seam_note = ""
+
+    # -- life --------------------------------------------------------------------------------------------------------------------------
+
+    def open(
+        self,
+        rings: Rings,
+        open_track: Callable[[Track], tuple[int, Framing]],
+        settings: ThreadSettings,
+        postponement: Postponement | None = None,
+    ) -> None:
+        """Begin to read ahead; nothing is played yet.
+
+        Args:
+            rings: Of the transmitter.
+            open_track: Gives a track's row of ``rings`` and its framing; called by the reading thread when a track is first seen.
+            settings: Scheduling of the playing thread.
+            postponement: Of the replays that keep together; None: it is never postponed.
+
+        Raises:
+            CaptureError: the capture cannot be read.
+            TransmitError: a flow cannot be opened.
+        """
+        self._player = Player(
+            name=self.spec.name,
+            rings=rings,
+            slots=self.spec.lookahead_packets,
+            capacity=self.overview.capacity,
+            scale=self.spec.interval_scale,
+            settings=settings,
+            postponement=postponement or no_postponement(),
+        )
+        self._largest_bytes = min(self.overview.capacity, rings.payload.shape[2] - (HEADER_SIZE if self.spec.mode == "ethernet" else 0))
+        master, kind = self.overview.find_master(self.spec.loop_sensor)
+        if self.spec.loop == "seamless":
+            if kind is None:
+                self._seam_note = "its packets' formats are not understood, so it cannot be cut seamlessly: it is looped plainly"
+            else:
+                self._planner = threading.Thread(target=self._plan, args=(master, kind), name=f"plan-{self.spec.name}", daemon=True)
+                self._planner.start()
+                if self.path.stat().st_size < SMALL_FILE_BYTES:  # a cut of a larger file is sought while it plays
+                    self._planner.join()
+        self._open_track = open_track
+        self._reader = CaptureReader(CaptureFile(self.path), self.spec, self.overview.first_ns, self._find_cut, master, self._goes_on)
+        self._thread = threading.Thread(target=self._read, name=f"read-{self.spec.name}", daemon=True)
+        self._thread.start()
+        self._await_packets()
+
+    def _plan(self, master: str, kind: PacketKind) -> None:
+        try:
+            self._cut = plan_cut(self.path, self.spec, self.overview.first_ns, master, kind)
+        except CaptureError as error:
+            self._plan_fault = str(error)
+            return
+        self._seam_note = seam_note(kind, self._cut)
+
+    def _await_packets(self) -> None:
+        """Until something can be played, or nothing will come."""
+        player = self._open_player()
+        until_s = time.monotonic() + _PREFETCH_S
+        while not self._has_read_all and not self._fault and player.waiting_packets < self.spec.lookahead_packets // 2:
+            if time.monotonic() > until_s and player.waiting_packets:
+                break
+            self._wake.wait(0.002)
+        if self._fault and not player.waiting_packets:
+            raise CaptureError(self._fault)
+
+    def start(self, epoch_ns: int, clock: StampClock) -> None:
+        """Begin to play at CLOCK_MONOTONIC ``epoch_ns``; ``clock`` says what stamps show, given a CLOCK_MONOTONIC time."""
+        self._open_player().start(epoch_ns, clock)
+
+    def stop(self) -> None:
+        """End both threads."""
+        self._stopping = True
+        self._wake.set()
+        if self._player is not None:
+            self._player.stop()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    # -- at run time -------------------------------------------------------------------------------------------------------------------
+
+    def pause(self, *, paused: bool) -> None:
+        """Hold the packets back, or go on from where it was."""
+        self._open_player().pause(paused=paused)
+
+    def seek(self, position_s: float) -> None:
+        """Go on at a capture time, in seconds from the capture's first packet."""
+        with self._lock:
+            self._seek_ns = max(round(position_s * 1e9), 0)
+        self._wake.set()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the playing thread runs."""
+        return self._player is not None and self._player.alive
+
+    @property
+    def brake_reason(self) -> str:
+        """Why the playing thread has left real-time scheduling; empty while it has not."""
+        return brake_reason(self._player.brake) if self._player else ""
+
+    @property
+    def scheduling_mode(self) -> str:
+        """What the playing thread obtained."""
+        return self._player.scheduling_mode if self._player else ""
+
+    @property
+    def tracks(self) -> tuple[Track, ...]:
+        """Packets of one kind of one flow, as found so far."""
+        return tuple(self._reader.tracks) if self._reader else ()
+
+    def state(self) -> DeckState:
+        """What it is doing now; does not wait."""
+        player = self._open_player()
+        words = player.words.tolist()
+        place = self._place(words[Word.DUE_NS])
+        waiting_packets = player.waiting_packets
+        has_ended = self._has_read_all and waiting_packets == 0
+        return DeckState(
+            position_s=place.position_ns / 1e9,
+            passes=place.passes,
+            played_packets=words[Word.PLAYED],
+            waiting_packets=waiting_packets,
+            starvations=max(words[Word.RAN_DRY] - self._endings - int(has_ended), 0),
+            late_packets=words[Word.LATE],
+            is_paused=bool(words[Word.PAUSED_AT_NS]),
+            has_ended=has_ended,
+            ratio=1.0 if has_ended else self._ratio(place),
+            postponed_s=player.postponed_ns / 1e9,
+            fault=self._fault,
+        )
+
+    def _place(self, due_ns: int) -> _Place:
+        """What is played at a time of the time line."""
+        places = list(self._positions)
+        place = places[max(bisect_right(places, due_ns, key=lambda place: place.due_ns) - 1, 0)]
+        return place._replace(position_ns=place.position_ns + max(due_ns - place.due_ns, 0))
+
+    def _ratio(self, place: _Place) -> float:
+        """How far a pass is: by time where the capture's end is known, else by bytes."""
+        begin_s = self.spec.start_s
+        end_s = begin_s + self.spec.duration_s if self.spec.duration_s else self.overview.duration_s
+        if end_s is not None:
+            return min(max((place.position_ns / 1e9 - begin_s) / max(end_s - begin_s, 1e-9), 0.0), 1.0)
+        return min(place.read_bytes / max(self.path.stat().st_size, 1), 1.0)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of the capture, one sentence each."""
+        reader = self._reader
+        if reader is None:
+            return ()
+        notes = [self._seam_note] if self._seam_note else []
+        notes += [f"{count} times {what}" for what, count in dict(reader.irregularities).items()]
+        verbatim = sorted({str(track.kind) for track in tuple(reader.tracks) if track.retiming == 0})
+        if verbatim:
+            notes.append(f"replayed verbatim and by capture time, because the format is not understood: {', '.join(verbatim)}")
+        postponed_s = self._open_player().postponed_ns / 1e9
+        if postponed_s > 0.0:
+            notes.append(f"postponed by {postponed_s:.3f} s, because this machine stood still or reading was too slow; no packet was lost by that")
+        if self._too_large:
+            notes.append(f"{self._too_large} datagrams larger than {self._largest_bytes} bytes were left out")
+        return (*notes, *reader.capture.notes.lines())
+
+    # -- reading ahead -----------------------------------------------------------------------------------------------------------------
+
+    def _open_player(self) -> Player:
+        if self._player is None:
+            raise AssertionError("a deck is opened before it is used")
+        return self._player
+
+    def _find_cut(self, *, wait: bool) -> Cut | None:
+        planner = self._planner
+        while planner is not None and planner.is_alive():
+            if not wait or not self._goes_on():
+                return None
+            planner.join(_FULL_WAIT_S)
+        if self._plan_fault:
+            raise CaptureError(self._plan_fault)
+        return self._cut
+
+    def _goes_on(self) -> bool:
+        return not self._stopping and self._seek_ns is None
+
+    def _read(self) -> None:
+        try:
+            self._read_until_stopped()
+        except HilsimError as error:
+            self._fault = str(error)
+        finally:
+            if not self._stopping and not self._fault:
+                self._fault = f"{self.path}: reading must not end by itself, got an error of this program (see standard error)"
+            self._wake.set()
+
+    def _read_until_stopped(self) -> None:
+        reader, position_ns, passes = self._reader, None, 0
+        while reader is not None and not self._stopping:
+            for cues in reader.runs(position_ns, self._next_free_ns, passes):
+                self._open_new_tracks(reader)
+                passes = cues.passes
+                if not self._put(cues):
+                    break
+            else:
+                self._has_read_all = self._goes_on()
+                self._wait_for_seek()
+            position_ns = self._take_seek()
+            if position_ns is not None:
+                passes = self._forget_what_was_read()
+
+    def _next_free_ns(self) -> int:
+        """Where on the time line packets can begin: at its beginning before it is played, soon after now else."""
+        player = self._open_player()
+        if not player.alive:
+            return 0
+        return max(int(player.words[Word.DUE_NS]), player.line_ns) + round(_SEEK_NS / self.spec.interval_scale)
+
+    def _forget_what_was_read(self) -> int:
+        """Empty the tape; returns passes completed."""
+        player = self._open_player()
+        self._endings += int(self._has_read_all and player.waiting_packets == 0)
+        self._has_read_all = False
+        player.flush()
+        while player.alive and player.waiting_packets and not self._stopping:
+            time.sleep(_FLUSH_POLL_S)
+        due_ns = int(player.words[Word.DUE_NS])
+        while len(self._positions) > 1 and self._positions[-1].due_ns > due_ns:
+            self._positions.pop()
+        return self._place(due_ns).passes
+
+    def _wait_for_seek(self) -> None:
+        while not self._stopping and self._seek_ns is None:
+            self._wake.wait(_FULL_WAIT_S)
+
+    def _take_seek(self) -> int | None:
+        with self._lock:
+            position_ns, self._seek_ns = self._seek_ns, None
+        return position_ns
+
+    def _open_new_tracks(self, reader: CaptureReader) -> None:
+        for number in range(self._known_tracks, len(reader.tracks)):
+            if number >= MOST_TRACKS:
+                raise CaptureError(f"{self.path}: must have at most {MOST_TRACKS} flows to be replayed, got more: choose some")
+            track = reader.tracks[number]
+            row, framing = self._open_track(track)
+            retiming = track.retiming if self.spec.retime != "none" else type(track.retiming)(0)
+            self._open_player().route(number, row, retiming, framing)
+        self._known_tracks = len(reader.tracks)
+
+    def _put(self, cues: Cues) -> bool:
+        """Put a run onto the tape, waiting while it is full; False when told to stop or to go elsewhere."""
+        player = self._open_player()
+        cues = self._without_too_large(cues)
+        data = np.frombuffer(b"".join(cues.payloads), np.uint8)
+        stops = np.cumsum([len(payload) for payload in cues.payloads], dtype=np.int64)
+        read_bytes = self._reader.capture.read_bytes if self._reader else 0
+        if cues.due_ns.size:
+            self._positions.append(_Place(int(cues.due_ns[0]), int(cues.position_ns[0]), cues.passes, read_bytes))
+        while len(self._positions) > 2 and self._positions[1].due_ns < player.words[Word.DUE_NS]:
+            self._positions.popleft()
+        done = 0
+        while done < stops.size:
+            done += int(put_run(player.tape, cues.track, cues.due_ns, cues.stamp_ns, data, stops, done))
+            if done < stops.size:
+                self._wake.wait(_FULL_WAIT_S)
+                self._wake.clear()
+            if not self._goes_on():
+                return False
+        return True
+
+    def _without_too_large(self, cues: Cues) -> Cues:
+        if max(map(len, cues.payloads), default=0) <= self._largest_bytes:
+            return cues
+        fits = np.array([len(payload) <= self._largest_bytes for payload in cues.payloads])
+        self._too_large += int((~fits).sum())
+        return cues.rows(np.flatnonzero(fits))

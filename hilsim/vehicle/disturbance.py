@@ -1,0 +1,171 @@
+"""A disturbance that makes a smooth flight hard for pose estimators: the body drifts about its path and rocks about a wandering axis.
+
+Position follows a Catmull-Rom spline through keyframes of three normal numbers. The axis of rotation moves by slerp between keyframes
+spread evenly over the sphere; the angle about it is ``amplitude * cos(2 pi f t)``. Two following axes that nearly oppose each other would
+leave slerp without a way to go, so the later one is negated. Keyframes are drawn by number, hence a pose needs no history and no state.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from hilsim._jit import constant, kernel
+from hilsim.errors import require
+from hilsim.geometry.frames import Quaternion, Vector
+from hilsim.geometry.rotations import about_axis
+from hilsim.rng import Purpose, normal_pair, uniform_pair
+
+_POSITION = constant(Purpose.WOBBLE_POSITION)
+_AXIS = constant(Purpose.WOBBLE_AXIS)
+_FIRST_INDEX = 1 << 40  # draws are numbered from 0; keyframes before rig time 0 need numbers too
+_NEARLY_OPPOSED = math.cos(math.radians(170.0))
+_NEARLY_PARALLEL = math.cos(math.radians(0.01))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WobbleSpec:
+    """How much and how fast.
+
+    Attributes:
+        amplitude_m: Standard deviation of a position keyframe along each axis; 0 to 10.
+        amplitude_deg: Largest angle of rotation; 0 to 90.
+        keyframe_interval_s: Time from one keyframe to the next; 0.05 to 3600.
+        frequency_hz: Of the rocking; 0 to 50.
+    """
+
+    amplitude_m: float = 0.0
+    amplitude_deg: float = 0.0
+    keyframe_interval_s: float = 1.0
+    frequency_hz: float = 1.0
+
+    def __post_init__(self) -> None:
+        require(
+            (0.0 <= self.amplitude_m <= 10.0, f"amplitude_m must be 0 to 10, got {self.amplitude_m}"),
+            (0.0 <= self.amplitude_deg <= 90.0, f"amplitude_deg must be 0 to 90, got {self.amplitude_deg}"),
+            (0.05 <= self.keyframe_interval_s <= 3600.0, f"keyframe_interval_s must be 0.05 to 3600, got {self.keyframe_interval_s}"),
+            (0.0 <= self.frequency_hz <= 50.0, f"frequency_hz must be 0 to 50, got {self.frequency_hz}"),
+        )
+
+
+class Wobble(NamedTuple):
+    """A wobble for kernels; build with ``build_wobble``.
+
+    Attributes:
+        seed: Of the rig.
+        stream: Which carrier of the rig.
+        amplitude_m: As in ``WobbleSpec``.
+        amplitude_rad: As in ``WobbleSpec``.
+        interval_ns: Time between keyframes.
+        frequency_hz: As in ``WobbleSpec``.
+    """
+
+    seed: np.uint64
+    stream: int
+    amplitude_m: float
+    amplitude_rad: float
+    interval_ns: int
+    frequency_hz: float
+
+
+def build_wobble(spec: WobbleSpec, seed: int, stream: int) -> Wobble:
+    """The wobble of ``spec`` for carrier number ``stream`` of a rig with ``seed``."""
+    return Wobble(
+        np.uint64(seed),
+        int(stream),
+        float(spec.amplitude_m),
+        math.radians(spec.amplitude_deg),
+        round(spec.keyframe_interval_s * 1e9),
+        float(spec.frequency_hz),
+    )
+
+
+NO_WOBBLE = build_wobble(WobbleSpec(), 0, 0)
+
+
+@kernel
+def position_keyframe(wobble: Wobble, key: int) -> Vector:
+    """Displacement at keyframe ``key``, metres."""
+    index = 2 * (key + _FIRST_INDEX)
+    x, y = normal_pair(wobble.seed, wobble.stream, index, _POSITION)
+    z, _ = normal_pair(wobble.seed, wobble.stream, index + 1, _POSITION)
+    return wobble.amplitude_m * x, wobble.amplitude_m * y, wobble.amplitude_m * z
+
+
+@kernel
+def _drawn_axis(wobble: Wobble, key: int) -> Vector:
+    """Evenly spread over the sphere (Marsaglia's cylinder: height and longitude are uniform)."""
+    u, v = uniform_pair(wobble.seed, wobble.stream, key + _FIRST_INDEX, _AXIS)
+    z = 2.0 * u - 1.0
+    level = math.sqrt(1.0 - z * z)
+    return level * math.cos(2.0 * math.pi * v), level * math.sin(2.0 * math.pi * v), z
+
+
+@kernel
+def axis_keyframe(wobble: Wobble, key: int) -> Vector:
+    """Unit axis at keyframe ``key``: the drawn one, negated if it nearly opposes the keyframe before.
+
+    The keyframe before may itself be negated, which matters only while drawn axes lie nearly on one line. So the chain of signs begins anew
+    at every keyframe whose drawn axis does not lie nearly on the line of the one before: looking back to there is enough, 1.02 steps on average.
+    """
+    start = key
+    x, y, z = _drawn_axis(wobble, start)
+    while True:
+        px, py, pz = _drawn_axis(wobble, start - 1)
+        if abs(x * px + y * py + z * pz) <= -_NEARLY_OPPOSED:
+            break
+        x, y, z = px, py, pz
+        start -= 1
+    ax, ay, az = _drawn_axis(wobble, start)
+    for following in range(start + 1, key + 1):
+        x, y, z = _drawn_axis(wobble, following)
+        if ax * x + ay * y + az * z < _NEARLY_OPPOSED:
+            x, y, z = -x, -y, -z
+        ax, ay, az = x, y, z
+    return ax, ay, az
+
+
+@kernel
+def _between(a: Vector, b: Vector, s: float) -> Vector:
+    """Slerp of two unit vectors that do not oppose each other."""
+    ax, ay, az = a
+    bx, by, bz = b
+    cosine = ax * bx + ay * by + az * bz
+    from_a = 1.0 - s
+    from_b = s
+    if cosine < _NEARLY_PARALLEL:
+        angle = math.acos(cosine)
+        sine = math.sin(angle)
+        from_a = math.sin((1.0 - s) * angle) / sine
+        from_b = math.sin(s * angle) / sine
+    x = from_a * ax + from_b * bx
+    y = from_a * ay + from_b * by
+    z = from_a * az + from_b * bz
+    scale = 1.0 / math.sqrt(x * x + y * y + z * z)
+    return x * scale, y * scale, z * scale
+
+
+@kernel
+def _catmull_rom(a: float, b: float, c: float, d: float, s: float) -> float:
+    """Uniform Catmull-Rom spline from ``b`` to ``c``."""
+    return b + 0.5 * s * (c - a + s * (2.0 * a - 5.0 * b + 4.0 * c - d + s * (3.0 * (b - c) + d - a)))
+
+
+@kernel
+def wobble_pose(wobble: Wobble, time_ns: int) -> tuple[Vector, Quaternion]:
+    """Displacement in metres and rotation of the wobbling frame in the body, at rig time ``time_ns``."""
+    key = time_ns // wobble.interval_ns
+    s = (time_ns - key * wobble.interval_ns) / wobble.interval_ns
+    position = (0.0, 0.0, 0.0)
+    if wobble.amplitude_m > 0.0:
+        ax, ay, az = position_keyframe(wobble, key - 1)
+        bx, by, bz = position_keyframe(wobble, key)
+        cx, cy, cz = position_keyframe(wobble, key + 1)
+        dx, dy, dz = position_keyframe(wobble, key + 2)
+        position = (_catmull_rom(ax, bx, cx, dx, s), _catmull_rom(ay, by, cy, dy, s), _catmull_rom(az, bz, cz, dz, s))
+    turn = (1.0, 0.0, 0.0, 0.0)
+    if wobble.amplitude_rad > 0.0:
+        axis = _between(axis_keyframe(wobble, key), axis_keyframe(wobble, key + 1), s)
+        turn = about_axis(axis, wobble.amplitude_rad * math.cos(2.0 * math.pi * wobble.frequency_hz * (time_ns * 1e-9)))
+    return position, turn

@@ -1,0 +1,122 @@
+"""What the loop that flies is handed, and a flight by the built-in position hold."""
+
+import numpy as np
+import pytest
+
+from hilsim.autopilot.loop_context import ControlWord
+from hilsim.autopilot.loop_setup import build_craft, flown_track, open_line, outfit, standing_height_m, start_pose
+from hilsim.autopilot.session import HIL_FLAG
+from hilsim.autopilot.specs import ControllerSpec, FlightWaypointSpec, VehicleRigSpec
+from hilsim.geometry.tracks import track_state
+from hilsim.protocols.mavlink.messages import PROTOCOL_VERSION
+from hilsim.scene.materials import DEFAULTS
+from hilsim.scene.primitives import plane
+from hilsim.scene.world import SceneObject, build_world
+from hilsim.vehicle.multirotor import build_multirotor
+from hilsim.vehicle.wind import WindSpec
+from tests.unit.vehicle.vehicles import BARE, compiled_only, profile
+
+MS, S = 1_000_000, 1_000_000_000
+HELD = VehicleRigSpec(position_m=(1.0, 2.0, 0.0), yaw_deg=0.0)
+
+
+def made(spec=HELD, *, rate_hz=250, vehicle=BARE):
+    return outfit(spec, vehicle, open_line(spec.controller.kind), seed=1, rate_hz=rate_hz)
+
+
+def test_a_vehicle_stands_on_its_lowest_leg_and_looks_where_it_is_told():
+    assert standing_height_m(build_multirotor(BARE)) == pytest.approx(0.1)
+    pose = start_pose(VehicleRigSpec(position_m=(1.0, 2.0, 3.0), yaw_deg=90.0), BARE)
+    assert pose.position_m == pytest.approx((1.0, 2.0, 3.1))
+    assert pose.orientation == pytest.approx((np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)))
+
+
+def test_a_vehicle_begins_at_rest_without_a_link_and_may_be_put_back_there():
+    flight, watch = made().flight, made().watch
+    assert flight.state.motion.tolist() == [1.0, 2.0, 0.1, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    assert flight.start.tolist() == flight.state.motion.tolist()
+    assert not np.shares_memory(flight.start, flight.state.motion)
+    assert watch.control[ControlWord.LINK] == -1
+    assert watch.wakes.tolist() == [-1] * 8
+
+
+@pytest.mark.parametrize(
+    ("rate_hz", "magnetometer_hz", "barometer_hz", "every"),
+    [(250, 100, 50, (3, 5)), (500, 100, 50, (5, 10)), (100, 100, 50, (1, 2)), (50, 100, 50, (1, 1)), (200, 30, 100, (7, 2))],
+)
+def test_slow_sensors_come_at_most_as_often_as_asked_for(rate_hz, magnetometer_hz, barometer_hz, every):
+    spec = VehicleRigSpec(controller=ControllerSpec(rate_hz=rate_hz, magnetometer_hz=magnetometer_hz, barometer_hz=barometer_hz, gps_hz=5))
+    instruments = made(spec, rate_hz=rate_hz).craft.instruments
+    assert (instruments.magnetometer_every, instruments.barometer_every) == every
+    assert instruments.frame_ns == S // rate_hz
+    assert instruments.gps_ns == 200 * MS
+
+
+def test_a_rate_that_is_no_whole_number_of_steps_is_refused():
+    with pytest.raises(ValueError, match=r"^rate_hz must be one of 50, 100, 125, 200, 250, 500, got 119$"):
+        build_craft(HELD, BARE, open_line("serial"), seed=1, rate_hz=119)
+
+
+def test_only_the_hold_steers_itself_and_only_lockstep_waits():
+    assert made().craft.is_held
+    spec = VehicleRigSpec(controller=ControllerSpec(kind="tcp", lockstep=True))
+    assert (made(spec).craft.is_held, made(spec).craft.is_lockstep) == (False, True)
+
+
+def test_hilsims_heartbeat_is_one_that_a_board_starts_mavlink_for():
+    talk = made(VehicleRigSpec(controller=ControllerSpec(kind="tcp", system_id=3, component_id=7))).talk
+    said = talk.heartbeat.record[0]
+    fields = ("type", "autopilot", "base_mode", "system_status", "mavlink_version")
+    assert [int(said[name]) for name in fields] == [0, 8, HIL_FLAG, 4, PROTOCOL_VERSION]
+    assert (talk.origin.system, talk.origin.component) == (3, 7)
+
+
+def flight(waypoints, seconds, *, seed=1, wind=None):
+    spec = VehicleRigSpec(yaw_deg=0.0, waypoint=waypoints, wind=wind or WindSpec())
+    world = build_world([SceneObject(mesh=plane((100.0, 100.0), DEFAULTS["grass"]))])
+    built = outfit(spec, profile("iris"), open_line("hold"), seed=seed, rate_hz=250)
+    return flown_track(built, world, round(seconds * S)), built
+
+
+def place(track, time_s):
+    return np.array(track_state(track, round(time_s * S))[0])
+
+
+UP = (
+    FlightWaypointSpec(time_s=0.0, position_m=(0.0, 0.0, 0.3)),
+    FlightWaypointSpec(time_s=4.0, position_m=(0.0, 0.0, 3.0)),
+    FlightWaypointSpec(time_s=10.0, position_m=(4.0, -3.0, 3.0), yaw_deg=90.0),
+)
+
+
+@compiled_only
+def test_the_hold_flies_its_waypoints_and_stays_at_the_last():
+    track, built = flight(UP, 16.0)
+    np.testing.assert_allclose(place(track, 0.0)[:2], (0.0, 0.0), atol=1e-9)
+    for time_s in (13.0, 16.0):
+        np.testing.assert_allclose(place(track, time_s), (4.0, -3.0, 3.0), atol=0.25)
+    assert not built.flight.state.crashed[0]
+    _, turn = track_state(track, 16 * S)
+    assert 2.0 * np.degrees(np.arctan2(turn[3], turn[0])) == pytest.approx(90.0, abs=5.0)
+
+
+@compiled_only
+def test_a_flight_is_the_same_each_time_it_is_flown_and_longer_ones_begin_alike():
+    gusts = WindSpec(speed_mps=3.0, from_deg=30.0, turbulence_ratio=0.2)
+    first, again, longer = (flight(UP, seconds, wind=gusts)[0] for seconds in (5.0, 5.0, 7.0))
+    for time_s in np.arange(0.0, 5.0, 0.37):
+        assert place(first, time_s).tolist() == place(again, time_s).tolist() == place(longer, time_s).tolist()
+
+
+@compiled_only
+def test_a_vehicle_without_waypoints_holds_the_place_where_it_stands():
+    track, _ = flight((), 3.0)
+    assert np.linalg.norm(place(track, 3.0)[:2]) < 0.05
+
+
+@compiled_only
+def test_rows_of_a_flight_are_four_milliseconds_apart_and_reach_past_its_end():
+    track, built = flight((), 0.1)
+    assert np.diff(track.time_ns).tolist() == [4 * MS] * (len(track.time_ns) - 1)
+    assert track.time_ns[-1] >= 100 * MS
+    assert built.flight.state.time_ns[0] == track.time_ns[-1]

@@ -1,0 +1,131 @@
+"""The whole way: a pseudo-terminal in place of the controller's cable, the kernels that read and write it, the tapes, and ground stations on sockets."""
+
+import asyncio
+import os
+import socket
+import time
+
+import pytest
+from pymavlink.dialects.v20 import common
+
+from hilsim.autopilot.ground_stations.endpoints import Protocol, StationSpec
+from hilsim.autopilot.ground_stations.forwarding import forward
+from hilsim.autopilot.send_queue import allocate_outbox, flush, pace
+from hilsim.links.descriptors import Outcome, allocate_waits, clear_wake, pass_on, receive, wake
+from hilsim.links.serial_port import SerialSpec, open_serial
+from hilsim.protocols.mavlink.frames import LARGEST_FRAME, FrameState, allocate_stream, next_frame
+from hilsim.protocols.mavlink.messages import origin
+from hilsim.transmit.packet_queue import allocate_tape
+from tests.mavlink import heartbeat_bytes, hil_sensor_bytes, mixture, signing_packer
+
+GROSS_LIMIT_S = 30
+IS_STREAM = True
+SENDER = origin(1, 200)
+PACE = pace(line_bytes_per_s=None, station_bytes_per_s=1e6)
+
+
+class Link:
+    """What the nogil loop does for ground stations, a turn at a time."""
+
+    def __init__(self, descriptor):
+        self.descriptor = descriptor
+        self.stream, self.outbox, self.waits = allocate_stream(), allocate_outbox(), allocate_waits()
+        self.frames, self.commands = allocate_tape(1024, LARGEST_FRAME), allocate_tape(8, LARGEST_FRAME)
+        self.arrival, self.wanted = os.eventfd(0, os.EFD_NONBLOCK), os.eventfd(0, os.EFD_NONBLOCK)
+
+    def forward(self, *specs):
+        return forward(specs, from_controller=self.frames, to_controller=self.commands, arrival_descriptor=self.arrival, link_descriptor=self.wanted)
+
+    def turn(self):
+        is_passed = False
+        while receive(self.stream, self.descriptor, IS_STREAM) == Outcome.DONE:
+            while (frame := next_frame(self.stream)).state != FrameState.NONE:
+                is_passed |= pass_on(self.stream, frame, self.frames, time.monotonic_ns())
+        if is_passed:
+            wake(self.waits, self.arrival)
+        clear_wake(self.waits, self.wanted)
+        return flush(self.outbox, self.commands, SENDER, self.descriptor, IS_STREAM, time.monotonic_ns(), PACE)
+
+    async def turns_until(self, holds):
+        async with asyncio.timeout(GROSS_LIMIT_S):
+            while not holds():
+                self.turn()
+                await asyncio.sleep(0)
+
+
+@pytest.fixture
+def link(cable):
+    end = cable()
+    opened = open_serial(SerialSpec(path=end.device))
+    made = Link(opened.descriptor)
+    made.controller = end
+    yield made
+    opened.close()
+    os.close(made.arrival)
+    os.close(made.wanted)
+
+
+def taken(sock):
+    came = []
+    sock.settimeout(0)
+    try:
+        while True:
+            came.append(sock.recv(1 << 16))
+    except BlockingIOError:
+        return came
+
+
+@pytest.mark.asyncio
+async def test_a_controller_that_speaks_byte_by_byte_is_heard_frame_by_frame(link, udp_socket):
+    station, heard = udp_socket(), []
+    async with link.forward(StationSpec(name="qgc", remote=station.getsockname())):
+        for byte in b"".join(mixture()):
+            link.controller.write(bytes([byte]))
+            link.turn()
+        await link.turns_until(lambda: heard.extend(taken(station)) or len(heard) >= 6)
+    assert heard == mixture()
+
+
+@pytest.mark.asyncio
+async def test_the_largest_frame_there_is_goes_both_ways(link, udp_socket):
+    station, heard, got = udp_socket(), [], []
+    frame = common.MAVLink_encapsulated_data_message(1, [1 + each % 200 for each in range(253)]).pack(signing_packer())
+    async with link.forward(StationSpec(name="qgc", remote=station.getsockname())) as forwarder:
+        link.controller.write(frame)
+        await link.turns_until(lambda: heard.extend(taken(station)) or heard)
+        station.sendto(frame, ("127.0.0.1", forwarder.stations[0].port))
+        await link.turns_until(lambda: got.append(link.controller.read()) or len(b"".join(got)) >= LARGEST_FRAME)
+    assert (len(frame), heard, b"".join(got)) == (LARGEST_FRAME, [frame], frame)
+
+
+@pytest.mark.asyncio
+async def test_garbage_between_frames_reaches_no_station(link, udp_socket):
+    station, heard = udp_socket(), []
+    async with link.forward(StationSpec(name="qgc", remote=station.getsockname())):
+        link.controller.write(
+            b"nsh> \xfd\xfe" + hil_sensor_bytes() + b"\0" * 40 + hil_sensor_bytes()[20:] + heartbeat_bytes() * 20
+        )  # \xfe claims 261 bytes
+        await link.turns_until(lambda: heard.extend(taken(station)) or len(heard) >= 21)
+    assert heard == [hil_sensor_bytes(), *[heartbeat_bytes()] * 20]
+
+
+@pytest.mark.asyncio
+async def test_two_stations_speak_at_once_and_the_controller_gets_whole_frames_of_both(link, udp_socket):
+    sends, got = udp_socket(), []
+    whole = b"".join(mixture())
+    specs = StationSpec(name="udp", remote=sends.getsockname()), StationSpec(name="tcp", protocol=Protocol.TCP)
+    async with link.forward(*specs) as forwarder:
+        with socket.create_connection(("127.0.0.1", forwarder.stations[1].port)) as stream:
+            for begin in range(0, len(whole), 97):
+                stream.send(whole[begin : begin + 97])
+                await asyncio.sleep(0)
+                link.turn()
+            for each in mixture():
+                sends.sendto(each, ("127.0.0.1", forwarder.stations[0].port))
+            await link.turns_until(lambda: got.append(link.controller.read()) or len(b"".join(got)) >= 2 * len(whole))
+    rest, counts = b"".join(got), dict.fromkeys(mixture(), 0)
+    while rest:
+        frame = next(each for each in mixture() if rest.startswith(each))
+        counts[frame] += 1
+        rest = rest[len(frame) :]
+    assert set(counts.values()) == {2}

@@ -1,0 +1,83 @@
+"""How a vehicle's link is paced by its budget, and what a rig says of links and ground stations."""
+
+import pytest
+
+from hilsim.autopilot.ground_stations.endpoints import Protocol
+from hilsim.autopilot.loop_setup import open_line
+from hilsim.autopilot.specs import ControllerSpec, GroundStationSpec, VehicleRigSpec
+from hilsim.daemon.flight.link import line_kind, rates_of, station_of
+from hilsim.daemon.flight.vehicle import paced_line, rate_within
+from hilsim.links.addresses import RATES_HZ
+from hilsim.links.budget import Line as LineKind
+from hilsim.links.budget import LinkRates, plan_link
+from hilsim.protocols.mavlink.messages import HIL_ACTUATOR_CONTROLS
+
+
+def uart(baud, sensor_hz=250.0):
+    return plan_link(LinkRates(sensor_hz=sensor_hz), line=LineKind.UART, baud=baud)
+
+
+@pytest.mark.parametrize(("baud", "rate_hz"), [(921_600, 250), (460_800, 250), (230_400, 250), (115_200, 100)])
+def test_a_line_gets_the_highest_rate_of_sensors_that_it_carries(baud, rate_hz):
+    assert rate_within(uart(baud)) == rate_hz
+
+
+@pytest.mark.parametrize("rate_hz", RATES_HZ)
+def test_a_line_without_a_rate_of_its_own_gets_what_was_asked_for(rate_hz):
+    budget = plan_link(LinkRates(sensor_hz=rate_hz), line=LineKind.USB, baud=57_600)
+    assert rate_within(budget) == rate_hz
+    assert paced_line("serial", budget) == open_line("serial")
+
+
+@pytest.mark.parametrize("baud", [115_200, 921_600])
+def test_a_uart_is_paced_by_its_rate_and_ground_stations_have_what_is_left_over(baud):
+    budget = uart(baud)
+    line = paced_line("serial", budget)
+    assert line.pace.ns_per_byte == round(1e10 / baud)
+    left = 0.95 * baud / 10 - budget.uplink_bytes_per_s
+    assert line.pace.station_ns_per_byte == round(1e9 / (1000.0 + left))
+    assert (line.is_stream, line.is_simulator) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_stream", "is_simulator"), [("serial", True, False), ("tcp", True, True), ("udp", False, False), ("hold", False, False)]
+)
+def test_a_line_is_a_stream_or_datagrams_and_only_the_simulator_link_is_without_an_aircraft(kind, is_stream, is_simulator):
+    line = open_line(kind)
+    assert (line.is_stream, line.is_simulator, line.pace.ns_per_byte) == (is_stream, is_simulator, 0)
+
+
+@pytest.mark.parametrize(
+    ("said", "told", "kind"),
+    [
+        (None, LineKind.USB, LineKind.USB),
+        (None, LineKind.UART, LineKind.UART),
+        (True, LineKind.USB, LineKind.UART),
+        (False, LineKind.UART, LineKind.USB),
+    ],
+)
+def test_what_the_rig_says_of_a_port_outranks_what_the_device_tells(said, told, kind):
+    assert line_kind(said, told) == kind
+
+
+def test_rates_are_those_of_the_rig():
+    rates = rates_of(VehicleRigSpec(controller=ControllerSpec(kind="tcp", rate_hz=500, gps_hz=5)))
+    assert (rates.sensor_hz, rates.gps_hz) == (500, 5)
+
+
+def test_a_station_that_listens_is_sent_to_from_an_address_that_reaches_it():
+    near = station_of(GroundStationSpec(address="127.0.0.1:14550"))
+    assert (near.protocol, near.address, near.port, near.remote) == (Protocol.UDP, "127.0.0.1", 0, ("127.0.0.1", 14550))
+    far = station_of(GroundStationSpec(address="192.168.1.9:14551"))
+    assert (far.address, far.remote) == ("0.0.0.0", ("192.168.1.9", 14551))  # noqa: S104 - said, not bound
+
+
+@pytest.mark.parametrize(("kind", "protocol"), [("udp_server", Protocol.UDP), ("tcp", Protocol.TCP)])
+def test_a_station_that_comes_to_hilsim_finds_it_at_its_address(kind, protocol):
+    spec = station_of(GroundStationSpec(kind=kind, address="127.0.0.1:5760"))
+    assert (spec.name, spec.protocol, spec.address, spec.port, spec.remote) == (f"{kind} 127.0.0.1:5760", protocol, "127.0.0.1", 5760, None)
+
+
+def test_actuators_are_withheld_from_a_station_unless_it_asks_for_them():
+    assert station_of(GroundStationSpec()).withhold == (HIL_ACTUATOR_CONTROLS.id,)
+    assert station_of(GroundStationSpec(actuators=True)).withhold == ()

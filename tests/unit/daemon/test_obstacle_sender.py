@@ -1,0 +1,100 @@
+"""Messages made of scans: their rates, and that a lidar which stands still lets them stop."""
+
+import time
+
+import numpy as np
+import pytest
+from pymavlink.dialects.v20 import common
+
+from hilsim._atomics import publish
+from hilsim.autopilot.specs import ControllerSpec, VehicleRigSpec
+from hilsim.config.parse import parse_table, read_toml
+from hilsim.config.profiles import profiles_directory
+from hilsim.daemon.flight.obstacle_sender import ScanMessages, turn_ns
+from hilsim.emulator.plan import LidarSetting
+from hilsim.protocols.mavlink.frames import LARGEST_FRAME
+from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.transmit.packet_queue import allocate_tape, take
+
+
+@pytest.fixture
+def setting():
+    path = profiles_directory() / "sensors" / "vlp16.toml"
+    return LidarSetting(name="top", stream=0, spec=parse_table(VelodyneSpec, read_toml(path), str(path)))
+
+
+@pytest.fixture
+def messages():
+    made = []
+
+    def make(**wanted):
+        spec = VehicleRigSpec(controller=ControllerSpec(kind="tcp"), **wanted)
+        made.append(ScanMessages(spec=spec, observations=allocate_tape(64, LARGEST_FRAME)))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.stop()
+
+
+def show(lookout, number, nearest_m=4.0):
+    """As a rendering thread publishes it."""
+    lookout.shown[number % 2] = nearest_m
+    lookout.shown_ns[number % 2] = number * 1_000_000
+    publish(lookout.published, 0, number)
+
+
+def told(messages):
+    taken = take(messages.observations, 64)
+    data = b"".join(row[:size].tobytes() for row, size in zip(taken.payload, taken.size, strict=True))
+    return common.MAVLink(None).parse_buffer(data) or []
+
+
+def test_each_message_is_told_once_for_what_is_new_and_not_again(messages, setting):
+    beams = (
+        DistanceSensorSpec(sensor="top", rate_hz=50.0, sensor_id=1),
+        DistanceSensorSpec(sensor="top", rate_hz=50.0, orientation="right", sensor_id=2),
+    )
+    running = messages(obstacle=ObstacleSpec(sensor="top", rate_hz=50.0), distance=beams)
+    lookout = running.lookout(setting)
+    running.warm()
+    show(lookout, 1)
+    running.start()
+    heard = []
+    for number in (2, 3):
+        deadline = time.monotonic() + 10
+        while len(heard) < 3 * (number - 1) and time.monotonic() < deadline:
+            time.sleep(0.01)
+            heard += told(running)
+        assert len(heard) == 3 * (number - 1)
+        time.sleep(0.1)
+        assert told(running) == []
+        show(lookout, number)
+    assert sorted((message.get_type(), getattr(message, "id", 0), getattr(message, "orientation", 0)) for message in heard[:3]) == [
+        ("DISTANCE_SENSOR", 1, 0),
+        ("DISTANCE_SENSOR", 2, 2),
+        ("OBSTACLE_DISTANCE", 330, 0),
+    ]
+    assert {message.get_srcComponent() for message in heard} == {196}
+    assert [message.get_seq() for message in heard] == list(range(6))
+
+
+def test_a_beam_into_which_no_ray_looked_is_not_told(messages, setting):
+    running = messages(distance=(DistanceSensorSpec(sensor="top", rate_hz=50.0),))
+    lookout = running.lookout(setting)
+    running.warm()
+    show(lookout, 1, np.nan)
+    running.start()
+    time.sleep(0.1)
+    assert told(running) == []
+    assert not running.has_ended
+
+
+def test_a_lidar_of_which_nothing_is_wanted_is_not_looked_at(messages, setting):
+    running = messages(obstacle=ObstacleSpec(sensor="other"))
+    assert not running.lookout(setting).is_on
+
+
+def test_a_turn_is_that_of_the_head(setting):
+    assert turn_ns(setting) == 100_000_000

@@ -1,0 +1,110 @@
+"""A range sensor's thread at a pseudo-terminal: frames, a line that nobody reads, a stall, a port that is not there."""
+
+import os
+import time
+import tty
+
+import numpy as np
+import pytest
+from structlog.testing import capture_logs
+
+from hilsim.daemon.serial_devices.port import RangerPort
+from hilsim.geometry.poses import Pose
+from hilsim.rangefinders.registry import build_ranger
+from hilsim.rangefinders.specs import Ld06Spec, TfminiSpec
+from hilsim.scene.materials import DEFAULTS
+from hilsim.scene.primitives import box
+from hilsim.scene.world import SceneObject, build_world
+from hilsim.vehicle.live import live_pose
+from tests.unit.rangefinders.test_tfmini import parse
+
+
+@pytest.fixture(scope="module")
+def world():
+    """A wall 4 m ahead."""
+    return build_world([SceneObject(mesh=box((1.0, 6.0, 6.0), DEFAULTS["concrete"]), placement=Pose(position_m=(4.5, 0.0, 0.0)))])
+
+
+@pytest.fixture
+def at_port(world, tmp_path):
+    """Makes a port's thread, and the far end of its line."""
+    made = []
+
+    def make(kind, *, is_there=True):
+        link = tmp_path / "port"
+        master, slave = os.openpty()
+        tty.setraw(slave)
+        os.set_blocking(master, False)
+        if is_there:
+            link.symlink_to(os.ttyname(slave))
+        os.close(slave)
+        port = RangerPort(name="one", spec=kind(port=str(link)), seed=1, stream=0, world=world, live=live_pose())
+        port.warm()
+        made.append((port, master))
+        return port, master
+
+    yield make
+    for port, master in made:
+        port.stop()
+        os.close(master)
+
+
+def awaited(condition, timeout_s=20.0):
+    deadline = time.monotonic() + timeout_s
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return condition()
+
+
+def test_frames_say_how_far_the_wall_is_and_end_with_the_thread(at_port):
+    port, master = at_port(TfminiSpec)
+    port.start(epoch_ns=time.monotonic_ns())
+    assert awaited(lambda: port.sent_frames >= 20)
+    assert {distance for distance, *_ in parse(os.read(master, 4096))} == {400}
+    reading = port.reading()
+    assert (reading.ranger, reading.is_open, port.alive) == ("one", True, True)
+    port.stop()
+    assert (port.reading().is_open, port.alive) == (False, False)
+
+
+def test_a_line_that_nobody_reads_makes_frames_drop_and_nothing_wait(at_port):
+    port, master = at_port(Ld06Spec)
+    port.start(epoch_ns=time.monotonic_ns())
+    assert awaited(lambda: port.dropped_frames > 20)
+    assert port.alive
+    sent = port.sent_frames
+    while sent == port.sent_frames:
+        os.read(master, 1 << 16)
+        assert awaited(lambda: port.dropped_frames > 0)
+        time.sleep(0.01)
+
+
+def test_what_was_due_in_a_stall_is_left_out_and_counted(at_port):
+    port, _ = at_port(TfminiSpec, is_there=False)
+    ranger = build_ranger(port.spec, seed=1, stream=0)
+    port._skip(ranger, 1_000_000_000, 1_300_000_000)
+    assert port.dropped_frames == 30
+    port._skip(ranger, 2_000_000_000, 3_600_000_000_000)
+    assert port.dropped_frames == 130  # of an hour, the last second
+
+
+def test_a_port_that_is_not_there_is_told_once_and_waited_for(at_port, tmp_path):
+    port, _ = at_port(TfminiSpec, is_there=False)
+    with capture_logs() as logs:
+        port.start(epoch_ns=time.monotonic_ns())
+        time.sleep(1.2)
+        assert [entry["event"] for entry in logs] == ["ranger.port_not_opened"]
+        master, slave = os.openpty()
+        (tmp_path / "port").symlink_to(os.ttyname(slave))
+        os.close(slave)
+        assert awaited(lambda: port.sent_frames > 0)
+        port.stop()
+        os.close(master)
+    assert [entry["event"] for entry in logs] == ["ranger.port_not_opened", "ranger.port_opened"]
+
+
+def test_a_ranger_sees_from_where_the_vehicle_is(at_port):
+    port, _ = at_port(TfminiSpec, is_there=False)
+    port.live.written[0] = 1
+    port.live.state[0, 0] = 1.5
+    np.testing.assert_allclose(port._sample(np.zeros(2, np.int64), np.array([0.0, 180.0])), [2.5, np.inf], atol=1e-3)
