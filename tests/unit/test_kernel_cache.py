@@ -37,7 +37,7 @@ def test_a_second_installation_of_the_same_sources_compiles_nothing(tmp_path: Pa
 
 def test_changed_sources_are_compiled_anew(tmp_path: Path, two_copies: list[Path]) -> None:
     run(_LEAP_DAY, two_copies[0], tmp_path / "cache")
-    with (two_copies[1] / "hilsim" / "packets" / "nmea.py").open("a") as source:
+    with (two_copies[1] / "hilsim" / "protocols" / "nmea.py").open("a") as source:
         source.write("\n# another version\n")
     assert run(_LEAP_DAY, two_copies[1], tmp_path / "cache").stdout.strip() == "False"
 

@@ -22,8 +22,8 @@ def test_rule_ids_are_unique_and_named_by_topic():
 
 def test_every_rule_of_a_topic_module_is_in_its_list():
     declared = set()
-    conformance = ROOT / "hilsim" / "conformance"
-    for path in (*(conformance / "topics").glob("*.py"), *(conformance / "cepton").glob("*.py")):
+    conformance = ROOT / "hilsim" / "analysis" / "conformance"
+    for path in (*(conformance / "velodyne").glob("*.py"), *(conformance / "cepton").glob("*.py")):
         declared |= set(re.findall(r'Rule\(\s*id="([^"]+)"', path.read_text(encoding="utf-8")))
     assert declared == {rule.id for rule in RULES}
 
