@@ -16,7 +16,7 @@ from hilsim.background.compensation import STANDING, Compensation, into_first_fr
 from hilsim.background.table import CellTable, count_return, has_room
 from hilsim.capture.batches import DatagramArrays
 from hilsim.geometry.frames import sensor_direction
-from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK
+from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
 from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.scene.background import AzimuthGrid, azimuth_column
 
@@ -146,8 +146,7 @@ def _add_packet(
     tally: npt.NDArray[np.int64],
     found: npt.NDArray[np.int64],
 ) -> None:
-    mode = payload[1204]
-    per_firing = 2 if mode == 0x39 or mode == 0x3B else 1  # noqa: PLR1714 - dual, and dual with confidence
+    per_firing = RETURNS_BY_MODE_BYTE[payload[1204]]
     step = 0
     for block in range(0, _BLOCKS, per_firing):  # where the first block tells nothing, the first that does speaks for it
         known = _step_cdeg(payload, block, per_firing)

@@ -15,7 +15,7 @@ from hilsim.geometry.frames import Vector
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.protocols.cepton.info import encode_info_packet
 from hilsim.protocols.cepton.stdv import packet_size, points_max
-from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, ReturnMode
+from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, Return, ReturnMode
 from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE
 from hilsim.render.cells import NO_CELLS, Cells
 from hilsim.sensor.beam import SUB_RAY_COUNTS, Beam, beam
@@ -111,7 +111,7 @@ class LidarSetting:
     @property
     def returns(self) -> int:
         """Returns reported for each firing."""
-        return 2 if self.return_mode == "dual" else 1
+        return ReturnMode.named(self.return_mode).returns
 
     @property
     def sequences_per_packet(self) -> int:
@@ -312,7 +312,7 @@ def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: 
 
 def _turning(setting: LidarSetting, spec: VelodyneSpec, mount: Pose, seed: int) -> dict[str, Any]:
     """What is a turning sensor's own of its plan."""
-    mode = ReturnMode[setting.return_mode.upper()]
+    mode = ReturnMode.named(setting.return_mode)
     encoder = spec.encoder_at(setting.rotation_rate_rpm)
     elevation_deg = np.array([channel.elevation_deg for channel in spec.channels])
     return {
@@ -337,7 +337,7 @@ def _turning(setting: LidarSetting, spec: VelodyneSpec, mount: Pose, seed: int) 
         "cosine_elevation": np.cos(np.radians(elevation_deg)),
         "azimuth_offset_rad": np.radians([channel.azimuth_offset_deg for channel in spec.channels]),
         "channel_origin_m": np.array([mount.transform((0.0, 0.0, channel.vertical_offset_mm / 1000.0)) for channel in spec.channels]),
-        "reports_last": mode is not ReturnMode.STRONGEST,
+        "reports_last": mode.order[0] is Return.LAST,
         "return_mode": int(mode),
         "product": spec.product,
     }
@@ -363,7 +363,7 @@ def _sweeping(setting: LidarSetting, spec: CeptonSpec, mount: Pose, seed: int, u
         "cosine_elevation": nothing,
         "azimuth_offset_rad": nothing,
         "channel_origin_m": np.repeat([mount.position_m], spec.laser_count, axis=0),
-        "reports_last": setting.return_mode == "last",
+        "reports_last": ReturnMode.named(setting.return_mode) is ReturnMode.LAST,  # of a pair the strongest comes first
         "return_mode": 0,
         "product": 0,
     }

@@ -13,12 +13,11 @@ import numpy.typing as npt
 from hilsim.analysis.inspection.result import VelodyneData, VelodynePosition
 from hilsim.analysis.inspection.stamps import MissingLog, StampLog
 from hilsim.analysis.inspection.times import CaptureTimes, Steps
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, ReturnMode
+from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, RETURNS_BY_MODE_BYTE
 from hilsim.protocols.velodyne.models import BY_PRODUCT, OTHER_PRODUCTS, STEP_TOLERANCE_US, Model, identify_model, is_multiple
 from hilsim.protocols.velodyne.position import POSITION_PACKET_DTYPE
 
 _HOUR_US = 3_600_000_000
-_DUAL_MODES = (ReturnMode.DUAL, 0x3B)  # 0x3B: dual with confidence, newer firmware
 _LOWER_BANK_FLAG = 0xDDFF
 _TURN_CDEG = 36_000
 _JUMP_CDEG = 400  # more than five times the largest step of azimuth between blocks
@@ -79,7 +78,7 @@ class VelodyneDataFlow:
         step_us = _step_us(stamps_us, self._stamps.last_us)
         knows = np.full(len(packets), fill_value=True)
         knows[0] = self._stamps.last_us is not None
-        is_dual = np.isin(packets["return_mode"], _DUAL_MODES)
+        is_dual = RETURNS_BY_MODE_BYTE[packets["return_mode"]] == 2
         self._note_bytes(packets, azimuth)
         self._settle_cycle(packets["product"], is_dual, step_us[knows])
         was_dual = np.concatenate((np.array([self._was_dual if knows[0] else is_dual[0]]), is_dual[:-1]))
@@ -143,7 +142,7 @@ class VelodyneDataFlow:
             is_early_unit=self._product in BY_PRODUCT and self._model is not BY_PRODUCT[self._product],
             products=_by_frequency(self._products),
             return_modes=modes,
-            cycle_us=self._single_cycle_us * (0.5 if modes[0] in _DUAL_MODES else 1.0),
+            cycle_us=self._single_cycle_us / float(RETURNS_BY_MODE_BYTE[modes[0]]),
             rotation_rate_rpm=rate_rpm,
             azimuth_sectors_deg=self._seen_sectors(rate_rpm),
             missing=self._missing.summary(),
