@@ -17,12 +17,12 @@ from hilsim.protocols.recognise import PacketKind
 from hilsim.protocols.velodyne.models import MODELS
 from hilsim.replay.flows import RecordedFlow
 from hilsim.replay.specs import Pace
+from hilsim.units import HOUR_NS
 
 NO_STAMP = -1
 Times = npt.NDArray[np.int64]
 
-_HOUR_NS = 3_600_000_000_000
-_CLOCKED = {PacketKind.VELODYNE_DATA: _HOUR_NS, PacketKind.VELODYNE_POSITION: _HOUR_NS, PacketKind.CEPTON_STDV: 1 << 62}
+_CLOCKED = {PacketKind.VELODYNE_DATA: HOUR_NS, PacketKind.VELODYNE_POSITION: HOUR_NS, PacketKind.CEPTON_STDV: 1 << 62}
 """Kinds whose stamps are understood, with what their count runs modulo."""
 POINTS = frozenset((PacketKind.VELODYNE_DATA, PacketKind.CEPTON_STDV))
 

@@ -7,10 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.protocols.velodyne.models import STEP_TOLERANCE_US, Model
+from hilsim.units import HOUR_US, TURN_CDEG
 
-TURN_CDEG = 36_000
 GAP_CDEG = 400  # more than four times the step of a firing group at the highest rate, 1200 rpm
-_HOUR_US = 3_600_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +88,7 @@ def packet_block(
     azimuth = packets["blocks"]["azimuth"].astype(np.int64)[:, :: 2 if is_dual else 1]
     stamp_us = packets["timestamp"].astype(np.int64)
     first = before or Predecessor(stamp_us=int(stamp_us[0]), host_ns=int(host_ns[0]), azimuth=int(azimuth[0, 0]), has_gap=True)
-    step_us = (np.diff(stamp_us, prepend=first.stamp_us) + _HOUR_US // 2) % _HOUR_US - _HOUR_US // 2
+    step_us = (np.diff(stamp_us, prepend=first.stamp_us) + HOUR_US // 2) % HOUR_US - HOUR_US // 2
     azimuth_step = np.diff(azimuth.ravel(), prepend=first.azimuth).reshape(azimuth.shape)
     azimuth_step = (azimuth_step + TURN_CDEG // 2) % TURN_CDEG - TURN_CDEG // 2
     knows_step = np.full(len(packets), fill_value=True)

@@ -12,8 +12,7 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
 from hilsim.protocols.velodyne.models import Model
 from hilsim.protocols.velodyne.position import POSITION_PACKET_DTYPE, POSITION_PACKET_SIZE
-
-HOUR_US = 3_600_000_000
+from hilsim.units import HOUR_US
 
 
 def wrapped_step_us(stamps_us: npt.NDArray[np.int64], previous_us: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.protocols.velodyne.models import STEP_TOLERANCE_US
+from hilsim.units import TURN_CDEG
 
-TURN_CDEG = 36_000
 LEAP_CDEG = 10.0
 """Reading noise and ripple together stay within 4.6 hundredths of a degree of the head's own rate in six public captures at 600 to 1200 rpm."""
 _AROUND = 7  # packets on either side that the rate is taken from: 20 ms of a VLP-16

@@ -22,6 +22,7 @@ from hilsim.analysis.inspection.result import (
 )
 from hilsim.protocols.recognise import PacketKind
 from hilsim.protocols.velodyne.models import BY_PRODUCT
+from hilsim.units import NS_PER_S
 
 _MODE_WORDS = {0x37: "strongest", 0x38: "last", 0x39: "dual", 0x3B: "dual with confidence"}
 _PPS_WORDS = {0: "absent", 1: "synchronizing", 2: "locked", 3: "error"}
@@ -106,7 +107,7 @@ def _utc(stamp_ns: int) -> str:
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=stamp_ns // 1000)
     except OverflowError:
-        return f"{stamp_ns // 1_000_000_000} s after 1970"
+        return f"{stamp_ns // NS_PER_S} s after 1970"
     return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d} UTC"
 
 

@@ -16,11 +16,10 @@ from hilsim.analysis.inspection.times import CaptureTimes, Steps
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, ReturnMode
 from hilsim.protocols.velodyne.models import BY_PRODUCT, OTHER_PRODUCTS, STEP_TOLERANCE_US, Model, identify_model, is_multiple
 from hilsim.protocols.velodyne.position import POSITION_PACKET_DTYPE
+from hilsim.units import HOUR_US, TURN_CDEG
 
-_HOUR_US = 3_600_000_000
 _DUAL_MODES = (ReturnMode.DUAL, 0x3B)  # 0x3B: dual with confidence, newer firmware
 _LOWER_BANK_FLAG = 0xDDFF
-_TURN_CDEG = 36_000
 _JUMP_CDEG = 400  # more than five times the largest step of azimuth between blocks
 _SECTOR_CDEG = 10
 _FEWEST_STEPS = 15
@@ -37,12 +36,12 @@ _TIME = re.compile(rb"\$..(?:RMC|GGA),(\d\d)(\d\d)(\d\d)")
 def _step_us(stamps_us: npt.NDArray[np.int64], last_us: int | None) -> npt.NDArray[np.int64]:
     """``int64[n]`` since the stamp before, in -half an hour .. half an hour; 0 where there is none."""
     previous = np.concatenate(([stamps_us[0] if last_us is None else last_us], stamps_us[:-1]))
-    return (stamps_us - previous + _HOUR_US // 2) % _HOUR_US - _HOUR_US // 2
+    return (stamps_us - previous + HOUR_US // 2) % HOUR_US - HOUR_US // 2
 
 
 def _is_jump(azimuth_step_cdeg: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    turned = azimuth_step_cdeg % _TURN_CDEG
-    return (turned > _JUMP_CDEG) & (turned < _TURN_CDEG - _JUMP_CDEG)
+    turned = azimuth_step_cdeg % TURN_CDEG
+    return (turned > _JUMP_CDEG) & (turned < TURN_CDEG - _JUMP_CDEG)
 
 
 class VelodyneDataFlow:
@@ -52,7 +51,7 @@ class VelodyneDataFlow:
         self._payloads: list[bytes] = []
         self._products = np.zeros(256, dtype=np.int64)
         self._modes = np.zeros(256, dtype=np.int64)
-        self._sectors = np.zeros(_TURN_CDEG // _SECTOR_CDEG, dtype=np.bool_)
+        self._sectors = np.zeros(TURN_CDEG // _SECTOR_CDEG, dtype=np.bool_)
         self._has_lower_bank = False
         self._product = 0
         self._model: Model | None = None
@@ -107,7 +106,7 @@ class VelodyneDataFlow:
         absent = np.where((follows & ~is_planned) | is_late, cycles - 1, 0)
         self._missing.look(absent, times)
         self._stamps.look(stamps_us, step_us, is_sound=follows | is_planned | is_late, is_late=is_late, is_point=is_next & ~has_jump, times=times)
-        turned = (azimuth[:, 0] - first_before + _TURN_CDEG // 2) % _TURN_CDEG - _TURN_CDEG // 2
+        turned = (azimuth[:, 0] - first_before + TURN_CDEG // 2) % TURN_CDEG - TURN_CDEG // 2
         self._turned_cdeg += int(turned[is_next & ~leaps].sum())
         self._turned_us += int(step_us[is_next & ~leaps].sum())
         return Steps(is_next=is_next & ~has_jump, is_planned=is_planned | has_jump)
@@ -115,7 +114,7 @@ class VelodyneDataFlow:
     def _note_bytes(self, packets: npt.NDArray[Any], azimuth: npt.NDArray[np.int64]) -> None:
         self._products += np.bincount(packets["product"], minlength=256)
         self._modes += np.bincount(packets["return_mode"], minlength=256)
-        self._sectors[azimuth.ravel() % _TURN_CDEG // _SECTOR_CDEG] = True
+        self._sectors[azimuth.ravel() % TURN_CDEG // _SECTOR_CDEG] = True
         self._has_lower_bank |= bool((packets["blocks"]["flag"] == _LOWER_BANK_FLAG).any())
 
     def _settle_cycle(self, product: npt.NDArray[np.uint8], is_dual: npt.NDArray[np.bool_], step_us: npt.NDArray[np.int64]) -> None:
@@ -137,7 +136,7 @@ class VelodyneDataFlow:
     def summary(self) -> VelodyneData:
         """The figures; at least one block must have been looked at."""
         modes = _by_frequency(self._modes)
-        rate_rpm = self._turned_cdeg / _TURN_CDEG / self._turned_us * 60e6 if self._turned_us else float("nan")
+        rate_rpm = self._turned_cdeg / TURN_CDEG / self._turned_us * 60e6 if self._turned_us else float("nan")
         return VelodyneData(
             model=self._model_name(),
             is_early_unit=self._product in BY_PRODUCT and self._model is not BY_PRODUCT[self._product],

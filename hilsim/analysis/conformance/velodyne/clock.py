@@ -3,9 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.blocks import HOUR_US, DataBlock
+from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
 from hilsim.protocols.velodyne.models import STEP_TOLERANCE_US
+from hilsim.units import HOUR_US
 
 _MEASURED = "straight lines through public captures: residual 0.288 us = 1/sqrt(12), within 0.51 us"
 RANGE = Rule(

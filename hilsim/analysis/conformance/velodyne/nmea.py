@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilsim.analysis.conformance.blocks import HOUR_US, PositionBlock
+from hilsim.analysis.conformance.blocks import PositionBlock
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.protocols.velodyne.position import NMEA_OFFSET, NMEA_SIZE, PpsState
+from hilsim.units import HOUR_US, NS_PER_S
 
 _PAGES = "manuals 63-9243 page 41 and 63-9325 page 41"
 SENTENCE = Rule(
@@ -147,7 +148,7 @@ class NmeaTopic:
         """Note by how many hours a sentence is off the capture's time, or None where it is off otherwise."""
         if self._said is None or self._said.utc_s is None:
             return
-        off_s = self._said.utc_s - host_ns // 1_000_000_000
+        off_s = self._said.utc_s - host_ns // NS_PER_S
         hours = round(off_s / _HOUR_S)
         is_usual = abs(off_s) <= _LARGEST_ZONE_S + _NEAR_S or any(abs(abs(off_s) - usual_s) <= _NEAR_S for usual_s in _OFF_S)
         is_near = abs(off_s - hours * _HOUR_S) <= _NEAR_S and is_usual

@@ -3,9 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.blocks import HOUR_US, PositionBlock, wrapped_step_us
+from hilsim.analysis.conformance.blocks import PositionBlock, wrapped_step_us
 from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
 from hilsim.protocols.velodyne.models import HDL_32E, Model
+from hilsim.units import HOUR_US
 
 _CAPTURES = "three public captures with position packets"
 ZERO = Rule(
