@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import kernel
+from hilsim.analysis.velodyne_stream import stacked_packets
 from hilsim.capture.batches import DatagramArrays
 from hilsim.errors import CaptureError
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE, ReturnMode
+from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, ReturnMode
 from hilsim.protocols.velodyne.models import OTHER_PRODUCTS, identify_model
 from hilsim.units import TURN_CDEG
 
@@ -126,7 +127,7 @@ def _told(address: str, seen: _Seen) -> FoundSensor:
 
 def _velodyne(payloads: list[bytes]) -> tuple[str, int, float]:
     """Name of the model, factory byte and rotation rate (rpm), by what most packets say and how far apart they were made."""
-    packets = np.frombuffer(b"".join(payloads), dtype=DATA_PACKET_DTYPE)
+    packets = stacked_packets(payloads)
     product = Counter(packets["product"].tolist()).most_common(1)[0][0]
     mode = Counter(packets["return_mode"].tolist()).most_common(1)[0][0]
     packets = packets[packets["product"] == product]

@@ -17,6 +17,7 @@ from hilsim.capture.batches import DatagramArrays
 from hilsim.geometry.frames import sensor_direction
 from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK
 from hilsim.protocols.velodyne.geometry import FiringGeometry
+from hilsim.protocols.velodyne.steps import GAP_CDEG
 from hilsim.scene.background import AzimuthGrid, azimuth_column
 from hilsim.units import RAD_PER_CDEG, TURN_CDEG
 
@@ -28,7 +29,6 @@ _BLOCKS = constant(BLOCKS)
 _RECORDS = constant(RECORDS_PER_BLOCK)
 _MOST_RETURNS = constant(BLOCKS * RECORDS_PER_BLOCK)
 _PACKET_SIZE = constant(DATA_PACKET_SIZE)
-_JUMP_CDEG = constant(400)  # more than five times the largest step of azimuth between blocks
 # unsigned, because Numba asks of each signed index whether it counts from the end
 _HIGH, _REFLECTIVITY, _RECORD_SIZE, _BLOCK_SIZE = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(100)
 
@@ -132,7 +132,7 @@ def _step_cdeg(payload: npt.NDArray[np.uint8], block: int, per_firing: int) -> i
     if block + per_firing >= _BLOCKS:
         return -1
     step = (_azimuth(payload, block + per_firing) - _azimuth(payload, block)) % TURN_CDEG
-    return step if step <= _JUMP_CDEG else -1
+    return step if step <= GAP_CDEG else -1
 
 
 @kernel

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hilsim.protocols.cepton.stdv import frame_parities, read_stdv_header
 from hilsim.protocols.recognise import PacketKind
-from hilsim.units import TURN_CDEG
+from hilsim.protocols.velodyne.steps import wrapped_cdeg
 
 CLOSE_CDEG = 12
 """Some 0.3 of a VLP-16's step between blocks at 600 rpm; reading noise alone is 2."""
@@ -113,7 +113,7 @@ def _rank(cut: Cut) -> tuple[int, int]:
 
 
 def _apart(phase: npt.NDArray[np.int64], other: npt.NDArray[np.int64] | int) -> npt.NDArray[np.int64]:
-    return np.asarray(np.abs((phase - other + TURN_CDEG // 2) % TURN_CDEG - TURN_CDEG // 2), dtype=np.int64)
+    return np.asarray(np.abs(wrapped_cdeg(phase - other)), dtype=np.int64)
 
 
 def _typical_step(phase: npt.NDArray[np.int64]) -> float:

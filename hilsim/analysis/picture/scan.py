@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.errors import CaptureError, PacketError
-from hilsim.protocols.velodyne.data import BLOCK_FLAG, BLOCKS, DATA_PACKET_DTYPE, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, ReturnMode
+from hilsim.protocols.velodyne.data import BLOCK_FLAG, BLOCKS, RECORDS_PER_BLOCK, ReturnMode
 from hilsim.protocols.velodyne.geometry import ALL_GEOMETRIES, FiringGeometry
 from hilsim.protocols.velodyne.models import OTHER_PRODUCTS, identify_model
 from hilsim.sensor.velodyne_specs import VelodyneSpec
@@ -89,11 +89,6 @@ def geometry_of_profile(spec: VelodyneSpec) -> FiringGeometry:
         sequence_ns=spec.sequence_ns,
         distance_unit_mm=spec.range_unit_mm,
     )
-
-
-def stacked_packets(payloads: list[bytes]) -> npt.NDArray[Any]:
-    """``DATA_PACKET_DTYPE[n]`` of payloads of 1206 bytes; flags are looked at by ``first_scan``."""
-    return np.frombuffer(b"".join(payloads), np.uint8).reshape(-1, DATA_PACKET_SIZE).view(DATA_PACKET_DTYPE)[:, 0]
 
 
 def first_scan(packets: npt.NDArray[Any], geometry: FiringGeometry) -> Scan:

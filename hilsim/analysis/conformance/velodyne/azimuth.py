@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.protocols.velodyne.steps import wrapped_cdeg
 from hilsim.units import TURN_CDEG
 
 _MEASURED = "increments of seven public captures"
@@ -91,7 +92,7 @@ class AzimuthTopic:
         self.packets += len(azimuth)
         self._check_range(block, log)
         self._divisor = int(np.gcd.reduce(np.append(azimuth.ravel(), self._divisor)))
-        inside = (np.diff(azimuth, axis=1) + TURN_CDEG // 2) % TURN_CDEG - TURN_CDEG // 2
+        inside = wrapped_cdeg(np.diff(azimuth, axis=1))
         is_leap = block.motion.is_leap
         self._pauses += int(block.motion.is_pause.sum())
         self._is_open = bool(block.has_leap[-1])
@@ -102,7 +103,7 @@ class AzimuthTopic:
         self._period_s = block.cycle_us * 1e-6 / azimuth.shape[1]
 
     def _check_range(self, block: DataBlock, log: FindingLog) -> None:
-        raw = block.packets["blocks"]["azimuth"]
+        raw = block.run.packets["blocks"]["azimuth"]
         rows = np.flatnonzero((raw > TURN_CDEG).any(axis=1))
         first = (raw > TURN_CDEG).argmax(axis=1)
         log.tell_each(

@@ -6,8 +6,9 @@ import numpy as np
 
 from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
-from hilsim.analysis.conformance.motion import LEAP_CDEG, wrapped_cdeg
+from hilsim.analysis.conformance.motion import LEAP_CDEG
 from hilsim.analysis.conformance.velodyne.repeats import RepeatsTopic
+from hilsim.protocols.velodyne.steps import wrapped_cdeg
 
 MOTION = Rule(
     id="azimuth.motion",

@@ -11,7 +11,8 @@ import numpy as np
 from hilsim.analysis.conformance.blocks import PositionBlock
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.protocols.velodyne.position import NMEA_OFFSET, NMEA_SIZE, PpsState
-from hilsim.units import HOUR_US, NS_PER_S
+from hilsim.protocols.velodyne.steps import wrapped_us
+from hilsim.units import NS_PER_S
 
 _PAGES = "manuals 63-9243 page 41 and 63-9325 page 41"
 SENTENCE = Rule(
@@ -126,7 +127,7 @@ class NmeaTopic:
                 log.tell(TIME, message, block.place(row, 198), severity=Severity.WARNING if -1 <= ahead_s <= 2 else None)
 
     def _run_on(self, stamp_us: int) -> None:
-        step_us = 0 if self._last_us is None else (stamp_us - self._last_us + HOUR_US // 2) % HOUR_US - HOUR_US // 2
+        step_us = 0 if self._last_us is None else wrapped_us(stamp_us - self._last_us)
         self._last_us = stamp_us
         self._running_us += step_us
         if abs(step_us) > _LONGEST_STEP_US:
