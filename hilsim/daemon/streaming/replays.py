@@ -14,8 +14,9 @@ from hilsim.daemon.streaming.recorder import Recorder
 from hilsim.emulator.retime import StampClock
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.protocols.ethernet import HEADER_SIZE, PAYLOAD_ONLY, Framing
+from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind
-from hilsim.replay.flows import LoopbackSources, RecordedFlow
+from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.plan import begin_times_ns
 from hilsim.replay.player import MOST_PLAYERS, Player, Postponement
 from hilsim.replay.source import Deck, DeckState
@@ -52,7 +53,7 @@ class Playing:
     deck: Deck
     number: int = -1
     """Of its element in ``Postponement``."""
-    rows: dict[RecordedFlow, int] = field(default_factory=dict)
+    rows: dict[FlowKey, int] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -214,7 +215,7 @@ class Replays:
 
     # -- flows -------------------------------------------------------------------------------------------------------------------------
 
-    def _row(self, playing: Playing, flow: RecordedFlow, kind: PacketKind, first: CapturedDatagram) -> int:
+    def _row(self, playing: Playing, flow: FlowKey, kind: PacketKind, first: CapturedDatagram) -> int:
         """The transmitter's row of a recorded flow, opened if need be."""
         if flow in playing.rows:
             return playing.rows[flow]
@@ -231,7 +232,7 @@ class Replays:
             self._recorder.add_flow(transmitter.flow_number(row), link)
         return row
 
-    def _name(self, playing: Playing, flow: RecordedFlow, kind: PacketKind) -> str:
+    def _name(self, playing: Playing, flow: FlowKey, kind: PacketKind) -> str:
         """``<replay>/<flow>``, with the recorded source between where the capture has several."""
         sensor = playing.spec.name if len(playing.deck.overview.sources) == 1 else f"{playing.spec.name}/{flow.source}"
         label = _LABELS.get(kind, f"port-{flow.destination_port}")
@@ -288,7 +289,7 @@ class Replays:
         return tuple((name, note) for name, playing in self.playing.items() for note in playing.deck.notes)
 
     @property
-    def routes(self) -> tuple[tuple[str, RecordedFlow, FlowSpec], ...]:
+    def routes(self) -> tuple[tuple[str, FlowKey, FlowSpec], ...]:
         """Of each flow: the replay's name, what was recorded, and how it is sent."""
         flows = self._open_transmitter().flows
         return tuple((name, recorded, flows[row]) for name, playing in self.playing.items() for recorded, row in dict(playing.rows).items())
