@@ -73,6 +73,7 @@ def effective(rig: "Rig") -> dict[str, Any]:
     """The rig with every default and profile value filled in, those that depend on the model among them."""
     from hilsim.assembly.build import sensor_flows  # noqa: PLC0415 - compiles kernels
     from hilsim.sensor.cepton_specs import CeptonSetting  # noqa: PLC0415
+    from hilsim.sensor.head import mean_rate_rpm  # noqa: PLC0415
     from hilsim.sensor.velodyne_specs import VelodyneSpec  # noqa: PLC0415
 
     table = dataclasses.asdict(rig.spec)
@@ -81,10 +82,10 @@ def effective(rig: "Rig") -> dict[str, Any]:
         entry["clock"]["sync"] = "pps" if lidar.follows_pulse else "free"
         entry["network"]["data_port"] = flows.data.flow.destination_port
         if isinstance(lidar.spec, VelodyneSpec):
-            entry["rotation_rate_rpm"] = lidar.rotation_rate_rpm
+            entry["rotation_rate_rpm"] = mean_rate_rpm(lidar.setup)
             entry["network"]["position_port"] = flows.info.flow.destination_port
         else:
-            entry["cepton"] = dataclasses.asdict(lidar.cepton or CeptonSetting())
+            entry["cepton"] = dataclasses.asdict(lidar.setup.cepton or CeptonSetting())
         entry["model"] = dataclasses.asdict(lidar.spec)
         del entry["override"]
     return table

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hilsim.assembly.build import SensorFlows
     from hilsim.autopilot.specs import VehicleRigSpec
     from hilsim.daemon.running_rig import Station
-    from hilsim.emulator.plan import LidarSetting
+    from hilsim.emulator.setting import LidarSetting
 
 _MOST_BARS = 2
 _BAR_WIDTH = 12
@@ -203,8 +203,10 @@ def _quantile(reading: HistogramReading, bounds_s: tuple[float, ...], share: flo
 
 def _summary(lidar: "LidarSetting", flows: "SensorFlows") -> str:
     """What a sensor is, and where its packets go."""
+    from hilsim.sensor.head import mean_rate_rpm  # noqa: PLC0415 - loads kernels, and they are loaded by now
+
     to = f"from {flows.data.flow.source} to {flows.data.flow.destination}:{flows.data.flow.destination_port}"
     if isinstance(lidar.spec, VelodyneSpec):
-        return f"{lidar.spec.model} at {lidar.rotation_rate_rpm} rpm, {to} (data) and :{flows.info.flow.destination_port} (position)"
-    with_info = " and information" if lidar.cepton and lidar.cepton.info_packets else ""
+        return f"{lidar.spec.model} at {mean_rate_rpm(lidar.setup)} rpm, {to} (data) and :{flows.info.flow.destination_port} (position)"
+    with_info = " and information" if lidar.setup.cepton and lidar.setup.cepton.info_packets else ""
     return f"{lidar.spec.model}, {1.0 / lidar.spec.scan_s:.3g} scans/s, {to} (points{with_info})"

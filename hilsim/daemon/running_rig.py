@@ -2,7 +2,7 @@
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from hilsim.assembly.build import AssetSignature, Scenery, asset_signature, build_scenery
 from hilsim.config.rig import Rig
@@ -394,5 +394,5 @@ class Station:
 
 def _is_same(streaming: Streaming, rig: Rig) -> bool:
     """Whether a sensor that streams is in a rig just as it is."""
-    setting = replace(streaming.lidar.setting, sub_rays=streaming.wanted_rays)  # the machine may not be able to render as many as the rig wants
+    setting = streaming.lidar.setting.with_sub_rays(streaming.wanted_rays)  # the machine may not be able to render as many as the rig wants
     return (streaming.spec, setting) in list(zip(rig.spec.sensor, rig.lidars, strict=True))

@@ -7,7 +7,7 @@ from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.daemon.flight.obstacle_sender import ScanMessages
 from hilsim.daemon.flight.vehicle import Aircraft
 from hilsim.daemon.serial_devices.port import RangerPort
-from hilsim.emulator.plan import LidarSetting
+from hilsim.emulator.setting import LidarSetting
 from hilsim.rangefinders.registry import ranger_names
 from hilsim.scene.world import World
 from hilsim.telemetry.faults import Fault
