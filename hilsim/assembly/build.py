@@ -18,7 +18,7 @@ from hilsim.emulator.batch import Flow
 from hilsim.emulator.cells import beam_cells
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.overlay import Overlay
-from hilsim.emulator.plan import LidarSetting
+from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track
@@ -211,12 +211,9 @@ def flow_framing(of: SensorFlow, sensor: SensorSpec, setting: LidarSetting) -> F
     flow = of.flow
     return framing(
         of.style,
+        flow.key,
         source_mac=source_mac(sensor, setting),
         destination_mac=sensor.network.destination_mac or mac_of(flow.destination, broadcast=sensor.network.broadcast),
-        source=flow.source,
-        destination=flow.destination,
-        source_port=flow.source_port,
-        destination_port=flow.destination_port,
     )
 
 

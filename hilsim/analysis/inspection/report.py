@@ -23,6 +23,7 @@ from hilsim.analysis.inspection.result import (
 from hilsim.protocols.recognise import PacketKind
 from hilsim.protocols.velodyne.data import ReturnMode
 from hilsim.protocols.velodyne.models import BY_PRODUCT
+from hilsim.units import NS_PER_S
 
 _PPS_WORDS = {0: "absent", 1: "synchronizing", 2: "locked", 3: "error"}
 _UNKNOWN = frozenset((PacketKind.CEPTON_STDT, PacketKind.CEPTON_INFO))
@@ -106,7 +107,7 @@ def _utc(stamp_ns: int) -> str:
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=stamp_ns // 1000)
     except OverflowError:
-        return f"{stamp_ns // 1_000_000_000} s after 1970"
+        return f"{stamp_ns // NS_PER_S} s after 1970"
     return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d} UTC"
 
 

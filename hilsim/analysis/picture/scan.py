@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.errors import CaptureError, PacketError
-from hilsim.protocols.velodyne.data import BLOCK_FLAG, BLOCKS, DATA_PACKET_DTYPE, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, Return, ReturnMode
+from hilsim.protocols.velodyne.data import BLOCK_FLAG, BLOCKS, RECORDS_PER_BLOCK, Return, ReturnMode
 from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.protocols.velodyne.models import BY_NAME, OTHER_PRODUCTS, identify_model
+from hilsim.units import TURN_CDEG
 
-_TURN_CDEG = 36_000
 _BANK_FLAGS = (0xEEFF, 0xDDFF, 0xCCFF, 0xBBFF)
 """Of the four blocks of a VLS-128's firing sequence."""
 _DUAL_BANK_BLOCKS = 8
@@ -78,11 +78,6 @@ def geometry_of_packets(packets: npt.NDArray[Any]) -> FiringGeometry:
     return BY_NAME[name].geometry
 
 
-def stacked_packets(payloads: list[bytes]) -> npt.NDArray[Any]:
-    """``DATA_PACKET_DTYPE[n]`` of payloads of 1206 bytes; flags are looked at by ``first_scan``."""
-    return np.frombuffer(b"".join(payloads), np.uint8).reshape(-1, DATA_PACKET_SIZE).view(DATA_PACKET_DTYPE)[:, 0]
-
-
 def first_scan(packets: npt.NDArray[Any], geometry: FiringGeometry) -> Scan:
     """The first whole turn in a run of data packets of one sensor.
 
@@ -96,7 +91,7 @@ def first_scan(packets: npt.NDArray[Any], geometry: FiringGeometry) -> Scan:
     """
     channels = len(geometry.elevation_deg)
     azimuth, records = _sequences(packets, channels)
-    steps = np.diff(azimuth) % _TURN_CDEG
+    steps = np.diff(azimuth) % TURN_CDEG
     first, stop = _turn(azimuth, steps, packets.size)
     per_azimuth = max(RECORDS_PER_BLOCK // channels, 1)
     typical = float(np.median(steps))
@@ -112,7 +107,7 @@ def first_scan(packets: npt.NDArray[Any], geometry: FiringGeometry) -> Scan:
         range_m=chosen["distance"] * (geometry.distance_unit_mm / 1000),
         reflectivity=np.ascontiguousarray(chosen["reflectivity"]),
         step_deg=step_cdeg / 100,
-        rate_rpm=step_cdeg / _TURN_CDEG / (geometry.sequence_ns * 1e-9) * 60,
+        rate_rpm=step_cdeg / TURN_CDEG / (geometry.sequence_ns * 1e-9) * 60,
     )
 
 
@@ -140,11 +135,11 @@ def _sequences(packets: npt.NDArray[Any], channels: int) -> tuple[npt.NDArray[np
 def _turn(azimuth: npt.NDArray[np.int64], steps: npt.NDArray[np.int64], packets: int) -> tuple[int, int]:
     """First and last but one of a whole turn: from one passage of azimuth 0 to the next where there are two, else from wherever it begins."""
     travelled = np.concatenate([[0], np.cumsum(steps)])
-    wraps = np.flatnonzero(np.diff(azimuth) < -_TURN_CDEG // 360) + 1  # back by more than a degree: noise is far less
+    wraps = np.flatnonzero(np.diff(azimuth) < -TURN_CDEG // 360) + 1  # back by more than a degree: noise is far less
     if wraps.size >= 2:
         return int(wraps[0]), int(wraps[1])
-    if travelled[-1] >= _TURN_CDEG:
-        return 0, int(np.searchsorted(travelled, _TURN_CDEG))
+    if travelled[-1] >= TURN_CDEG:
+        return 0, int(np.searchsorted(travelled, TURN_CDEG))
     raise CaptureError(f"a picture needs one whole turn of a lidar, got {travelled[-1] / 100:.0f} deg in {packets} data packets")
 
 

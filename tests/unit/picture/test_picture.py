@@ -9,7 +9,8 @@ from velodyne_decoder import Config, Model, read_pcap
 
 from hilsim.analysis.picture.draw import draw_scan, nearest_firings
 from hilsim.analysis.picture.scales import check_picture_path, range_limits_m
-from hilsim.analysis.picture.scan import Scan, first_scan, geometry_of_packets, stacked_packets
+from hilsim.analysis.picture.scan import Scan, first_scan, geometry_of_packets
+from hilsim.analysis.velodyne_stream import stacked_packets
 from hilsim.errors import CaptureError, PacketError
 from hilsim.protocols.velodyne.data import BLOCK_FLAG, DATA_PACKET_DTYPE
 from hilsim.protocols.velodyne.geometry import HDL_32E_GEOMETRY
