@@ -13,6 +13,7 @@ from hilsim.protocols.cepton.info import encode_info_packet
 from hilsim.protocols.cepton.stdv import packet_size
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, Return, ReturnMode
 from hilsim.protocols.velodyne.geometry import even_delays_ns
+from hilsim.protocols.velodyne.models import BY_NAME
 from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE
 from hilsim.render.cells import NO_CELLS, Cells
 from hilsim.sensor.beam import Beam, beam
@@ -103,6 +104,8 @@ class LidarPlan(NamedTuple):
         firing_offset_ns: ``int64[c]`` of each channel within a firing sequence.
         sequence_ns: Device time of a firing sequence.
         sequences_per_packet: Firing sequences of a data packet.
+        stamp_offset_ns: Device time from a data packet's first firing to the one that its stamp is of.
+        has_imu: Position packets carry what the sensor's gyroscopes and accelerometers read.
         returns: Returns reported for each firing.
         reports_last: The first (or only) of them is the last return.
         return_mode: Factory byte.
@@ -139,6 +142,8 @@ class LidarPlan(NamedTuple):
     firing_offset_ns: npt.NDArray[np.int64]
     sequence_ns: int
     sequences_per_packet: int
+    stamp_offset_ns: int
+    has_imu: bool
     returns: int
     reports_last: bool
     return_mode: int
@@ -210,6 +215,8 @@ def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: 
 def _turning(setting: LidarSetting, spec: VelodyneSpec, mount: Pose, seed: int) -> dict[str, Any]:
     """What is a turning sensor's own of its plan."""
     mode = ReturnMode.named(setting.setup.return_mode)
+    model = BY_NAME.get(spec.model)
+    last_firing_ns = (setting.sequences_per_packet - 1) * spec.sequence_ns + spec.geometry.delay_ns[-1]
     elevation_deg = np.array([channel.elevation_deg for channel in spec.channels])
     return {
         "family": int(Family.VELODYNE),
@@ -221,6 +228,8 @@ def _turning(setting: LidarSetting, spec: VelodyneSpec, mount: Pose, seed: int) 
         "info": np.zeros(0, np.uint8),
         "data_size": DATA_PACKET_SIZE,
         "info_size": POSITION_PACKET_SIZE,
+        "stamp_offset_ns": last_firing_ns if model and model.stamps_last_firing else 0,
+        "has_imu": model is not None and model.has_imu,
         "elevation_deg": elevation_deg,
         "sine_elevation": np.sin(np.radians(elevation_deg)),
         "cosine_elevation": np.cos(np.radians(elevation_deg)),
@@ -247,6 +256,8 @@ def _sweeping(setting: LidarSetting, spec: CeptonSpec, mount: Pose, seed: int, u
         "info": info,
         "data_size": packet_size(cepton.header_version, setting.sequences_per_packet * spec.laser_count * setting.returns),
         "info_size": info.size,
+        "stamp_offset_ns": 0,
+        "has_imu": False,
         "elevation_deg": nothing,
         "sine_elevation": nothing,
         "cosine_elevation": nothing,
