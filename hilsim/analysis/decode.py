@@ -15,14 +15,13 @@ from hilsim.capture.batches import DatagramArrays
 from hilsim.errors import require
 from hilsim.geometry.frames import sensor_direction
 from hilsim.protocols.cepton.stdv import POINT_UNIT_M, PointFlag, point_at, points_of, stamp_us_at
-from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK
+from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
 from hilsim.protocols.velodyne.firing import (
     RecordFirings,
     block_azimuth_cdeg,
     fired_cdeg,
     first_step_cdeg,
     record_firings,
-    returns_per_firing,
     told_step_cdeg,
 )
 from hilsim.protocols.velodyne.geometry import FiringGeometry
@@ -147,7 +146,7 @@ def decode_data_packets_into(firings: RecordFirings, data: npt.NDArray[np.uint8]
     count = 0
     for packet in range(start.size):
         payload = data[start[packet] : start[packet] + _PACKET_SIZE]
-        returns = returns_per_firing(payload)
+        returns = RETURNS_BY_MODE_BYTE[payload[1204]]
         group_blocks = firings.blocks * returns
         step_cdeg = _packet_step(firings, data, start, packet, group_blocks)
         group_ns = 1000 * _stamp_us(data, start[packet])

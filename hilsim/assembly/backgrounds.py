@@ -11,7 +11,7 @@ from hilsim.background.files.bitmap import foreign_size
 from hilsim.background.files.load import load_map
 from hilsim.config.rig import Rig
 from hilsim.emulator.overlay import Overlay, OverlayRule, overlay
-from hilsim.emulator.plan import LidarSetting
+from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import AssetError, ConfigError
 from hilsim.geometry.overlay_frames import ground_only_pose
 from hilsim.geometry.poses import Pose, extrinsics
@@ -133,7 +133,7 @@ def carrier_pose(rig: Rig, backgrounds: Sequence[SensorBackground]) -> Pose:
     for one in backgrounds:
         if one.pose is not None:
             mount = rig.lidars[one.sensor]
-            return one.pose @ extrinsics(mount.mount_position_m, mount.mount_rotation_deg).inverse()
+            return one.pose @ mount.setup.body_from_sensor.inverse()
     raise ConfigError(
         f'{rig.path}: carrier.kind "background" must have a background that says where it was captured, got none:'
         " give it height_m (and pitch_deg), or position_m and rotation_deg"
@@ -147,7 +147,7 @@ def check_places(rig: Rig, backgrounds: Sequence[SensorBackground], body: Pose) 
         if one.pose is None:
             continue
         mount = rig.lidars[one.sensor]
-        stands = body @ extrinsics(mount.mount_position_m, mount.mount_rotation_deg)
+        stands = body @ mount.setup.body_from_sensor
         apart_m = math.dist(stands.position_m, one.pose.position_m)
         turned = multiply(conjugate(stands.orientation), one.pose.orientation)
         turned_deg = math.degrees(2.0 * math.asin(min(1.0, float(np.linalg.norm(turned[1:])))))

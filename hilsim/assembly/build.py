@@ -18,7 +18,7 @@ from hilsim.emulator.batch import Flow
 from hilsim.emulator.cells import beam_cells
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.overlay import Overlay
-from hilsim.emulator.plan import LidarSetting
+from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track

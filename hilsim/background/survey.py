@@ -13,13 +13,12 @@ from hilsim._jit import kernel
 from hilsim.analysis.velodyne_stream import stacked_packets
 from hilsim.capture.batches import DatagramArrays
 from hilsim.errors import CaptureError
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, ReturnMode
+from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, RETURNS_BY_MODE_BYTE
 from hilsim.protocols.velodyne.models import OTHER_PRODUCTS, identify_model
 from hilsim.units import TURN_CDEG
 
 _ENOUGH_PACKETS = 200
 _MOST_DATAGRAMS = 50_000
-_DUAL_MODES = (ReturnMode.DUAL, 0x3B)
 
 
 class Kind(IntEnum):
@@ -133,7 +132,7 @@ def _velodyne(payloads: list[bytes]) -> tuple[str, int, float]:
     packets = packets[packets["product"] == product]
     steps_us = np.diff(packets["timestamp"].astype(np.int64))
     step_us = float(np.median(steps_us)) if len(steps_us) > 1 else None
-    model = identify_model(product, step_us, is_dual=mode in _DUAL_MODES)
+    model = identify_model(product, step_us, is_dual=bool(RETURNS_BY_MODE_BYTE[mode] == 2))
     turned_cdeg = np.diff(packets["blocks"]["azimuth"][:, 0].astype(np.int64)) % TURN_CDEG
     rates_rpm = turned_cdeg[steps_us > 0] / steps_us[steps_us > 0] * (60e6 / TURN_CDEG)
     return (model.name if model else OTHER_PRODUCTS.get(product, "")), product, float(np.median(rates_rpm)) if rates_rpm.size else 0.0

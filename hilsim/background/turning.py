@@ -13,14 +13,13 @@ from hilsim.background.compensation import STANDING, Compensation, into_first_fr
 from hilsim.background.table import CellTable, count_return, has_room
 from hilsim.capture.batches import DatagramArrays
 from hilsim.geometry.frames import sensor_direction
-from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK
+from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
 from hilsim.protocols.velodyne.firing import (
     RecordFirings,
     block_azimuth_cdeg,
     fired_cdeg,
     first_step_cdeg,
     record_firings,
-    returns_per_firing,
     told_step_cdeg,
 )
 from hilsim.protocols.velodyne.geometry import FiringGeometry
@@ -119,7 +118,7 @@ def _add_packet(
     tally: npt.NDArray[np.int64],
     found: npt.NDArray[np.int64],
 ) -> None:
-    per_firing = returns_per_firing(payload)
+    per_firing = RETURNS_BY_MODE_BYTE[payload[1204]]
     step = max(first_step_cdeg(payload, per_firing), 0)
     for block in range(_BLOCKS):
         if block % per_firing == 0:

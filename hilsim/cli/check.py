@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost: bool | None) -> None:
     """Validate RIG with everything it names, and print the effective configuration."""
     from hilsim.assembly.build import build_scenery, triangle_count  # noqa: PLC0415 - compiles kernels
+    from hilsim.daemon.parts import RigContext  # noqa: PLC0415
     from hilsim.daemon.streaming.replays import Replays  # noqa: PLC0415
 
     checked = loaded(rig, changes(settings, to))
     scenery = build_scenery(checked) if checked.spec.sensor else None
-    Replays(rows={}).prepare(checked)
+    Replays(RigContext(rig=checked)).prepare()
     if as_json:
         click.echo(json.dumps(effective(checked), indent=2))
         return
@@ -73,6 +74,7 @@ def effective(rig: "Rig") -> dict[str, Any]:
     """The rig with every default and profile value filled in, those that depend on the model among them."""
     from hilsim.assembly.build import sensor_flows  # noqa: PLC0415 - compiles kernels
     from hilsim.sensor.cepton_specs import CeptonSetting  # noqa: PLC0415
+    from hilsim.sensor.head import mean_rate_rpm  # noqa: PLC0415
     from hilsim.sensor.velodyne_specs import VelodyneSpec  # noqa: PLC0415
 
     table = dataclasses.asdict(rig.spec)
@@ -81,10 +83,10 @@ def effective(rig: "Rig") -> dict[str, Any]:
         entry["clock"]["sync"] = "pps" if lidar.follows_pulse else "free"
         entry["network"]["data_port"] = flows.data.flow.destination_port
         if isinstance(lidar.spec, VelodyneSpec):
-            entry["rotation_rate_rpm"] = lidar.rotation_rate_rpm
+            entry["rotation_rate_rpm"] = mean_rate_rpm(lidar.setup)
             entry["network"]["position_port"] = flows.info.flow.destination_port
         else:
-            entry["cepton"] = dataclasses.asdict(lidar.cepton or CeptonSetting())
+            entry["cepton"] = dataclasses.asdict(lidar.setup.cepton or CeptonSetting())
         entry["model"] = dataclasses.asdict(lidar.spec)
         del entry["override"]
     return table

@@ -187,6 +187,7 @@ async def _live(address: Address, sensor: str, timeout_s: float) -> Gathered:
 def _from_rig(source: str, sensor: str, at_s: float) -> tuple[Scan | ImageScan, str]:
     """A sensor's scan, and what to call it."""
     from hilsim.assembly.build import build_lidar, build_scenery  # noqa: PLC0415 - compiles kernels
+    from hilsim.sensor.head import mean_rate_rpm  # noqa: PLC0415
 
     rig = loaded(rig_path(source))
     names: list[Any] = [entry.name for entry in rig.spec.sensor]
@@ -198,7 +199,7 @@ def _from_rig(source: str, sensor: str, at_s: float) -> tuple[Scan | ImageScan, 
     lidar = build_lidar(rig, names.index(sensor), build_scenery(rig), utc_epoch_ns=0, frames=False)
     spec, first = lidar.setting.spec, lidar.first_data_packet(round(at_s * 1e9))
     if isinstance(spec, VelodyneSpec):
-        count = packets_for_one_turn(lidar.setting.packet_rate_hz, lidar.setting.rotation_rate_rpm)
+        count = packets_for_one_turn(lidar.setting.packet_rate_hz, mean_rate_rpm(lidar.setting.setup))
         return first_scan(decode_data_packets(lidar.data_packets(first, count).payload), geometry_of_profile(spec)), sensor
     packets = lidar.data_packets(first, math.ceil(2.0 * spec.scan_s * lidar.setting.packet_rate_hz) + 2)
     return first_image_scan([row.tobytes() for row in packets.payload]), f"{sensor} ({spec.model})"

@@ -13,9 +13,9 @@ from hilsim.config.changes import Changes
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import collect_faults, parse_table
 from hilsim.config.profiles import find_profile, parse_profile
-from hilsim.config.sensor_table import ZERO, SensorSpec
+from hilsim.config.sensor_table import SensorSpec
 from hilsim.config.toml_file import read_toml
-from hilsim.emulator.plan import LidarSetting
+from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.geometry.frames import Vector
 from hilsim.limits import SENSORS
@@ -30,9 +30,6 @@ from hilsim.transmit.hosts import is_ipv4
 from hilsim.transmit.specs import TransmitSpec
 from hilsim.vehicle.disturbance import WobbleSpec
 from hilsim.vehicle.specs import VehicleSpec
-
-DEFAULT_RATE_RPM = 600
-
 
 CaptureStamps = Literal["ns", "us"]
 
@@ -55,8 +52,8 @@ class CarrierSpec:
     """
 
     kind: Literal["fixed", "trajectory", "street", "background", "vehicle"] = "fixed"
-    position_m: Vector = ZERO
-    rotation_deg: Vector = ZERO
+    position_m: Vector = (0.0, 0.0, 0.0)
+    rotation_deg: Vector = (0.0, 0.0, 0.0)
     file: str = ""
     loop: bool = False
     wobble: WobbleSpec | None = None
@@ -307,7 +304,7 @@ def _lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path: Path
     spec = parse_profile(read_toml(profile) | sensor.override, where)
     rules = list(_family_rules(sensor, spec))
     try:
-        setting = _setting(sensor, spec, weather, number)
+        setting = LidarSetting(name=sensor.name, stream=number, spec=spec, setup=sensor, weather=weather)
     except ValueError as error:
         rules += [(False, fault) for fault in str(error).split("; ")]
     require(*rules)
@@ -366,25 +363,3 @@ def _capture_stamps(spec: RigSpec, lidars: list[LidarSetting]) -> CaptureStamps:
     """How fine a capture's stamps are by default: what the software for these sensors reads."""
     is_cepton = bool(lidars) and not spec.replay and all(isinstance(lidar.spec, CeptonSpec) for lidar in lidars)
     return "us" if is_cepton else "ns"
-
-
-def _setting(sensor: SensorSpec, spec: VelodyneSpec | CeptonSpec, weather: WeatherSpec, number: int) -> LidarSetting:
-    return LidarSetting(
-        name=sensor.name,
-        stream=number,
-        spec=spec,
-        mount_position_m=sensor.mount_position_m,
-        mount_rotation_deg=sensor.mount_rotation_deg,
-        rotation_rate_rpm=sensor.rotation_rate_rpm or DEFAULT_RATE_RPM,
-        phase_deg=sensor.phase_deg,
-        start_delay_us=sensor.start_delay_us,
-        return_mode=sensor.return_mode,
-        sub_rays=sensor.sub_rays,
-        weather=weather,
-        window=sensor.window,
-        false_alarms=sensor.false_alarms,
-        thinning=sensor.thinning,
-        clock=sensor.clock,
-        gps=sensor.gps,
-        cepton=sensor.cepton,
-    )

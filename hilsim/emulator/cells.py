@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 
-from hilsim.emulator.plan import BeamCells, LidarSetting, lidar_plan
-from hilsim.geometry.poses import Pose, extrinsics
+from hilsim.emulator.plan import BeamCells, lidar_plan
+from hilsim.emulator.setting import LidarSetting
+from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import multiply
 from hilsim.render.cell_lists import build_image_cells, build_turning_cells
 from hilsim.scene.world import World
@@ -25,7 +26,7 @@ def beam_cells(setting: LidarSetting, world: World, body: Pose) -> BeamCells:
     Takes about a second a sensor in a street.
     """
     spec, plan = setting.spec, lidar_plan(setting, seed=0, utc_epoch_ns=0)
-    turned = multiply(body.orientation, extrinsics(setting.mount_position_m, setting.mount_rotation_deg).orientation)
+    turned = multiply(body.orientation, setting.setup.body_from_sensor.orientation)
     origins = [body.transform((x, y, z)) for x, y, z in plan.channel_origin_m.tolist()]
     beam = plan.beam.width_m, plan.beam.spread
     if not isinstance(spec, CeptonSpec):

@@ -177,13 +177,6 @@ class VelodyneSpec(LidarSpec):
         """The encoder's entry for the measured rate nearest to ``rate_rpm`` (by ratio)."""
         return min(self.encoder, key=lambda entry: max(entry.rate_rpm / rate_rpm, rate_rpm / entry.rate_rpm))
 
-    def rate_rule(self, rate_rpm: int) -> tuple[bool, str]:
-        """Whether this model can rotate at ``rate_rpm``, with the fault for ``require``."""
-        return (
-            self.rate_min_rpm <= rate_rpm <= self.rate_max_rpm and rate_rpm % self.rate_step_rpm == 0,
-            f"rotation_rate_rpm must be {self.rate_min_rpm} to {self.rate_max_rpm} in steps of {self.rate_step_rpm} for a {self.model}, got {rate_rpm}",
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
 class GpsSetting:

@@ -20,7 +20,6 @@ from hilsim.protocols.velodyne.models import MODELS, Model, identify_model
 
 BLOCK_PACKETS = 1024
 _FEWEST_PACKETS = 50  # of fewer, nothing can be told
-_MODES = {mode: mode.name.lower() for mode in ReturnMode}
 
 
 class StreamStatistics:
@@ -51,12 +50,12 @@ class StreamStatistics:
         self.stamps = StampStatistics()
         self.returns = ReturnStatistics(model.channels)
         self.noise = NoiseStatistics(model.channels)
-        self.dual = DualStatistics() if return_mode is ReturnMode.DUAL else None
+        self.dual = DualStatistics() if return_mode.is_dual else None
         self._before: LastPacket | None = None
         self._before_ns = 0
 
     def __str__(self) -> str:
-        return f"{self.model.name}, {_MODES[self.return_mode]}, {self.spacing.packets:,} packets in {self.spacing.duration_s:.3f} s"
+        return f"{self.model.name}, {self.return_mode.words}, {self.spacing.packets:,} packets in {self.spacing.duration_s:.3f} s"
 
     def look(self, datagrams: list[CapturedDatagram]) -> None:
         """Add data packets in the order of their arrival; those with other factory bytes are passed over."""
@@ -122,12 +121,13 @@ def _begin(datagrams: list[CapturedDatagram], name: str) -> StreamStatistics:
     """Tell model and mode by the first packets: the factory bytes that most of them have, and their stamps."""
     packets = stacked_packets(datagram.payload for datagram in datagrams)
     bytes_ = packets["return_mode"].astype(np.int64) * 256 + packets["product"]
-    mode, product = divmod(int(np.bincount(bytes_).argmax()), 256)
-    if mode not in _MODES:
-        raise CaptureError(f"{name}: the return mode must be {', '.join(f'0x{known:02x}' for known in ReturnMode)}, got 0x{mode:02x}")
-    stamps = packets["timestamp"][bytes_ == mode * 256 + product].astype(np.int64)
+    byte, product = divmod(int(np.bincount(bytes_).argmax()), 256)
+    mode = ReturnMode.find(byte)
+    if mode is None:
+        raise CaptureError(f"{name}: the return mode must be {', '.join(f'0x{known:02x}' for known in ReturnMode)}, got 0x{byte:02x}")
+    stamps = packets["timestamp"][bytes_ == byte * 256 + product].astype(np.int64)
     step_us = float(np.median(np.diff(stamps))) if len(stamps) > 1 else None
-    model = identify_model(product, step_us, is_dual=mode == ReturnMode.DUAL)
+    model = identify_model(product, step_us, is_dual=mode.is_dual)
     if model is None:
         raise CaptureError(f"{name}: the model must be {', '.join(known.name for known in MODELS)}, got product byte 0x{product:02x}")
-    return StreamStatistics(datagrams[0].source, model, ReturnMode(mode), product)
+    return StreamStatistics(datagrams[0].source, model, mode, product)

@@ -14,13 +14,12 @@ from hilsim.analysis.inspection.result import VelodyneData, VelodynePosition
 from hilsim.analysis.inspection.stamps import MissingLog, StampLog
 from hilsim.analysis.inspection.times import CaptureTimes, Steps
 from hilsim.analysis.velodyne_stream import CLOCK_DOUBT_RATIO, LastPacket, packet_run, stacked_packets, stamp_steps_us, whole_cycles
-from hilsim.protocols.velodyne.data import ReturnMode
+from hilsim.protocols.velodyne.data import RETURNS_BY_MODE_BYTE
 from hilsim.protocols.velodyne.models import BY_PRODUCT, OTHER_PRODUCTS, STEP_TOLERANCE_US, Model, identify_model, is_multiple
 from hilsim.protocols.velodyne.position import POSITION_PACKET_DTYPE
 from hilsim.protocols.velodyne.steps import GAP_CDEG
 from hilsim.units import TURN_CDEG
 
-_DUAL_MODES = (ReturnMode.DUAL, 0x3B)  # 0x3B: dual with confidence, newer firmware
 _LOWER_BANK_FLAG = 0xDDFF
 _SECTOR_CDEG = 10
 _FEWEST_STEPS = 15
@@ -62,7 +61,7 @@ class VelodyneDataFlow:
         run = packet_run(stacked_packets(self._payloads), self._before)
         self._payloads, self._before = [], run.last()
         packets, knows, step_us = run.packets, run.knows_step, run.step_us
-        is_dual = np.isin(packets["return_mode"], _DUAL_MODES)
+        is_dual = RETURNS_BY_MODE_BYTE[packets["return_mode"]] == 2
         self._note_bytes(packets, run.azimuth)
         self._settle_cycle(packets["product"], is_dual, step_us[knows])
         was_dual = np.concatenate((np.array([self._was_dual if knows[0] else is_dual[0]]), is_dual[:-1]))
@@ -121,7 +120,7 @@ class VelodyneDataFlow:
             is_early_unit=self._product in BY_PRODUCT and self._model is not BY_PRODUCT[self._product],
             products=_by_frequency(self._products),
             return_modes=modes,
-            cycle_us=self._single_cycle_us * (0.5 if modes[0] in _DUAL_MODES else 1.0),
+            cycle_us=self._single_cycle_us / float(RETURNS_BY_MODE_BYTE[modes[0]]),
             rotation_rate_rpm=rate_rpm,
             azimuth_sectors_deg=self._seen_sectors(rate_rpm),
             missing=self._missing.summary(),

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.errors import CaptureError, PacketError
-from hilsim.protocols.velodyne.data import BLOCK_FLAG, BLOCKS, RECORDS_PER_BLOCK, ReturnMode
+from hilsim.protocols.velodyne.data import BLOCK_FLAG, BLOCKS, RECORDS_PER_BLOCK, Return, ReturnMode
 from hilsim.protocols.velodyne.firing import fire_groups, record_firings
 from hilsim.protocols.velodyne.geometry import ALL_GEOMETRIES, FiringGeometry
 from hilsim.protocols.velodyne.models import OTHER_PRODUCTS, identify_model
@@ -17,8 +17,8 @@ from hilsim.units import TURN_CDEG
 
 _BANK_FLAGS = (0xEEFF, 0xDDFF, 0xCCFF, 0xBBFF)
 """Of the four blocks of a VLS-128's firing sequence."""
-_DUAL_BANK_BLOCKS = (1, 3, 5, 7)
-"""The strongest returns of its one sequence of a dual packet; blocks 8 to 11 are padding (no public capture shows one)."""
+_DUAL_BANK_BLOCKS = 8
+"""Of a VLS-128's dual packet: its one sequence in pairs of blocks; blocks 8 to 11 are padding (no public capture shows one)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,10 +67,10 @@ def geometry_of_packets(packets: npt.NDArray[Any]) -> FiringGeometry:
     Raises:
         CaptureError: no geometry of it is known; the text lists of which it is.
     """
-    product, mode = int(packets["product"][0]), int(packets["return_mode"][0])
+    product, mode = int(packets["product"][0]), ReturnMode.find(int(packets["return_mode"][0]))
     steps_us = np.diff(packets["timestamp"].astype(np.int64))
     step_us = float(np.median(steps_us)) if steps_us.size else None
-    model = None if product in OTHER_PRODUCTS else identify_model(product, step_us, is_dual=mode == ReturnMode.DUAL)
+    model = None if product in OTHER_PRODUCTS else identify_model(product, step_us, is_dual=mode is not None and mode.is_dual)
     name = model.name if model else OTHER_PRODUCTS.get(product, "").partition(" (")[0]
     if name not in ALL_GEOMETRIES:
         known = ", ".join(ALL_GEOMETRIES)
@@ -96,7 +96,7 @@ def first_scan(packets: npt.NDArray[Any], geometry: FiringGeometry) -> Scan:
     """The first whole turn in a run of data packets of one sensor.
 
     Args:
-        packets: Records of ``DATA_PACKET_DTYPE`` in sending order; dual packets give their strongest (odd) blocks.
+        packets: Records of ``DATA_PACKET_DTYPE`` in sending order; dual packets give their strongest blocks.
         geometry: The model's.
 
     Raises:
@@ -128,19 +128,20 @@ def first_scan(packets: npt.NDArray[Any], geometry: FiringGeometry) -> Scan:
 def _sequences(packets: npt.NDArray[Any], channels: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
     """``int64[n]`` azimuths and ``CHANNEL_DTYPE[n, records]``: what was fired from each azimuth that packets say."""
     blocks = packets["blocks"]
-    is_dual = bool(packets.size) and packets["return_mode"][0] == ReturnMode.DUAL
+    mode = ReturnMode.find(int(packets["return_mode"][0])) if packets.size else None
+    pair = mode if mode is not None and mode.is_dual else None
     banks = max(channels // RECORDS_PER_BLOCK, 1)
     expected = np.resize(_BANK_FLAGS if banks > 1 else (BLOCK_FLAG,), BLOCKS)
     looked_at = np.arange(BLOCKS)
-    if is_dual and banks > 1:
-        expected, looked_at = np.repeat(_BANK_FLAGS, 2), np.arange(2 * banks)
+    if pair and banks > 1:
+        expected, looked_at = np.repeat(_BANK_FLAGS, 2), np.arange(_DUAL_BANK_BLOCKS)
     wrong = np.argwhere(blocks["flag"][:, looked_at] != expected)
     if wrong.size:
         packet, block = wrong[0].tolist()
         flag = int(blocks["flag"][packet, block])
         raise PacketError(f"data packet {packet} block {block} must start with flag 0x{expected[block]:04x}, got 0x{flag:04x} at byte {100 * block}")
-    if is_dual:
-        blocks = blocks[:, _DUAL_BANK_BLOCKS] if banks > 1 else blocks[:, 1::2]
+    if pair:
+        blocks = blocks[:, pair.order.index(Return.STRONGEST) : _DUAL_BANK_BLOCKS if banks > 1 else BLOCKS : 2]
     azimuth = blocks["azimuth"].reshape(-1, banks)[:, 0].astype(np.int64)
     return azimuth, blocks["channels"].reshape(azimuth.size, banks * RECORDS_PER_BLOCK)
 

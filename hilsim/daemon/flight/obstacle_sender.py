@@ -15,9 +15,10 @@ from hilsim.autopilot.obstacle_map import Lookout, Sight, build_lookout, sight
 from hilsim.autopilot.obstacle_messages import MAV_COMP_ID_OBSTACLE_AVOIDANCE, distance_frame, obstacle_frame
 from hilsim.autopilot.obstacle_sectors import told_distance, told_obstacles
 from hilsim.autopilot.specs import VehicleRigSpec
-from hilsim.emulator.plan import LidarSetting
+from hilsim.emulator.setting import LidarSetting
 from hilsim.protocols.mavlink.messages import Origin, origin
 from hilsim.rangefinders.specs import DistanceSensorSpec, ScanMessageSpec
+from hilsim.sensor.head import mean_rate_rpm
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.transmit.packet_queue import Tape, put
 from hilsim.transmit.scheduling import ThreadSettings, enter
@@ -28,7 +29,7 @@ _PLAIN = ThreadSettings(scheduling="plain")
 def turn_ns(setting: LidarSetting) -> int:
     """How long a lidar takes for a turn of its head, or a scan of its image."""
     if isinstance(setting.spec, VelodyneSpec):
-        return 60_000_000_000 // setting.rotation_rate_rpm
+        return 60_000_000_000 // mean_rate_rpm(setting.setup)
     return round(setting.spec.scan_s * 1e9)
 
 

@@ -63,13 +63,6 @@ def record_firings(geometry: FiringGeometry) -> RecordFirings:
 
 
 @kernel
-def returns_per_firing(payload: npt.NDArray[np.uint8]) -> int:
-    """Returns that a data packet reports of each firing: how many blocks in turn share an azimuth."""
-    mode = payload[1204]
-    return 2 if mode == 0x39 or mode == 0x3B else 1  # noqa: PLR1714 - dual, and dual with confidence
-
-
-@kernel
 def block_azimuth_cdeg(payload: npt.NDArray[np.uint8], block: int) -> int:
     """The azimuth that a block of a data packet says."""
     azimuth_cdeg: int = signed(payload[100 * block + 2]) | signed(payload[100 * block + 3]) << 8

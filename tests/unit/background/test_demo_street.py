@@ -51,7 +51,7 @@ def street():
 def without_noise(lidar):
     detector = replace(lidar.setting.spec.detector, range_noise_weak_m=0.0)
     spec = replace(lidar.setting.spec, range_noise_m=0.0, detector=detector)
-    return replace(lidar, setting=replace(lidar.setting, spec=spec, sub_rays=1))
+    return replace(lidar, setting=replace(lidar.setting.with_sub_rays(1), spec=spec))
 
 
 THIRDS = [(SECONDS * third / 3, SECONDS * (third + 1) / 3) for third in range(3)]

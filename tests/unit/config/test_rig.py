@@ -14,6 +14,11 @@ def test_every_shipped_rig_is_sound(path):
     assert len(rig.lidars) == len(rig.spec.sensor)
 
 
+def test_a_sensors_table_reaches_its_lidar_as_it_is(tmp_path):
+    rig = load_rig(write_rig(tmp_path))
+    assert [lidar.setup for lidar in rig.lidars] == list(rig.spec.sensor)
+
+
 def test_a_sensor_may_override_its_profile(tmp_path):
     rig = load_rig(write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\noverride = { range_noise_m = 0.0, product = 0x24 }')))
     assert (rig.lidars[0].spec.range_noise_m, rig.lidars[0].spec.product) == (0.0, 0x24)

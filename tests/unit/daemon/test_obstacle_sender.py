@@ -11,7 +11,7 @@ from hilsim.autopilot.specs import ControllerSpec, VehicleRigSpec
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.daemon.flight.obstacle_sender import ScanMessages, turn_ns
-from hilsim.emulator.plan import LidarSetting
+from hilsim.emulator.setting import LidarSetting
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME
 from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec

@@ -14,7 +14,7 @@ from hilsim.daemon.streaming.render_state import FeederCounter, Place
 from hilsim.daemon.streaming.render_thread import Feeder
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.plan import LidarSetting
+from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import TransmitError
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track

@@ -7,7 +7,7 @@ import pytest
 from numba import config
 
 from hilsim.emulator.overlay import OverlayRule, no_overlay, overlay, sample_image, sample_turning
-from hilsim.emulator.plan import LidarSetting
+from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.truth import BackgroundLabel, BackgroundObject, Cause, packets_with_truth, returns_truth
 from hilsim.protocols.cepton.stdv import PointFlag, decode_stdv_points
 from hilsim.protocols.velodyne.data import decode_data_packets
