@@ -4,6 +4,7 @@ from hilsim.background.survey import FoundSensor, Kind
 from hilsim.errors import CaptureError
 from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.sensor.cepton_specs import CeptonSpec
+from hilsim.sensor.specs import LidarSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 
@@ -19,7 +20,7 @@ def geometry_of(spec: VelodyneSpec) -> FiringGeometry:
     )
 
 
-def check_named(named: VelodyneSpec | CeptonSpec, found: FoundSensor, where: str) -> None:
+def check_named(named: LidarSpec, found: FoundSensor, where: str) -> None:
     """Refuse a profile that cannot be that of a sensor which was found.
 
     Args:
