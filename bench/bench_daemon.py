@@ -25,7 +25,7 @@ import numpy as np
 
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
-from hilsim.daemon.running_rig import Station
+from hilsim.daemon.running_rig import RunningRig
 from hilsim.daemon.streaming.render_state import FeederCounter
 from hilsim.transmit.statistics import Counter, quantile_ns
 
@@ -83,10 +83,10 @@ def interpreter_held():
 
 
 @contextlib.contextmanager
-def rendering_saturated(station):
+def rendering_saturated(running):
     """Every core renders more of the same scene in this process, without the interpreter."""
     stop = threading.Event()
-    lidar = next(iter(station.streams.values())).lidar
+    lidar = next(iter(running.streams.values())).lidar
 
     def render():
         first = 0
@@ -109,25 +109,25 @@ def measure(load, seconds, scheduling):
     """One run of the demo rig in this process."""
     rig = load_rig(DEMO)
     object.__setattr__(rig.spec.transmit, "scheduling", scheduling)
-    station = Station(rig=rig)
-    station.build()
-    station.open()
+    running = RunningRig(rig=rig)
+    running.build()
+    running.open()
     try:
         around = {"idle": contextlib.nullcontext, "python thread holds the GIL": interpreter_held, "all cores busy": cores_busy}.get(load)
-        with around() if around else rendering_saturated(station):
+        with around() if around else rendering_saturated(running):
             before = time.process_time()
-            station.start()
+            running.start()
             time.sleep(seconds)
             cpu_ratio = (time.process_time() - before) / seconds
-            return figures(station, cpu_ratio)
+            return figures(running, cpu_ratio)
     finally:
-        station.stop()
+        running.stop()
 
 
-def figures(station, cpu_ratio):
+def figures(running, cpu_ratio):
     """Histograms and counters of the data flow."""
-    streaming = next(iter(station.streams.values()))
-    statistics = station.transmitter.statistics
+    streaming = next(iter(running.streams.values()))
+    statistics = running.transmitter.statistics
     row = streaming.rows[0]
     counters = statistics.counters[row]
     return {
@@ -139,7 +139,7 @@ def figures(station, cpu_ratio):
         "dropped": int(counters[Counter.DROPPED]) + int(streaming.feeder.state.counters[FeederCounter.SKIPPED]),
         "early": int(counters[Counter.EARLY]),
         "cpu_ratio": cpu_ratio,
-        "mode": station.reading().scheduling.get("transmit", ""),
+        "mode": running.reading().scheduling.get("transmit", ""),
     }
 
 

@@ -24,7 +24,7 @@ from hilsim.autopilot.send_queue import OutboxCount
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
 from hilsim.daemon.flight.link import serve_link
-from hilsim.daemon.running_rig import Station
+from hilsim.daemon.running_rig import RunningRig
 
 RATE_HZ = 250
 PERIOD_NS = 1_000_000_000 // RATE_HZ
@@ -47,14 +47,14 @@ def thread_cpu_s(native_id):
     return int(Path(f"/proc/self/task/{native_id}/schedstat").read_text().split()[0]) / 1e9
 
 
-async def fly(station, seconds):
+async def fly(running, seconds):
     """Let the link run; returns CPU ratios of the flying thread and of the process."""
-    async with serve_link(station.aircraft):
-        while station.aircraft.outfit.talk.outbox.counts[OutboxCount.SAMPLES] == 0:  # noqa: ASYNC110 - a thread without the GIL cannot set an Event
+    async with serve_link(running.vehicle):
+        while running.vehicle.outfit.talk.outbox.counts[OutboxCount.SAMPLES] == 0:  # noqa: ASYNC110 - a thread without the GIL cannot set an Event
             await asyncio.sleep(0.05)
         await asyncio.sleep(SETTLE_S)
-        reset(station.aircraft.outfit.watch)
-        native_id = station.aircraft._thread.native_id  # noqa: SLF001 - what a bench may know
+        reset(running.vehicle.outfit.watch)
+        native_id = running.vehicle._thread.native_id  # noqa: SLF001 - what a bench may know
         began, thread_s, process_s = time.monotonic(), thread_cpu_s(native_id), time.process_time()
         await asyncio.sleep(seconds)
         took_s = time.monotonic() - began
@@ -113,19 +113,19 @@ def measure(seconds, directory):
     reader = start_reader(link, path)
     cpus = sorted(os.sched_getaffinity(0))
     witnesses = [start_reader("--witness", cpu, directory / f"witness-{cpu}.npy") for cpu in cpus]
-    station = Station(rig=rig)
+    running = RunningRig(rig=rig)
     try:
         mode = reader.stdout.readline().strip()
-        station.build()
-        station.open()
-        station.start()
-        thread_ratio, process_ratio = asyncio.run(fly(station, seconds))
-        watch, outbox = station.aircraft.outfit.watch, station.aircraft.outfit.talk.outbox
-        lidar = figures(station, process_ratio)
+        running.build()
+        running.open()
+        running.start()
+        thread_ratio, process_ratio = asyncio.run(fly(running, seconds))
+        watch, outbox = running.vehicle.outfit.watch, running.vehicle.outfit.talk.outbox
+        lidar = figures(running, process_ratio)
         found = {
             "machine": machine(),
             "seconds": seconds,
-            "scheduling": {"fly": station.aircraft.scheduling_mode, "reader": mode},
+            "scheduling": {"fly": running.vehicle.scheduling_mode, "reader": mode},
             "thread_cpu_ratio": thread_ratio,
             "process_cpu_ratio": process_ratio,
             "counts": {name.name.lower(): int(watch.counts[name]) for name in FlightCount}
@@ -136,7 +136,7 @@ def measure(seconds, directory):
         for process in (reader, *witnesses):
             process.stdin.close()
             process.wait(30)
-        station.stop()
+        running.stop()
     witnessed = np.concatenate([np.load(directory / f"witness-{cpu}.npy") for cpu in cpus])
     return found | {"seen": seen(np.load(path), witnessed), "lidar": {name: lidar[name] for name in ("packets", "dropped", "max_ns")}}, table
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
-from hilsim.daemon.running_rig import Station
+from hilsim.daemon.running_rig import RunningRig
 from hilsim.transmit.statistics import Counter, quantile_ns
 
 DEMO = profiles_directory() / "rigs" / "demo.toml"
@@ -64,29 +64,29 @@ def measure(directory, case, load, *, seconds, settle):
     said = []
     rig = load_rig(path)
     try:
-        station = Station(rig=rig, say=lambda event, keys: said.append((event, dict(keys))))
+        running = RunningRig(rig=rig, say=lambda event, keys: said.append((event, dict(keys))))
     except TypeError:  # a version from before pacing
-        station = Station(rig=rig)
-    station.build()
-    station.open()
+        running = RunningRig(rig=rig)
+    running.build()
+    running.open()
     over = threading.Event()
 
     def pace():
         while not over.wait(PACE_INTERVAL_S):
-            station.pace()
+            running.pace()
 
-    pacing = threading.Thread(target=pace if hasattr(station, "pace") else over.wait)
+    pacing = threading.Thread(target=pace if hasattr(running, "pace") else over.wait)
     try:
-        station.start()
+        running.start()
         pacing.start()
         with beside(load, settle + seconds) as others:
             time.sleep(settle)
-            first = snapshot(station)
+            first = snapshot(running)
             cpu_s, begun_s = time.process_time(), time.monotonic()
             time.sleep(seconds)
-            last = snapshot(station)
+            last = snapshot(running)
             cpu_ratio = (time.process_time() - cpu_s) / (time.monotonic() - begun_s)
-        streams = station.streams.values()
+        streams = running.streams.values()
         row = {
             "case": case,
             "load": load,
@@ -105,17 +105,17 @@ def measure(directory, case, load, *, seconds, settle):
         over.set()
         if pacing.ident is not None:
             pacing.join()
-        station.stop()
+        running.stop()
     shares = [entry["share"] for kind, entry in others if kind == "busy"]
     row["busy_share"] = min(shares, default=None)
     row["busy_longest_ms"] = max((entry["longest_ms"] for kind, entry in others if kind == "busy"), default=None)
     return row
 
 
-def snapshot(station):
+def snapshot(running):
     """What was counted until now, of data flows."""
-    statistics = station.transmitter.statistics
-    rows = [streaming.rows[0] for streaming in station.streams.values()]
+    statistics = running.transmitter.statistics
+    rows = [streaming.rows[0] for streaming in running.streams.values()]
     return {
         "at_s": time.monotonic(),
         "sent": int(statistics.counters[rows, Counter.PACKETS].sum()),

@@ -204,12 +204,9 @@ def flow_framing(of: SensorFlow, sensor: SensorSpec, setting: LidarSetting) -> F
     flow = of.flow
     return framing(
         of.style,
+        flow.key,
         source_mac=source_mac(sensor, setting),
         destination_mac=sensor.network.destination_mac or mac_of(flow.destination, broadcast=sensor.network.broadcast),
-        source=flow.source,
-        destination=flow.destination,
-        source_port=flow.source_port,
-        destination_port=flow.destination_port,
     )
 
 

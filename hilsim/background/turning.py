@@ -5,7 +5,6 @@ another azimuth in the packet; for the last block, and where the head jumped ove
 decoded by itself, so that it does not matter which packets come before it.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +15,11 @@ from hilsim.background.compensation import STANDING, Compensation, into_first_fr
 from hilsim.background.table import CellTable, count_return, has_room
 from hilsim.capture.batches import DatagramArrays
 from hilsim.geometry.frames import sensor_direction
-from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK
+from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
 from hilsim.protocols.velodyne.geometry import FiringGeometry
+from hilsim.protocols.velodyne.steps import GAP_CDEG
 from hilsim.scene.background import AzimuthGrid, azimuth_column
+from hilsim.units import RAD_PER_CDEG, TURN_CDEG
 
 PACKETS, RETURNS, EMPTY, OUTSIDE, FOREIGN, USED = range(6)
 """Places in a tally: packets decoded, returns counted, firings or points without a return, returns outside the grid, packets of another model; rows of
@@ -28,9 +29,6 @@ _BLOCKS = constant(BLOCKS)
 _RECORDS = constant(RECORDS_PER_BLOCK)
 _MOST_RETURNS = constant(BLOCKS * RECORDS_PER_BLOCK)
 _PACKET_SIZE = constant(DATA_PACKET_SIZE)
-_TURN_CDEG = constant(36_000)
-_JUMP_CDEG = constant(400)  # more than five times the largest step of azimuth between blocks
-_RAD_PER_CDEG = math.pi / 18_000.0
 # unsigned, because Numba asks of each signed index whether it counts from the end
 _HIGH, _REFLECTIVITY, _RECORD_SIZE, _BLOCK_SIZE = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(100)
 
@@ -133,8 +131,8 @@ def _step_cdeg(payload: npt.NDArray[np.uint8], block: int, per_firing: int) -> i
     """How far the head turns from a block to the next of another firing; -1 where the packet does not tell."""
     if block + per_firing >= _BLOCKS:
         return -1
-    step = (_azimuth(payload, block + per_firing) - _azimuth(payload, block)) % _TURN_CDEG
-    return step if step <= _JUMP_CDEG else -1
+    step = (_azimuth(payload, block + per_firing) - _azimuth(payload, block)) % TURN_CDEG
+    return step if step <= GAP_CDEG else -1
 
 
 @kernel
@@ -146,8 +144,7 @@ def _add_packet(
     tally: npt.NDArray[np.int64],
     found: npt.NDArray[np.int64],
 ) -> None:
-    mode = payload[1204]
-    per_firing = 2 if mode == 0x39 or mode == 0x3B else 1  # noqa: PLR1714 - dual, and dual with confidence
+    per_firing = RETURNS_BY_MODE_BYTE[payload[1204]]
     step = 0
     for block in range(0, _BLOCKS, per_firing):  # where the first block tells nothing, the first that does speaks for it
         known = _step_cdeg(payload, block, per_firing)
@@ -227,7 +224,7 @@ def _add_block(
 @kernel
 def _moved_back(plan: TurningPlan, time_ns: int, azimuth_cdeg: float, elevation_rad: float, distance_mm: int) -> tuple[float, int, int]:
     """Azimuth, row (-1 outside the rows) and distance (mm) of a return as the sensor would have had them in its first pose."""
-    x, y, z = sensor_direction(azimuth_cdeg * _RAD_PER_CDEG, elevation_rad)
+    x, y, z = sensor_direction(azimuth_cdeg * RAD_PER_CDEG, elevation_rad)
     distance_m = distance_mm * 1e-3
     azimuth, elevation, distance = polar(into_first_frame(plan.moved, time_ns, (x * distance_m, y * distance_m, z * distance_m)))
     row = -1

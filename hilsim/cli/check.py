@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost: bool | None) -> None:
     """Validate RIG with everything it names, and print the effective configuration."""
     from hilsim.assembly.build import build_scenery, triangle_count  # noqa: PLC0415 - compiles kernels
+    from hilsim.daemon.parts import RigContext  # noqa: PLC0415
     from hilsim.daemon.streaming.replays import Replays  # noqa: PLC0415
 
     checked = loaded(rig, changes(settings, to))
     scenery = build_scenery(checked) if checked.spec.sensor else None
-    Replays(rows={}).prepare(checked)
+    Replays(RigContext(rig=checked)).prepare()
     if as_json:
         click.echo(json.dumps(effective(checked), indent=2))
         return

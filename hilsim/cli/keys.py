@@ -9,7 +9,7 @@ import tty
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hilsim.daemon.running_rig import Station
+    from hilsim.daemon.running_rig import RunningRig
 
 _STEP_S = 5.0
 _LEFT, _RIGHT = b"\x1b[D", b"\x1b[C"
@@ -21,13 +21,13 @@ class Keys:
     def __init__(self) -> None:
         self._former: list[Any] | None = None
 
-    def listen(self, station: "Station") -> bool:
+    def listen(self, running: "RunningRig") -> bool:
         """Obey keys from now on; False where standard input is no terminal or belongs to another program."""
         if not sys.stdin.isatty() or os.getpgrp() != os.tcgetpgrp(sys.stdin.fileno()):
             return False
         self._former = termios.tcgetattr(sys.stdin.fileno())
         tty.setcbreak(sys.stdin.fileno())
-        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._read, station)
+        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._read, running)
         return True
 
     def close(self) -> None:
@@ -36,9 +36,9 @@ class Keys:
             termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, self._former)
             self._former = None
 
-    def _read(self, station: "Station") -> None:
+    def _read(self, running: "RunningRig") -> None:
         pressed = os.read(sys.stdin.fileno(), 64)
-        decks = station.replays.choose("")
+        decks = running.replays.choose("")
         if pressed == b" ":
             paused = not all(deck.state().is_paused for deck in decks)
             for deck in decks:

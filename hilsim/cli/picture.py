@@ -12,7 +12,8 @@ import numpy.typing as npt
 from hilsim.analysis.picture.draw import draw_scan
 from hilsim.analysis.picture.image import ImageScan, draw_image_scan, first_image_scan
 from hilsim.analysis.picture.scales import check_picture_path
-from hilsim.analysis.picture.scan import Scan, first_scan, geometry_of_packets, geometry_of_profile, packets_for_one_turn, stacked_packets
+from hilsim.analysis.picture.scan import Scan, first_scan, geometry_of_packets, geometry_of_profile, packets_for_one_turn
+from hilsim.analysis.velodyne_stream import stacked_packets
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.live import Listener
 from hilsim.capture.pcap import CaptureFile

@@ -13,7 +13,7 @@ from hilsim.cli.leaving import LEFT_OUT_EXIT_CODE, leave
 from hilsim.errors import CaptureError, TransmitError
 
 if TYPE_CHECKING:
-    from hilsim.daemon.running_rig import Station
+    from hilsim.daemon.running_rig import RunningRig
 
 
 @click.command()
@@ -118,16 +118,16 @@ def replay(captures: tuple[Path, ...], **options: Any) -> None:
     screen, keys = Screen(captures[0].name if len(captures) == 1 else f"{len(captures)} captures"), Keys()
     summary: dict[str, Any] = {}
 
-    def started(station: "Station", metrics: str) -> None:
-        if keys.listen(station):
+    def started(running: "RunningRig", metrics: str) -> None:
+        if keys.listen(running):
             screen.hint("keys     space pauses, left and right seek by 5 s, q stops")
         if person:
-            screen.started(station, metrics)
+            screen.started(running, metrics)
 
-    def ended(station: "Station") -> None:
+    def ended(running: "RunningRig") -> None:
         if person:
-            screen.status(station.reading())
-        summary.update(summarised(station))
+            screen.status(running.reading())
+        summary.update(summarised(running))
 
     console = Console(step=screen.step, started=started, status=screen.status, ended=ended) if person else Console(started=started, ended=ended)
     try:

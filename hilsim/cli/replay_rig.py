@@ -1,5 +1,6 @@
 """The rig that ``hilsim replay``'s options describe, and what was done with it in the end."""
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from hilsim.transmit.specs import TransmitSpec
 from hilsim.transmit.statistics import Counter, quantile_ns
 
 if TYPE_CHECKING:
-    from hilsim.daemon.running_rig import Station
+    from hilsim.daemon.running_rig import RunningRig
 
 
 def check_captures(captures: tuple[Path, ...]) -> None:
@@ -129,9 +130,9 @@ def _names(captures: tuple[Path, ...]) -> list[str]:
     return names
 
 
-def summarised(station: "Station") -> dict[str, Any]:
+def summarised(running: "RunningRig") -> dict[str, Any]:
     """What was done, for programs."""
-    reading, transmitter = station.reading(), station.transmitter
+    reading, transmitter = running.reading(), running.transmitter
     rows = {spec.name: row for row, spec in transmitter.flows.items()}
     flows = []
     for flow in reading.flows:
@@ -162,7 +163,7 @@ def summarised(station: "Station") -> dict[str, Any]:
             "late_packets": replay.late_packets,
             "has_ended": replay.has_ended,
             "postponed_s": replay.postponed_s,
-            "notes": [note for name, note in station.replays.notes if name == replay.replay],
+            "notes": [note for name, note in running.replays.notes if name == replay.replay],
         }
         for replay in reading.replays
     ]
@@ -170,7 +171,7 @@ def summarised(station: "Station") -> dict[str, Any]:
         "replays": replays,
         "flows": flows,
         "scheduling": dict(reading.scheduling),
-        "faults": [fault.sentence for fault in station.replays.faults()],
+        "faults": [fault.sentence for fault in running.replays.faults(time.monotonic_ns())],
     }
 
 

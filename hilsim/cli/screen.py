@@ -16,7 +16,7 @@ from hilsim.transmit.specs import FrameSocketSpec, SocketSpec
 if TYPE_CHECKING:
     from hilsim.assembly.build import SensorFlows
     from hilsim.autopilot.specs import VehicleRigSpec
-    from hilsim.daemon.running_rig import Station
+    from hilsim.daemon.running_rig import RunningRig
     from hilsim.emulator.setting import LidarSetting
 
 _MOST_BARS = 2
@@ -38,19 +38,19 @@ class Screen:
         """One step of starting, on one line that is written over."""
         self._over(f"{self._name}: {text} ...")
 
-    def started(self, station: "Station", metrics: str) -> None:
+    def started(self, running: "RunningRig", metrics: str) -> None:
         """Where everything is."""
         from hilsim.assembly.build import sensor_flows  # noqa: PLC0415 - loads kernels, and they are loaded by now
 
         self._over("")
-        rig = station.rig
+        rig = running.rig
         for sensor, lidar in zip(rig.spec.sensor, rig.lidars, strict=True):
             _titled(sensor.name, _summary(lidar, sensor_flows(sensor, lidar)))
         if rig.spec.vehicle is not None:
             _titled("vehicle", _vehicle_summary(rig.spec.vehicle))
-        for name, recorded, flow in station.replays.routes:
+        for name, recorded, flow in running.replays.routes:
             _titled(name, f"{flow.name.rpartition('/')[2]:9} {recorded.source}:{recorded.source_port} {_arrow(flow.socket)}")
-        for name, note in station.replays.notes:
+        for name, note in running.replays.notes:
             click.secho(f"note     {name}: {note}", fg="yellow", err=True)
         if metrics:
             click.echo(f"metrics  {metrics}", err=True)

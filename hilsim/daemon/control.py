@@ -24,7 +24,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from hilsim.daemon.running_rig import Station
+from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError, HilsimError, TransmitError
 from hilsim.limits import CONTROL_LINE_BYTES
 from hilsim.telemetry.answers import health_answer
@@ -34,7 +34,7 @@ _ANSWER_S = 10.0
 _PROBE_S = 1.0
 
 
-def obey(station: Station, line: str) -> str:
+def obey(running: RunningRig, line: str) -> str:
     """Do what a command line says; returns the answer's text.
 
     Raises:
@@ -42,19 +42,19 @@ def obey(station: Station, line: str) -> str:
     """
     match line.split():
         case ["pause" | "resume" as verb, *names] if len(names) <= 1:
-            for deck in station.replays.choose("".join(names)):
+            for deck in running.replays.choose("".join(names)):
                 deck.pause(paused=verb == "pause")
             return "ok"
         case ["seek", seconds, *names] if len(names) <= 1:
             position_s = _position(seconds)
-            for deck in station.replays.choose("".join(names)):
+            for deck in running.replays.choose("".join(names)):
                 deck.seek(position_s)
             return "ok"
         case ["status"]:
-            return json.dumps({"replays": [asdict(reading) for reading in station.replays.readings()]})
+            return json.dumps({"replays": [asdict(reading) for reading in running.replays.readings()]})
         case ["health"]:
             now_ns = time.monotonic_ns()
-            return json.dumps({**health_answer(station.reading(), now_ns), **station.health.report(now_ns)})
+            return json.dumps({**health_answer(running.reading(), now_ns), **running.health.report(now_ns)})
     raise ConfigError(f'a command must be pause [NAME], resume [NAME], seek SECONDS [NAME], status or health, got "{line.strip()}"')
 
 
@@ -69,7 +69,7 @@ def _position(text: str) -> float:
 
 
 @asynccontextmanager
-async def serve_control(station: Station, path: Path | None) -> AsyncIterator[None]:
+async def serve_control(running: RunningRig, path: Path | None) -> AsyncIterator[None]:
     """Obey commands at a Unix socket until the block is left; without a path do nothing.
 
     Raises:
@@ -87,7 +87,7 @@ async def serve_control(station: Station, path: Path | None) -> AsyncIterator[No
         try:
             with suppress(ConnectionError, asyncio.IncompleteReadError):
                 while True:
-                    writer.write(f"{await _answer(station, reader)}\n".encode())
+                    writer.write(f"{await _answer(running, reader)}\n".encode())
                     await writer.drain()
         except asyncio.LimitOverrunError:
             writer.write(f"error: a command must be at most {CONTROL_LINE_BYTES.bound} bytes\n".encode())
@@ -106,10 +106,10 @@ async def serve_control(station: Station, path: Path | None) -> AsyncIterator[No
         await asyncio.to_thread(path.unlink, missing_ok=True)
 
 
-async def _answer(station: Station, reader: asyncio.StreamReader) -> str:
+async def _answer(running: RunningRig, reader: asyncio.StreamReader) -> str:
     line = (await reader.readuntil()).decode(errors="replace")
     try:
-        return obey(station, line)
+        return obey(running, line)
     except HilsimError as error:
         return f"error: {error}"
 

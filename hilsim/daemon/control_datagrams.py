@@ -18,7 +18,7 @@ import structlog
 
 from hilsim.config.rig import ControlSpec
 from hilsim.daemon.control import obey
-from hilsim.daemon.running_rig import Station
+from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError, HilsimError, TransmitError
 from hilsim.limits import CONTROL_COMMANDS_A_SECOND, CONTROL_LINE_BYTES
 from hilsim.telemetry.guarded import guarded
@@ -43,12 +43,12 @@ class CommandPort:
     """Obeys datagrams.
 
     Attributes:
-        station: That is commanded; its ``commands`` are counted here.
+        running: That is commanded; its ``commands`` are counted here.
         peers: Addresses whose commands are obeyed; empty: any.
         now_s: A clock.
     """
 
-    station: Station
+    running: RunningRig
     peers: frozenset[str]
     now_s: Callable[[], float] = time.monotonic
     _allowance: float = field(default=float(CONTROL_COMMANDS_A_SECOND.bound), init=False)
@@ -64,10 +64,10 @@ class CommandPort:
         if (reason := self._turned_away(datagram, sender)) is not None:
             return self._refuse(reason, sender)
         try:
-            answer = obey(self.station, _line(datagram))
+            answer = obey(self.running, _line(datagram))
         except HilsimError as error:
             return self._refuse(Refusal.NOT_A_COMMAND, sender, str(error))
-        self.station.commands.obeyed += 1
+        self.running.commands.obeyed += 1
         told = f"{answer}\n".encode()
         return (
             told
@@ -96,7 +96,7 @@ class CommandPort:
 
     def _refuse(self, reason: Refusal, sender: str, told: str = "") -> bytes:
         """Count it; who does not keep to the rules gets no answer."""
-        refused = self.station.commands.refused
+        refused = self.running.commands.refused
         if not refused[reason]:
             advice = "further ones are counted only: hilsim_control_refused_commands_total"
             log.warning("control.datagram_refused", reason=reason.value, peer=sender, advice=advice)
@@ -121,7 +121,7 @@ def _error(text: str) -> bytes:
 
 
 @asynccontextmanager
-async def serve_datagrams(station: Station, spec: ControlSpec) -> AsyncIterator[tuple[str, int] | None]:
+async def serve_datagrams(running: RunningRig, spec: ControlSpec) -> AsyncIterator[tuple[str, int] | None]:
     """Obey datagrams while the block runs; yields address and port, or None where the rig wants none.
 
     Raises:
@@ -140,7 +140,7 @@ async def serve_datagrams(station: Station, spec: ControlSpec) -> AsyncIterator[
         listener.close()
         raise TransmitError(f"control.listen must be a free port of this host, got {spec.listen}: {error.strerror}") from error
     stream = await asyncio_dgram.from_socket(listener)
-    served = CommandPort(station=station, peers=frozenset(spec.peers))
+    served = CommandPort(running=running, peers=frozenset(spec.peers))
     task = asyncio.create_task(guarded("control", lambda: _serve(stream, listener, served)), name="control")
     address, bound = listener.getsockname()
     log.info("control.listening", address=f"udp:{address}:{bound}", peers=list(spec.peers))

@@ -2,7 +2,7 @@
 
 Compiling takes a minute of CPU and hundreds of megabytes, and it cannot be interrupted; here the daemon waits for it as for any other process, so that it
 answers signals meanwhile, says how far it is, and keeps none of that memory. One child does everything that the daemon will do before it opens a port
-(``Station.rehearse``); others compile parts beside it, for Numba compiles one kernel at a time in a process, and what another one has put into the
+(``RunningRig.rehearse``); others compile parts beside it, for Numba compiles one kernel at a time in a process, and what another one has put into the
 cache on disk is merely loaded. Children end with their parent, however it ends.
 """
 
@@ -117,10 +117,10 @@ async def compile_kernels(rig: Rig, tell: Callable[[int], None]) -> tuple[int, .
 
 def _compile_rig(rig: Rig) -> None:
     """Everything that the daemon does with kernels before it opens a port; then remember that it was done."""
-    from hilsim.daemon.running_rig import Station  # noqa: PLC0415 - only the child needs it
+    from hilsim.daemon.running_rig import RunningRig  # noqa: PLC0415 - only the child needs it
 
-    station = Station(rig=rig)
-    station.rehearse()
+    running = RunningRig(rig=rig)
+    running.rehearse()
     mark = _mark(rig)
     if mark is not None:
         mark.parent.mkdir(mode=0o700, exist_ok=True)
@@ -129,9 +129,9 @@ def _compile_rig(rig: Rig) -> None:
 
 def _compile_stages(rig: Rig) -> None:
     """Build the scene, and what follows the casting of rays."""
-    from hilsim.daemon.running_rig import Station  # noqa: PLC0415 - only the child needs it
+    from hilsim.daemon.running_rig import RunningRig  # noqa: PLC0415 - only the child needs it
 
-    Station(rig=rig).rehearse(stages=True)
+    RunningRig(rig=rig).rehearse(stages=True)
 
 
 def _compile_flight(rig: Rig) -> None:

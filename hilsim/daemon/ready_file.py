@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from hilsim.assembly.build import sensor_flows
 from hilsim.config.rig import Rig
-from hilsim.daemon.running_rig import Station
+from hilsim.daemon.running_rig import RunningRig
 from hilsim.daemon.service import Console
 from hilsim.errors import ConfigError
 from hilsim.telemetry.readings import Reading
@@ -26,7 +26,7 @@ class ReadyFile:
     """
 
     path: Path
-    _station: Station | None = field(default=None, init=False)
+    _running: RunningRig | None = field(default=None, init=False)
     _rig: Rig | None = field(default=None, init=False)
     _metrics: str = field(default="", init=False)
 
@@ -46,17 +46,17 @@ class ReadyFile:
     def told_by(self, console: Console) -> Console:
         """A console that also keeps the file: it is there once packets flow, follows reloads, and goes before anything is closed."""
 
-        def started(station: Station, metrics: str) -> None:
-            self.begin(station, metrics)
-            console.started(station, metrics)
+        def started(running: RunningRig, metrics: str) -> None:
+            self.begin(running, metrics)
+            console.started(running, metrics)
 
         def status(reading: Reading) -> None:
             self.follow()
             console.status(reading)
 
-        def ended(station: Station) -> None:
+        def ended(running: RunningRig) -> None:
             self.end()
-            console.ended(station)
+            console.ended(running)
 
         return replace(console, started=started, status=status, ended=ended)
 
@@ -68,17 +68,17 @@ class ReadyFile:
         except OSError as error:
             raise ConfigError(f"--ready-file must be a file that can be written, got {self.path}: {error.strerror}") from error
 
-    def begin(self, station: Station, metrics: str) -> None:
+    def begin(self, running: RunningRig, metrics: str) -> None:
         """Packets flow: write it.
 
         Args:
-            station: What runs.
+            running: What runs.
             metrics: Address of its metrics; empty without.
 
         Raises:
             ConfigError: it cannot be written any more.
         """
-        self._station, self._metrics = station, metrics
+        self._running, self._metrics = running, metrics
         try:
             self.follow()
         except OSError as error:
@@ -86,13 +86,13 @@ class ReadyFile:
 
     def follow(self) -> None:
         """Write it again if a reload has changed the rig."""
-        if self._station is not None and self._station.rig is not self._rig:
-            self._rig = self._station.rig
-            self._write(json.dumps(contents(self._station, self._metrics), indent=2) + "\n")
+        if self._running is not None and self._running.rig is not self._rig:
+            self._rig = self._running.rig
+            self._write(json.dumps(contents(self._running, self._metrics), indent=2) + "\n")
 
     def end(self) -> None:
         """Remove it."""
-        self._station = None
+        self._running = None
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
 
@@ -105,9 +105,9 @@ class ReadyFile:
             aside.unlink(missing_ok=True)
 
 
-def contents(station: Station, metrics: str) -> dict[str, Any]:
+def contents(running: RunningRig, metrics: str) -> dict[str, Any]:
     """What the file says: process, metrics, and where each sensor's and replay's packets go."""
-    rig = station.rig
+    rig = running.rig
     sensors = []
     for sensor, lidar in zip(rig.spec.sensor, rig.lidars, strict=True):
         flows = [flow.flow for flow in sensor_flows(sensor, lidar)]
@@ -122,7 +122,7 @@ def contents(station: Station, metrics: str) -> dict[str, Any]:
         )
     replays = [
         {"name": name, "flow": flow.name.rpartition("/")[2], "destination": flow.socket.destination, "port": flow.socket.destination_port}
-        for name, _, flow in station.replays.routes
+        for name, _, flow in running.replays.routes
         if isinstance(flow.socket, SocketSpec)
     ]
     return {"pid": os.getpid(), "rig": rig.spec.name, "metrics": metrics, "sensors": sensors, "replays": replays}

@@ -1,4 +1,4 @@
-"""The daemon: builds a station, keeps it running in one TaskGroup, answers signals, scrapes and the service manager.
+"""The daemon: builds a running rig, keeps it running in one TaskGroup, answers signals, scrapes and the service manager.
 
 What stands beside the stream (reports, reloads) is guarded: an error of this program there is logged with its traceback, and no packet notices.
 """
@@ -18,10 +18,9 @@ from hilsim.config.rig import Rig
 from hilsim.daemon.control import serve_control
 from hilsim.daemon.control_datagrams import serve_datagrams
 from hilsim.daemon.distribution import foreign_distribution
-from hilsim.daemon.flight.link import serve_link
 from hilsim.daemon.health import HealthReporter
 from hilsim.daemon.notify import ServiceManager, watchdog_interval_s
-from hilsim.daemon.running_rig import Station
+from hilsim.daemon.running_rig import RunningRig
 from hilsim.daemon.starting import Start, StoppedError, in_thread, log_refused_caches
 from hilsim.daemon.stopping import Stopping, signals_handled
 from hilsim.errors import HilsimError, TransmitError
@@ -72,9 +71,9 @@ class Console:
     """
 
     step: Callable[[str], None] = lambda _text: None
-    started: Callable[[Station, str], None] = lambda _station, _metrics: None
+    started: Callable[[RunningRig, str], None] = lambda _running, _metrics: None
     status: Callable[[Reading], None] = lambda _reading: None
-    ended: Callable[[Station], None] = lambda _station: None
+    ended: Callable[[RunningRig], None] = lambda _running: None
 
 
 async def serve(source: RigSource, console: Console, *, duration_s: float | None = None, until_played: bool = False) -> Ending:
@@ -97,16 +96,16 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
     rig = source.load()
     say_hosts(rig)
     log.info("daemon.preparing", rig=shown(rig), first_start=_FIRST_START)
-    station = Station(rig=rig, say=_say)
+    running = RunningRig(rig=rig, say=_say)
     async with _listening() as told:
         start = Start(tell=console.step, manager=manager, stopping=told.stopping)
         has_streamed = False
         try:
             with told.stopping.naming_exceptions(), contextlib.suppress(StoppedError):
-                await _open(station, start)
-                async with _streams(station, start) as metrics:
+                await _open(running, start)
+                async with _streams(running, start) as metrics:
                     has_streamed = True
-                    manager.ready(_streaming(rig))
+                    manager.ready(running.summary)
                     log.info(
                         "daemon.started",
                         version=__version__,
@@ -114,50 +113,50 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
                         sensors=len(rig.spec.sensor),
                         replays=len(rig.spec.replay),
                         metrics=metrics,
-                        **station.obtained,
+                        **running.obtained,
                     )
-                    console.started(station, metrics)
-                    await _run(station, source, console, manager, told, duration_s, until_played=until_played)
-                    console.ended(station)
+                    console.started(running, metrics)
+                    await _run(running, source, console, manager, told, duration_s, until_played=until_played)
+                    console.ended(running)
         finally:
             manager.stopping("stopping")
-            totals = {} if start.is_abandoned else station.stop()
+            totals = {} if start.is_abandoned else running.stop()
             log.info("daemon.stopped", reason=told.stopping.reason, **totals)
     return Ending(has_streamed=has_streamed, signal_number=told.number, is_abandoned=start.is_abandoned)
 
 
 @contextlib.asynccontextmanager
-async def _streams(station: Station, start: Start) -> AsyncIterator[str]:
+async def _streams(running: RunningRig, start: Start) -> AsyncIterator[str]:
     """Hold every port, then send; yields the metrics' address when packets flow.
 
     Raises:
         StoppedError: told to stop meanwhile.
         TransmitError: a port cannot be had, or nothing could be sent.
     """
-    async with _ports(station) as metrics:
-        with _braked(station):
-            await start.work("starting", station.start)
-            await _await_packets(station, start)
+    async with _ports(running) as metrics:
+        with _braked(running):
+            await start.work("starting", running.start)
+            await _await_packets(running, start)
             yield metrics
 
 
-async def _open(station: Station, start: Start) -> None:
+async def _open(running: RunningRig, start: Start) -> None:
     """Get everything ready that packets need, and hold every port; nothing is sent yet."""
-    rig = station.rig
+    rig = running.rig
     await start.kernels(rig)
-    await start.work("building the scene" if rig.spec.sensor else "reading the captures", station.build)
-    for note in station.notes:
+    await start.work("building the scene" if rig.spec.sensor else "reading the captures", running.build)
+    for note in running.notes:
         log.warning("asset.noted", note=note)
-    await start.work("loading kernels and opening sockets", station.open)
+    await start.work("loading kernels and opening sockets", running.open)
 
 
 @contextlib.contextmanager
-def _braked(station: Station) -> Iterator[None]:
+def _braked(running: RunningRig) -> Iterator[None]:
     """While the block runs, a real-time thread that works for half a second without sleeping makes ordinary threads of all of them."""
     loop = asyncio.get_running_loop()
 
     def exceeded() -> None:  # in a signal's handler: it may wait for nothing
-        station.leave_real_time()
+        running.leave_real_time()
         left = leave_real_time()
         loop.call_soon_threadsafe(lambda: log.error("scheduling.real_time_left", threads=list(left), longest_stretch_s=LONGEST_STRETCH_S))
 
@@ -166,40 +165,32 @@ def _braked(station: Station) -> Iterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def _ports(station: Station) -> AsyncIterator[str]:
+async def _ports(running: RunningRig) -> AsyncIterator[str]:
     """What others connect to, before the first packet leaves: a port that cannot be had costs a receiver nothing. Yields the metrics' address."""
-    rig = station.rig
+    rig = running.rig
     socket = rig.directory / rig.spec.control.socket if rig.spec.control.socket else None
     async with (
-        serve_control(station, socket),
-        serve_datagrams(station, rig.spec.control),
-        serve_link(station.aircraft),
-        _metrics(station, rig) as metrics,
+        serve_control(running, socket),
+        serve_datagrams(running, rig.spec.control),
+        running.serve(),
+        _metrics(running, rig) as metrics,
     ):
         yield metrics
 
 
 @contextlib.asynccontextmanager
-async def _metrics(station: Station, rig: Rig) -> AsyncIterator[str]:
+async def _metrics(running: RunningRig, rig: Rig) -> AsyncIterator[str]:
     """Serve metrics, if they are wanted, while the block runs; yields their address."""
     if not rig.spec.metrics.enabled:
         yield ""
         return
     from hilsim.telemetry.server import serve_metrics  # noqa: PLC0415 - a tenth of a second that a replay without metrics need not spend
 
-    async with serve_metrics(station.reading, rig.spec.metrics, lambda: station.health.report(time.monotonic_ns())) as (host, port):
+    async with serve_metrics(running.reading, rig.spec.metrics, lambda: running.health.report(time.monotonic_ns())) as (host, port):
         yield f"http://{host}:{port}/metrics"
 
 
-def _streaming(rig: Rig) -> str:
-    """How many of what stream."""
-    parts = [f"{len(rig.spec.sensor)} sensor(s)"] if rig.spec.sensor else []
-    parts += ["a vehicle"] if rig.spec.vehicle else []
-    parts += [f"{len(rig.spec.replay)} replay(s)"] if rig.spec.replay else []
-    return " and ".join(parts) + " streaming"
-
-
-async def _await_packets(station: Station, start: Start) -> None:
+async def _await_packets(running: RunningRig, start: Start) -> None:
     """Until every sensor has sent its first data packet.
 
     Raises:
@@ -208,12 +199,12 @@ async def _await_packets(station: Station, start: Start) -> None:
     """
     try:
         async with asyncio.timeout(_FIRST_PACKET_TIMEOUT_S):
-            while not station.flowing:
+            while not running.flowing:
                 if start.stopping.is_told:
                     raise StoppedError
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:
-        errors = {name: count for flow in station.reading().flows for name, count in flow.send_errors.items()}
+        errors = {name: count for flow in running.reading().flows for name, count in flow.send_errors.items()}
         raise TransmitError(
             f"no packet could be sent in {_FIRST_PACKET_TIMEOUT_S:.0f} s"
             + (f": the kernel refused them with {errors}; is the destination reachable (ip route get ADDRESS)?" if errors else "")
@@ -221,7 +212,7 @@ async def _await_packets(station: Station, start: Start) -> None:
 
 
 async def _run(
-    station: Station,
+    running: RunningRig,
     source: RigSource,
     console: Console,
     manager: ServiceManager,
@@ -230,16 +221,16 @@ async def _run(
     *,
     until_played: bool,
 ) -> None:
-    reporter = HealthReporter(station.health, manager, log, lambda: _streaming(station.rig))
+    reporter = HealthReporter(running.health, manager, log, lambda: running.summary)
     async with asyncio.TaskGroup() as tasks:
         helpers = [
-            tasks.create_task(guarded("report", lambda: _report(station, console, reporter)), name="report"),
-            tasks.create_task(guarded("watchdog", lambda: _feed_watchdog(station, manager)), name="watchdog"),
-            tasks.create_task(guarded("pace", lambda: _pace(station)), name="pace"),
-            tasks.create_task(guarded("reload", lambda: _reload_when_told(station, source, manager, told.reload)), name="reload"),
+            tasks.create_task(guarded("report", lambda: _report(running, console, reporter)), name="report"),
+            tasks.create_task(guarded("watchdog", lambda: _feed_watchdog(running, manager)), name="watchdog"),
+            tasks.create_task(guarded("pace", lambda: _pace(running)), name="pace"),
+            tasks.create_task(guarded("reload", lambda: _reload_when_told(running, source, manager, told.reload)), name="reload"),
         ]
         if until_played:
-            helpers.append(tasks.create_task(_stop_when_played(station, told.stopping), name="played"))
+            helpers.append(tasks.create_task(_stop_when_played(running, told.stopping), name="played"))
         try:
             async with asyncio.timeout(duration_s):
                 await told.stopping.wait()
@@ -249,50 +240,50 @@ async def _run(
             task.cancel()
 
 
-async def _report(station: Station, console: Console, reporter: HealthReporter) -> None:
+async def _report(running: RunningRig, console: Console, reporter: HealthReporter) -> None:
     """Say how the stream is: on the status line, in the log, to the service manager."""
     while True:
         await asyncio.sleep(_STATUS_INTERVAL_S)
-        console.status(reporter.step(station.reading(), time.monotonic_ns(), station.replays.notes))
+        console.status(reporter.step(running.reading(), time.monotonic_ns(), running.replays.notes))
 
 
-async def _pace(station: Station) -> None:
+async def _pace(running: RunningRig) -> None:
     """Keep rendering within the machine."""
     while True:
         await asyncio.sleep(_PACE_INTERVAL_S)
-        await asyncio.to_thread(station.pace)
+        await asyncio.to_thread(running.pace)
 
 
 def _say(event: str, keys: Mapping[str, object]) -> None:
     log.warning(event, **keys)
 
 
-async def _stop_when_played(station: Station, stopping: Stopping) -> None:
-    while not station.played_out:  # noqa: ASYNC110 - threads without the GIL cannot set an Event
+async def _stop_when_played(running: RunningRig, stopping: Stopping) -> None:
+    while not running.played_out:  # noqa: ASYNC110 - threads without the GIL cannot set an Event
         await asyncio.sleep(_PLAYED_POLL_S)
     stopping.stop("every replay has ended")
 
 
-async def _feed_watchdog(station: Station, manager: ServiceManager) -> None:
+async def _feed_watchdog(running: RunningRig, manager: ServiceManager) -> None:
     """Tell the service manager that the sending loop makes progress; when it does not, say nothing and be restarted."""
     interval_s = watchdog_interval_s()
     if interval_s is None:
         return
     passes = -1
     while True:
-        if station.passes != passes:
-            passes = station.passes
+        if running.passes != passes:
+            passes = running.passes
             manager.watchdog()
         await asyncio.sleep(interval_s)
 
 
-async def _reload_when_told(station: Station, source: RigSource, manager: ServiceManager, reload: asyncio.Event) -> None:
+async def _reload_when_told(running: RunningRig, source: RigSource, manager: ServiceManager, reload: asyncio.Event) -> None:
     while True:
         await reload.wait()
         reload.clear()
         manager.reloading()
         try:
-            manager.ready(await _reload(station, source))
+            manager.ready(await _reload(running, source))
         except HilsimError as error:
             for line in str(error).split("\n"):
                 log.error("rig.reload_refused", reason=line)  # noqa: TRY400 - an operator's fault has no traceback
@@ -303,7 +294,7 @@ async def _reload_when_told(station: Station, source: RigSource, manager: Servic
             manager.ready("reload refused: an error of this program, see the log")
 
 
-async def _reload(station: Station, source: RigSource) -> str:
+async def _reload(running: RunningRig, source: RigSource) -> str:
     """Become what the rig says now; returns what streams then."""
     changes: list[str] = []
     rigs: list[Rig] = []
@@ -311,12 +302,12 @@ async def _reload(station: Station, source: RigSource) -> str:
     def change() -> None:
         rigs.append(source.load())
         say_hosts(rigs[0])
-        changes.extend(station.change(rigs[0]))
+        changes.extend(running.change(rigs[0]))
 
     await in_thread(change, name="reload")
     for line in changes:
         log.info("rig.reloaded", sensor=line)
-    return _streaming(rigs[0])
+    return running.summary
 
 
 @dataclass(kw_only=True, eq=False)

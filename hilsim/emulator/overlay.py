@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from hilsim._jit import kernel
 from hilsim.scene.background import OUTSIDE, azimuth_column, image_cell
+from hilsim.units import TURN_CDEG
 
-_TURN_CDEG = 36_000.0
 _EDGE_RATIO = 0.05
 _EDGE_M = 0.3
 """Neighbouring cells farther apart than this and this share of their range belong to different surfaces (recommended, unproven)."""
@@ -107,7 +107,7 @@ def sample_turning(overlay: Overlay, channel: int, azimuth_cdeg: float) -> tuple
     column = azimuth_column(columns, azimuth_cdeg)
     range_m = float(overlay.range_m[row, column])
     if overlay.is_smooth and range_m < np.inf:
-        range_m = _smooth_along(overlay, row, azimuth_cdeg % _TURN_CDEG * columns / _TURN_CDEG, True)  # noqa: FBT003 - a kernel's positional scalar
+        range_m = _smooth_along(overlay, row, azimuth_cdeg % TURN_CDEG * columns / TURN_CDEG, True)  # noqa: FBT003 - a kernel's positional scalar
     return range_m, float(overlay.ratio[row, column])
 
 

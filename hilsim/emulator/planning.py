@@ -77,7 +77,7 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
         firing_offset_ns=np.arange(spec.laser_count, dtype=np.int64) // spec.lasers_per_firing * spec.firing_ns,
         sequence_ns=spec.sequence_ns,
         sequences_per_packet=setting.sequences_per_packet,
-        returns=setup.returns,
+        returns=setting.family.mode.returns,
         reports_last=False,
         return_mode=0,
         product=0,

@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from hilsim.rangefinders.base import Sample, TimedBytes, echo_strength, measured_ranges
 from hilsim.rangefinders.specs import TfminiModel, TfminiSpec
+from hilsim.units import NS_PER_S
 
 TFMINI_FRAME_SIZE = 9
 TFMINI_HEADER = 0x5959
@@ -38,7 +39,6 @@ TFMINI_FRAME_DTYPE = np.dtype([("header", "<u2"), ("distance", "<u2"), ("strengt
 if TFMINI_FRAME_DTYPE.itemsize != TFMINI_FRAME_SIZE:
     raise AssertionError(f"a TFmini frame must be {TFMINI_FRAME_SIZE} bytes, got {TFMINI_FRAME_DTYPE.itemsize}")
 
-_BILLION = 1_000_000_000
 _SHORT_MODE, _LONG_MODE, _MODE_SWITCH_M = 2, 7, 2.0
 _WEAK_DISTANCE: dict[TfminiModel, int] = {"tfmini": 65535, "tfmini_plus": 0, "tfmini_s": 65535}
 _LEAST_STRENGTH: dict[TfminiModel, int] = {"tfmini": 20, "tfmini_plus": 100, "tfmini_s": 100}
@@ -66,7 +66,7 @@ class Tfmini:
         self._spec = spec
         self._seed = seed
         self._stream = stream
-        self._period_ns = _BILLION // spec.rate_hz
+        self._period_ns = NS_PER_S // spec.rate_hz
 
     def receive(self, data: bytes, time_ns: int) -> list[bytes]:
         """Nothing is ever answered."""

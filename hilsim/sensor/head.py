@@ -13,10 +13,10 @@ from hilsim._jit import constant, kernel
 from hilsim.rng import Purpose, normal, uniform
 from hilsim.sensor.setup import DEFAULT_RATE_RPM, SensorSetup
 from hilsim.sensor.velodyne_specs import EncoderSpec, RippleSpec, VelodyneSpec
+from hilsim.units import TURN_CDEG
 
 _PERIOD_NS = 6_000_000_000_000
 """100 minutes: whole turns at any rate in 0.01 rpm."""
-_TURN_CDEG = 36_000
 _ENCODER_NOISE = constant(Purpose.ENCODER_NOISE)
 
 
@@ -117,9 +117,9 @@ def head_reading_cdeg(head: Head, device_ns: int, sequence: int) -> int:
         device_ns: Device time of the firing.
         sequence: Index of the firing sequence, the counter of the reading noise.
     """
-    angle = head_turns(head, device_ns) * _TURN_CDEG
+    angle = head_turns(head, device_ns) * TURN_CDEG
     if head.noise_cdeg > 0.0:
         angle += head.noise_cdeg * normal(head.seed, head.stream, sequence, _ENCODER_NOISE)
     if head.tick_cdeg > 0.0:
         angle = head.tick_cdeg * np.floor(angle / head.tick_cdeg + 0.5)
-    return int(np.floor(angle + 0.5)) % _TURN_CDEG
+    return int(np.floor(angle + 0.5)) % TURN_CDEG

@@ -57,11 +57,6 @@ class SensorSetup:
         """Where it is mounted."""
         return extrinsics(self.mount_position_m, self.mount_rotation_deg)
 
-    @property
-    def returns(self) -> int:
-        """Returns reported for each firing."""
-        return 2 if self.return_mode == "dual" else 1
-
     def rules(self) -> Iterator[tuple[bool, str]]:
         """What holds for a sensor of any model."""
         yield all(map(math.isfinite, self.mount_position_m)), f"mount_position_m must be finite, got {self.mount_position_m}"

@@ -17,7 +17,7 @@ from hilsim.autopilot.loop_setup import open_line
 from hilsim.autopilot.specs import GroundStationSpec, VehicleRigSpec
 from hilsim.daemon.flight.log import FlightLog
 from hilsim.daemon.flight.truth_messages import tell_truth
-from hilsim.daemon.flight.vehicle import Aircraft, paced_line, rate_within
+from hilsim.daemon.flight.vehicle import FlyingVehicle, paced_line, rate_within
 from hilsim.errors import LinkError
 from hilsim.links.addresses import host_and_port
 from hilsim.links.budget import Line as LineKind
@@ -35,45 +35,45 @@ _CLOSING_S = 2.0
 
 
 @asynccontextmanager
-async def serve_link(aircraft: Aircraft | None) -> AsyncIterator[None]:
+async def serve_link(vehicle: FlyingVehicle | None) -> AsyncIterator[None]:
     """Keep the link of a vehicle and forward to ground stations while the block runs; nothing of it outlives the block.
 
     Raises:
         LinkError: a port that hilsim itself is to listen on cannot be had.
     """
-    if aircraft is None:
+    if vehicle is None:
         yield
         return
     async with asyncio.TaskGroup() as tasks:
-        teller = tasks.create_task(guarded("session", lambda: _tell_changes(aircraft)), name="session")
+        teller = tasks.create_task(guarded("session", lambda: _tell_changes(vehicle)), name="session")
         try:
-            if aircraft.spec.controller.kind in ("hold", "ardupilot"):
+            if vehicle.spec.controller.kind in ("hold", "ardupilot"):
                 yield
             else:
-                async with _kept_link(aircraft):
+                async with _kept_link(vehicle):
                     yield
         finally:
             teller.cancel()
 
 
 @asynccontextmanager
-async def _kept_link(aircraft: Aircraft) -> AsyncIterator[None]:
-    watch = aircraft.outfit.watch
-    stations = [station_of(station) for station in aircraft.spec.ground_station]
+async def _kept_link(vehicle: FlyingVehicle) -> AsyncIterator[None]:
+    watch = vehicle.outfit.watch
+    stations = [station_of(station) for station in vehicle.spec.ground_station]
     async with forward(
         stations,
         from_controller=watch.to_stations,
         to_controller=watch.to_controller,
         arrival_descriptor=int(watch.wakes[1]),
         link_descriptor=int(watch.wakes[0]),
-        listener=aircraft.hear,
+        listener=vehicle.hear,
     ) as forwarder:
-        aircraft.forwarder = forwarder
-        keeper = _keeper(aircraft, forwarder)
+        vehicle.forwarder = forwarder
+        keeper = _keeper(vehicle, forwarder)
         async with contextlib.AsyncExitStack() as opened, asyncio.TaskGroup() as tasks:
             opened.callback(keeper.close)
             keeping = tasks.create_task(guarded("link", keeper.keep), name="link")
-            telling = tasks.create_task(guarded("truth", lambda: tell_truth(aircraft, forwarder)), name="truth")
+            telling = tasks.create_task(guarded("truth", lambda: tell_truth(vehicle, forwarder)), name="truth")
             try:
                 yield
             finally:
@@ -81,7 +81,7 @@ async def _kept_link(aircraft: Aircraft) -> AsyncIterator[None]:
                 telling.cancel()
                 await asyncio.gather(keeping, telling, return_exceptions=True)
                 await keeper.release()
-                aircraft.forwarder = None
+                vehicle.forwarder = None
 
 
 def station_of(spec: GroundStationSpec) -> StationSpec:
@@ -113,9 +113,9 @@ def line_kind(is_uart: bool | None, told: LineKind) -> LineKind:  # noqa: FBT001
     return LineKind.UART if is_uart else LineKind.USB
 
 
-async def _tell_changes(aircraft: Aircraft) -> None:
+async def _tell_changes(vehicle: FlyingVehicle) -> None:
     """Log each change of the session, and what becomes of the vehicle, once."""
-    said = FlightLog(aircraft)
+    said = FlightLog(vehicle)
     while True:
         await asyncio.sleep(_POLL_S)
         said.look()
@@ -124,8 +124,8 @@ async def _tell_changes(aircraft: Aircraft) -> None:
 class _Keeper:
     """Opens one kind of link again and again."""
 
-    def __init__(self, aircraft: Aircraft, forwarder: Forwarder) -> None:
-        self.aircraft = aircraft
+    def __init__(self, vehicle: FlyingVehicle, forwarder: Forwarder) -> None:
+        self.vehicle = vehicle
         self.forwarder = forwarder
 
     async def keep(self) -> None:
@@ -135,25 +135,25 @@ class _Keeper:
             try:
                 await self.open()
             except LinkError as error:
-                if self.aircraft.problem != str(error):
-                    self.aircraft.problem = str(error)
+                if self.vehicle.problem != str(error):
+                    self.vehicle.problem = str(error)
                     log.warning("link.not_opened", reason=str(error))
                 await asyncio.sleep(_RETRY_S)
                 continue
-            self.aircraft.problem = ""
-            log.info("link.opened", device=self.aircraft.device, sensor_rate_hz=self.aircraft.rate_hz)
-            while self.aircraft.is_linked:  # noqa: ASYNC110 - a thread without the GIL cannot set an Event
+            self.vehicle.problem = ""
+            log.info("link.opened", device=self.vehicle.device, sensor_rate_hz=self.vehicle.rate_hz)
+            while self.vehicle.is_linked:  # noqa: ASYNC110 - a thread without the GIL cannot set an Event
                 await asyncio.sleep(_POLL_S)
-            self.aircraft.device = ""
+            self.vehicle.device = ""
             self.close_link()
             await asyncio.sleep(_POLL_S)
 
     async def release(self) -> None:
         """Take the link from the loop."""
-        self.aircraft.let_go()
+        self.vehicle.let_go()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSING_S):
-                while self.aircraft.is_linked and self.aircraft.alive:  # noqa: ASYNC110 - as above
+                while self.vehicle.is_linked and self.vehicle.alive:  # noqa: ASYNC110 - as above
                     await asyncio.sleep(_POLL_S)
 
     async def open(self) -> None:
@@ -170,19 +170,19 @@ class _Keeper:
 
     async def hand_over(self, descriptor: int, device: str, line: LineKind, baud: int) -> None:
         """Give the loop a link, as its budget has it."""
-        controller = self.aircraft.spec.controller
+        controller = self.vehicle.spec.controller
         try:
-            budget = plan_link(rates_of(self.aircraft.spec), line=line, baud=baud)
+            budget = plan_link(rates_of(self.vehicle.spec), line=line, baud=baud)
         except LinkError as error:
-            self.aircraft.rate_hz = 0
+            self.vehicle.rate_hz = 0
             raise LinkError(f"{device}: {error}") from error
         rate_hz = rate_within(budget)
         if rate_hz < controller.rate_hz:
             log.warning("link.rate_lowered", asked_hz=controller.rate_hz, sensor_rate_hz=rate_hz, baud=baud, line_bytes_per_s=budget.line_bytes_per_s)
         self.forwarder.discard()
-        self.aircraft.device = device
+        self.vehicle.device = device
         made = paced_line(controller.kind, budget) if line is LineKind.UART else open_line(controller.kind)
-        await asyncio.to_thread(self.aircraft.link, descriptor, made, rate_hz)
+        await asyncio.to_thread(self.vehicle.link, descriptor, made, rate_hz)
 
 
 class _SerialKeeper(_Keeper):
@@ -190,7 +190,7 @@ class _SerialKeeper(_Keeper):
     _name: str | None = None
 
     async def open(self) -> None:
-        controller = self.aircraft.spec.controller
+        controller = self.vehicle.spec.controller
         spec = SerialSpec(path=controller.port, baud=controller.baud)
         self._port = await asyncio.to_thread(open_serial, spec, name=self._name)
         self._name = self._port.name
@@ -207,9 +207,9 @@ class _SerialKeeper(_Keeper):
 
 
 class _TcpKeeper(_Keeper):
-    def __init__(self, aircraft: Aircraft, forwarder: Forwarder) -> None:
-        super().__init__(aircraft, forwarder)
-        self._listener = listen_tcp(*aircraft.spec.controller.endpoint)
+    def __init__(self, vehicle: FlyingVehicle, forwarder: Forwarder) -> None:
+        super().__init__(vehicle, forwarder)
+        self._listener = listen_tcp(*vehicle.spec.controller.endpoint)
         self._connection: socket.socket | None = None
 
     async def open(self) -> None:
@@ -233,7 +233,7 @@ class _UdpKeeper(_Keeper):
     _socket: socket.socket | None = None
 
     async def open(self) -> None:
-        host, port = self.aircraft.spec.controller.endpoint
+        host, port = self.vehicle.spec.controller.endpoint
         self._socket = open_udp("127.0.0.1" if host.startswith("127.") else "0.0.0.0", 0)  # noqa: S104 - as above
         self._socket.connect((host, port))
         await self.hand_over(self._socket.fileno(), f"{host}:{port}", LineKind.NETWORK, 0)
@@ -244,6 +244,6 @@ class _UdpKeeper(_Keeper):
             self._socket = None
 
 
-def _keeper(aircraft: Aircraft, forwarder: Forwarder) -> _Keeper:
+def _keeper(vehicle: FlyingVehicle, forwarder: Forwarder) -> _Keeper:
     kinds: dict[str, type[_Keeper]] = {"serial": _SerialKeeper, "tcp": _TcpKeeper, "udp": _UdpKeeper}
-    return kinds[aircraft.spec.controller.kind](aircraft, forwarder)
+    return kinds[vehicle.spec.controller.kind](vehicle, forwarder)

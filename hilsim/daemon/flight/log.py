@@ -4,7 +4,7 @@ import structlog
 
 from hilsim.autopilot.session import COMMAND_SILENT_NS, Reason, SessionState, SessionWord
 from hilsim.collision.contacts import Touching, TouchWord
-from hilsim.daemon.flight.vehicle import Aircraft
+from hilsim.daemon.flight.vehicle import FlyingVehicle
 
 log = structlog.get_logger("hilsim")
 
@@ -16,9 +16,9 @@ _REPAIR = "restart the flight controller: when it comes back disarmed, the vehic
 class FlightLog:
     """Says each change once; ``look`` is called some times a second."""
 
-    def __init__(self, aircraft: Aircraft) -> None:
-        self._aircraft = aircraft
-        self._changes = aircraft.changes
+    def __init__(self, vehicle: FlyingVehicle) -> None:
+        self._vehicle = vehicle
+        self._changes = vehicle.changes
         self._armed = self._crashed = self._touching = self._silent = self._ready = False
         self._contacts = 0
         self._trouble = ""
@@ -28,57 +28,57 @@ class FlightLog:
         self._look_at_session()
         self._look_at_contacts()
         self._look_at_autopilot()
-        aircraft = self._aircraft
-        if aircraft.is_armed != self._armed:
-            self._armed = aircraft.is_armed
+        vehicle = self._vehicle
+        if vehicle.is_armed != self._armed:
+            self._armed = vehicle.is_armed
             log.info("vehicle.armed" if self._armed else "vehicle.disarmed")
-            if self._armed and self._crashed and aircraft.is_crashed:
-                log.warning("vehicle.armed_in_vain", position_m=aircraft.position_m, advice=f"it has crashed, its rotors stand still; {_REPAIR}")
-        if aircraft.is_crashed != self._crashed:
-            self._crashed = aircraft.is_crashed
+            if self._armed and self._crashed and vehicle.is_crashed:
+                log.warning("vehicle.armed_in_vain", position_m=vehicle.position_m, advice=f"it has crashed, its rotors stand still; {_REPAIR}")
+        if vehicle.is_crashed != self._crashed:
+            self._crashed = vehicle.is_crashed
             if self._crashed:
-                log.warning("vehicle.crashed", position_m=aircraft.position_m, advice=_REPAIR)
-        if aircraft.trouble != self._trouble:
-            self._trouble = aircraft.trouble
+                log.warning("vehicle.crashed", position_m=vehicle.position_m, advice=_REPAIR)
+        if vehicle.trouble != self._trouble:
+            self._trouble = vehicle.trouble
             log.warning("link.datagram_refused", reason=self._trouble)
 
     def _look_at_session(self) -> None:
-        aircraft = self._aircraft
-        if aircraft.changes == self._changes:
+        vehicle = self._vehicle
+        if vehicle.changes == self._changes:
             return
-        self._changes = aircraft.changes
-        state = aircraft.state
+        self._changes = vehicle.changes
+        state = vehicle.state
         tell = log.info if state in _QUIET else log.warning
-        if aircraft.outfit.watch.session.word[SessionWord.REASON] in {Reason.LINK_LOST, Reason.REBOOT, Reason.RESTART}:
-            aircraft.autopilot.forget()
-        tell("session.changed", state=state.name.lower(), reason=aircraft.reason)
-        silences = int(aircraft.outfit.watch.session.word[SessionWord.SILENCES])
+        if vehicle.outfit.watch.session.word[SessionWord.REASON] in {Reason.LINK_LOST, Reason.REBOOT, Reason.RESTART}:
+            vehicle.autopilot.forget()
+        tell("session.changed", state=state.name.lower(), reason=vehicle.reason)
+        silences = int(vehicle.outfit.watch.session.word[SessionWord.SILENCES])
         if state is SessionState.SILENT and not self._silent:
             self._silent = True
-            log.warning("flight.controller_silent", silent_s=COMMAND_SILENT_NS * 1e-9, position_m=aircraft.position_m, silences=silences)
+            log.warning("flight.controller_silent", silent_s=COMMAND_SILENT_NS * 1e-9, position_m=vehicle.position_m, silences=silences)
         elif state is SessionState.FLYING and self._silent:
             self._silent = False
             log.info("flight.controller_back", silences=silences)
 
     def _look_at_contacts(self) -> None:
         """A contact lasts half a second at least, so none begins and ends between two looks."""
-        touch = self._aircraft.outfit.watch.touch
+        touch = self._vehicle.outfit.watch.touch
         count, kinds = int(touch.word[TouchWord.COUNT]), Touching(int(touch.word[TouchWord.KINDS]))
         fastest_mps, began_mps = (round(float(speed_mps), 2) for speed_mps in touch.closing_mps)
         if self._touching and (not kinds or count != self._contacts):
             duration_s = round(1e-9 * int(touch.word[TouchWord.LAST_NS] - touch.word[TouchWord.BEGAN_NS]), 3)
-            log.info("vehicle.contact_ended", duration_s=duration_s, fastest_mps=fastest_mps, position_m=self._aircraft.position_m)
+            log.info("vehicle.contact_ended", duration_s=duration_s, fastest_mps=fastest_mps, position_m=self._vehicle.position_m)
             self._touching = False
         if count != self._contacts:
             self._contacts = count
             self._touching = bool(kinds)
-            log.warning("vehicle.contact_began", kinds=kind_names(kinds), closing_mps=began_mps, position_m=self._aircraft.position_m, contacts=count)
+            log.warning("vehicle.contact_began", kinds=kind_names(kinds), closing_mps=began_mps, position_m=self._vehicle.position_m, contacts=count)
 
     def _look_at_autopilot(self) -> None:
-        ready = self._aircraft.autopilot.is_ready
+        ready = self._vehicle.autopilot.is_ready
         if ready != self._ready:
             self._ready = ready
-            said = self._aircraft.autopilot
+            said = self._vehicle.autopilot
             if ready:
                 log.info(
                     "flight.ready_to_arm", estimator_flags=f"0x{said.estimator_flags or 0:03x}", has_home=said.has_home, last_warning=said.warning

@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 from hilsim.autopilot.ground_stations.forwarding import Forwarder
-from hilsim.daemon.flight.vehicle import Aircraft
+from hilsim.daemon.flight.vehicle import FlyingVehicle
 from hilsim.geometry.frames import frd_from_flu, ned_from_enu
 from hilsim.geometry.geodesy import geodetic_at
 from hilsim.geometry.rotations import ned_from_frd
@@ -20,11 +20,11 @@ COMPONENT_ID = 201
 _MG_PER_MPS2 = 1000.0 / 9.80665
 
 
-async def tell_truth(aircraft: Aircraft, forwarder: Forwarder) -> None:
+async def tell_truth(vehicle: FlyingVehicle, forwarder: Forwarder) -> None:
     """For ever, where any station wants it."""
     if not any(station.spec.truth for station in forwarder.stations):
         return
-    speaker = TruthSpeaker(aircraft)
+    speaker = TruthSpeaker(vehicle)
     await asyncio.to_thread(speaker.frame)  # compiles, if need be
     while True:
         await asyncio.sleep(PERIOD_S)
@@ -34,17 +34,17 @@ async def tell_truth(aircraft: Aircraft, forwarder: Forwarder) -> None:
 class TruthSpeaker:
     """Makes frames of a vehicle's truth."""
 
-    def __init__(self, aircraft: Aircraft) -> None:
-        self._aircraft = aircraft
+    def __init__(self, vehicle: FlyingVehicle) -> None:
+        self._vehicle = vehicle
         self._draft = draft(HIL_STATE_QUATERNION)
-        self._origin = origin(aircraft.spec.controller.system_id, COMPONENT_ID)
+        self._origin = origin(vehicle.spec.controller.system_id, COMPONENT_ID)
         self._frame = np.zeros(LARGEST_FRAME, np.uint8)
 
     def frame(self) -> bytes:
         """The next, of now."""
-        aircraft, truth, said = self._aircraft, self._aircraft.truth, self._draft.record
-        latitude, longitude, altitude_m = geodetic_at(aircraft.home, truth.position_m)
-        force = aircraft.outfit.flight.state.specific_force_mps2.tolist()
+        vehicle, truth, said = self._vehicle, self._vehicle.truth, self._draft.record
+        latitude, longitude, altitude_m = geodetic_at(vehicle.home, truth.position_m)
+        force = vehicle.outfit.flight.state.specific_force_mps2.tolist()
         said["time_usec"] = time.monotonic_ns() // 1000
         said["attitude_quaternion"] = ned_from_frd(truth.orientation)
         said["rollspeed"], said["pitchspeed"], said["yawspeed"] = frd_from_flu(truth.rates_radps)

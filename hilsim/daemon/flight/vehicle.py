@@ -61,12 +61,12 @@ def rate_within(budget: LinkBudget) -> int:
 
 
 @dataclass(kw_only=True, eq=False)
-class Aircraft:
+class FlyingVehicle:
     """A rig's vehicle; built, flown and stopped as one.
 
     Attributes:
         spec: What the rig says.
-        vehicle: Its profile.
+        profile: Its facts.
         seed: Of the rig.
         world: What there is to touch.
         live: Where its poses go.
@@ -81,7 +81,7 @@ class Aircraft:
     """
 
     spec: VehicleRigSpec
-    vehicle: VehicleSpec
+    profile: VehicleSpec
     seed: int
     world: World
     live: LivePose
@@ -104,7 +104,7 @@ class Aircraft:
     def __post_init__(self) -> None:
         controller = self.spec.controller
         self.rate_hz = controller.rate_hz
-        self.outfit = outfit(self.spec, self.vehicle, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
+        self.outfit = outfit(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
 
     def warm(self) -> None:
         """Load or compile the loop, and open what it listens on, without flying.
@@ -237,7 +237,7 @@ class Aircraft:
     def _refit(self, line: Line, rate_hz: int) -> None:
         """Go on with another line and rate; the vehicle stands still meanwhile anyway."""
         self.rate_hz = rate_hz
-        craft = build_craft(self.spec, self.vehicle, line, seed=self.seed, rate_hz=rate_hz)
+        craft = build_craft(self.spec, self.profile, line, seed=self.seed, rate_hz=rate_hz)
         was_alive = self.alive
         self._end()
         self.outfit = Outfit(craft=craft, flight=self.outfit.flight, watch=self.outfit.watch, talk=self.outfit.talk)
@@ -270,13 +270,13 @@ class Aircraft:
     def _warm_pilot(self, opened: socket.socket) -> None:
         """Answer a frame with a vehicle of its own, which nobody sees."""
         controller = self.spec.controller
-        made = outfit(self.spec, self.vehicle, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
+        made = outfit(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
         self._piloted(made, live_pose(), opened).answer(_IDLE_SERVOS, ("", 0))
 
     def _piloted(self, made: Outfit, live: LivePose, opened: socket.socket) -> JsonPilot:
         return JsonPilot(
             craft=made.craft,
-            vehicle=self.vehicle,
+            vehicle=self.profile,
             flight=made.flight,
             world=self.world,
             live=live,
@@ -301,14 +301,14 @@ class Aircraft:
                 log.exception("flight.pilot_failed", advice="a fault of hilsim; the vehicle flies on with the next frame")
 
 
-def build_aircraft(rig: Rig, scenery: Scenery) -> Aircraft | None:
-    """What flies in a rig; None where nothing does."""
-    spec, vehicle, transmit = rig.spec.vehicle, rig.vehicle, rig.spec.transmit
-    if spec is None or vehicle is None or scenery.live is None:
-        return None
-    return Aircraft(
+def build_vehicle(rig: Rig, scenery: Scenery) -> FlyingVehicle:
+    """What flies in a rig that has a vehicle."""
+    spec, profile, transmit = rig.spec.vehicle, rig.vehicle, rig.spec.transmit
+    if spec is None or profile is None or scenery.live is None:
+        raise AssertionError("a rig without a vehicle has nothing that flies")
+    return FlyingVehicle(
         spec=spec,
-        vehicle=vehicle,
+        profile=profile,
         seed=rig.spec.seed,
         world=scenery.world,
         live=scenery.live,

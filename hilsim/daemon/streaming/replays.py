@@ -2,20 +2,20 @@
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.config.rig import Rig
-from hilsim.daemon.streaming.recorder import Recorder
+from hilsim.daemon.parts import Change, Needs, Part, RigContext
 from hilsim.emulator.retime import StampClock
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.protocols.ethernet import HEADER_SIZE, PAYLOAD_ONLY, Framing
+from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind
-from hilsim.replay.flows import LoopbackSources, RecordedFlow
+from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.plan import begin_times_ns
 from hilsim.replay.player import MOST_PLAYERS, Player, Postponement
 from hilsim.replay.source import Deck, DeckState
@@ -23,10 +23,10 @@ from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.targets import find_target, flow_socket, link_framing, link_style
 from hilsim.replay.tracks import Track
 from hilsim.telemetry.faults import Fault
-from hilsim.telemetry.readings import ReplayReading
+from hilsim.telemetry.readings import Reading, ReplayReading
 from hilsim.transmit.scheduling import ThreadSettings
-from hilsim.transmit.specs import FlowSpec, SchedulingChoice
-from hilsim.transmit.transmitter import Transmitter
+from hilsim.transmit.specs import FlowSpec
+from hilsim.transmit.statistics import Counter
 
 _PLAYER_PRIORITY_BELOW = 10
 _PLAYER_SLICE_US = 1000.0
@@ -52,31 +52,41 @@ class Playing:
     deck: Deck
     number: int = -1
     """Of its element in ``Postponement``."""
-    rows: dict[RecordedFlow, int] = field(default_factory=dict)
+    rows: dict[FlowKey, int] = field(default_factory=dict)
+
+    @property
+    def seen(self) -> dict[FlowKey, tuple[PacketKind, CapturedDatagram]]:
+        """Flows in the capture's beginning: what each carries most, and its first datagram."""
+        overview = self.deck.overview
+        return {flow: (kinds.most_common(1)[0][0], overview.firsts[flow]) for flow, kinds in overview.kinds.items()}
 
 
-@dataclass(kw_only=True, eq=False)
-class Replays:
-    """The replays of a station.
+class Replays(Part):
+    """The replays of a rig."""
 
-    Attributes:
-        rows: Of the station: names of the transmitter's rows, ``"<sensor>/<flow>"``.
-    """
+    def __init__(self, context: RigContext) -> None:
+        super().__init__(context)
+        self._playing: dict[str, Playing] = {}
+        self._sources = LoopbackSources()
+        self._changing = threading.Lock()
+        self._postponed_ns: npt.NDArray[np.int64] = np.zeros(MOST_PLAYERS, np.int64)
 
-    rows: dict[int, str]
-    _playing: dict[str, Playing] = field(default_factory=dict)
-    _sources: LoopbackSources = field(default_factory=LoopbackSources)
-    _changing: threading.Lock = field(default_factory=threading.Lock)
-    _transmitter: Transmitter | None = None
-    _recorder: Recorder | None = None
-    _scheduling: SchedulingChoice = "auto"
-    _priority: int = 1
-    _epoch_ns: int = 0
-    _utc_epoch_ns: int = 0
-    _postponed_ns: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(MOST_PLAYERS, np.int64))
+    # -- the life cycle ----------------------------------------------------------------------------------------------------------------
 
-    def prepare(self, rig: Rig) -> dict[str, Playing]:
-        """Look over the captures of a rig that do not play yet; nothing is changed by it.
+    def prepare(self) -> None:
+        """Look over the captures.
+
+        Raises:
+            CaptureError: naming each that cannot be replayed.
+        """
+        self._playing = self._look_over(self.context.rig)
+
+    def needs(self) -> Needs:
+        """What was found in the captures' beginnings."""
+        return Needs(flows=self.flow_count, capacity_bytes=self.capacity, packet_rate_hz=self.packet_rate_hz)
+
+    def _look_over(self, rig: Rig) -> dict[str, Playing]:
+        """The captures of a rig that do not play yet; nothing is changed by it.
 
         Raises:
             CaptureError: naming each that cannot be replayed.
@@ -96,16 +106,26 @@ class Replays:
         if faults:
             raise CaptureError("\n".join(faults))
         for name, playing in found.items():
-            if self._transmitter is not None and playing.deck.overview.capacity > self._transmitter.rings.payload.shape[2]:
+            transmitter = self.context.transmitter_or_none
+            if transmitter is not None and playing.deck.overview.capacity > transmitter.rings.payload.shape[2]:
                 raise ConfigError(f"{rig.path}: replay {name} has larger datagrams than the ones that flow; restart the service for it")
         return found
 
-    def begin(self, prepared: dict[str, Playing]) -> None:
-        """Take what was prepared, before the transmitter is made."""
-        self._playing = dict(prepared)
+    def change(self, rig: Rig) -> "ReplayChange":
+        """Make ready what another rig replays, while packets flow; nothing is changed by it.
 
-    def change(self, rig: Rig, prepared: dict[str, Playing]) -> tuple[str, ...]:
-        """Become the replays of another rig while packets flow; the same ones play on. New ones begin at once.
+        Raises:
+            CaptureError: naming each that cannot be replayed.
+            ConfigError: one has larger datagrams than this transmitter was made for.
+        """
+        prepared = self._look_over(rig)
+        self._sources.leave_to_others(taken_addresses(rig))
+        kept = frozenset({spec.name for spec in rig.spec.replay} - prepared.keys())
+        opened = tuple(self._flow_spec(playing, flow, *seen) for playing in prepared.values() for flow, seen in playing.seen.items())
+        return ReplayChange(replays=self, kept=kept, prepared=prepared, opened=opened)
+
+    def become(self, change: "ReplayChange") -> tuple[str, ...]:
+        """Become the replays of another rig, whose sockets are held; the same ones play on. New ones begin at once.
 
         Returns:
             What was done, one sentence a replay.
@@ -113,8 +133,7 @@ class Replays:
         Raises:
             TransmitError: a flow cannot be opened; that replay does not play.
         """
-        self._sources.leave_to_others(taken_addresses(rig))
-        kept = {spec.name for spec in rig.spec.replay} - prepared.keys()
+        kept, prepared = change.kept, change.prepared
         done = [f"{name}: unchanged" for name in self._playing if name in kept]
         for name in [name for name in self._playing if name not in kept]:
             self._remove(self._playing.pop(name))
@@ -134,8 +153,8 @@ class Replays:
         playing.deck.stop()
         with self._changing:
             for row in playing.rows.values():
-                self._open_transmitter().remove_flow(row)
-                del self.rows[row]
+                self.context.transmitter.remove_flow(row)
+                del self.context.rows[row]
 
     @property
     def flow_count(self) -> int:
@@ -153,38 +172,50 @@ class Replays:
         """Of all flows seen so far together."""
         return sum(rate for playing in self._playing.values() for rate in playing.deck.overview.rate_hz.values())
 
-    def open(self, rig: Rig, transmitter: Transmitter, recorder: Recorder | None) -> None:
-        """Open flows and begin to read ahead.
+    def open(self) -> None:
+        """Open every flow seen so far.
+
+        Raises:
+            TransmitError: a flow cannot be opened.
+        """
+        self._sources = LoopbackSources(taken=taken_addresses(self.context.rig))
+        for playing in self._playing.values():
+            self._open_flows(playing)
+
+    def warm(self) -> None:
+        """Load the kernels and begin to read ahead.
 
         Raises:
             CaptureError: a capture cannot be read.
-            TransmitError: a flow cannot be opened.
         """
-        transmit = rig.spec.transmit
-        self._transmitter, self._recorder, self._scheduling = transmitter, recorder, transmit.scheduling
-        self._priority = max(transmit.priority - _PLAYER_PRIORITY_BELOW, 1)
-        self._sources = LoopbackSources(taken=taken_addresses(rig))
         for playing in self._playing.values():
-            self._open_one(playing)
+            self._read_ahead(playing)
 
-    def rehearse(self, transmitter: Transmitter) -> None:
+    def rehearse(self, *, stages: bool) -> None:
         """Load or compile the kernels that replaying needs, without a port."""
-        if self._playing:
-            Player(name="", rings=transmitter.rings, slots=64, capacity=self.capacity, scale=1.0, settings=ThreadSettings(scheduling="plain"))
+        if self._playing and not stages:
+            rings = self.context.transmitter.rings
+            Player(name="", rings=rings, slots=64, capacity=self.capacity, scale=1.0, settings=ThreadSettings(scheduling="plain"))
 
     def _open_one(self, playing: Playing) -> None:
-        # Every flow seen in the beginning is opened here, so that a socket that cannot be had is a fault of starting.
-        overview = playing.deck.overview
-        for flow, kinds in overview.kinds.items():
-            with self._changing:  # others' reading threads may find new flows at the same time
-                self._row(playing, flow, kinds.most_common(1)[0][0], overview.firsts[flow])
+        self._open_flows(playing)
+        self._read_ahead(playing)
 
+    def _open_flows(self, playing: Playing) -> None:
+        # Every flow seen in the beginning is opened here, so that a socket that cannot be had is a fault of starting.
+        for flow, (kind, first) in playing.seen.items():
+            with self._changing:  # others' reading threads may find new flows at the same time
+                self._row(playing, flow, kind, first)
+
+    def _read_ahead(self, playing: Playing) -> None:
         def open_track(track: Track) -> tuple[int, Framing]:
             with self._changing:
                 return self._row(playing, track.recorded, track.kind, track.first), self._framing(playing.spec, track)
 
-        settings = ThreadSettings(scheduling=self._scheduling, priority=self._priority, slice_us=_PLAYER_SLICE_US)
-        playing.deck.open(self._open_transmitter().rings, open_track, settings, self._postponement(playing))
+        transmit = self.context.rig.spec.transmit
+        priority = max(transmit.priority - _PLAYER_PRIORITY_BELOW, 1)
+        settings = ThreadSettings(scheduling=transmit.scheduling, priority=priority, slice_us=_PLAYER_SLICE_US)
+        playing.deck.open(self.context.transmitter.rings, open_track, settings, self._postponement(playing))
 
     def _postponement(self, playing: Playing) -> Postponement | None:
         if playing.spec.late_policy != "postpone":
@@ -193,17 +224,16 @@ class Replays:
         playing.number = next(number for number in range(MOST_PLAYERS) if number not in taken)
         return Postponement(by_ns=self._postponed_ns, own=playing.number)
 
-    def start(self, *, epoch_ns: int, utc_epoch_ns: int) -> None:
-        """Begin to play; rig time 0 is ``epoch_ns`` on CLOCK_MONOTONIC and ``utc_epoch_ns`` in UTC."""
-        self._epoch_ns, self._utc_epoch_ns = epoch_ns, utc_epoch_ns
+    def start(self) -> None:
+        """Begin to play."""
         begin_ns = begin_times_ns([(playing.spec, playing.deck.overview.first_ns) for playing in self._playing.values()])
         for playing, after_ns in zip(self._playing.values(), begin_ns, strict=True):
-            self._start_one(playing, epoch_ns + after_ns)
+            self._start_one(playing, self.context.clock.epoch_ns + after_ns)
 
     def _start_one(self, playing: Playing, begin_ns: int) -> None:
-        spec = playing.spec
-        utc_ns = self._utc_epoch_ns - self._epoch_ns
-        shown_ns = utc_ns if spec.retime == "utc" else round(spec.clock_offset_s * 1e9) - self._epoch_ns
+        spec, clock = playing.spec, self.context.clock
+        utc_ns = clock.utc_epoch_ns - clock.epoch_ns
+        shown_ns = utc_ns if spec.retime == "utc" else round(spec.clock_offset_s * 1e9) - clock.epoch_ns
         playing.deck.start(begin_ns, StampClock(shown_ns=shown_ns, utc_ns=utc_ns))
 
     def stop(self) -> None:
@@ -214,28 +244,32 @@ class Replays:
 
     # -- flows -------------------------------------------------------------------------------------------------------------------------
 
-    def _row(self, playing: Playing, flow: RecordedFlow, kind: PacketKind, first: CapturedDatagram) -> int:
+    def _row(self, playing: Playing, flow: FlowKey, kind: PacketKind, first: CapturedDatagram) -> int:
         """The transmitter's row of a recorded flow, opened if need be."""
         if flow in playing.rows:
             return playing.rows[flow]
-        transmitter, spec = self._open_transmitter(), playing.spec
-        target = find_target(spec, flow, kind, self._sources)
-        name = self._name(playing, flow, kind)
-        rate_hz = min(playing.deck.overview.rate_hz.get(flow, _UNKNOWN_RATE_HZ) / spec.interval_scale, 1e6)
-        socket = flow_socket(spec, target, link_style(first, kind))
-        row = transmitter.add_flow(FlowSpec(name=name, socket=socket, packet_rate_hz=rate_hz, sends_late=spec.late_policy == "postpone"))
+        transmitter, spec = self.context.transmitter, playing.spec
+        wanted = self._flow_spec(playing, flow, kind, first)
+        row = transmitter.add_flow(wanted)
         playing.rows[flow] = row
-        self.rows[row] = name
-        if self._recorder is not None:
-            link = PAYLOAD_ONLY if spec.mode == "ethernet" else link_framing(spec, target, first, kind)
-            self._recorder.add_flow(transmitter.flow_number(row), link)
+        self.context.rows[row] = wanted.name
+        target = find_target(spec, flow, kind, self._sources)
+        link = PAYLOAD_ONLY if spec.mode == "ethernet" else link_framing(spec, target, first, kind)
+        self.context.introduce_flow(transmitter.flow_number(row), wanted.name, link)
         return row
 
-    def _name(self, playing: Playing, flow: RecordedFlow, kind: PacketKind) -> str:
+    def _flow_spec(self, playing: Playing, flow: FlowKey, kind: PacketKind, first: CapturedDatagram) -> FlowSpec:
+        """How a recorded flow is sent."""
+        spec = playing.spec
+        rate_hz = min(playing.deck.overview.rate_hz.get(flow, _UNKNOWN_RATE_HZ) / spec.interval_scale, 1e6)
+        socket = flow_socket(spec, find_target(spec, flow, kind, self._sources), link_style(first, kind))
+        return FlowSpec(name=self._name(playing, flow, kind), socket=socket, packet_rate_hz=rate_hz, sends_late=spec.late_policy == "postpone")
+
+    def _name(self, playing: Playing, flow: FlowKey, kind: PacketKind) -> str:
         """``<replay>/<flow>``, with the recorded source between where the capture has several."""
         sensor = playing.spec.name if len(playing.deck.overview.sources) == 1 else f"{playing.spec.name}/{flow.source}"
         label = _LABELS.get(kind, f"port-{flow.destination_port}")
-        taken = set(self.rows.values())
+        taken = set(self.context.rows.values())
         names = [f"{sensor}/{label}", f"{sensor}/{label}-{flow.destination_port}", f"{sensor}/{label}-{flow.source_port}-{flow.destination_port}"]
         return next((name for name in names if name not in taken), f"{sensor}/{flow}")
 
@@ -243,11 +277,6 @@ class Replays:
         if spec.mode == "udp":
             return PAYLOAD_ONLY
         return link_framing(spec, find_target(spec, track.recorded, track.kind, self._sources), track.first, track.kind)
-
-    def _open_transmitter(self) -> Transmitter:
-        if self._transmitter is None:
-            raise AssertionError("replays are opened before they are used")
-        return self._transmitter
 
     # -- at run time -------------------------------------------------------------------------------------------------------------------
 
@@ -266,12 +295,25 @@ class Replays:
             raise ConfigError(f"a replay must be one of {', '.join(self._playing) or '(none)'}, got {name}")
         return [playing.deck for playing in self._playing.values() if name in {"", playing.spec.name}]
 
-    def has_begun(self, counters: Callable[[int], int]) -> bool:
+    @property
+    def has_begun(self) -> bool:
         """Whether each replay that begins at once has sent, or has ended."""
+        counters = self.context.transmitter.statistics.counters
         return all(
-            playing.spec.offset_s > 0 or playing.deck.state().has_ended or any(counters(row) > 0 for row in playing.rows.values())
+            playing.spec.offset_s > 0 or playing.deck.state().has_ended or any(counters[row, Counter.PACKETS] > 0 for row in playing.rows.values())
             for playing in self._playing.values()
         )
+
+    @property
+    def summary(self) -> str:
+        """How many there are."""
+        count = len(self.context.rig.spec.replay)
+        return f"{count} replay(s)" if count else ""
+
+    def add_reading(self, reading: Reading, now_ns: int) -> Reading:
+        """Every replay, and how its thread is scheduled."""
+        del now_ns
+        return replace(reading, replays=self.readings(), scheduling={**reading.scheduling, **self.scheduling})
 
     @property
     def have_ended(self) -> bool:
@@ -288,9 +330,9 @@ class Replays:
         return tuple((name, note) for name, playing in self.playing.items() for note in playing.deck.notes)
 
     @property
-    def routes(self) -> tuple[tuple[str, RecordedFlow, FlowSpec], ...]:
+    def routes(self) -> tuple[tuple[str, FlowKey, FlowSpec], ...]:
         """Of each flow: the replay's name, what was recorded, and how it is sent."""
-        flows = self._open_transmitter().flows
+        flows = self.context.transmitter.flows
         return tuple((name, recorded, flows[row]) for name, playing in self.playing.items() for recorded, row in dict(playing.rows).items())
 
     @property
@@ -298,8 +340,9 @@ class Replays:
         """What each playing thread obtained."""
         return {f"play-{name}": playing.deck.scheduling_mode for name, playing in self.playing.items()}
 
-    def faults(self) -> tuple[Fault, ...]:
+    def faults(self, now_ns: int) -> tuple[Fault, ...]:
         """Why they are not well."""
+        del now_ns
         found = []
         for name, playing in self.playing.items():
             state = playing.deck.state()
@@ -310,6 +353,38 @@ class Replays:
             elif reason := playing.deck.brake_reason:
                 found.append(Fault(key="real_time_left", subject=name, text=f"{reason}; the playing thread has left real-time scheduling"))
         return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReplayChange(Change):
+    """What another rig changes of the replays, made ready.
+
+    Attributes:
+        replays: That change.
+        kept: Names of those that play on.
+        prepared: Those that begin, by name; all others end.
+        opened: Flows of these.
+    """
+
+    replays: Replays
+    kept: frozenset[str]
+    prepared: dict[str, Playing]
+    opened: tuple[FlowSpec, ...]
+
+    @property
+    def flows(self) -> tuple[FlowSpec, ...]:
+        """Flows of the replays that begin."""
+        return self.opened
+
+    @property
+    def retired(self) -> tuple[FlowSpec, ...]:
+        """Flows of those that end."""
+        flows = self.replays.context.transmitter.flows
+        return tuple(flows[row] for name, playing in self.replays.playing.items() if name not in self.kept for row in dict(playing.rows).values())
+
+    def make(self) -> tuple[str, ...]:
+        """End some, begin others."""
+        return self.replays.become(self)
 
 
 def taken_addresses(rig: Rig) -> set[str]:

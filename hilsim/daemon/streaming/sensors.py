@@ -6,23 +6,27 @@ between two packets.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from hilsim.assembly.build import Scenery, build_lidar, flow_framing, sensor_flows
+from hilsim.assembly.build import build_lidar, flow_framing, sensor_flows
 from hilsim.config.rig import Rig
-from hilsim.daemon.serial_devices.rangefinders import Rangefinders
-from hilsim.daemon.streaming.flow_specs import feeder_settings, flow_spec, lead_bounds_ns
-from hilsim.daemon.streaming.recorder import Recorder
+from hilsim.daemon.parts import Change, Needs, Part, RigContext
+from hilsim.daemon.streaming.flow_specs import data_packet_rate_hz, feeder_settings, flow_spec, lead_bounds_ns, rendering_priority, ring_slots
+from hilsim.daemon.streaming.pacer import LeadBounds, Pacer
 from hilsim.daemon.streaming.render_state import FeederCounter, allocate_state
 from hilsim.daemon.streaming.render_thread import Feeder
 from hilsim.daemon.streaming.stream import Streaming
-from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing
+from hilsim.protocols.cepton.stdv import POINTS_MAX, packet_size
+from hilsim.protocols.ethernet import HEADER_SIZE, PAYLOAD_ONLY, Framing
+from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
+from hilsim.telemetry.faults import Fault
+from hilsim.telemetry.readings import Reading
 from hilsim.transmit.ring import depth
 from hilsim.transmit.specs import FlowSpec
-from hilsim.transmit.transmitter import Transmitter
+from hilsim.transmit.statistics import Counter
 
 PRIMED_NS = 20_000_000
 """What stands in the rings when rig time begins: as long as a machine may stand still then without a loss."""
@@ -32,46 +36,57 @@ _JOIN_NS = 50_000_000
 _POLL_S = 0.001
 
 
-@dataclass(kw_only=True, eq=False)
-class Sensors:
+class Sensors(Part):
     """What streams of a rig's sensors.
 
     Attributes:
-        rows: Of the station: names of the transmitter's rows, ``"<sensor>/<flow>"``.
         streams: By the sensor's name.
+        pacer: Keeps their rendering within the machine.
     """
 
-    rows: dict[int, str]
-    streams: dict[str, Streaming] = field(default_factory=dict)
-    _transmitter: Transmitter | None = None
-    _recorder: Recorder | None = None
-    _rangefinders: Rangefinders | None = None
-    _epoch_ns: int = 0
-    _utc_epoch_ns: int = 0
+    def __init__(self, context: RigContext) -> None:
+        super().__init__(context)
+        self.streams: dict[str, Streaming] = {}
+        rig = context.rig
+        self.pacer = Pacer(
+            wanted=rig.spec.transmit.scheduling,
+            priority=rendering_priority(rig),
+            lead=LeadBounds(*lead_bounds_ns(rig)),
+            ring_slots=ring_slots(rig),
+            say=context.say,
+        )
 
     # -- starting and stopping ---------------------------------------------------------------------------------------------------------
 
-    def rehearse(self, rig: Rig, scenery: Scenery, transmitter: Transmitter, *, stages: bool) -> None:
+    def prepare(self) -> None:
+        """Build the scene, where there is a sensor to see it."""
+        if self.context.rig.spec.sensor:
+            self.context.scenery(self.context.rig)
+
+    def needs(self) -> Needs:
+        """Two flows a sensor."""
+        rig = self.context.rig
+        capacity = HEADER_SIZE + max(DATA_PACKET_SIZE, packet_size(2, POINTS_MAX))
+        return Needs(flows=2 * len(rig.lidars), capacity_bytes=capacity, packet_rate_hz=data_packet_rate_hz(rig))
+
+    def rehearse(self, *, stages: bool) -> None:
         """Load or compile every kernel that sensors need, or only the stages that follow the casting of rays; no socket is opened."""
-        self._transmitter = transmitter
-        for number in range(len(rig.lidars)):
-            feeder = self._make(rig, number, scenery, (0, 1)).feeder
+        for number in range(len(self.context.rig.lidars)):
+            feeder = self._make(self.context.rig, number, (0, 1)).feeder
             if stages:
                 feeder.warm_stages()
             else:
                 feeder.warm()
 
-    def open(
-        self, rig: Rig, scenery: Scenery | None, transmitter: Transmitter, *, recorder: Recorder | None, rangefinders: Rangefinders | None
-    ) -> None:
-        """Open every sensor's flows; nothing is sent before ``release``.
+    def open(self) -> None:
+        """Open every sensor's flows; nothing is sent before ``start``.
 
         Raises:
             TransmitError: a socket cannot be had.
         """
-        self._transmitter, self._recorder, self._rangefinders = transmitter, recorder, rangefinders
+        rig = self.context.rig
         for number, sensor in enumerate(rig.spec.sensor):
-            streaming = self._make(rig, number, _needed(scenery), (-1, -1))
+            streaming = self._make(rig, number, (-1, -1))
             self._open_flows(streaming, self._flows(rig, number, streaming), held=True)
             self.streams[sensor.name] = streaming
 
@@ -80,13 +95,12 @@ class Sensors:
         for streaming in self.streams.values():
             streaming.feeder.warm()
             streaming.feeder.measure()
+        self.pacer.settle(self.streams)
 
-    def prime(self, *, epoch_ns: int, utc_epoch_ns: int, until_ns: int) -> bool:
+    def prime(self, until_ns: int) -> bool:
         """Fill the rings with what is due first; what is due then stands ready, and nothing is sent yet.
 
         Args:
-            epoch_ns: CLOCK_MONOTONIC time of rig time 0.
-            utc_epoch_ns: UTC of it: packets carry it, so another epoch needs other packets.
             until_ns: CLOCK_MONOTONIC time by which the rings must be filled.
 
         Returns:
@@ -95,7 +109,7 @@ class Sensors:
         Raises:
             TransmitError: the scheduling demanded is not permitted.
         """
-        self._epoch_ns, self._utc_epoch_ns = epoch_ns, utc_epoch_ns
+        epoch_ns = self.context.clock.epoch_ns
         leads_ns = {name: streaming.feeder.lead_ns for name, streaming in self.streams.items()}
         for streaming in self.streams.values():
             self._set_epoch(streaming)
@@ -119,136 +133,173 @@ class Sensors:
     def _is_primed(self, streaming: Streaming) -> bool:
         rings = streaming.feeder.rings
         is_half_full = depth(rings, streaming.rows[0]) >= rings.deadline_ns.shape[1] // 2
-        return is_half_full or streaming.feeder.covered_ns >= self._epoch_ns + PRIMED_NS
+        return is_half_full or streaming.feeder.covered_ns >= self.context.clock.epoch_ns + PRIMED_NS
 
     def _forget(self) -> bool:
         for streaming in self.streams.values():
             streaming.feeder.stop()
             for row in streaming.rows:
-                self._open_transmitter().empty_flow(row)
+                self.context.transmitter.empty_flow(row)
         return False
 
-    def release(self) -> None:
+    def start(self) -> None:
         """Let the sending loop serve the sensors' flows."""
         for streaming in self.streams.values():
             for row in streaming.rows:
-                self._open_transmitter().release_flow(row)
+                self.context.transmitter.release_flow(row)
 
     def stop(self) -> None:
         """End every thread; the transmitter closes the sockets."""
-        for streaming in self.streams.values():
-            streaming.feeder.stop()
+        with self.pacer.lock:
+            for streaming in self.streams.values():
+                streaming.feeder.stop()
 
-    @property
-    def skipped_packets(self) -> int:
-        """Packets that were never rendered."""
-        columns = [FeederCounter.SKIPPED, FeederCounter.POSITIONS_SKIPPED]
-        return sum(int(streaming.feeder.state.counters[columns].sum()) for streaming in self.streams.values())
+    def pace(self, now_ns: int) -> None:
+        """Keep rendering within the machine."""
+        self.pacer.step(self.streams, now_ns)
+
+    def leave_real_time(self) -> None:
+        """Take rendering off real-time scheduling for good."""
+        self.pacer.leave_real_time(dict(self.streams))
 
     # -- changing ----------------------------------------------------------------------------------------------------------------------
 
-    def prepare(self, rig: Rig, scenery: Scenery | None, *, keeps: Callable[[Streaming], bool]) -> "SensorChange":
-        """Make ready what another rig's sensors need, while packets flow; nothing is changed by it.
-
-        Args:
-            rig: The new rig.
-            scenery: What its sensors see.
-            keeps: Whether a sensor that streams is the same in the new rig, and sees the same.
-        """
+    def change(self, rig: Rig) -> "SensorChange":
+        """Make ready what another rig's sensors need, while packets flow; nothing is changed by it."""
         wanted = {sensor.name: number for number, sensor in enumerate(rig.spec.sensor)}
-        kept = {name for name, streaming in self.streams.items() if name in wanted and keeps(streaming)}
-        made = {name: self._make(rig, number, _needed(scenery), (-1, -1)) for name, number in wanted.items() if name not in kept}
+        same_scenery = self.context.shows(rig)
+        kept = {name for name, streaming in self.streams.items() if name in wanted and same_scenery and _is_same(streaming, rig)}
+        made = {name: self._make(rig, number, (-1, -1)) for name, number in wanted.items() if name not in kept}
         for streaming in made.values():
             self._set_epoch(streaming)
             streaming.feeder.warm()
         flows = {name: self._flows(rig, wanted[name], streaming) for name, streaming in made.items()}
-        return SensorChange(kept=frozenset(kept), made=made, flows=flows)
+        return SensorChange(sensors=self, rig=rig, kept=frozenset(kept), made=made, opened=flows)
 
-    def change(self, change: "SensorChange") -> tuple[str, ...]:
-        """Become the sensors of another rig.
+    def become(self, change: "SensorChange") -> tuple[str, ...]:
+        """Become the sensors of another rig, whose sockets are held.
 
         A sensor that goes on under its name goes on with its very next packet, in whatever world, with whatever destination; where it fires at other
-        times, with its first packets after that. Every socket is held before anything is changed.
+        times, with its first packets after that.
 
         Returns:
             What was done, one sentence a sensor.
-
-        Raises:
-            TransmitError: a socket or the scheduling cannot be had; nothing was changed.
         """
-        flows_now = self._open_transmitter().flows
-        retired = [flows_now[row] for name, streaming in self.streams.items() if name not in change.kept for row in streaming.rows]
-        with self._open_transmitter().reserved([flow.spec for each in change.flows.values() for flow in each], retired):
+        with self.pacer.lock:
             done = [f"{name}: unchanged" for name in change.kept]
             for name in [name for name in self.streams if name not in change.kept and name not in change.made]:
                 self._close(self.streams.pop(name))
                 done.append(f"{name}: removed")
             for name, streaming in change.made.items():
-                done.append(f"{name}: {self._put_in_place(streaming, change.flows[name])}")
+                done.append(f"{name}: {self._put_in_place(streaming, change.opened[name])}")
+            self.pacer.set_lead(LeadBounds(*lead_bounds_ns(change.rig)))
         return tuple(done)
 
     def _put_in_place(self, streaming: Streaming, flows: "tuple[_Flow, ...]") -> str:
         """Let a sensor take over from the one of its name, or begin; returns which."""
-        transmitter, former = self._open_transmitter(), self.streams.get(streaming.spec.name)
+        transmitter, former = self.context.transmitter, self.streams.get(streaming.spec.name)
         if former is not None and len(former.rows) == len(flows):
             streaming.rows = former.rows
             streaming.feeder.data_flow, streaming.feeder.position_flow = former.rows[0], former.rows[-1]
             former.feeder.hand_over_to(streaming.feeder)
             for row, flow in zip(streaming.rows, flows, strict=True):
                 if transmitter.flows[row] != flow.spec:
-                    transmitter.retarget_flow(row, flow.spec, self._introduced(flow.framing))
+                    transmitter.retarget_flow(row, flow.spec, self._introduced(flow))
             self.streams[streaming.spec.name] = streaming
             return "goes on with its new settings"
         if former is not None:  # it has information packets now, or has them no longer
             self._close(self.streams.pop(streaming.spec.name))
         self._open_flows(streaming, flows, held=False)
-        streaming.feeder.start(from_ns=time.monotonic_ns() + _JOIN_NS - self._epoch_ns)
+        streaming.feeder.start(from_ns=time.monotonic_ns() + _JOIN_NS - self.context.clock.epoch_ns)
         self.streams[streaming.spec.name] = streaming
         return "started" if former is None else "started with its new settings"
 
-    def _introduced(self, framing: Framing) -> Callable[[int], None]:
-        """What tells the recorder of a flow's number, if there is one."""
-        recorder = self._recorder
-        return lambda number: recorder.add_flow(number, framing) if recorder is not None else None
+    def _introduced(self, flow: "_Flow") -> Callable[[int], None]:
+        """What tells those who follow the stream of a flow's new number."""
+        return lambda number: self.context.introduce_flow(number, flow.spec.name, flow.framing)
 
     def _close(self, streaming: Streaming) -> None:
         streaming.feeder.stop()
         for row in streaming.rows:
-            self._open_transmitter().remove_flow(row)
-            del self.rows[row]
+            self.context.transmitter.remove_flow(row)
+            del self.context.rows[row]
 
-    # -- parts -------------------------------------------------------------------------------------------------------------------------
+    # -- looking -----------------------------------------------------------------------------------------------------------------------
 
-    def _make(self, rig: Rig, number: int, scenery: Scenery, rows: tuple[int, ...]) -> Streaming:
+    @property
+    def has_begun(self) -> bool:
+        """Whether every sensor has sent data."""
+        counters = self.context.transmitter.statistics.counters
+        return all(counters[streaming.rows[0], Counter.PACKETS] > 0 for streaming in self.streams.values())
+
+    @property
+    def summary(self) -> str:
+        """How many there are."""
+        count = len(self.context.rig.spec.sensor)
+        return f"{count} sensor(s)" if count else ""
+
+    def totals(self) -> dict[str, int]:
+        """Packets that were never rendered."""
+        columns = [FeederCounter.SKIPPED, FeederCounter.POSITIONS_SKIPPED]
+        return {"skipped_packets": sum(int(streaming.feeder.state.counters[columns].sum()) for streaming in self.streams.values())}
+
+    def add_reading(self, reading: Reading, now_ns: int) -> Reading:
+        """Every sensor, and how its thread is scheduled."""
+        streams = dict(self.streams)  # a scrape runs in a worker thread while a reload may change them
+        scheduling = {f"feed-{name}": streaming.feeder.scheduling_mode for name, streaming in streams.items()}
+        return replace(
+            reading,
+            sensors=tuple(streaming.reading(now_ns) for streaming in streams.values()),
+            scheduling={**reading.scheduling, **scheduling},
+        )
+
+    def faults(self, now_ns: int) -> tuple[Fault, ...]:
+        """Sensors that are silent, or less than the rig asks for."""
+        counters = self.context.transmitter.statistics.counters
+        found: list[Fault | None] = []
+        for streaming in dict(self.streams).values():
+            last_ns = int(counters[streaming.rows[0], Counter.LAST_SEND_NS])
+            found.extend((streaming.fault(last_ns, now_ns), streaming.shortfall()))
+        return tuple(fault for fault in found if fault is not None)
+
+    # -- one sensor --------------------------------------------------------------------------------------------------------------------
+
+    def _make(self, rig: Rig, number: int, rows: tuple[int, ...]) -> Streaming:
         """One sensor with its feeder, which does not run yet.
 
         Args:
             rig: The rig.
             number: Which of its sensors.
-            scenery: What it sees.
             rows: Of its flows in the transmitter, the data first.
         """
         sensor = rig.spec.sensor[number]
-        lidar = build_lidar(rig, number, scenery, utc_epoch_ns=self._utc_epoch_ns, frames=sensor.network.mode == "ethernet", is_for_long=True)
+        lidar = build_lidar(
+            rig,
+            number,
+            self.context.scenery(rig),
+            utc_epoch_ns=self.context.clock.utc_epoch_ns,
+            frames=sensor.network.mode == "ethernet",
+            is_for_long=True,
+        )
         feeder = Feeder(
             lidar=lidar,
-            rings=self._open_transmitter().rings,
+            rings=self.context.transmitter.rings,
             data_flow=rows[0],
             position_flow=rows[-1],
-            epoch_ns=self._epoch_ns,
+            epoch_ns=self.context.clock.epoch_ns,
             lead_ns=lead_bounds_ns(rig)[0],
             settings=feeder_settings(rig),
             late_limit_ns=round(rig.spec.transmit.late_limit_us * 1000),
         )
-        if self._rangefinders is not None:
-            feeder.lookout = self._rangefinders.lookout(rig.lidars[number])
+        if self.context.lookout is not None:
+            feeder.lookout = self.context.lookout(rig.lidars[number])
         return Streaming(spec=sensor, lidar=lidar, feeder=feeder, rows=rows)
 
     def _set_epoch(self, streaming: Streaming) -> None:
-        streaming.lidar = replace(streaming.lidar, utc_epoch_ns=self._utc_epoch_ns)
+        streaming.lidar = replace(streaming.lidar, utc_epoch_ns=self.context.clock.utc_epoch_ns)
         streaming.feeder.lidar = streaming.lidar
         streaming.lidar.plan  # noqa: B018 - made now (cached), not when the first packet is due
-        streaming.feeder.epoch_ns = self._epoch_ns
+        streaming.feeder.epoch_ns = self.context.clock.epoch_ns
 
     def _flows(self, rig: Rig, number: int, streaming: Streaming) -> "tuple[_Flow, ...]":
         """A sensor's flows, the data first."""
@@ -266,7 +317,7 @@ class Sensors:
 
     def _open_flows(self, streaming: Streaming, flows: "tuple[_Flow, ...]", *, held: bool) -> None:
         """Open a sensor's flows; either all of them, or none."""
-        transmitter = self._open_transmitter()
+        transmitter = self.context.transmitter
         rows: list[int] = []
         try:
             rows.extend(transmitter.add_flow(flow.spec, held=held) for flow in flows)
@@ -275,16 +326,10 @@ class Sensors:
                 transmitter.remove_flow(row)
             raise
         for row, flow in zip(rows, flows, strict=True):
-            self.rows[row] = flow.spec.name
-            if self._recorder is not None:
-                self._recorder.add_flow(transmitter.flow_number(row), flow.framing)
+            self.context.rows[row] = flow.spec.name
+            self.context.introduce_flow(transmitter.flow_number(row), flow.spec.name, flow.framing)
         streaming.feeder.data_flow, streaming.feeder.position_flow = rows[0], rows[-1]
         streaming.rows = tuple(rows)
-
-    def _open_transmitter(self) -> Transmitter:
-        if self._transmitter is None:
-            raise AssertionError("sensors are opened before they are used")
-        return self._transmitter
 
 
 class _Flow(NamedTuple):
@@ -295,21 +340,40 @@ class _Flow(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SensorChange:
-    """What another rig changes, made ready.
+class SensorChange(Change):
+    """What another rig changes of the sensors, made ready.
 
     Attributes:
+        sensors: That change.
+        rig: What they become.
         kept: Names of sensors that stream on untouched.
         made: Sensors that begin or take over, by name; all others end.
-        flows: Of these.
+        opened: Flows of these.
     """
 
+    sensors: Sensors
+    rig: Rig
     kept: frozenset[str]
     made: dict[str, Streaming]
-    flows: "dict[str, tuple[_Flow, ...]]"
+    opened: "dict[str, tuple[_Flow, ...]]"
+
+    @property
+    def flows(self) -> tuple[FlowSpec, ...]:
+        """Flows of the sensors that begin or take over."""
+        return tuple(flow.spec for flows in self.opened.values() for flow in flows)
+
+    @property
+    def retired(self) -> tuple[FlowSpec, ...]:
+        """Flows of all sensors that do not stream on untouched."""
+        flows = self.sensors.context.transmitter.flows
+        return tuple(flows[row] for name, streaming in self.sensors.streams.items() if name not in self.kept for row in streaming.rows)
+
+    def make(self) -> tuple[str, ...]:
+        """Let the new sensors take over."""
+        return self.sensors.become(self)
 
 
-def _needed(scenery: Scenery | None) -> Scenery:
-    if scenery is None:
-        raise AssertionError("scenery is built before sensors are")
-    return scenery
+def _is_same(streaming: Streaming, rig: Rig) -> bool:
+    """Whether a sensor that streams is in a rig just as it is."""
+    setting = streaming.lidar.setting.with_sub_rays(streaming.wanted_rays)  # the machine may not be able to render as many as the rig wants
+    return (streaming.spec, setting) in list(zip(rig.spec.sensor, rig.lidars, strict=True))

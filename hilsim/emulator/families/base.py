@@ -14,6 +14,7 @@ import numpy.typing as npt
 from hilsim.emulator.plan import BeamCells, LidarPlan
 from hilsim.geometry.poses import Pose
 from hilsim.protocols.ethernet import LinkStyle
+from hilsim.protocols.velodyne.data import ReturnMode
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.scene.world import World
 from hilsim.sensor.clock import DeviceClock
@@ -94,6 +95,11 @@ class LidarFamily(ABC, Generic[SpecT]):
     @abstractmethod
     def packets_text(self, info_port: int) -> str:
         """What it sends, behind the address of its data, for people."""
+
+    @property
+    def mode(self) -> ReturnMode:
+        """Which returns it reports, in the words of a Velodyne."""
+        return ReturnMode.named(self.setup.return_mode)
 
     @property
     @abstractmethod

@@ -15,6 +15,7 @@ from hilsim.geometry.poses import Pose
 from hilsim.protocols.cepton.info import encode_info_packet
 from hilsim.protocols.cepton.stdv import STDV_PORT, packet_size, points_max
 from hilsim.protocols.ethernet import CEPTON_STYLE
+from hilsim.protocols.velodyne.data import ReturnMode
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.scene.world import World
 from hilsim.sensor.cepton_specs import CeptonSetting, CeptonSpec
@@ -51,10 +52,10 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
         yield setup.rotation_rate_rpm is None, f"rotation_rate_rpm must not be given for a {spec.model}: its head does not turn"
         yield setup.gps is None, f"gps must not be given for a {spec.model}: it has no input for a receiver"
         yield setup.thinning == ThinningSpec(), f"thinning must not be given for a {spec.model}: its firings have no channels and columns"
-        most, points = points_max(self.identity.header_version), spec.laser_count * setup.returns
+        most, points = points_max(self.identity.header_version), spec.laser_count * self.mode.returns
         yield (
             points <= most,
-            f"segments must be at most {most // setup.returns} in return_mode {setup.return_mode} (a packet holds {most} points), got {spec.laser_count}",
+            f"segments must be at most {most // self.mode.returns} in return_mode {setup.return_mode} (a packet holds {most} points), got {spec.laser_count}",
         )
 
     def port_rules(self, data_port: int | None, position_port: int | None) -> Iterator[tuple[bool, str]]:  # noqa: ARG002 - any data port will do
@@ -86,7 +87,7 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
     @property
     def sequences_per_packet(self) -> int:
         """As many as fit."""
-        return points_max(self.identity.header_version) // (self.spec.laser_count * self.setup.returns)
+        return points_max(self.identity.header_version) // (self.spec.laser_count * self.mode.returns)
 
     @property
     def scan_ns(self) -> int:
@@ -114,7 +115,7 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
             header_version=identity.header_version,
             data_size=packet_size(identity.header_version, plan.sequences_per_packet * spec.laser_count * plan.returns),
             info_size=info.size,
-            reports_last=setup.return_mode == "last",
+            reports_last=self.mode is ReturnMode.LAST,  # of a pair the strongest comes first
         )
 
     def _info(self, utc_epoch_ns: int) -> npt.NDArray[np.uint8]:
@@ -129,7 +130,7 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
             part_number=identity.part_number,
             power_up_us=max(power_up_us, 0),
             sync_offset_us=0,
-            returns=setup.returns,
+            returns=self.mode.returns,
         )
 
     def beam_cells(self, plan: LidarPlan, world: World, body: Pose) -> BeamCells:

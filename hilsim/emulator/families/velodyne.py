@@ -13,7 +13,7 @@ from hilsim.emulator.plan import BeamCells, Family, LidarPlan
 from hilsim.errors import require
 from hilsim.geometry.poses import Pose
 from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
-from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, DATA_PORT, RECORDS_PER_BLOCK, ReturnMode
+from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, DATA_PORT, RECORDS_PER_BLOCK, Return
 from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE, POSITION_PORT
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.scene.world import World
@@ -85,7 +85,7 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
     @property
     def sequences_per_packet(self) -> int:
         """Firing sequences of a data packet."""
-        return BLOCKS // self.setup.returns * (RECORDS_PER_BLOCK // self.spec.laser_count)
+        return BLOCKS // self.mode.returns * (RECORDS_PER_BLOCK // self.spec.laser_count)
 
     @property
     def scan_ns(self) -> int:
@@ -111,7 +111,7 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
     def complete(self, plan: LidarPlan, *, seed: int, stream: int, utc_epoch_ns: int) -> LidarPlan:  # noqa: ARG002 - of interest to other families
         """A head, channels at their elevations, and position packets."""
         spec, setup = self.spec, self.setup
-        mode, mount = ReturnMode[setup.return_mode.upper()], setup.body_from_sensor
+        mount = setup.body_from_sensor
         elevation_deg = np.array([channel.elevation_deg for channel in spec.channels])
         return plan._replace(
             family=int(Family.VELODYNE),
@@ -126,8 +126,8 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
             cosine_elevation=np.cos(np.radians(elevation_deg)),
             azimuth_offset_rad=np.radians([channel.azimuth_offset_deg for channel in spec.channels]),
             channel_origin_m=np.array([mount.transform((0.0, 0.0, channel.vertical_offset_mm / 1000.0)) for channel in spec.channels]),
-            reports_last=mode is not ReturnMode.STRONGEST,
-            return_mode=int(mode),
+            reports_last=self.mode.order[0] is Return.LAST,
+            return_mode=int(self.mode),
             product=spec.product,
         )
 

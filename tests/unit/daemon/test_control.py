@@ -8,13 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from hilsim.config.rig import Rig, RigSpec
 from hilsim.daemon.control import obey, serve_control, tell
 from hilsim.daemon.health import HealthMonitor
-from hilsim.daemon.streaming.replays import Playing, Replays
+from hilsim.daemon.parts import RigContext
+from hilsim.daemon.streaming.replays import Replays
 from hilsim.emulator.retime import StampClock
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.protocols.ethernet import PAYLOAD_ONLY
-from hilsim.replay.source import Deck
 from hilsim.replay.specs import ReplaySpec
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
@@ -26,49 +27,49 @@ FAR_FUTURE_NS = 1 << 60
 
 
 @pytest.fixture
-def station(tmp_path):
-    """Two replays that wait for a beginning in the far future: the part of a station that commands are for."""
+def running(tmp_path):
+    """Two replays that wait for a beginning in the far future: the part of a running rig that commands are for."""
     path = Recording().add_turning(1507).write(tmp_path / "turning.pcap")
-    replays = Replays(rows={})
-    playing = {name: Playing(spec=spec, deck=Deck(spec, path)) for name in ("front", "rear") for spec in [ReplaySpec(name=name, file=path.name)]}
-    for each in playing.values():
+    specs = tuple(ReplaySpec(name=name, file=path.name) for name in ("front", "rear"))
+    replays = Replays(RigContext(rig=Rig(path=path, spec=RigSpec(name="none", replay=specs), lidars=())))
+    replays.prepare()
+    for each in replays.playing.values():
         each.deck.open(allocate_rings(1, 64, 2048), lambda _track: (0, PAYLOAD_ONLY), ThreadSettings(scheduling="plain"))
         each.deck.start(FAR_FUTURE_NS, StampClock(0, 0))
-    replays.begin(playing)
     yield SimpleNamespace(replays=replays)
     replays.stop()
 
 
-def states(station):
-    return {name: playing.deck.state() for name, playing in station.replays.playing.items()}
+def states(running):
+    return {name: playing.deck.state() for name, playing in running.replays.playing.items()}
 
 
-def paused(station):
-    return {name: state.is_paused for name, state in states(station).items()}
+def paused(running):
+    return {name: state.is_paused for name, state in states(running).items()}
 
 
 # -- commands ---------------------------------------------------------------------------------------------------------------------------
 
 
-def test_one_replay_or_all_of_them_are_held_back_and_let_go(station):
-    assert obey(station, "pause rear") == "ok"
-    assert paused(station) == {"front": False, "rear": True}
-    assert obey(station, "pause\n") == "ok"
-    assert paused(station) == {"front": True, "rear": True}
-    assert obey(station, "resume front") == "ok"
-    assert paused(station) == {"front": False, "rear": True}
-    assert obey(station, "resume") == "ok"
-    assert paused(station) == {"front": False, "rear": False}
+def test_one_replay_or_all_of_them_are_held_back_and_let_go(running):
+    assert obey(running, "pause rear") == "ok"
+    assert paused(running) == {"front": False, "rear": True}
+    assert obey(running, "pause\n") == "ok"
+    assert paused(running) == {"front": True, "rear": True}
+    assert obey(running, "resume front") == "ok"
+    assert paused(running) == {"front": False, "rear": True}
+    assert obey(running, "resume") == "ok"
+    assert paused(running) == {"front": False, "rear": False}
 
 
-def test_seeking_is_asked_of_the_named_replay_alone(station):
-    assert obey(station, "seek 1.25 front") == "ok"
-    assert station.replays.playing["front"].deck._seek_ns in {1_250_000_000, None}  # None: the reading thread has taken it already
-    assert station.replays.playing["rear"].deck._seek_ns is None
+def test_seeking_is_asked_of_the_named_replay_alone(running):
+    assert obey(running, "seek 1.25 front") == "ok"
+    assert running.replays.playing["front"].deck._seek_ns in {1_250_000_000, None}  # None: the reading thread has taken it already
+    assert running.replays.playing["rear"].deck._seek_ns is None
 
 
-def test_status_tells_every_replay(station):
-    status = json.loads(obey(station, "status"))
+def test_status_tells_every_replay(running):
+    status = json.loads(obey(running, "status"))
     assert [replay["replay"] for replay in status["replays"]] == ["front", "rear"]
     assert {"position_s", "passes", "played_packets", "starvations", "is_paused", "has_ended", "ratio"} <= status["replays"][0].keys()
 
@@ -82,34 +83,34 @@ def test_health_tells_level_faults_and_the_last_minute():
 
 
 @pytest.mark.parametrize("line", ["", "dance", "pause front rear", "seek", "seek 1 front rear", "status front", "PAUSE"])
-def test_what_is_no_command_is_answered_with_what_is(station, line):
+def test_what_is_no_command_is_answered_with_what_is(running, line):
     with pytest.raises(
         ConfigError, match=rf'a command must be pause \[NAME\], resume \[NAME\], seek SECONDS \[NAME\], status or health, got "{line}"'
     ):
-        obey(station, line)
+        obey(running, line)
 
 
 @pytest.mark.parametrize("line", ["pause side", "resume side", "seek 1 side"])
-def test_a_name_that_is_not_there_is_answered_with_those_that_are(station, line):
+def test_a_name_that_is_not_there_is_answered_with_those_that_are(running, line):
     with pytest.raises(ConfigError, match="a replay must be one of front, rear, got side"):
-        obey(station, line)
-    assert paused(station) == {"front": False, "rear": False}
+        obey(running, line)
+    assert paused(running) == {"front": False, "rear": False}
 
 
 @pytest.mark.parametrize("position", ["-1", "nan", "inf", "1e9", "soon"])
-def test_a_position_that_cannot_be_is_refused(station, position):
+def test_a_position_that_cannot_be_is_refused(running, position):
     with pytest.raises(ConfigError, match=f"a position must be 0 to 1e8 s, got {position}"):
-        obey(station, f"seek {position}")
+        obey(running, f"seek {position}")
 
 
 # -- the socket -------------------------------------------------------------------------------------------------------------------------
 
 
-def over_socket(station, path, *lines):
+def over_socket(running, path, *lines):
     """The answers that a client gets to lines of bytes, one connection each."""
 
     async def ask():
-        async with serve_control(station, path):
+        async with serve_control(running, path):
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
             answers = []
             for line in lines:
@@ -123,42 +124,42 @@ def over_socket(station, path, *lines):
     return asyncio.run(ask())
 
 
-def test_commands_are_obeyed_over_a_socket_for_this_user_alone_that_is_gone_afterwards(station, tmp_path):
+def test_commands_are_obeyed_over_a_socket_for_this_user_alone_that_is_gone_afterwards(running, tmp_path):
     path = tmp_path / "control"
-    assert over_socket(station, path, b"pause\n", b"resume front\npause rear\nstatus\n") == ["ok\n", f"ok\nok\n{obey(station, 'status')}\n"]
-    assert paused(station) == {"front": False, "rear": True}
+    assert over_socket(running, path, b"pause\n", b"resume front\npause rear\nstatus\n") == ["ok\n", f"ok\nok\n{obey(running, 'status')}\n"]
+    assert paused(running) == {"front": False, "rear": True}
     assert not path.exists()
 
 
-def test_what_cannot_be_done_is_answered_and_the_conversation_goes_on(station, tmp_path):
-    answers = over_socket(station, tmp_path / "control", b"dance\npause side\npause\n", b"\xff\xfe\n", b"pau")
+def test_what_cannot_be_done_is_answered_and_the_conversation_goes_on(running, tmp_path):
+    answers = over_socket(running, tmp_path / "control", b"dance\npause side\npause\n", b"\xff\xfe\n", b"pau")
     assert [line.split(":")[0] for line in answers[0].splitlines()] == ["error", "error", "ok"]
     assert answers[1].startswith("error: a command must be")
     assert answers[2] == ""
 
 
-def test_a_line_without_end_is_refused(station, tmp_path):
-    assert over_socket(station, tmp_path / "control", b"x" * 5000) == ["error: a command must be at most 1024 bytes\n"]
+def test_a_line_without_end_is_refused(running, tmp_path):
+    assert over_socket(running, tmp_path / "control", b"x" * 5000) == ["error: a command must be at most 1024 bytes\n"]
 
 
-def test_without_a_path_there_is_no_socket(station):
+def test_without_a_path_there_is_no_socket(running):
     async def nothing():
-        async with serve_control(station, None):
+        async with serve_control(running, None):
             return True
 
     assert asyncio.run(nothing())
 
 
-def told(station, path, *lines):
+def told(running, path, *lines):
     async def ask():
-        async with serve_control(station, path):
+        async with serve_control(running, path):
             return [await tell(path, line) for line in lines]
 
     return asyncio.run(ask())
 
 
-def test_a_client_tells_and_is_answered(station, tmp_path):
-    answers = told(station, tmp_path / "control", "pause front", "status", "pause side")
+def test_a_client_tells_and_is_answered(running, tmp_path):
+    answers = told(running, tmp_path / "control", "pause front", "status", "pause side")
     assert answers[0] == "ok"
     assert json.loads(answers[1])["replays"][0]["is_paused"]
     assert answers[2] == "error: a replay must be one of front, rear, got side"
@@ -181,43 +182,43 @@ def test_a_long_answer_arrives_whole(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "reason"), [("missing/control", "No such file or directory"), ("x" * 150, "AF_UNIX path too long")])
-def test_a_path_that_cannot_be_made_is_named_with_the_reason(station, tmp_path, name, reason):
+def test_a_path_that_cannot_be_made_is_named_with_the_reason(running, tmp_path, name, reason):
     with pytest.raises(TransmitError, match=rf"the control socket must be a path that can be created, got .*{name}: {reason}"):
-        over_socket(station, tmp_path / name)
+        over_socket(running, tmp_path / name)
 
 
-def test_a_file_that_is_no_socket_is_left_alone(station, tmp_path):
+def test_a_file_that_is_no_socket_is_left_alone(running, tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("mine")
     with pytest.raises(TransmitError, match=r"must be a path that can be created, got .*notes\.txt: Address already in use"):
-        over_socket(station, path)
+        over_socket(running, path)
     assert path.read_text() == "mine"
 
 
-def test_the_socket_of_a_daemon_that_died_is_replaced(station, tmp_path):
+def test_the_socket_of_a_daemon_that_died_is_replaced(running, tmp_path):
     path = tmp_path / "control"
     with socket.socket(socket.AF_UNIX) as abandoned:
         abandoned.bind(str(path))
     assert path.is_socket()
-    assert over_socket(station, path, b"pause\n") == ["ok\n"]
+    assert over_socket(running, path, b"pause\n") == ["ok\n"]
 
 
-def test_the_socket_of_a_daemon_that_lives_is_not_taken_from_it(station, tmp_path):
+def test_the_socket_of_a_daemon_that_lives_is_not_taken_from_it(running, tmp_path):
     path = tmp_path / "control"
 
     async def second():
-        async with serve_control(station, path):
+        async with serve_control(running, path):
             with pytest.raises(TransmitError, match=r"the control socket must be one daemon's alone, got .*control, where another listens"):
-                async with serve_control(station, path):
+                async with serve_control(running, path):
                     pass
             return await tell(path, "pause")
 
     assert asyncio.run(second()) == "ok"
 
 
-def test_a_client_that_only_waits_is_let_go_when_the_daemon_ends(station, tmp_path):
+def test_a_client_that_only_waits_is_let_go_when_the_daemon_ends(running, tmp_path):
     async def wait():
-        async with serve_control(station, tmp_path / "control"):
+        async with serve_control(running, tmp_path / "control"):
             reader, writer = await asyncio.open_unix_connection(tmp_path / "control")
             writer.write(b"pause\n")
             assert await reader.readline() == b"ok\n"

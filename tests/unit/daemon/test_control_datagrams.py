@@ -13,26 +13,26 @@ from hilsim.daemon.control_datagrams import CommandPort, serve_datagrams, tell_b
 from hilsim.errors import TransmitError
 from hilsim.limits import CONTROL_COMMANDS_A_SECOND, CONTROL_LINE_BYTES
 from hilsim.telemetry.readings import CommandCounts
-from tests.unit.daemon.test_control import paused, station  # noqa: F401 - a fixture for these tests too
+from tests.unit.daemon.test_control import paused, running  # noqa: F401 - a fixture for these tests too
 
 FREE = ControlSpec(listen="127.0.0.1:0")
 
 
 @pytest.fixture
-def counted(station):  # noqa: F811 - pytest hands fixtures over by name
-    station.commands = CommandCounts()
-    return station
+def counted(running):  # noqa: F811 - pytest hands fixtures over by name
+    running.commands = CommandCounts()
+    return running
 
 
-def refused(station):  # noqa: F811
-    return {reason.value: count for reason, count in station.commands.refused.items() if count}
+def refused(running):  # noqa: F811
+    return {reason.value: count for reason, count in running.commands.refused.items() if count}
 
 
-def told(station, *lines, spec=FREE):  # noqa: F811
+def told(running, *lines, spec=FREE):  # noqa: F811
     """The answers that ``hilsim control udp:…`` gets, one command after the other."""
 
     async def ask():
-        async with serve_datagrams(station, spec) as (host, port):
+        async with serve_datagrams(running, spec) as (host, port):
             return [await tell_by_datagram(host, port, line) for line in lines]
 
     return asyncio.run(ask())
@@ -78,21 +78,21 @@ def test_a_datagram_of_any_program_will_do_with_an_end_of_line_or_without(counte
     ],
 )
 def test_what_is_no_command_is_answered_by_an_error_and_counted(counted, datagram):
-    port = CommandPort(station=counted, peers=frozenset())
+    port = CommandPort(running=counted, peers=frozenset())
     assert port.answer(datagram, "127.0.0.1").startswith(b"error: ")
     assert (counted.commands.obeyed, refused(counted)) == (0, {"not_a_command": 1})
     assert paused(counted) == {"front": False, "rear": False}
 
 
 def test_what_is_longer_than_a_command_is_not_looked_at(counted):
-    port = CommandPort(station=counted, peers=frozenset())
+    port = CommandPort(running=counted, peers=frozenset())
     assert port.answer(b"pause" + b" " * CONTROL_LINE_BYTES.bound, "127.0.0.1") == b""
     assert refused(counted) == {"too_long": 1}
     assert paused(counted) == {"front": False, "rear": False}
 
 
 def test_strangers_get_no_answer(counted):
-    port = CommandPort(station=counted, peers=frozenset({"192.168.1.77"}))
+    port = CommandPort(running=counted, peers=frozenset({"192.168.1.77"}))
     assert port.answer(b"pause", "192.168.1.78") == b""
     assert port.answer(b"pause front", "192.168.1.77") == b"ok\n"
     assert (counted.commands.obeyed, refused(counted)) == (1, {"stranger": 1})
@@ -101,7 +101,7 @@ def test_strangers_get_no_answer(counted):
 
 def test_a_flood_is_refused_beyond_its_limit_and_is_obeyed_again_after_it(counted):
     now_s = 100.0
-    port = CommandPort(station=counted, peers=frozenset(), now_s=lambda: now_s)
+    port = CommandPort(running=counted, peers=frozenset(), now_s=lambda: now_s)
     answers = [port.answer(b"pause", "127.0.0.1") for _ in range(500)]
     assert answers.count(b"ok\n") == CONTROL_COMMANDS_A_SECOND.bound
     assert answers[-1] == b""
@@ -111,7 +111,7 @@ def test_a_flood_is_refused_beyond_its_limit_and_is_obeyed_again_after_it(counte
 
 
 def test_what_is_refused_is_logged_once_for_each_reason(counted):
-    port = CommandPort(station=counted, peers=frozenset())
+    port = CommandPort(running=counted, peers=frozenset())
     with structlog.testing.capture_logs() as said:
         for _ in range(3):
             port.answer(b"dance", "127.0.0.1")
@@ -119,8 +119,8 @@ def test_what_is_refused_is_logged_once_for_each_reason(counted):
 
 
 def test_an_answer_that_no_datagram_holds_is_said_to_be_one(counted, monkeypatch):
-    monkeypatch.setattr(control_datagrams, "obey", lambda _station, _line: "x" * 70_000)
-    port = CommandPort(station=counted, peers=frozenset())
+    monkeypatch.setattr(control_datagrams, "obey", lambda _running, _line: "x" * 70_000)
+    port = CommandPort(running=counted, peers=frozenset())
     assert port.answer(b"health", "127.0.0.1") == b"error: the answer has 70001 bytes, more than a datagram holds: ask at the control socket\n"
 
 
@@ -128,11 +128,11 @@ def test_an_error_of_this_program_does_not_end_the_port(counted, monkeypatch):
     monkeypatch.setattr("hilsim.telemetry.guarded._AGAIN_S", 0.0)
     honest, calls = control_datagrams.obey, []
 
-    def spoilt(station, line):  # noqa: F811
+    def spoilt(running, line):  # noqa: F811
         calls.append(line)
         if len(calls) == 1:
             raise KeyError(line)
-        return honest(station, line)
+        return honest(running, line)
 
     monkeypatch.setattr(control_datagrams, "obey", spoilt)
 

@@ -7,7 +7,7 @@ from hilsim.autopilot.loop_setup import open_line, outfit
 from hilsim.autopilot.session import Reason, SessionState, SessionWord
 from hilsim.collision.contacts import Touching, TouchWord
 from hilsim.daemon.flight.log import FlightLog
-from hilsim.daemon.flight.vehicle import Aircraft
+from hilsim.daemon.flight.vehicle import FlyingVehicle
 from hilsim.scene.world import build_world
 from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.vehicle.live import live_pose
@@ -16,8 +16,10 @@ from tests.unit.vehicle.vehicles import BARE
 
 
 @pytest.fixture
-def aircraft():
-    return Aircraft(spec=vehicle_spec(), vehicle=BARE, seed=1, world=build_world([]), live=live_pose(), settings=ThreadSettings(scheduling="plain"))
+def vehicle():
+    return FlyingVehicle(
+        spec=vehicle_spec(), profile=BARE, seed=1, world=build_world([]), live=live_pose(), settings=ThreadSettings(scheduling="plain")
+    )
 
 
 def said(log):
@@ -26,35 +28,35 @@ def said(log):
     return rows
 
 
-def enter(aircraft, state, reason):
-    word = aircraft.outfit.watch.session.word
+def enter(vehicle, state, reason):
+    word = vehicle.outfit.watch.session.word
     word[SessionWord.STATE], word[SessionWord.REASON] = state, reason
     word[SessionWord.CHANGES] += 1
 
 
-def test_nothing_that_has_not_changed_is_said(aircraft):
-    log = FlightLog(aircraft)
+def test_nothing_that_has_not_changed_is_said(vehicle):
+    log = FlightLog(vehicle)
     assert said(log) == []
-    assert outfit(aircraft.spec, BARE, open_line("serial"), seed=1, rate_hz=250).watch.touch.word[TouchWord.COUNT] == 0
+    assert outfit(vehicle.spec, BARE, open_line("serial"), seed=1, rate_hz=250).watch.touch.word[TouchWord.COUNT] == 0
 
 
-def test_a_controller_that_falls_silent_is_said_with_its_reason_and_again_when_it_is_back(aircraft):
-    log = FlightLog(aircraft)
-    enter(aircraft, SessionState.FLYING, Reason.HEARTBEAT)
+def test_a_controller_that_falls_silent_is_said_with_its_reason_and_again_when_it_is_back(vehicle):
+    log = FlightLog(vehicle)
+    enter(vehicle, SessionState.FLYING, Reason.HEARTBEAT)
     said(log)
-    enter(aircraft, SessionState.SILENT, Reason.NO_COMMANDS)
-    aircraft.outfit.watch.session.word[SessionWord.SILENCES] = 1
+    enter(vehicle, SessionState.SILENT, Reason.NO_COMMANDS)
+    vehicle.outfit.watch.session.word[SessionWord.SILENCES] = 1
     changed, silent = said(log)
     assert (changed["event"], changed["state"], changed["log_level"]) == ("session.changed", "silent", "warning")
     assert changed["reason"].startswith("no motor command of the controller for 0.2 s")
     assert (silent["event"], silent["silent_s"], silent["silences"]) == ("flight.controller_silent", 0.2, 1)
     assert said(log) == []
-    enter(aircraft, SessionState.FLYING, Reason.COMMANDS)
+    enter(vehicle, SessionState.FLYING, Reason.COMMANDS)
     assert [row["event"] for row in said(log)] == ["session.changed", "flight.controller_back"]
 
 
-def test_a_contact_is_said_when_it_begins_with_its_speed_and_kind_and_when_it_ends_with_how_long_it_lasted(aircraft):
-    log, touch = FlightLog(aircraft), aircraft.outfit.watch.touch
+def test_a_contact_is_said_when_it_begins_with_its_speed_and_kind_and_when_it_ends_with_how_long_it_lasted(vehicle):
+    log, touch = FlightLog(vehicle), vehicle.outfit.watch.touch
     touch.word[:4] = (1, Touching.OBSTACLE | Touching.MOVING, 5_000_000_000, 5_000_000_000)
     touch.closing_mps[:] = 6.0, 4.5
     [began] = said(log)
@@ -67,8 +69,8 @@ def test_a_contact_is_said_when_it_begins_with_its_speed_and_kind_and_when_it_en
     assert said(log) == []
 
 
-def test_a_crashed_vehicle_that_is_armed_is_said_each_time_with_what_to_do(aircraft):
-    log, word, crashed = FlightLog(aircraft), aircraft.outfit.watch.session.word, aircraft.outfit.flight.state.crashed
+def test_a_crashed_vehicle_that_is_armed_is_said_each_time_with_what_to_do(vehicle):
+    log, word, crashed = FlightLog(vehicle), vehicle.outfit.watch.session.word, vehicle.outfit.flight.state.crashed
     word[SessionWord.ARMED] = crashed[0] = 1
     assert [row["event"] for row in said(log)] == ["vehicle.armed", "vehicle.crashed"]
     for _ in range(2):
@@ -85,8 +87,8 @@ def test_a_crashed_vehicle_that_is_armed_is_said_each_time_with_what_to_do(aircr
     assert [row["event"] for row in said(log)] == ["vehicle.armed"]
 
 
-def test_ready_to_arm_is_said_once_with_flags_and_the_last_warning_and_that_it_no_longer_is(aircraft):
-    log, autopilot = FlightLog(aircraft), aircraft.autopilot
+def test_ready_to_arm_is_said_once_with_flags_and_the_last_warning_and_that_it_no_longer_is(vehicle):
+    log, autopilot = FlightLog(vehicle), vehicle.autopilot
     autopilot.estimator_flags, autopilot.warning = 0x37F, "Preflight Fail: GPS Vertical Pos Drift too high"
     assert said(log) == []
     autopilot.has_home = True
@@ -98,9 +100,9 @@ def test_ready_to_arm_is_said_once_with_flags_and_the_last_warning_and_that_it_n
     assert (not_ready["event"], not_ready["reason"]) == ("flight.not_ready_to_arm", "the estimator has no position, height")
 
 
-def test_a_link_that_is_lost_forgets_what_the_autopilot_said(aircraft):
-    log = FlightLog(aircraft)
-    aircraft.autopilot.estimator_flags = 0x37F
-    enter(aircraft, SessionState.UNPLUGGED, Reason.LINK_LOST)
+def test_a_link_that_is_lost_forgets_what_the_autopilot_said(vehicle):
+    log = FlightLog(vehicle)
+    vehicle.autopilot.estimator_flags = 0x37F
+    enter(vehicle, SessionState.UNPLUGGED, Reason.LINK_LOST)
     said(log)
-    assert aircraft.autopilot.estimator_flags is None
+    assert vehicle.autopilot.estimator_flags is None

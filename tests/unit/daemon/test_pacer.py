@@ -5,8 +5,9 @@ import time
 import pytest
 
 from hilsim.config.rig import load_rig
-from hilsim.daemon.running_rig import Station
+from hilsim.daemon.running_rig import RunningRig
 from hilsim.daemon.streaming.render_state import FeederCounter
+from hilsim.daemon.streaming.sensors import Sensors
 from tests.support import ROOM, write_rig
 
 GROSS_LIMIT_S = 60.0
@@ -20,26 +21,26 @@ def await_that(condition):
 
 
 class Bench:
-    """A station whose machine has as many cores as the test says."""
+    """A running whose machine has as many cores as the test says."""
 
     def __init__(self, directory, cores, text):
         self.said = []
         rig = load_rig(write_rig(directory, text))
-        self.station = Station(rig=rig, say=lambda event, keys: self.said.append((event, dict(keys))))
-        self.pacer = self.station._pacer
+        self.running = RunningRig(rig=rig, say=lambda event, keys: self.said.append((event, dict(keys))))
+        self.pacer = self.running.part(Sensors).pacer
         self.pacer.cores = self.pacer._fifo.cores = self.pacer._rays.cores = cores
-        self.station.build()
-        self.station.open()
-        self.sensor = self.station.streams["lidar"]
+        self.running.build()
+        self.running.open()
+        self.sensor = self.running.streams["lidar"]
 
     def events(self):
         return [event for event, _ in self.said]
 
     def step_to(self, time_s):
-        self.pacer.step(self.station.streams, round(time_s * 1e9))
+        self.pacer.step(self.running.streams, round(time_s * 1e9))
 
     def close(self):
-        self.station.stop()
+        self.running.stop()
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ def test_a_machine_that_is_too_small_is_named_at_start_and_gets_fewest_rays_unde
 
 def test_rays_change_while_packets_flow_and_each_is_rendered_or_counted(bench):
     at = bench(cores=64)
-    at.station.start()
+    at.running.start()
     sensor, first = at.sensor, at.sensor.feeder
     await_that(lambda: sensor.feeder.state.counters[FeederCounter.RENDERED] > 50)
 
@@ -96,7 +97,7 @@ def test_rays_change_while_packets_flow_and_each_is_rendered_or_counted(bench):
 
 def test_a_sensor_that_does_not_fit_gives_up_rays_and_says_so(bench):
     at = bench(cores=64)
-    at.station.start()
+    at.running.start()
     at.pacer._rays.cores = 0.001
     at.step_to(1.0)
     await_that(lambda: at.sensor.feeder.state.counters[FeederCounter.RENDERED] > 100)
@@ -112,7 +113,7 @@ def test_a_sensor_that_does_not_fit_gives_up_rays_and_says_so(bench):
 
 def test_a_running_feeder_leaves_real_time_scheduling_when_its_share_is_too_large(bench):
     at = bench(cores=64)
-    at.station.start()
+    at.running.start()
     at.pacer._fifo.cores = 0.001  # too small for any share
 
     at.step_to(1.0)
@@ -123,7 +124,7 @@ def test_a_running_feeder_leaves_real_time_scheduling_when_its_share_is_too_larg
 
 def test_the_lead_follows_what_was_late(bench):
     at = bench(cores=64)
-    at.station.start()
+    at.running.start()
     at.step_to(1.0)
     before_ns = at.sensor.feeder.lead_ns
     at.sensor.feeder.state.counters[FeederCounter.LATE] += 1000  # as if; the loop only adds to it

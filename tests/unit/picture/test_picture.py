@@ -9,7 +9,8 @@ from velodyne_decoder import Config, Model, read_pcap
 
 from hilsim.analysis.picture.draw import draw_scan, nearest_firings
 from hilsim.analysis.picture.scales import check_picture_path, range_limits_m
-from hilsim.analysis.picture.scan import Scan, first_scan, geometry_of_packets, geometry_of_profile, stacked_packets
+from hilsim.analysis.picture.scan import Scan, first_scan, geometry_of_packets, geometry_of_profile
+from hilsim.analysis.velodyne_stream import stacked_packets
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.errors import CaptureError, PacketError

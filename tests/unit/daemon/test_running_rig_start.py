@@ -9,11 +9,11 @@ import pytest
 import structlog
 
 from hilsim.config.rig import load_rig
-from hilsim.daemon import running_rig as station
-from hilsim.daemon import service
+from hilsim.daemon import running_rig, service
 from hilsim.daemon.notify import ServiceManager
-from hilsim.daemon.running_rig import Station
+from hilsim.daemon.running_rig import RunningRig
 from hilsim.daemon.streaming.render_state import FeederCounter
+from hilsim.daemon.streaming.sensors import Sensors
 from hilsim.protocols.velodyne.data import decode_data_packets
 from tests.support import ROOM, write_rig
 
@@ -42,7 +42,7 @@ def listener():
 @pytest.fixture
 def room(tmp_path, listener):
     text = ROOM + NETWORK.format(data=listener.getsockname()[1], position=listener.getsockname()[1] - 1 or 9)
-    made = Station(rig=load_rig(write_rig(tmp_path, text)))
+    made = RunningRig(rig=load_rig(write_rig(tmp_path, text)))
     made.build()
     made.open()
     yield made
@@ -50,15 +50,16 @@ def room(tmp_path, listener):
 
 
 def test_rings_that_are_not_full_in_time_make_the_start_later_and_cost_no_packet(room, listener, monkeypatch):
-    monkeypatch.setattr(station, "_MARGIN_NS", station._START_UP_NS - 1_000_000)  # a millisecond is left to fill them at the first try
+    monkeypatch.setattr(running_rig, "_MARGIN_NS", running_rig._START_UP_NS - 1_000_000)  # a millisecond is left to fill them at the first try
     tries = []
-    prime = room._sensors.prime
+    sensors = room.part(Sensors)
+    prime = sensors.prime
 
-    def counted(**when):
-        tries.append((when["epoch_ns"], prime(**when)))
+    def counted(until_ns):
+        tries.append((room.epoch_ns, prime(until_ns)))
         return tries[-1][1]
 
-    monkeypatch.setattr(room._sensors, "prime", counted)
+    monkeypatch.setattr(sensors, "prime", counted)
     room.start()
     assert [held for _, held in tries] == [False] * (len(tries) - 1) + [True]
     assert len(tries) >= 2
@@ -72,9 +73,9 @@ def test_rings_that_are_not_full_in_time_make_the_start_later_and_cost_no_packet
 
 
 def test_nothing_is_sent_before_the_rings_are_full(room, listener, monkeypatch):
-    monkeypatch.setattr(station, "_MARGIN_NS", 10**12)
-    monkeypatch.setattr(station, "_LONGEST_START_UP_NS", 300_000_000)
-    with pytest.raises(station.TransmitError, match="the first packets must be ready within 0 s, got too few"):
+    monkeypatch.setattr(running_rig, "_MARGIN_NS", 10**12)
+    monkeypatch.setattr(running_rig, "_LONGEST_START_UP_NS", 300_000_000)
+    with pytest.raises(running_rig.TransmitError, match="the first packets must be ready within 0 s, got too few"):
         room.start()
     listener.settimeout(0.3)
     with pytest.raises(TimeoutError):

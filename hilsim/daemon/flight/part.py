@@ -1,0 +1,111 @@
+"""The vehicle of a rig as a part: what flies, its link, and the messages made of its lidars' scans."""
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+
+from hilsim.assembly.build import asset_signature
+from hilsim.config.rig import Rig
+from hilsim.daemon.flight.link import serve_link
+from hilsim.daemon.flight.obstacle_sender import ScanMessages
+from hilsim.daemon.flight.vehicle import FlyingVehicle, build_vehicle
+from hilsim.daemon.parts import Change, Part, RigContext
+from hilsim.errors import ConfigError
+from hilsim.telemetry.faults import Fault
+from hilsim.telemetry.readings import Reading
+
+
+class VehiclePart(Part):
+    """The vehicle of a rig, if it has one.
+
+    Attributes:
+        vehicle: What flies; None where nothing does.
+    """
+
+    def __init__(self, context: RigContext) -> None:
+        super().__init__(context)
+        self.vehicle: FlyingVehicle | None = None
+        self._messages: ScanMessages | None = None
+        self._signature = asset_signature(context.rig)
+
+    def prepare(self) -> None:
+        """Build the vehicle in its scene."""
+        rig = self.context.rig
+        if rig.spec.vehicle is None:
+            return
+        self._signature = asset_signature(rig)
+        self.vehicle = build_vehicle(rig, self.context.scenery(rig))
+        self._messages = ScanMessages(spec=rig.spec.vehicle, observations=self.vehicle.outfit.watch.observations)
+        self.context.lookout = self._messages.lookout
+
+    def warm(self) -> None:
+        """Load the loop and what makes messages, and open what the loop listens on.
+
+        Raises:
+            CaptureError: the file of the vehicle's truth cannot be created.
+            LinkError: ArduPilot's port cannot be had.
+        """
+        if self.vehicle is not None and self._messages is not None:
+            self.vehicle.warm()
+            self._messages.warm()
+
+    def rehearse(self, *, stages: bool) -> None:
+        """Load or compile what flies; sensors have their lookouts."""
+        if not stages:
+            self.warm()
+            self.stop()
+
+    def start(self) -> None:
+        """Begin to fly."""
+        if self.vehicle is not None and self._messages is not None:
+            clock = self.context.clock
+            self.vehicle.start(epoch_ns=clock.epoch_ns, utc_epoch_ns=clock.utc_epoch_ns)
+            self._messages.start()
+
+    def change(self, rig: Rig) -> Change:
+        """Refuse whatever touches what flies, or what it flies in.
+
+        Raises:
+            ConfigError: it does.
+        """
+        new, now = rig.spec, self.context.rig.spec
+        if now.vehicle is None and new.vehicle is None:
+            return Change()
+        same_spec = (new.vehicle, new.scene, new.carrier, new.seed) == (now.vehicle, now.scene, now.carrier, now.seed)
+        if not (same_spec and rig.vehicle == self.context.rig.vehicle and asset_signature(rig) == self._signature):
+            raise ConfigError(f"{rig.path}: [vehicle], [scene], [carrier] and seed cannot change while a vehicle flies; restart the service for that")
+        return Change()
+
+    def stop(self) -> None:
+        """End the threads and close the ports."""
+        if self._messages is not None:
+            self._messages.stop()
+        if self.vehicle is not None:
+            self.vehicle.stop()
+        self.vehicle = None
+
+    def serve(self) -> AbstractAsyncContextManager[object]:
+        """The link to the controller, and ports for ground stations."""
+        return serve_link(self.vehicle)
+
+    @property
+    def summary(self) -> str:
+        """Whether there is one."""
+        return "a vehicle" if self.context.rig.spec.vehicle is not None else ""
+
+    def add_reading(self, reading: Reading, now_ns: int) -> Reading:
+        """The vehicle, and how its thread is scheduled."""
+        del now_ns
+        vehicle = self.vehicle
+        if vehicle is None:
+            return reading
+        return replace(reading, vehicle=vehicle.reading(), scheduling={**reading.scheduling, "fly": vehicle.scheduling_mode})
+
+    def faults(self, now_ns: int) -> tuple[Fault, ...]:
+        """Threads that should run and do not."""
+        del now_ns
+        found = []
+        if self.vehicle is not None and not self.vehicle.alive:
+            found.append(Fault(key="flight_ended", text="the thread that flies the vehicle has ended"))
+        if self._messages is not None and self._messages.has_ended:
+            found.append(Fault(key="observer_ended", text="the thread that tells the controller of obstacles has ended"))
+        return tuple(found)
