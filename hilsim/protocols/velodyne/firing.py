@@ -1,8 +1,8 @@
 """Where and when a record's laser fired: the one place that knows it, for maps, pictures and points.
 
 A packet says an azimuth for each *group* of records: the firing sequences of a block, or of the four blocks of a VLS-128. It is the azimuth at which the
-group's first laser fired. The head goes on turning: what it turned until each other laser fired is interpolated up to the next group of the packet (manual
-63-9243 rev D, section 9.5); for the last group, and where the head jumped over what a field of view leaves out, the last step before counts.
+group's first laser fired. The head goes on turning: what it turned until each other laser fired is interpolated up to the next group of the packet, as
+drivers do; for the last group, and where the head jumped over what a field of view leaves out, the last step before counts.
 """
 
 from typing import NamedTuple
