@@ -32,11 +32,9 @@ from hilsim.background import job as jobs
 from hilsim.background.generator import GridSetting, generate, prepare
 from hilsim.background.movement import Change
 from hilsim.background.pool import map_here
-from hilsim.background.profiles import geometry_of
 from hilsim.background.surface import SurfaceRule
 from hilsim.capture.batches import CaptureBatches
-from hilsim.cli.background.outputs import named_profile, shipped_profiles
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.cli.background.outputs import named_profile
 from tests.walls import GRIDS, PROFILES, record_wall, wall_errors_mm
 
 CAPTURES = Path(__file__).resolve().parent.parent.parent / "shared" / "captures"
@@ -144,7 +142,7 @@ def wall_errors(profile, directory, distance):
 
 def map_of(path, distance, setting=None, named=None):
     """A map of one capture, whether its sensor moved or not."""
-    job, found = prepare(path, geometries(), setting or GridSetting(), named=named)
+    job, found = prepare(path, setting or GridSetting(), named=named)
     return generate(job, found, [path], SurfaceRule(distance=distance), map_here, lambda _: None).map
 
 
@@ -185,15 +183,10 @@ def threaded(path, job, threads, rounds=3):
     return {"threads": threads, "one_s_cpu_s": [row[0] for row in rows], "several_s_cpu_s": [row[1] for row in rows]}
 
 
-def geometries():
-    """Of the turning sensors that have a profile."""
-    return {model: geometry_of(profile.spec) for model, profile in shipped_profiles().items() if isinstance(profile.spec, VelodyneSpec)}
-
-
 def job_of(path):
     """The job for a capture, without a look at whether the sensor moved."""
     jobs.check_standing = lambda *_: Change(compared=0, nearer=0, farther=0)
-    return replace(prepare(path, geometries(), GridSetting())[0])
+    return replace(prepare(path, GridSetting())[0])
 
 
 def main():

@@ -46,8 +46,8 @@ POINT_DTYPE = np.dtype(
 """A point.
 
 =================  ====================================================================================================================
-x, y, z            metres, in the sensor frame: right, forward, up
-range              metres, from the sensor's origin as the packet says it
+x, y, z            metres, in the sensor frame: right, forward, up; z with the height of the laser's origin, as far as it is known (VLP-16)
+range              metres, from the laser's origin as the packet says it
 azimuth            degrees, 0 to 360, of the firing: clockwise from forward, seen from above
 packet             which of the decoded packets it came in, from 0
 time_ns            nanoseconds, the sensor's stamp of the firing. Velodyne: past the hour in which the packet began, so that the last firings of an
@@ -186,7 +186,7 @@ def _decode_block(
         range_m = raw * firings.unit_mm * 1e-3
         x, y, z = sensor_direction(fired * RAD_PER_CDEG, firings.elevation_rad[record])
         point = points[count]
-        point.x, point.y, point.z = range_m * x, range_m * y, range_m * z
+        point.x, point.y, point.z = range_m * x, range_m * y, range_m * z + firings.height_m[record]
         point.range, point.azimuth = range_m, fired * 0.01
         point.packet, point.time_ns = packet, group_ns + firings.time_ns[record]
         point.ring, point.intensity = firings.ring[record], payload[at + 2]

@@ -12,6 +12,7 @@ from hilsim.geometry.poses import Pose
 from hilsim.protocols.cepton.info import encode_info_packet
 from hilsim.protocols.cepton.stdv import packet_size
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, Return, ReturnMode
+from hilsim.protocols.velodyne.geometry import even_delays_ns
 from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE
 from hilsim.render.cells import NO_CELLS, Cells
 from hilsim.sensor.beam import Beam, beam
@@ -193,7 +194,7 @@ def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: 
         "overlay": overlay or no_overlay(),
         "beam_cells": cells or NO_BEAM_CELLS,
         "gps": _gps(setting.setup.gps),
-        "firing_offset_ns": np.arange(spec.laser_count, dtype=np.int64) // spec.lasers_per_firing * spec.firing_ns,
+        "firing_offset_ns": np.array(even_delays_ns(spec.laser_count, spec.firing_ns, spec.lasers_per_firing), dtype=np.int64),
         "sequence_ns": spec.sequence_ns,
         "sequences_per_packet": setting.sequences_per_packet,
         "returns": setting.returns,

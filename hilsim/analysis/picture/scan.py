@@ -10,9 +10,8 @@ import numpy.typing as npt
 from hilsim.errors import CaptureError, PacketError
 from hilsim.protocols.velodyne.data import BLOCK_FLAG, BLOCKS, RECORDS_PER_BLOCK, Return, ReturnMode
 from hilsim.protocols.velodyne.firing import fire_groups, record_firings
-from hilsim.protocols.velodyne.geometry import ALL_GEOMETRIES, FiringGeometry
-from hilsim.protocols.velodyne.models import OTHER_PRODUCTS, identify_model
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.protocols.velodyne.geometry import FiringGeometry
+from hilsim.protocols.velodyne.models import BY_NAME, OTHER_PRODUCTS, identify_model
 from hilsim.units import TURN_CDEG
 
 _BANK_FLAGS = (0xEEFF, 0xDDFF, 0xCCFF, 0xBBFF)
@@ -72,24 +71,12 @@ def geometry_of_packets(packets: npt.NDArray[Any]) -> FiringGeometry:
     step_us = float(np.median(steps_us)) if steps_us.size else None
     model = None if product in OTHER_PRODUCTS else identify_model(product, step_us, is_dual=mode is not None and mode.is_dual)
     name = model.name if model else OTHER_PRODUCTS.get(product, "").partition(" (")[0]
-    if name not in ALL_GEOMETRIES:
-        known = ", ".join(ALL_GEOMETRIES)
+    if name not in BY_NAME:
+        known = ", ".join(BY_NAME)
         raise CaptureError(
             f"lasers of a {name or 'model'} that says 0x{product:02x} must be known for a picture (known are {known}); name one with --model"
         )
-    return ALL_GEOMETRIES[name]
-
-
-def geometry_of_profile(spec: VelodyneSpec) -> FiringGeometry:
-    """Geometry of a profile's lasers."""
-    return FiringGeometry(
-        model=spec.model,
-        elevation_deg=tuple(channel.elevation_deg for channel in spec.channels),
-        azimuth_offset_deg=tuple(channel.azimuth_offset_deg for channel in spec.channels),
-        delay_ns=tuple(laser // spec.lasers_per_firing * spec.firing_ns for laser in range(len(spec.channels))),
-        sequence_ns=spec.sequence_ns,
-        distance_unit_mm=spec.range_unit_mm,
-    )
+    return BY_NAME[name].geometry
 
 
 def first_scan(packets: npt.NDArray[Any], geometry: FiringGeometry) -> Scan:

@@ -8,7 +8,8 @@ import pytest
 
 from hilsim.analysis.decode import POINT_DTYPE, decode_cepton, decode_velodyne
 from hilsim.protocols.cepton.stdv import PointFlag
-from hilsim.protocols.velodyne.geometry import VLP_32C_GEOMETRY, VLS_128_GEOMETRY
+from hilsim.protocols.velodyne.geometry import VLP_32C_GEOMETRY
+from hilsim.protocols.velodyne.models import VLS_128
 from tests.unit.background.recordings import VLP16, batch, stdv_payload, vlp16_payloads
 
 BANK_FLAGS = (0xEEFF, 0xDDFF, 0xCCFF, 0xBBFF)
@@ -31,7 +32,7 @@ def test_a_return_lies_where_its_laser_looked_when_it_fired():
     (point,) = points
     azimuth_cdeg = 40 * (12 + 3) + 40 * (55_296 + 2 * 2304) / 110_592
     azimuth, elevation = math.radians(azimuth_cdeg / 100), math.radians(-13.0)
-    expected = [10.0 * math.cos(elevation) * math.sin(azimuth), 10.0 * math.cos(elevation) * math.cos(azimuth), 10.0 * math.sin(elevation)]
+    expected = [10.0 * math.cos(elevation) * math.sin(azimuth), 10.0 * math.cos(elevation) * math.cos(azimuth), 10.0 * math.sin(elevation) + 9.7e-3]
     np.testing.assert_allclose([point[axis] for axis in "xyz"], expected, rtol=1e-6)
     assert (point["range"], point["azimuth"]) == (np.float32(10.0), pytest.approx(azimuth_cdeg / 100, rel=1e-6))
     assert (point["packet"], point["ring"], point["intensity"], point["return_number"], point["flags"]) == (1, 1, 77, 0, 0)
@@ -85,13 +86,13 @@ def vls128_dual(azimuth_cdeg, stamp_us, distance):
 @pytest.mark.parametrize("stamps", [(1000, 1055, 1110), (1000, 1110, 1276)])  # one after the other, and with some lost
 def test_a_vls128_in_dual_mode_turns_as_its_neighbours_tell(stamps):
     azimuths = [round((stamp - 1000) / 55.277 * 20) for stamp in stamps]
-    points = velodyne([vls128_dual(*place, 2500) for place in zip(azimuths, stamps, strict=True)], VLS_128_GEOMETRY)
+    points = velodyne([vls128_dual(*place, 2500) for place in zip(azimuths, stamps, strict=True)], VLS_128.geometry)
     assert np.bincount(points["packet"]).tolist() == [128] * 3
     for packet, azimuth_cdeg in enumerate(azimuths):
         of_packet = points[points["packet"] == packet]
-        order = np.argsort(np.argsort(VLS_128_GEOMETRY.elevation_deg))
+        order = np.argsort(np.argsort(VLS_128.geometry.elevation_deg))
         np.testing.assert_array_equal(of_packet["ring"], order)
-        expected = azimuth_cdeg / 100 + 0.2 * np.array(VLS_128_GEOMETRY.delay_ns) / VLS_128_GEOMETRY.sequence_ns + VLS_128_GEOMETRY.azimuth_offset_deg
+        expected = azimuth_cdeg / 100 + 0.2 * np.array(VLS_128.geometry.delay_ns) / VLS_128.geometry.sequence_ns + VLS_128.geometry.azimuth_offset_deg
         np.testing.assert_allclose((of_packet["azimuth"] - expected + 180) % 360 - 180, 0.0, atol=0.003)  # stamps are whole microseconds
 
 

@@ -6,11 +6,10 @@ import pytest
 from hilsim.background.generator import GridSetting, generate, prepare
 from hilsim.background.job import Stretch
 from hilsim.background.pool import map_here
-from hilsim.background.profiles import geometry_of
 from hilsim.background.surface import SurfaceRule
 from hilsim.capture.batches import CaptureBatches
 from hilsim.cli.background.outputs import named_profile
-from hilsim.protocols.velodyne.geometry import GEOMETRIES
+from hilsim.protocols.velodyne.models import BY_NAME
 from tests.unit.background.slow_decoding import returns_by_cell
 from tests.walls import GRIDS, PROFILES, record_wall, wall_errors_mm
 
@@ -26,9 +25,8 @@ def wall(request, tmp_path_factory):
 
 
 def mapped(path, rule, *, profile=None, setting=None, stretch=None):
-    vlp16 = geometry_of(named_profile("vlp16").spec)
     named = named_profile(profile).spec if profile else None
-    job, found = prepare(path, {"VLP-16": vlp16}, setting or GridSetting(), named=named, stretch=stretch)
+    job, found = prepare(path, setting or GridSetting(), named=named, stretch=stretch)
     return generate(job, found, [path], rule, map_here, lambda _: None).map
 
 
@@ -77,7 +75,7 @@ def _errors_mm(path, formed, model, seconds, hits):
         for start, size, stamp_ns in zip(batch.start, batch.size, batch.host_stamp_ns, strict=True)
         if size == 1206 and stamp_ns < until_ns
     ]
-    geometry = GEOMETRIES[model] if model in GEOMETRIES else geometry_of(named_profile("vlp16").spec)
+    geometry = BY_NAME[model].geometry
     (row, column, distance_mm, _), _ = returns_by_cell(np.stack(payloads), geometry, formed.grid.columns)
     cell = row * formed.grid.columns + column
     order = np.lexsort((distance_mm, cell))
