@@ -29,8 +29,6 @@ class RecordFirings(NamedTuple):
         share: ``float64[r]``, how much of the way to the next group's azimuth the head has turned by then.
         offset_cdeg: ``float64[r]``, of the record's laser, added to the azimuth.
         elevation_rad: ``float64[r]``, of the record's laser.
-        height_m: ``float64[r]``, of the record's laser's origin above the sensor's; 0 where it is not known.
-        ring: ``int64[r]``, the record's laser, counted from the lowest.
         unit_mm: Of the raw distance.
     """
 
@@ -40,8 +38,6 @@ class RecordFirings(NamedTuple):
     share: npt.NDArray[np.float64]
     offset_cdeg: npt.NDArray[np.float64]
     elevation_rad: npt.NDArray[np.float64]
-    height_m: npt.NDArray[np.float64]
-    ring: npt.NDArray[np.int64]
     unit_mm: float
 
 
@@ -59,8 +55,6 @@ def record_firings(geometry: FiringGeometry) -> RecordFirings:
         share=time_ns / group_ns,
         offset_cdeg=np.tile(np.array(geometry.azimuth_offset_deg) * 100.0, sequences),
         elevation_rad=np.tile(np.radians(elevation_deg), sequences),
-        height_m=np.tile(np.array(geometry.vertical_offset_mm or (0.0,) * lasers) * 1e-3, sequences),
-        ring=np.tile(np.argsort(np.argsort(elevation_deg)), sequences).astype(np.int64),
         unit_mm=float(geometry.distance_unit_mm),
     )
 
