@@ -10,7 +10,8 @@ import numpy as np
 from hilsim.background.files.bitmap import foreign_size
 from hilsim.background.files.load import load_map
 from hilsim.config.rig import Rig
-from hilsim.emulator.overlay import Overlay, OverlayRule, overlay
+from hilsim.emulator.overlay import Overlay, OverlayRule
+from hilsim.emulator.overlay_builder import build_overlay
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import AssetError, ConfigError
 from hilsim.geometry.overlay_frames import ground_only_pose
@@ -18,8 +19,6 @@ from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.geometry.rotations import conjugate, multiply
 from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
 from hilsim.scene.background_specs import BackgroundSpec
-from hilsim.sensor.mirror import image_extent
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _RULES = {"nearest": OverlayRule.NEAREST, "background-first": OverlayRule.BACKGROUND_FIRST, "synthetic-only": OverlayRule.SYNTHETIC_ONLY}
 _PLACE_TOLERANCE_M = 0.01
@@ -87,7 +86,7 @@ def _load(rig: Rig, spec: BackgroundSpec, place: str) -> SensorBackground:
     setting = rig.lidars[number]
     path = rig.directory / spec.file
     background = load_map(path, grid=_foreign_grid(path, spec, setting))
-    made = overlay(background, setting.spec, rule=_RULES[spec.rule], is_smooth=spec.sampling == "edge-aware")
+    made = build_overlay(background, setting.spec, rule=_RULES[spec.rule], is_smooth=spec.sampling == "edge-aware")
     return SensorBackground(number, place, background, made, _pose(spec, background))
 
 
@@ -106,13 +105,7 @@ def _foreign_grid(path: Path, spec: BackgroundSpec, setting: LidarSetting) -> Az
     if size is None:
         return None
     rows, columns = size
-    if isinstance(setting.spec, VelodyneSpec):
-        elevations = sorted(channel.elevation_deg for channel in setting.spec.channels)
-        return AzimuthGrid(columns=columns, elevation_deg=tuple(elevations))
-    x_min, x_max, z_min, z_max = image_extent(setting.spec)
-    if spec.image_x is not None and spec.image_z is not None:
-        (x_min, x_max), (z_min, z_max) = spec.image_x, spec.image_z
-    return ImageGrid(columns=columns, rows=rows, x_min=x_min, x_max=x_max, z_min=z_min, z_max=z_max)
+    return setting.family.background_grid(rows=rows, columns=columns, image_x=spec.image_x, image_z=spec.image_z)
 
 
 def _pose(spec: BackgroundSpec, background: BackgroundMap) -> Pose | None:

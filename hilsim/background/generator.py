@@ -23,7 +23,7 @@ from hilsim.geometry.poses import Pose
 from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.protocols.velodyne.models import MODELS
 from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
-from hilsim.sensor.cepton_specs import CeptonSpec
+from hilsim.sensor.specs import LidarSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 TURNING_COLUMNS = 1800
@@ -76,7 +76,7 @@ def prepare(
     setting: GridSetting,
     *,
     sensor: str = "",
-    named: VelodyneSpec | CeptonSpec | None = None,
+    named: LidarSpec | None = None,
     stretch: Stretch | None = None,
     motion: Motion | None = None,
     watch: Watch = lambda _size, _label: nullcontext(),
@@ -111,7 +111,7 @@ def job_for(
     *,
     where: str,
     sensor: str = "",
-    named: VelodyneSpec | CeptonSpec | None = None,
+    named: LidarSpec | None = None,
     stretch: Stretch | None = None,
     motion: Motion | None = None,
     extent: tuple[float, float, float, float] | None = None,
@@ -262,7 +262,7 @@ async def generate_live(
     where: str,
     seconds: float,
     sensor: str = "",
-    named: VelodyneSpec | CeptonSpec | None = None,
+    named: LidarSpec | None = None,
     pose: Pose | None = None,
 ) -> Generated:
     """The map of a stream, from ``seconds`` of it by the stamps of its packets.

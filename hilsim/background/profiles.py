@@ -3,10 +3,10 @@
 from hilsim.background.survey import FoundSensor, Kind
 from hilsim.errors import CaptureError
 from hilsim.sensor.cepton_specs import CeptonSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.sensor.specs import LidarSpec
 
 
-def check_named(named: VelodyneSpec | CeptonSpec, found: FoundSensor, where: str) -> None:
+def check_named(named: LidarSpec, found: FoundSensor, where: str) -> None:
     """Refuse a profile that cannot be that of a sensor which was found.
 
     Args:

@@ -202,5 +202,5 @@ def _from_rig(source: str, sensor: str, at_s: float) -> tuple[Scan | ImageScan, 
     if isinstance(spec, VelodyneSpec):
         count = packets_for_one_turn(lidar.setting.packet_rate_hz, mean_rate_rpm(lidar.setting.setup))
         return first_scan(decode_data_packets(lidar.data_packets(first, count).payload), spec.geometry), sensor
-    packets = lidar.data_packets(first, math.ceil(2.0 * spec.scan_s * lidar.setting.packet_rate_hz) + 2)
+    packets = lidar.data_packets(first, math.ceil(2e-9 * lidar.setting.family.scan_ns * lidar.setting.packet_rate_hz) + 2)
     return first_image_scan([row.tobytes() for row in packets.payload]), f"{sensor} ({spec.model})"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.telemetry.faults import Level
 from hilsim.telemetry.metrics import LATENESS
 from hilsim.telemetry.readings import FlowReading, HistogramReading, Reading, ReplayReading, VehicleReading
@@ -42,6 +41,7 @@ class Screen:
     def started(self, running: "RunningRig", metrics: str) -> None:
         """Where everything is."""
         from hilsim.assembly.build import sensor_flows  # noqa: PLC0415 - loads kernels, and they are loaded by now
+        from hilsim.rangefinders.registry import rangefinder_names  # noqa: PLC0415 - as above
 
         self._over("")
         rig = running.rig
@@ -49,6 +49,8 @@ class Screen:
             _titled(sensor.name, _summary(lidar, sensor_flows(sensor, lidar)))
         if rig.spec.vehicle is not None:
             _titled("vehicle", _vehicle_summary(rig.spec.vehicle))
+        for name, device in zip(rangefinder_names(rig.spec.rangefinder), rig.spec.rangefinder, strict=True):
+            _titled(name, f"{device.port} at {device.baud} baud")
         for name, recorded, flow in running.replays.routes:
             _titled(name, f"{flow.name.rpartition('/')[2]:9} {recorded.source}:{recorded.source_port} {_arrow(flow.socket)}")
         for name, note in running.replays.notes:
@@ -203,10 +205,5 @@ def _quantile(reading: HistogramReading, bounds_s: tuple[float, ...], share: flo
 
 def _summary(lidar: "LidarSetting", flows: "SensorFlows") -> str:
     """What a sensor is, and where its packets go."""
-    from hilsim.sensor.head import mean_rate_rpm  # noqa: PLC0415 - loads kernels, and they are loaded by now
-
-    to = f"from {flows.data.flow.source} to {flows.data.flow.destination}:{flows.data.flow.destination_port}"
-    if isinstance(lidar.spec, VelodyneSpec):
-        return f"{lidar.spec.model} at {mean_rate_rpm(lidar.setup)} rpm, {to} (data) and :{flows.info.flow.destination_port} (position)"
-    with_info = " and information" if lidar.setup.cepton and lidar.setup.cepton.info_packets else ""
-    return f"{lidar.spec.model}, {1.0 / lidar.spec.scan_s:.3g} scans/s, {to} (points{with_info})"
+    data = flows.data.flow
+    return f"{lidar.family.pace}, from {data.source} to {data.destination}:{data.destination_port} {lidar.family.packets_text(flows.info.flow.destination_port)}"

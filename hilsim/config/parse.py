@@ -180,11 +180,20 @@ def _shown(value: Any) -> str:
 
 
 def _suggestion(kind: type[Any], location: Location) -> str:
+    moved = _moved_to(kind, location)
+    if moved:
+        return f" (it is {moved} now)"
     known = _keys_at(kind, location[:-1])
     near = difflib.get_close_matches(str(location[-1]), known, n=1)
     if near:
         return f' (did you mean "{near[0]}"?)'
     return f" (known here: {', '.join(known)})" if known else ""
+
+
+def _moved_to(kind: type[Any], location: Location) -> str:
+    """Where a former key is now, as its table's ``moved_keys`` says; empty: nowhere."""
+    tables = [hint for hint in _types_at(kind, location[:-1]) if is_dataclass(hint)]
+    return next((moved[str(location[-1])] for table in tables if str(location[-1]) in (moved := getattr(table, "moved_keys", {}))), "")
 
 
 def _keys_at(kind: Any, location: Sequence[int | str]) -> list[str]:

@@ -8,8 +8,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hilsim.config.rig import RigSpec
-from hilsim.sensor.cepton_specs import CeptonSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.emulator.families.registry import FAMILIES
 
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*)$")
 
@@ -33,9 +32,11 @@ def configuration_reference() -> str:
         "`profiles/sensors/*.toml`; a rig's `[[sensor]]` names one with `profile` and may replace values with `override`.",
         "",
     ]
-    _describe(VelodyneSpec, "", lines, seen)
-    lines += ["# Profiles of Cepton-style sensors", "", 'With `family = "cepton"`.', ""]
-    _describe(CeptonSpec, "", lines, seen)
+    default, *others = FAMILIES
+    _describe(default.profile, "", lines, seen)
+    for family in others:
+        lines += [f"# Profiles of {family.title} sensors", "", f'With `family = "{family.name}"`.', ""]
+        _describe(family.profile, "", lines, seen)
     return "\n".join(lines).rstrip() + "\n"
 
 

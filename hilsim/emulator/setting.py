@@ -1,16 +1,14 @@
 """One lidar as a rig describes it: its model and how it is set up."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
+from hilsim.emulator.families.base import LidarFamily
+from hilsim.emulator.families.registry import family_of
 from hilsim.errors import require
-from hilsim.protocols.cepton.stdv import points_max
-from hilsim.protocols.velodyne.data import BLOCKS, RECORDS_PER_BLOCK, ReturnMode
-from hilsim.sensor.cepton_specs import CeptonSetting, CeptonSpec
-from hilsim.sensor.head import rate_rule
 from hilsim.sensor.setup import SensorSetup
-from hilsim.sensor.specs import ThinningSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.sensor.specs import LidarSpec
 from hilsim.sensor.weather import WeatherSpec
 
 
@@ -28,57 +26,31 @@ class LidarSetting:
 
     name: str
     stream: int
-    spec: VelodyneSpec | CeptonSpec
+    spec: LidarSpec
     setup: SensorSetup = field(default_factory=SensorSetup)
     weather: WeatherSpec = field(default_factory=WeatherSpec)
 
     def __post_init__(self) -> None:
         require(
-            *self._family_rules(),
+            *self.family.rules(),
             (0 <= self.stream <= 65_535, f"stream must be 0 to 65535, got {self.stream}"),
             *self.setup.rules(),
         )
 
-    def _family_rules(self) -> Iterator[tuple[bool, str]]:
+    @cached_property
+    def family(self) -> LidarFamily[Any]:
         """What depends on whose sensor it is."""
-        if isinstance(self.spec, VelodyneSpec):
-            yield self.setup.cepton is None, f"cepton must not be given for a {self.spec.model}"
-            yield (
-                self.setup.clock.stamps == "power_up",
-                f'clock.stamps must be "power_up" for a {self.spec.model}: its stamps count from the hour, and follow UTC with clock.sync = "pps"',
-            )
-            yield rate_rule(self.spec, self.setup)
-            return
-        yield self.setup.gps is None, f"gps must not be given for a {self.spec.model}: it has no input for a receiver"
-        yield self.setup.thinning == ThinningSpec(), f"thinning must not be given for a {self.spec.model}: its firings have no channels and columns"
-        most, points = points_max(self.header_version), self.spec.laser_count * self.returns
-        yield (
-            points <= most,
-            f"segments must be at most {most // self.returns} in return_mode {self.setup.return_mode} (a packet holds {most} points), got {self.spec.laser_count}",
-        )
-
-    @property
-    def returns(self) -> int:
-        """Returns reported for each firing."""
-        return ReturnMode.named(self.setup.return_mode).returns
+        return family_of(self.spec, self.setup)
 
     @property
     def sequences_per_packet(self) -> int:
         """Firing sequences of a data packet."""
-        if isinstance(self.spec, VelodyneSpec):
-            return BLOCKS // self.returns * (RECORDS_PER_BLOCK // self.spec.laser_count)
-        return points_max(self.header_version) // (self.spec.laser_count * self.returns)
+        return self.family.sequences_per_packet
 
     @property
     def follows_pulse(self) -> bool:
         """The sensor's clock is synchronised to UTC."""
-        is_fed = self.setup.gps is not None or isinstance(self.spec, CeptonSpec)
-        return self.setup.clock.sync == "pps" or (self.setup.clock.sync == "auto" and is_fed)
-
-    @property
-    def header_version(self) -> int:
-        """Of a Cepton-style sensor's point packets."""
-        return (self.setup.cepton or CeptonSetting()).header_version
+        return self.setup.clock.sync == "pps" or (self.setup.clock.sync == "auto" and self.family.has_utc_source)
 
     @property
     def packet_rate_hz(self) -> float:

@@ -154,6 +154,16 @@ class LidarSpec:
         """Largest distance, in counts of ``range_unit_mm``, that the model's packets can say."""
         raise NotImplementedError
 
+    @property
+    def no_return_reflectivities(self) -> tuple[int, ...]:
+        """The byte that each laser reports when nothing comes back."""
+        return (0,) * self.laser_count
+
+    @property
+    def has_linear_reflectivity(self) -> bool:
+        """Its reflectivity byte is linear up to 1.27 of a white target, and exponential above; else it is a Velodyne's."""
+        return False
+
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Every rule with its fault."""
         span_ns = self.firing_ns * self.laser_count // max(self.lasers_per_firing, 1)

@@ -182,6 +182,11 @@ class VelodyneSpec(LidarSpec):
         return len(self.channels)
 
     @property
+    def no_return_reflectivities(self) -> tuple[int, ...]:
+        """The byte that each laser reports when nothing comes back."""
+        return tuple(channel.no_return_reflectivity for channel in self.channels)
+
+    @property
     def range_code_max(self) -> int:
         """Largest distance, in counts of ``range_unit_mm``, that the model's packets can say."""
         return 65_535

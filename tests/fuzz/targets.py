@@ -22,8 +22,8 @@ from hilsim.background.files.load import load_map
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import parse_table, read_toml
-from hilsim.config.profiles import parse_profile
 from hilsim.config.rig import load_rig
+from hilsim.config.sensor_profiles import parse_profile
 from hilsim.daemon.control import obey
 from hilsim.errors import ConfigError
 from hilsim.protocols.ardupilot_json import decode_servos, motor_commands
@@ -31,8 +31,7 @@ from hilsim.protocols.cepton.stdv import frame_parities, read_stdv_header
 from hilsim.protocols.mavlink.frames import FrameState, allocate_stream, append, make_room, next_frame
 from hilsim.protocols.nmea_retiming import retime_sentence
 from hilsim.protocols.recognise import recognise
-from hilsim.rangefinders.sf45 import Sf45
-from hilsim.rangefinders.specs import Sf45Spec
+from hilsim.rangefinders.sf45 import Sf45, Sf45Spec
 from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.offline import OfflineReplay
 from hilsim.replay.specs import ReplaySpec

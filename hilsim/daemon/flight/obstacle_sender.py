@@ -18,19 +18,10 @@ from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.emulator.setting import LidarSetting
 from hilsim.protocols.mavlink.messages import Origin, origin
 from hilsim.rangefinders.specs import DistanceSensorSpec, ScanMessageSpec
-from hilsim.sensor.head import mean_rate_rpm
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.transmit.packet_queue import Tape, put
 from hilsim.transmit.scheduling import ThreadSettings, enter
 
 _PLAIN = ThreadSettings(scheduling="plain")
-
-
-def turn_ns(setting: LidarSetting) -> int:
-    """How long a lidar takes for a turn of its head, or a scan of its image."""
-    if isinstance(setting.spec, VelodyneSpec):
-        return 60_000_000_000 // mean_rate_rpm(setting.setup)
-    return round(setting.spec.scan_s * 1e9)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -73,7 +64,7 @@ class ScanMessages:
         """A new lookout for a lidar that is about to stream; the one it had before is read no more."""
         obstacle = self.spec.obstacle
         wanted = obstacle if obstacle is not None and obstacle.sensor == setting.name else None
-        made = build_lookout(wanted, self._beams(setting.name), turn_ns=turn_ns(setting))
+        made = build_lookout(wanted, self._beams(setting.name), turn_ns=setting.family.scan_ns)
         if made.is_on:
             self._lookouts[setting.name] = made
         return made

@@ -8,10 +8,10 @@ import pytest
 
 from hilsim.analysis.decode import POINT_DTYPE, decode_cepton, decode_velodyne
 from hilsim.protocols.cepton.stdv import PointFlag
-from hilsim.protocols.velodyne.geometry import VLP_32C_GEOMETRY
-from hilsim.protocols.velodyne.models import VLS_128
+from hilsim.protocols.velodyne.geometry import VLP_32C_GEOMETRY, vls_128_geometry
 from tests.unit.background.recordings import VLP16, batch, stdv_payload, vlp16_payloads
 
+VLS128 = vls_128_geometry(55_277)  # as measured on a public capture
 BANK_FLAGS = (0xEEFF, 0xDDFF, 0xCCFF, 0xBBFF)
 
 
@@ -86,13 +86,13 @@ def vls128_dual(azimuth_cdeg, stamp_us, distance):
 @pytest.mark.parametrize("stamps", [(1000, 1055, 1110), (1000, 1110, 1276)])  # one after the other, and with some lost
 def test_a_vls128_in_dual_mode_turns_as_its_neighbours_tell(stamps):
     azimuths = [round((stamp - 1000) / 55.277 * 20) for stamp in stamps]
-    points = velodyne([vls128_dual(*place, 2500) for place in zip(azimuths, stamps, strict=True)], VLS_128.geometry)
+    points = velodyne([vls128_dual(*place, 2500) for place in zip(azimuths, stamps, strict=True)], VLS128)
     assert np.bincount(points["packet"]).tolist() == [128] * 3
     for packet, azimuth_cdeg in enumerate(azimuths):
         of_packet = points[points["packet"] == packet]
-        order = np.argsort(np.argsort(VLS_128.geometry.elevation_deg))
+        order = np.argsort(np.argsort(VLS128.elevation_deg))
         np.testing.assert_array_equal(of_packet["ring"], order)
-        expected = azimuth_cdeg / 100 + 0.2 * np.array(VLS_128.geometry.delay_ns) / VLS_128.geometry.sequence_ns + VLS_128.geometry.azimuth_offset_deg
+        expected = azimuth_cdeg / 100 + 0.2 * np.array(VLS128.delay_ns) / VLS128.sequence_ns + VLS128.azimuth_offset_deg
         np.testing.assert_allclose((of_packet["azimuth"] - expected + 180) % 360 - 180, 0.0, atol=0.003)  # stamps are whole microseconds
 
 

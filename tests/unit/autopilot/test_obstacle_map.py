@@ -9,7 +9,7 @@ from hilsim.autopilot.obstacle_map import TURN_SLICES, build_lookout, no_lookout
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.fused import render_data_packet
-from hilsim.emulator.plan import lidar_plan
+from hilsim.emulator.planning import lidar_plan
 from hilsim.emulator.workspace import allocate_shots
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import from_roll_pitch_yaw, matrix_from_quaternion

@@ -15,7 +15,8 @@ from hilsim.background.partial import merge
 from hilsim.background.pool import map_here, mapper
 from hilsim.background.surface import SurfaceRule
 from hilsim.config.parse import read_toml
-from hilsim.config.profiles import parse_profile, profiles_directory
+from hilsim.config.profiles import profiles_directory
+from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.geometry.tracks import linear_track

@@ -62,7 +62,7 @@ def firings(lidar, first=0, count=1):
     channel = np.arange(spec.laser_count)
     device_ns = sequence[:, None] * spec.sequence_ns + channel // spec.lasers_per_firing * spec.firing_ns
     every = np.broadcast_to(channel, device_ns.shape)
-    return np.repeat(every.ravel(), setting.returns), np.repeat(device_ns.ravel(), setting.returns)
+    return np.repeat(every.ravel(), setting.family.mode.returns), np.repeat(device_ns.ravel(), setting.family.mode.returns)
 
 
 def images(lidar, channel, device_ns):
