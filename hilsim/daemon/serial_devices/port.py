@@ -26,7 +26,7 @@ from hilsim.rangefinders.base import Ranger, TimedBytes
 from hilsim.rangefinders.registry import build_ranger
 from hilsim.render.cpu import cast_rays
 from hilsim.scene.world import World
-from hilsim.telemetry.readings import RangerReading
+from hilsim.telemetry.vehicle_readings import RangerReading
 from hilsim.transmit.scheduling import ThreadSettings, enter
 from hilsim.vehicle.live import LivePose
 
