@@ -1,25 +1,22 @@
 """What a rig's ``[vehicle]`` says: what flies, where, who steers it and who listens."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Annotated, Literal
-
-from pydantic import Discriminator
+from typing import ClassVar, Literal
 
 from hilsim.errors import require
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.geodesy import HomeSpec
 from hilsim.links.addresses import RATES_HZ, host_and_port, is_address
 from hilsim.protocols.ardupilot_json import JSON_PORT
-from hilsim.rangefinders.specs import DistanceSensorSpec, Ld06Spec, ObstacleSpec, Sf45Spec, TfminiSpec
+from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
 from hilsim.vehicle.hold import HoldSpec
 from hilsim.vehicle.sensor_specs import SensorsSpec
 from hilsim.vehicle.wind import WindSpec
 
 Rule = tuple[bool, str]
-AnyRangerSpec = TfminiSpec | Sf45Spec | Ld06Spec
 _MAVLINK_KINDS = ("serial", "tcp", "udp")
 TRUTH_RATES_HZ = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 """Of rows of the truth: whole steps of the physics apart."""
@@ -148,11 +145,12 @@ class VehicleRigSpec:
         waypoint: Where the position hold flies, times rising; straight lines between.
         obstacle: OBSTACLE_DISTANCE to the controller, made of a lidar's scan.
         distance: DISTANCE_SENSOR to the controller, made of a lidar's scan.
-        ranger: Range sensors on serial ports of their own, which the autopilot's drivers read.
         truth_file: Where its true pose, speed and rates are written while it flies, with what it touches and the autopilot's estimate minus the truth: Parquet where the name ends
             with ``.parquet``, else CSV; relative to the rig.
         truth_hz: Rows a second of it.
     """
+
+    moved_keys: ClassVar[Mapping[str, str]] = {"ranger": "[[rangefinder]]"}
 
     profile: str = "iris"
     position_m: Vector = (0.0, 0.0, 0.0)
@@ -167,7 +165,6 @@ class VehicleRigSpec:
     waypoint: tuple[FlightWaypointSpec, ...] = ()
     obstacle: ObstacleSpec | None = None
     distance: tuple[DistanceSensorSpec, ...] = ()
-    ranger: tuple[Annotated[AnyRangerSpec, Discriminator("kind")], ...] = ()
     truth_file: str = ""
     truth_hz: int = 50
 
@@ -181,9 +178,6 @@ class VehicleRigSpec:
         yield speaks or not self.distance, f'distance must be with a controller that speaks MAVLink with hilsim, got kind "{kind}"'
         ids = [spec.sensor_id for spec in self.distance]
         yield len(ids) == len(set(ids)), f"sensor_id of distance must differ, got {ids}"
-        ports = [spec.port for spec in self.ranger] + ([self.controller.port] if self.controller.port else [])
-        repeated = sorted({port for port in ports if ports.count(port) > 1})
-        yield not repeated, f"port of rangers and controller must differ, got {', '.join(repeated)} more than once"
 
     def _rules(self) -> Iterator[Rule]:
         times = [waypoint.time_s for waypoint in self.waypoint]

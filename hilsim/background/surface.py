@@ -33,7 +33,7 @@ from hilsim.units import WHOLE_PPM
 _N_BINS, _BITS, _ALL = constant(BINS), constant(INTENSITY_BITS), constant(WHOLE_PPM)
 _KEY, _BEST, _COUNT = constant(KEY), constant(BEST), constant(COUNT)
 _SUM = constant(SUM)
-_NEAR_MM, _NEAR_SHARE = constant(100), constant(64)
+NEAR_MM, NEAR_SHARE = 100, 64
 """Returns within 10 cm or 1/64 of the distance lie at the surface: noise, roughness and the cell's own width."""
 _SAME_MM, _SAME_SHARE = constant(150), constant(128)
 """Returns within 15 cm or 1/128 of the distance are averaged: five standard deviations of the noisiest sensor at hand (29 mm), and a bin at most."""
@@ -166,7 +166,7 @@ def _averaged(rows: Rows, first: int) -> tuple[int, int, int]:
 @kernel
 def _near(rows: Rows, distance_mm: int) -> int:
     """Returns of a cell that lie at a distance, as far as their bins tell."""
-    tolerance_mm = max(_NEAR_MM, distance_mm // _NEAR_SHARE)
+    tolerance_mm = max(NEAR_MM, distance_mm // NEAR_SHARE)
     near = 0
     for row in range(rows.shape[0]):
         if -tolerance_mm <= _mean_mm(rows, row) - distance_mm <= tolerance_mm:

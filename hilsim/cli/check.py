@@ -29,7 +29,7 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
     from hilsim.daemon.streaming.replays import Replays  # noqa: PLC0415
 
     checked = loaded(rig, changes(settings, to))
-    scenery = build_scenery(checked) if checked.spec.sensor else None
+    scenery = build_scenery(checked) if checked.spec.sensor or checked.spec.rangefinder else None
     Replays(RigContext(rig=checked)).prepare()
     if as_json:
         click.echo(json.dumps(effective(checked), indent=2))
@@ -37,11 +37,12 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
     click.echo("\n".join(_lines(effective(checked))))
     for note in (*(scenery.notes if scenery else ()), *_machine_notes(checked)):
         click.secho(f"note: {note}", fg="yellow", err=True)
-    if scenery is not None and cost is not False:
+    if scenery is not None and checked.lidars and cost is not False:
         _say_cost(checked, scenery, is_wanted=cost is True)
     seen = f", {triangle_count(scenery.world):,} triangles" if scenery else ""
-    replays = f", {len(checked.spec.replay)} replay(s)" if checked.spec.replay else ""
-    click.secho(f"{rig}: sound; {len(checked.lidars)} sensor(s){seen}{replays}", fg="green", err=True)
+    others = f", {len(checked.spec.rangefinder)} rangefinder(s)" if checked.spec.rangefinder else ""
+    others += f", {len(checked.spec.replay)} replay(s)" if checked.spec.replay else ""
+    click.secho(f"{rig}: sound; {len(checked.lidars)} sensor(s){seen}{others}", fg="green", err=True)
 
 
 def _machine_notes(rig: "Rig") -> list[str]:

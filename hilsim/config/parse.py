@@ -47,13 +47,17 @@ def parse_table(kind: type[T], table: dict[str, Any], where: str) -> T:
 def collect_faults(kind: type[T], table: dict[str, Any]) -> tuple[T | None, list[str]]:
     """``(value, [])``, or ``(None, faults)`` with one sentence a fault.
 
+    A dataclass may have a class method ``completed(table) -> (table, faults)`` that fills in what other values of the table settle.
+
     A dataclass's own rules run only when its parts are sound. So a faulty part is taken out and the rest is checked again until nothing new is
     found: a person mends a rig in one go. Of faults without end the first hundred are named.
     """
     adapter = TypeAdapter(kind)
-    remaining = json.loads(json.dumps(table, default=str))
+    complete = getattr(kind, "completed", None)
+    filled, contradictions = complete(table) if complete else (table, [])
+    remaining = json.loads(json.dumps(filled, default=str))
     removed: set[Location] = set()
-    faults: dict[str, None] = {}
+    faults: dict[str, None] = dict.fromkeys(contradictions)
     for _ in range(_PASSES):
         try:
             value = adapter.validate_json(json.dumps(remaining), strict=True, extra="forbid")
@@ -176,11 +180,20 @@ def _shown(value: Any) -> str:
 
 
 def _suggestion(kind: type[Any], location: Location) -> str:
+    moved = _moved_to(kind, location)
+    if moved:
+        return f" (it is {moved} now)"
     known = _keys_at(kind, location[:-1])
     near = difflib.get_close_matches(str(location[-1]), known, n=1)
     if near:
         return f' (did you mean "{near[0]}"?)'
     return f" (known here: {', '.join(known)})" if known else ""
+
+
+def _moved_to(kind: type[Any], location: Location) -> str:
+    """Where a former key is now, as its table's ``moved_keys`` says; empty: nowhere."""
+    tables = [hint for hint in _types_at(kind, location[:-1]) if is_dataclass(hint)]
+    return next((moved[str(location[-1])] for table in tables if str(location[-1]) in (moved := getattr(table, "moved_keys", {}))), "")
 
 
 def _keys_at(kind: Any, location: Sequence[int | str]) -> list[str]:

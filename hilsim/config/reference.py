@@ -51,7 +51,7 @@ def _describe(kind: type[Any], path: str, lines: list[str], seen: set[type]) -> 
     for field in fields(kind):
         hint = hints[field.name]
         inner.extend((nested, _inner_path(path, field.name, hint)) for nested in _nested(hint))
-        lines.append(f"| `{field.name}` | {_type_text(hint)} | {_default_text(field)} | {attributes.get(field.name, '')} |")
+        lines.append(f"| `{field.name}` | {_type_text(hint)} | {_default_text(field, kind)} | {attributes.get(field.name, '')} |")
     lines.append("")
     for nested, inner_path in inner:
         _describe(nested, inner_path, lines, seen)
@@ -98,7 +98,9 @@ def _type_text(hint: Any) -> str:
     return {float: "number", int: "integer", str: "text", bool: "boolean"}.get(hint, "value")
 
 
-def _default_text(field: Field[Any]) -> str:
+def _default_text(field: Field[Any], kind: type[Any]) -> str:
+    if field.name in getattr(kind, "of_model", ()):
+        return "the model's"
     if field.default is not MISSING:
         value = field.default
     elif field.default_factory is not MISSING:

@@ -21,6 +21,7 @@ from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.geometry.frames import Vector
 from hilsim.limits import SENSORS
+from hilsim.rangefinders.registry import AnyRangefinderSpec
 from hilsim.replay.specs import ReplaySpec
 from hilsim.scene.specs import SceneSpec
 from hilsim.sensor.weather import WeatherSpec
@@ -147,6 +148,7 @@ class RigSpec:
         carrier: What carries the sensors.
         vehicle: What flies, under a flight controller or on its own.
         sensor: The lidars.
+        rangefinder: Range sensors on serial ports of their own.
         replay: Captures that are replayed.
         transmit: How packets are sent.
         metrics: Where metrics are served.
@@ -162,6 +164,7 @@ class RigSpec:
     carrier: CarrierSpec = field(default_factory=CarrierSpec)
     vehicle: VehicleRigSpec | None = None
     sensor: tuple[SensorSpec, ...] = ()
+    rangefinder: tuple[AnyRangefinderSpec, ...] = ()
     replay: tuple[ReplaySpec, ...] = ()
     transmit: TransmitSpec = field(default_factory=TransmitSpec)
     metrics: MetricsServerSpec = field(default_factory=MetricsServerSpec)
@@ -173,10 +176,13 @@ class RigSpec:
         repeated = sorted(name for name, count in Counter(names).items() if count > 1)
         require(
             SENSORS.rule(len(names)),
-            (bool(names) or self.vehicle is not None, "sensor or replay must have at least one entry, or vehicle be given"),
+            (
+                bool(names or self.rangefinder) or self.vehicle is not None,
+                "sensor, rangefinder or replay must have at least one entry, or vehicle be given",
+            ),
             (self.carrier.kind != "vehicle" or self.vehicle is not None, 'carrier.kind "vehicle" needs a [vehicle], got none'),
             (
-                self.vehicle is None or self.carrier.kind == "vehicle" or not self.sensor,
+                self.vehicle is None or self.carrier.kind == "vehicle" or not (self.sensor or self.rangefinder),
                 f'carrier.kind must be "vehicle" where a vehicle carries the sensors, got "{self.carrier.kind}"',
             ),
             (not repeated, f"names of sensors and replays must differ, got {', '.join(repeated)} more than once"),
@@ -194,7 +200,15 @@ class RigSpec:
                 f"lead_ms must be 1 to 1000, or 0 to follow the rig, got {self.lead_ms}",
             ),
             *self._scan_rules(),
+            *self._port_rules(),
         )
+
+    def _port_rules(self) -> Iterator[tuple[bool, str]]:
+        """A serial port has one device."""
+        ports = [spec.port for spec in self.rangefinder]
+        ports += [self.vehicle.controller.port] if self.vehicle is not None and self.vehicle.controller.port else []
+        repeated = sorted(port for port, count in Counter(ports).items() if count > 1)
+        yield not repeated, f"port of rangefinders and controller must differ, got {', '.join(repeated)} more than once"
 
     def _scan_rules(self) -> Iterator[tuple[bool, str]]:
         """The lidars whose scans are to be told to the controller are there."""

@@ -38,10 +38,11 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
     spec = rig.spec
     needs = {lidar.family.name for lidar in rig.lidars}
     needs |= {f"rays-{lidar.setup.sub_rays}" for lidar in rig.lidars}
-    needs |= {f"carrier-{spec.carrier.kind}", "wobble" if spec.carrier.wobble else "steady"} if rig.lidars else set()
+    needs |= {f"carrier-{spec.carrier.kind}", "wobble" if spec.carrier.wobble else "steady"} if rig.lidars or spec.rangefinder else set()
     needs |= {"background"} if spec.scene.background else set()
     needs |= {f"vehicle-{spec.vehicle.controller.kind}"} if spec.vehicle else set()
-    needs |= {"rangers"} if spec.vehicle and (spec.vehicle.ranger or spec.vehicle.distance or spec.vehicle.obstacle) else set()
+    needs |= {"rangefinders"} if spec.rangefinder else set()
+    needs |= {"obstacles"} if spec.vehicle and (spec.vehicle.distance or spec.vehicle.obstacle) else set()
     needs |= {"replay"} if spec.replay else set()
     needs |= {"record"} if spec.record.file else set()
     return tuple(sorted(needs))

@@ -6,6 +6,7 @@ from hilsim.emulator.overlay import Overlay, no_overlay
 from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, Gps, LidarPlan
 from hilsim.emulator.setting import LidarSetting
 from hilsim.geometry.poses import Pose
+from hilsim.protocols.velodyne.geometry import even_delays_ns
 from hilsim.scene.world import World
 from hilsim.sensor.beam import beam
 from hilsim.sensor.clock import device_clock
@@ -74,7 +75,7 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
         cosine_elevation=nothing,
         azimuth_offset_rad=nothing,
         channel_origin_m=np.repeat([mount.position_m], spec.laser_count, axis=0),
-        firing_offset_ns=np.arange(spec.laser_count, dtype=np.int64) // spec.lasers_per_firing * spec.firing_ns,
+        firing_offset_ns=np.array(even_delays_ns(spec.laser_count, spec.firing_ns, spec.lasers_per_firing), dtype=np.int64),
         sequence_ns=spec.sequence_ns,
         sequences_per_packet=setting.sequences_per_packet,
         returns=setting.family.mode.returns,

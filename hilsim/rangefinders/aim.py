@@ -1,4 +1,4 @@
-"""Where a ranger's beams go: rays in the world from the vehicle's poses, the rig's mounting and the azimuths that the ranger asks for."""
+"""Where a range sensor's beams go: rays in the world from the platform's poses, the rig's mounting and the azimuths that the sensor asks for."""
 
 from typing import NamedTuple
 
@@ -9,11 +9,11 @@ from hilsim._jit import kernel
 from hilsim.geometry.frames import Quaternion, Vector, sensor_direction
 from hilsim.geometry.poses import extrinsics
 from hilsim.geometry.rotations import multiply, rotate
-from hilsim.rangefinders.specs import RangerSpec
-from hilsim.vehicle.live import LivePose, live_state
+from hilsim.rangefinders.specs import RangefinderSpec
+from hilsim.vehicle.platform import Carrier, carrier_state
 
 
-class RangerRays(NamedTuple):
+class RangefinderRays(NamedTuple):
     """Rays as a ``render.renderer.Renderer`` takes them.
 
     Attributes:
@@ -56,26 +56,26 @@ def fill_rays(
 
 
 @kernel
-def fill_poses(live: LivePose, time_ns: npt.NDArray[np.int64], position_m: npt.NDArray[np.float64], orientation: npt.NDArray[np.float64]) -> None:
-    """Write a vehicle's ``float64[n, 3]`` positions and ``float64[n, 4]`` orientations (world from body) at ``int64[n]`` rig times."""
+def fill_poses(platform: Carrier, time_ns: npt.NDArray[np.int64], position_m: npt.NDArray[np.float64], orientation: npt.NDArray[np.float64]) -> None:
+    """Write a platform's ``float64[n, 3]`` positions and ``float64[n, 4]`` orientations (world from platform) at ``int64[n]`` rig times."""
     for ray in range(time_ns.size):
-        (x, y, z), (qw, qx, qy, qz) = live_state(live, time_ns[ray])
+        (x, y, z), (qw, qx, qy, qz) = carrier_state(platform, time_ns[ray])
         position_m[ray, 0], position_m[ray, 1], position_m[ray, 2] = x, y, z
         orientation[ray, 0], orientation[ray, 1], orientation[ray, 2], orientation[ray, 3] = qw, qx, qy, qz
 
 
-def live_rays(spec: RangerSpec, live: LivePose, time_ns: npt.NDArray[np.int64], azimuth_deg: npt.NDArray[np.float64]) -> RangerRays:
-    """Rays of a ranger on a vehicle that flies now, at ``int64[n]`` rig times and ``float64[n]`` azimuths."""
+def platform_rays(spec: RangefinderSpec, platform: Carrier, time_ns: npt.NDArray[np.int64], azimuth_deg: npt.NDArray[np.float64]) -> RangefinderRays:
+    """Rays of a range sensor on a platform, at ``int64[n]`` rig times and ``float64[n]`` azimuths."""
     position_m, orientation = np.empty((time_ns.size, 3)), np.empty((time_ns.size, 4))
-    fill_poses(live, time_ns, position_m, orientation)
-    return ranger_rays(spec, position_m, orientation, azimuth_deg)
+    fill_poses(platform, time_ns, position_m, orientation)
+    return rangefinder_rays(spec, position_m, orientation, azimuth_deg)
 
 
-def ranger_rays(
-    spec: RangerSpec, position_m: npt.NDArray[np.float64], orientation: npt.NDArray[np.float64], azimuth_deg: npt.NDArray[np.float64]
-) -> RangerRays:
-    """Rays of a ranger; ``float64[n, 3]`` and ``float64[n, 4]`` are the body's poses at the rays' times, ``float64[n]`` the azimuths that the ranger asked for."""
+def rangefinder_rays(
+    spec: RangefinderSpec, position_m: npt.NDArray[np.float64], orientation: npt.NDArray[np.float64], azimuth_deg: npt.NDArray[np.float64]
+) -> RangefinderRays:
+    """Rays of a range sensor; ``float64[n, 3]`` and ``float64[n, 4]`` are the body's poses at the rays' times, ``float64[n]`` the azimuths that the sensor asked for."""
     mount = extrinsics(spec.mount_position_m, spec.mount_rotation_deg)
-    rays = RangerRays(np.empty((azimuth_deg.size, 3)), np.empty((azimuth_deg.size, 3), np.float32))
+    rays = RangefinderRays(np.empty((azimuth_deg.size, 3)), np.empty((azimuth_deg.size, 3), np.float32))
     fill_rays(position_m, orientation, mount.position_m, mount.orientation, np.radians(azimuth_deg), *rays)
     return rays

@@ -1,17 +1,18 @@
 """What all range sensors on a serial port share: how they ask for ranges, what they make of them, and how their bytes are due.
 
-A ranger never renders. It says which rays it needs at which times, through ``Sample``, and turns the ranges into bytes with exact integer times; whoever holds the world casts
+A range sensor never renders. It says which rays it needs at which times, through ``Sample``, and turns the ranges into bytes with exact integer times; whoever holds the world casts
 the rays. Azimuths are those of a sensor frame (``geometry.frames``): clockwise seen from above, 0 straight ahead, in the plane of elevation 0; the frame's pose in the body is the
 rig's ``mount_position_m`` and ``mount_rotation_deg``.
 """
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
-from hilsim.rangefinders.specs import RangerSpec
+from hilsim.links.timed_bytes import TimedBytes
+from hilsim.rangefinders.specs import RangefinderSpec
 from hilsim.rng import Purpose, normal
 
 _RANGER_NOISE = constant(Purpose.RANGER_NOISE)
@@ -25,19 +26,7 @@ class Sample(Protocol):
         ...
 
 
-class TimedBytes(NamedTuple):
-    """A frame and when it is due.
-
-    Attributes:
-        time_ns: Rig time.
-        data: One whole frame, to be written by one call: PX4's drivers look for frames within what one read gave them.
-    """
-
-    time_ns: int
-    data: bytes
-
-
-class Ranger(Protocol):
+class Rangefinder(Protocol):
     """A range sensor behind a serial port."""
 
     def receive(self, data: bytes, time_ns: int) -> list[bytes]:
@@ -73,7 +62,7 @@ def fill_measured(
         min_m: Nothing nearer is measured.
         max_m: Nothing farther is measured.
         seed: Of the rig.
-        stream: The ranger's number.
+        stream: The sensor's number.
         measured_m: ``float64[n]``, written; ``inf`` where nothing is measured.
     """
     for ray in range(range_m.size):
@@ -86,7 +75,7 @@ def fill_measured(
                 measured_m[ray] = reach
 
 
-def measured_ranges(spec: RangerSpec, range_m: npt.NDArray[np.floating], first_index: int, *, seed: int, stream: int) -> npt.NDArray[np.float64]:
+def measured_ranges(spec: RangefinderSpec, range_m: npt.NDArray[np.floating], first_index: int, *, seed: int, stream: int) -> npt.NDArray[np.float64]:
     """``float64[n]``: ranges as the sensor measures them, ``inf`` where it measures nothing; arguments as for ``fill_measured``."""
     measured_m = np.empty(range_m.size, np.float64)
     fill_measured(range_m, first_index, spec.range_noise_m, spec.range_min_m, spec.range_max_m, np.uint64(seed), stream, measured_m)

@@ -1,70 +1,53 @@
-"""The LDROBOT LD06's packet: 47 bytes with 12 points, 230400 8N1, sent unasked.
-
-======  ====  ===============================================================================================================
-offset  size  field
-======  ====  ===============================================================================================================
-0       1     header 54
-1       1     2C: 12 points in the lower 5 bits, 1 in the reserved upper 3
-2       2     speed of the head, deg/s
-4       2     azimuth of the first point, 0.01 deg, clockwise, 0 to 35999
-6+3k    3     point k: distance in mm (uint16, 0 = nothing), confidence (uint8)
-42      2     azimuth of the last point
-44      2     time stamp, ms, beginning again at 30000
-46      1     CRC-8 of bytes 0 to 45: polynomial 4D, not reflected, initially 0
-======  ====  ===============================================================================================================
-
-Little-endian. Sources: InnoMaker's page of the LD06 (layout, 4500 points a second, 5 to 13 turns a second, 0.02 to 12 m), LDROBOT's development manual (example packet, byte 1 in it);
-ArduPilot ``AP_Proximity_LD06.cpp``: confidences below 20 do not count, and byte 1 may hold 2C in all but a few of its versions (one compared the whole byte with 12).
+"""The LDROBOT LD06: a beam that turns, 4500 points a second; its bytes are those of ``protocols.ld06``.
 
 Point n is measured at n / 4500 s; both its time and its azimuth are exact integers' quotients. How confidence falls with range is published nowhere: here it is 20, ArduPilot's
 limit, at ``range_max_m``, and grows with the inverse square up to 230.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
-from hilsim.rangefinders.base import Sample, TimedBytes, echo_strength, measured_ranges
-from hilsim.rangefinders.specs import Ld06Spec
+from hilsim.links.timed_bytes import TimedBytes
+from hilsim.protocols.ld06 import LD06_POINTS, LD06_STAMP_MS, encode_ld06
+from hilsim.rangefinders.base import Sample, echo_strength, measured_ranges
+from hilsim.rangefinders.specs import RangefinderSpec
 from hilsim.units import TURN_CDEG
 
-LD06_PACKET_SIZE = 47
-LD06_HEADER = 0x54
-LD06_POINTS = 12
-LD06_VERSION_AND_POINTS = 1 << 5 | LD06_POINTS
-LD06_STAMP_MS = 30_000
 LEAST_CONFIDENCE, MOST_CONFIDENCE = 20, 230
 
-POINT_DTYPE = np.dtype([("distance", "<u2"), ("confidence", "u1")])
-LD06_PACKET_DTYPE = np.dtype(
-    [
-        ("header", "u1"),
-        ("version_and_points", "u1"),
-        ("speed", "<u2"),
-        ("first_azimuth", "<u2"),
-        ("points", POINT_DTYPE, (LD06_POINTS,)),
-        ("last_azimuth", "<u2"),
-        ("stamp", "<u2"),
-        ("crc", "u1"),
-    ]
-)
-if LD06_PACKET_DTYPE.itemsize != LD06_PACKET_SIZE:
-    raise AssertionError(f"an LD06 packet must be {LD06_PACKET_SIZE} bytes, got {LD06_PACKET_DTYPE.itemsize}")
-
-_POLYNOMIAL = 0x4D
 _NS_PER_9_POINTS = 2_000_000  # 4500 points a second are 9 in 2 ms
 _POINTS_PER_CDEG_OF_1_DPS = 45  # point n stands at n * speed / 45 hundredths of a degree
 
 
-@kernel
-def crc8(payload: npt.NDArray[np.uint8]) -> int:
-    """CRC-8 of the LD06 over ``uint8[n]``."""
-    crc = 0
-    for byte in payload:
-        crc ^= byte
-        for _ in range(8):
-            crc = (crc << 1 ^ _POLYNOMIAL) & 0xFF if crc & 0x80 else crc << 1
-    return crc
+@dataclass(frozen=True, kw_only=True)
+class Ld06Spec(RangefinderSpec):
+    """An LDROBOT LD06: a beam that turns clockwise, 4500 points a second.
+
+    Attributes:
+        kind: ``ld06``; must be given.
+        speed_dps: Of the head; 5 to 13 turns a second.
+    """
+
+    kind: Literal["ld06"] = "ld06"
+    baud: int = 230400
+    range_min_m: float = 0.02
+    range_max_m: float = 12.0
+    speed_dps: int = 3600
+
+    @property
+    def range_code_max_m(self) -> float:
+        """Millimetres in an unsigned 16-bit number."""
+        return 65.535
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        yield 1800 <= self.speed_dps <= 4680, f"speed_dps must be 1800 to 4680, got {self.speed_dps}"
+        yield self.baud >= 230400, f"baud must be at least 230400 (375 packets of 47 bytes a second), got {self.baud}"
 
 
 def point_time_ns(point: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -75,40 +58,6 @@ def point_time_ns(point: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def point_azimuth_cdeg(point: npt.NDArray[np.int64], speed_dps: int) -> npt.NDArray[np.int64]:
     """``int64[n]``: reported azimuth of points by number, 0 to 35999."""
     return point * speed_dps // _POINTS_PER_CDEG_OF_1_DPS % TURN_CDEG
-
-
-def encode_ld06(
-    speed_dps: int,
-    azimuth_cdeg: npt.NDArray[np.int64],
-    distance_mm: npt.NDArray[np.int64],
-    confidence: npt.NDArray[np.int64],
-    stamp_ms: npt.NDArray[np.int64],
-) -> npt.NDArray[np.uint8]:
-    """Packets of 12 points each.
-
-    Args:
-        speed_dps: Of the head.
-        azimuth_cdeg: ``int64[n, 12]``; the first and the last of each row are sent.
-        distance_mm: ``int64[n, 12]``, 0 for nothing.
-        confidence: ``int64[n, 12]``, 0 to 255.
-        stamp_ms: ``int64[n]``, 0 to 29999.
-
-    Returns:
-        ``uint8[n, 47]``.
-    """
-    packets = np.zeros(stamp_ms.size, LD06_PACKET_DTYPE)
-    packets["header"] = LD06_HEADER
-    packets["version_and_points"] = LD06_VERSION_AND_POINTS
-    packets["speed"] = speed_dps
-    packets["first_azimuth"] = azimuth_cdeg[:, 0]
-    packets["points"]["distance"] = distance_mm
-    packets["points"]["confidence"] = confidence
-    packets["last_azimuth"] = azimuth_cdeg[:, -1]
-    packets["stamp"] = stamp_ms
-    payload = packets.view(np.uint8).reshape(-1, LD06_PACKET_SIZE)
-    for row in payload:
-        row[46] = crc8(row[:46])
-    return payload
 
 
 class Ld06:

@@ -1,62 +1,57 @@
 """The LightWare SF45/B: a beam that swings in its plane, and the settings by which a driver makes it stream.
 
-The commands below are answered; any other, a write to what can only be read, and data of another size are not. A write is answered with the value that then holds: the one
-written, or the one before where the written one is none the sensor knows. ArduPilot counts distances only while those answers are what it asked for.
-
-=======  ======================  ==========  =====  ==============================================================================================
-command  name                    data        write  meaning
-=======  ======================  ==========  =====  ==============================================================================================
-0        product name            16 bytes           ``SF45``, zero padded
-1        hardware version        uint32
-2        firmware version        4 bytes            patch, minor, major, 0
-3        serial number           16 bytes           zero padded
-9        user data               16 bytes    yes
-27       distance output         uint32      yes    which of the fields of command 44 are sent, a bit each
-30       stream                  uint32      yes    0 nothing, 5 command 44 at the update rate
-44       distance data in cm     int16 each         first return raw, filtered, strength (%); last return the same three; background noise;
-                                                    temperature (0.01 degC); yaw (0.01 deg, positive clockwise). Nothing seen: -100
-50       laser firing            uint8       yes    0: nothing is seen
-57       temperature             int32              0.01 degC
-66       update rate             uint8       yes    see ``Sf45Spec.update_rates``
-74, 76   noise, lost signals     uint32             0 here
-75       zero offset             int32       yes
-79       baud rate               uint8       yes    0 to 7; holds after a restart, so nothing follows from it here
-85       scan speed              uint16      yes    5 (fastest) to 2000
-93       stepper status          uint8              1
-94       scan on start-up        uint8       yes
-96       scan enable             uint8       yes    0: points at the scan position; then 1: goes on from where it was stopped
-97       scan position           float32     yes    degrees
-98       scan low angle          float32     yes    -170 to -5
-99       scan high angle         float32     yes    5 to 170
-=======  ======================  ==========  =====  ==============================================================================================
-
-Sources: PX4 ``lightware_sf45_serial/sf45_commands.h`` and ``lightware_sf45_serial.cpp`` (numbers; the product name must make a frame of 22 bytes, distances frames of 10; bins grow
-clockwise with yaw); ArduPilot ``AP_Proximity_LightWareSF45B.cpp`` and ``.h`` (numbers, handshake, sign of yaw) and ``SIM_PS_LightWare_SF45B.cpp`` (answers carry the write bit;
--1 m for nothing); LightWare's ``lightwarelidar`` ROS driver (types, limits, update rates) and SF000 guide rev 5 page 37 (bits of command 27, by which the SF45's drivers ask, too).
-Which widths commands 74 to 76 and 93 have was seen nowhere.
+Its bytes are those of ``protocols.sf45`` in the frames of ``protocols.lightware``.
 
 Measurements follow one another at the update rate from power-up (rig time 0), streamed or not; a new rate begins where it was set. The swing is a triangle in time: the real
 motor's course is "fairly complex" (LightWare, SampleLibrary issue 16).
 """
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.links.timed_bytes import TimedBytes
 from hilsim.protocols.lightware import FrameFinder, Request, encode_frame, encode_frames
-from hilsim.rangefinders.base import Sample, TimedBytes, echo_strength, measured_ranges
-from hilsim.rangefinders.specs import Sf45Rates, Sf45Spec
+from hilsim.protocols.sf45 import (
+    BAUD_RATE,
+    CHIP_TEMPERATURE,
+    DISTANCE_DATA_CM,
+    DISTANCE_OUTPUT,
+    FIRMWARE_VERSION,
+    FIRST_FILTERED,
+    FIRST_RAW,
+    FIRST_STRENGTH,
+    HARDWARE_VERSION,
+    LASER_FIRING,
+    LAST_FILTERED,
+    LAST_RAW,
+    LAST_STRENGTH,
+    NOTHING_CM,
+    PARAMETERS,
+    PRODUCT_NAME,
+    SCAN_ENABLE,
+    SCAN_HIGH_ANGLE,
+    SCAN_LOW_ANGLE,
+    SCAN_ON_START,
+    SCAN_POSITION,
+    SCAN_SPEED,
+    SERIAL_NUMBER,
+    STEPPER_STATUS,
+    STREAM,
+    STREAM_DISTANCES,
+    TEMPERATURE,
+    UPDATE_RATE,
+    USER_DATA,
+    YAW,
+)
+from hilsim.rangefinders.base import Sample, echo_strength, measured_ranges
+from hilsim.rangefinders.specs import RangefinderSpec
 from hilsim.units import NS_PER_S
 
-PRODUCT_NAME, HARDWARE_VERSION, FIRMWARE_VERSION, SERIAL_NUMBER, USER_DATA = 0, 1, 2, 3, 9
-DISTANCE_OUTPUT, STREAM, DISTANCE_DATA_CM, LASER_FIRING, TEMPERATURE, UPDATE_RATE = 27, 30, 44, 50, 57, 66
-NOISE, ZERO_OFFSET, LOST_SIGNALS, BAUD_RATE, SCAN_SPEED = 74, 75, 76, 79, 85
-STEPPER_STATUS, SCAN_ON_START, SCAN_ENABLE, SCAN_POSITION, SCAN_LOW_ANGLE, SCAN_HIGH_ANGLE = 93, 94, 96, 97, 98, 99
-
-STREAM_DISTANCES = 5
-NOTHING_CM = -100
-FIRST_RAW, FIRST_FILTERED, FIRST_STRENGTH, LAST_RAW, LAST_FILTERED, LAST_STRENGTH, BACKGROUND, CHIP_TEMPERATURE, YAW = range(9)
+Sf45Rates = Literal["twelve", "eight"]
 
 UPDATE_PERIODS_NS: dict[Sf45Rates, tuple[int, ...]] = {
     # Whole 50 us, of which 13 make the 1538 a second that the vendor's table says.
@@ -70,40 +65,52 @@ _TEMPERATURE_CDEG = 4000
 _SCANNING = frozenset({SCAN_SPEED, SCAN_ENABLE, SCAN_POSITION, SCAN_LOW_ANGLE, SCAN_HIGH_ANGLE})
 
 
-class Parameter(NamedTuple):
-    """A command that holds a number.
+@dataclass(frozen=True, kw_only=True)
+class Sf45Spec(RangefinderSpec):
+    """A LightWare SF45/B: one beam that swings in its plane; its driver sets rates and fields.
 
     Attributes:
-        dtype: Of its data.
-        low: Least value that may be written.
-        high: Largest value that may be written; below ``low`` where nothing may.
+        kind: ``sf45``; must be given.
+        low_angle_deg: Where the swing ends on the left, until the driver says otherwise.
+        high_angle_deg: Where it ends on the right.
+        scan_speed_dps: Speed of the swing at scan speed setting 5. The vendor gives the setting no unit, so it is inversely proportional to the setting here;
+            390 is what ArduPilot's own simulator of the sensor takes (``libraries/SITL/SIM_PS_LightWare_SF45B.cpp``).
+        scan_speed_setting: Setting at power-up, 5 (fastest) to 2000.
+        update_rate: Setting at power-up, 1 to 12, or to 8.
+        update_rates: What the setting means: ``twelve``: 50 to 5000 a second, as LightWare's own drivers and PX4 have it; ``eight``: 48 to 388, as ArduPilot has it.
+        serial_number: Up to 15 ASCII characters.
     """
 
-    dtype: str
-    low: float
-    high: float
+    kind: Literal["sf45"] = "sf45"
+    baud: int = 921600
+    range_min_m: float = 0.2
+    range_max_m: float = 50.0
+    low_angle_deg: float = -160.0
+    high_angle_deg: float = 160.0
+    scan_speed_dps: float = 390.0
+    scan_speed_setting: int = 5
+    update_rate: int = 5
+    update_rates: Sf45Rates = "twelve"
+    serial_number: str = "S45-00001"
 
+    @property
+    def range_code_max_m(self) -> float:
+        """Centimetres in a signed 16-bit number."""
+        return 327.67
 
-_READ_ONLY = (1.0, 0.0)
-PARAMETERS = {
-    HARDWARE_VERSION: Parameter("<u4", *_READ_ONLY),
-    DISTANCE_OUTPUT: Parameter("<u4", 1, 0x1FF),
-    STREAM: Parameter("<u4", 0, STREAM_DISTANCES),
-    LASER_FIRING: Parameter("<u1", 0, 1),
-    TEMPERATURE: Parameter("<i4", *_READ_ONLY),
-    UPDATE_RATE: Parameter("<u1", 1, 12),
-    NOISE: Parameter("<u4", *_READ_ONLY),
-    ZERO_OFFSET: Parameter("<i4", -(2**31), 2**31 - 1),
-    LOST_SIGNALS: Parameter("<u4", *_READ_ONLY),
-    BAUD_RATE: Parameter("<u1", 0, 7),
-    SCAN_SPEED: Parameter("<u2", 5, 2000),
-    STEPPER_STATUS: Parameter("<u1", *_READ_ONLY),
-    SCAN_ON_START: Parameter("<u1", 0, 1),
-    SCAN_ENABLE: Parameter("<u1", 0, 1),
-    SCAN_POSITION: Parameter("<f4", -170, 170),
-    SCAN_LOW_ANGLE: Parameter("<f4", -170, -5),
-    SCAN_HIGH_ANGLE: Parameter("<f4", 5, 170),
-}
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        most = 12 if self.update_rates == "twelve" else 8
+        yield -170.0 <= self.low_angle_deg <= -5.0, f"low_angle_deg must be -170 to -5, got {self.low_angle_deg}"
+        yield 5.0 <= self.high_angle_deg <= 170.0, f"high_angle_deg must be 5 to 170, got {self.high_angle_deg}"
+        yield 1.0 <= self.scan_speed_dps <= 5000.0, f"scan_speed_dps must be 1 to 5000, got {self.scan_speed_dps}"
+        yield 5 <= self.scan_speed_setting <= 2000, f"scan_speed_setting must be 5 to 2000, got {self.scan_speed_setting}"
+        yield 1 <= self.update_rate <= most, f"update_rate must be 1 to {most} (update_rates {self.update_rates}), got {self.update_rate}"
+        yield (
+            0 < len(self.serial_number) <= 15 and self.serial_number.isascii() and self.serial_number.isprintable(),
+            f'serial_number must be 1 to 15 printable ASCII characters, got "{self.serial_number}"',
+        )
 
 
 class Swing(NamedTuple):

@@ -1,14 +1,4 @@
-"""The Benewake TFmini's serial frame: 9 bytes, 115200 8N1, sent unasked.
-
-======  ====  ==================================================================================================================
-offset  size  field
-======  ====  ==================================================================================================================
-0       2     header, bytes 59 59
-2       2     distance, cm, little-endian
-4       2     strength, little-endian
-6       2     ``tfmini``: distance mode (2 short, 7 long) and a spare byte 0; ``tfmini_plus``, ``tfmini_s``: (chip temperature + 256) * 8
-8       1     low 8 bits of the sum of bytes 0 to 7
-======  ====  ==================================================================================================================
+"""The Benewake TFmini: one beam, one distance a frame; its bytes are those of ``protocols.tfmini``.
 
 ==============  ============  ==========  ======================================================================================================
 model           weak echo     is said as  what the autopilots make of that
@@ -21,42 +11,70 @@ model           weak echo     is said as  what the autopilots make of that
 
 What is nearer than ``range_min_m`` or farther than ``range_max_m`` comes back as a weak echo; the original model's manual also knows strong ones from beyond 12 m, said as 1200.
 
-Sources: SJ-PM-TFmini-T-01 A03 pages 12 and 16, SJ-PM-TFmini-S A00 page 12, SJ-PM-TFmini Plus-T-01 A04 pages 12 and 13; ArduPilot ``AP_RangeFinder_Benewake.cpp``; PX4
-``tfmini_parser.cpp``. The manual gives modes 2 and 7 ranges that overlap (to 5 m, from 1 m) and not where the sensor switches: 2 m is chosen here. A TFmini also takes settings;
-neither autopilot sends any, so what arrives is ignored.
+Sources: as for the frame. The manual gives modes 2 and 7 ranges that overlap (to 5 m, from 1 m) and not where the sensor switches: 2 m is chosen here.
+A TFmini also takes settings; neither autopilot sends any, so what arrives is ignored.
 """
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.rangefinders.base import Sample, TimedBytes, echo_strength, measured_ranges
-from hilsim.rangefinders.specs import TfminiModel, TfminiSpec
+from hilsim.links.timed_bytes import TimedBytes
+from hilsim.protocols.tfmini import TFMINI_FRAME_SIZE, encode_tfmini
+from hilsim.rangefinders.base import Sample, echo_strength, measured_ranges
+from hilsim.rangefinders.specs import RangefinderSpec
 from hilsim.units import NS_PER_S
 
-TFMINI_FRAME_SIZE = 9
-TFMINI_HEADER = 0x5959
-TFMINI_FRAME_DTYPE = np.dtype([("header", "<u2"), ("distance", "<u2"), ("strength", "<u2"), ("mode_or_temperature", "<u2"), ("checksum", "u1")])
-if TFMINI_FRAME_DTYPE.itemsize != TFMINI_FRAME_SIZE:
-    raise AssertionError(f"a TFmini frame must be {TFMINI_FRAME_SIZE} bytes, got {TFMINI_FRAME_DTYPE.itemsize}")
+TfminiModel = Literal["tfmini", "tfmini_plus", "tfmini_s"]
 
+_FRAME_BITS = 10 * TFMINI_FRAME_SIZE
 _SHORT_MODE, _LONG_MODE, _MODE_SWITCH_M = 2, 7, 2.0
 _WEAK_DISTANCE: dict[TfminiModel, int] = {"tfmini": 65535, "tfmini_plus": 0, "tfmini_s": 65535}
 _LEAST_STRENGTH: dict[TfminiModel, int] = {"tfmini": 20, "tfmini_plus": 100, "tfmini_s": 100}
 _MOST_STRENGTH: dict[TfminiModel, int] = {"tfmini": 3000, "tfmini_plus": 65534, "tfmini_s": 65534}
 
 
-def encode_tfmini(
-    distance_cm: npt.NDArray[np.int64], strength: npt.NDArray[np.int64], mode_or_temperature: npt.NDArray[np.int64]
-) -> npt.NDArray[np.uint8]:
-    """``uint8[n, 9]``: frames of ``int64[n]`` fields, each 0 to 65535."""
-    frames = np.zeros(distance_cm.size, TFMINI_FRAME_DTYPE)
-    frames["header"] = TFMINI_HEADER
-    frames["distance"] = distance_cm
-    frames["strength"] = strength
-    frames["mode_or_temperature"] = mode_or_temperature
-    payload = frames.view(np.uint8).reshape(-1, TFMINI_FRAME_SIZE)
-    payload[:, 8] = payload[:, :8].sum(axis=1, dtype=np.uint64) & 0xFF
-    return payload
+@dataclass(frozen=True, kw_only=True)
+class TfminiSpec(RangefinderSpec):
+    """A Benewake TFmini: one beam, one distance a frame.
+
+    Attributes:
+        kind: ``tfmini``; must be given.
+        model: ``tfmini``: bytes 6 and 7 say the distance mode, a weak echo is 65535; ``tfmini_plus``: they say the temperature, a weak echo is 0;
+            ``tfmini_s``: temperature and 65535.
+        rate_hz: Frames a second; the sensor knows 1000 / n, the oldest model only 100 / n.
+        temperature_deg_c: Of the chip, where the model tells it.
+    """
+
+    kind: Literal["tfmini"] = "tfmini"
+    model: TfminiModel = "tfmini"
+    baud: int = 115200
+    range_min_m: float = 0.3
+    range_max_m: float = 12.0
+    rate_hz: int = 100
+    temperature_deg_c: float = 40.0
+
+    @property
+    def range_code_max_m(self) -> float:
+        """ArduPilot takes 327.68 m and more for out of range."""
+        return 327.67
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        base_hz = 100 if self.model == "tfmini" else 1000
+        yield (
+            1 <= self.rate_hz <= base_hz and base_hz % self.rate_hz == 0,
+            f"rate_hz must be {base_hz} divided by a whole number (model {self.model}), got {self.rate_hz}",
+        )
+        yield (
+            _FRAME_BITS * self.rate_hz <= self.baud,
+            f"baud must be at least {_FRAME_BITS * self.rate_hz} for rate_hz {self.rate_hz} (frames of 9 bytes), got {self.baud}",
+        )
+        yield -40.0 <= self.temperature_deg_c <= 125.0, f"temperature_deg_c must be -40 to 125, got {self.temperature_deg_c}"
 
 
 class Tfmini:

@@ -31,8 +31,7 @@ from hilsim.protocols.cepton.stdv import frame_parities, read_stdv_header
 from hilsim.protocols.mavlink.frames import FrameState, allocate_stream, append, make_room, next_frame
 from hilsim.protocols.nmea_retiming import retime_sentence
 from hilsim.protocols.recognise import recognise
-from hilsim.rangefinders.sf45 import Sf45
-from hilsim.rangefinders.specs import Sf45Spec
+from hilsim.rangefinders.sf45 import Sf45, Sf45Spec
 from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.offline import OfflineReplay
 from hilsim.replay.specs import ReplaySpec

@@ -1,7 +1,8 @@
-"""A vehicle's range sensors as its autopilot meets them: on pseudo-terminals in place of cables, read by parsers of our tests' own."""
+"""Range sensors as an autopilot or any other driver meets them: on pseudo-terminals in place of cables, read by parsers of our tests' own."""
 
 import contextlib
 import os
+import signal
 import struct
 import time
 import tty
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 from pymavlink.dialects.v20 import common
 
+from hilsim.config.profiles import profiles_directory
+from hilsim.config.rig import load_rig
 from tests.controllers.controller import Px4, Px4Spec
 from tests.support import write_rig
 from tests.unit.rangefinders.test_ld06 import parse as parse_ld06
@@ -113,15 +116,15 @@ def held(tmp_path, *tables):
     return write_rig(tmp_path, PLACE + hovering + "".join(tables))
 
 
-def ranger(kind, path, extra=""):
-    return f'[[vehicle.ranger]]\nkind = "{kind}"\nport = "{path}"\n{extra}\n'
+def rangefinder(kind, path, extra=""):
+    return f'[[rangefinder]]\nkind = "{kind}"\nport = "{path}"\n{extra}\n'
 
 
-def test_each_ranger_says_where_the_walls_are_in_its_own_bytes(daemon, cable, tmp_path):
+def test_each_rangefinder_says_where_the_walls_are_in_its_own_bytes(daemon, cable, tmp_path):
     names = ("tfmini", "sf45", "ld06")
     cables = {name: cable(name) for name in names}
-    rigged = [ranger(name, tmp_path / name, "mount_position_m = [0.0, 0.0, 0.1]") for name in names]
-    down = ranger("tfmini", tmp_path / "down", "mount_position_m = [0.0, 0.0, 0.5]\nmount_rotation_deg = [0, 90, 0]")
+    rigged = [rangefinder(name, tmp_path / name, "mount_position_m = [0.0, 0.0, 0.1]") for name in names]
+    down = rangefinder("tfmini", tmp_path / "down", "mount_position_m = [0.0, 0.0, 0.5]\nmount_rotation_deg = [0, 90, 0]")
     cables["down"] = cable("down")
     running = daemon(held(tmp_path, *rigged, down), wait=False)
     running.await_log(r'"event": "daemon\.started"')
@@ -162,9 +165,9 @@ def test_each_ranger_says_where_the_walls_are_in_its_own_bytes(daemon, cable, tm
     assert turn[182] in (0, -1)
 
 
-def test_a_ranger_whose_cable_is_pulled_and_plugged_in_again_goes_on_without_a_burst(daemon, cable, tmp_path):
+def test_a_rangefinder_whose_cable_is_pulled_and_plugged_in_again_goes_on_without_a_burst(daemon, cable, tmp_path):
     line = cable("tfmini")
-    running = daemon(held(tmp_path, ranger("tfmini", tmp_path / "tfmini")))
+    running = daemon(held(tmp_path, rangefinder("tfmini", tmp_path / "tfmini")))
     await_bytes(line, 90)
     line.pull()
     running.await_log(r'"event": "ranger\.port_lost"')
@@ -181,6 +184,54 @@ def test_a_ranger_whose_cable_is_pulled_and_plugged_in_again_goes_on_without_a_b
     assert len(data) // 9 <= 100 * (time.monotonic() - opened_s) + 30  # a second was out; its hundred frames are not made up for
     assert running.text().count("ranger.port_not_opened") == 1
     assert running.stop()[0] == 0
+
+
+def post(tmp_path, wall_m, *rangefinders):
+    """A post of 1 m with range sensors on it, which look east at a wall; no vehicle, no lidar."""
+    scene = f"""
+name = "post"
+[carrier]
+position_m = [0.0, 0.0, 1.0]
+[[scene.box]]
+position_m = [{wall_m + 0.5}, 0.0, 0.0]
+size_m = [1.0, 8.0, 12.0]
+[metrics]
+port = 0
+"""
+    return write_rig(tmp_path, scene + "".join(rangefinders))
+
+
+def tfmini_distances(line, frames=40):
+    """Of the newest frames: what a pseudo-terminal held before is thrown away."""
+    line.read()
+    return {reading[0] for reading in parse_tfmini(await_bytes(line, 9 * frames))[1:-1]}
+
+
+def test_a_rangefinder_on_a_post_is_a_rig_and_a_reload_shows_it_another_scene(daemon, cable, tmp_path):
+    line = cable("tfmini")
+    port = rangefinder("tfmini", tmp_path / "tfmini")
+    running = daemon(post(tmp_path, 5.0, port), wait=False)
+    running.await_log(r'"event": "ranger\.port_opened"')
+    assert tfmini_distances(line) == {500}
+    post(tmp_path, 3.0, port)
+    running.process.send_signal(signal.SIGHUP)
+    running.await_log(r'"sensor": "tfmini: unchanged"')
+    assert 300 in tfmini_distances(line, 20)
+    assert tfmini_distances(line) == {300}
+    assert running.text().count("ranger.port_opened") == 1  # it kept its port
+    assert running.stop()[0] == 0
+
+
+def test_the_shipped_rig_of_a_rangefinder_runs_by_itself(daemon, cable, tmp_path):
+    path = profiles_directory() / "rigs" / "rangefinder.toml"
+    [shipped] = load_rig(path).spec.rangefinder
+    text = path.read_text().replace(f'"{shipped.port}"', f'"{tmp_path / "tfmini"}"')
+    line = cable("tfmini")
+    running = daemon(write_rig(tmp_path, text + "\n[metrics]\nport = 0\n"), wait=False)
+    running.await_log(r'"event": "ranger\.port_opened"')
+    distances = [reading[0] for reading in parse_tfmini(await_bytes(line, 9 * 40))[1:-1]]
+    assert all(492 <= distance <= 508 for distance in distances)  # noise of 1 cm
+    assert len(set(distances)) > 1
 
 
 class Board:

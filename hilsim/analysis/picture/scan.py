@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from hilsim.errors import CaptureError, PacketError
 from hilsim.protocols.velodyne.data import BLOCK_FLAG, BLOCKS, RECORDS_PER_BLOCK, Return, ReturnMode
-from hilsim.protocols.velodyne.geometry import ALL_GEOMETRIES, FiringGeometry
-from hilsim.protocols.velodyne.models import OTHER_PRODUCTS, identify_model
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.protocols.velodyne.firing import fire_groups, record_firings
+from hilsim.protocols.velodyne.geometry import FiringGeometry
+from hilsim.protocols.velodyne.models import BY_NAME, OTHER_PRODUCTS, identify_model
 from hilsim.units import TURN_CDEG
 
 _BANK_FLAGS = (0xEEFF, 0xDDFF, 0xCCFF, 0xBBFF)
@@ -71,24 +71,12 @@ def geometry_of_packets(packets: npt.NDArray[Any]) -> FiringGeometry:
     step_us = float(np.median(steps_us)) if steps_us.size else None
     model = None if product in OTHER_PRODUCTS else identify_model(product, step_us, is_dual=mode is not None and mode.is_dual)
     name = model.name if model else OTHER_PRODUCTS.get(product, "").partition(" (")[0]
-    if name not in ALL_GEOMETRIES:
-        known = ", ".join(ALL_GEOMETRIES)
+    if name not in BY_NAME:
+        known = ", ".join(BY_NAME)
         raise CaptureError(
             f"lasers of a {name or 'model'} that says 0x{product:02x} must be known for a picture (known are {known}); name one with --model"
         )
-    return ALL_GEOMETRIES[name]
-
-
-def geometry_of_profile(spec: VelodyneSpec) -> FiringGeometry:
-    """Geometry of a profile's lasers."""
-    return FiringGeometry(
-        model=spec.model,
-        elevation_deg=tuple(channel.elevation_deg for channel in spec.channels),
-        azimuth_offset_deg=tuple(channel.azimuth_offset_deg for channel in spec.channels),
-        delay_ns=tuple(laser // spec.lasers_per_firing * spec.firing_ns for laser in range(len(spec.channels))),
-        sequence_ns=spec.sequence_ns,
-        distance_unit_mm=spec.range_unit_mm,
-    )
+    return BY_NAME[name].geometry
 
 
 def first_scan(packets: npt.NDArray[Any], geometry: FiringGeometry) -> Scan:
@@ -106,16 +94,16 @@ def first_scan(packets: npt.NDArray[Any], geometry: FiringGeometry) -> Scan:
     azimuth, records = _sequences(packets, channels)
     steps = np.diff(azimuth) % TURN_CDEG
     first, stop = _turn(azimuth, steps, packets.size)
-    per_azimuth = max(RECORDS_PER_BLOCK // channels, 1)
     typical = float(np.median(steps))
-    step_cdeg = float(steps[steps < 2.0 * typical + 1.0].mean()) / per_azimuth  # without leaps across what is not fired at, or was lost
-    sequence = np.tile(np.arange(per_azimuth), stop - first)
-    start_cdeg = np.repeat(azimuth[first:stop], per_azimuth) + step_cdeg * sequence
-    turned_cdeg = step_cdeg * np.array(geometry.delay_ns) / geometry.sequence_ns
+    group_step_cdeg = float(steps[steps < 2.0 * typical + 1.0].mean())  # without leaps across what is not fired at, or was lost
+    firings = record_firings(geometry)
+    fired_cdeg = np.empty((stop - first, firings.share.size))
+    fire_groups(firings, azimuth[first:stop], group_step_cdeg, fired_cdeg)
+    step_cdeg = group_step_cdeg * channels / firings.share.size
     chosen = records[first:stop].reshape(-1, channels)
     return Scan(
         model=geometry.model,
-        azimuth_deg=((start_cdeg[:, None] + turned_cdeg) / 100 + np.array(geometry.azimuth_offset_deg)) % 360,
+        azimuth_deg=fired_cdeg.reshape(-1, channels) / 100 % 360,
         elevation_deg=np.array(geometry.elevation_deg),
         range_m=chosen["distance"] * (geometry.distance_unit_mm / 1000),
         reflectivity=np.ascontiguousarray(chosen["reflectivity"]),

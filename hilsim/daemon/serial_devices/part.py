@@ -1,12 +1,19 @@
-"""Devices on serial ports of their own as a part: started and stopped as one."""
+"""Devices on serial ports of their own as a part: started, changed and stopped as one."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from hilsim.daemon.parts import Part, RigContext
-from hilsim.daemon.serial_devices.port import RangerPort
-from hilsim.rangefinders.registry import ranger_names
+from hilsim.assembly.build import Scenery
+from hilsim.config.rig import Rig
+from hilsim.daemon.parts import Change, Part, RigContext
+from hilsim.daemon.serial_devices.device import ConfiguredDevice
+from hilsim.daemon.serial_devices.port import SerialDevicePort
+from hilsim.daemon.serial_devices.rangefinder import configured_rangefinders
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
+
+KINDS: tuple[Callable[[Rig, Callable[[], Scenery]], tuple[ConfiguredDevice, ...]], ...] = (configured_rangefinders,)
+"""What makes a rig's devices of each kind: a new kind is one more entry."""
 
 
 class SerialDevices(Part):
@@ -14,50 +21,94 @@ class SerialDevices(Part):
 
     def __init__(self, context: RigContext) -> None:
         super().__init__(context)
-        self._ports: tuple[RangerPort, ...] = ()
+        self.ports: dict[str, SerialDevicePort] = {}
 
     def prepare(self) -> None:
         """Make the devices; none has its port yet."""
-        rig = self.context.rig
-        if rig.spec.vehicle is None or not rig.spec.vehicle.ranger:
-            return
-        scenery, specs = self.context.scenery(rig), rig.spec.vehicle.ranger
-        if scenery.live is None:
-            raise AssertionError("a vehicle that is flown has poses")
-        self._ports = tuple(
-            RangerPort(name=name, spec=spec, seed=rig.spec.seed, stream=number, world=scenery.world, live=scenery.live)
-            for number, (name, spec) in enumerate(zip(ranger_names(specs), specs, strict=True))
-        )
+        self.ports = {configured.name: SerialDevicePort(configured=configured) for configured in self._configured(self.context.rig)}
+
+    def _configured(self, rig: Rig) -> tuple[ConfiguredDevice, ...]:
+        return tuple(configured for kind in KINDS for configured in kind(rig, lambda: self.context.scenery(rig)))
 
     def warm(self) -> None:
-        """Load or compile what casts their rays."""
-        for port in self._ports:
-            port.warm()
+        """Load or compile what makes their frames."""
+        for port in self.ports.values():
+            port.configured.device.warm()
 
     def rehearse(self, *, stages: bool) -> None:
-        """The same, without a port."""
+        """The same."""
         if not stages:
             self.warm()
 
     def start(self) -> None:
         """Begin; each device waits for its port by itself."""
-        for port in self._ports:
+        for port in self.ports.values():
             port.start(epoch_ns=self.context.clock.epoch_ns)
+
+    def change(self, rig: Rig) -> "SerialChange":
+        """Make ready another rig's devices. One that stays the same keeps its port and what its driver has asked of it, also in another scene."""
+        wanted = {configured.name: configured for configured in self._configured(rig)}
+        kept = frozenset(name for name, port in self.ports.items() if name in wanted and wanted[name].identity == port.configured.identity)
+        for name, configured in wanted.items():
+            if name not in kept:
+                configured.device.warm()
+        scenery = self.context.scenery(rig) if kept else None
+        return SerialChange(devices=self, wanted=wanted, kept=kept, scenery=scenery)
+
+    def become(self, change: "SerialChange") -> tuple[str, ...]:
+        """End the ports that are not kept, then begin the new ones: a new device may want a former one's port."""
+        done = [f"{name}: unchanged" for name in self.ports if name in change.kept]
+        for name in [name for name in self.ports if name not in change.kept]:
+            self.ports.pop(name).stop()
+            done += [] if name in change.wanted else [f"{name}: removed"]
+        for port in self.ports.values():
+            if change.scenery is not None:
+                port.configured.device.see(change.scenery)
+        begun = {name: SerialDevicePort(configured=configured) for name, configured in change.wanted.items() if name not in change.kept}
+        for port in begun.values():
+            port.start(epoch_ns=self.context.clock.epoch_ns)
+        self.ports = {name: {**self.ports, **begun}[name] for name in change.wanted}
+        return (*done, *(f"{name}: started" for name in begun))
 
     def stop(self) -> None:
         """End every thread and close every port."""
-        for port in self._ports:
+        for port in self.ports.values():
             port.stop()
-        self._ports = ()
+        self.ports = {}
+
+    @property
+    def summary(self) -> str:
+        """How many there are."""
+        return f"{len(self.ports)} serial device(s)" if self.ports else ""
 
     def add_reading(self, reading: Reading, now_ns: int) -> Reading:
         """Every device."""
         del now_ns
-        return replace(reading, rangers=tuple(port.reading() for port in self._ports))
+        return replace(reading, rangers=tuple(port.reading() for port in dict(self.ports).values()))
 
     def faults(self, now_ns: int) -> tuple[Fault, ...]:
         """Threads that should run and do not."""
         del now_ns
-        return tuple(
-            Fault(key="ranger_ended", subject=port.name, text="the range sensor's thread has ended") for port in self._ports if not port.alive
-        )
+        ended = [port for port in dict(self.ports).values() if not port.alive]
+        return tuple(Fault(key="ranger_ended", subject=port.name, text="the range sensor's thread has ended") for port in ended)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SerialChange(Change):
+    """What another rig changes of the serial devices, made ready.
+
+    Attributes:
+        devices: That change.
+        wanted: Every device of the new rig, by name.
+        kept: Names of those that go on.
+        scenery: What those see from then on.
+    """
+
+    devices: SerialDevices
+    wanted: dict[str, ConfiguredDevice]
+    kept: frozenset[str]
+    scenery: Scenery | None
+
+    def make(self) -> tuple[str, ...]:
+        """End some, begin others."""
+        return self.devices.become(self)

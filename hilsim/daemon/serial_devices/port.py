@@ -1,6 +1,6 @@
-"""The thread of one range sensor on a serial port: keeps the port, hears the autopilot's driver, and writes each frame when it is due.
+"""The thread of one device on a serial port: keeps the port, hands on what arrives, and writes each frame when it is due.
 
-It is an ordinary Python thread: an autopilot's driver waits tens of milliseconds for a reading, and nothing on the packet path waits for this. Rays are cast without the GIL, from where the vehicle is then.
+It is an ordinary Python thread: a driver waits tens of milliseconds for a reading, and nothing on the packet path waits for this.
 Whatever happens to the port is said once in the log; after a stall, and while there is no port, frames are left out, never made up for.
 """
 
@@ -14,21 +14,14 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
 import structlog
 
-from hilsim.autopilot.specs import AnyRangerSpec
+from hilsim.daemon.serial_devices.device import ConfiguredDevice, SerialDevice
 from hilsim.errors import LinkError
-from hilsim.links.serial_port import OpenPort, SerialSpec, open_serial
-from hilsim.rangefinders.aim import live_rays
-from hilsim.rangefinders.base import Ranger, TimedBytes
-from hilsim.rangefinders.registry import build_ranger
-from hilsim.render.cpu import cast_rays
-from hilsim.scene.world import World
+from hilsim.links.serial_port import OpenPort, open_serial
+from hilsim.links.timed_bytes import TimedBytes
 from hilsim.telemetry.vehicle_readings import RangerReading
 from hilsim.transmit.scheduling import ThreadSettings, enter
-from hilsim.vehicle.live import LivePose
 
 log = structlog.get_logger("hilsim")
 
@@ -39,30 +32,19 @@ _LONGEST_COUNT_NS = 1_000_000_000
 _LONGEST_WAIT_NS = 10_000_000
 _RETRY_S = 0.5
 _MOST_QUEUED_BYTES = 256
-"""A line that still holds so much is slower than the sensor: what would queue up behind is old when it arrives."""
-_NOISE_SIGMAS = 8.0
+"""A line that still holds so much is slower than the device: what would queue up behind is old when it arrives."""
 _PLAIN = ThreadSettings(scheduling="plain")
 
 
 @dataclass(kw_only=True, eq=False)
-class RangerPort:
-    """A range sensor at its port.
+class SerialDevicePort:
+    """A device at its port.
 
     Attributes:
-        name: For logs and metrics.
-        spec: What the rig says.
-        seed: Of the rig.
-        stream: The ranger's number.
-        world: What it sees.
-        live: Where the vehicle is.
+        configured: The device as the rig has it.
     """
 
-    name: str
-    spec: AnyRangerSpec
-    seed: int
-    stream: int
-    world: World
-    live: LivePose
+    configured: ConfiguredDevice
     sent_frames: int = 0
     dropped_frames: int = 0
     device: str = ""
@@ -72,9 +54,10 @@ class RangerPort:
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
-    def warm(self) -> None:
-        """Load or compile what casts its rays."""
-        self._sample(np.zeros(1, np.int64), np.zeros(1))
+    @property
+    def name(self) -> str:
+        """For logs and metrics."""
+        return self.configured.name
 
     def start(self, *, epoch_ns: int) -> None:
         """Begin; rig time 0 is CLOCK_MONOTONIC ``epoch_ns``."""
@@ -100,14 +83,13 @@ class RangerPort:
 
     def _run(self) -> None:
         enter(_PLAIN)
-        ranger = build_ranger(self.spec, seed=self.seed, stream=self.stream)
         while not self._stop.is_set():
             port = self._open()
             if port is None:
                 self._stop.wait(_RETRY_S)
                 continue
             try:
-                self._serve(ranger, port.descriptor)
+                self._serve(self.configured.device, port.descriptor)
             except OSError as error:
                 log.warning("ranger.port_lost", ranger=self.name, device=port.device, reason=os.strerror(error.errno or errno.EIO))
             finally:
@@ -116,7 +98,7 @@ class RangerPort:
 
     def _open(self) -> OpenPort | None:
         try:
-            port = open_serial(SerialSpec(path=self.spec.port, baud=self.spec.baud), name=self._lasting_name)
+            port = open_serial(self.configured.serial, name=self._lasting_name)
         except LinkError as error:
             if str(error) != self._problem:
                 self._problem = str(error)
@@ -129,8 +111,8 @@ class RangerPort:
     def _now_ns(self) -> int:
         return time.monotonic_ns() - self._epoch_ns
 
-    def _serve(self, ranger: Ranger, descriptor: int) -> None:
-        """Be the sensor at an open port until told to stop.
+    def _serve(self, device: SerialDevice, descriptor: int) -> None:
+        """Be the device at an open port until told to stop.
 
         Raises:
             OSError: the port is gone.
@@ -139,29 +121,28 @@ class RangerPort:
         poller.register(descriptor, select.POLLIN)
         done_ns = max(self._now_ns(), 0)
         while not self._stop.is_set():
-            wait_ns = min(ranger.next_ns(done_ns) - _AHEAD_NS - self._now_ns(), _LONGEST_WAIT_NS)
+            wait_ns = min(device.next_ns(done_ns) - _AHEAD_NS - self._now_ns(), _LONGEST_WAIT_NS)
             if poller.poll(max(-(-wait_ns // 1_000_000), 0)):  # rounded up, or it would spin for the last millisecond
-                self._hear(ranger, descriptor, done_ns)
+                self._receive(device, descriptor, done_ns)
             now_ns = self._now_ns()
             if now_ns - done_ns > _STALL_NS:
-                self._skip(ranger, done_ns, now_ns)
+                self._skip(device, done_ns, now_ns)
                 done_ns = now_ns
             from_ns, done_ns = done_ns, max(now_ns + _AHEAD_NS, done_ns)
-            if ranger.next_ns(from_ns) < done_ns:
-                for frame in ranger.frames(from_ns, done_ns, self._sample):
+            if device.next_ns(from_ns) < done_ns:
+                for frame in device.frames(from_ns, done_ns):
                     self._send(descriptor, frame)
 
-    def _hear(self, ranger: Ranger, descriptor: int, done_ns: int) -> None:
+    def _receive(self, device: SerialDevice, descriptor: int, done_ns: int) -> None:
         data = os.read(descriptor, 4096)
         if not data:
             raise OSError(errno.ENODEV, "the port is gone")
-        for answer in ranger.receive(data, max(self._now_ns(), done_ns)):  # what is made already stays
+        for answer in device.receive(data, max(self._now_ns(), done_ns)):  # what is made already stays
             os.write(descriptor, answer)
 
-    def _skip(self, ranger: Ranger, from_ns: int, now_ns: int) -> None:
+    def _skip(self, device: SerialDevice, from_ns: int, now_ns: int) -> None:
         """Leave out what was due, and count it: of a stall longer than a second, the last second."""
-        unseen = ranger.frames(max(from_ns, now_ns - _LONGEST_COUNT_NS), now_ns, lambda time_ns, _: np.full(time_ns.size, np.inf))
-        self.dropped_frames += len(unseen)
+        self.dropped_frames += device.skip(max(from_ns, now_ns - _LONGEST_COUNT_NS), now_ns)
 
     def _send(self, descriptor: int, frame: TimedBytes) -> None:
         """Write a frame in one piece when it is due, or leave it out where the line is behind."""
@@ -175,11 +156,3 @@ class RangerPort:
             is_sent = False
         self.sent_frames += is_sent
         self.dropped_frames += not is_sent
-
-    def _sample(self, time_ns: npt.NDArray[np.int64], azimuth_deg: npt.NDArray[np.float64]) -> npt.NDArray[np.floating]:
-        rays = live_rays(self.spec, self.live, time_ns, azimuth_deg)
-        range_m = np.empty(time_ns.size, np.float32)
-        instance, triangle = np.empty(time_ns.size, np.int32), np.empty(time_ns.size, np.int32)
-        reach_m = self.spec.range_max_m + _NOISE_SIGMAS * self.spec.range_noise_m
-        cast_rays(self.world, rays.origin_m, rays.direction, time_ns, reach_m, range_m, instance, triangle)
-        return range_m

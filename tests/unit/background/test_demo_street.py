@@ -17,7 +17,6 @@ from hilsim.assets.scenes import scene_objects
 from hilsim.background.job import MapJob, PartialMapMaker
 from hilsim.background.movement import check_standing
 from hilsim.background.partial import merge
-from hilsim.background.profiles import geometry_of
 from hilsim.background.surface import SurfaceRule, form_map
 from hilsim.background.survey import FoundSensor, Kind
 from hilsim.capture.batches import DatagramArrays, address_number
@@ -79,7 +78,7 @@ def analytic(beside):
 
 def counted(lidar, thirds):
     """Partial maps of thirds of a time, and all payloads."""
-    geometry = geometry_of(lidar.setting.spec)
+    geometry = lidar.setting.spec.geometry
     grid = AzimuthGrid(columns=COLUMNS, elevation_deg=geometry.rows_deg)
     job = MapJob(grid=grid, kind=Kind.VELODYNE, model="VLP-16", geometry=geometry)
     sensor = FoundSensor(address="127.0.0.1", kind=Kind.VELODYNE, model="VLP-16", product=0x22, packets=1)

@@ -5,7 +5,9 @@ import pytest
 from hilsim.config.rig import load_rig
 from hilsim.daemon.flight.link import rates_of
 from hilsim.errors import ConfigError
-from hilsim.rangefinders.specs import Ld06Spec, Sf45Spec, TfminiSpec
+from hilsim.rangefinders.ld06 import Ld06Spec
+from hilsim.rangefinders.sf45 import Sf45Spec
+from hilsim.rangefinders.tfmini import TfminiSpec
 from tests.support import write_rig
 
 RIG = """
@@ -23,17 +25,17 @@ def loaded(tmp_path, *tables):
     return load_rig(write_rig(tmp_path, RIG + "\n".join(tables))).spec.vehicle
 
 
-def ranger(**keys):
-    return "[[vehicle.ranger]]\n" + "\n".join(f'{key} = "{value}"' if isinstance(value, str) else f"{key} = {value}" for key, value in keys.items())
+def rangefinder(**keys):
+    return "[[rangefinder]]\n" + "\n".join(f'{key} = "{value}"' if isinstance(value, str) else f"{key} = {value}" for key, value in keys.items())
 
 
-def test_each_kind_of_ranger_has_its_own_keys(tmp_path):
+def test_each_kind_of_rangefinder_has_its_own_keys(tmp_path):
     tables = [
-        ranger(kind="tfmini", port="/dev/a", rate_hz=50),
-        ranger(kind="sf45", port="/dev/b", update_rates="eight"),
-        ranger(kind="ld06", port="/dev/c"),
+        rangefinder(kind="tfmini", port="/dev/a", rate_hz=50),
+        rangefinder(kind="sf45", port="/dev/b", update_rates="eight"),
+        rangefinder(kind="ld06", port="/dev/c"),
     ]
-    assert loaded(tmp_path, *tables).ranger == (
+    assert load_rig(write_rig(tmp_path, RIG + "\n".join(tables))).spec.rangefinder == (
         TfminiSpec(port="/dev/a", rate_hz=50),
         Sf45Spec(port="/dev/b", update_rates="eight"),
         Ld06Spec(port="/dev/c"),
@@ -43,25 +45,40 @@ def test_each_kind_of_ranger_has_its_own_keys(tmp_path):
 @pytest.mark.parametrize(
     ("table", "fault"),
     [
-        (ranger(port="/dev/a"), r"vehicle\.ranger\[0\]\.kind must be given$"),
-        (ranger(kind="tfmin", port="/dev/a"), r"vehicle\.ranger\[0\]\.kind must be 'tfmini' or 'sf45' or 'ld06', got \"tfmin\"$"),
-        (ranger(kind="ld06"), r"vehicle\.ranger\[0\]\.port must be given$"),
-        (ranger(kind="ld06", port="/dev/a", speed_dp=5), r'vehicle\.ranger\[0\]\.speed_dp: unknown key \(did you mean "speed_dps"\?\)$'),
-        (ranger(kind="tfmini", port="tty"), r'vehicle\.ranger\[0\]\.port must be absolute, such as ".*", got "tty"$'),
+        (rangefinder(port="/dev/a"), r"rangefinder\[0\]\.kind must be given$"),
+        (rangefinder(kind="tfmin", port="/dev/a"), r"rangefinder\[0\]\.kind must be 'tfmini' or 'sf45' or 'ld06', got \"tfmin\"$"),
+        (rangefinder(kind="ld06"), r"rangefinder\[0\]\.port must be given$"),
+        (rangefinder(kind="ld06", port="/dev/a", speed_dp=5), r'rangefinder\[0\]\.speed_dp: unknown key \(did you mean "speed_dps"\?\)$'),
+        (rangefinder(kind="tfmini", port="tty"), r'rangefinder\[0\]\.port must be absolute, such as ".*", got "tty"$'),
         (
-            ranger(kind="tfmini", port="/dev/a", rate_hz=7),
-            r"vehicle\.ranger\[0\]\.rate_hz must be 100 divided by a whole number \(model tfmini\), got 7$",
+            rangefinder(kind="tfmini", port="/dev/a", rate_hz=7),
+            r"rangefinder\[0\]\.rate_hz must be 100 divided by a whole number \(model tfmini\), got 7$",
         ),
     ],
 )
-def test_a_faulty_ranger_is_named_with_its_key(tmp_path, table, fault):
+def test_a_faulty_rangefinder_is_named_with_its_key(tmp_path, table, fault):
     with pytest.raises(ConfigError, match=fault):
         loaded(tmp_path, table)
 
 
+def test_a_rig_may_have_rangefinders_alone_on_any_platform(tmp_path):
+    rig = load_rig(write_rig(tmp_path, 'name = "post"\n[carrier]\nposition_m = [0.0, 0.0, 2.0]\n' + rangefinder(kind="tfmini", port="/dev/a")))
+    assert (len(rig.spec.rangefinder), rig.lidars, rig.vehicle) == (1, (), None)
+
+
+def test_the_key_of_former_rigs_is_refused_with_the_one_that_took_its_place(tmp_path):
+    with pytest.raises(ConfigError, match=r"vehicle\.ranger: unknown key \(it is \[\[rangefinder\]\] now\)$"):
+        loaded(tmp_path, rangefinder(kind="tfmini", port="/dev/a").replace("[[rangefinder]]", "[[vehicle.ranger]]"))
+
+
+def test_a_vehicle_carries_the_rangefinders_of_its_rig(tmp_path):
+    with pytest.raises(ConfigError, match=r'carrier\.kind must be "vehicle" where a vehicle carries the sensors, got "fixed"'):
+        load_rig(write_rig(tmp_path, 'name = "eyes"\n[vehicle]\n' + rangefinder(kind="tfmini", port="/dev/a")))
+
+
 def test_ports_must_differ_from_each_other_and_from_the_controllers(tmp_path):
-    with pytest.raises(ConfigError, match=r"port of rangers and controller must differ, got /dev/a, /dev/ttyACM0 more than once"):
-        loaded(tmp_path, STEERED, *(ranger(kind="ld06", port=port) for port in ("/dev/a", "/dev/a", "/dev/ttyACM0")))
+    with pytest.raises(ConfigError, match=r"port of rangefinders and controller must differ, got /dev/a, /dev/ttyACM0 more than once"):
+        loaded(tmp_path, STEERED, *(rangefinder(kind="ld06", port=port) for port in ("/dev/a", "/dev/a", "/dev/ttyACM0")))
 
 
 def test_messages_need_a_controller_that_speaks_mavlink(tmp_path):

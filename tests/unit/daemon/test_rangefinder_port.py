@@ -8,14 +8,20 @@ import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
-from hilsim.daemon.serial_devices.port import RangerPort
+from hilsim.assembly.build import Scenery
+from hilsim.daemon.serial_devices.device import ConfiguredDevice
+from hilsim.daemon.serial_devices.port import SerialDevicePort
+from hilsim.daemon.serial_devices.rangefinder import RangefinderDevice
 from hilsim.geometry.poses import Pose
-from hilsim.rangefinders.registry import build_ranger
-from hilsim.rangefinders.specs import Ld06Spec, TfminiSpec
+from hilsim.geometry.tracks import fixed_track
+from hilsim.links.serial_port import SerialSpec
+from hilsim.rangefinders.ld06 import Ld06Spec
+from hilsim.rangefinders.tfmini import TfminiSpec
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.vehicle.live import live_pose
+from hilsim.vehicle.platform import build_carrier, live_carrier
 from tests.unit.rangefinders.test_tfmini import parse
 
 
@@ -27,7 +33,7 @@ def world():
 
 @pytest.fixture
 def at_port(world, tmp_path):
-    """Makes a port's thread, and the far end of its line."""
+    """Makes a port's thread, and the far end of its line; the device stands at the origin and looks at the wall."""
     made = []
 
     def make(kind, *, is_there=True):
@@ -38,8 +44,12 @@ def at_port(world, tmp_path):
         if is_there:
             link.symlink_to(os.ttyname(slave))
         os.close(slave)
-        port = RangerPort(name="one", spec=kind(port=str(link)), seed=1, stream=0, world=world, live=live_pose())
-        port.warm()
+        spec = kind(port=str(link))
+        device = RangefinderDevice(spec, seed=1, stream=0, scenery=Scenery(world=world, carrier=build_carrier(fixed_track(Pose()))))
+        device.warm()
+        port = SerialDevicePort(
+            configured=ConfiguredDevice(name="one", serial=SerialSpec(path=spec.port, baud=spec.baud), identity=spec, device=device)
+        )
         made.append((port, master))
         return port, master
 
@@ -81,10 +91,10 @@ def test_a_line_that_nobody_reads_makes_frames_drop_and_nothing_wait(at_port):
 
 def test_what_was_due_in_a_stall_is_left_out_and_counted(at_port):
     port, _ = at_port(TfminiSpec, is_there=False)
-    ranger = build_ranger(port.spec, seed=1, stream=0)
-    port._skip(ranger, 1_000_000_000, 1_300_000_000)
+    device = port.configured.device
+    port._skip(device, 1_000_000_000, 1_300_000_000)
     assert port.dropped_frames == 30
-    port._skip(ranger, 2_000_000_000, 3_600_000_000_000)
+    port._skip(device, 2_000_000_000, 3_600_000_000_000)
     assert port.dropped_frames == 130  # of an hour, the last second
 
 
@@ -103,8 +113,12 @@ def test_a_port_that_is_not_there_is_told_once_and_waited_for(at_port, tmp_path)
     assert [entry["event"] for entry in logs] == ["ranger.port_not_opened", "ranger.port_opened"]
 
 
-def test_a_ranger_sees_from_where_the_vehicle_is(at_port):
-    port, _ = at_port(TfminiSpec, is_there=False)
-    port.live.written[0] = 1
-    port.live.state[0, 0] = 1.5
-    np.testing.assert_allclose(port._sample(np.zeros(2, np.int64), np.array([0.0, 180.0])), [2.5, np.inf], atol=1e-3)
+def test_a_rangefinder_sees_from_where_its_platform_is(at_port, world):
+    device = at_port(TfminiSpec, is_there=False)[0].configured.device
+    ahead_and_behind = np.zeros(2, np.int64), np.array([0.0, 180.0])
+    np.testing.assert_allclose(device.sample(*ahead_and_behind), [4.0, np.inf], atol=1e-3)
+    live = live_pose()
+    device.see(Scenery(world=world, carrier=live_carrier(live)))
+    live.written[0] = 1
+    live.state[0, 0] = 1.5
+    np.testing.assert_allclose(device.sample(*ahead_and_behind), [2.5, np.inf], atol=1e-3)

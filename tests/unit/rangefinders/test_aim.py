@@ -9,10 +9,11 @@ import pytest
 from hilsim.autopilot.obstacle_sectors import obstacle_values
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import from_roll_pitch_yaw
-from hilsim.rangefinders.aim import ranger_rays
-from hilsim.rangefinders.ld06 import Ld06
-from hilsim.rangefinders.specs import Ld06Spec, ObstacleSpec, Sf45Spec, TfminiSpec
-from hilsim.rangefinders.tfmini import Tfmini
+from hilsim.rangefinders.aim import rangefinder_rays
+from hilsim.rangefinders.ld06 import Ld06, Ld06Spec
+from hilsim.rangefinders.sf45 import Sf45Spec
+from hilsim.rangefinders.specs import ObstacleSpec
+from hilsim.rangefinders.tfmini import Tfmini, TfminiSpec
 from hilsim.render.renderer import CpuRenderer, cast
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box, plane
@@ -23,7 +24,7 @@ HALF = math.sqrt(0.5)
 
 def looking(azimuth_deg, *, position=(0.0, 0.0, 0.0), orientation=(1.0, 0.0, 0.0, 0.0), **mounted):
     spec = Sf45Spec(port="/dev/ttyS3", **mounted)
-    rays = ranger_rays(spec, np.array([position]), np.array([orientation]), np.array([azimuth_deg]))
+    rays = rangefinder_rays(spec, np.array([position]), np.array([orientation]), np.array([azimuth_deg]))
     assert (rays.origin_m.dtype, rays.direction.dtype) == (np.float64, np.float32)
     return rays.origin_m[0], rays.direction[0]
 
@@ -61,7 +62,7 @@ def world():
 def sampling(world, spec, height_m=3.0, orientation=(1.0, 0.0, 0.0, 0.0)):
     def sample(time_ns, azimuth_deg):
         count = time_ns.size
-        rays = ranger_rays(spec, np.tile((0.0, 0.0, height_m), (count, 1)), np.tile(orientation, (count, 1)), azimuth_deg)
+        rays = rangefinder_rays(spec, np.tile((0.0, 0.0, height_m), (count, 1)), np.tile(orientation, (count, 1)), azimuth_deg)
         return cast(CpuRenderer(), world, rays.origin_m, rays.direction, time_ns).range_m
 
     return sample

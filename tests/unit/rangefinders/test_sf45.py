@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hilsim.protocols.lightware import FrameFinder, crc16, encode_frame
-from hilsim.rangefinders.sf45 import UPDATE_PERIODS_NS, Sf45, Swing, changed_swing, swing_udeg
-from hilsim.rangefinders.specs import Sf45Spec
+from hilsim.rangefinders.sf45 import UPDATE_PERIODS_NS, Sf45, Sf45Spec, Swing, changed_swing, swing_udeg
 
 MS = 1_000_000
 SECOND_NS = 1000 * MS

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.rangefinders.specs import TfminiSpec
-from hilsim.rangefinders.tfmini import TFMINI_FRAME_DTYPE, Tfmini, encode_tfmini
+from hilsim.protocols.tfmini import TFMINI_FRAME_DTYPE, encode_tfmini
+from hilsim.rangefinders.tfmini import Tfmini, TfminiSpec
 
 SECOND_NS = 1_000_000_000
 
