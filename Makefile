@@ -6,7 +6,9 @@ BIN := $(VENV)/bin
 CONSTRAINTS := .ci/constraints.txt
 KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols sensor emulator)
 FLIGHT_TESTS := $(addprefix tests/system/test_,flight_controller.py scripted_controller.py link_doctor.py rangefinders.py shipped_rigs.py)
-OTHER_TESTS := tests $(addprefix --ignore=,$(FLIGHT_TESTS))
+PROGRAM_TESTS := tests/system tests/interop tests/service $(addprefix --ignore=,$(FLIGHT_TESTS))
+UNIT_TESTS := tests $(addprefix --ignore=tests/,system interop service)
+BESIDE := -q -p no:cacheprovider
 
 .PHONY: run test kernels fuzz test-service kernels-as-python lint docs bench clean
 
@@ -35,13 +37,16 @@ lint: $(VENV)/installed-test
 kernels: $(VENV)/installed-test
 	-$(BIN)/hilsim warm $(wildcard profiles/rigs/*.toml)
 
-# Flights take the wall clock's time and little of a core, so they run beside all else; what they said is printed at the end.
+# Three runs beside each other: flights wait for the wall clock, tests of whole programs wait for packets, and all else computes.
+# Each run's own sockets and ports are apart from the others'. What the first two say is printed when they have ended.
 test: lint kernels
 	@mkdir -p .pytest_cache; \
-	$(BIN)/python -m pytest -q -p no:cacheprovider $(FLIGHT_TESTS) > .pytest_cache/flights.log 2>&1 & flights=$$!; \
-	$(MAKE) --no-print-directory kernels-as-python && $(BIN)/python -m pytest $(OTHER_TESTS); others=$$?; \
-	wait $$flights; code=$$?; cat .pytest_cache/flights.log; \
-	exit $$((others || code))
+	$(BIN)/python -m pytest $(BESIDE) $(FLIGHT_TESTS) > .pytest_cache/flights.log 2>&1 & flights=$$!; \
+	$(BIN)/python -m pytest $(BESIDE) $(PROGRAM_TESTS) > .pytest_cache/programs.log 2>&1 & programs=$$!; \
+	$(MAKE) --no-print-directory kernels-as-python && $(BIN)/python -m pytest $(UNIT_TESTS); code=$$?; \
+	wait $$flights; flown=$$?; cat .pytest_cache/flights.log; \
+	wait $$programs; ran=$$?; cat .pytest_cache/programs.log; \
+	exit $$((code || flown || ran))
 
 # Compiled kernels are invisible to coverage, so their tests run once more with the kernels as plain Python.
 kernels-as-python: $(VENV)/installed-test

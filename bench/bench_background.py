@@ -29,17 +29,13 @@ import velodyne_decoder
 from bench_timing import describe_machine
 
 from hilsim.background import job as jobs
-from hilsim.background.files.cloud import cell_directions
 from hilsim.background.generator import GridSetting, generate, prepare
 from hilsim.background.movement import Change
 from hilsim.background.pool import map_here
-from hilsim.background.profiles import geometry_of
 from hilsim.background.surface import SurfaceRule
 from hilsim.capture.batches import CaptureBatches
-from hilsim.cli.background.outputs import named_profile, shipped_profiles
-from hilsim.config.rig import load_rig
-from hilsim.offline.record import record
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.cli.background.outputs import named_profile
+from tests.walls import GRIDS, PROFILES, record_wall, wall_errors_mm
 
 CAPTURES = Path(__file__).resolve().parent.parent.parent / "shared" / "captures"
 NAMES = ("vlp16_dual.pcap", "vlp16_strongest_gps.pcap", "hdl32e_strongest.pcap")
@@ -136,40 +132,17 @@ def peak_mib(path):
     return int(result.stdout) / 1024
 
 
-WALL = """
-name = "wall"
-[carrier]
-kind = "fixed"
-[[sensor]]
-name = "lidar"
-profile = "{profile}"
-[sensor.network]
-source = "127.0.1.201"
-destination = "127.0.0.1"
-[[scene.box]]
-name = "wall"
-position_m = [20.5, 0.0, 0.0]
-size_m = [1.0, 60.0, 40.0]
-"""
-
-
 def wall_errors(profile, directory, distance):
     """Errors (mm) of the cells that see a wall at 20 m, of a map of 6 s with the profile's own noise: against the world, along each cell's middle."""
-    rig, path = directory / "wall.toml", directory / f"{profile}.pcap"
-    rig.write_text(WALL.format(profile=profile))
+    path = directory / f"{profile}.pcap"
     if not path.exists():
-        record(load_rig(rig), path, duration_ns=6 * 10**9, utc_epoch_ns=0, batch_ms=100, threads=2, progress=lambda _: None)
-    setting = GridSetting() if profile == "vlp16" else GridSetting(columns=160, rows=80)
-    formed = map_of(path, distance, setting, named_profile(profile).spec)
-    row, column = np.nonzero(formed.used & (formed.hit_count >= 10) & (formed.confidence > 0.99))
-    ahead = cell_directions(formed.grid, row, column)[:, 1]
-    errors = formed.distance_mm[row, column] - 20_000.0 / ahead
-    return errors[ahead > 0.9]
+        record_wall(path, profile, seconds=6, threads=2)
+    return wall_errors_mm(map_of(path, distance, GRIDS[profile], named_profile(profile).spec))
 
 
 def map_of(path, distance, setting=None, named=None):
     """A map of one capture, whether its sensor moved or not."""
-    job, found = prepare(path, geometries(), setting or GridSetting(), named=named)
+    job, found = prepare(path, setting or GridSetting(), named=named)
     return generate(job, found, [path], SurfaceRule(distance=distance), map_here, lambda _: None).map
 
 
@@ -193,7 +166,7 @@ def print_truth(captures, directory):
     """How true maps are, by both distances."""
     found = {}
     print(f"{'against the world, or the median':<34}{'distance':>10}{'cells':>8}{'mean mm':>9}{'median':>8}{'sd':>7}")
-    works = [(f"wall at 20 m, {profile}", lambda d, p=profile: wall_errors(p, directory, d)) for profile in ("vlp16", "hr80w-like")]
+    works = [(f"wall at 20 m, {profile}", lambda d, p=profile: wall_errors(p, directory, d)) for profile in PROFILES]
     works += [(name, lambda d, n=name: capture_errors(captures / n, d)) for name in TRUE_NAMES]
     for name, errors_by in works:
         for distance in ("mean", "farthest"):
@@ -210,15 +183,10 @@ def threaded(path, job, threads, rounds=3):
     return {"threads": threads, "one_s_cpu_s": [row[0] for row in rows], "several_s_cpu_s": [row[1] for row in rows]}
 
 
-def geometries():
-    """Of the turning sensors that have a profile."""
-    return {model: geometry_of(profile.spec) for model, profile in shipped_profiles().items() if isinstance(profile.spec, VelodyneSpec)}
-
-
 def job_of(path):
     """The job for a capture, without a look at whether the sensor moved."""
     jobs.check_standing = lambda *_: Change(compared=0, nearer=0, farther=0)
-    return replace(prepare(path, geometries(), GridSetting())[0])
+    return replace(prepare(path, GridSetting())[0])
 
 
 def main():

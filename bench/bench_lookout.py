@@ -9,7 +9,9 @@ from hilsim.autopilot.obstacle_map import Lookout, build_lookout, note_packet
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.firing import fire
-from hilsim.emulator.plan import LidarPlan, LidarSetting, lidar_plan
+from hilsim.emulator.plan import LidarPlan
+from hilsim.emulator.planning import lidar_plan
+from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.workspace import Shots, allocate_shots
 from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec

@@ -62,7 +62,7 @@ def main():
     rig = load_rig(DEMO)
     scenery = build_scenery(rig)
     demo = build_lidar(rig, 0, scenery, utc_epoch_ns=0, frames=False)
-    lidars = {rays: replace(demo, setting=replace(demo.setting, sub_rays=rays)) for rays in (1, 7, 19)}
+    lidars = {rays: replace(demo, setting=demo.setting.with_sub_rays(rays)) for rays in (1, 7, 19)}
     rows = {rays: np.full(len(STAGES), np.inf) for rays in lidars}
     for _ in range(options.rounds):
         for rays, lidar in lidars.items():

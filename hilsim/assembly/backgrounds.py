@@ -10,16 +10,15 @@ import numpy as np
 from hilsim.background.files.bitmap import foreign_size
 from hilsim.background.files.load import load_map
 from hilsim.config.rig import Rig
-from hilsim.emulator.overlay import Overlay, OverlayRule, overlay
-from hilsim.emulator.plan import LidarSetting
+from hilsim.emulator.overlay import Overlay, OverlayRule
+from hilsim.emulator.overlay_builder import build_overlay
+from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import AssetError, ConfigError
 from hilsim.geometry.overlay_frames import ground_only_pose
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.geometry.rotations import conjugate, multiply
 from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
 from hilsim.scene.background_specs import BackgroundSpec
-from hilsim.sensor.mirror import image_extent
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _RULES = {"nearest": OverlayRule.NEAREST, "background-first": OverlayRule.BACKGROUND_FIRST, "synthetic-only": OverlayRule.SYNTHETIC_ONLY}
 _PLACE_TOLERANCE_M = 0.01
@@ -87,7 +86,7 @@ def _load(rig: Rig, spec: BackgroundSpec, place: str) -> SensorBackground:
     setting = rig.lidars[number]
     path = rig.directory / spec.file
     background = load_map(path, grid=_foreign_grid(path, spec, setting))
-    made = overlay(background, setting.spec, rule=_RULES[spec.rule], is_smooth=spec.sampling == "edge-aware")
+    made = build_overlay(background, setting.spec, rule=_RULES[spec.rule], is_smooth=spec.sampling == "edge-aware")
     return SensorBackground(number, place, background, made, _pose(spec, background))
 
 
@@ -106,13 +105,7 @@ def _foreign_grid(path: Path, spec: BackgroundSpec, setting: LidarSetting) -> Az
     if size is None:
         return None
     rows, columns = size
-    if isinstance(setting.spec, VelodyneSpec):
-        elevations = sorted(channel.elevation_deg for channel in setting.spec.channels)
-        return AzimuthGrid(columns=columns, elevation_deg=tuple(elevations))
-    x_min, x_max, z_min, z_max = image_extent(setting.spec)
-    if spec.image_x is not None and spec.image_z is not None:
-        (x_min, x_max), (z_min, z_max) = spec.image_x, spec.image_z
-    return ImageGrid(columns=columns, rows=rows, x_min=x_min, x_max=x_max, z_min=z_min, z_max=z_max)
+    return setting.family.background_grid(rows=rows, columns=columns, image_x=spec.image_x, image_z=spec.image_z)
 
 
 def _pose(spec: BackgroundSpec, background: BackgroundMap) -> Pose | None:
@@ -133,7 +126,7 @@ def carrier_pose(rig: Rig, backgrounds: Sequence[SensorBackground]) -> Pose:
     for one in backgrounds:
         if one.pose is not None:
             mount = rig.lidars[one.sensor]
-            return one.pose @ extrinsics(mount.mount_position_m, mount.mount_rotation_deg).inverse()
+            return one.pose @ mount.setup.body_from_sensor.inverse()
     raise ConfigError(
         f'{rig.path}: carrier.kind "background" must have a background that says where it was captured, got none:'
         " give it height_m (and pitch_deg), or position_m and rotation_deg"
@@ -147,7 +140,7 @@ def check_places(rig: Rig, backgrounds: Sequence[SensorBackground], body: Pose) 
         if one.pose is None:
             continue
         mount = rig.lidars[one.sensor]
-        stands = body @ extrinsics(mount.mount_position_m, mount.mount_rotation_deg)
+        stands = body @ mount.setup.body_from_sensor
         apart_m = math.dist(stands.position_m, one.pose.position_m)
         turned = multiply(conjugate(stands.orientation), one.pose.orientation)
         turned_deg = math.degrees(2.0 * math.asin(min(1.0, float(np.linalg.norm(turned[1:])))))

@@ -15,21 +15,18 @@ from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.config.rig import CarrierSpec, Rig
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.emulator.batch import Flow
-from hilsim.emulator.cells import beam_cells
+from hilsim.emulator.families.base import FlowLayout
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.overlay import Overlay
-from hilsim.emulator.plan import LidarSetting
+from hilsim.emulator.planning import beam_cells
+from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track
-from hilsim.protocols.cepton.stdv import STDV_PORT
-from hilsim.protocols.ethernet import CEPTON_STYLE, PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, Framing, LinkStyle, framing, mac_of
-from hilsim.protocols.velodyne.data import DATA_PORT
-from hilsim.protocols.velodyne.position import POSITION_PORT
+from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing, LinkStyle, framing, mac_of
 from hilsim.scene.materials import Material
 from hilsim.scene.street import street_carrier_track
 from hilsim.scene.world import World, build_world, world_materials
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.vehicle.disturbance import NO_WOBBLE, Wobble, build_wobble
 from hilsim.vehicle.live import STATE_SIZE, LivePose, live_pose, write_state
 from hilsim.vehicle.platform import Carrier, carrier_state, live_carrier
@@ -173,12 +170,8 @@ class SensorFlows(NamedTuple):
 
 def sensor_flows(sensor: SensorSpec, setting: LidarSetting) -> SensorFlows:
     """Where a sensor's packets go."""
-    if isinstance(setting.spec, VelodyneSpec):
-        data = _flow(sensor, "data", DATA_PORT, sensor.network.data_port or DATA_PORT)
-        position = _flow(sensor, "position", POSITION_PORT, sensor.network.position_port or POSITION_PORT)
-        return SensorFlows(SensorFlow(data, VELODYNE_DATA_STYLE), SensorFlow(position, VELODYNE_POSITION_STYLE))
-    port = sensor.network.data_port or STDV_PORT
-    return SensorFlows(*(SensorFlow(_flow(sensor, name, STDV_PORT, port), CEPTON_STYLE) for name in ("points", "info")))
+    layouts = setting.family.flows(sensor.network.data_port, sensor.network.position_port)
+    return SensorFlows(*(SensorFlow(_flow(sensor, layout), layout.style) for layout in layouts))
 
 
 def pose_at_start(carrier: Carrier) -> Pose:
@@ -187,14 +180,14 @@ def pose_at_start(carrier: Carrier) -> Pose:
     return Pose(position_m=position_m, orientation=orientation)
 
 
-def _flow(sensor: SensorSpec, name: str, source_port: int, destination_port: int) -> Flow:
+def _flow(sensor: SensorSpec, layout: FlowLayout) -> Flow:
     network = sensor.network
     return Flow(
-        name=f"{sensor.name}/{name}",
+        name=f"{sensor.name}/{layout.name}",
         source=network.source,
-        source_port=source_port,
+        source_port=layout.source_port,
         destination=network.destination,
-        destination_port=destination_port,
+        destination_port=layout.destination_port,
     )
 
 
@@ -211,12 +204,9 @@ def flow_framing(of: SensorFlow, sensor: SensorSpec, setting: LidarSetting) -> F
     flow = of.flow
     return framing(
         of.style,
+        flow.key,
         source_mac=source_mac(sensor, setting),
         destination_mac=sensor.network.destination_mac or mac_of(flow.destination, broadcast=sensor.network.broadcast),
-        source=flow.source,
-        destination=flow.destination,
-        source_port=flow.source_port,
-        destination_port=flow.destination_port,
     )
 
 

@@ -35,6 +35,7 @@ from hilsim.protocols.mavlink.messages import (
 from hilsim.scene.world import World
 from hilsim.transmit.packet_queue import allocate_tape
 from hilsim.transmit.statistics import BINS
+from hilsim.units import NS_PER_S
 from hilsim.vehicle.aerodynamics import MOTION_SIZE, ORIENTATION, POSITION
 from hilsim.vehicle.hold import build_hold, hold_start
 from hilsim.vehicle.multirotor import Multirotor, build_multirotor, state_at
@@ -108,10 +109,10 @@ def build_craft(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, seed:
             spec.home,
             seed=seed,
             year=spec.year,
-            frame_ns=1_000_000_000 // rate_hz,
+            frame_ns=NS_PER_S // rate_hz,
             magnetometer_every=max(1, math.ceil(rate_hz / controller.magnetometer_hz)),
             barometer_every=max(1, math.ceil(rate_hz / controller.barometer_hz)),
-            gps_ns=1_000_000_000 // controller.gps_hz,
+            gps_ns=NS_PER_S // controller.gps_hz,
         ),
         line=line,
         is_held=controller.kind == "hold",

@@ -26,10 +26,10 @@ from hilsim.protocols.mavlink.frames import LARGEST_FRAME
 from hilsim.protocols.mavlink.messages import HIL_SENSOR, Origin
 from hilsim.transmit.libc import write_bytes
 from hilsim.transmit.packet_queue import Tape, allocate_tape, put, release, waiting
+from hilsim.units import NS_PER_S
 
 _DONE = int(Outcome.DONE)
 _FULL = int(Outcome.FULL)
-_NS_PER_S = 1_000_000_000
 _STATION_BURST_BYTES = 2 * LARGEST_FRAME
 _REST_BEGIN = 0
 _REST_END = 1
@@ -105,7 +105,7 @@ def pace(*, line_bytes_per_s: float | None, station_bytes_per_s: float, ahead_ns
         (station_bytes_per_s > 0, f"station_bytes_per_s must be positive, got {station_bytes_per_s}"),
         (ahead_ns >= 0, f"ahead_ns must be at least 0, got {ahead_ns}"),
     )
-    return Pace(0 if line_bytes_per_s is None else round(_NS_PER_S / line_bytes_per_s), ahead_ns, round(_NS_PER_S / station_bytes_per_s))
+    return Pace(0 if line_bytes_per_s is None else round(NS_PER_S / line_bytes_per_s), ahead_ns, round(NS_PER_S / station_bytes_per_s))
 
 
 @kernel

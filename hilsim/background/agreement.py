@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.background.partial import PartialMap
-from hilsim.background.surface import SurfaceRule, form_map, surfaces
-from hilsim.background.table import BINS, COUNT, KEY, SUM
+from hilsim.background.surface import NEAR_MM, NEAR_SHARE, SurfaceRule, form_map, surfaces
+from hilsim.background.table import BEST, BINS, COUNT, INTENSITY_BITS, KEY, SUM, bin_starts
 
 FEWEST_CELLS = 200
 """Of one surface; fewer tell nothing of a bias."""
@@ -16,7 +16,6 @@ MOST_BIAS_MM = 5.0
 LEAST_COVERAGE = 0.95
 LEAST_AGREEMENT = 0.8
 _FEWEST_HITS = 3
-_AGREES_MM, _AGREES_SHARE = 100, 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,10 +93,9 @@ def compare(shown: Shown, captured: PartialMap, rule: SurfaceRule) -> Agreement:
 def _agreement(shown_mm: npt.NDArray[np.int64], captured: PartialMap) -> float:
     cell, place = np.divmod(captured.rows[:, KEY], BINS)
     is_return = place > 0
-    shift = np.maximum((place >> 7) - 1, 0)
     count = captured.rows[:, COUNT]
-    distance_mm = ((place - (shift << 7)) << shift) + captured.rows[:, SUM] / np.maximum(count, 1)
+    distance_mm = bin_starts(captured.rows[:, BEST] >> INTENSITY_BITS) + captured.rows[:, SUM] / np.maximum(count, 1)
     shown = shown_mm.T.reshape(-1)[cell]
-    agrees = np.abs(distance_mm - shown) <= np.maximum(_AGREES_MM, shown / _AGREES_SHARE)
+    agrees = np.abs(distance_mm - shown) <= np.maximum(NEAR_MM, shown / NEAR_SHARE)
     total = int(count[is_return & (shown > 0)].sum())
     return float(count[is_return & (shown > 0) & agrees].sum() / total) if total else 0.0

@@ -8,8 +8,7 @@ from hilsim.geometry.frames import IDENTITY, Quaternion, Vector
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import rotate
 from hilsim.geometry.tracks import PoseTrack, fixed_track, track_state
-
-_CDEG_PER_RAD = 18_000.0 / math.pi
+from hilsim.units import CDEG_PER_RAD
 
 
 class Compensation(NamedTuple):
@@ -57,4 +56,4 @@ def polar(point_m: Vector) -> tuple[float, float, float]:
     """Azimuth (0.01 deg, clockwise from +y), elevation (rad) and distance (m) of a point of a sensor's frame."""
     x, y, z = point_m
     level_m = math.sqrt(x * x + y * y)
-    return math.atan2(x, y) * _CDEG_PER_RAD, math.atan2(z, level_m), math.sqrt(level_m * level_m + z * z)
+    return math.atan2(x, y) * CDEG_PER_RAD, math.atan2(z, level_m), math.sqrt(level_m * level_m + z * z)

@@ -1,6 +1,6 @@
 """From captures, or a live stream, to a background map: what is in them, the map step over all of them, the merge, the surface."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,22 +13,24 @@ from hilsim.background.job import MapJob, MappedCapture, Motion, PartialMapMaker
 from hilsim.background.movement import Change, check_standing
 from hilsim.background.partial import CaptureShare, PartialMap, check_size, merge
 from hilsim.background.pool import Advance, Mapper
-from hilsim.background.profiles import check_named, geometry_of
+from hilsim.background.profiles import check_named
 from hilsim.background.stdt import readable
 from hilsim.background.surface import SurfaceRule, form_map
 from hilsim.background.survey import FoundSensor, Kind, choose, kinds_of, survey
 from hilsim.capture.batches import CaptureBatches, DatagramArrays, address_number
 from hilsim.errors import CaptureError, require
 from hilsim.geometry.poses import Pose
-from hilsim.protocols.velodyne.geometry import GEOMETRIES, FiringGeometry
+from hilsim.protocols.velodyne.geometry import FiringGeometry
+from hilsim.protocols.velodyne.models import MODELS
 from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
-from hilsim.sensor.cepton_specs import CeptonSpec
+from hilsim.sensor.specs import LidarSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 TURNING_COLUMNS = 1800
 """0.2 degrees: a firing step at 600 rpm."""
 IMAGE_COLUMNS, IMAGE_ROWS = 320, 160
 _EXTENT_STEP = 0.01
+_GEOMETRIES = {model.name: model.geometry for model in MODELS}
 _OF_POINTS = (Kind.STDV, Kind.STDT)
 Watch = Callable[[int, str], AbstractContextManager[Callable[[int], object] | None]]
 
@@ -71,11 +73,10 @@ class Generated:
 
 def prepare(
     path: Path,
-    profiles: Mapping[str, FiringGeometry],
     setting: GridSetting,
     *,
     sensor: str = "",
-    named: VelodyneSpec | CeptonSpec | None = None,
+    named: LidarSpec | None = None,
     stretch: Stretch | None = None,
     motion: Motion | None = None,
     watch: Watch = lambda _size, _label: nullcontext(),
@@ -84,7 +85,6 @@ def prepare(
 
     Args:
         path: The first capture: it tells the sensor, and the extent of an image grid that is not set.
-        profiles: Geometry of the models that have a profile, by model.
         setting: Of the grid.
         sensor: Address; may be empty where there is one.
         named: Profile of the sensor, where a person says it: what points come from no packet tells.
@@ -102,17 +102,16 @@ def prepare(
     if found.kind in _OF_POINTS and (setting.image_x is None or setting.image_z is None):
         with watch(path.stat().st_size, f"measuring {path.name}") as advance, readable(path, found, advance or (lambda _: None)) as source:
             extent = measured_extent(CaptureBatches(source.path), found, str(path))
-    return job_for(found, profiles, setting, sensor=sensor, named=named, stretch=stretch, motion=motion, extent=extent, where=str(path)), found
+    return job_for(found, setting, sensor=sensor, named=named, stretch=stretch, motion=motion, extent=extent, where=str(path)), found
 
 
 def job_for(
     found: FoundSensor,
-    profiles: Mapping[str, FiringGeometry],
     setting: GridSetting,
     *,
     where: str,
     sensor: str = "",
-    named: VelodyneSpec | CeptonSpec | None = None,
+    named: LidarSpec | None = None,
     stretch: Stretch | None = None,
     motion: Motion | None = None,
     extent: tuple[float, float, float, float] | None = None,
@@ -127,11 +126,9 @@ def job_for(
     if named is not None:
         check_named(named, found, where)
     if found.kind is Kind.VELODYNE:
-        geometry = geometry_of(named) if isinstance(named, VelodyneSpec) else {**GEOMETRIES, **profiles}.get(found.model)
+        geometry = named.geometry if isinstance(named, VelodyneSpec) else _GEOMETRIES.get(found.model)
         if geometry is None:
-            raise CaptureError(
-                f"{where}: the model must be one of {', '.join(sorted({**GEOMETRIES, **profiles}))}, got {found} that says 0x{found.product:02x}"
-            )
+            raise CaptureError(f"{where}: the model must be one of {', '.join(sorted(_GEOMETRIES))}, got {found} that says 0x{found.product:02x}")
         grid: AzimuthGrid | ImageGrid = _azimuth_grid(geometry, setting)
     else:
         grid = _image_grid(setting, extent)
@@ -259,21 +256,19 @@ def _provenance(job: MapJob, whole: PartialMap, rule: SurfaceRule, worst: Change
 
 async def generate_live(
     batches: AsyncIterator[DatagramArrays],
-    profiles: Mapping[str, FiringGeometry],
     setting: GridSetting,
     rule: SurfaceRule,
     *,
     where: str,
     seconds: float,
     sensor: str = "",
-    named: VelodyneSpec | CeptonSpec | None = None,
+    named: LidarSpec | None = None,
     pose: Pose | None = None,
 ) -> Generated:
     """The map of a stream, from ``seconds`` of it by the stamps of its packets.
 
     Args:
         batches: As they arrive; ends when the stream does.
-        profiles: As of ``prepare``.
         setting: The same.
         rule: Which distance is the surface.
         where: What to call the stream.
@@ -301,7 +296,7 @@ async def generate_live(
             if found.kind is Kind.STDT:
                 raise CaptureError(f"{where}: STDT packets must come from a capture, which the vendor's library can decode, got {found}")
             extent = measured_extent(iter(waiting), found, where) if found.kind is Kind.STDV else None
-            job = job_for(found, profiles, setting, where=where, sensor=sensor, named=named, extent=extent)
+            job = job_for(found, setting, where=where, sensor=sensor, named=named, extent=extent)
             maker = PartialMapMaker(job, found, where)
             for early in waiting:
                 maker.add(early, first_ns)

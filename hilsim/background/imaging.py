@@ -14,15 +14,11 @@ from hilsim.background.compensation import STANDING, Compensation, into_first_fr
 from hilsim.background.table import CellTable, count_return, has_room
 from hilsim.background.turning import EMPTY, OUTSIDE, PACKETS, RETURNS, USED
 from hilsim.capture.batches import DatagramArrays
+from hilsim.protocols.cepton.stdv import POINT_UNIT_M, PointFlag, point_at, points_of
 from hilsim.scene.background import ImageGrid, image_cell
 
-NO_RETURN, NOISE, BLOCKED = 0x20, 0x40, 0x80
-"""Flags of a point, from the public header ``cepton_sdk2.h``."""
-UNIT_MM = 5.0
-_NO_SURFACE = constant(NO_RETURN | NOISE | BLOCKED)
-_UNIT_MM = UNIT_MM
-_SMALLEST_HEADER = constant(20)
-_SMALLEST_POINT = constant(10)
+_NO_SURFACE = constant(PointFlag.NO_RETURN | PointFlag.NOISE | PointFlag.BLOCKED)
+_UNIT_MM = 1000.0 * POINT_UNIT_M
 
 
 class ImagePlan(NamedTuple):
@@ -49,29 +45,6 @@ def image_plan(grid: ImageGrid, moved: Compensation = STANDING, epoch_ns: int = 
 
 
 @kernel
-def _u16(data: npt.NDArray[np.uint8], at: int) -> int:
-    value: int = signed(data[at]) | signed(data[at + 1]) << 8
-    return value
-
-
-@kernel
-def _i16(data: npt.NDArray[np.uint8], at: int) -> int:
-    value = _u16(data, at)
-    return value - 0x10000 if value >= 0x8000 else value
-
-
-@kernel
-def points_of(data: npt.NDArray[np.uint8], at: int, size: int) -> tuple[int, int, int]:
-    """Where a packet's points begin, bytes of each and how many; no points where the packet is not whole."""
-    if size < _SMALLEST_HEADER:
-        return at, _SMALLEST_POINT, 0
-    header, point_size, points = signed(data[at + 5]), signed(data[at + 17]), _u16(data, at + 18)
-    if header < _SMALLEST_HEADER or point_size < _SMALLEST_POINT or header + points * point_size > size:
-        return at, _SMALLEST_POINT, 0
-    return at + header, point_size, points
-
-
-@kernel
 def add_points(
     plan: ImagePlan, batch: DatagramArrays, is_chosen: npt.NDArray[np.bool_], first: int, table: CellTable, tally: npt.NDArray[np.int64]
 ) -> int:
@@ -90,9 +63,9 @@ def add_points(
         for point in range(points):
             back_us += signed(data[at + point * point_size + 7])
         for _ in range(points):
-            x, y, z = float(_i16(data, at)), float(_u16(data, at + 2)), float(_i16(data, at + 4))
-            reflectivity, flags = signed(data[at + 6]), signed(data[at + 9])
-            back_us -= signed(data[at + 7])
+            raw_x, raw_y, raw_z, reflectivity, step_us, _, flags = point_at(data, at)
+            x, y, z = float(raw_x), float(raw_y), float(raw_z)
+            back_us -= step_us
             at += point_size
             if flags & _NO_SURFACE or y == 0.0:
                 tally[EMPTY] += 1
@@ -124,8 +97,9 @@ def widen(batch: DatagramArrays, is_chosen: npt.NDArray[np.bool_], extent: npt.N
             continue
         at, point_size, points = points_of(data, batch.start[index], batch.size[index])
         for _ in range(points):
-            x, y, z = float(_i16(data, at)), float(_u16(data, at + 2)), float(_i16(data, at + 4))
-            if not signed(data[at + 9]) & _NO_SURFACE and y > 0.0:
+            raw_x, raw_y, raw_z, _, _, _, flags = point_at(data, at)
+            x, y, z = float(raw_x), float(raw_y), float(raw_z)
+            if not flags & _NO_SURFACE and y > 0.0:
                 extent[0] = min(extent[0], x / y)
                 extent[1] = max(extent[1], x / y)
                 extent[2] = min(extent[2], z / y)

@@ -1,25 +1,12 @@
-"""What a sensor's profile tells the generator: the only place here that knows how a profile is made."""
+"""Whether a sensor's profile can be that of the packets."""
 
 from hilsim.background.survey import FoundSensor, Kind
 from hilsim.errors import CaptureError
-from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.sensor.cepton_specs import CeptonSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.sensor.specs import LidarSpec
 
 
-def geometry_of(spec: VelodyneSpec) -> FiringGeometry:
-    """Where a profile's lasers look and when they fire."""
-    return FiringGeometry(
-        model=spec.model,
-        elevation_deg=tuple(channel.elevation_deg for channel in spec.channels),
-        azimuth_offset_deg=tuple(channel.azimuth_offset_deg for channel in spec.channels),
-        delay_ns=tuple(laser // spec.lasers_per_firing * spec.firing_ns for laser in range(len(spec.channels))),
-        sequence_ns=spec.sequence_ns,
-        distance_unit_mm=spec.range_unit_mm,
-    )
-
-
-def check_named(named: VelodyneSpec | CeptonSpec, found: FoundSensor, where: str) -> None:
+def check_named(named: LidarSpec, found: FoundSensor, where: str) -> None:
     """Refuse a profile that cannot be that of a sensor which was found.
 
     Args:

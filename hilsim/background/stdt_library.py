@@ -22,6 +22,7 @@ from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.errors import CaptureError, HilsimError
 from hilsim.protocols.cepton.stdv import COUNT_MAX, POINT_DTYPE, POINT_UNIT_M, POINTS_MAX, STDV_PORT, PointFlag, encode_stdv_packet
 from hilsim.protocols.ethernet import BROADCAST_MAC, CEPTON_STYLE, HEADER_SIZE, header_template, write_headers
+from hilsim.protocols.flow_key import FlowKey
 from hilsim.sensor.response import cepton_reflectivity
 
 API_VERSION = 19
@@ -174,13 +175,7 @@ def convert(path: Path, out: Path, sensor: str) -> None:
         CaptureError: the library cannot be used; the capture cannot be read, or lacks what the library needs.
     """
     template = header_template(
-        CEPTON_STYLE,
-        source_mac=_SENSOR_MAC,
-        destination_mac=BROADCAST_MAC,
-        source=sensor,
-        destination="255.255.255.255",
-        source_port=STDV_PORT,
-        destination_port=STDV_PORT,
+        CEPTON_STYLE, FlowKey(sensor, STDV_PORT, "255.255.255.255", STDV_PORT), source_mac=_SENSOR_MAC, destination_mac=BROADCAST_MAC
     )
     capture, points_seen = CaptureFile(path), 0
     with PcapWriter(out) as writer:

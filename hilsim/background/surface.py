@@ -28,12 +28,12 @@ from hilsim.background.table import BEST, BINS, COUNT, INTENSITY_BITS, KEY, SUM,
 from hilsim.errors import require
 from hilsim.geometry.poses import Pose
 from hilsim.scene.background import INVALID, VALID, BackgroundMap
+from hilsim.units import WHOLE_PPM
 
-_PPM = 1_000_000
-_N_BINS, _BITS, _ALL = constant(BINS), constant(INTENSITY_BITS), constant(_PPM)
+_N_BINS, _BITS, _ALL = constant(BINS), constant(INTENSITY_BITS), constant(WHOLE_PPM)
 _KEY, _BEST, _COUNT = constant(KEY), constant(BEST), constant(COUNT)
 _SUM = constant(SUM)
-_NEAR_MM, _NEAR_SHARE = constant(100), constant(64)
+NEAR_MM, NEAR_SHARE = 100, 64
 """Returns within 10 cm or 1/64 of the distance lie at the surface: noise, roughness and the cell's own width."""
 _SAME_MM, _SAME_SHARE = constant(150), constant(128)
 """Returns within 15 cm or 1/128 of the distance are averaged: five standard deviations of the noisiest sensor at hand (29 mm), and a bin at most."""
@@ -63,14 +63,14 @@ class SurfaceRule:
             (self.kind in {"quantile", "max"}, f'kind must be "quantile" or "max", got "{self.kind}"'),
             (0.5 <= self.quantile < 1.0, f"quantile must be 0.5 to less than 1, got {self.quantile}"),
             (self.distance in {"mean", "farthest"}, f'distance must be "mean" or "farthest", got "{self.distance}"'),
-            (1 <= self.min_hits <= _PPM, f"min_hits must be 1 to {_PPM}, got {self.min_hits}"),
+            (1 <= self.min_hits <= WHOLE_PPM, f"min_hits must be 1 to {WHOLE_PPM}, got {self.min_hits}"),
             (0.0 <= self.min_share <= 1.0, f"min_share must be 0 to 1, got {self.min_share}"),
         )
 
     @property
     def beyond_ppm(self) -> int:
         """Returns of a million that may be farther."""
-        return 0 if self.kind == "max" else _PPM - round(self.quantile * _PPM)
+        return 0 if self.kind == "max" else WHOLE_PPM - round(self.quantile * WHOLE_PPM)
 
 
 class Surfaces(NamedTuple):
@@ -166,7 +166,7 @@ def _averaged(rows: Rows, first: int) -> tuple[int, int, int]:
 @kernel
 def _near(rows: Rows, distance_mm: int) -> int:
     """Returns of a cell that lie at a distance, as far as their bins tell."""
-    tolerance_mm = max(_NEAR_MM, distance_mm // _NEAR_SHARE)
+    tolerance_mm = max(NEAR_MM, distance_mm // NEAR_SHARE)
     near = 0
     for row in range(rows.shape[0]):
         if -tolerance_mm <= _mean_mm(rows, row) - distance_mm <= tolerance_mm:
@@ -199,7 +199,7 @@ def form_map(
     """
     found = surfaces(partial, rule.beyond_ppm, takes_mean=rule.distance == "mean")
     firings = found.hits + found.empty
-    is_valid = (found.hits >= rule.min_hits) & (found.hits * _PPM >= firings * round(rule.min_share * _PPM))
+    is_valid = (found.hits >= rule.min_hits) & (found.hits * WHOLE_PPM >= firings * round(rule.min_share * WHOLE_PPM))
     distance_mm = np.where(is_valid, found.distance_mm, 0).astype(np.uint32)
     intensity = np.where(is_valid, found.intensity, 0).astype(np.uint16)
     confidence = np.where(is_valid, found.near / np.maximum(found.hits, 1), 0.0).astype(np.float32)

@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import kernel
+from hilsim.analysis.velodyne_stream import stacked_packets
 from hilsim.capture.batches import DatagramArrays
 from hilsim.errors import CaptureError
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE, ReturnMode
+from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, RETURNS_BY_MODE_BYTE
 from hilsim.protocols.velodyne.models import OTHER_PRODUCTS, identify_model
+from hilsim.units import TURN_CDEG
 
 _ENOUGH_PACKETS = 200
 _MOST_DATAGRAMS = 50_000
-_TURN_CDEG = 36_000
-_DUAL_MODES = (ReturnMode.DUAL, 0x3B)
 
 
 class Kind(IntEnum):
@@ -126,15 +126,15 @@ def _told(address: str, seen: _Seen) -> FoundSensor:
 
 def _velodyne(payloads: list[bytes]) -> tuple[str, int, float]:
     """Name of the model, factory byte and rotation rate (rpm), by what most packets say and how far apart they were made."""
-    packets = np.frombuffer(b"".join(payloads), dtype=DATA_PACKET_DTYPE)
+    packets = stacked_packets(payloads)
     product = Counter(packets["product"].tolist()).most_common(1)[0][0]
     mode = Counter(packets["return_mode"].tolist()).most_common(1)[0][0]
     packets = packets[packets["product"] == product]
     steps_us = np.diff(packets["timestamp"].astype(np.int64))
     step_us = float(np.median(steps_us)) if len(steps_us) > 1 else None
-    model = identify_model(product, step_us, is_dual=mode in _DUAL_MODES)
-    turned_cdeg = np.diff(packets["blocks"]["azimuth"][:, 0].astype(np.int64)) % _TURN_CDEG
-    rates_rpm = turned_cdeg[steps_us > 0] / steps_us[steps_us > 0] * (60e6 / _TURN_CDEG)
+    model = identify_model(product, step_us, is_dual=bool(RETURNS_BY_MODE_BYTE[mode] == 2))
+    turned_cdeg = np.diff(packets["blocks"]["azimuth"][:, 0].astype(np.int64)) % TURN_CDEG
+    rates_rpm = turned_cdeg[steps_us > 0] / steps_us[steps_us > 0] * (60e6 / TURN_CDEG)
     return (model.name if model else OTHER_PRODUCTS.get(product, "")), product, float(np.median(rates_rpm)) if rates_rpm.size else 0.0
 
 

@@ -108,6 +108,12 @@ def bin_start(distance_mm: int) -> int:
     return distance_mm >> shift << shift
 
 
+def bin_starts(distance_mm: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """``bin_start`` of an array of distances."""
+    shift = _SHIFT[distance_mm >> 8]
+    return np.asarray(distance_mm >> shift << shift)
+
+
 @inlined_kernel
 def packed(distance_mm: int, intensity: int) -> int:
     """Distance and intensity as one number that is larger for the farther, and of equal distances for the brighter one."""

@@ -1,11 +1,8 @@
 """Velodyne data packets into a table of counts: every return at the azimuth and elevation at which its laser fired.
 
-A block carries the azimuth of its first firing. What the head turned until each other firing of the block is interpolated up to the next block of
-another azimuth in the packet; for the last block, and where the head jumped over what a field of view leaves out, the last step before counts. A packet is
-decoded by itself, so that it does not matter which packets come before it.
+Where each firing of a block looked, ``protocols.velodyne.firing`` says. A packet is decoded by itself, so that it does not matter which packets come before it.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +13,18 @@ from hilsim.background.compensation import STANDING, Compensation, into_first_fr
 from hilsim.background.table import CellTable, count_return, has_room
 from hilsim.capture.batches import DatagramArrays
 from hilsim.geometry.frames import sensor_direction
-from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK
+from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
+from hilsim.protocols.velodyne.firing import (
+    RecordFirings,
+    block_azimuth_cdeg,
+    fired_cdeg,
+    first_step_cdeg,
+    record_firings,
+    told_step_cdeg,
+)
 from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.scene.background import AzimuthGrid, azimuth_column
+from hilsim.units import RAD_PER_CDEG
 
 PACKETS, RETURNS, EMPTY, OUTSIDE, FOREIGN, USED = range(6)
 """Places in a tally: packets decoded, returns counted, firings or points without a return, returns outside the grid, packets of another model; rows of
@@ -28,9 +34,6 @@ _BLOCKS = constant(BLOCKS)
 _RECORDS = constant(RECORDS_PER_BLOCK)
 _MOST_RETURNS = constant(BLOCKS * RECORDS_PER_BLOCK)
 _PACKET_SIZE = constant(DATA_PACKET_SIZE)
-_TURN_CDEG = constant(36_000)
-_JUMP_CDEG = constant(400)  # more than five times the largest step of azimuth between blocks
-_RAD_PER_CDEG = math.pi / 18_000.0
 # unsigned, because Numba asks of each signed index whether it counts from the end
 _HIGH, _REFLECTIVITY, _RECORD_SIZE, _BLOCK_SIZE = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(100)
 
@@ -42,12 +45,8 @@ class TurningPlan(NamedTuple):
         columns: Of the grid.
         product: Factory byte of the packets to take.
         row: ``int64[32]`` of the grid, by record of a block.
-        share: ``float64[32]``, how much of the way to the next block's azimuth the head has turned when the record's laser fires.
-        offset_cdeg: ``float64[32]``, added to the azimuth.
-        elevation_rad: ``float64[32]``.
+        firings: Where and when each record of a block is fired.
         edge_rad: ``float64[rows + 1]``, elevations that bound the rows; used where the sensor moved.
-        block_ns: From one block's azimuth to the next one's.
-        unit_mm: Of the raw distance.
         epoch_ns: Capture time at which the poses' time is 0.
         moved: How the sensor moved.
     """
@@ -55,36 +54,24 @@ class TurningPlan(NamedTuple):
     columns: int
     product: int
     row: npt.NDArray[np.int64]
-    share: npt.NDArray[np.float64]
-    offset_cdeg: npt.NDArray[np.float64]
-    elevation_rad: npt.NDArray[np.float64]
+    firings: RecordFirings
     edge_rad: npt.NDArray[np.float64]
-    block_ns: float
-    unit_mm: float
     epoch_ns: int
     moved: Compensation
 
 
 def turning_plan(geometry: FiringGeometry, grid: AzimuthGrid, product: int, moved: Compensation = STANDING, epoch_ns: int = 0) -> TurningPlan:
     """For a model's packets that name ``product``."""
-    lasers = len(geometry.elevation_deg)
-    per_block = RECORDS_PER_BLOCK // lasers
-    block_ns = per_block * geometry.sequence_ns
     elevation_deg = np.array(geometry.elevation_deg)
     rows_deg = np.array(grid.elevation_deg)
     middles = (rows_deg[1:] + rows_deg[:-1]) / 2
     outer = (rows_deg[0] - (middles[0] - rows_deg[0]), rows_deg[-1] + (rows_deg[-1] - middles[-1])) if middles.size else (-90.0, 90.0)
-    time_ns = np.add.outer(np.arange(per_block) * geometry.sequence_ns, np.array(geometry.delay_ns)).reshape(-1)
     return TurningPlan(
         grid.columns,
         product,
-        np.tile(np.searchsorted(rows_deg, elevation_deg), per_block).astype(np.int64),
-        time_ns / block_ns,
-        np.tile(np.array(geometry.azimuth_offset_deg) * 100.0, per_block),
-        np.tile(np.radians(elevation_deg), per_block),
+        np.tile(np.searchsorted(rows_deg, elevation_deg), RECORDS_PER_BLOCK // elevation_deg.size).astype(np.int64),
+        record_firings(geometry),
         np.radians(np.concatenate(([outer[0]], middles, [outer[1]]))),
-        float(block_ns),
-        float(geometry.distance_unit_mm),
         epoch_ns,
         moved,
     )
@@ -123,21 +110,6 @@ def add_data_packets(
 
 
 @kernel
-def _azimuth(payload: npt.NDArray[np.uint8], block: int) -> int:
-    azimuth_cdeg: int = signed(payload[100 * block + 2]) | signed(payload[100 * block + 3]) << 8
-    return azimuth_cdeg
-
-
-@kernel
-def _step_cdeg(payload: npt.NDArray[np.uint8], block: int, per_firing: int) -> int:
-    """How far the head turns from a block to the next of another firing; -1 where the packet does not tell."""
-    if block + per_firing >= _BLOCKS:
-        return -1
-    step = (_azimuth(payload, block + per_firing) - _azimuth(payload, block)) % _TURN_CDEG
-    return step if step <= _JUMP_CDEG else -1
-
-
-@kernel
 def _add_packet(
     plan: TurningPlan,
     payload: npt.NDArray[np.uint8],
@@ -146,19 +118,13 @@ def _add_packet(
     tally: npt.NDArray[np.int64],
     found: npt.NDArray[np.int64],
 ) -> None:
-    mode = payload[1204]
-    per_firing = 2 if mode == 0x39 or mode == 0x3B else 1  # noqa: PLR1714 - dual, and dual with confidence
-    step = 0
-    for block in range(0, _BLOCKS, per_firing):  # where the first block tells nothing, the first that does speaks for it
-        known = _step_cdeg(payload, block, per_firing)
-        if known >= 0:
-            step = known
-            break
+    per_firing = RETURNS_BY_MODE_BYTE[payload[1204]]
+    step = max(first_step_cdeg(payload, per_firing), 0)
     for block in range(_BLOCKS):
         if block % per_firing == 0:
-            known = _step_cdeg(payload, block, per_firing)
-            step = known if known >= 0 else step
-        start_ns = host_stamp_ns - plan.epoch_ns - signed(plan.block_ns * (_BLOCKS - block + block % per_firing) / per_firing)
+            told = told_step_cdeg(payload, block, per_firing)
+            step = told if told >= 0 else step
+        start_ns = host_stamp_ns - plan.epoch_ns - plan.firings.group_ns * (_BLOCKS - block + block % per_firing) // per_firing
         _add_block(plan, payload, block, block % per_firing, per_firing, step, start_ns, table, tally, found)
 
 
@@ -176,10 +142,10 @@ def _add_block(
     found: npt.NDArray[np.int64],
 ) -> None:
     """Count the returns of a block, the ``which``-th of its firings, ``found`` being ``int64[3, 32]`` to work in."""
-    azimuth_cdeg = float(_azimuth(payload, block))
+    azimuth_cdeg = float(block_azimuth_cdeg(payload, block))
     slots, no_returns, spill = table
     columns, rows = plan.columns, plan.edge_rad.size - 1
-    unit_mm, has_moved = plan.unit_mm, plan.moved.is_needed
+    firings, has_moved = plan.firings, plan.moved.is_needed
     at = np.uint64(100 * block + 4)
     returns = empty = outside = touched = 0
     for record in range(_RECORDS):
@@ -198,16 +164,16 @@ def _add_block(
         if raw == 0 and (which == 1 or has_second or has_moved):
             empty += which == 0 and not has_second
             continue
-        fired_cdeg = azimuth_cdeg + step_cdeg * plan.share[record] + plan.offset_cdeg[record]
-        distance_mm = signed(raw * unit_mm + 0.5)
+        fired = fired_cdeg(azimuth_cdeg, float(step_cdeg), firings.share[record], firings.offset_cdeg[record])
+        distance_mm = signed(raw * firings.unit_mm + 0.5)
         row = plan.row[record]
         if has_moved:
-            time_ns = start_ns + signed(plan.share[record] * plan.block_ns)
-            fired_cdeg, row, distance_mm = _moved_back(plan, time_ns, fired_cdeg, plan.elevation_rad[record], distance_mm)
+            time_ns = start_ns + firings.time_ns[record]
+            fired, row, distance_mm = _moved_back(plan, time_ns, fired, firings.elevation_rad[record], distance_mm)
         if row < 0:
             outside += 1
             continue
-        cell = azimuth_column(columns, fired_cdeg) * rows + row
+        cell = azimuth_column(columns, fired) * rows + row
         if raw == 0:
             empty += 1
             no_returns[cell] += 1
@@ -227,7 +193,7 @@ def _add_block(
 @kernel
 def _moved_back(plan: TurningPlan, time_ns: int, azimuth_cdeg: float, elevation_rad: float, distance_mm: int) -> tuple[float, int, int]:
     """Azimuth, row (-1 outside the rows) and distance (mm) of a return as the sensor would have had them in its first pose."""
-    x, y, z = sensor_direction(azimuth_cdeg * _RAD_PER_CDEG, elevation_rad)
+    x, y, z = sensor_direction(azimuth_cdeg * RAD_PER_CDEG, elevation_rad)
     distance_m = distance_mm * 1e-3
     azimuth, elevation, distance = polar(into_first_frame(plan.moved, time_ns, (x * distance_m, y * distance_m, z * distance_m)))
     row = -1

@@ -21,13 +21,13 @@ from hilsim.capture.link import LINK_ETHERNET
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.seek import START, ClassicLayout, SeekPoint
 from hilsim.capture.source import BrokenFileError, CaptureBytes
+from hilsim.units import NS_PER_S
 
 _SMALLEST_PIECE_SIZE, _LARGEST_PIECE_SIZE = 1 << 16, 1 << 18
 _PIECES = 12  # at least so many of a file, so that its beginning and its end are told apart
 _DATAGRAMS_A_BATCH = 1024
 _FRAME_HEADERS_SIZE = 42  # Ethernet, IPv4 and UDP
 _LARGEST_FRAME = constant(LARGEST_FRAME)
-_NS_PER_S = constant(1_000_000_000)
 _RECORD_HEADER_SIZE = constant(RECORD_HEADER_SIZE)
 _ETHERNET_SIZE = 14
 _ODD = constant(-1)
@@ -260,7 +260,7 @@ def _walk(
         if udp_size < 0 or found == start.size:
             why = _FULL if udp_size >= 0 else _UNUSUAL
             break
-        last_ns = _number(data, at) * _NS_PER_S + _number(data, at + 4) * fraction_ns
+        last_ns = _number(data, at) * NS_PER_S + _number(data, at + 4) * fraction_ns
         if udp_size > 0:
             start[found] = begin + _FRAME_HEADERS_SIZE
             size[found] = udp_size - 8

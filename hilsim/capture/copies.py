@@ -1,8 +1,12 @@
 """Datagrams that are in a capture twice because they were captured on two interfaces (a bridge and its port, ``tcpdump -i any``)."""
 
+from typing import TYPE_CHECKING
+
 from hilsim.capture.datagram import CapturedDatagram
-from hilsim.capture.link import Ends
 from hilsim.capture.notes import CaptureNotes
+
+if TYPE_CHECKING:
+    from hilsim.protocols.flow_key import FlowKey
 
 _LONGEST_APART_NS = 1_000_000
 _MOST_FLOWS = 4096
@@ -13,7 +17,7 @@ class CopyWatch:
 
     def __init__(self, notes: CaptureNotes) -> None:
         self._counts = notes.counts
-        self._latest: dict[Ends, tuple[int, int | None, int, int]] = {}
+        self._latest: dict[FlowKey, tuple[int, int | None, int, int]] = {}
         self._sentence = ""
 
     def look(self, datagram: CapturedDatagram, *, knows_interface: bool = True) -> None:
@@ -24,7 +28,7 @@ class CopyWatch:
             knows_interface: Not where the capture is of all interfaces without telling which (Linux cooked, version 1): then any that comes
                 twice was seen on two.
         """
-        flow = Ends(datagram.source, datagram.source_port, datagram.destination, datagram.destination_port)
+        flow = datagram.flow
         interface = datagram.interface if knows_interface else None
         digest = hash(datagram.payload)
         before = self._latest.get(flow)

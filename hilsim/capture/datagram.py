@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from hilsim.protocols.flow_key import FlowKey
+
 
 @dataclass(slots=True)
 class CapturedDatagram:
@@ -36,3 +38,8 @@ class CapturedDatagram:
     is_ethernet: bool
     frame: int
     interface: int = 0
+
+    @property
+    def flow(self) -> FlowKey:
+        """Where it comes from and goes to."""
+        return FlowKey(self.source, self.source_port, self.destination, self.destination_port)

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from hilsim.capture.frames import Frame
 from hilsim.capture.link import Fragment
 from hilsim.capture.notes import CaptureNotes
+from hilsim.units import NS_PER_S
 
 MOST_UNFINISHED = 1024  # of at most 64 KiB each
 LONGEST_WAIT_NS = 30_000_000_000
 _LARGEST_IP_SIZE = 65535
 _DONT_FRAGMENT = 0x4000
 _NEVER_WHOLE = "passed over: not all fragments came"
-_NOT_IN_TIME = f"passed over: not all fragments came within {LONGEST_WAIT_NS // 1_000_000_000} s"
+_NOT_IN_TIME = f"passed over: not all fragments came within {LONGEST_WAIT_NS // NS_PER_S} s"
 _TOO_MANY = f"passed over: more than {MOST_UNFINISHED} were unfinished at once"
 _DISAGREE = "passed over: their fragments overlap and do not agree"
 _WRONG_WHOLE = "passed over: UDP length or checksum does not fit what the fragments make"

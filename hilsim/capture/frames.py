@@ -18,11 +18,11 @@ from hilsim.capture.notes import CaptureNotes
 from hilsim.capture.seek import START, ClassicLayout, Interface, SectionLayout, SeekIndex, SeekPoint
 from hilsim.capture.source import BrokenFileError, CaptureBytes
 from hilsim.errors import CaptureError
+from hilsim.units import NS_PER_S
 
 _LONGEST_RECORD = 1 << 24  # bytes; the largest legal frame is 256 KiB, PCAPNG blocks with many options are larger
 _LATEST_NS = (1 << 63) - 1  # in the year 2262
 _MOST_INTERFACES = 1 << 16
-_NS_PER_S = 1_000_000_000
 _CLASSIC_HEADER_SIZE = 24
 _SECTION = b"\x0a\x0d\x0d\x0a"
 _ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
@@ -121,7 +121,7 @@ def _interface(block_bytes: bytes, order: str) -> Interface:
     resolution = (options.get(_OPTION_RESOLUTION) or b"\x06")[0]  # 10**-n s, or 2**-n s with the top bit set
     exponent = resolution & 0x7F
     offset_s = int.from_bytes(options.get(_OPTION_OFFSET, b""), "little" if order == "<" else "big", signed=True)
-    return Interface(block.linktype, 2**exponent if resolution & 0x80 else 10**exponent, offset_s * _NS_PER_S)
+    return Interface(block.linktype, 2**exponent if resolution & 0x80 else 10**exponent, offset_s * NS_PER_S)
 
 
 class _Walk:
@@ -225,7 +225,7 @@ class _Walk:
                     due = header_size + size
                     break
                 number += 1
-                stamp_ns = seconds * _NS_PER_S + fraction * fraction_ns
+                stamp_ns = seconds * NS_PER_S + fraction * fraction_ns
                 if stamp_ns < last_ns:
                     self._step_back(last_ns, number)
                 if is_due:
@@ -328,7 +328,7 @@ class _Walk:
         interface = self._interfaces[which]
         stamp_ns = interface.stamp_ns((high << 32) | low)
         if not -_LATEST_NS <= stamp_ns <= _LATEST_NS:
-            raise self._broken(offset, f"a time of {stamp_ns // _NS_PER_S} s since 1970 cannot be")
+            raise self._broken(offset, f"a time of {stamp_ns // NS_PER_S} s since 1970 cannot be")
         return which, stamp_ns, interface.link_type, block[28 : 28 + kept_size], wire_size
 
     def _is_readable(self, link_type: int, number: int) -> bool:

@@ -13,6 +13,8 @@ from functools import lru_cache
 from ipaddress import IPv4Address
 from typing import NamedTuple
 
+from hilsim.protocols.flow_key import FlowKey
+
 LINK_NULL = 0
 LINK_ETHERNET = 1
 LINK_LOOP = 108
@@ -45,33 +47,17 @@ class Skipped(StrEnum):
     CUT = "cut by the capture's snap length"
 
 
-class Ends(NamedTuple):
-    """Where a datagram comes from and goes to.
-
-    Attributes:
-        source: IPv4 address.
-        source_port: UDP port.
-        destination: IPv4 address.
-        destination_port: UDP port.
-    """
-
-    source: str
-    source_port: int
-    destination: str
-    destination_port: int
-
-
 class Parts(NamedTuple):
     """Where the datagram lies in its frame.
 
     Attributes:
-        ends: Where it comes from and goes to.
+        flow: Where it comes from and goes to.
         start: Byte at which the payload starts.
         stop: Byte after its last one.
         doubt: What did not agree about the lengths, or None.
     """
 
-    ends: Ends
+    flow: FlowKey
     start: int
     stop: int
     doubt: str | None
@@ -98,10 +84,10 @@ class Fragment(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _ends(packed: bytes) -> Ends:
-    """The ends of a datagram by its header's addresses and ports."""
+def _flow(packed: bytes) -> FlowKey:
+    """The flow of a datagram by its header's addresses and ports."""
     source, destination, source_port, destination_port = struct.unpack(">4s4sHH", packed)
-    return Ends(str(IPv4Address(source)), source_port, str(IPv4Address(destination)), destination_port)
+    return FlowKey(str(IPv4Address(source)), source_port, str(IPv4Address(destination)), destination_port)
 
 
 def _behind_tags(frame: bytes, at: int) -> tuple[int, int]:
@@ -167,7 +153,7 @@ def find_datagram(link_type: int, frame: bytes, *, is_cut: bool = False) -> Part
             and ip_size == _IP_SIZE + udp_size >= _IP_UDP_SIZE
             and stop <= len(frame)
         ):
-            return Parts(_ends(ends), at + _IP_UDP_SIZE, stop, None)
+            return Parts(_flow(ends), at + _IP_UDP_SIZE, stop, None)
     return _find_unusual(frame, at, is_cut=is_cut)
 
 
@@ -198,5 +184,5 @@ def _find_unusual(frame: bytes, at: int, *, is_cut: bool) -> Parts | Fragment | 
         return too_short
     udp_size = int.from_bytes(frame[start + 4 : start + 6], "big")
     size, doubt = _payload_size(ip_size, start - at, udp_size, len(frame) - start - 8)
-    ends = _ends(frame[at + 12 : at + 20] + frame[start : start + 4])
-    return Skipped.CUT if is_cut and size != udp_size - 8 else Parts(ends, start + 8, start + 8 + size, doubt)
+    flow = _flow(frame[at + 12 : at + 20] + frame[start : start + 4])
+    return Skipped.CUT if is_cut and size != udp_size - 8 else Parts(flow, start + 8, start + 8 + size, doubt)

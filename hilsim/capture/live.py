@@ -19,6 +19,7 @@ from typing import Self
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.errors import CaptureError
+from hilsim.units import NS_PER_S
 
 _SO_TIMESTAMPNS = 35  # asm-generic/socket.h; Python's socket module does not name these three
 _SO_RXQ_OVFL = 40
@@ -27,7 +28,6 @@ _TIMESPEC = struct.Struct("@ll")
 _LARGEST_PAYLOAD = 65535
 _MOST_AT_ONCE = 512
 _RECEIVE_BUFFER_SIZE = 4 << 20
-_NS_PER_S = 1_000_000_000
 
 
 @dataclass(kw_only=True)
@@ -124,7 +124,7 @@ class Listener:
         for level, kind, data in messages:
             if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS:
                 seconds, nanoseconds = _TIMESPEC.unpack_from(data)
-                stamp_ns = seconds * _NS_PER_S + nanoseconds
+                stamp_ns = seconds * NS_PER_S + nanoseconds
             elif level == socket.SOL_SOCKET and kind == _SO_RXQ_OVFL:
                 self._dropped_by[sock.fileno()] = struct.unpack_from("@I", data)[0]
                 self.dropped = sum(self._dropped_by.values())

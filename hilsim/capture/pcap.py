@@ -24,6 +24,7 @@ from hilsim.capture.notes import CaptureNotes
 from hilsim.capture.seek import START, SeekIndex, SeekPoint
 from hilsim.capture.source import CaptureBytes
 from hilsim.errors import CaptureError
+from hilsim.units import NS_PER_S
 
 Stamps = Literal["ns", "us"]
 
@@ -259,8 +260,8 @@ def _records(host_stamp_ns: npt.NDArray[np.int64], frames: npt.NDArray[np.uint8]
     count, capacity = frames.shape
     table = np.empty((count, _RECORD_HEADER_SIZE + capacity), dtype=np.uint8)
     header = np.empty((count, 4), dtype="=u4")  # in the byte order dpkt chose for the file: the machine's
-    header[:, 0] = host_stamp_ns // 1_000_000_000
-    header[:, 1] = host_stamp_ns % 1_000_000_000 // step_ns
+    header[:, 0] = host_stamp_ns // NS_PER_S
+    header[:, 1] = host_stamp_ns % NS_PER_S // step_ns
     header[:, 2] = sizes
     header[:, 3] = sizes
     table[:, :_RECORD_HEADER_SIZE] = header.view(np.uint8)

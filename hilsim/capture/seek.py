@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import NamedTuple
 
+from hilsim.units import NS_PER_S
+
 MOST_POINTS = 1 << 16
-_NS_PER_S = 1_000_000_000
 
 
 class ClassicLayout(NamedTuple):
@@ -40,7 +41,7 @@ class Interface(NamedTuple):
 
     def stamp_ns(self, ticks: int) -> int:
         """Nanoseconds since 1970-01-01 UTC, rounded down."""
-        return self.offset_ns + ticks * _NS_PER_S // self.ticks_per_s
+        return self.offset_ns + ticks * NS_PER_S // self.ticks_per_s
 
 
 class SectionLayout(NamedTuple):

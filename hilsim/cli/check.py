@@ -73,20 +73,11 @@ def _say_cost(rig: "Rig", scenery: "Scenery", *, is_wanted: bool) -> None:
 
 def effective(rig: "Rig") -> dict[str, Any]:
     """The rig with every default and profile value filled in, those that depend on the model among them."""
-    from hilsim.assembly.build import sensor_flows  # noqa: PLC0415 - compiles kernels
-    from hilsim.sensor.cepton_specs import CeptonSetting  # noqa: PLC0415
-    from hilsim.sensor.velodyne_specs import VelodyneSpec  # noqa: PLC0415
-
     table = dataclasses.asdict(rig.spec)
     for entry, sensor, lidar in zip(table["sensor"], rig.spec.sensor, rig.lidars, strict=True):
-        flows = sensor_flows(sensor, lidar)
         entry["clock"]["sync"] = "pps" if lidar.follows_pulse else "free"
-        entry["network"]["data_port"] = flows.data.flow.destination_port
-        if isinstance(lidar.spec, VelodyneSpec):
-            entry["rotation_rate_rpm"] = lidar.rotation_rate_rpm
-            entry["network"]["position_port"] = flows.info.flow.destination_port
-        else:
-            entry["cepton"] = dataclasses.asdict(lidar.cepton or CeptonSetting())
+        entry["network"] |= lidar.family.effective_ports(sensor.network.data_port, sensor.network.position_port)
+        entry.update(lidar.family.effective_setup())
         entry["model"] = dataclasses.asdict(lidar.spec)
         del entry["override"]
     return table

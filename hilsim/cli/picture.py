@@ -12,7 +12,8 @@ import numpy.typing as npt
 from hilsim.analysis.picture.draw import draw_scan
 from hilsim.analysis.picture.image import ImageScan, draw_image_scan, first_image_scan
 from hilsim.analysis.picture.scales import check_picture_path
-from hilsim.analysis.picture.scan import Scan, first_scan, geometry_of_packets, geometry_of_profile, packets_for_one_turn, stacked_packets
+from hilsim.analysis.picture.scan import Scan, first_scan, geometry_of_packets, packets_for_one_turn
+from hilsim.analysis.velodyne_stream import stacked_packets
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.live import Listener
 from hilsim.capture.pcap import CaptureFile
@@ -24,7 +25,8 @@ from hilsim.config.profiles import find_profile
 from hilsim.errors import CaptureError
 from hilsim.protocols.cepton.stdv import STDV_SIGNATURE, frame_parities, read_stdv_header
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets
-from hilsim.protocols.velodyne.geometry import ALL_GEOMETRIES, FiringGeometry
+from hilsim.protocols.velodyne.geometry import FiringGeometry
+from hilsim.protocols.velodyne.models import BY_NAME
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 
@@ -81,11 +83,11 @@ def _geometry(packets: npt.NDArray[Any], model: str) -> FiringGeometry:
     """
     if not model:
         return geometry_of_packets(packets)
-    named = {name.casefold(): geometry for name, geometry in ALL_GEOMETRIES.items()}
+    named = {known.name.casefold(): known for known in BY_NAME.values()}
     if model.casefold() in named:
-        return named[model.casefold()]
+        return named[model.casefold()].geometry
     path = find_profile("sensors", model, Path.cwd())
-    return geometry_of_profile(parse_table(VelodyneSpec, read_toml(path), str(path)))
+    return parse_table(VelodyneSpec, read_toml(path), str(path)).geometry
 
 
 def _scan(gathered: "Gathered", model: str, where: str) -> Scan | ImageScan:
@@ -186,6 +188,7 @@ async def _live(address: Address, sensor: str, timeout_s: float) -> Gathered:
 def _from_rig(source: str, sensor: str, at_s: float) -> tuple[Scan | ImageScan, str]:
     """A sensor's scan, and what to call it."""
     from hilsim.assembly.build import build_lidar, build_scenery  # noqa: PLC0415 - compiles kernels
+    from hilsim.sensor.head import mean_rate_rpm  # noqa: PLC0415
 
     rig = loaded(rig_path(source))
     names: list[Any] = [entry.name for entry in rig.spec.sensor]
@@ -197,7 +200,7 @@ def _from_rig(source: str, sensor: str, at_s: float) -> tuple[Scan | ImageScan, 
     lidar = build_lidar(rig, names.index(sensor), build_scenery(rig), utc_epoch_ns=0, frames=False)
     spec, first = lidar.setting.spec, lidar.first_data_packet(round(at_s * 1e9))
     if isinstance(spec, VelodyneSpec):
-        count = packets_for_one_turn(lidar.setting.packet_rate_hz, lidar.setting.rotation_rate_rpm)
-        return first_scan(decode_data_packets(lidar.data_packets(first, count).payload), geometry_of_profile(spec)), sensor
-    packets = lidar.data_packets(first, math.ceil(2.0 * spec.scan_s * lidar.setting.packet_rate_hz) + 2)
+        count = packets_for_one_turn(lidar.setting.packet_rate_hz, mean_rate_rpm(lidar.setting.setup))
+        return first_scan(decode_data_packets(lidar.data_packets(first, count).payload), spec.geometry), sensor
+    packets = lidar.data_packets(first, math.ceil(2e-9 * lidar.setting.family.scan_ns * lidar.setting.packet_rate_hz) + 2)
     return first_image_scan([row.tobytes() for row in packets.payload]), f"{sensor} ({spec.model})"

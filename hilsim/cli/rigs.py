@@ -10,6 +10,7 @@ from click.shell_completion import CompletionItem
 
 from hilsim.config.places import guess, profiles_directory, shipped_names
 from hilsim.errors import ConfigError
+from hilsim.units import NS_PER_S
 
 if TYPE_CHECKING:
     from hilsim.config.changes import Changes
@@ -121,4 +122,4 @@ class UtcInstant(click.ParamType[int]):
             self.fail(f'must be like 2026-01-01T00:00:00Z, got "{value}"', param, ctx)
         if instant.tzinfo is None:
             instant = instant.replace(tzinfo=UTC)
-        return round(instant.timestamp()) * 1_000_000_000
+        return round(instant.timestamp()) * NS_PER_S

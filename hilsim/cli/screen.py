@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.telemetry.faults import Level
 from hilsim.telemetry.metrics import LATENESS
 from hilsim.telemetry.readings import FlowReading, HistogramReading, Reading, ReplayReading, VehicleReading
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from hilsim.assembly.build import SensorFlows
     from hilsim.autopilot.specs import VehicleRigSpec
     from hilsim.daemon.running_rig import RunningRig
-    from hilsim.emulator.plan import LidarSetting
+    from hilsim.emulator.setting import LidarSetting
 
 _MOST_BARS = 2
 _BAR_WIDTH = 12
@@ -206,8 +205,5 @@ def _quantile(reading: HistogramReading, bounds_s: tuple[float, ...], share: flo
 
 def _summary(lidar: "LidarSetting", flows: "SensorFlows") -> str:
     """What a sensor is, and where its packets go."""
-    to = f"from {flows.data.flow.source} to {flows.data.flow.destination}:{flows.data.flow.destination_port}"
-    if isinstance(lidar.spec, VelodyneSpec):
-        return f"{lidar.spec.model} at {lidar.rotation_rate_rpm} rpm, {to} (data) and :{flows.info.flow.destination_port} (position)"
-    with_info = " and information" if lidar.cepton and lidar.cepton.info_packets else ""
-    return f"{lidar.spec.model}, {1.0 / lidar.spec.scan_s:.3g} scans/s, {to} (points{with_info})"
+    data = flows.data.flow
+    return f"{lidar.family.pace}, from {data.source} to {data.destination}:{data.destination_port} {lidar.family.packets_text(flows.info.flow.destination_port)}"

@@ -47,13 +47,17 @@ def parse_table(kind: type[T], table: dict[str, Any], where: str) -> T:
 def collect_faults(kind: type[T], table: dict[str, Any]) -> tuple[T | None, list[str]]:
     """``(value, [])``, or ``(None, faults)`` with one sentence a fault.
 
+    A dataclass may have a class method ``completed(table) -> (table, faults)`` that fills in what other values of the table settle.
+
     A dataclass's own rules run only when its parts are sound. So a faulty part is taken out and the rest is checked again until nothing new is
     found: a person mends a rig in one go. Of faults without end the first hundred are named.
     """
     adapter = TypeAdapter(kind)
-    remaining = json.loads(json.dumps(table, default=str))
+    complete = getattr(kind, "completed", None)
+    filled, contradictions = complete(table) if complete else (table, [])
+    remaining = json.loads(json.dumps(filled, default=str))
     removed: set[Location] = set()
-    faults: dict[str, None] = {}
+    faults: dict[str, None] = dict.fromkeys(contradictions)
     for _ in range(_PASSES):
         try:
             value = adapter.validate_json(json.dumps(remaining), strict=True, extra="forbid")

@@ -1,35 +1,12 @@
-"""Profiles, found by their names and read."""
+"""Profiles, found by their names."""
 
 from pathlib import Path
-from typing import Any
 
 from hilsim.assets.mesh_parts import is_file
-from hilsim.config.parse import parse_table
 from hilsim.config.places import guess, profiles_directory, shipped_names
 from hilsim.errors import ConfigError
-from hilsim.sensor.cepton_specs import CeptonSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 
-__all__ = ["find_profile", "parse_profile", "profiles_directory"]
-
-
-def parse_profile(table: dict[str, Any], where: str) -> VelodyneSpec | CeptonSpec:
-    """A sensor profile's table as a specification, by its ``family``.
-
-    Args:
-        table: What ``read_toml`` gave.
-        where: What messages begin with, usually the file.
-
-    Raises:
-        ConfigError: naming every fault, one a line.
-    """
-    family = table.get("family", "velodyne")
-    match family:
-        case "velodyne":
-            return parse_table(VelodyneSpec, table, where)
-        case "cepton":
-            return parse_table(CeptonSpec, table, where)
-    raise ConfigError(f'{where}: family must be "velodyne" or "cepton", got {family!r}')
+__all__ = ["find_profile", "profiles_directory"]
 
 
 def find_profile(kind: str, name: str, rig_directory: Path) -> Path:

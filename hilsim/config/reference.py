@@ -8,8 +8,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hilsim.config.rig import RigSpec
-from hilsim.sensor.cepton_specs import CeptonSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.emulator.families.registry import FAMILIES
 
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*)$")
 
@@ -33,9 +32,11 @@ def configuration_reference() -> str:
         "`profiles/sensors/*.toml`; a rig's `[[sensor]]` names one with `profile` and may replace values with `override`.",
         "",
     ]
-    _describe(VelodyneSpec, "", lines, seen)
-    lines += ["# Profiles of Cepton-style sensors", "", 'With `family = "cepton"`.', ""]
-    _describe(CeptonSpec, "", lines, seen)
+    default, *others = FAMILIES
+    _describe(default.profile, "", lines, seen)
+    for family in others:
+        lines += [f"# Profiles of {family.title} sensors", "", f'With `family = "{family.name}"`.', ""]
+        _describe(family.profile, "", lines, seen)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -50,7 +51,7 @@ def _describe(kind: type[Any], path: str, lines: list[str], seen: set[type]) -> 
     for field in fields(kind):
         hint = hints[field.name]
         inner.extend((nested, _inner_path(path, field.name, hint)) for nested in _nested(hint))
-        lines.append(f"| `{field.name}` | {_type_text(hint)} | {_default_text(field)} | {attributes.get(field.name, '')} |")
+        lines.append(f"| `{field.name}` | {_type_text(hint)} | {_default_text(field, kind)} | {attributes.get(field.name, '')} |")
     lines.append("")
     for nested, inner_path in inner:
         _describe(nested, inner_path, lines, seen)
@@ -97,7 +98,9 @@ def _type_text(hint: Any) -> str:
     return {float: "number", int: "integer", str: "text", bool: "boolean"}.get(hint, "value")
 
 
-def _default_text(field: Field[Any]) -> str:
+def _default_text(field: Field[Any], kind: type[Any]) -> str:
+    if field.name in getattr(kind, "of_model", ()):
+        return "the model's"
     if field.default is not MISSING:
         value = field.default
     elif field.default_factory is not MISSING:

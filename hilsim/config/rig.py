@@ -12,29 +12,24 @@ from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.config.changes import Changes
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import collect_faults, parse_table
-from hilsim.config.profiles import find_profile, parse_profile
-from hilsim.config.sensor_table import ZERO, SensorSpec
+from hilsim.config.profiles import find_profile
+from hilsim.config.sensor_profiles import parse_profile
+from hilsim.config.sensor_table import SensorSpec
 from hilsim.config.toml_file import read_toml
-from hilsim.emulator.plan import LidarSetting
+from hilsim.emulator.families.registry import family_of
+from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.geometry.frames import Vector
 from hilsim.limits import SENSORS
-from hilsim.protocols.velodyne.data import DATA_PORT
-from hilsim.protocols.velodyne.position import POSITION_PORT
 from hilsim.rangefinders.registry import AnyRangefinderSpec
 from hilsim.replay.specs import ReplaySpec
 from hilsim.scene.specs import SceneSpec
-from hilsim.sensor.cepton_specs import CeptonSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.sensor.weather import WeatherSpec
 from hilsim.sinks.pcap import RecordSpec
 from hilsim.transmit.hosts import is_ipv4
 from hilsim.transmit.specs import TransmitSpec
 from hilsim.vehicle.disturbance import WobbleSpec
 from hilsim.vehicle.specs import VehicleSpec
-
-DEFAULT_RATE_RPM = 600
-
 
 CaptureStamps = Literal["ns", "us"]
 
@@ -57,8 +52,8 @@ class CarrierSpec:
     """
 
     kind: Literal["fixed", "trajectory", "street", "background", "vehicle"] = "fixed"
-    position_m: Vector = ZERO
-    rotation_deg: Vector = ZERO
+    position_m: Vector = (0.0, 0.0, 0.0)
+    rotation_deg: Vector = (0.0, 0.0, 0.0)
     file: str = ""
     loop: bool = False
     wobble: WobbleSpec | None = None
@@ -285,86 +280,52 @@ def _lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path: Path
         raise ConfigError(f"{rig_path}: sensor[{number}].{error}") from error
     where = f"{profile}" if not sensor.override else f"{profile} with {rig_path}: sensor[{number}].override"
     spec = parse_profile(read_toml(profile) | sensor.override, where)
-    rules = list(_family_rules(sensor, spec))
+    rules = list(family_of(spec).port_rules(sensor.network.data_port, sensor.network.position_port))
     try:
-        setting = _setting(sensor, spec, weather, number)
+        setting = LidarSetting(name=sensor.name, stream=number, spec=spec, setup=sensor, weather=weather)
     except ValueError as error:
         rules += [(False, fault) for fault in str(error).split("; ")]
     require(*rules)
     return setting
 
 
-def _family_rules(sensor: SensorSpec, spec: VelodyneSpec | CeptonSpec) -> Iterator[tuple[bool, str]]:
-    """What depends on whose sensor it is."""
-    if isinstance(spec, VelodyneSpec):
-        position_port = sensor.network.position_port or POSITION_PORT
-        yield (
-            (sensor.network.data_port or DATA_PORT) != position_port,
-            f"network.data_port and position_port must differ, got {position_port} for both",
-        )
-        return
-    yield sensor.rotation_rate_rpm is None, f"rotation_rate_rpm must not be given for a {spec.model}: its head does not turn"
-    yield sensor.network.position_port is None, f"network.position_port must not be given for a {spec.model}: its information packets go to data_port"
-
-
 def _shared_sources(spec: RigSpec, lidars: list[LidarSetting]) -> list[str]:
     """A fault for each source address that a receiver could not tell several senders by."""
-    swept = {lidar.name for lidar in lidars if isinstance(lidar.spec, CeptonSpec)}
-    turning = {lidar.name for lidar in lidars if isinstance(lidar.spec, VelodyneSpec)}
-    by_source: dict[str, list[str]] = {}
+    families = {lidar.name: lidar.family for lidar in lidars}
+    by_source: dict[tuple[str, str], list[str]] = {}
     by_flow: dict[tuple[str, str, int], list[str]] = {}
     for sensor in spec.sensor:
-        network = sensor.network
-        if sensor.name in swept:
-            by_source.setdefault(network.source, []).append(sensor.name)
-        elif sensor.name in turning:
-            for port in (network.data_port or DATA_PORT, network.position_port or POSITION_PORT):
-                by_flow.setdefault((network.source, network.destination, port), []).append(sensor.name)
+        network, family = sensor.network, families.get(sensor.name)
+        if family is None:
+            continue  # it has faults of its own
+        if family.is_known_by_source:
+            by_source.setdefault((family.title, network.source), []).append(sensor.name)
+        else:
+            for layout in family.flows(network.data_port, network.position_port):
+                by_flow.setdefault((network.source, network.destination, layout.destination_port), []).append(sensor.name)
     for replay in spec.replay:
         flow = (replay.source, replay.destination, replay.destination_port)
         if flow in by_flow:
             by_flow[flow].append(replay.name)
-    told: dict[tuple[str, ...], str] = {}  # one fault for those who share both ports
+    of_flows: dict[tuple[str, ...], str] = {}  # one fault for those who share both ports
     for (source, destination, port), names in by_flow.items():
         if len(names) > 1:
-            told.setdefault(
+            of_flows.setdefault(
                 tuple(names),
                 f"network.source (or the port) must differ for {' and '.join(names)}: a receiver would take their packets for one sensor's,"
                 f" got {source} to {destination}:{port} for each",
             )
     return [
         *(
-            f"network.source of Cepton-style sensors must differ (receivers tell them apart by nothing else), got {source} for {' and '.join(names)}"
-            for source, names in by_source.items()
+            f"network.source of {title} sensors must differ (receivers tell them apart by nothing else), got {source} for {' and '.join(names)}"
+            for (title, source), names in by_source.items()
             if len(names) > 1
         ),
-        *told.values(),
+        *of_flows.values(),
     ]
 
 
 def _capture_stamps(spec: RigSpec, lidars: list[LidarSetting]) -> CaptureStamps:
-    """How fine a capture's stamps are by default: what the software for these sensors reads."""
-    is_cepton = bool(lidars) and not spec.replay and all(isinstance(lidar.spec, CeptonSpec) for lidar in lidars)
-    return "us" if is_cepton else "ns"
-
-
-def _setting(sensor: SensorSpec, spec: VelodyneSpec | CeptonSpec, weather: WeatherSpec, number: int) -> LidarSetting:
-    return LidarSetting(
-        name=sensor.name,
-        stream=number,
-        spec=spec,
-        mount_position_m=sensor.mount_position_m,
-        mount_rotation_deg=sensor.mount_rotation_deg,
-        rotation_rate_rpm=sensor.rotation_rate_rpm or DEFAULT_RATE_RPM,
-        phase_deg=sensor.phase_deg,
-        start_delay_us=sensor.start_delay_us,
-        return_mode=sensor.return_mode,
-        sub_rays=sensor.sub_rays,
-        weather=weather,
-        window=sensor.window,
-        false_alarms=sensor.false_alarms,
-        thinning=sensor.thinning,
-        clock=sensor.clock,
-        gps=sensor.gps,
-        cepton=sensor.cepton,
-    )
+    """How fine a capture's stamps are by default: what the software for these sensors reads; nanoseconds where it does not agree, or something is replayed."""
+    wanted = {lidar.family.capture_stamps for lidar in lidars}
+    return wanted.pop() if len(wanted) == 1 and not spec.replay else "ns"

@@ -4,17 +4,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hilsim.errors import require
-from hilsim.geometry.frames import Vector
 from hilsim.protocols.ethernet import parse_mac
-from hilsim.sensor.cepton_specs import CeptonSetting
-from hilsim.sensor.decimation import ThinningSpec
-from hilsim.sensor.false_alarms import FalseAlarmSpec
-from hilsim.sensor.specs import ClockSetting, ReturnModeName
-from hilsim.sensor.velodyne_specs import GpsSetting
-from hilsim.sensor.window import WindowSpec
+from hilsim.sensor.setup import SensorSetup
 from hilsim.transmit.hosts import is_host, is_ipv4
-
-ZERO: Vector = (0.0, 0.0, 0.0)
 
 
 def _is_mac(text: str) -> bool:
@@ -79,45 +71,28 @@ class NetworkSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SensorSpec:
-    """One lidar of the rig.
+class ProfileChoice:
+    """Which model a sensor is, and what it is called.
 
     Attributes:
         name: Unique within the rig; a label of metrics.
         profile: A shipped model (``vlp16``, ``hr80w-like`` …) or the path of a profile, relative to the rig.
         override: Values that replace the profile's, e.g. ``{ range_noise_m = 0.0 }``.
-        mount_position_m: In the carrier's body frame (x forward, y left, z up).
-        mount_rotation_deg: Roll, pitch, yaw in the body frame.
-        rotation_rate_rpm: Mean rotation rate, 600 by default; not for a sensor without a turning head.
-        phase_deg: Azimuth of the head, or phase of the mirror's sweep across, at the sensor's first firing.
-        start_delay_us: Rig time of the sensor's first firing.
-        return_mode: Which returns are reported.
-        sub_rays: Rays by which a beam's footprint is sampled: 1 (a pencil beam; nothing is ever met by halves), 7 or 19.
-        window: Dirt on the sensor's window, and blocked sectors.
-        false_alarms: How often its receiver takes noise for an echo.
-        thinning: Which firings it reports.
-        clock: The sensor's own clock.
-        gps: The receiver on its GPS input; without it position packets carry no sentence.
-        cepton: What a Cepton-style sensor says of itself; only for one.
-        network: How its packets reach the wire.
     """
 
     name: str
     profile: str = "vlp16"
     override: dict[str, Any] = field(default_factory=dict)
-    mount_position_m: Vector = ZERO
-    mount_rotation_deg: Vector = ZERO
-    rotation_rate_rpm: int | None = None
-    phase_deg: float = 0.0
-    start_delay_us: float = 0.0
-    return_mode: ReturnModeName = "strongest"
-    sub_rays: int = 1
-    window: WindowSpec = field(default_factory=WindowSpec)
-    false_alarms: FalseAlarmSpec = field(default_factory=FalseAlarmSpec)
-    thinning: ThinningSpec = field(default_factory=ThinningSpec)
-    clock: ClockSetting = field(default_factory=ClockSetting)
-    gps: GpsSetting | None = None
-    cepton: CeptonSetting | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensorSpec(SensorSetup, ProfileChoice):
+    """One lidar of the rig.
+
+    Attributes:
+        network: How its packets reach the wire.
+    """
+
     network: NetworkSpec = field(default_factory=NetworkSpec)
 
     def __post_init__(self) -> None:

@@ -1,1 +1,1 @@
-"""Building everything from a rig and running it."""
+"""The daemon: a running rig, its start, its changes and its end."""

@@ -9,9 +9,10 @@ import structlog
 
 from hilsim.daemon.notify import ServiceManager
 from hilsim.telemetry.faults import Fault, Level
-from hilsim.telemetry.history import NS_PER_S, CounterHistory
+from hilsim.telemetry.history import CounterHistory
 from hilsim.telemetry.losses import JUDGED, WINDOW_S, judge, kernel_counters, own_counters
 from hilsim.telemetry.readings import Reading
+from hilsim.units import NS_PER_S
 
 _UNWATCHED_NS = 5 * NS_PER_S
 _STEP_NS = 5 * NS_PER_S

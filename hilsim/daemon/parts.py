@@ -17,7 +17,7 @@ from hilsim.assembly.build import Scenery, asset_signature, build_scenery
 from hilsim.autopilot.obstacle_map import Lookout
 from hilsim.config.rig import Rig
 from hilsim.daemon.streaming.pacer import Say
-from hilsim.emulator.plan import LidarSetting
+from hilsim.emulator.setting import LidarSetting
 from hilsim.protocols.ethernet import Framing
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading

@@ -36,8 +36,8 @@ _LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS = 250, 120, 14
 def kernel_needs(rig: Rig) -> tuple[str, ...]:
     """What a rig has, as far as it decides which kernels are needed: rigs that have the same share them."""
     spec = rig.spec
-    needs = {"velodyne" if isinstance(lidar.spec, VelodyneSpec) else "cepton" for lidar in rig.lidars}
-    needs |= {f"rays-{lidar.sub_rays}" for lidar in rig.lidars}
+    needs = {lidar.family.name for lidar in rig.lidars}
+    needs |= {f"rays-{lidar.setup.sub_rays}" for lidar in rig.lidars}
     needs |= {f"carrier-{spec.carrier.kind}", "wobble" if spec.carrier.wobble else "steady"} if rig.lidars or spec.rangefinder else set()
     needs |= {"background"} if spec.scene.background else set()
     needs |= {f"vehicle-{spec.vehicle.controller.kind}"} if spec.vehicle else set()
@@ -153,7 +153,8 @@ def _compile_lidar(_: Rig) -> None:
     from hilsim.emulator.firing import fire  # noqa: PLC0415
     from hilsim.emulator.fused import render_info_packet  # noqa: PLC0415
     from hilsim.emulator.hits import collect  # noqa: PLC0415
-    from hilsim.emulator.plan import LidarSetting, lidar_plan  # noqa: PLC0415
+    from hilsim.emulator.planning import lidar_plan  # noqa: PLC0415
+    from hilsim.emulator.setting import LidarSetting  # noqa: PLC0415
     from hilsim.emulator.workspace import allocate_shots  # noqa: PLC0415
     from hilsim.geometry.poses import Pose  # noqa: PLC0415
     from hilsim.geometry.tracks import fixed_track  # noqa: PLC0415

@@ -16,12 +16,12 @@ from hilsim.links.addresses import host_and_port, is_address
 from hilsim.links.budget import Line
 from hilsim.links.serial_port import SerialSpec, open_serial
 from hilsim.links.sockets import accept_controller, listen_tcp
+from hilsim.units import NS_PER_S
 
 _TCP = "tcp:"
 _CHUNK = 1 << 16
 _POLL_MS = 5
 _POLL_S = 0.02
-_NS_PER_S = 1_000_000_000
 
 
 def examine_link(where: str, *, baud: int, is_uart: bool | None, seconds: float) -> tuple[Link, Heard]:
@@ -71,7 +71,7 @@ def _connected(address: str, seconds: float) -> Iterator[tuple[int, Link]]:
 
 
 def _awaited(listener: socket.socket, address: str, seconds: float) -> socket.socket:
-    end_ns = time.monotonic_ns() + round(seconds * _NS_PER_S)
+    end_ns = time.monotonic_ns() + round(seconds * NS_PER_S)
     while (connection := accept_controller(listener)) is None:
         if time.monotonic_ns() >= end_ns:
             raise LinkError(

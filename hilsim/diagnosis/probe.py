@@ -28,6 +28,7 @@ from hilsim.protocols.mavlink.messages import (
     draft,
     origin,
 )
+from hilsim.units import NS_PER_S
 
 PARAMETERS = (
     "SYS_HITL",
@@ -44,7 +45,6 @@ PARAMETERS = (
 )
 """What decides whether PX4 flies in the loop."""
 
-_NS_PER_S = 1_000_000_000
 _ASK_NS = 20_000_000
 _ROUND_NS = 700_000_000
 _ROUNDS = 4
@@ -149,15 +149,15 @@ class Inquiry:
     def is_over(self, now_ns: int) -> bool:
         """Whether enough was heard: at once when nothing more may be asked."""
         if self._beat is None:
-            return now_ns >= self.spec.wait_s * _NS_PER_S
-        return self._beat.is_armed or self._beat.autopilot != PX4 or now_ns - self._heard_ns >= self.spec.listen_s * _NS_PER_S
+            return now_ns >= self.spec.wait_s * NS_PER_S
+        return self._beat.is_armed or self._beat.autopilot != PX4 or now_ns - self._heard_ns >= self.spec.listen_s * NS_PER_S
 
     def heard(self, now_ns: int) -> Heard:
         """All that was heard until now."""
         has_beat = self._beat is not None
         return Heard(
-            waited_s=(self._heard_ns if has_beat else now_ns) / _NS_PER_S,
-            listened_s=(now_ns - self._heard_ns) / _NS_PER_S if has_beat else 0.0,
+            waited_s=(self._heard_ns if has_beat else now_ns) / NS_PER_S,
+            listened_s=(now_ns - self._heard_ns) / NS_PER_S if has_beat else 0.0,
             beat=self._beat,
             others=tuple(self._others.values()),
             has_echo=self._has_echo,

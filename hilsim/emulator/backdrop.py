@@ -7,9 +7,9 @@ from hilsim.emulator.overlay import Backdrop, sample_image, sample_turning
 from hilsim.emulator.plan import Family, LidarPlan
 from hilsim.sensor.head import head_turns
 from hilsim.sensor.mirror import image_point
+from hilsim.units import TURN_CDEG
 
 _CEPTON = constant(Family.CEPTON)
-_TURN_CDEG = 36_000.0
 
 
 @kernel
@@ -39,6 +39,6 @@ def sample_background(plan: LidarPlan, first_sequence: int, sequences: int, back
                 range_m, ratio = sample_image(overlay, image_x, image_z)
             else:
                 turns = start_turns + travelled * (offset_ns / plan.sequence_ns) + plan.azimuth_offset_rad[channel] / (2.0 * math.pi)
-                range_m, ratio = sample_turning(overlay, channel, _TURN_CDEG * turns)
+                range_m, ratio = sample_turning(overlay, channel, TURN_CDEG * turns)
             backdrop.range_m[firing] = range_m
             backdrop.ratio[firing] = ratio

@@ -6,6 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.protocols.flow_key import FlowKey
+
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:
@@ -24,6 +26,11 @@ class Flow:
     source_port: int
     destination: str
     destination_port: int
+
+    @property
+    def key(self) -> FlowKey:
+        """Its addresses and ports."""
+        return FlowKey(self.source, self.source_port, self.destination, self.destination_port)
 
 
 class DatagramBatch(NamedTuple):

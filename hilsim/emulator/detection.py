@@ -39,12 +39,12 @@ from hilsim.sensor.mirror import image_point
 from hilsim.sensor.response import CHANNELS_PER_STREAM, Response, ReturnFlag, brightness, distance_code, is_dropped, noise_sd_m
 from hilsim.sensor.weather import extinction, weather_echoes
 from hilsim.sensor.window import window_transmission
+from hilsim.units import CDEG_PER_RAD
 
 _CEPTON = constant(Family.CEPTON)
 _SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
 _BLOCKED, _UNFLAGGED = constant(ReturnFlag.BLOCKED), constant(0)
 _DEG_PER_RAD = 180.0 / math.pi
-_CDEG_PER_RAD = 18_000.0 / math.pi
 _CDEG_PER_NS_PER_CRPM = 6e-9
 
 
@@ -92,11 +92,11 @@ def _window_share(plan: LidarPlan, reading_cdeg: int, channel: int, index: int) 
     """Share of a firing's light that the window lets through, one way."""
     if plan.family == _CEPTON:
         image_x, image_z = image_point(plan.mirror, channel, index * plan.sequence_ns + plan.firing_offset_ns[channel])
-        azimuth_cdeg = _CDEG_PER_RAD * math.atan(image_x)
+        azimuth_cdeg = CDEG_PER_RAD * math.atan(image_x)
         elevation_deg = _DEG_PER_RAD * math.atan(image_z / math.sqrt(1.0 + image_x * image_x))
     else:
         azimuth_cdeg = reading_cdeg + _CDEG_PER_NS_PER_CRPM * plan.head.rate_crpm * plan.firing_offset_ns[channel]
-        azimuth_cdeg += _CDEG_PER_RAD * plan.azimuth_offset_rad[channel]
+        azimuth_cdeg += CDEG_PER_RAD * plan.azimuth_offset_rad[channel]
         elevation_deg = plan.elevation_deg[channel]
     return window_transmission(plan.window, azimuth_cdeg, elevation_deg)
 

@@ -14,9 +14,11 @@ from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram, render_data_packets, render_info_packet
 from hilsim.emulator.hits import collect
 from hilsim.emulator.overlay import Overlay, OverlayRule
-from hilsim.emulator.plan import BeamCells, LidarPlan, LidarSetting, lidar_plan
+from hilsim.emulator.plan import BeamCells, LidarPlan
+from hilsim.emulator.planning import lidar_plan
 from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due
+from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.workspace import LAYERS, Returns, Shots, allocate_shots
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing
 from hilsim.render.renderer import Renderer

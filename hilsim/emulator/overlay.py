@@ -11,18 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import kernel
-from hilsim.errors import require
-from hilsim.scene.background import OUTSIDE, AzimuthGrid, BackgroundMap, azimuth_column, image_cell
-from hilsim.sensor.cepton_specs import CeptonSpec
-from hilsim.sensor.response import cepton_ratios, velodyne_ratios
-from hilsim.sensor.specs import LidarSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.scene.background import OUTSIDE, azimuth_column, image_cell
+from hilsim.units import TURN_CDEG
 
-_TURN_CDEG = 36_000.0
 _EDGE_RATIO = 0.05
 _EDGE_M = 0.3
 """Neighbouring cells farther apart than this and this share of their range belong to different surfaces (recommended, unproven)."""
-_ELEVATION_TOLERANCE_DEG = 0.01
 
 
 class OverlayRule(IntEnum):
@@ -77,60 +71,6 @@ def no_overlay() -> Overlay:
     return Overlay(int(OverlayRule.SYNTHETIC_ONLY), False, 0.0, 1.0, 0.0, 1.0, np.zeros(1, np.int32), nothing, np.zeros((1, 1), np.float32))  # noqa: FBT003 - fields by place
 
 
-def overlay(background: BackgroundMap, spec: LidarSpec, *, rule: OverlayRule, is_smooth: bool) -> Overlay:
-    """Kernel-side background of a sensor model.
-
-    Raises:
-        ValueError: the background is not of such a sensor, or has nothing in it; all faults at once.
-    """
-    grid, used = background.grid, background.used
-    is_turning = isinstance(spec, VelodyneSpec)
-    require(
-        (
-            not background.model or background.model == spec.model,
-            f"a background must be of the sensor's model {spec.model}, got one of a {background.model}",
-        ),
-        (
-            is_turning == isinstance(grid, AzimuthGrid),
-            f"a background for a {spec.model} must have cells of {'azimuth and channel' if is_turning else 'image x and z'}, got the other kind",
-        ),
-        (bool(used.any()), "a background must have a valid cell between 0.1 m and 200 m, got none"),
-    )
-    row = np.zeros(spec.laser_count, np.int32)
-    x_min, x_max, z_min, z_max = 0.0, 1.0, 0.0, 1.0
-    if isinstance(grid, AzimuthGrid):
-        row = _rows(grid, spec)
-    else:
-        x_min, x_max, z_min, z_max = grid.x_min, grid.x_max, grid.z_min, grid.z_max
-    ratios = cepton_ratios() if isinstance(spec, CeptonSpec) else velodyne_ratios()
-    return Overlay(
-        rule=int(rule),
-        is_smooth=is_smooth,
-        x_min=x_min,
-        x_max=x_max,
-        z_min=z_min,
-        z_max=z_max,
-        row=row,
-        range_m=np.where(used, background.distance_mm / 1000.0, np.inf).astype(np.float32),
-        ratio=ratios[np.minimum(background.intensity, 255)].astype(np.float32),
-    )
-
-
-def _rows(grid: AzimuthGrid, spec: LidarSpec) -> npt.NDArray[np.int32]:
-    """Row of each channel."""
-    if not isinstance(spec, VelodyneSpec):
-        raise TypeError(f"spec must be of a turning head, got {type(spec).__name__}")
-    elevation_deg = np.array([channel.elevation_deg for channel in spec.channels])
-    rows = np.argsort(np.argsort(elevation_deg, kind="stable")).astype(np.int32)
-    fits = grid.rows == elevation_deg.size and np.allclose(np.sort(elevation_deg), grid.elevation_deg, atol=_ELEVATION_TOLERANCE_DEG)
-    rule = (
-        f"rows of a background for a {spec.model} must be its {elevation_deg.size} elevations from {min(elevation_deg):g} to {max(elevation_deg):g} deg, "
-        f"got {grid.rows} from {grid.elevation_deg[0]:g} to {grid.elevation_deg[-1]:g} deg"
-    )
-    require((fits, rule))
-    return rows
-
-
 @kernel
 def _between(near: float, far: float, share: float) -> float:
     """Range between two cells of a flat surface: inverse ranges lie on a line."""
@@ -167,7 +107,7 @@ def sample_turning(overlay: Overlay, channel: int, azimuth_cdeg: float) -> tuple
     column = azimuth_column(columns, azimuth_cdeg)
     range_m = float(overlay.range_m[row, column])
     if overlay.is_smooth and range_m < np.inf:
-        range_m = _smooth_along(overlay, row, azimuth_cdeg % _TURN_CDEG * columns / _TURN_CDEG, True)  # noqa: FBT003 - a kernel's positional scalar
+        range_m = _smooth_along(overlay, row, azimuth_cdeg % TURN_CDEG * columns / TURN_CDEG, True)  # noqa: FBT003 - a kernel's positional scalar
     return range_m, float(overlay.ratio[row, column])
 
 

@@ -12,10 +12,10 @@ from hilsim.protocols.cepton.info import write_sync_offset
 from hilsim.protocols.nmea import GPRMC_CAPACITY, write_gprmc
 from hilsim.protocols.velodyne.position import encode_position_packet
 from hilsim.sensor.clock import DeviceClock, rig_from_device, stamp_us, utc_lead_us
+from hilsim.units import NS_PER_S
 from hilsim.vehicle.platform import Carrier, carrier_state
 
 _CEPTON = constant(Family.CEPTON)
-_BILLION = 1_000_000_000
 _SPEED_SPAN_NS = 100_000_000
 _PPS_ABSENT = 0
 _PPS_LOCKED = 2
@@ -30,8 +30,8 @@ def write_sentence(clock: DeviceClock, gps: Gps, carrier: Carrier, rig_ns: int, 
     """
     if not gps.present:
         return 0
-    second = (clock.utc_epoch_ns + rig_ns - gps.sentence_delay_ns) // _BILLION
-    fix_ns = second * _BILLION - clock.utc_epoch_ns
+    second = (clock.utc_epoch_ns + rig_ns - gps.sentence_delay_ns) // NS_PER_S
+    fix_ns = second * NS_PER_S - clock.utc_epoch_ns
     before, _ = carrier_state(carrier, fix_ns - _SPEED_SPAN_NS)
     now, _ = carrier_state(carrier, fix_ns)
     east_mps = (now[0] - before[0]) * 1e9 / _SPEED_SPAN_NS

@@ -11,8 +11,8 @@ from hilsim.protocols.cepton.info import INFO_PACKET_SIZE, SYNC_OFFSET, write_sy
 from hilsim.protocols.cepton.stdv import STAMP_OFFSET as _STDV_STAMP_OFFSET
 from hilsim.protocols.nmea_retiming import retime_sentence
 from hilsim.protocols.velodyne.position import NMEA_OFFSET, NMEA_SIZE
+from hilsim.units import HOUR_US, NS_PER_S
 
-_HOUR_US = 3_600_000_000
 _DATA_STAMP, _POSITION_STAMP, _STDV_STAMP = constant(1200), constant(198), constant(_STDV_STAMP_OFFSET)
 _WIDTH_4, _WIDTH_8 = constant(4), constant(8)
 _SENTENCE, _SENTENCE_END = constant(NMEA_OFFSET), constant(NMEA_OFFSET + NMEA_SIZE)
@@ -62,10 +62,10 @@ def retime(retiming: int, clock: StampClock, stamp_ns: int, payload: npt.NDArray
     """
     shown_us = (clock.shown_ns + stamp_ns) // 1000
     if retiming == Retiming.VELODYNE_DATA:
-        _put_little(shown_us % _HOUR_US, _WIDTH_4, payload, _DATA_STAMP)
+        _put_little(shown_us % HOUR_US, _WIDTH_4, payload, _DATA_STAMP)
     elif retiming == Retiming.VELODYNE_POSITION:
-        _put_little(shown_us % _HOUR_US, _WIDTH_4, payload, _POSITION_STAMP)
-        retime_sentence(payload, _SENTENCE, _SENTENCE_END, (clock.utc_ns + stamp_ns) // 1_000_000_000)
+        _put_little(shown_us % HOUR_US, _WIDTH_4, payload, _POSITION_STAMP)
+        retime_sentence(payload, _SENTENCE, _SENTENCE_END, (clock.utc_ns + stamp_ns) // NS_PER_S)
     elif retiming == Retiming.CEPTON_STDV:
         _put_little(shown_us, _WIDTH_8, payload, _STDV_STAMP)
     elif retiming == Retiming.CEPTON_INFO and payload.size >= INFO_PACKET_SIZE and payload[SYNC_OFFSET : SYNC_OFFSET + 8].any():

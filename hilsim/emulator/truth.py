@@ -375,7 +375,7 @@ def packets_with_truth(lidar: LidarEmulator, first: int, count: int) -> tuple[Da
     shots = allocate_shots(plan, plan.sequences_per_packet, is_opaque=lidar.world.is_opaque)
     truth = allocate_truth(count * _returns_max(lidar.plan))
     rows = render_with_truth(
-        plan, lidar.carrier, lidar.world, lidar.data_framing, np.array(lidar.setting.mount_position_m), first, shots, size, datagrams, truth
+        plan, lidar.carrier, lidar.world, lidar.data_framing, np.array(lidar.setting.setup.mount_position_m), first, shots, size, datagrams, truth
     )
     deadline = np.array([data_deadline_ns(plan, packet) for packet in range(first, first + count)], dtype=np.int64)
     return DatagramBatch(lidar.data_flow, deadline, deadline - plan.data_latency_ns, size, datagrams), _first_rows(truth, rows)
@@ -386,6 +386,6 @@ def returns_truth(lidar: LidarEmulator, first: int, count: int, renderer: Render
     truth = allocate_truth(count * _returns_max(lidar.plan))
     shots = lidar.shots(first, count, renderer)
     first_sequence = first * lidar.plan.sequences_per_packet
-    mount_m = np.array(lidar.setting.mount_position_m)
+    mount_m = np.array(lidar.setting.setup.mount_position_m)
     rows = note_returns(lidar.plan, lidar.carrier, lidar.world, mount_m, first_sequence, shots, truth, 0)
     return _first_rows(truth, rows)

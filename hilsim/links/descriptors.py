@@ -17,6 +17,7 @@ from hilsim._jit import kernel
 from hilsim.protocols.mavlink.frames import ByteStream, Frame, make_room
 from hilsim.transmit.libc import poll_descriptors, read_bytes, write_bytes
 from hilsim.transmit.packet_queue import Tape, put
+from hilsim.units import NS_PER_S
 
 _EAGAIN = errno.EAGAIN
 _EINTR = errno.EINTR
@@ -24,7 +25,6 @@ _ECONNREFUSED = errno.ECONNREFUSED
 _ENOBUFS = errno.ENOBUFS
 _READABLE = select.POLLIN
 _BROKEN = select.POLLHUP | select.POLLERR | select.POLLNVAL
-_NS_PER_S = 1_000_000_000
 
 
 class Outcome(IntEnum):
@@ -120,8 +120,8 @@ def await_input(waits: Waits, descriptor: int, wake_descriptor: int, timeout_ns:
     words = waits.words
     words[0] = (np.int64(descriptor) & 0xFFFFFFFF) | _READABLE << 32
     words[1] = (np.int64(wake_descriptor) & 0xFFFFFFFF) | _READABLE << 32
-    words[2] = timeout_ns // _NS_PER_S
-    words[3] = timeout_ns % _NS_PER_S
+    words[2] = timeout_ns // NS_PER_S
+    words[3] = timeout_ns % NS_PER_S
     if poll_descriptors(words.ctypes.data, 2, words.ctypes.data + 16) <= 0:
         return 0
     found = words[0] >> 48

@@ -1,1 +1,1 @@
-"""Bytes, exactly: one file per format."""
+"""Bytes, exactly: one file a format."""

@@ -29,6 +29,7 @@ import numpy as np
 
 from hilsim.errors import PacketError, require
 from hilsim.geometry.frames import Quaternion, Vector
+from hilsim.units import NS_PER_S
 
 JSON_PORT = 9002
 MAGIC_16, MAGIC_32 = 18458, 29569
@@ -42,7 +43,6 @@ if (SERVO_16_DTYPE.itemsize, SERVO_32_DTYPE.itemsize) != (40, 72):
     raise AssertionError("servo packets must be 40 and 72 bytes")
 
 _LAYOUTS = {MAGIC_16: SERVO_16_DTYPE, MAGIC_32: SERVO_32_DTYPE}
-_BILLION = 1_000_000_000
 _HEADER_SIZE = 8
 
 
@@ -63,7 +63,7 @@ class ServoFrame:
     @property
     def step_ns(self) -> int:
         """The step that SITL wishes for."""
-        return _BILLION // self.frame_rate_hz
+        return NS_PER_S // self.frame_rate_hz
 
 
 def decode_servos(payload: bytes) -> ServoFrame:
@@ -166,5 +166,5 @@ def encode_report(report: VehicleReport, *, farthest_m: float = 1000.0) -> bytes
     for number, distance in enumerate(report.ranges_m, start=1):
         fields[f"rng_{number}"] = distance if math.isfinite(distance) else farthest_m
     line = json.dumps(fields, separators=(",", ":"), allow_nan=False)
-    seconds, rest_ns = divmod(report.time_ns, _BILLION)
+    seconds, rest_ns = divmod(report.time_ns, NS_PER_S)
     return f"\n{line.replace('null', f'{seconds}.{rest_ns:09d}', 1)}\n".encode("ascii")

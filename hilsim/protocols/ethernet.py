@@ -30,6 +30,7 @@ import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
 from hilsim.errors import require
+from hilsim.protocols.flow_key import FlowKey
 
 HEADER_SIZE = 42
 # Offsets in a frame.
@@ -91,9 +92,7 @@ CEPTON_STYLE = LinkStyle(ttl=128, dont_fragment=False, counting_identification=T
 VELODYNE_POSITION_STYLE = LinkStyle(ttl=64, dont_fragment=False, counting_identification=True, udp_checksum=True)
 
 
-def header_template(
-    style: LinkStyle, *, source_mac: str, destination_mac: str, source: str, destination: str, source_port: int, destination_port: int
-) -> npt.NDArray[np.uint8]:
+def header_template(style: LinkStyle, flow: FlowKey, *, source_mac: str, destination_mac: str) -> npt.NDArray[np.uint8]:
     """``uint8[42]`` header with everything that does not depend on the payload; ``write_headers`` fills in the rest.
 
     Raises:
@@ -107,10 +106,10 @@ def header_template(
             b"\x08\x00\x45\x00\x00\x00\x00\x00",
             flags.to_bytes(2, "big"),
             bytes((style.ttl, 17, 0, 0)),
-            IPv4Address(source).packed,
-            IPv4Address(destination).packed,
-            source_port.to_bytes(2, "big"),
-            destination_port.to_bytes(2, "big"),
+            IPv4Address(flow.source).packed,
+            IPv4Address(flow.destination).packed,
+            flow.source_port.to_bytes(2, "big"),
+            flow.destination_port.to_bytes(2, "big"),
             b"\x00\x00\x00\x00",
         )
     )
@@ -136,9 +135,7 @@ class Framing(NamedTuple):
 PAYLOAD_ONLY = Framing(header_size=0, template=np.zeros(HEADER_SIZE, np.uint8), counting_identification=False, udp_checksum=False)
 
 
-def framing(
-    style: LinkStyle, *, source_mac: str, destination_mac: str, source: str, destination: str, source_port: int, destination_port: int
-) -> Framing:
+def framing(style: LinkStyle, flow: FlowKey, *, source_mac: str, destination_mac: str) -> Framing:
     """Whole Ethernet frames with a sensor's own headers.
 
     Raises:
@@ -146,15 +143,7 @@ def framing(
     """
     return Framing(
         header_size=HEADER_SIZE,
-        template=header_template(
-            style,
-            source_mac=source_mac,
-            destination_mac=destination_mac,
-            source=source,
-            destination=destination,
-            source_port=source_port,
-            destination_port=destination_port,
-        ),
+        template=header_template(style, flow, source_mac=source_mac, destination_mac=destination_mac),
         counting_identification=style.counting_identification,
         udp_checksum=style.udp_checksum,
     )

@@ -5,10 +5,10 @@ from enum import StrEnum
 from hilsim.protocols.cepton.stdv import read_stdv_header
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
 from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE
+from hilsim.units import HOUR_US
 
 _BLOCK_FLAGS = frozenset((b"\xff\xee", b"\xff\xdd", b"\xff\xcc", b"\xff\xbb"))
 """Of a first block: HDL-64E's lower bank has FF DD, VLS-128's banks have all four."""
-_HOUR_US = 3_600_000_000
 
 
 class PacketKind(StrEnum):
@@ -34,7 +34,7 @@ def recognise(payload: bytes) -> PacketKind:
     """
     if len(payload) == DATA_PACKET_SIZE and payload[:2] in _BLOCK_FLAGS:
         return PacketKind.VELODYNE_DATA
-    if len(payload) == POSITION_PACKET_SIZE and not any(payload[334:]) and int.from_bytes(payload[198:202], "little") < _HOUR_US:
+    if len(payload) == POSITION_PACKET_SIZE and not any(payload[334:]) and int.from_bytes(payload[198:202], "little") < HOUR_US:
         return PacketKind.VELODYNE_POSITION
     if read_stdv_header(payload) is not None:
         return PacketKind.CEPTON_STDV

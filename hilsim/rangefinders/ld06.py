@@ -15,11 +15,11 @@ from hilsim.links.timed_bytes import TimedBytes
 from hilsim.protocols.ld06 import LD06_POINTS, LD06_STAMP_MS, encode_ld06
 from hilsim.rangefinders.base import Sample, echo_strength, measured_ranges
 from hilsim.rangefinders.specs import RangefinderSpec
+from hilsim.units import TURN_CDEG
 
 LEAST_CONFIDENCE, MOST_CONFIDENCE = 20, 230
 
 _NS_PER_9_POINTS = 2_000_000  # 4500 points a second are 9 in 2 ms
-_CDEG_PER_TURN = 36_000
 _POINTS_PER_CDEG_OF_1_DPS = 45  # point n stands at n * speed / 45 hundredths of a degree
 
 
@@ -57,7 +57,7 @@ def point_time_ns(point: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def point_azimuth_cdeg(point: npt.NDArray[np.int64], speed_dps: int) -> npt.NDArray[np.int64]:
     """``int64[n]``: reported azimuth of points by number, 0 to 35999."""
-    return point * speed_dps // _POINTS_PER_CDEG_OF_1_DPS % _CDEG_PER_TURN
+    return point * speed_dps // _POINTS_PER_CDEG_OF_1_DPS % TURN_CDEG
 
 
 class Ld06:
@@ -85,7 +85,7 @@ class Ld06:
         spec = self._spec
         point = np.arange(first * LD06_POINTS, after * LD06_POINTS, dtype=np.int64)
         time_ns = point_time_ns(point)
-        turned = point * spec.speed_dps % (_POINTS_PER_CDEG_OF_1_DPS * _CDEG_PER_TURN)
+        turned = point * spec.speed_dps % (_POINTS_PER_CDEG_OF_1_DPS * TURN_CDEG)
         range_m = sample(time_ns, turned / (_POINTS_PER_CDEG_OF_1_DPS * 100.0))
         measured_m = measured_ranges(spec, range_m, first * LD06_POINTS, seed=self._seed, stream=self._stream)
         seen = np.isfinite(measured_m)

@@ -49,6 +49,7 @@ from hilsim.protocols.sf45 import (
 )
 from hilsim.rangefinders.base import Sample, echo_strength, measured_ranges
 from hilsim.rangefinders.specs import RangefinderSpec
+from hilsim.units import NS_PER_S
 
 Sf45Rates = Literal["twelve", "eight"]
 
@@ -58,7 +59,6 @@ UPDATE_PERIODS_NS: dict[Sf45Rates, tuple[int, ...]] = {
     # 388 a second over 8 to 1: the table's 48, 55, 64, 77, 97, 129, 194, 388.
     "eight": tuple(round(1e9 / 388.0) * count for count in range(8, 0, -1)),
 }
-_BILLION = 1_000_000_000
 _UDEG = 1_000_000
 _FASTEST_SETTING = 5
 _TEMPERATURE_CDEG = 4000
@@ -140,8 +140,8 @@ def swing_udeg(swing: Swing, time_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.i
 
 def _way_udeg(swing: Swing, time_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """How far into a swing back and forth."""
-    seconds, rest_ns = np.divmod(time_ns - swing.since_ns, _BILLION)
-    gone = swing.gone_udeg + swing.speed_udps * seconds + swing.speed_udps * rest_ns // _BILLION
+    seconds, rest_ns = np.divmod(time_ns - swing.since_ns, NS_PER_S)
+    gone = swing.gone_udeg + swing.speed_udps * seconds + swing.speed_udps * rest_ns // NS_PER_S
     way: npt.NDArray[np.int64] = gone % (2 * (swing.high_udeg - swing.low_udeg))
     return way
 

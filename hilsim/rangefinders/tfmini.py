@@ -26,11 +26,11 @@ from hilsim.links.timed_bytes import TimedBytes
 from hilsim.protocols.tfmini import TFMINI_FRAME_SIZE, encode_tfmini
 from hilsim.rangefinders.base import Sample, echo_strength, measured_ranges
 from hilsim.rangefinders.specs import RangefinderSpec
+from hilsim.units import NS_PER_S
 
 TfminiModel = Literal["tfmini", "tfmini_plus", "tfmini_s"]
 
 _FRAME_BITS = 10 * TFMINI_FRAME_SIZE
-_BILLION = 1_000_000_000
 _SHORT_MODE, _LONG_MODE, _MODE_SWITCH_M = 2, 7, 2.0
 _WEAK_DISTANCE: dict[TfminiModel, int] = {"tfmini": 65535, "tfmini_plus": 0, "tfmini_s": 65535}
 _LEAST_STRENGTH: dict[TfminiModel, int] = {"tfmini": 20, "tfmini_plus": 100, "tfmini_s": 100}
@@ -84,7 +84,7 @@ class Tfmini:
         self._spec = spec
         self._seed = seed
         self._stream = stream
-        self._period_ns = _BILLION // spec.rate_hz
+        self._period_ns = NS_PER_S // spec.rate_hz
 
     def receive(self, data: bytes, time_ns: int) -> list[bytes]:
         """Nothing is ever answered."""

@@ -8,32 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from itertools import chain
-from typing import NamedTuple
 
 from hilsim.errors import require
+from hilsim.protocols.flow_key import FlowKey
 from hilsim.transmit.hosts import is_ipv4
 
 ANY = ""
-
-
-class RecordedFlow(NamedTuple):
-    """What tells a recorded flow from others.
-
-    Attributes:
-        source: IPv4 address.
-        source_port: UDP port.
-        destination: IPv4 address.
-        destination_port: UDP port.
-    """
-
-    source: str
-    source_port: int
-    destination: str
-    destination_port: int
-
-    def __str__(self) -> str:
-        """As people write it."""
-        return f"{self.source}:{self.source_port}>{self.destination}:{self.destination_port}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +25,7 @@ class Endpoints:
     destination: str = ANY
     destination_port: int = 0
 
-    def matches(self, flow: RecordedFlow) -> bool:
+    def matches(self, flow: FlowKey) -> bool:
         """Whether every part that was given is the flow's."""
         wanted = (self.source, self.source_port, self.destination, self.destination_port)
         return all(not want or want == is_ for want, is_ in zip(wanted, flow, strict=True))
@@ -90,7 +70,7 @@ class FlowRule:
             parse_endpoints(text)
 
 
-def find_rule(rules: tuple[FlowRule, ...], flow: RecordedFlow) -> FlowRule | None:
+def find_rule(rules: tuple[FlowRule, ...], flow: FlowKey) -> FlowRule | None:
     """The first rule that matches a flow; without any rules every flow is replayed as it is."""
     if not rules:
         return FlowRule()

@@ -9,13 +9,13 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
 from hilsim.limits import REPLAY_SPAN_NS
+from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind, recognise
-from hilsim.replay.flows import RecordedFlow, find_rule
+from hilsim.replay.flows import find_rule
 from hilsim.replay.reader import CaptureReader, check_pass
 from hilsim.replay.seam import MOST_CANDIDATES, Cut, CutCandidates, CutPacket, find_cut
 from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.timeline import POINTS
-from hilsim.replay.tracks import recorded_flow
 
 _PROBED = 4096
 _ENDS_NS = 2_500_000_000
@@ -41,9 +41,9 @@ class Overview:
     """
 
     first_ns: int
-    kinds: dict[RecordedFlow, Counter[PacketKind]]
-    firsts: dict[RecordedFlow, CapturedDatagram]
-    rate_hz: dict[RecordedFlow, float]
+    kinds: dict[FlowKey, Counter[PacketKind]]
+    firsts: dict[FlowKey, CapturedDatagram]
+    rate_hz: dict[FlowKey, float]
     capacity: int
     duration_s: float | None
 
@@ -73,14 +73,14 @@ def look_over(path: Path, spec: ReplaySpec) -> Overview:
     """
     capture = CaptureFile(path)
     first_ns = -1
-    found: dict[RecordedFlow, Counter[PacketKind]] = {}
-    seen: Counter[RecordedFlow] = Counter()
-    last_ns: dict[RecordedFlow, int] = {}
-    firsts: dict[RecordedFlow, CapturedDatagram] = {}
+    found: dict[FlowKey, Counter[PacketKind]] = {}
+    seen: Counter[FlowKey] = Counter()
+    last_ns: dict[FlowKey, int] = {}
+    firsts: dict[FlowKey, CapturedDatagram] = {}
     largest = 0
     for number, datagram in enumerate(capture.datagrams()):
         first_ns = datagram.host_stamp_ns if first_ns < 0 else first_ns
-        flow = recorded_flow(datagram)
+        flow = datagram.flow
         seen[flow] += 1
         if find_rule(spec.flow, flow) is not None:
             found.setdefault(flow, Counter())[recognise(datagram.payload)] += 1
@@ -174,6 +174,6 @@ def _candidates(
             break
         if datagram.host_stamp_ns < begin_ns or datagram.source != master or recognise(datagram.payload) is not kind:
             continue
-        if find_rule(spec.flow, recorded_flow(datagram)) is not None:
+        if find_rule(spec.flow, datagram.flow) is not None:
             found.look(datagram.frame, datagram.payload)
     return found.packets

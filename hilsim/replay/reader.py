@@ -5,7 +5,7 @@ This is Python and reads a disk, so it works seconds ahead of the time; nothing 
 
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +16,14 @@ from hilsim.errors import CaptureError
 from hilsim.limits import LOOP_PASS_S, LOOP_RATE_HZ, REPLAY_FLOWS, REPLAY_SPAN_NS, STAMP_NS
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.replay.continuity import Continuity
-from hilsim.replay.flows import RecordedFlow, find_rule
+from hilsim.replay.flows import find_rule
 from hilsim.replay.seam import Cut
 from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.timeline import Placed, Recorded, Timeline, Times
-from hilsim.replay.tracks import Track, read_stamp_ns, recorded_flow
+from hilsim.replay.tracks import Track, read_stamp_ns
+
+if TYPE_CHECKING:
+    from hilsim.protocols.flow_key import FlowKey
 
 _FIRST_RUN = 512
 """Datagrams by which clocks are laid along each other at the beginning of a pass."""
@@ -129,8 +132,8 @@ class CaptureReader:
         self._first_ns = first_ns
         self._find_cut = find_cut
         self._goes_on = goes_on
-        self._numbers: dict[tuple[RecordedFlow, PacketKind], int] = {}
-        self._unwanted: set[RecordedFlow] = set()
+        self._numbers: dict[tuple[FlowKey, PacketKind], int] = {}
+        self._unwanted: set[FlowKey] = set()
         self._continuity = Continuity(tracks=self.tracks, master=master)
         self._timeline = Timeline(spec.pace, spec.rate_hz)
         self._held: Cues | None = None
@@ -209,7 +212,7 @@ class CaptureReader:
 
     def _track(self, datagram: CapturedDatagram) -> int | None:
         """Number of a datagram's track; None where its flow is not replayed."""
-        recorded = recorded_flow(datagram)
+        recorded = datagram.flow
         kind = recognise(datagram.payload)
         number = self._numbers.get((recorded, kind))
         if number is not None or recorded in self._unwanted:

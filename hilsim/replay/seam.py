@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from hilsim.protocols.cepton.stdv import frame_parities, read_stdv_header
 from hilsim.protocols.recognise import PacketKind
+from hilsim.protocols.velodyne.steps import wrapped_cdeg
 
-_TURN_CDEG = 36_000
 CLOSE_CDEG = 12
 """Some 0.3 of a VLP-16's step between blocks at 600 rpm; reading noise alone is 2."""
 _MOST_OF_A_STEP = 0.75
@@ -113,7 +113,7 @@ def _rank(cut: Cut) -> tuple[int, int]:
 
 
 def _apart(phase: npt.NDArray[np.int64], other: npt.NDArray[np.int64] | int) -> npt.NDArray[np.int64]:
-    return np.asarray(np.abs((phase - other + _TURN_CDEG // 2) % _TURN_CDEG - _TURN_CDEG // 2), dtype=np.int64)
+    return np.asarray(np.abs(wrapped_cdeg(phase - other)), dtype=np.int64)
 
 
 def _typical_step(phase: npt.NDArray[np.int64]) -> float:

@@ -14,8 +14,9 @@ from hilsim.protocols.ethernet import (
     mac_of,
     parse_mac,
 )
+from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind
-from hilsim.replay.flows import Endpoints, LoopbackSources, RecordedFlow, find_rule, parse_endpoints
+from hilsim.replay.flows import Endpoints, LoopbackSources, find_rule, parse_endpoints
 from hilsim.replay.specs import ReplaySpec
 from hilsim.transmit.specs import FrameSocketSpec, SocketSpec
 
@@ -27,7 +28,7 @@ _PLAIN_STYLE = LinkStyle(ttl=64, dont_fragment=False, counting_identification=Tr
 _STYLES = {PacketKind.VELODYNE_DATA: VELODYNE_DATA_STYLE, PacketKind.VELODYNE_POSITION: VELODYNE_POSITION_STYLE}
 
 
-def find_target(spec: ReplaySpec, flow: RecordedFlow, kind: PacketKind, sources: LoopbackSources) -> RecordedFlow:
+def find_target(spec: ReplaySpec, flow: FlowKey, kind: PacketKind, sources: LoopbackSources) -> FlowKey:
     """From where to where a recorded flow is sent.
 
     Raises:
@@ -46,7 +47,7 @@ def find_target(spec: ReplaySpec, flow: RecordedFlow, kind: PacketKind, sources:
         source = sources.address(spec.name, flow.source)
     else:
         source = flow.source if spec.source in {"auto", "recorded"} else spec.source
-    return RecordedFlow(
+    return FlowKey(
         wanted.source or source,
         wanted.source_port or flow.source_port,
         destination,
@@ -65,7 +66,7 @@ def link_style(first: CapturedDatagram, kind: PacketKind) -> LinkStyle:
     )
 
 
-def link_framing(spec: ReplaySpec, target: RecordedFlow, first: CapturedDatagram, kind: PacketKind) -> Framing:
+def link_framing(spec: ReplaySpec, target: FlowKey, first: CapturedDatagram, kind: PacketKind) -> Framing:
     """Whole frames of a flow with headers like the recorded ones of its first datagram.
 
     Raises:
@@ -74,16 +75,13 @@ def link_framing(spec: ReplaySpec, target: RecordedFlow, first: CapturedDatagram
     recorded = first.link if first.is_ethernet else None
     return framing(
         link_style(first, kind),
+        target,
         source_mac=recorded[6:12].hex(":") if recorded else _UNKNOWN_MAC,
         destination_mac=_destination_mac(spec, target, recorded if target.destination == first.destination else None),
-        source=target.source,
-        destination=target.destination,
-        source_port=target.source_port,
-        destination_port=target.destination_port,
     )
 
 
-def _destination_mac(spec: ReplaySpec, target: RecordedFlow, recorded: bytes | None) -> str:
+def _destination_mac(spec: ReplaySpec, target: FlowKey, recorded: bytes | None) -> str:
     """MAC address that a flow's frames go to; ``recorded`` are the headers of a frame that went to the same IPv4 address, if there is one."""
     if spec.destination_mac:
         return spec.destination_mac
@@ -95,7 +93,7 @@ def _destination_mac(spec: ReplaySpec, target: RecordedFlow, recorded: bytes | N
     return mac_of(target.destination, broadcast=spec.broadcast)
 
 
-def flow_socket(spec: ReplaySpec, target: RecordedFlow, style: LinkStyle) -> SocketSpec | FrameSocketSpec:
+def flow_socket(spec: ReplaySpec, target: FlowKey, style: LinkStyle) -> SocketSpec | FrameSocketSpec:
     """How a flow is sent.
 
     Raises:
@@ -105,16 +103,6 @@ def flow_socket(spec: ReplaySpec, target: RecordedFlow, style: LinkStyle) -> Soc
         return FrameSocketSpec(interface=spec.interface)
     free_port = spec.source_ports == "any" or (spec.source_ports == "auto" and IPv4Address(target.destination).is_loopback)
     try:
-        return SocketSpec(
-            source=target.source,
-            source_port=0 if free_port else target.source_port,
-            destination=target.destination,
-            destination_port=target.destination_port,
-            broadcast=spec.broadcast,
-            interface=spec.interface,
-            ttl=style.ttl,
-            dont_fragment=style.dont_fragment,
-            udp_checksum=style.udp_checksum,
-        )
+        return SocketSpec.of_flow(target, style, free_port=free_port, broadcast=spec.broadcast, interface=spec.interface)
     except ValueError as error:
         raise ConfigError(f"replay {spec.name}, {target}: {error}") from error

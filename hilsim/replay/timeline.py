@@ -13,16 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.errors import CaptureError
+from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind
 from hilsim.protocols.velodyne.models import MODELS
-from hilsim.replay.flows import RecordedFlow
 from hilsim.replay.specs import Pace
+from hilsim.units import HOUR_NS
 
 NO_STAMP = -1
 Times = npt.NDArray[np.int64]
 
-_HOUR_NS = 3_600_000_000_000
-_CLOCKED = {PacketKind.VELODYNE_DATA: _HOUR_NS, PacketKind.VELODYNE_POSITION: _HOUR_NS, PacketKind.CEPTON_STDV: 1 << 62}
+_CLOCKED = {PacketKind.VELODYNE_DATA: HOUR_NS, PacketKind.VELODYNE_POSITION: HOUR_NS, PacketKind.CEPTON_STDV: 1 << 62}
 """Kinds whose stamps are understood, with what their count runs modulo."""
 POINTS = frozenset((PacketKind.VELODYNE_DATA, PacketKind.CEPTON_STDV))
 
@@ -77,7 +77,7 @@ class Placed(NamedTuple):
 
 @dataclass(kw_only=True)
 class _Flow:
-    recorded: RecordedFlow
+    recorded: FlowKey
     kind: PacketKind
     latency_ns: int | None = None
     sent: int = 0
@@ -173,10 +173,10 @@ class Timeline:
         self._host_shift_ns = 0
         self._host_leap_ns = 0
         self._even_ns = 0
-        self._last_due_ns: dict[RecordedFlow, int] = {}
+        self._last_due_ns: dict[FlowKey, int] = {}
         self._origin_ns: int | None = None
 
-    def add_flow(self, recorded: RecordedFlow, kind: PacketKind) -> int:
+    def add_flow(self, recorded: FlowKey, kind: PacketKind) -> int:
         """Number for the packets of one kind of a recorded flow."""
         self._flows.append(_Flow(recorded=recorded, kind=kind))
         return len(self._flows) - 1
@@ -209,7 +209,7 @@ class Timeline:
             self._keep_order(flow, rows, has_stamp, due)
         return Placed(due, np.where(has_stamp, stamp, due))
 
-    def _keep_order(self, flow: RecordedFlow, rows: Times, has_stamp: npt.NDArray[np.bool_], due: Times) -> None:
+    def _keep_order(self, flow: FlowKey, rows: Times, has_stamp: npt.NDArray[np.bool_], due: Times) -> None:
         """Let the packets of one recorded flow leave in their order: those without stamps between their neighbours with stamps."""
         next_ns = np.where(has_stamp[rows], due[rows], _FOREVER_NS)
         next_ns = np.minimum.accumulate(next_ns[::-1])[::-1]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.emulator.retime import Retiming
 from hilsim.protocols.cepton.info import read_info_packet
+from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind
-from hilsim.replay.flows import RecordedFlow
 from hilsim.replay.timeline import NO_STAMP, POINTS
 
 _RETIMINGS = {
@@ -30,7 +30,7 @@ class Track:
         first: Its first datagram.
     """
 
-    recorded: RecordedFlow
+    recorded: FlowKey
     kind: PacketKind
     first: CapturedDatagram
 
@@ -45,11 +45,6 @@ class Track:
         if self.kind is PacketKind.CEPTON_INFZ and read_info_packet(self.first.payload) is not None:
             return Retiming.CEPTON_INFO
         return _RETIMINGS.get(self.kind, Retiming.NOTHING)
-
-
-def recorded_flow(datagram: CapturedDatagram) -> RecordedFlow:
-    """The flow of a datagram."""
-    return RecordedFlow(datagram.source, datagram.source_port, datagram.destination, datagram.destination_port)
 
 
 def read_stamp_ns(payload: bytes, kind: PacketKind) -> int:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from hilsim._jit import inlined_kernel, kernel
 from hilsim.errors import require
 from hilsim.geometry.poses import Pose
+from hilsim.units import TURN_CDEG
 
 FARTHEST_MM = 0xFFFFF
 """20 bits of distance."""
@@ -26,7 +27,6 @@ VALID, INVALID = 3, 0
 NEAREST_USED_MM, FARTHEST_USED_MM = 100, 200_000
 """A cell is used where its distance lies strictly between these."""
 OUTSIDE = -1
-_TURN_CDEG = 36_000.0
 _LARGEST_SIDE = 65_536
 
 
@@ -135,8 +135,8 @@ class BackgroundMap:
 @inlined_kernel
 def azimuth_column(columns: int, azimuth_cdeg: float) -> int:
     """Column of an ``AzimuthGrid`` for an azimuth (0.01 deg, clockwise, of any turn)."""
-    turned_cdeg = azimuth_cdeg if 0.0 <= azimuth_cdeg < _TURN_CDEG else azimuth_cdeg % _TURN_CDEG  # the remainder of most takes longer than the rest
-    return min(int(turned_cdeg * columns / _TURN_CDEG), columns - 1)
+    turned_cdeg = azimuth_cdeg if 0.0 <= azimuth_cdeg < TURN_CDEG else azimuth_cdeg % TURN_CDEG  # the remainder of most takes longer than the rest
+    return min(int(turned_cdeg * columns / TURN_CDEG), columns - 1)
 
 
 @kernel

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from hilsim.geometry.tracks import PoseTrack, smooth_track
 from hilsim.scene.specs import Vector
+from hilsim.units import NS_PER_S
 
 _KEYS_A_RADIAN = 8.0
 """Keys along a corner; closer ones would not make the curve visibly rounder."""
 _FINE = 16
-_NS_PER_S = 1e9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +56,11 @@ def loop_track(loop: Loop, share: float, origin_m: Vector, height_m: float = 0.0
     path_m = np.arange(keys, dtype=np.float64) * (loop.length_m / keys)
     time_s, period_s = _times(loop, keys)
     order = np.argsort((time_s - share * period_s) % period_s, kind="stable")
-    time_ns = np.rint(((time_s - share * period_s) % period_s)[order] * _NS_PER_S).astype(np.int64)
+    time_ns = np.rint(((time_s - share * period_s) % period_s)[order] * NS_PER_S).astype(np.int64)
     x, y, heading = _along(loop, (path_m[order] + loop.start * loop.length_m) % loop.length_m)
     position_m = np.stack([x + loop.centre[0], y + loop.centre[1], np.full(keys, height_m)], axis=1) + np.array(origin_m)
     orientation = np.stack([np.cos(0.5 * heading), np.zeros(keys), np.zeros(keys), np.sin(0.5 * heading)], axis=1)
-    return smooth_track(time_ns, position_m, orientation, period_ns=round(period_s * _NS_PER_S))
+    return smooth_track(time_ns, position_m, orientation, period_ns=round(period_s * NS_PER_S))
 
 
 def _times(loop: Loop, keys: int) -> tuple[npt.NDArray[np.float64], float]:

@@ -122,6 +122,11 @@ class CeptonSpec(LidarSpec):
         return len(self.segments)
 
     @property
+    def has_linear_reflectivity(self) -> bool:
+        """Of its points."""
+        return True
+
+    @property
     def range_code_max(self) -> int:
         """Largest distance, in counts of ``range_unit_mm``, that the model's packets can say: 16 bits of 5 mm straight ahead."""
         return int(65_535 * 5.0 / self.range_unit_mm) if self.range_unit_mm > 0.0 else 0

@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 from hilsim._jit import kernel
 from hilsim.sensor.specs import ClockSetting
-
-_BILLION = 1_000_000_000
-_HOUR_US = 3_600_000_000
+from hilsim.units import HOUR_US, NS_PER_S, WHOLE_PPB
 
 
 class DeviceClock(NamedTuple):
@@ -52,7 +50,7 @@ def device_clock(setting: ClockSetting, *, follows_pulse: bool, start_ns: int, u
         stamp_ppb=round(setting.stamp_ppm * 1000),
         follows_pulse=follows_pulse,
         counts_utc=setting.stamps == "utc" and follows_pulse,
-        stamp_offset_ns=utc_epoch_ns + start_ns if starts_at_utc else round(setting.offset_s * _BILLION),
+        stamp_offset_ns=utc_epoch_ns + start_ns if starts_at_utc else round(setting.offset_s * NS_PER_S),
         utc_epoch_ns=utc_epoch_ns,
     )
 
@@ -62,10 +60,10 @@ def scaled_down(duration_ns: int, gain_ppb: int) -> int:
     """``floor(duration / (1 + gain))`` exactly, without overflow up to centuries."""
     if gain_ppb == 0:
         return duration_ns
-    divisor = _BILLION + gain_ppb
+    divisor = WHOLE_PPB + gain_ppb
     whole = duration_ns // divisor
     rest = duration_ns - whole * divisor
-    return whole * _BILLION + (rest * _BILLION) // divisor
+    return whole * WHOLE_PPB + (rest * WHOLE_PPB) // divisor
 
 
 @kernel
@@ -73,9 +71,9 @@ def scaled_up(duration_ns: int, gain_ppb: int) -> int:
     """``floor(duration * (1 + gain))`` exactly, without overflow up to centuries."""
     if gain_ppb == 0:
         return duration_ns
-    whole = duration_ns // _BILLION
-    rest = duration_ns - whole * _BILLION
-    return duration_ns + whole * gain_ppb + (rest * gain_ppb) // _BILLION
+    whole = duration_ns // WHOLE_PPB
+    rest = duration_ns - whole * WHOLE_PPB
+    return duration_ns + whole * gain_ppb + (rest * gain_ppb) // WHOLE_PPB
 
 
 @kernel
@@ -98,10 +96,10 @@ def stamp_us(clock: DeviceClock, device_ns: int) -> int:
     """
     if clock.follows_pulse:
         utc_ns = clock.utc_epoch_ns + rig_from_device(clock, device_ns)
-        second = utc_ns // _BILLION
-        since_edge_ns = scaled_up(scaled_up(utc_ns - second * _BILLION, clock.oscillator_ppb), clock.stamp_ppb)
-        return (second % 3600 * 1_000_000 + since_edge_ns // 1000) % _HOUR_US
-    return (clock.stamp_offset_ns + scaled_up(device_ns, clock.stamp_ppb)) // 1000 % _HOUR_US
+        second = utc_ns // NS_PER_S
+        since_edge_ns = scaled_up(scaled_up(utc_ns - second * NS_PER_S, clock.oscillator_ppb), clock.stamp_ppb)
+        return (second % 3600 * 1_000_000 + since_edge_ns // 1000) % HOUR_US
+    return (clock.stamp_offset_ns + scaled_up(device_ns, clock.stamp_ppb)) // 1000 % HOUR_US
 
 
 @kernel

@@ -25,6 +25,7 @@ from hilsim._jit import constant, kernel
 from hilsim.errors import require
 from hilsim.rng import uniform, uniform_pair
 from hilsim.sensor.head import Head, head_turns
+from hilsim.sensor.specs import ThinningSpec, is_whole, step_rule
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 SPURIOUS_TAG = -1
@@ -35,7 +36,6 @@ _SPURIOUS_POINT = constant(SPURIOUS_POINT_PURPOSE)
 _SPURIOUS_RANGE_MIN_M = 0.1
 _ZERO_FOV_DEG = 1e-6
 _CHANNELS_MAX = 65_536
-_STEP_MAX = 2**31 - 1
 _TURN_SEQUENCES_MIN = 10
 _MINUTE_NS = 60_000_000_000
 
@@ -50,14 +50,6 @@ class Thinned(NamedTuple):
 
     mask: npt.NDArray[np.bool_]
     arrays: tuple[npt.NDArray[Any], ...]
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _step_rule(name: str, step: int) -> tuple[bool, str]:
-    return _is_integer(step) and 1 <= step <= _STEP_MAX, f"{name} must be a whole number of 1 to {_STEP_MAX}, got {step}"
 
 
 def _points_rule(points: npt.NDArray[Any]) -> tuple[bool, str]:
@@ -99,7 +91,7 @@ def ring_ids(points: npt.NDArray[Any], channels: int, *, lower_fov_deg: float, u
     """
     require(
         _points_rule(points),
-        (_is_integer(channels) and 1 <= channels <= _CHANNELS_MAX, f"channels must be a whole number of 1 to {_CHANNELS_MAX}, got {channels}"),
+        (is_whole(channels) and 1 <= channels <= _CHANNELS_MAX, f"channels must be a whole number of 1 to {_CHANNELS_MAX}, got {channels}"),
         *_fov_rules(lower_fov_deg, upper_fov_deg),
     )
     # Plain Python numbers: a NumPy float64 scalar would lift float32 points to float64.
@@ -136,7 +128,7 @@ def thin_beams(ring: npt.NDArray[Any], step: int, *arrays: npt.NDArray[Any]) -> 
     Raises:
         ValueError: an argument breaks its rule.
     """
-    require(_ring_rule(ring), _step_rule("step", step), *_length_rules(len(ring), arrays))
+    require(_ring_rule(ring), step_rule("step", step), *_length_rules(len(ring), arrays))
     mask = ring.astype(np.int64) % int(step) == 0  # in uint8, as decoders give rings, there is no step of 300
     return Thinned(mask, tuple(array[mask] for array in arrays))
 
@@ -158,7 +150,7 @@ def thin_rays(azimuth_deg: npt.NDArray[Any], ring: npt.NDArray[Any], step: int, 
     require(
         _ring_rule(ring),
         (azimuth_deg.shape == ring.shape, f"azimuth_deg must have the shape of ring, {ring.shape}, got {azimuth_deg.shape}"),
-        _step_rule("step", step),
+        step_rule("step", step),
         *_length_rules(len(ring), arrays),
     )
     order = np.lexsort((azimuth_deg, ring))  # stable
@@ -251,7 +243,7 @@ def draw_spurious(
     ranges = (("count", count, 31), ("seed", seed, 64), ("stream", stream, 32), ("scan", scan, 31))
     require(
         *(
-            (_is_integer(value) and 0 <= value < 1 << bits, f"{name} must be a whole number of 0 to 2**{bits} - 1, got {value}")
+            (is_whole(value) and 0 <= value < 1 << bits, f"{name} must be a whole number of 0 to 2**{bits} - 1, got {value}")
             for name, value, bits in ranges
         )
     )
@@ -308,22 +300,6 @@ def add_spurious_points(
         return WithSpurious(spurious, points, tags)
     added = place_spurious(azimuth, elevation, range_m)
     return WithSpurious(spurious, np.concatenate([points, added]), np.concatenate([tags, np.full(count, SPURIOUS_TAG, np.int32)]))
-
-
-@dataclass(frozen=True, kw_only=True)
-class ThinningSpec:
-    """How much of a streaming sensor is reported.
-
-    Attributes:
-        beam_step: One of this many channels, counted by ring from the lowest.
-        ray_step: One of this many firings of a ring, counted in each turn from azimuth 0.
-    """
-
-    beam_step: int = 1
-    ray_step: int = 1
-
-    def __post_init__(self) -> None:
-        require(_step_rule("beam_step", self.beam_step), _step_rule("ray_step", self.ray_step))
 
 
 class Thinning(NamedTuple):

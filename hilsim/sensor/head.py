@@ -11,11 +11,12 @@ import numpy as np
 
 from hilsim._jit import constant, kernel
 from hilsim.rng import Purpose, normal, uniform
-from hilsim.sensor.velodyne_specs import EncoderSpec, RippleSpec
+from hilsim.sensor.setup import DEFAULT_RATE_RPM, SensorSetup
+from hilsim.sensor.velodyne_specs import EncoderSpec, RippleSpec, VelodyneSpec
+from hilsim.units import TURN_CDEG
 
 _PERIOD_NS = 6_000_000_000_000
 """100 minutes: whole turns at any rate in 0.01 rpm."""
-_TURN_CDEG = 36_000
 _ENCODER_NOISE = constant(Purpose.ENCODER_NOISE)
 
 
@@ -47,6 +48,28 @@ class Head(NamedTuple):
     noise_cdeg: float
     seed: np.uint64
     stream: int
+
+
+def mean_rate_rpm(setup: SensorSetup) -> int:
+    """Mean rotation rate that a head is set to."""
+    return DEFAULT_RATE_RPM if setup.rotation_rate_rpm is None else setup.rotation_rate_rpm
+
+
+def rate_rule(spec: VelodyneSpec, setup: SensorSetup) -> tuple[bool, str]:
+    """Whether a model can rotate as it is set, with the fault for ``require``."""
+    rate_rpm = mean_rate_rpm(setup)
+    return (
+        spec.rate_min_rpm <= rate_rpm <= spec.rate_max_rpm and rate_rpm % spec.rate_step_rpm == 0,
+        f"rotation_rate_rpm must be {spec.rate_min_rpm} to {spec.rate_max_rpm} in steps of {spec.rate_step_rpm} for a {spec.model}, got {rate_rpm}",
+    )
+
+
+def build_head(spec: VelodyneSpec, setup: SensorSetup, *, seed: int, stream: int) -> Head:
+    """Kernel-side head of a model as it is set up; ``stream`` is the sensor's number within the rig."""
+    rate_rpm = mean_rate_rpm(setup)
+    encoder = spec.encoder_at(rate_rpm)
+    rate = rate_rpm + encoder.rate_offset_rpm
+    return head(rate_rpm=rate, phase_deg=setup.phase_deg, encoder=encoder, ripple=spec.ripple, seed=seed, stream=stream)
 
 
 def head(*, rate_rpm: float, phase_deg: float, encoder: EncoderSpec, ripple: RippleSpec, seed: int, stream: int) -> Head:
@@ -94,9 +117,9 @@ def head_reading_cdeg(head: Head, device_ns: int, sequence: int) -> int:
         device_ns: Device time of the firing.
         sequence: Index of the firing sequence, the counter of the reading noise.
     """
-    angle = head_turns(head, device_ns) * _TURN_CDEG
+    angle = head_turns(head, device_ns) * TURN_CDEG
     if head.noise_cdeg > 0.0:
         angle += head.noise_cdeg * normal(head.seed, head.stream, sequence, _ENCODER_NOISE)
     if head.tick_cdeg > 0.0:
         angle = head.tick_cdeg * np.floor(angle / head.tick_cdeg + 0.5)
-    return int(np.floor(angle + 0.5)) % _TURN_CDEG
+    return int(np.floor(angle + 0.5)) % TURN_CDEG

@@ -11,7 +11,6 @@ from hilsim._jit import constant, kernel
 from hilsim.rng import Purpose, normal, uniform
 from hilsim.sensor.echoes import ECHO_DRAWS
 from hilsim.sensor.specs import LidarSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _RANGE_NOISE = constant(Purpose.RANGE_NOISE)
 _DROP_OUT = constant(Purpose.DROP_OUT)
@@ -69,7 +68,6 @@ def response(spec: LidarSpec, *, seed: int, stream: int) -> Response:
     """Kernel-side response of a model; ``stream`` is the sensor's number within the rig."""
     detector = spec.detector
     channels = range(spec.laser_count)
-    baselines = [channel.no_return_reflectivity for channel in spec.channels] if isinstance(spec, VelodyneSpec) else [0] * spec.laser_count
     bias = [normal(np.uint64(seed), stream * CHANNELS_PER_STREAM + channel, 0, constant(Purpose.LASER_BIAS)) for channel in channels]
     return Response(
         unit_m=spec.range_unit_mm / 1000.0,
@@ -84,10 +82,10 @@ def response(spec: LidarSpec, *, seed: int, stream: int) -> Response:
         merge_distance_m=detector.merge_distance_m,
         diffuse_max=detector.diffuse_max,
         code_max=spec.range_code_max,
-        is_cepton=not isinstance(spec, VelodyneSpec),
+        is_cepton=spec.has_linear_reflectivity,
         saturation_energy=detector.saturation_ratio * detector.threshold_energy or math.inf,
         doubt_energy=detector.doubt_ratio * detector.threshold_energy,
-        baseline=np.array(baselines, dtype=np.uint8),
+        baseline=np.array(spec.no_return_reflectivities, dtype=np.uint8),
         bias_m=detector.laser_bias_m * np.array(bias),
         seed=np.uint64(seed),
         stream=stream,

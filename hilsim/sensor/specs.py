@@ -6,6 +6,7 @@ carries its source beside it in the TOML file.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Literal
 
 from hilsim.errors import require
@@ -13,6 +14,17 @@ from hilsim.errors import require
 ReturnModeName = Literal["strongest", "last", "dual"]
 ClockSync = Literal["auto", "pps", "free"]
 ClockStamps = Literal["power_up", "utc"]
+_STEP_MAX = 2**31 - 1
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number of Python or NumPy; ``True`` is none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def step_rule(name: str, step: int) -> tuple[bool, str]:
+    """Whether one of ``step`` can be kept, with the fault for ``require``."""
+    return is_whole(step) and 1 <= step <= _STEP_MAX, f"{name} must be a whole number of 1 to {_STEP_MAX}, got {step}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +154,16 @@ class LidarSpec:
         """Largest distance, in counts of ``range_unit_mm``, that the model's packets can say."""
         raise NotImplementedError
 
+    @property
+    def no_return_reflectivities(self) -> tuple[int, ...]:
+        """The byte that each laser reports when nothing comes back."""
+        return (0,) * self.laser_count
+
+    @property
+    def has_linear_reflectivity(self) -> bool:
+        """Its reflectivity byte is linear up to 1.27 of a white target, and exponential above; else it is a Velodyne's."""
+        return False
+
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Every rule with its fault."""
         span_ns = self.firing_ns * self.laser_count // max(self.lasers_per_firing, 1)
@@ -185,3 +207,19 @@ class ClockSetting:
             (abs(self.oscillator_ppm) <= 1000.0, f"oscillator_ppm must be -1000 to 1000, got {self.oscillator_ppm}"),
             (abs(self.stamp_ppm) <= 1000.0, f"stamp_ppm must be -1000 to 1000, got {self.stamp_ppm}"),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThinningSpec:
+    """How much of a streaming sensor is reported.
+
+    Attributes:
+        beam_step: One of this many channels, counted by ring from the lowest.
+        ray_step: One of this many firings of a ring, counted in each turn from azimuth 0.
+    """
+
+    beam_step: int = 1
+    ray_step: int = 1
+
+    def __post_init__(self) -> None:
+        require(step_rule("beam_step", self.beam_step), step_rule("ray_step", self.ray_step))

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from hilsim.errors import require
+from hilsim.protocols.velodyne.geometry import FiringGeometry, even_delays_ns
+from hilsim.sensor.model_facts import CHANNEL_FACTS, MODEL_FACTS, completed
 from hilsim.sensor.specs import LidarSpec
 
 
@@ -18,6 +20,8 @@ class ChannelSpec:
         vertical_offset_mm: Height of the laser's origin above the sensor's origin.
         no_return_reflectivity: The byte reported when nothing comes back: a per-unit baseline that real units show.
     """
+
+    of_model: ClassVar[frozenset[str]] = CHANNEL_FACTS
 
     elevation_deg: float
     azimuth_offset_deg: float = 0.0
@@ -127,6 +131,8 @@ class PositionSpec:
 class VelodyneSpec(LidarSpec):
     """A lidar whose head turns.
 
+    A profile leaves out what the table of models (``hilsim.protocols.velodyne.models``) knows of its ``model``; what it says of that all the same must agree.
+
     Attributes:
         family: Whose packets.
         product: Factory byte that names the model in data packets.
@@ -140,6 +146,8 @@ class VelodyneSpec(LidarSpec):
         position: The position packet stream.
     """
 
+    of_model: ClassVar[frozenset[str]] = MODEL_FACTS
+
     family: Literal["velodyne"] = "velodyne"
     product: int
     channels: tuple[ChannelSpec, ...]
@@ -150,10 +158,33 @@ class VelodyneSpec(LidarSpec):
     ripple: RippleSpec = field(default_factory=RippleSpec)
     position: PositionSpec
 
+    @classmethod
+    def completed(cls, table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        """A profile's table with what is known of its model, and what of it contradicts that."""
+        return completed(table)
+
+    @property
+    def geometry(self) -> FiringGeometry:
+        """Where the lasers look and when they fire."""
+        return FiringGeometry(
+            model=self.model,
+            elevation_deg=tuple(channel.elevation_deg for channel in self.channels),
+            azimuth_offset_deg=tuple(channel.azimuth_offset_deg for channel in self.channels),
+            delay_ns=even_delays_ns(self.laser_count, self.firing_ns, self.lasers_per_firing),
+            sequence_ns=self.sequence_ns,
+            distance_unit_mm=self.range_unit_mm,
+            vertical_offset_mm=tuple(channel.vertical_offset_mm for channel in self.channels),
+        )
+
     @property
     def laser_count(self) -> int:
         """Firings of a firing sequence."""
         return len(self.channels)
+
+    @property
+    def no_return_reflectivities(self) -> tuple[int, ...]:
+        """The byte that each laser reports when nothing comes back."""
+        return tuple(channel.no_return_reflectivity for channel in self.channels)
 
     @property
     def range_code_max(self) -> int:
@@ -176,13 +207,6 @@ class VelodyneSpec(LidarSpec):
     def encoder_at(self, rate_rpm: int) -> EncoderSpec:
         """The encoder's entry for the measured rate nearest to ``rate_rpm`` (by ratio)."""
         return min(self.encoder, key=lambda entry: max(entry.rate_rpm / rate_rpm, rate_rpm / entry.rate_rpm))
-
-    def rate_rule(self, rate_rpm: int) -> tuple[bool, str]:
-        """Whether this model can rotate at ``rate_rpm``, with the fault for ``require``."""
-        return (
-            self.rate_min_rpm <= rate_rpm <= self.rate_max_rpm and rate_rpm % self.rate_step_rpm == 0,
-            f"rotation_rate_rpm must be {self.rate_min_rpm} to {self.rate_max_rpm} in steps of {self.rate_step_rpm} for a {self.model}, got {rate_rpm}",
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

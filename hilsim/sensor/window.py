@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from hilsim._jit import kernel
 from hilsim.errors import require
+from hilsim.units import TURN_CDEG
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +100,6 @@ def window_transmission(window: Window, azimuth_cdeg: float, elevation_deg: floa
     share = window.dirt_transmission
     for sector in range(window.sectors.shape[0]):
         is_level = window.sectors[sector, 2] <= elevation_deg <= window.sectors[sector, 3]
-        if is_level and (azimuth_cdeg - window.sectors[sector, 0]) % 36_000.0 < window.sectors[sector, 1]:
+        if is_level and (azimuth_cdeg - window.sectors[sector, 0]) % TURN_CDEG < window.sectors[sector, 1]:
             share *= window.sectors[sector, 4]
     return share

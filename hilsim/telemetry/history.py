@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-NS_PER_S = 1_000_000_000
+from hilsim.units import NS_PER_S
+
 KEPT_NS = 60 * NS_PER_S
 
 

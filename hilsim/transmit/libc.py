@@ -17,10 +17,10 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from hilsim._jit import kernel
+from hilsim.units import NS_PER_S
 
 _CLOCK_MONOTONIC = 1
 _TIMER_ABSTIME = 1
-_NS_PER_S = 1_000_000_000
 _SEND_FLAGS = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
 _INT = ir.IntType(32)
@@ -38,7 +38,7 @@ def _monotonic_ns(_typing: Any) -> Any:
         read = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_INT, [_INT, _TIMESPEC.as_pointer()]), "clock_gettime")
         builder.call(read, [_INT(_CLOCK_MONOTONIC), timespec])
         seconds = builder.load(_field(builder, timespec, 0))
-        return builder.add(builder.mul(seconds, _WORD(_NS_PER_S)), builder.load(_field(builder, timespec, 1)))
+        return builder.add(builder.mul(seconds, _WORD(NS_PER_S)), builder.load(_field(builder, timespec, 1)))
 
     return types.int64(), generate
 
@@ -47,8 +47,8 @@ def _sleep_until(_typing: Any, deadline_ns: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         deadline = context.cast(builder, arguments[0], signature.args[0], types.int64)
         timespec = cgutils.alloca_once(builder, _TIMESPEC)
-        builder.store(builder.sdiv(deadline, _WORD(_NS_PER_S)), _field(builder, timespec, 0))
-        builder.store(builder.srem(deadline, _WORD(_NS_PER_S)), _field(builder, timespec, 1))
+        builder.store(builder.sdiv(deadline, _WORD(NS_PER_S)), _field(builder, timespec, 0))
+        builder.store(builder.srem(deadline, _WORD(NS_PER_S)), _field(builder, timespec, 1))
         pointer = _TIMESPEC.as_pointer()
         sleep = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_INT, [_INT, _INT, pointer, pointer]), "clock_nanosleep")
         return builder.call(sleep, [_INT(_CLOCK_MONOTONIC), _INT(_TIMER_ABSTIME), timespec, ir.Constant(pointer, None)])
@@ -64,7 +64,7 @@ def _load_int(_typing: Any, address: Any) -> Any:
 
 
 def _sleep_in_python(deadline_ns: int) -> int:
-    time.sleep(max(deadline_ns - time.monotonic_ns(), 0) / _NS_PER_S)
+    time.sleep(max(deadline_ns - time.monotonic_ns(), 0) / NS_PER_S)
     return 0
 
 

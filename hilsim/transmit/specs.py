@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address
-from typing import Literal
+from typing import Literal, Self
 
 from hilsim.errors import require
+from hilsim.protocols.ethernet import LinkStyle
+from hilsim.protocols.flow_key import FlowKey
 
 SchedulingChoice = Literal["auto", "fifo", "slice", "plain"]
 LONGEST_SPIN_US = 50.0
@@ -90,6 +92,32 @@ class SocketSpec:
             (len(self.interface.encode()) <= 15, f'interface must be at most 15 bytes, got "{self.interface}"'),
             (1 <= self.ttl <= 255, f"ttl must be 1 to 255, got {self.ttl}"),
             (self.send_buffer_bytes >= 0, f"send_buffer_bytes must be 0 or more, got {self.send_buffer_bytes}"),
+        )
+
+    @classmethod
+    def of_flow(cls, flow: FlowKey, style: LinkStyle, *, free_port: bool, broadcast: bool, interface: str) -> Self:
+        """A socket whose headers are a sensor's own.
+
+        Args:
+            flow: Where the datagrams come from and go to.
+            style: Of the sensor's headers.
+            free_port: Take any free port of the source address instead of the flow's.
+            broadcast: Sending to a broadcast address is meant.
+            interface: Name of the one interface to send through; empty: as routed.
+
+        Raises:
+            ValueError: these do not go together.
+        """
+        return cls(
+            source=flow.source,
+            source_port=0 if free_port else flow.source_port,
+            destination=flow.destination,
+            destination_port=flow.destination_port,
+            broadcast=broadcast,
+            interface=interface,
+            ttl=style.ttl,
+            dont_fragment=style.dont_fragment,
+            udp_checksum=style.udp_checksum,
         )
 
     @property

@@ -9,6 +9,7 @@ from hilsim._jit import constant, kernel
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.geodesy import Home, geodetic_at
 from hilsim.rng import Purpose
+from hilsim.units import TURN_CDEG
 from hilsim.vehicle.noise import key_interval_ns, wander, white
 from hilsim.vehicle.sensor_specs import GpsSpec
 
@@ -134,7 +135,7 @@ def gps_fix(gps: Gps, time_ns: int, position_m: Vector, velocity_mps: Vector) ->
     speed = math.sqrt(east * east + north * north)
     course = UNKNOWN_COURSE
     if speed >= _SLOW_MPS:
-        course = math.floor(math.degrees(math.atan2(east, north)) * 100.0 + 0.5) % 36_000
+        course = math.floor(math.degrees(math.atan2(east, north)) * 100.0 + 0.5) % TURN_CDEG
     return GpsFix(
         FIX_3D,
         math.floor(latitude * 1e7 + 0.5),

@@ -22,8 +22,8 @@ from hilsim.background.files.load import load_map
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import parse_table, read_toml
-from hilsim.config.profiles import parse_profile
 from hilsim.config.rig import load_rig
+from hilsim.config.sensor_profiles import parse_profile
 from hilsim.daemon.control import obey
 from hilsim.errors import ConfigError
 from hilsim.protocols.ardupilot_json import decode_servos, motor_commands

@@ -12,7 +12,6 @@ import pytest
 
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.plan import LidarSetting
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
 from hilsim.protocols.cepton.info import INFO_PACKET_DTYPE
@@ -25,6 +24,7 @@ from hilsim.sensor.specs import ClockSetting
 from hilsim.vehicle.platform import build_carrier
 from tests.cepton_models import mirror_spec, row_of_eight, with_detector
 from tests.golden.test_golden_stream import digest
+from tests.lidars import lidar_setting
 
 DIGESTS = Path(__file__).with_name("cepton_stream.json")
 PACKETS = 100
@@ -51,10 +51,8 @@ def sensor():
     )
     flow = Flow(name="lidar/points", source="192.168.1.201", source_port=8808, destination="192.168.1.77", destination_port=8808)
     return LidarEmulator(
-        setting=LidarSetting(
-            name="lidar",
-            stream=0,
-            spec=spec,
+        setting=lidar_setting(
+            spec,
             phase_deg=80.0,
             return_mode="dual",
             clock=ClockSetting(offset_s=12.345678, oscillator_ppm=37.0),

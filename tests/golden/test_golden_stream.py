@@ -16,7 +16,6 @@ from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.plan import LidarSetting
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
 from hilsim.protocols.velodyne.data import decode_data_packets
@@ -26,6 +25,7 @@ from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.velodyne_specs import GpsSetting, VelodyneSpec
 from hilsim.vehicle.platform import build_carrier
+from tests.lidars import lidar_setting
 
 DIGESTS = Path(__file__).with_name("vlp16_stream.json")
 
@@ -40,10 +40,8 @@ def stream_digests():
     walls = [((10.5, 0, 2), (1, 14, 6)), ((-10.5, 0, 2), (1, 14, 6)), ((0, 6.5, 2), (22, 1, 6)), ((0, -6.5, 2), (22, 1, 6))]
     flow = Flow(name="lidar/data", source="192.168.1.201", source_port=2368, destination="192.168.1.77", destination_port=2368)
     lidar = LidarEmulator(
-        setting=LidarSetting(
-            name="lidar",
-            stream=0,
-            spec=dataclasses.replace(spec, range_noise_m=0.0),
+        setting=lidar_setting(
+            dataclasses.replace(spec, range_noise_m=0.0),
             rotation_rate_rpm=600,
             phase_deg=350.0,
             gps=GpsSetting(latitude_deg=36.8, longitude_deg=-2.4),

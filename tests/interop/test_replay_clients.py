@@ -12,6 +12,7 @@ from velodyne_decoder import Config, Model, read_pcap
 
 from hilsim.capture.pcap import PcapWriter
 from hilsim.protocols.ethernet import HEADER_SIZE, VELODYNE_DATA_STYLE, framing, write_headers
+from hilsim.protocols.flow_key import FlowKey
 from tests.system.replaying import Arrivals, replay, rerouted
 
 pytestmark = pytest.mark.system
@@ -35,12 +36,9 @@ def as_capture(datagrams, path):
     """What arrived, as a capture with a sensor's headers."""
     header = framing(
         VELODYNE_DATA_STYLE,
+        FlowKey("192.168.1.201", 2368, "255.255.255.255", 2368),
         source_mac="60:76:88:10:00:01",
         destination_mac="ff:ff:ff:ff:ff:ff",
-        source="192.168.1.201",
-        destination="255.255.255.255",
-        source_port=2368,
-        destination_port=2368,
     )
     with PcapWriter(path) as writer:
         for datagram in datagrams:

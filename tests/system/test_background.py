@@ -20,6 +20,7 @@ from hilsim.config.profiles import profiles_directory
 from hilsim.geometry.overlay_frames import ground_only_pose
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
 from tests.unit.background.recordings import stdv_payload, vlp16_payloads, write_capture
+from tests.walls import wall_rig
 
 pytestmark = pytest.mark.system
 
@@ -185,28 +186,11 @@ def _blocks(path):
     return np.frombuffer(b"".join(payloads), DATA_PACKET_DTYPE)["blocks"]
 
 
-NOISY_WALL = """
-name = "wall"
-[carrier]
-kind = "fixed"
-[[sensor]]
-name = "lidar"
-profile = "vlp16"
-[sensor.network]
-source = "127.0.1.201"
-destination = "127.0.0.1"
-[[scene.box]]
-name = "wall"
-position_m = [20.5, 0.0, 0.0]
-size_m = [1.0, 60.0, 40.0]
-"""
-
-
 @pytest.fixture(scope="module")
 def wall(tmp_path_factory):
     """A folder with a wall recorded twice with the sensor's own noise, maps of the first recording by both rules, and a wall elsewhere."""
     folder = tmp_path_factory.mktemp("wall")
-    for name, text in (("wall", NOISY_WALL), ("later", NOISY_WALL + "\n"), ("other", NOISY_WALL.replace("20.5", "17.5"))):
+    for name, text in (("wall", wall_rig()), ("later", wall_rig()), ("other", wall_rig(wall_m=17.0))):
         seed = f"seed = {len(name)}\n"
         (folder / f"{name}.toml").write_text(seed + text)
         recorded = hilsim("record", folder / f"{name}.toml", "-o", folder / f"{name}.pcap", "--duration-s", "2")

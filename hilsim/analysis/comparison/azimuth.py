@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from hilsim.analysis.comparison.blocks import GAP_CDEG, TURN_CDEG, PacketBlock
+from hilsim.analysis.comparison.blocks import PacketBlock
 from hilsim.analysis.comparison.histogram import Histogram
+from hilsim.protocols.velodyne.steps import GAP_CDEG
+from hilsim.units import TURN_CDEG
 
 
 class AzimuthStatistics:

@@ -6,21 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.protocols.velodyne.models import STEP_TOLERANCE_US, Model
-
-TURN_CDEG = 36_000
-GAP_CDEG = 400  # more than four times the step of a firing group at the highest rate, 1200 rpm
-_HOUR_US = 3_600_000_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Predecessor:
-    """What is kept of the packet before a block."""
-
-    stamp_us: int
-    host_ns: int
-    azimuth: int
-    has_gap: bool
+from hilsim.analysis.velodyne_stream import PacketRun
+from hilsim.protocols.velodyne.models import Model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +19,9 @@ class PacketBlock:
     Attributes:
         model: Of the sensor.
         is_dual: Blocks come in pairs of one azimuth.
-        packets: ``DATA_PACKET_DTYPE[n]``.
+        run: The packets, and how they follow each other.
         host_ns: ``int64[n]``, capture times.
-        step_us: ``int64[n]``, stamp minus the stamp before; 0 for the stream's first packet.
         host_step_ns: ``int64[n]``, capture time minus the one before; 0 for the stream's first packet.
-        knows_step: ``bool[n]``; False for the stream's first packet.
         is_next: ``bool[n]``: one cycle after the packet before, with no pause of firing between.
         azimuth_step: ``int64[n, groups]``, azimuth minus that of the group before, -18000..17999, 0.01 deg.
         is_joined: ``bool[n, groups]``: the group follows the one before without a pause.
@@ -44,11 +29,9 @@ class PacketBlock:
 
     model: Model
     is_dual: bool
-    packets: npt.NDArray[Any]
+    run: PacketRun
     host_ns: npt.NDArray[np.int64]
-    step_us: npt.NDArray[np.int64]
     host_step_ns: npt.NDArray[np.int64]
-    knows_step: npt.NDArray[np.bool_]
     is_next: npt.NDArray[np.bool_]
     azimuth_step: npt.NDArray[np.int64]
     is_joined: npt.NDArray[np.bool_]
@@ -61,53 +44,30 @@ class PacketBlock:
     @property
     def records(self) -> npt.NDArray[Any]:
         """``CHANNEL_DTYPE[n, 12, 32]``."""
-        return np.asarray(self.packets["blocks"]["channels"])
-
-    def predecessor(self) -> Predecessor:
-        """What the next block must know of this one's last packet."""
-        packet = self.packets[-1]
-        return Predecessor(
-            stamp_us=int(packet["timestamp"]),
-            host_ns=int(self.host_ns[-1]),
-            azimuth=int(packet["blocks"]["azimuth"][-1]),
-            has_gap=bool((~self.is_joined[-1, 1:]).any()),
-        )
+        return np.asarray(self.run.packets["blocks"]["channels"])
 
 
-def packet_block(
-    packets: npt.NDArray[Any], host_ns: npt.NDArray[np.int64], model: Model, before: Predecessor | None, *, is_dual: bool
-) -> PacketBlock:
-    """Work out how packets follow each other.
+def packet_block(run: PacketRun, host_ns: npt.NDArray[np.int64], host_before_ns: int, model: Model, *, is_dual: bool) -> PacketBlock:
+    """What follows what in a run.
 
     Args:
-        packets: ``DATA_PACKET_DTYPE[n]``, n at least 1.
+        run: The packets.
         host_ns: ``int64[n]``, capture times.
+        host_before_ns: Capture time of the packet before; of the first one at the start of the stream.
         model: Of the sensor.
-        before: The packet before them, or None at the start of the stream.
         is_dual: Blocks come in pairs of one azimuth.
     """
-    azimuth = packets["blocks"]["azimuth"].astype(np.int64)[:, :: 2 if is_dual else 1]
-    stamp_us = packets["timestamp"].astype(np.int64)
-    first = before or Predecessor(stamp_us=int(stamp_us[0]), host_ns=int(host_ns[0]), azimuth=int(azimuth[0, 0]), has_gap=True)
-    step_us = (np.diff(stamp_us, prepend=first.stamp_us) + _HOUR_US // 2) % _HOUR_US - _HOUR_US // 2
-    azimuth_step = np.diff(azimuth.ravel(), prepend=first.azimuth).reshape(azimuth.shape)
-    azimuth_step = (azimuth_step + TURN_CDEG // 2) % TURN_CDEG - TURN_CDEG // 2
-    knows_step = np.full(len(packets), fill_value=True)
-    knows_step[0] = before is not None
-    is_joined = np.abs(azimuth_step) <= GAP_CDEG
-    after_gap = np.full(len(packets), first.has_gap)
-    after_gap[1:] = (~is_joined[:-1, 1:]).any(axis=1)
-    is_next = knows_step & ~after_gap & (np.abs(step_us - model.cycle_us(is_dual=is_dual)) <= STEP_TOLERANCE_US)
+    steps = run.azimuth_steps(2 if is_dual else 1)
+    is_next = run.is_next(model.cycle_us(is_dual=is_dual)) & ~steps.after_gap
+    is_joined = ~steps.is_gap
     is_joined[:, 0] &= is_next
     return PacketBlock(
         model=model,
         is_dual=is_dual,
-        packets=packets,
+        run=run,
         host_ns=host_ns,
-        step_us=step_us,
-        host_step_ns=np.diff(host_ns, prepend=first.host_ns),
-        knows_step=knows_step,
+        host_step_ns=np.diff(host_ns, prepend=host_before_ns),
         is_next=is_next,
-        azimuth_step=azimuth_step,
+        azimuth_step=steps.step_cdeg,
         is_joined=is_joined,
     )

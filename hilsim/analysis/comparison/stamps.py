@@ -6,11 +6,11 @@ import numpy as np
 
 from hilsim.analysis.comparison.blocks import PacketBlock
 from hilsim.analysis.comparison.histogram import Histogram
+from hilsim.analysis.velodyne_stream import CLOCK_DOUBT_RATIO, whole_cycles
 from hilsim.protocols.velodyne.models import STEP_TOLERANCE_US
 
 _SHORTEST_STRETCH = 32
 _MOST_CYCLES = 100  # farther apart, a clock 300 ppm off cannot be told from a wrong number of cycles
-_CLOCK_DOUBT_RATIO = 3e-4  # twice the worst clock in public captures (141 ppm)
 _BIN_US = 0.02
 
 
@@ -36,14 +36,14 @@ class StampStatistics:
     def look(self, block: PacketBlock) -> None:
         """Add a block."""
         self._nominal_us = block.cycle_us
-        self.steps.add_places(block.step_us[block.is_next])
-        cycles = np.rint(block.step_us / block.cycle_us).astype(np.int64)
-        off_us = np.abs(block.step_us - cycles * block.cycle_us)
-        goes_on = block.knows_step & (cycles >= 1) & (cycles <= _MOST_CYCLES)
-        goes_on &= off_us <= STEP_TOLERANCE_US + _CLOCK_DOUBT_RATIO * block.cycle_us * (cycles - 1)
+        step_us = block.run.step_us
+        self.steps.add_places(step_us[block.is_next])
+        cycles, off_us = whole_cycles(step_us, block.cycle_us)
+        goes_on = block.run.knows_step & (cycles >= 1) & (cycles <= _MOST_CYCLES)
+        goes_on &= off_us <= STEP_TOLERANCE_US + CLOCK_DOUBT_RATIO * block.cycle_us * (cycles - 1)
         for start, stop in pairwise([0, *(np.flatnonzero(~goes_on[1:]) + 1).tolist(), len(cycles)]):
             if stop - start >= _SHORTEST_STRETCH:
-                self._fit(np.cumsum(cycles[start + 1 : stop]), np.cumsum(block.step_us[start + 1 : stop]))
+                self._fit(np.cumsum(cycles[start + 1 : stop]), np.cumsum(step_us[start + 1 : stop]))
 
     def _fit(self, cycles: np.ndarray, elapsed_us: np.ndarray) -> None:
         """Put a line through a stretch, given without its first packet, which is at 0."""

@@ -5,21 +5,21 @@ from collections.abc import Iterable
 import numpy as np
 
 from hilsim.analysis.comparison.azimuth import AzimuthStatistics
-from hilsim.analysis.comparison.blocks import Predecessor, packet_block
+from hilsim.analysis.comparison.blocks import packet_block
 from hilsim.analysis.comparison.dual import DualStatistics
 from hilsim.analysis.comparison.noise import NoiseStatistics
 from hilsim.analysis.comparison.returns import ReturnStatistics
 from hilsim.analysis.comparison.spacing import SpacingStatistics
 from hilsim.analysis.comparison.stamps import StampStatistics
+from hilsim.analysis.velodyne_stream import LastPacket, packet_run, stacked_packets
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.errors import CaptureError
 from hilsim.protocols.recognise import PacketKind, recognise
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, ReturnMode
+from hilsim.protocols.velodyne.data import ReturnMode
 from hilsim.protocols.velodyne.models import MODELS, Model, identify_model
 
 BLOCK_PACKETS = 1024
 _FEWEST_PACKETS = 50  # of fewer, nothing can be told
-_MODES = {mode: mode.name.lower() for mode in ReturnMode}
 
 
 class StreamStatistics:
@@ -50,22 +50,25 @@ class StreamStatistics:
         self.stamps = StampStatistics()
         self.returns = ReturnStatistics(model.channels)
         self.noise = NoiseStatistics(model.channels)
-        self.dual = DualStatistics() if return_mode is ReturnMode.DUAL else None
-        self._before: Predecessor | None = None
+        self.dual = DualStatistics() if return_mode.is_dual else None
+        self._before: LastPacket | None = None
+        self._before_ns = 0
 
     def __str__(self) -> str:
-        return f"{self.model.name}, {_MODES[self.return_mode]}, {self.spacing.packets:,} packets in {self.spacing.duration_s:.3f} s"
+        return f"{self.model.name}, {self.return_mode.words}, {self.spacing.packets:,} packets in {self.spacing.duration_s:.3f} s"
 
     def look(self, datagrams: list[CapturedDatagram]) -> None:
         """Add data packets in the order of their arrival; those with other factory bytes are passed over."""
-        packets = np.frombuffer(b"".join(datagram.payload for datagram in datagrams), dtype=DATA_PACKET_DTYPE)
+        packets = stacked_packets(datagram.payload for datagram in datagrams)
         host_ns = np.array([datagram.host_stamp_ns for datagram in datagrams], dtype=np.int64)
         is_alike = (packets["return_mode"] == self.return_mode) & (packets["product"] == self.product)
         self.other_packets += int((~is_alike).sum())
         if not is_alike.any():
             return
-        block = packet_block(packets[is_alike], host_ns[is_alike], self.model, self._before, is_dual=self.dual is not None)
-        self._before = block.predecessor()
+        run, host_ns = packet_run(packets[is_alike], self._before), host_ns[is_alike]
+        before_ns = self._before_ns if self._before else int(host_ns[0])
+        block = packet_block(run, host_ns, before_ns, self.model, is_dual=self.dual is not None)
+        self._before, self._before_ns = run.last(), int(host_ns[-1])
         for topic in (self.spacing, self.azimuth, self.stamps, self.returns, self.noise, self.dual):
             if topic is not None:
                 topic.look(block)
@@ -116,14 +119,15 @@ def _check_sensor(packets: dict[str, int], sensor: str, name: str) -> None:
 
 def _begin(datagrams: list[CapturedDatagram], name: str) -> StreamStatistics:
     """Tell model and mode by the first packets: the factory bytes that most of them have, and their stamps."""
-    packets = np.frombuffer(b"".join(datagram.payload for datagram in datagrams), dtype=DATA_PACKET_DTYPE)
+    packets = stacked_packets(datagram.payload for datagram in datagrams)
     bytes_ = packets["return_mode"].astype(np.int64) * 256 + packets["product"]
-    mode, product = divmod(int(np.bincount(bytes_).argmax()), 256)
-    if mode not in _MODES:
-        raise CaptureError(f"{name}: the return mode must be {', '.join(f'0x{known:02x}' for known in ReturnMode)}, got 0x{mode:02x}")
-    stamps = packets["timestamp"][bytes_ == mode * 256 + product].astype(np.int64)
+    byte, product = divmod(int(np.bincount(bytes_).argmax()), 256)
+    mode = ReturnMode.find(byte)
+    if mode is None:
+        raise CaptureError(f"{name}: the return mode must be {', '.join(f'0x{known:02x}' for known in ReturnMode)}, got 0x{byte:02x}")
+    stamps = packets["timestamp"][bytes_ == byte * 256 + product].astype(np.int64)
     step_us = float(np.median(np.diff(stamps))) if len(stamps) > 1 else None
-    model = identify_model(product, step_us, is_dual=mode == ReturnMode.DUAL)
+    model = identify_model(product, step_us, is_dual=mode.is_dual)
     if model is None:
         raise CaptureError(f"{name}: the model must be {', '.join(known.name for known in MODELS)}, got product byte 0x{product:02x}")
-    return StreamStatistics(datagrams[0].source, model, ReturnMode(mode), product)
+    return StreamStatistics(datagrams[0].source, model, mode, product)

@@ -8,17 +8,10 @@ import numpy.typing as npt
 
 from hilsim.analysis.conformance.findings import Place
 from hilsim.analysis.conformance.motion import Motion
+from hilsim.analysis.velodyne_stream import PacketRun
 from hilsim.capture.datagram import CapturedDatagram
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
 from hilsim.protocols.velodyne.models import Model
 from hilsim.protocols.velodyne.position import POSITION_PACKET_DTYPE, POSITION_PACKET_SIZE
-
-HOUR_US = 3_600_000_000
-
-
-def wrapped_step_us(stamps_us: npt.NDArray[np.int64], previous_us: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Difference of stamps past the hour, in -half an hour .. half an hour."""
-    return (stamps_us - previous_us + HOUR_US // 2) % HOUR_US - HOUR_US // 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +25,8 @@ class DataBlock:
         first_index: Index of the first packet among the sensor's data packets.
         frames: ``int64[n]``, frame numbers.
         host_stamp_ns: ``int64[n]``.
-        packets: ``DATA_PACKET_DTYPE[n]``.
+        run: The packets, and how they follow each other; a packet's predecessor is the one judged before it.
         azimuth: ``int64[n, m]``, of each group of firings with an azimuth of its own (m = 12, dual 6), 0.01 deg.
-        stamp_us: ``int64[n]``.
-        step_us: ``int64[n]``, since the packet before, or 0 where ``knows_step`` is False.
-        knows_step: ``bool[n]``; False for a packet without a predecessor of its own kind.
         is_next: ``bool[n]``: exactly one cycle after its predecessor.
         motion: How the head turned meanwhile.
     """
@@ -47,11 +37,8 @@ class DataBlock:
     first_index: int
     frames: npt.NDArray[np.int64]
     host_stamp_ns: npt.NDArray[np.int64]
-    packets: npt.NDArray[Any]
+    run: PacketRun
     azimuth: npt.NDArray[np.int64]
-    stamp_us: npt.NDArray[np.int64]
-    step_us: npt.NDArray[np.int64]
-    knows_step: npt.NDArray[np.bool_]
     is_next: npt.NDArray[np.bool_]
     motion: Motion
 
@@ -63,13 +50,13 @@ class DataBlock:
     @property
     def distance(self) -> npt.NDArray[np.uint16]:
         """``uint16[n, 12, 32]``, raw."""
-        distance: npt.NDArray[np.uint16] = self.packets["blocks"]["channels"]["distance"]
+        distance: npt.NDArray[np.uint16] = self.run.packets["blocks"]["channels"]["distance"]
         return distance
 
     @property
     def reflectivity(self) -> npt.NDArray[np.uint8]:
         """``uint8[n, 12, 32]``."""
-        reflectivity: npt.NDArray[np.uint8] = self.packets["blocks"]["channels"]["reflectivity"]
+        reflectivity: npt.NDArray[np.uint8] = self.run.packets["blocks"]["channels"]["reflectivity"]
         return reflectivity
 
     def place(self, row: int, byte_offset: int | None = None) -> Place:
@@ -104,12 +91,6 @@ class PositionBlock:
     def place(self, row: int, byte_offset: int | None = None) -> Place:
         """Where packet ``row`` of this block is."""
         return Place(self.first_index + int(row), int(self.frames[row]), byte_offset)
-
-
-def stack_data(datagrams: list[CapturedDatagram]) -> npt.NDArray[Any]:
-    """``DATA_PACKET_DTYPE[n]`` of payloads that all have the right size."""
-    payloads = np.frombuffer(b"".join(datagram.payload for datagram in datagrams), dtype=np.uint8)
-    return payloads.reshape(-1, DATA_PACKET_SIZE).view(DATA_PACKET_DTYPE)[:, 0]
 
 
 def stack_position(datagrams: list[CapturedDatagram]) -> npt.NDArray[Any]:

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.analysis.velodyne_stream import whole_cycles
 from hilsim.protocols.velodyne.models import STEP_TOLERANCE_US
+from hilsim.protocols.velodyne.steps import wrapped_cdeg
+from hilsim.units import TURN_CDEG
 
-TURN_CDEG = 36_000
 LEAP_CDEG = 10.0
 """Reading noise and ripple together stay within 4.6 hundredths of a degree of the head's own rate in six public captures at 600 to 1200 rpm."""
 _AROUND = 7  # packets on either side that the rate is taken from: 20 ms of a VLP-16
@@ -21,11 +23,6 @@ _LEAST_RIPPLE = 0.003  # speed within 25 packets, units at 600 rpm: 0.09 to 0.2 
 _MOST_DOUBT_CDEG = 6000.0  # beyond that, too little can be said about where the head is
 _LONGEST_US = 1_000_000  # after a longer silence the sensor may have been switched off meanwhile
 _FEWEST_FOR_CYCLE = 15
-
-
-def wrapped_cdeg(angle: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The same angles in -180 .. 180 degrees (hundredths)."""
-    return np.asarray((angle + TURN_CDEG / 2) % TURN_CDEG - TURN_CDEG / 2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,4 +168,5 @@ def _own_cycle_us(step_us: npt.NDArray[np.int64], cycle_us: float) -> float:
 
 def is_whole(step_us: npt.NDArray[np.int64] | npt.NDArray[np.float64], unit_us: float) -> npt.NDArray[np.bool_]:
     """Whether steps are whole numbers of a unit (0 and backwards too), as far as a steered clock keeps it."""
-    return np.asarray(np.abs(step_us - np.rint(step_us / unit_us) * unit_us) <= STEP_TOLERANCE_US + 1e-4 * np.abs(step_us))
+    _, off_us = whole_cycles(step_us, unit_us)
+    return np.asarray(off_us <= STEP_TOLERANCE_US + 1e-4 * np.abs(step_us))

@@ -6,9 +6,9 @@ from typing import Any
 
 from hilsim.analysis.conformance.findings import Finding, Severity
 from hilsim.analysis.conformance.result import CheckResult, OtherSummary, SensorResult, SensorSummary
+from hilsim.protocols.velodyne.data import ReturnMode
 
 _PPS_WORDS = {0: "absent", 1: "synchronizing", 2: "locked", 3: "error"}
-_MODE_WORDS = {0x37: "strongest", 0x38: "last", 0x39: "dual"}
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 
 
@@ -48,7 +48,8 @@ def _summary_lines(summary: SensorSummary | OtherSummary) -> list[str]:
     if summary.data_packets and summary.return_mode is not None and summary.model is None:
         lines.append(f"sensor    not checked (0x{summary.return_mode:02x} 0x{summary.product:02x})")
     elif summary.data_packets and summary.return_mode is not None:
-        mode = f"{_MODE_WORDS.get(summary.return_mode, 'unknown')}, 0x{summary.return_mode:02x} 0x{summary.product:02x}"
+        known = ReturnMode.find(summary.return_mode)
+        mode = f"{known.words if known else 'unknown'}, 0x{summary.return_mode:02x} 0x{summary.product:02x}"
         cycle = f"{_known(summary.cycle_us, '.4f')} us ({_known(summary.cycle_drift_ppm, '+.2f')} ppm)"
         increment = f"{_known(summary.azimuth_increment_cdeg, '.3f')} ± {_known(summary.azimuth_increment_sd_cdeg, '.3f')}"
         gaps = " / ".join(_known(gap_us, ".0f") for gap_us in (summary.gap_p1_us, summary.gap_p50_us, summary.gap_p99_us))

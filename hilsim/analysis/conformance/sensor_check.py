@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from hilsim.analysis.conformance.blocks import DataBlock, PositionBlock, frame_numbers, host_stamps, stack_data, stack_position, wrapped_step_us
+from hilsim.analysis.conformance.blocks import DataBlock, PositionBlock, frame_numbers, host_stamps, stack_position
 from hilsim.analysis.conformance.findings import Finding, FindingLog, Place
 from hilsim.analysis.conformance.motion import Head
 from hilsim.analysis.conformance.result import SensorResult, SensorSummary
@@ -22,9 +22,10 @@ from hilsim.analysis.conformance.velodyne.repeats import RepeatsTopic
 from hilsim.analysis.conformance.velodyne.returns import ReturnsTopic
 from hilsim.analysis.conformance.velodyne.spacing import SpacingTopic
 from hilsim.analysis.conformance.velodyne.structure import STREAM_OTHER, StructureTopic, tell_size
+from hilsim.analysis.velodyne_stream import LastPacket, packet_run, stacked_packets
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, DATA_PORT
-from hilsim.protocols.velodyne.models import STEP_TOLERANCE_US, VLP_16
+from hilsim.protocols.velodyne.models import VLP_16
 from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE, POSITION_PORT
 
 BLOCK_PACKETS = 1024
@@ -44,7 +45,7 @@ class SensorCheck:
         self._position: list[CapturedDatagram] = []
         self._data_stamps_before: list[int] = []
         self._last_data_stamp_us = -1
-        self._last_block_stamp_us: int | None = None
+        self._before: LastPacket | None = None
         self._head = Head()
         self._factory = FactoryTopic()
         self._structure = StructureTopic()
@@ -98,7 +99,7 @@ class SensorCheck:
             self._position, self._data_stamps_before = [], []
 
     def _look_at_data(self, datagrams: list[CapturedDatagram]) -> None:
-        packets = stack_data(datagrams)
+        packets = stacked_packets(datagram.payload for datagram in datagrams)
         factory = packets["return_mode"].astype(np.int64) * 256 + packets["product"]
         borders = [0, *(np.flatnonzero(np.diff(factory)) + 1).tolist(), len(packets)]
         self._data_headers.look(datagrams, self.data_packets)
@@ -110,7 +111,7 @@ class SensorCheck:
         self.data_packets += len(datagrams)
         if block is None:
             return
-        self._last_block_stamp_us = int(block.stamp_us[-1])
+        self._before = block.run.last()
         for topic in (self._structure, self._clock, self._azimuth, self._dual, self._returns, self._contents):
             topic.look(block, self.log)
         for other in (self._motion, self._repeats, self._lasers, self._spacing):
@@ -118,25 +119,20 @@ class SensorCheck:
 
     def _block(self, datagrams: list[CapturedDatagram]) -> DataBlock | None:
         """The packets as arrays; None where they are of a model that is not checked."""
-        packets = stack_data(datagrams)
-        azimuth = packets["blocks"]["azimuth"].astype(np.int64)
-        stamps = packets["timestamp"].astype(np.int64)
-        previous = np.concatenate(([stamps[0] if self._last_block_stamp_us is None else self._last_block_stamp_us], stamps[:-1]))
-        step = wrapped_step_us(stamps, previous)
-        knows_step = np.full(len(step), fill_value=True)
-        knows_step[0] = self._last_block_stamp_us is not None
-        median_us = float(np.median(step[knows_step])) if knows_step.sum() >= _FEWEST_FOR_MEDIAN else None
+        run = packet_run(stacked_packets(datagram.payload for datagram in datagrams), self._before)
+        packets, known_us = run.packets, run.step_us[run.knows_step]
+        median_us = float(np.median(known_us)) if len(known_us) >= _FEWEST_FOR_MEDIAN else None
         frames = frame_numbers(datagrams)
         place = Place(self.data_packets, int(frames[0]))
         mode, product = int(packets["return_mode"][0]), int(packets["product"][0])
         if (mode, product) != (self._factory.mode, self._factory.product):
             self._head.forget()
-        self._factory.identify(mode, product, azimuth, packets["blocks"]["flag"].astype(np.int64), median_us, place, self.log)
+        self._factory.identify(mode, product, run.azimuth, packets["blocks"]["flag"].astype(np.int64), median_us, place, self.log)
         if self._factory.unchecked:
             return None
         model = self._factory.model or VLP_16
         cycle_us = model.cycle_us(is_dual=self._factory.is_dual)
-        groups = azimuth[:, :: 2 if self._factory.is_dual else len(model.flags)]
+        azimuth = run.azimuth[:, :: 2 if self._factory.is_dual else len(model.flags)]
         return DataBlock(
             model=model,
             is_dual=self._factory.is_dual,
@@ -144,13 +140,10 @@ class SensorCheck:
             first_index=self.data_packets,
             frames=frames,
             host_stamp_ns=host_stamps(datagrams),
-            packets=packets,
-            azimuth=groups,
-            stamp_us=stamps,
-            step_us=step,
-            knows_step=knows_step,
-            is_next=knows_step & (np.abs(step - cycle_us) <= STEP_TOLERANCE_US),
-            motion=self._head.follow(groups, step, cycle_us=cycle_us, sequence_us=model.sequence_ns / 1000.0),
+            run=run,
+            azimuth=azimuth,
+            is_next=run.is_next(cycle_us),
+            motion=self._head.follow(azimuth, run.step_us, cycle_us=cycle_us, sequence_us=model.sequence_ns / 1000.0),
         )
 
     def _look_at_position(self, datagrams: list[CapturedDatagram], data_stamps: list[int]) -> None:

@@ -4,7 +4,6 @@ Datagrams are told apart by addresses, ports and kind, gathered in blocks, and l
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from hilsim.analysis.inspection.times import CaptureTimes, Steps
 from hilsim.analysis.inspection.velodyne import VelodyneDataFlow, VelodynePositionFlow
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.limits import INSPECT_FLOWS
+from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind, recognise
 
 _BLOCK_PACKETS = 512
@@ -29,25 +29,17 @@ _KNOWN: dict[PacketKind, type[_KnownFlow]] = {
 }
 
 
-class _FlowKey(NamedTuple):
-    source: str
-    source_port: int
-    destination: str
-    destination_port: int
-    kind: PacketKind
-
-
 class _Flow:
     """Running figures of one flow."""
 
-    def __init__(self, key: _FlowKey, first: CapturedDatagram, start_ns: int) -> None:
-        self._key = key
+    def __init__(self, kind: PacketKind, first: CapturedDatagram, start_ns: int) -> None:
+        self._kind = kind
         self._first = first
         self._start_ns = start_ns
         self._frames: list[int] = []
         self._host_ns: list[int] = []
         self._sizes: list[int] = []
-        self._known = _KNOWN[key.kind]() if key.kind in _KNOWN else None
+        self._known = _KNOWN[kind]() if kind in _KNOWN else None
         self._packets = 0
         self._payload_bytes = 0
         self._smallest = self._largest = len(first.payload)
@@ -100,11 +92,11 @@ class _Flow:
             self._look()
         duration_ns = self._latest_ns - self._first.host_stamp_ns
         return FlowSummary(
-            source=self._key.source,
-            source_port=self._key.source_port,
-            destination=self._key.destination,
-            destination_port=self._key.destination_port,
-            kind=self._key.kind,
+            source=self._first.source,
+            source_port=self._first.source_port,
+            destination=self._first.destination,
+            destination_port=self._first.destination_port,
+            kind=self._kind,
             packets=self._packets,
             payload_bytes=self._payload_bytes,
             smallest_bytes=self._smallest,
@@ -127,7 +119,7 @@ class Inspector:
     """Takes datagrams one by one; may be asked for a summary at any time."""
 
     def __init__(self) -> None:
-        self._flows: dict[_FlowKey, _Flow] = {}
+        self._flows: dict[tuple[FlowKey, PacketKind], _Flow] = {}
         self._recognised = 0
         self._datagrams = 0
         self._payload_bytes = 0
@@ -147,19 +139,19 @@ class Inspector:
             self._first_ns = stamp_ns
         self._datagrams += 1
         self._payload_bytes += len(datagram.payload)
-        key = _FlowKey(datagram.source, datagram.source_port, datagram.destination, datagram.destination_port, recognise(datagram.payload))
+        key = datagram.flow, recognise(datagram.payload)
         flow = self._flows.get(key) or self._open(key, datagram)
         if flow is None:
             self._unlisted += 1
         else:
             flow.add(datagram)
 
-    def _open(self, key: _FlowKey, first: CapturedDatagram) -> _Flow | None:
-        is_known = key.kind is not PacketKind.OTHER
+    def _open(self, key: tuple[FlowKey, PacketKind], first: CapturedDatagram) -> _Flow | None:
+        is_known = key[1] is not PacketKind.OTHER
         if (self._recognised if is_known else len(self._flows) - self._recognised) >= _MOST_FLOWS:
             return None
         self._recognised += is_known
-        flow = self._flows[key] = _Flow(key, first, self._start_ns)
+        flow = self._flows[key] = _Flow(key[1], first, self._start_ns)
         return flow
 
     def summary(self) -> CaptureSummary:

@@ -21,9 +21,10 @@ from hilsim.analysis.inspection.result import (
     VelodynePosition,
 )
 from hilsim.protocols.recognise import PacketKind
+from hilsim.protocols.velodyne.data import ReturnMode
 from hilsim.protocols.velodyne.models import BY_PRODUCT
+from hilsim.units import NS_PER_S
 
-_MODE_WORDS = {0x37: "strongest", 0x38: "last", 0x39: "dual", 0x3B: "dual with confidence"}
 _PPS_WORDS = {0: "absent", 1: "synchronizing", 2: "locked", 3: "error"}
 _UNKNOWN = frozenset((PacketKind.CEPTON_STDT, PacketKind.CEPTON_INFO))
 _VERBATIM = _UNKNOWN | {PacketKind.CEPTON_INFZ}
@@ -106,7 +107,7 @@ def _utc(stamp_ns: int) -> str:
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=stamp_ns // 1000)
     except OverflowError:
-        return f"{stamp_ns // 1_000_000_000} s after 1970"
+        return f"{stamp_ns // NS_PER_S} s after 1970"
     return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d} UTC"
 
 
@@ -153,9 +154,11 @@ def _sensor_name(flow: FlowSummary) -> str:
     model = data.model or f"Velodyne of unknown model (product byte 0x{data.products[0]:02x})"
     if len(data.return_modes) > _MOST_MODES:
         return model
-    modes = " and ".join(_MODE_WORDS.get(mode, f"unknown mode 0x{mode:02x}") for mode in data.return_modes)
+    known = [ReturnMode.find(byte) for byte in data.return_modes]
+    modes = " and ".join(mode.words if mode else f"unknown mode 0x{byte:02x}" for mode, byte in zip(known, data.return_modes, strict=True))
+    has_several = len(known) > 1 or any(mode is not None and mode.is_dual for mode in known)
     rate = "" if math.isnan(data.rotation_rate_rpm) else f", {data.rotation_rate_rpm:.1f} rpm"
-    return f"{model}, {modes} return{'s' if 'dual' in modes or len(data.return_modes) > 1 else ''}{rate}"
+    return f"{model}, {modes} return{'s' if has_several else ''}{rate}"
 
 
 def _flow_row(flow: FlowSummary, *, source: str = "") -> str:

@@ -13,18 +13,16 @@ import numpy.typing as npt
 from hilsim.analysis.inspection.result import VelodyneData, VelodynePosition
 from hilsim.analysis.inspection.stamps import MissingLog, StampLog
 from hilsim.analysis.inspection.times import CaptureTimes, Steps
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, ReturnMode
+from hilsim.analysis.velodyne_stream import CLOCK_DOUBT_RATIO, LastPacket, packet_run, stacked_packets, stamp_steps_us, whole_cycles
+from hilsim.protocols.velodyne.data import RETURNS_BY_MODE_BYTE
 from hilsim.protocols.velodyne.models import BY_PRODUCT, OTHER_PRODUCTS, STEP_TOLERANCE_US, Model, identify_model, is_multiple
 from hilsim.protocols.velodyne.position import POSITION_PACKET_DTYPE
+from hilsim.protocols.velodyne.steps import GAP_CDEG
+from hilsim.units import TURN_CDEG
 
-_HOUR_US = 3_600_000_000
-_DUAL_MODES = (ReturnMode.DUAL, 0x3B)  # 0x3B: dual with confidence, newer firmware
 _LOWER_BANK_FLAG = 0xDDFF
-_TURN_CDEG = 36_000
-_JUMP_CDEG = 400  # more than five times the largest step of azimuth between blocks
 _SECTOR_CDEG = 10
 _FEWEST_STEPS = 15
-_CLOCK_DOUBT_RATIO = 3e-4  # twice the worst clock in public captures (141 ppm)
 _HOST_DOUBT_US = 300_000  # captures made from a robot's messages hold a scan (up to 0.2 s) of one time
 _LONGEST_PAUSE_US = 250_000  # a narrow field of view at 300 rpm, with room
 _LONGEST_CYCLE_US = 20_000  # far beyond any packet's firings
@@ -34,17 +32,6 @@ _RMC_DATE = re.compile(rb"\$..RMC,(?:[^,]*,){8}(\d\d)(\d\d)(\d\d)")
 _TIME = re.compile(rb"\$..(?:RMC|GGA),(\d\d)(\d\d)(\d\d)")
 
 
-def _step_us(stamps_us: npt.NDArray[np.int64], last_us: int | None) -> npt.NDArray[np.int64]:
-    """``int64[n]`` since the stamp before, in -half an hour .. half an hour; 0 where there is none."""
-    previous = np.concatenate(([stamps_us[0] if last_us is None else last_us], stamps_us[:-1]))
-    return (stamps_us - previous + _HOUR_US // 2) % _HOUR_US - _HOUR_US // 2
-
-
-def _is_jump(azimuth_step_cdeg: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    turned = azimuth_step_cdeg % _TURN_CDEG
-    return (turned > _JUMP_CDEG) & (turned < _TURN_CDEG - _JUMP_CDEG)
-
-
 class VelodyneDataFlow:
     """Data packets from one address to another."""
 
@@ -52,7 +39,7 @@ class VelodyneDataFlow:
         self._payloads: list[bytes] = []
         self._products = np.zeros(256, dtype=np.int64)
         self._modes = np.zeros(256, dtype=np.int64)
-        self._sectors = np.zeros(_TURN_CDEG // _SECTOR_CDEG, dtype=np.bool_)
+        self._sectors = np.zeros(TURN_CDEG // _SECTOR_CDEG, dtype=np.bool_)
         self._has_lower_bank = False
         self._product = 0
         self._model: Model | None = None
@@ -60,8 +47,7 @@ class VelodyneDataFlow:
         self._is_settled = False
         self._stamps = StampLog()
         self._missing = MissingLog()
-        self._last_azimuth = (0, 0)
-        self._had_jump = False
+        self._before: LastPacket | None = None
         self._was_dual = False
         self._turned_cdeg = 0
         self._turned_us = 0
@@ -72,50 +58,41 @@ class VelodyneDataFlow:
 
     def look(self, times: CaptureTimes) -> Steps:
         """Look at the packets taken since the last time."""
-        packets = np.frombuffer(b"".join(self._payloads), dtype=DATA_PACKET_DTYPE)
-        self._payloads = []
-        azimuth = packets["blocks"]["azimuth"].astype(np.int64)
-        stamps_us = packets["timestamp"].astype(np.int64)
-        step_us = _step_us(stamps_us, self._stamps.last_us)
-        knows = np.full(len(packets), fill_value=True)
-        knows[0] = self._stamps.last_us is not None
-        is_dual = np.isin(packets["return_mode"], _DUAL_MODES)
-        self._note_bytes(packets, azimuth)
+        run = packet_run(stacked_packets(self._payloads), self._before)
+        self._payloads, self._before = [], run.last()
+        packets, knows, step_us = run.packets, run.knows_step, run.step_us
+        is_dual = RETURNS_BY_MODE_BYTE[packets["return_mode"]] == 2
+        self._note_bytes(packets, run.azimuth)
         self._settle_cycle(packets["product"], is_dual, step_us[knows])
         was_dual = np.concatenate((np.array([self._was_dual if knows[0] else is_dual[0]]), is_dual[:-1]))
         self._was_dual = bool(is_dual[-1])
         # stamps are of the first firing, so a step is as long as the packet before took
         cycle_us = np.where(was_dual, 0.5, 1.0) * (self._single_cycle_us if self._single_cycle_us > 0 else 1.0)
 
-        has_jump: npt.NDArray[np.bool_] = np.asarray(_is_jump(np.diff(azimuth, axis=1)).any(axis=1))
-        after_jump = np.concatenate((np.array([self._had_jump]), has_jump[:-1]))
-        first_before = np.concatenate(([self._last_azimuth[0]], azimuth[:-1, 0]))
-        last_before = np.concatenate(([self._last_azimuth[1]], azimuth[:-1, -1]))
-        leaps = _is_jump(azimuth[:, 0] - last_before)
-        self._had_jump, self._last_azimuth = bool(has_jump[-1]), (int(azimuth[-1, 0]), int(azimuth[-1, -1]))
-
-        cycles = np.rint(step_us / cycle_us).astype(np.int64)
-        is_whole = np.abs(step_us - cycles * cycle_us) <= STEP_TOLERANCE_US + np.abs(cycles) * _CLOCK_DOUBT_RATIO * cycle_us
+        azimuth = run.azimuth_steps()
+        leaps = azimuth.is_gap[:, 0]
+        cycles, off_us = whole_cycles(step_us, cycle_us)
+        is_whole = off_us <= STEP_TOLERANCE_US + np.abs(cycles) * CLOCK_DOUBT_RATIO * cycle_us
         away_us = np.abs(times.step_ns() // 1000 - step_us)
         is_by_host = away_us <= _HOST_DOUBT_US + 0.1 * np.abs(step_us)
         follows = knows & is_whole & ((cycles == 1) | ((cycles > 1) & is_by_host))
         is_late = knows & is_whole & (cycles < 0) & (cycles >= -_MOST_OVERTAKEN)
         pauses = knows & (step_us > 1.5 * cycle_us) & (step_us < _LONGEST_PAUSE_US)
-        is_planned = pauses & (after_jump | (leaps & ~follows))
-        is_next = follows & (cycles == 1) & ~after_jump
+        is_planned = pauses & (azimuth.after_gap | (leaps & ~follows))
+        is_next = follows & (cycles == 1) & ~azimuth.after_gap
 
         absent = np.where((follows & ~is_planned) | is_late, cycles - 1, 0)
         self._missing.look(absent, times)
-        self._stamps.look(stamps_us, step_us, is_sound=follows | is_planned | is_late, is_late=is_late, is_point=is_next & ~has_jump, times=times)
-        turned = (azimuth[:, 0] - first_before + _TURN_CDEG // 2) % _TURN_CDEG - _TURN_CDEG // 2
-        self._turned_cdeg += int(turned[is_next & ~leaps].sum())
+        is_near = is_next & ~azimuth.has_gap
+        self._stamps.look(run.stamp_us, step_us, is_sound=follows | is_planned | is_late, is_late=is_late, is_point=is_near, times=times)
+        self._turned_cdeg += int(azimuth.turned_cdeg[is_next & ~leaps].sum())
         self._turned_us += int(step_us[is_next & ~leaps].sum())
-        return Steps(is_next=is_next & ~has_jump, is_planned=is_planned | has_jump)
+        return Steps(is_next=is_near, is_planned=is_planned | azimuth.has_gap)
 
     def _note_bytes(self, packets: npt.NDArray[Any], azimuth: npt.NDArray[np.int64]) -> None:
         self._products += np.bincount(packets["product"], minlength=256)
         self._modes += np.bincount(packets["return_mode"], minlength=256)
-        self._sectors[azimuth.ravel() % _TURN_CDEG // _SECTOR_CDEG] = True
+        self._sectors[azimuth.ravel() % TURN_CDEG // _SECTOR_CDEG] = True
         self._has_lower_bank |= bool((packets["blocks"]["flag"] == _LOWER_BANK_FLAG).any())
 
     def _settle_cycle(self, product: npt.NDArray[np.uint8], is_dual: npt.NDArray[np.bool_], step_us: npt.NDArray[np.int64]) -> None:
@@ -137,13 +114,13 @@ class VelodyneDataFlow:
     def summary(self) -> VelodyneData:
         """The figures; at least one block must have been looked at."""
         modes = _by_frequency(self._modes)
-        rate_rpm = self._turned_cdeg / _TURN_CDEG / self._turned_us * 60e6 if self._turned_us else float("nan")
+        rate_rpm = self._turned_cdeg / TURN_CDEG / self._turned_us * 60e6 if self._turned_us else float("nan")
         return VelodyneData(
             model=self._model_name(),
             is_early_unit=self._product in BY_PRODUCT and self._model is not BY_PRODUCT[self._product],
             products=_by_frequency(self._products),
             return_modes=modes,
-            cycle_us=self._single_cycle_us * (0.5 if modes[0] in _DUAL_MODES else 1.0),
+            cycle_us=self._single_cycle_us / float(RETURNS_BY_MODE_BYTE[modes[0]]),
             rotation_rate_rpm=rate_rpm,
             azimuth_sectors_deg=self._seen_sectors(rate_rpm),
             missing=self._missing.summary(),
@@ -162,7 +139,7 @@ class VelodyneDataFlow:
         if not turns >= 2.0:
             return _WHOLE_TURN
         ahead = np.diff(seen, append=seen[0] + len(self._sectors))
-        ends = np.flatnonzero(ahead * _SECTOR_CDEG > _JUMP_CDEG)
+        ends = np.flatnonzero(ahead * _SECTOR_CDEG > GAP_CDEG)
         if not len(ends):
             return _WHOLE_TURN
         starts = (np.roll(ends, 1) + 1) % len(seen)
@@ -198,7 +175,7 @@ class VelodynePositionFlow:
         self._payloads = []
         self._packets += len(packets)
         stamps_us = packets["timestamp"].astype(np.int64)
-        self._span_us += int(_step_us(stamps_us, self._last_us).sum())
+        self._span_us += int(stamp_steps_us(stamps_us, self._last_us).sum())
         self._last_us = int(stamps_us[-1])
         self._pps += np.bincount(packets["pps"], minlength=256)
         nmea = packets["nmea"]

@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.errors import CaptureError, PacketError
-from hilsim.protocols.velodyne.data import BLOCK_FLAG, BLOCKS, DATA_PACKET_DTYPE, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, ReturnMode
-from hilsim.protocols.velodyne.geometry import ALL_GEOMETRIES, FiringGeometry
-from hilsim.protocols.velodyne.models import OTHER_PRODUCTS, identify_model
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.protocols.velodyne.data import BLOCK_FLAG, BLOCKS, RECORDS_PER_BLOCK, Return, ReturnMode
+from hilsim.protocols.velodyne.firing import fire_groups, record_firings
+from hilsim.protocols.velodyne.geometry import FiringGeometry
+from hilsim.protocols.velodyne.models import BY_NAME, OTHER_PRODUCTS, identify_model
+from hilsim.units import TURN_CDEG
 
-_TURN_CDEG = 36_000
 _BANK_FLAGS = (0xEEFF, 0xDDFF, 0xCCFF, 0xBBFF)
 """Of the four blocks of a VLS-128's firing sequence."""
-_DUAL_BANK_BLOCKS = (1, 3, 5, 7)
-"""The strongest returns of its one sequence of a dual packet; blocks 8 to 11 are padding (no public capture shows one)."""
+_DUAL_BANK_BLOCKS = 8
+"""Of a VLS-128's dual packet: its one sequence in pairs of blocks; blocks 8 to 11 are padding (no public capture shows one)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,41 +66,24 @@ def geometry_of_packets(packets: npt.NDArray[Any]) -> FiringGeometry:
     Raises:
         CaptureError: no geometry of it is known; the text lists of which it is.
     """
-    product, mode = int(packets["product"][0]), int(packets["return_mode"][0])
+    product, mode = int(packets["product"][0]), ReturnMode.find(int(packets["return_mode"][0]))
     steps_us = np.diff(packets["timestamp"].astype(np.int64))
     step_us = float(np.median(steps_us)) if steps_us.size else None
-    model = None if product in OTHER_PRODUCTS else identify_model(product, step_us, is_dual=mode == ReturnMode.DUAL)
+    model = None if product in OTHER_PRODUCTS else identify_model(product, step_us, is_dual=mode is not None and mode.is_dual)
     name = model.name if model else OTHER_PRODUCTS.get(product, "").partition(" (")[0]
-    if name not in ALL_GEOMETRIES:
-        known = ", ".join(ALL_GEOMETRIES)
+    if name not in BY_NAME:
+        known = ", ".join(BY_NAME)
         raise CaptureError(
             f"lasers of a {name or 'model'} that says 0x{product:02x} must be known for a picture (known are {known}); name one with --model"
         )
-    return ALL_GEOMETRIES[name]
-
-
-def geometry_of_profile(spec: VelodyneSpec) -> FiringGeometry:
-    """Geometry of a profile's lasers."""
-    return FiringGeometry(
-        model=spec.model,
-        elevation_deg=tuple(channel.elevation_deg for channel in spec.channels),
-        azimuth_offset_deg=tuple(channel.azimuth_offset_deg for channel in spec.channels),
-        delay_ns=tuple(laser // spec.lasers_per_firing * spec.firing_ns for laser in range(len(spec.channels))),
-        sequence_ns=spec.sequence_ns,
-        distance_unit_mm=spec.range_unit_mm,
-    )
-
-
-def stacked_packets(payloads: list[bytes]) -> npt.NDArray[Any]:
-    """``DATA_PACKET_DTYPE[n]`` of payloads of 1206 bytes; flags are looked at by ``first_scan``."""
-    return np.frombuffer(b"".join(payloads), np.uint8).reshape(-1, DATA_PACKET_SIZE).view(DATA_PACKET_DTYPE)[:, 0]
+    return BY_NAME[name].geometry
 
 
 def first_scan(packets: npt.NDArray[Any], geometry: FiringGeometry) -> Scan:
     """The first whole turn in a run of data packets of one sensor.
 
     Args:
-        packets: Records of ``DATA_PACKET_DTYPE`` in sending order; dual packets give their strongest (odd) blocks.
+        packets: Records of ``DATA_PACKET_DTYPE`` in sending order; dual packets give their strongest blocks.
         geometry: The model's.
 
     Raises:
@@ -109,42 +92,43 @@ def first_scan(packets: npt.NDArray[Any], geometry: FiringGeometry) -> Scan:
     """
     channels = len(geometry.elevation_deg)
     azimuth, records = _sequences(packets, channels)
-    steps = np.diff(azimuth) % _TURN_CDEG
+    steps = np.diff(azimuth) % TURN_CDEG
     first, stop = _turn(azimuth, steps, packets.size)
-    per_azimuth = max(RECORDS_PER_BLOCK // channels, 1)
     typical = float(np.median(steps))
-    step_cdeg = float(steps[steps < 2.0 * typical + 1.0].mean()) / per_azimuth  # without leaps across what is not fired at, or was lost
-    sequence = np.tile(np.arange(per_azimuth), stop - first)
-    start_cdeg = np.repeat(azimuth[first:stop], per_azimuth) + step_cdeg * sequence
-    turned_cdeg = step_cdeg * np.array(geometry.delay_ns) / geometry.sequence_ns
+    group_step_cdeg = float(steps[steps < 2.0 * typical + 1.0].mean())  # without leaps across what is not fired at, or was lost
+    firings = record_firings(geometry)
+    fired_cdeg = np.empty((stop - first, firings.share.size))
+    fire_groups(firings, azimuth[first:stop], group_step_cdeg, fired_cdeg)
+    step_cdeg = group_step_cdeg * channels / firings.share.size
     chosen = records[first:stop].reshape(-1, channels)
     return Scan(
         model=geometry.model,
-        azimuth_deg=((start_cdeg[:, None] + turned_cdeg) / 100 + np.array(geometry.azimuth_offset_deg)) % 360,
+        azimuth_deg=fired_cdeg.reshape(-1, channels) / 100 % 360,
         elevation_deg=np.array(geometry.elevation_deg),
         range_m=chosen["distance"] * (geometry.distance_unit_mm / 1000),
         reflectivity=np.ascontiguousarray(chosen["reflectivity"]),
         step_deg=step_cdeg / 100,
-        rate_rpm=step_cdeg / _TURN_CDEG / (geometry.sequence_ns * 1e-9) * 60,
+        rate_rpm=step_cdeg / TURN_CDEG / (geometry.sequence_ns * 1e-9) * 60,
     )
 
 
 def _sequences(packets: npt.NDArray[Any], channels: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
     """``int64[n]`` azimuths and ``CHANNEL_DTYPE[n, records]``: what was fired from each azimuth that packets say."""
     blocks = packets["blocks"]
-    is_dual = bool(packets.size) and packets["return_mode"][0] == ReturnMode.DUAL
+    mode = ReturnMode.find(int(packets["return_mode"][0])) if packets.size else None
+    pair = mode if mode is not None and mode.is_dual else None
     banks = max(channels // RECORDS_PER_BLOCK, 1)
     expected = np.resize(_BANK_FLAGS if banks > 1 else (BLOCK_FLAG,), BLOCKS)
     looked_at = np.arange(BLOCKS)
-    if is_dual and banks > 1:
-        expected, looked_at = np.repeat(_BANK_FLAGS, 2), np.arange(2 * banks)
+    if pair and banks > 1:
+        expected, looked_at = np.repeat(_BANK_FLAGS, 2), np.arange(_DUAL_BANK_BLOCKS)
     wrong = np.argwhere(blocks["flag"][:, looked_at] != expected)
     if wrong.size:
         packet, block = wrong[0].tolist()
         flag = int(blocks["flag"][packet, block])
         raise PacketError(f"data packet {packet} block {block} must start with flag 0x{expected[block]:04x}, got 0x{flag:04x} at byte {100 * block}")
-    if is_dual:
-        blocks = blocks[:, _DUAL_BANK_BLOCKS] if banks > 1 else blocks[:, 1::2]
+    if pair:
+        blocks = blocks[:, pair.order.index(Return.STRONGEST) : _DUAL_BANK_BLOCKS if banks > 1 else BLOCKS : 2]
     azimuth = blocks["azimuth"].reshape(-1, banks)[:, 0].astype(np.int64)
     return azimuth, blocks["channels"].reshape(azimuth.size, banks * RECORDS_PER_BLOCK)
 
@@ -152,11 +136,11 @@ def _sequences(packets: npt.NDArray[Any], channels: int) -> tuple[npt.NDArray[np
 def _turn(azimuth: npt.NDArray[np.int64], steps: npt.NDArray[np.int64], packets: int) -> tuple[int, int]:
     """First and last but one of a whole turn: from one passage of azimuth 0 to the next where there are two, else from wherever it begins."""
     travelled = np.concatenate([[0], np.cumsum(steps)])
-    wraps = np.flatnonzero(np.diff(azimuth) < -_TURN_CDEG // 360) + 1  # back by more than a degree: noise is far less
+    wraps = np.flatnonzero(np.diff(azimuth) < -TURN_CDEG // 360) + 1  # back by more than a degree: noise is far less
     if wraps.size >= 2:
         return int(wraps[0]), int(wraps[1])
-    if travelled[-1] >= _TURN_CDEG:
-        return 0, int(np.searchsorted(travelled, _TURN_CDEG))
+    if travelled[-1] >= TURN_CDEG:
+        return 0, int(np.searchsorted(travelled, TURN_CDEG))
     raise CaptureError(f"a picture needs one whole turn of a lidar, got {travelled[-1] / 100:.0f} deg in {packets} data packets")
 
 

@@ -12,7 +12,6 @@ from hilsim.background.agreement import LEAST_AGREEMENT, LEAST_COVERAGE, MOST_BI
 from hilsim.background.files.load import load_map
 from hilsim.background.generator import Generated, GridSetting
 from hilsim.background.job import MapJob, PartialMapMaker
-from hilsim.background.profiles import geometry_of
 from hilsim.background.surface import SurfaceRule, surfaces
 from hilsim.background.survey import FoundSensor, Kind
 from hilsim.capture.batches import DatagramArrays, address_number
@@ -94,7 +93,7 @@ def _shown(rig: Rig, formed: BackgroundMap, sensor: FoundSensor, rule: SurfaceRu
     spec = lidar.setting.spec
     is_turning = isinstance(spec, VelodyneSpec)
     kind = Kind.VELODYNE if is_turning else Kind.STDV
-    job = MapJob(grid=formed.grid, kind=kind, model=sensor.model, geometry=geometry_of(spec) if isinstance(spec, VelodyneSpec) else None)
+    job = MapJob(grid=formed.grid, kind=kind, model=sensor.model, geometry=spec.geometry if isinstance(spec, VelodyneSpec) else None)
     maker: PartialMapMaker | None = None
     for step in range(steps):
         packets = lidar.data_span(round(step * _STEP_S * 1e9), round((step + 1) * _STEP_S * 1e9))

@@ -16,20 +16,17 @@ from hilsim.background.generator import Generated, GridSetting, generate, genera
 from hilsim.background.job import Motion, Stretch
 from hilsim.background.pool import mapper
 from hilsim.background.poses import first_pose, load_motion
-from hilsim.background.profiles import geometry_of
 from hilsim.background.surface import SurfaceRule
 from hilsim.capture.batches import DatagramArrays, gathered
 from hilsim.capture.live import Listener
 from hilsim.cli.addresses import Address, HostPort
-from hilsim.cli.background.outputs import GREY_KINDS, NamedProfile, check_free, named_profile, shipped_profiles, write_files
+from hilsim.cli.background.outputs import GREY_KINDS, NamedProfile, check_free, named_profile, write_files
 from hilsim.cli.background.report import as_json, as_text, warnings
 from hilsim.cli.progress import progress_bar
 from hilsim.errors import CommandFaultError
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.overlay_frames import ground_only_pose
 from hilsim.geometry.poses import Pose, extrinsics
-from hilsim.protocols.velodyne.geometry import FiringGeometry
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _SECONDS = 10.0
 
@@ -205,9 +202,8 @@ def _captured(
         motion = load_motion(poses, mounted or extrinsics((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
         if len(captures) > 1 and not motion.is_utc:
             raise click.UsageError("several captures need poses with UTC times (seconds since 1970)")
-    profiles = _geometries()
     named = profile.spec if profile else None
-    job, found = prepare(captures[0], profiles, setting, sensor=sensor, named=named, stretch=stretch, motion=motion, watch=progress_bar)
+    job, found = prepare(captures[0], setting, sensor=sensor, named=named, stretch=stretch, motion=motion, watch=progress_bar)
     sizes = sum(path.stat().st_size for path in captures if path.is_file())
     label = f"reading {captures[0].name}" if len(captures) == 1 else f"reading {len(captures)} captures"
     with progress_bar(sizes, label) as advance:
@@ -216,19 +212,13 @@ def _captured(
         )
 
 
-def _geometries() -> dict[str, FiringGeometry]:
-    """Of the models that have a profile and turn."""
-    return {model: geometry_of(profile.spec) for model, profile in shipped_profiles().items() if isinstance(profile.spec, VelodyneSpec)}
-
-
 def _live(
     address: Address, seconds: float, sensor: str, profile: NamedProfile | None, setting: GridSetting, rule: SurfaceRule, mounted: Pose | None
 ) -> Generated:
-    profiles = _geometries()
     where = f"{address[0]}:{address[1]}"
     batches = _arriving(address, seconds)
     named = profile.spec if profile else None
-    return asyncio.run(generate_live(batches, profiles, setting, rule, where=where, seconds=seconds, sensor=sensor, named=named, pose=mounted))
+    return asyncio.run(generate_live(batches, setting, rule, where=where, seconds=seconds, sensor=sensor, named=named, pose=mounted))
 
 
 async def _arriving(address: Address, seconds: float) -> AsyncIterator[DatagramArrays]:

@@ -13,10 +13,11 @@ from hilsim.background.files.grey import write_grey
 from hilsim.background.generator import Generated
 from hilsim.background.rig import rig_text
 from hilsim.config.parse import read_toml
-from hilsim.config.profiles import find_profile, parse_profile, profiles_directory
+from hilsim.config.profiles import find_profile, profiles_directory
+from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import AssetError
 from hilsim.scene.background import BackgroundMap
-from hilsim.sensor.cepton_specs import CeptonSpec
+from hilsim.sensor.specs import LidarSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 RIG_SUFFIX = ".toml"
@@ -34,7 +35,7 @@ class NamedProfile(NamedTuple):
     """
 
     name: str
-    spec: VelodyneSpec | CeptonSpec
+    spec: LidarSpec
 
 
 def shipped_profiles() -> dict[str, NamedProfile]:
@@ -133,7 +134,7 @@ def _as_rigs_say(profile: str, rig_directory: Path) -> str:
     return os.path.relpath(profile, rig_directory) if is_path else profile
 
 
-def _rate_rpm(spec: VelodyneSpec | CeptonSpec, measured_rpm: float) -> int | None:
+def _rate_rpm(spec: LidarSpec, measured_rpm: float) -> int | None:
     """A rate that the sensor can be set to, nearest to the measured one; None for one that does not turn."""
     if not isinstance(spec, VelodyneSpec):
         return None

@@ -15,21 +15,13 @@ from hilsim.autopilot.obstacle_map import Lookout, Sight, build_lookout, sight
 from hilsim.autopilot.obstacle_messages import MAV_COMP_ID_OBSTACLE_AVOIDANCE, distance_frame, obstacle_frame
 from hilsim.autopilot.obstacle_sectors import told_distance, told_obstacles
 from hilsim.autopilot.specs import VehicleRigSpec
-from hilsim.emulator.plan import LidarSetting
+from hilsim.emulator.setting import LidarSetting
 from hilsim.protocols.mavlink.messages import Origin, origin
 from hilsim.rangefinders.specs import DistanceSensorSpec, ScanMessageSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.transmit.packet_queue import Tape, put
 from hilsim.transmit.scheduling import ThreadSettings, enter
 
 _PLAIN = ThreadSettings(scheduling="plain")
-
-
-def turn_ns(setting: LidarSetting) -> int:
-    """How long a lidar takes for a turn of its head, or a scan of its image."""
-    if isinstance(setting.spec, VelodyneSpec):
-        return 60_000_000_000 // setting.rotation_rate_rpm
-    return round(setting.spec.scan_s * 1e9)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -72,7 +64,7 @@ class ScanMessages:
         """A new lookout for a lidar that is about to stream; the one it had before is read no more."""
         obstacle = self.spec.obstacle
         wanted = obstacle if obstacle is not None and obstacle.sensor == setting.name else None
-        made = build_lookout(wanted, self._beams(setting.name), turn_ns=turn_ns(setting))
+        made = build_lookout(wanted, self._beams(setting.name), turn_ns=setting.family.scan_ns)
         if made.is_on:
             self._lookouts[setting.name] = made
         return made

@@ -17,6 +17,7 @@ import structlog
 from hilsim.autopilot.passing_state import AutopilotSays, Errors, Truth
 from hilsim.autopilot.session import SessionState
 from hilsim.errors import CaptureError
+from hilsim.units import NS_PER_S
 from hilsim.vehicle.live import LivePose
 
 log = structlog.get_logger("hilsim")
@@ -104,7 +105,7 @@ class PoseLog:
         Raises:
             CaptureError: the file cannot be created, or pyarrow is not installed.
         """
-        self._flown, self._period_ns = flown, 1_000_000_000 // rate_hz
+        self._flown, self._period_ns = flown, NS_PER_S // rate_hz
         self._last_ns, self.rows = -1, 0
         self._sink: _CsvSink | _ParquetSink = _ParquetSink(path) if path.suffix == ".parquet" else _CsvSink(path)
         self._path, self._ends = path, threading.Event()

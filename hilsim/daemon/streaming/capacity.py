@@ -90,7 +90,7 @@ def carried_sentence(load: SensorLoad, cores: int) -> str:
 
 def with_one_ray(rig: Rig) -> Rig:
     """The rig with a single ray a beam: what it would cost then."""
-    return replace(rig, lidars=tuple(replace(lidar, sub_rays=1) for lidar in rig.lidars))
+    return replace(rig, lidars=tuple(lidar.with_sub_rays(1) for lidar in rig.lidars))
 
 
 def _load(rig: Rig, number: int, scenery: Scenery, seconds: float) -> SensorLoad:
@@ -100,7 +100,9 @@ def _load(rig: Rig, number: int, scenery: Scenery, seconds: float) -> SensorLoad
     feeder = Feeder(lidar=lidar, rings=rings, data_flow=0, position_flow=0, epoch_ns=0, lead_ns=0, settings=feeder_settings(rig))
     feeder.warm()
     cost_ns = feeder.measure_stretch(seconds) if seconds else min(_measured_ns(feeder) for _ in range(_STEPS_AGAIN))
-    return SensorLoad(name=setting.name, rate_hz=setting.packet_rate_hz, cost_ns=cost_ns, rays=setting.sub_rays, wanted_rays=setting.sub_rays)
+    return SensorLoad(
+        name=setting.name, rate_hz=setting.packet_rate_hz, cost_ns=cost_ns, rays=setting.setup.sub_rays, wanted_rays=setting.setup.sub_rays
+    )
 
 
 def _measured_ns(feeder: Feeder) -> float:

@@ -31,16 +31,8 @@ def flow_spec(flow: Flow, sensor: SensorSpec, style: LinkStyle, packet_rate_hz: 
         return FlowSpec(name=flow.name, socket=FrameSocketSpec(interface=network.interface), packet_rate_hz=packet_rate_hz)
     return FlowSpec(
         name=flow.name,
-        socket=SocketSpec(
-            source=flow.source,
-            source_port=flow.source_port if network.source_ports == "sensor" else 0,
-            destination=flow.destination,
-            destination_port=flow.destination_port,
-            broadcast=network.broadcast,
-            interface=network.interface,
-            ttl=style.ttl,
-            dont_fragment=style.dont_fragment,
-            udp_checksum=style.udp_checksum,
+        socket=SocketSpec.of_flow(
+            flow.key, style, free_port=network.source_ports != "sensor", broadcast=network.broadcast, interface=network.interface
         ),
         packet_rate_hz=packet_rate_hz,
     )

@@ -140,16 +140,22 @@ class Pacer:
         if account is None or account.rendered > rendered:  # it is new, or was begun anew
             estimate_ns = float(counters[FeederCounter.ESTIMATE_NS])
             account = _Account(
-                lead=self.lead_rule(streaming), cost_ns=estimate_ns, feeder=feeder, rays=setting.sub_rays, rendered=rendered, lost=lost, late=late
+                lead=self.lead_rule(streaming),
+                cost_ns=estimate_ns,
+                feeder=feeder,
+                rays=setting.setup.sub_rays,
+                rendered=rendered,
+                lost=lost,
+                late=late,
             )
             self._accounts[name] = account
         fresh = rendered - account.rendered
-        self._update_cost(account, feeder, setting.sub_rays, cpu_ns, fresh)
+        self._update_cost(account, feeder, setting.setup.sub_rays, cpu_ns, fresh)
         load = SensorLoad(
             name=name,
             rate_hz=setting.packet_rate_hz,
             cost_ns=account.cost_ns,
-            rays=setting.sub_rays,
+            rays=setting.setup.sub_rays,
             wanted_rays=streaming.wanted_rays,
             rendered_packets=fresh,
             lost_packets=lost - account.lost,

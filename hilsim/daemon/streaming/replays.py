@@ -13,8 +13,9 @@ from hilsim.daemon.parts import Change, Needs, Part, RigContext
 from hilsim.emulator.retime import StampClock
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.protocols.ethernet import HEADER_SIZE, PAYLOAD_ONLY, Framing
+from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind
-from hilsim.replay.flows import LoopbackSources, RecordedFlow
+from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.plan import begin_times_ns
 from hilsim.replay.player import MOST_PLAYERS, Player, Postponement
 from hilsim.replay.source import Deck, DeckState
@@ -51,10 +52,10 @@ class Playing:
     deck: Deck
     number: int = -1
     """Of its element in ``Postponement``."""
-    rows: dict[RecordedFlow, int] = field(default_factory=dict)
+    rows: dict[FlowKey, int] = field(default_factory=dict)
 
     @property
-    def seen(self) -> dict[RecordedFlow, tuple[PacketKind, CapturedDatagram]]:
+    def seen(self) -> dict[FlowKey, tuple[PacketKind, CapturedDatagram]]:
         """Flows in the capture's beginning: what each carries most, and its first datagram."""
         overview = self.deck.overview
         return {flow: (kinds.most_common(1)[0][0], overview.firsts[flow]) for flow, kinds in overview.kinds.items()}
@@ -243,7 +244,7 @@ class Replays(Part):
 
     # -- flows -------------------------------------------------------------------------------------------------------------------------
 
-    def _row(self, playing: Playing, flow: RecordedFlow, kind: PacketKind, first: CapturedDatagram) -> int:
+    def _row(self, playing: Playing, flow: FlowKey, kind: PacketKind, first: CapturedDatagram) -> int:
         """The transmitter's row of a recorded flow, opened if need be."""
         if flow in playing.rows:
             return playing.rows[flow]
@@ -257,14 +258,14 @@ class Replays(Part):
         self.context.introduce_flow(transmitter.flow_number(row), wanted.name, link)
         return row
 
-    def _flow_spec(self, playing: Playing, flow: RecordedFlow, kind: PacketKind, first: CapturedDatagram) -> FlowSpec:
+    def _flow_spec(self, playing: Playing, flow: FlowKey, kind: PacketKind, first: CapturedDatagram) -> FlowSpec:
         """How a recorded flow is sent."""
         spec = playing.spec
         rate_hz = min(playing.deck.overview.rate_hz.get(flow, _UNKNOWN_RATE_HZ) / spec.interval_scale, 1e6)
         socket = flow_socket(spec, find_target(spec, flow, kind, self._sources), link_style(first, kind))
         return FlowSpec(name=self._name(playing, flow, kind), socket=socket, packet_rate_hz=rate_hz, sends_late=spec.late_policy == "postpone")
 
-    def _name(self, playing: Playing, flow: RecordedFlow, kind: PacketKind) -> str:
+    def _name(self, playing: Playing, flow: FlowKey, kind: PacketKind) -> str:
         """``<replay>/<flow>``, with the recorded source between where the capture has several."""
         sensor = playing.spec.name if len(playing.deck.overview.sources) == 1 else f"{playing.spec.name}/{flow.source}"
         label = _LABELS.get(kind, f"port-{flow.destination_port}")
@@ -329,7 +330,7 @@ class Replays(Part):
         return tuple((name, note) for name, playing in self.playing.items() for note in playing.deck.notes)
 
     @property
-    def routes(self) -> tuple[tuple[str, RecordedFlow, FlowSpec], ...]:
+    def routes(self) -> tuple[tuple[str, FlowKey, FlowSpec], ...]:
         """Of each flow: the replay's name, what was recorded, and how it is sent."""
         flows = self.context.transmitter.flows
         return tuple((name, recorded, flows[row]) for name, playing in self.playing.items() for recorded, row in dict(playing.rows).items())

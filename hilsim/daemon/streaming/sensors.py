@@ -375,5 +375,5 @@ class SensorChange(Change):
 
 def _is_same(streaming: Streaming, rig: Rig) -> bool:
     """Whether a sensor that streams is in a rig just as it is."""
-    setting = replace(streaming.lidar.setting, sub_rays=streaming.wanted_rays)  # the machine may not be able to render as many as the rig wants
+    setting = streaming.lidar.setting.with_sub_rays(streaming.wanted_rays)  # the machine may not be able to render as many as the rig wants
     return (streaming.spec, setting) in list(zip(rig.spec.sensor, rig.lidars, strict=True))

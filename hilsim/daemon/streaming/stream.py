@@ -8,10 +8,7 @@ from hilsim.config.sensor_table import SensorSpec
 from hilsim.daemon.streaming.render_state import FeederCounter
 from hilsim.daemon.streaming.render_thread import Feeder
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.plan import Family
 from hilsim.emulator.schedule import data_deadline_ns
-from hilsim.sensor.clock import stamp_us
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.telemetry.faults import Fault, Level
 from hilsim.telemetry.loop import read_histograms
 from hilsim.telemetry.metrics import RENDER
@@ -35,12 +32,12 @@ class Streaming:
     """Rays a beam that the rig asks for."""
 
     def __post_init__(self) -> None:
-        self.wanted_rays = self.wanted_rays or self.lidar.setting.sub_rays
+        self.wanted_rays = self.wanted_rays or self.lidar.setting.setup.sub_rays
 
     @property
     def rays(self) -> int:
         """Rays a beam now."""
-        return self.lidar.setting.sub_rays
+        return self.lidar.setting.setup.sub_rays
 
     def set_rays(self, rays: int) -> None:
         """Render with other rays a beam from the next packet on, without a gap.
@@ -48,7 +45,7 @@ class Streaming:
         Raises:
             TransmitError: another thread cannot be had; the sensor streams as before.
         """
-        lidar = replace(self.lidar, setting=replace(self.lidar.setting, sub_rays=rays))
+        lidar = replace(self.lidar, setting=self.lidar.setting.with_sub_rays(rays))
         if self.feeder.alive:
             successor = self.feeder.successor(lidar)
             self.feeder.hand_over_to(successor)
@@ -64,8 +61,8 @@ class Streaming:
         return SensorReading(
             sensor=setting.name,
             model=setting.spec.model,
-            return_mode=setting.return_mode,
-            rotation_rate_hz=setting.rotation_rate_rpm / 60 if isinstance(setting.spec, VelodyneSpec) else None,
+            return_mode=setting.setup.return_mode,
+            rotation_rate_hz=setting.family.rotation_rate_hz,
             device_clock_offset_s=self._clock_offset_s(now_ns),
             feeder_late_packets=counters[FeederCounter.LATE],
             feeder_skipped_packets=counters[FeederCounter.SKIPPED] + counters[FeederCounter.POSITIONS_SKIPPED],
@@ -97,12 +94,5 @@ class Streaming:
         return Fault(key="rays_given_up", subject=self.spec.name, text=text, level=Level.DEGRADED)
 
     def _clock_offset_s(self, now_ns: int) -> float:
-        """Stamp shown now minus UTC's time past the hour, taken to the nearer side of the hour."""
-        plan = self.lidar.plan
-        if plan.family == Family.CEPTON:
-            return self.lidar.setting.clock.offset_s if self.lidar.setting.clock.stamps == "power_up" else 0.0
-        rig_ns = now_ns - self.feeder.epoch_ns
-        device_ns = max(rig_ns - plan.clock.start_ns, 0)
-        shown_s = stamp_us(plan.clock, device_ns) / 1e6
-        true_s = (self.lidar.utc_epoch_ns + rig_ns) / 1e9 % 3600
-        return (shown_s - true_s + 1800) % 3600 - 1800
+        """How far the sensor's own clock is ahead."""
+        return self.lidar.setting.family.clock_offset_s(self.lidar.plan.clock, now_ns - self.feeder.epoch_ns, self.lidar.utc_epoch_ns)

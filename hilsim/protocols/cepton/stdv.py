@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import inlined_kernel, kernel
+from hilsim._jit import constant, inlined_kernel, kernel, signed
 from hilsim.errors import PacketError
 
 STDV_PORT = 8808
@@ -81,6 +81,7 @@ class PointFlag(IntFlag):
 FRAME_PARITY = int(PointFlag.FRAME_PARITY)
 
 
+_SMALLEST_HEADER, _SMALLEST_POINT = constant(20), constant(POINT_SIZE)
 _HEADER = Struct("<4sBBHqBBH")
 _SEQUENCE = Struct("<I")
 
@@ -187,6 +188,52 @@ def write_stdv_point(
     payload[at + 7] = step_us
     payload[at + 8] = channel
     payload[at + 9] = flags
+
+
+@kernel
+def _u16(data: npt.NDArray[np.uint8], at: int) -> int:
+    value: int = signed(data[at]) | signed(data[at + 1]) << 8
+    return value
+
+
+@kernel
+def _i16(data: npt.NDArray[np.uint8], at: int) -> int:
+    value = _u16(data, at)
+    return value - 0x10000 if value >= 0x8000 else value
+
+
+@kernel
+def points_of(data: npt.NDArray[np.uint8], at: int, size: int) -> tuple[int, int, int]:
+    """Where the points of a packet at ``data[at : at + size]`` begin, bytes of each and how many; no points where the packet is not whole."""
+    if size < _SMALLEST_HEADER:
+        return at, _SMALLEST_POINT, 0
+    header, point_size, points = signed(data[at + 5]), signed(data[at + 17]), _u16(data, at + 18)
+    if header < _SMALLEST_HEADER or point_size < _SMALLEST_POINT or header + points * point_size > size:
+        return at, _SMALLEST_POINT, 0
+    return at + header, point_size, points
+
+
+@kernel
+def point_at(data: npt.NDArray[np.uint8], at: int) -> tuple[int, int, int, int, int, int, int]:
+    """The fields of the point at ``data[at : at + 10]``, as ``POINT_DTYPE`` orders them."""
+    return (
+        _i16(data, at),
+        _u16(data, at + 2),
+        _i16(data, at + 4),
+        signed(data[at + 6]),
+        signed(data[at + 7]),
+        signed(data[at + 8]),
+        signed(data[at + 9]),
+    )
+
+
+@kernel
+def stamp_us_at(data: npt.NDArray[np.uint8], at: int) -> int:
+    """The reference timestamp of the packet that begins at ``at``."""
+    stamp_us = 0
+    for byte in range(8):
+        stamp_us |= signed(data[at + 8 + byte]) << (8 * byte)
+    return stamp_us
 
 
 def encode_stdv_packet(points: npt.NDArray[Any], *, stamp_us: int, sequence: int = 0, version: int = 2) -> bytes:

@@ -7,18 +7,18 @@ offset  size  field
 100k+2  2     azimuth of the block's first firing, 0.01 deg, 0..35999
 100k+4  3 c   32 channel records: distance (uint16, 0 = no return), reflectivity (uint8)
 1200    4     timestamp, us past the hour, of the first firing of block 0 (VLP-16)
-1204    1     return mode: 0x37 strongest, 0x38 last, 0x39 dual
+1204    1     return mode: a ``ReturnMode``
 1205    1     product: 0x22 VLP-16 …
 ======  ====  =====================================================================================
 
 A block holds 32 records: one firing sequence of a 32-channel sensor, or two of a 16-channel one. In dual return mode every group of firings
-makes two consecutive blocks of one azimuth: even blocks the last return, odd blocks the strongest (or second strongest).
+makes two consecutive blocks of one azimuth: even blocks the last return, odd blocks the strongest, or the second strongest where that is the last.
 
 Source: VLP-16 User Manual 63-9243 rev D, pages 54-57 and 62; field values confirmed on public captures.
 """
 
-from enum import IntEnum
-from typing import Any
+from enum import Enum, IntEnum
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -39,17 +39,85 @@ if (CHANNEL_DTYPE.itemsize, BLOCK_DTYPE.itemsize, DATA_PACKET_DTYPE.itemsize) !=
     raise AssertionError("the data packet's layout does not have the manual's sizes")
 
 
+class Return(Enum):
+    """Which of a firing's returns a block reports."""
+
+    LAST = "last"
+    STRONGEST = "strongest"
+
+
 class ReturnMode(IntEnum):
-    """The factory byte that names which returns a packet carries (manual page 57)."""
+    """The factory byte that names which returns a packet carries; all that tools know of a mode is said here and in ``_MODE_FACTS``."""
 
     STRONGEST = 0x37
     LAST = 0x38
     DUAL = 0x39
+    DUAL_CONFIDENCE = 0x3B
+
+    @classmethod
+    def find(cls, byte: int) -> Self | None:
+        """The mode of a factory byte; None of a byte that names none."""
+        return next((mode for mode in cls if mode == byte), None)
+
+    @classmethod
+    def named(cls, name: str) -> Self:
+        """The mode of a rig's ``return_mode``.
+
+        Raises:
+            KeyError: there is none of that name.
+        """
+        return cls[name.upper()]
+
+    @property
+    def words(self) -> str:
+        """Its name for people."""
+        return _MODE_FACTS[self].words
+
+    @property
+    def order(self) -> tuple[Return, ...]:
+        """What each of the consecutive blocks of one azimuth reports, the first block first."""
+        return _MODE_FACTS[self].order
 
     @property
     def returns(self) -> int:
         """Returns reported for each firing."""
-        return 2 if self is ReturnMode.DUAL else 1
+        return len(self.order)
+
+    @property
+    def is_dual(self) -> bool:
+        """Blocks come in pairs of one azimuth, and a packet holds half the firings."""
+        return len(self.order) == 2
+
+    @property
+    def is_documented(self) -> bool:
+        """A manual describes it."""
+        return _MODE_FACTS[self].is_documented
+
+    @property
+    def is_emulated(self) -> bool:
+        """An emulated sensor can send it: a rig's ``return_mode`` is its name in lower case."""
+        return _MODE_FACTS[self].is_emulated
+
+
+class _ModeFacts(NamedTuple):
+    """What a ``ReturnMode`` is; the properties there say what each field means."""
+
+    words: str
+    order: tuple[Return, ...]
+    is_documented: bool = True
+    is_emulated: bool = True
+
+
+_MODE_FACTS = {
+    # manual 63-9243 page 57
+    ReturnMode.STRONGEST: _ModeFacts("strongest", (Return.STRONGEST,)),
+    ReturnMode.LAST: _ModeFacts("last", (Return.LAST,)),
+    ReturnMode.DUAL: _ModeFacts("dual", (Return.LAST, Return.STRONGEST)),
+    # a setting of newer firmware that a public client knows; the order of its blocks is taken to be that of dual
+    ReturnMode.DUAL_CONFIDENCE: _ModeFacts("dual with confidence", (Return.LAST, Return.STRONGEST), is_documented=False, is_emulated=False),
+}
+RETURNS_BY_MODE_BYTE: npt.NDArray[np.int64] = np.array([getattr(ReturnMode.find(byte), "returns", 1) for byte in range(256)], dtype=np.int64)
+"""``int64[256]``, returns of a firing by the mode's factory byte, for kernels and whole arrays; 1 of a byte that names no mode."""
 
 
 class Product(IntEnum):

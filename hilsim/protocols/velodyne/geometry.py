@@ -1,9 +1,8 @@
-"""Where each laser of a model looks and when it fires after its block's azimuth was read: what it takes to place returns without a profile of the model."""
+"""Where each laser of a model looks and when it fires: the one table of it, for sensors that are emulated and for captures that are read."""
 
 from dataclasses import dataclass
 
 from hilsim.errors import require
-from hilsim.protocols.velodyne.models import HDL_32E, PUCK_HI_RES, VLP_16, VLP_32C, VLS_128_NAME
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +16,7 @@ class FiringGeometry:
         delay_ns: Of each laser, from the start of its firing sequence.
         sequence_ns: Time between firing sequences.
         distance_unit_mm: Of the raw distance.
+        vertical_offset_mm: Height of each laser's origin above the sensor's; empty where it is not known.
     """
 
     model: str
@@ -25,6 +25,7 @@ class FiringGeometry:
     delay_ns: tuple[int, ...]
     sequence_ns: int
     distance_unit_mm: float
+    vertical_offset_mm: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         lasers = len(self.elevation_deg)
@@ -37,6 +38,10 @@ class FiringGeometry:
                 min(self.delay_ns, default=0) >= 0 and max(self.delay_ns, default=0) <= self.sequence_ns,
                 f"delay_ns must be 0 to the firing sequence's {self.sequence_ns}",
             ),
+            (
+                len(self.vertical_offset_mm) in {0, lasers},
+                f"vertical_offset_mm must name {lasers} lasers or none, got {len(self.vertical_offset_mm)}",
+            ),
             (0.1 <= self.distance_unit_mm <= 100.0, f"distance_unit_mm must be 0.1 to 100, got {self.distance_unit_mm}"),
         )
 
@@ -44,6 +49,26 @@ class FiringGeometry:
     def rows_deg(self) -> tuple[float, ...]:
         """Elevations from the lowest laser to the highest."""
         return tuple(sorted(self.elevation_deg))
+
+    @property
+    def elevation_order(self) -> tuple[int, ...]:
+        """Lasers from the lowest to the highest."""
+        return tuple(sorted(range(len(self.elevation_deg)), key=lambda laser: self.elevation_deg[laser]))
+
+    @property
+    def lasers_per_firing(self) -> int:
+        """Lasers that fire at once."""
+        return self.delay_ns.count(0)
+
+    @property
+    def firing_ns(self) -> int:
+        """Time between two firings of a sequence."""
+        return min(delay_ns for delay_ns in self.delay_ns if delay_ns > 0)
+
+
+def even_delays_ns(lasers: int, firing_ns: int, lasers_per_firing: int = 1) -> tuple[int, ...]:
+    """``delay_ns`` of lasers of which so many fire at once, without a pause between them."""
+    return tuple(laser // lasers_per_firing * firing_ns for laser in range(lasers))
 
 
 _NO_OFFSETS_16 = (0.0,) * 16
@@ -74,54 +99,55 @@ _VLS_128_ELEVATIONS = (
 )
 _VLS_128_CORRECTIONS = (-6.354, -4.548, -2.732, -0.911, 0.911, 2.732, 4.548, 6.354)
 # fmt: on
-_VLS_128_SEQUENCE_NS = 55_277
-"""Measured on a public capture; the draft manual says 53,300: 20 slots, groups of eight lasers in the first eight, and in the eight after the tenth."""
+
 
 HDL_32E_GEOMETRY = FiringGeometry(
-    model=HDL_32E.name,
+    model="HDL-32E",
     elevation_deg=_HDL_32E_ELEVATIONS,
     azimuth_offset_deg=_NO_OFFSETS_32,  # manual page 23: no horizontal or rotational correction exists
-    delay_ns=tuple(1152 * laser for laser in range(32)),  # manual page 9: slots of 1.152 us, 40 a sequence; the azimuth is the first shot's
-    sequence_ns=HDL_32E.sequence_ns,
-    distance_unit_mm=HDL_32E.distance_unit_mm,
+    delay_ns=even_delays_ns(32, 1152),  # manual page 9: slots of 1.152 us, 40 a sequence; the azimuth is the first shot's
+    sequence_ns=46_080,  # manual page 9
+    distance_unit_mm=2.0,
 )
 VLP_32C_GEOMETRY = FiringGeometry(
-    model=VLP_32C.name,
+    model="VLP-32C",
     elevation_deg=tuple(elevation for elevation, _ in _VLP_32C_TABLE),
     # manual 63-9325 page 66 for the columns; the sign measured on a public capture: 23 of 23 neighbouring lasers agree with minus rot_correction
     azimuth_offset_deg=tuple(-correction for _, correction in _VLP_32C_TABLE),
-    delay_ns=tuple(2304 * (laser // 2) for laser in range(32)),  # manual 63-9325 page 51: pairs of lasers
-    sequence_ns=VLP_32C.sequence_ns,
-    distance_unit_mm=VLP_32C.distance_unit_mm,
+    delay_ns=even_delays_ns(32, 2304, lasers_per_firing=2),  # manual 63-9325 page 51: pairs of lasers
+    sequence_ns=55_296,  # manual 63-9325 page 51
+    distance_unit_mm=4.0,
 )
 PUCK_HI_RES_GEOMETRY = FiringGeometry(
-    model=PUCK_HI_RES.name,
+    model="Puck Hi-Res",
     # manual 63-9243 page 54: steps of a degree and a third, in the VLP-16's order
     elevation_deg=tuple(round(-10.0 + 4.0 / 3.0 * row, 3) for row in (0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15)),
     azimuth_offset_deg=_NO_OFFSETS_16,
-    delay_ns=tuple(2304 * laser for laser in range(16)),
-    sequence_ns=PUCK_HI_RES.sequence_ns,
-    distance_unit_mm=PUCK_HI_RES.distance_unit_mm,
+    delay_ns=even_delays_ns(16, 2304),  # manual 63-9243 page 49, as the VLP-16
+    sequence_ns=55_296,
+    distance_unit_mm=2.0,
 )
 VLP_16_GEOMETRY = FiringGeometry(
-    model=VLP_16.name,
-    # manual 63-9243 page 54: steps of two degrees, every other first; its profile has the lasers' heights too
+    model="VLP-16",
+    # manual 63-9243 page 54: steps of two degrees, every other first
     elevation_deg=(-15.0, 1.0, -13.0, 3.0, -11.0, 5.0, -9.0, 7.0, -7.0, 9.0, -5.0, 11.0, -3.0, 13.0, -1.0, 15.0),
     azimuth_offset_deg=_NO_OFFSETS_16,
-    delay_ns=tuple(2304 * laser for laser in range(16)),
-    sequence_ns=VLP_16.sequence_ns,
-    distance_unit_mm=VLP_16.distance_unit_mm,
+    delay_ns=even_delays_ns(16, 2304),  # manual 63-9243 page 49: 2.304 us between firings
+    sequence_ns=55_296,  # page 49: 16 firings and 18.43 us recharge
+    distance_unit_mm=2.0,  # page 55
+    # page 54 for lasers 7 to 15; 0 to 6 by the antisymmetry that 7 and 8 show (the nine published values follow -41.9 mm * tan(elevation))
+    vertical_offset_mm=(11.2, -0.7, 9.7, -2.2, 8.1, -3.7, 6.6, -5.1, 5.1, -6.6, 3.7, -8.1, 2.2, -9.7, 0.7, -11.2),
 )
-VLS_128_GEOMETRY = FiringGeometry(
-    model=VLS_128_NAME,
-    elevation_deg=_VLS_128_ELEVATIONS,
-    azimuth_offset_deg=tuple(-_VLS_128_CORRECTIONS[laser % 8] for laser in range(128)),
-    # manual 63-9483 pages 49 to 50: sixteen groups of eight, a slot of rest behind the eighth and three behind the last
-    delay_ns=tuple((laser // 8 + laser // 64) * _VLS_128_SEQUENCE_NS // 20 for laser in range(128)),
-    sequence_ns=_VLS_128_SEQUENCE_NS,
-    distance_unit_mm=4,
-)
-GEOMETRIES = {geometry.model: geometry for geometry in (HDL_32E_GEOMETRY, VLP_32C_GEOMETRY, PUCK_HI_RES_GEOMETRY)}
-"""By the model's name; models with a profile have theirs there."""
-ALL_GEOMETRIES = {geometry.model: geometry for geometry in (VLP_16_GEOMETRY, *GEOMETRIES.values(), VLS_128_GEOMETRY)}
-"""Of every model of which they are known, by its name."""
+
+
+def vls_128_geometry(sequence_ns: int) -> FiringGeometry:
+    """The VLS-128's, of which several firing sequences are known."""
+    return FiringGeometry(
+        model="VLS-128",
+        elevation_deg=_VLS_128_ELEVATIONS,
+        azimuth_offset_deg=tuple(-_VLS_128_CORRECTIONS[laser % 8] for laser in range(128)),
+        # manual 63-9483 pages 49 to 50: 20 slots, sixteen groups of eight, a slot of rest behind the eighth and three behind the last
+        delay_ns=tuple((laser // 8 + laser // 64) * sequence_ns // 20 for laser in range(128)),
+        sequence_ns=sequence_ns,
+        distance_unit_mm=4.0,
+    )

@@ -1,11 +1,16 @@
-"""What distinguishes the models on the wire, each number with its source."""
+"""The models: the one table of what is known of each, each number with its source. Emulated sensors and readers of captures take it from here."""
 
 from dataclasses import dataclass
 
-from hilsim.protocols.velodyne.data import BLOCK_FLAG, Product
-
-_EVENS_THEN_ODDS_16 = (*range(0, 16, 2), *range(1, 16, 2))
-_EVENS_THEN_ODDS_32 = (*range(0, 32, 2), *range(1, 32, 2))
+from hilsim.protocols.velodyne.data import BLOCK_FLAG, BLOCKS, RECORDS_PER_BLOCK, Product
+from hilsim.protocols.velodyne.geometry import (
+    HDL_32E_GEOMETRY,
+    PUCK_HI_RES_GEOMETRY,
+    VLP_16_GEOMETRY,
+    VLP_32C_GEOMETRY,
+    FiringGeometry,
+    vls_128_geometry,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,38 +18,53 @@ class Model:
     """Constants of one model.
 
     Attributes:
-        name: As in the data sheets.
+        geometry: Its name, and where its lasers look and when they fire.
         product: The factory byte.
-        channels: Lasers.
-        sequence_ns: One firing sequence of all lasers.
-        packet_sequences: Firing sequences in a packet of one return each.
-        distance_unit_mm: Of the raw distance.
         floor_raw: The smallest raw distance the firmware reports.
         floor_is_certain: The floor was seen as a sharp edge in captures; going below it is an error, else a warning.
         farthest_raw: Beyond every raw distance seen of it; farther is a warning.
         limit_raw: Farther is what 16 bits hold and not what a sensor measures.
         position_rates_hz: Ranges of position packet rates known of it.
-        elevation_order: Laser ids from lowest to highest beam, or None where the beams do not share one azimuth.
         source: Where the numbers are from.
         flags: Of the blocks of a packet, over and over: one a bank of lasers.
         stamp_scatter_us: How far stamps scatter about a regular clock; 0: they are cut from one.
     """
 
-    name: str
+    geometry: FiringGeometry
     product: int
-    channels: int
-    sequence_ns: int
-    packet_sequences: int
-    distance_unit_mm: int
     floor_raw: int
     floor_is_certain: bool
     farthest_raw: int
     limit_raw: int
     position_rates_hz: tuple[tuple[float, float], ...]
-    elevation_order: tuple[int, ...] | None
     source: str
     flags: tuple[int, ...] = (BLOCK_FLAG,)
     stamp_scatter_us: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """As in the data sheets."""
+        return self.geometry.model
+
+    @property
+    def channels(self) -> int:
+        """Lasers."""
+        return len(self.geometry.elevation_deg)
+
+    @property
+    def sequence_ns(self) -> int:
+        """One firing sequence of all lasers."""
+        return self.geometry.sequence_ns
+
+    @property
+    def packet_sequences(self) -> int:
+        """Firing sequences in a packet of one return each."""
+        return BLOCKS * RECORDS_PER_BLOCK // self.channels
+
+    @property
+    def distance_unit_mm(self) -> int:
+        """Of the raw distance."""
+        return round(self.geometry.distance_unit_mm)
 
     def cycle_us(self, *, is_dual: bool) -> float:
         """Time between packets; a dual packet holds half the firings."""
@@ -52,92 +72,69 @@ class Model:
 
 
 VLP_16 = Model(
-    name="VLP-16",
+    geometry=VLP_16_GEOMETRY,
     product=Product.VLP_16,
-    channels=16,
-    sequence_ns=55_296,
-    packet_sequences=24,
-    distance_unit_mm=2,
     floor_raw=250,
     floor_is_certain=True,
     farthest_raw=60_000,
     limit_raw=65_000,
     position_rates_hz=((45.0, 62.0), (125.0, 165.0)),
-    elevation_order=_EVENS_THEN_ODDS_16,
     source="manual 63-9243 pages 49-62; floor 0.500 m and largest distance 109.85 m in public captures; position rate 1/14 by the manual, 135-150/s measured",
 )
 PUCK_HI_RES = Model(
-    name="Puck Hi-Res",
+    geometry=PUCK_HI_RES_GEOMETRY,
     product=Product.PUCK_HI_RES,
-    channels=16,
-    sequence_ns=55_296,
-    packet_sequences=24,
-    distance_unit_mm=2,
     floor_raw=250,
     floor_is_certain=False,
     farthest_raw=60_000,
     limit_raw=65_000,
     position_rates_hz=VLP_16.position_rates_hz,
-    elevation_order=_EVENS_THEN_ODDS_16,
     source="manual 63-9243 page 54; otherwise as the VLP-16",
 )
 VLP_32C = Model(
-    name="VLP-32C",
+    geometry=VLP_32C_GEOMETRY,
     product=Product.VLP_32C,
-    channels=32,
-    sequence_ns=55_296,
-    packet_sequences=12,
-    distance_unit_mm=4,
     floor_raw=178,
     floor_is_certain=False,
     farthest_raw=56_250,
     limit_raw=62_500,
     position_rates_hz=((95.0, 165.0),),
-    elevation_order=None,
     source="manual 63-9325 pages 51-66; floor 0.712 m in a public capture; range 200 m (single mention), 225 m taken as out of reach",
 )
 HDL_32E = Model(
-    name="HDL-32E",
+    geometry=HDL_32E_GEOMETRY,
     product=Product.HDL_32E,
-    channels=32,
-    sequence_ns=46_080,
-    packet_sequences=12,
-    distance_unit_mm=2,
     floor_raw=25,
     floor_is_certain=False,
     farthest_raw=60_000,
     limit_raw=65_000,
     position_rates_hz=((190.0, 210.0),),
-    elevation_order=_EVENS_THEN_ODDS_32,
     source="HDL-32E manual page 9 and appendix E; largest distance 105.3 m and 200 position packets/s in a public capture",
 )
 _VLS_128_SEQUENCES_NS = (55_296, 53_300, 57_800)
 """As measured on a public capture (55.28 us), by the draft manual, and as a decoder notes of later firmware."""
 VLS_128_VARIANTS = tuple(
     Model(
-        name="VLS-128",
+        geometry=vls_128_geometry(sequence_ns),
         product=Product.VLS_128,
-        channels=128,
-        sequence_ns=sequence_ns,
-        packet_sequences=3,
-        distance_unit_mm=4,
         floor_raw=125,
         floor_is_certain=False,
         farthest_raw=62_500,
         limit_raw=65_000,
         position_rates_hz=((125.0, 165.0), (400.0, 490.0)),
-        elevation_order=None,
         source="manual 63-9483 (draft) pages 49-66; public capture: flags, 1.08 m to 238.7 m, stamps 5.7 us rms (up to 17) about a regular clock",
         flags=(0xEEFF, 0xDDFF, 0xCCFF, 0xBBFF),
         stamp_scatter_us=5.7,
     )
     for sequence_ns in _VLS_128_SEQUENCES_NS
 )
-"""Single return only: no capture of a dual one was found. Not among ``MODELS``: nothing but its stream's form is known here."""
+"""Single return only: no capture of a dual one was found. Not among ``MODELS``: of its stream only the form is known."""
+VLS_128 = VLS_128_VARIANTS[0]
 MODELS = (VLP_16, PUCK_HI_RES, VLP_32C, HDL_32E)
+BY_NAME = {model.name: model for model in (*MODELS, VLS_128)}
+"""All of which is known where their lasers look."""
 BY_PRODUCT = {model.product: model for model in MODELS}
-VLS_128_NAME = "VLS-128"
-OTHER_PRODUCTS = {0x23: "VLP-32A/B", 0x31: "Velarray", 0x63: "VLS-128 (draft manual)", Product.VLS_128: VLS_128_NAME}
+OTHER_PRODUCTS = {0x23: "VLP-32A/B", 0x31: "Velarray", 0x63: "VLS-128 (draft manual)", Product.VLS_128: VLS_128.name}
 """Names of factory bytes whose models are not described here."""
 STEP_TOLERANCE_US = 4.0  # units with a steered clock have residuals up to 2 us, so two stamps can differ by twice that
 

@@ -9,19 +9,20 @@ from hilsim.autopilot.obstacle_map import TURN_SLICES, build_lookout, no_lookout
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.fused import render_data_packet
-from hilsim.emulator.plan import LidarSetting, lidar_plan
+from hilsim.emulator.planning import lidar_plan
 from hilsim.emulator.workspace import allocate_shots
-from hilsim.geometry.poses import Pose, extrinsics
+from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import from_roll_pitch_yaw, matrix_from_quaternion
 from hilsim.protocols.ethernet import PAYLOAD_ONLY
 from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box, plane
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.sensor.decimation import ThinningSpec
+from hilsim.sensor.specs import ThinningSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.vehicle.live import STATE_SIZE, live_pose, write_state
 from hilsim.vehicle.platform import live_carrier
+from tests.lidars import lidar_setting
 from tests.unit.vehicle.vehicles import compiled_only
 
 PLACE = (3.0, -2.0, 4.0)
@@ -47,7 +48,7 @@ class Bench:
     def __init__(self, world, orientation, *, profile="vlp16", **setting):
         path = profiles_directory() / "sensors" / f"{profile}.toml"
         spec = parse_table(VelodyneSpec, read_toml(path), str(path))
-        self.setting = LidarSetting(name="top", stream=0, spec=spec, **(MOUNTED | setting))
+        self.setting = lidar_setting(spec, name="top", **(MOUNTED | setting))
         self.plan = lidar_plan(self.setting, seed=4, utc_epoch_ns=0)
         self.live, self.world, self.orientation = live_pose(), world, orientation
         state = np.zeros(STATE_SIZE)
@@ -66,7 +67,7 @@ class Bench:
     def points(self):
         """Direction in the body and range of each record of a VLP-16's packets, by its manual; range ``inf`` for no return."""
         elevations = [-15, 1, -13, 3, -11, 5, -9, 7, -7, 9, -5, 11, -3, 13, -1, 15]
-        mount = extrinsics(self.setting.mount_position_m, self.setting.mount_rotation_deg)
+        mount = self.setting.setup.body_from_sensor
         turn = matrix_from_quaternion(mount.orientation)
         for payload in self.payloads:
             for block in range(12):

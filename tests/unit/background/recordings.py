@@ -6,18 +6,10 @@ import numpy as np
 
 from hilsim.capture.batches import DatagramArrays
 from hilsim.capture.pcap import PcapWriter
-from hilsim.protocols.velodyne.geometry import FiringGeometry
+from hilsim.protocols.velodyne.geometry import VLP_16_GEOMETRY
 from tests.unit.capture.frames_by_hand import udp_frame
 
-ELEVATION_DEG = (-15.0, 1.0, -13.0, 3.0, -11.0, 5.0, -9.0, 7.0, -7.0, 9.0, -5.0, 11.0, -3.0, 13.0, -1.0, 15.0)
-VLP16 = FiringGeometry(
-    model="VLP-16",
-    elevation_deg=ELEVATION_DEG,
-    azimuth_offset_deg=(0.0,) * 16,
-    delay_ns=tuple(2304 * laser for laser in range(16)),
-    sequence_ns=55_296,
-    distance_unit_mm=2.0,
-)
+VLP16 = VLP_16_GEOMETRY
 ADDRESS = 0xC0A801C9  # 192.168.1.201
 BEGIN_NS = 1_700_000_000_000_000_000
 PACKET_NS = 1_327_104

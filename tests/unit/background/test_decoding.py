@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from hilsim.background.imaging import BLOCKED, NO_RETURN, NOISE, add_points, image_plan, widen
+from hilsim.background.imaging import add_points, image_plan, widen
 from hilsim.background.survey import kinds_of
 from hilsim.background.table import BINS, COUNT, KEY, bin_of, empty_table, grown, in_order
 from hilsim.background.turning import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS, TALLY_SIZE, add_data_packets, turning_plan
 from hilsim.capture.batches import CaptureBatches
+from hilsim.protocols.cepton.stdv import PointFlag
 from hilsim.protocols.velodyne.geometry import HDL_32E_GEOMETRY, VLP_32C_GEOMETRY
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from tests.unit.background.backgrounds import beyond_mm
@@ -98,7 +99,7 @@ def test_firings_without_a_return_and_packets_of_another_model_are_told_apart():
 def test_points_fall_into_image_cells_and_flagged_ones_into_none():
     grid = ImageGrid(columns=11, rows=5, x_min=-1.0, x_max=1.0, z_min=-0.5, z_max=0.5)
     points = [(0, 2000, 0, 40, 8, 0), (2000, 2000, 1000, 50, 8, 4), (-2000, 2000, -1000, 60, 8, 0), (3000, 2000, 0, 1, 8, 0)]
-    points += [(0, 2000, 0, 99, 8, flag) for flag in (NO_RETURN, NOISE, BLOCKED)] + [(5, 0, 5, 99, 8, 0)]
+    points += [(0, 2000, 0, 99, 8, flag) for flag in (PointFlag.NO_RETURN, PointFlag.NOISE, PointFlag.BLOCKED)] + [(5, 0, 5, 99, 8, 0)]
     some = batch([stdv_payload(points)])
     table, tally = empty_table(55), np.zeros(TALLY_SIZE, np.int64)
     add_points(image_plan(grid), some, np.array([True]), 0, table, tally)

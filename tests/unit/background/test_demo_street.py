@@ -17,7 +17,6 @@ from hilsim.assets.scenes import scene_objects
 from hilsim.background.job import MapJob, PartialMapMaker
 from hilsim.background.movement import check_standing
 from hilsim.background.partial import merge
-from hilsim.background.profiles import geometry_of
 from hilsim.background.surface import SurfaceRule, form_map
 from hilsim.background.survey import FoundSensor, Kind
 from hilsim.capture.batches import DatagramArrays, address_number
@@ -51,7 +50,7 @@ def street():
 def without_noise(lidar):
     detector = replace(lidar.setting.spec.detector, range_noise_weak_m=0.0)
     spec = replace(lidar.setting.spec, range_noise_m=0.0, detector=detector)
-    return replace(lidar, setting=replace(lidar.setting, spec=spec, sub_rays=1))
+    return replace(lidar, setting=replace(lidar.setting.with_sub_rays(1), spec=spec))
 
 
 THIRDS = [(SECONDS * third / 3, SECONDS * (third + 1) / 3) for third in range(3)]
@@ -79,7 +78,7 @@ def analytic(beside):
 
 def counted(lidar, thirds):
     """Partial maps of thirds of a time, and all payloads."""
-    geometry = geometry_of(lidar.setting.spec)
+    geometry = lidar.setting.spec.geometry
     grid = AzimuthGrid(columns=COLUMNS, elevation_deg=geometry.rows_deg)
     job = MapJob(grid=grid, kind=Kind.VELODYNE, model="VLP-16", geometry=geometry)
     sensor = FoundSensor(address="127.0.0.1", kind=Kind.VELODYNE, model="VLP-16", product=0x22, packets=1)

@@ -15,19 +15,19 @@ from hilsim.background.partial import merge
 from hilsim.background.pool import map_here, mapper
 from hilsim.background.surface import SurfaceRule
 from hilsim.config.parse import read_toml
-from hilsim.config.profiles import parse_profile, profiles_directory
+from hilsim.config.profiles import profiles_directory
+from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.geometry.tracks import linear_track
 from hilsim.protocols.velodyne.geometry import HDL_32E_GEOMETRY
-from tests.unit.background.recordings import BEGIN_NS, PACKET_NS, VLP16, batch, stdv_payload, vlp16_payloads, write_capture
+from tests.unit.background.recordings import BEGIN_NS, PACKET_NS, batch, stdv_payload, vlp16_payloads, write_capture
 
-PROFILES = {"VLP-16": VLP16}
 TURN_PACKETS = 75  # 40 cdeg a block
 
 
 def made(paths, rule=None, run=map_here, setting=None, **more):
-    job, found = prepare(paths[0], PROFILES, setting or GridSetting(), **more)
+    job, found = prepare(paths[0], setting or GridSetting(), **more)
     return generate(job, found, paths, rule or SurfaceRule(), run, lambda _: None)
 
 
@@ -131,7 +131,7 @@ def test_order_of_captures_and_processes_change_no_bit(day):
     here = made(day)
     assert same(made(day[::-1]), here)
     assert same(made(day, run=mapper(2, "")), here)
-    assert here.partial.returns == sum(map_capture(prepare(day[0], PROFILES, GridSetting())[0], path).partial.returns for path in day)
+    assert here.partial.returns == sum(map_capture(prepare(day[0], GridSetting())[0], path).partial.returns for path in day)
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_a_capture_that_cannot_be_read_in_parts_says_so(tmp_path):
     (tmp_path / "tagged.pcap").write_bytes(data + tagged)
     for name in ("room.pcap.gz", "cut.pcap", "tagged.pcap"):
         path, told = tmp_path / name, []
-        job, found = prepare(path, PROFILES, GridSetting())
+        job, found = prepare(path, GridSetting())
         several = generate(job, found, [path], SurfaceRule(), mapper(4, ""), told.append)
         assert same(several, made([path])), name
         assert any(
@@ -286,9 +286,7 @@ def live(batches, seconds, rule=None, named=None):
         for some in batches:
             yield some
 
-    return asyncio.run(
-        generate_live(arriving(), PROFILES, GridSetting(), rule or SurfaceRule(), where="127.0.0.1:2368", seconds=seconds, named=named)
-    )
+    return asyncio.run(generate_live(arriving(), GridSetting(), rule or SurfaceRule(), where="127.0.0.1:2368", seconds=seconds, named=named))
 
 
 def test_a_live_stream_of_points_is_of_the_sensor_that_a_person_says(tmp_path):
@@ -339,6 +337,6 @@ def test_the_real_car_that_creeps_is_refused_and_a_fifth_of_a_second_of_it_is_no
 
 
 def test_a_map_of_several_parts_is_that_of_the_whole(day):
-    job, _ = prepare(day[0], PROFILES, GridSetting())
+    job, _ = prepare(day[0], GridSetting())
     partials = [map_capture(job, path).partial for path in day]
     assert merge([merge(partials[2:]), merge(partials[:2])]).is_same(merge(partials))

@@ -17,7 +17,8 @@ from hilsim.background.survey import FoundSensor, Kind, survey
 from hilsim.capture.batches import CaptureBatches
 from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.config.parse import read_toml
-from hilsim.config.profiles import parse_profile, profiles_directory
+from hilsim.config.profiles import profiles_directory
+from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import CaptureError
 from hilsim.protocols.cepton.stdv import POINT_DTYPE, PointFlag, decode_stdv_points, point_times_us, read_stdv_header
 from hilsim.scene.background import ImageGrid

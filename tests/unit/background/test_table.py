@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hilsim._jit import kernel
-from hilsim.background.table import BEST, BINS, COUNT, KEY, bin_of, clear, count_return, empty_table, grown, has_room, in_order
+from hilsim.background.table import BEST, BINS, COUNT, KEY, bin_of, bin_starts, clear, count_return, empty_table, grown, has_room, in_order
 from hilsim.scene.background import FARTHEST_MM
 from tests.unit.background.backgrounds import beyond_mm
 
@@ -109,3 +109,10 @@ def test_the_hash_tables_size_cannot_be_seen(spill):
     random = np.random.default_rng(3)
     returns = list(zip(random.integers(0, 3, 900), random.integers(1, 200_000, 900), random.integers(0, 255, 900), strict=True))
     assert counted(returns, spill=spill).tolist() == by_hand([tuple(map(int, entry)) for entry in returns])
+
+
+def test_bins_begin_where_their_distances_are_beyond_nothing():
+    distance_mm = np.unique(np.concatenate([np.arange(1, 5000), np.geomspace(5000, FARTHEST_MM, 5000).astype(np.int64)]))
+    start_mm = bin_starts(distance_mm)
+    np.testing.assert_array_equal(start_mm, distance_mm - [beyond_mm(distance) for distance in distance_mm])
+    assert [bin_of(int(start)) for start in start_mm[::97]] == [bin_of(int(distance)) for distance in distance_mm[::97]]

@@ -6,73 +6,33 @@ import pytest
 from hilsim.background.generator import GridSetting, generate, prepare
 from hilsim.background.job import Stretch
 from hilsim.background.pool import map_here
-from hilsim.background.profiles import geometry_of
 from hilsim.background.surface import SurfaceRule
 from hilsim.capture.batches import CaptureBatches
 from hilsim.cli.background.outputs import named_profile
-from hilsim.config.rig import load_rig
-from hilsim.offline.record import record
-from hilsim.protocols.velodyne.geometry import GEOMETRIES
+from hilsim.protocols.velodyne.models import BY_NAME
 from tests.unit.background.slow_decoding import returns_by_cell
+from tests.walls import GRIDS, PROFILES, record_wall, wall_errors_mm
 
-WALL_M = 20.0
 MOST_MM = 3.0
-NOISY_WALL = """
-name = "wall"
-[carrier]
-kind = "fixed"
-[[sensor]]
-name = "lidar"
-profile = "{profile}"
-[sensor.network]
-source = "127.0.1.201"
-destination = "127.0.0.1"
-[[scene.box]]
-name = "wall"
-position_m = [20.5, 0.0, 0.0]
-size_m = [1.0, 60.0, 40.0]
-"""
 
 
-@pytest.fixture(scope="module", params=["vlp16", "hr80w-like"])
+@pytest.fixture(scope="module", params=PROFILES)
 def wall(request, tmp_path_factory):
-    """A profile's name, and a recording of a wall at 20 m by it: nothing is changed in the profile, so its noise is on."""
-    folder = tmp_path_factory.mktemp(request.param)
-    rig, path = folder / "wall.toml", folder / "wall.pcap"
-    rig.write_text(NOISY_WALL.format(profile=request.param))
-    record(load_rig(rig), path, duration_ns=4 * 10**9, utc_epoch_ns=0, batch_ms=100, threads=1, progress=lambda _: None)
+    """A profile's name, and a recording of a wall by it."""
+    path = tmp_path_factory.mktemp(request.param) / "wall.pcap"
+    record_wall(path, request.param, seconds=4)
     return request.param, path
 
 
 def mapped(path, rule, *, profile=None, setting=None, stretch=None):
-    vlp16 = geometry_of(named_profile("vlp16").spec)
     named = named_profile(profile).spec if profile else None
-    job, found = prepare(path, {"VLP-16": vlp16}, setting or GridSetting(), named=named, stretch=stretch)
+    job, found = prepare(path, setting or GridSetting(), named=named, stretch=stretch)
     return generate(job, found, [path], rule, map_here, lambda _: None).map
-
-
-def forward(grid):
-    """How much of a unit vector through the middle of each cell points ahead, by the grid's definition."""
-    if hasattr(grid, "elevation_deg"):
-        azimuth = (np.arange(grid.columns) + 0.5) * 2.0 * np.pi / grid.columns
-        elevation = np.radians(grid.elevation_deg)
-        return np.cos(elevation)[:, np.newaxis] * np.cos(azimuth)
-    x = grid.x_min + (np.arange(grid.columns) + 0.5) * (grid.x_max - grid.x_min) / (grid.columns - 1)
-    z = grid.z_min + (np.arange(grid.rows) + 0.5) * (grid.z_max - grid.z_min) / (grid.rows - 1)
-    return 1.0 / np.sqrt(1.0 + x**2 + z[:, np.newaxis] ** 2)
-
-
-def wall_errors_mm(formed):
-    """Distance of each cell that sees nothing but the wall, minus the wall's own there."""
-    ahead = forward(formed.grid)
-    is_seen = formed.used & (ahead > 0.9) & (formed.hit_count >= 10) & (formed.confidence > 0.99)
-    return formed.distance_mm[is_seen] - 1000.0 * WALL_M / ahead[is_seen]
 
 
 def test_a_wall_at_20_m_maps_where_it_is_with_the_sensors_own_noise(wall):
     profile, path = wall
-    setting = GridSetting() if profile == "vlp16" else GridSetting(columns=160, rows=80)
-    errors = wall_errors_mm(mapped(path, SurfaceRule(), profile=profile, setting=setting))
+    errors = wall_errors_mm(mapped(path, SurfaceRule(), profile=profile, setting=GRIDS[profile]))
     assert errors.size > 3000
     assert abs(errors.mean()) < MOST_MM
     assert abs(np.median(errors)) < MOST_MM
@@ -82,8 +42,7 @@ def test_a_wall_at_20_m_maps_where_it_is_with_the_sensors_own_noise(wall):
 
 def test_the_farthest_returns_of_the_same_wall_lie_behind_it(wall):
     profile, path = wall
-    setting = GridSetting() if profile == "vlp16" else GridSetting(columns=160, rows=80)
-    errors = wall_errors_mm(mapped(path, SurfaceRule(distance="farthest"), profile=profile, setting=setting))
+    errors = wall_errors_mm(mapped(path, SurfaceRule(distance="farthest"), profile=profile, setting=GRIDS[profile]))
     assert errors.mean() > (10.0 if profile == "vlp16" else 50.0)
 
 
@@ -116,7 +75,7 @@ def _errors_mm(path, formed, model, seconds, hits):
         for start, size, stamp_ns in zip(batch.start, batch.size, batch.host_stamp_ns, strict=True)
         if size == 1206 and stamp_ns < until_ns
     ]
-    geometry = GEOMETRIES[model] if model in GEOMETRIES else geometry_of(named_profile("vlp16").spec)
+    geometry = BY_NAME[model].geometry
     (row, column, distance_mm, _), _ = returns_by_cell(np.stack(payloads), geometry, formed.grid.columns)
     cell = row * formed.grid.columns + column
     order = np.lexsort((distance_mm, cell))

@@ -64,8 +64,8 @@ def test_too_few_packets_are_refused():
 
 def test_models_and_modes_that_are_not_known_are_refused():
     stream = vlp16(100)
-    stream.data["mode"] = 0x3B
-    with pytest.raises(CaptureError, match="the return mode must be 0x37, 0x38, 0x39, got 0x3b"):
+    stream.data["mode"] = 0x3A
+    with pytest.raises(CaptureError, match="the return mode must be 0x37, 0x38, 0x39, 0x3b, got 0x3a"):
         gather(stream.datagrams(), name="x.pcap")
     stream = vlp16(100)
     stream.data["product"] = 0xA1

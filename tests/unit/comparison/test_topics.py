@@ -5,7 +5,8 @@ import pytest
 
 from hilsim.analysis.comparison.noise import CLASSES
 from hilsim.analysis.comparison.stream import gather
-from tests.unit.conformance.streams import BASELINE, HOUR_US, stamps_us, vlp16
+from hilsim.units import HOUR_US
+from tests.unit.conformance.streams import BASELINE, stamps_us, vlp16
 
 
 def statistics(stream):

@@ -7,8 +7,9 @@ from click.testing import CliRunner
 
 from hilsim.assembly.build import sensor_flows, source_mac
 from hilsim.cli import cli
-from hilsim.config.profiles import parse_profile, profiles_directory
+from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
+from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import ConfigError
 from hilsim.sensor.cepton_specs import CeptonSetting, CeptonSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
@@ -35,13 +36,13 @@ def test_the_keys_of_a_cepton_style_sensor_are_read(tmp_path):
     table = "[sensor.cepton]\nheader_version = 1\ninfo_packets = true\nserial = 4165\nfirmware = [3, 51, 0, 0]\npart_number = 9\n"
     (lidar,) = loaded(tmp_path, SWEPT + table).lidars
     assert isinstance(lidar.spec, CeptonSpec)
-    assert lidar.cepton == CeptonSetting(header_version=1, info_packets=True, serial=4165, firmware=(3, 51, 0, 0), part_number=9)
-    assert lidar.header_version == 1
+    assert lidar.setup.cepton == CeptonSetting(header_version=1, info_packets=True, serial=4165, firmware=(3, 51, 0, 0), part_number=9)
+    assert lidar.family.identity.header_version == 1
 
 
 def test_a_cepton_style_sensor_without_a_table_of_its_own_says_nothing_of_itself(tmp_path):
     (lidar,) = loaded(tmp_path, SWEPT).lidars
-    assert (lidar.cepton, lidar.header_version) == (None, 2)
+    assert (lidar.setup.cepton, lidar.family.identity.header_version) == (None, 2)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pytest
 from hilsim.config.changes import Changes
 from hilsim.config.rig import load_rig
 from hilsim.errors import ConfigError
+from hilsim.sensor.head import mean_rate_rpm
 from tests.support import ROOM, write_rig
 
 TWO = (
@@ -30,8 +31,8 @@ def faults(tmp_path, *settings, to="", text=ROOM):
 
 def test_a_key_is_set_by_number_or_by_name(tmp_path):
     rig = changed(tmp_path, "sensor[0].rotation_rate_rpm=1200", "sensor.mast.sub_rays=7", text=TWO)
-    assert [lidar.rotation_rate_rpm for lidar in rig.lidars] == [1200, 600]
-    assert [lidar.sub_rays for lidar in rig.lidars] == [1, 7]
+    assert [mean_rate_rpm(lidar.setup) for lidar in rig.lidars] == [1200, 600]
+    assert [lidar.setup.sub_rays for lidar in rig.lidars] == [1, 7]
 
 
 @pytest.mark.parametrize(

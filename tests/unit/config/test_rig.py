@@ -14,9 +14,14 @@ def test_every_shipped_rig_is_sound(path):
     assert len(rig.lidars) == len(rig.spec.sensor)
 
 
+def test_a_sensors_table_reaches_its_lidar_as_it_is(tmp_path):
+    rig = load_rig(write_rig(tmp_path))
+    assert [lidar.setup for lidar in rig.lidars] == list(rig.spec.sensor)
+
+
 def test_a_sensor_may_override_its_profile(tmp_path):
-    rig = load_rig(write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\noverride = { range_noise_m = 0.0, product = 0x24 }')))
-    assert (rig.lidars[0].spec.range_noise_m, rig.lidars[0].spec.product) == (0.0, 0x24)
+    rig = load_rig(write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\noverride = { range_noise_m = 0.0, rate_max_rpm = 900 }')))
+    assert (rig.lidars[0].spec.range_noise_m, rig.lidars[0].spec.rate_max_rpm) == (0.0, 900)
 
 
 def test_a_faulty_override_names_profile_and_rig(tmp_path):
@@ -28,9 +33,9 @@ def test_a_faulty_override_names_profile_and_rig(tmp_path):
 
 def test_a_profile_of_ones_own_is_found_beside_the_rig(tmp_path):
     own = tmp_path / "mine.toml"
-    own.write_text((profiles_directory() / "sensors" / "vlp16.toml").read_text().replace('model = "VLP-16"', 'model = "MINE"'))
+    own.write_text((profiles_directory() / "sensors" / "vlp16.toml").read_text().replace("range_noise_m = 0.0046", "range_noise_m = 0.0123"))
     rig = load_rig(write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "mine.toml"')))
-    assert rig.lidars[0].spec.model == "MINE"
+    assert rig.lidars[0].spec.range_noise_m == 0.0123
 
 
 def test_an_unknown_profile_lists_the_shipped_ones(tmp_path):

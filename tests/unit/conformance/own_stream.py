@@ -5,7 +5,6 @@ from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.plan import LidarSetting
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
 from hilsim.scene.materials import Material
@@ -13,6 +12,7 @@ from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.velodyne_specs import GpsSetting, VelodyneSpec
 from hilsim.vehicle.platform import build_carrier
+from tests.lidars import lidar_setting
 
 UTC_EPOCH_NS = 1_767_229_199_000_000_000  # one second before the top of an hour
 WALLS = [((10.5, 0, 2), (1, 14, 6)), ((-10.5, 0, 2), (1, 14, 6)), ((0, 6.5, 2), (9, 1, 6)), ((0, -6.5, 2), (22, 1, 6)), ((0, 0, -1.5), (22, 14, 1))]
@@ -31,7 +31,7 @@ def emulate(span_ns=4_000_000_000, places=WALLS, **setting):
     spec = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
     materials = [Material(name=f"wall {number}", reflectivity=12 + 15 * number) for number in range(len(places))]
     lidar = LidarEmulator(
-        setting=LidarSetting(name="lidar", stream=0, spec=spec, gps=GpsSetting(latitude_deg=36.8, longitude_deg=-2.4), **setting),
+        setting=lidar_setting(spec, gps=GpsSetting(latitude_deg=36.8, longitude_deg=-2.4), **setting),
         world=build_world(
             [
                 SceneObject(mesh=box(size, material), placement=Pose(position_m=place))

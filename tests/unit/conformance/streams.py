@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hilsim.capture.datagram import CapturedDatagram
+from hilsim.units import HOUR_US
 
-HOUR_US = 3_600_000_000
 BASELINE = np.array([9, 23, 24, 23, 20, 12, 11, 13, 17, 14, 11, 8, 23, 7, 23, 11], dtype=np.uint8)
 ELEVATION_DEG = np.array([-15, 1, -13, 3, -11, 5, -9, 7, -7, 9, -5, 11, -3, 13, -1, 15])
 RECORD = np.dtype([("distance", "<u2"), ("reflectivity", "u1")])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hilsim.analysis.conformance.families import StreamChecker
+from hilsim.units import HOUR_US
 
-HOUR_US = 3_600_000_000
 CYCLE_NS = 1_327_104
 
 

@@ -16,6 +16,7 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.daemon.sinks import follower
 from hilsim.daemon.sinks.follower import Follower, queue_slots
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, framing
+from hilsim.protocols.flow_key import FlowKey
 from hilsim.sinks.pcap import PcapSeriesSink, RecordSpec
 from hilsim.transmit.ring import push
 from hilsim.transmit.specs import FlowSpec, SocketSpec, TransmitSpec
@@ -30,12 +31,9 @@ SIZE = 84  # of a frame below; a record of it is 100 bytes
 def framed(source_port, style=VELODYNE_DATA_STYLE):
     return framing(
         style,
+        FlowKey("192.168.1.201", source_port, "192.168.1.77", 2368),
         source_mac="60:76:88:10:00:01",
         destination_mac="ff:ff:ff:ff:ff:ff",
-        source="192.168.1.201",
-        destination="192.168.1.77",
-        source_port=source_port,
-        destination_port=2368,
     )
 
 

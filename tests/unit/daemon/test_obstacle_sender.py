@@ -10,8 +10,8 @@ from hilsim._atomics import publish
 from hilsim.autopilot.specs import ControllerSpec, VehicleRigSpec
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
-from hilsim.daemon.flight.obstacle_sender import ScanMessages, turn_ns
-from hilsim.emulator.plan import LidarSetting
+from hilsim.daemon.flight.obstacle_sender import ScanMessages
+from hilsim.emulator.setting import LidarSetting
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME
 from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
@@ -94,7 +94,3 @@ def test_a_beam_into_which_no_ray_looked_is_not_told(messages, setting):
 def test_a_lidar_of_which_nothing_is_wanted_is_not_looked_at(messages, setting):
     running = messages(obstacle=ObstacleSpec(sensor="other"))
     assert not running.lookout(setting).is_on
-
-
-def test_a_turn_is_that_of_the_head(setting):
-    assert turn_ns(setting) == 100_000_000

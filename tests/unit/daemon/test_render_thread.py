@@ -14,7 +14,7 @@ from hilsim.daemon.streaming.render_state import FeederCounter, Place
 from hilsim.daemon.streaming.render_thread import Feeder
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.plan import LidarSetting
+from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import TransmitError
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
@@ -157,7 +157,7 @@ def test_twenty_hand_overs_lose_no_packet_and_repeat_none(bench, lidar):
 def test_a_successor_that_fires_otherwise_begins_behind_the_last_packet(bench, lidar):
     at = bench(slots=4096)
     epoch_ns = time.monotonic_ns() + 100 * SECOND
-    dual = replace(lidar, setting=replace(lidar.setting, return_mode="dual"))
+    dual = replace(lidar, setting=replace(lidar.setting, setup=replace(lidar.setting.setup, return_mode="dual")))
     first = at.feeder(epoch_ns=epoch_ns, lead_ns=100 * SECOND + 50 * MS)
     second = at.feeder(epoch_ns=epoch_ns, lead_ns=0, lidar=dual)
     first.start()

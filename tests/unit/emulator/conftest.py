@@ -7,7 +7,6 @@ from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.plan import LidarSetting
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import linear_track
 from hilsim.scene.materials import Material
@@ -16,6 +15,7 @@ from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.velodyne_specs import GpsSetting, VelodyneSpec
 from hilsim.vehicle.disturbance import WobbleSpec, build_wobble
 from hilsim.vehicle.platform import build_carrier
+from tests.lidars import lidar_setting
 
 LEVEL = (1.0, 0.0, 0.0, 0.0)
 PLASTER = Material(name="plaster", reflectivity=85)
@@ -52,7 +52,7 @@ def make_lidar(vlp16, world):
         flow = Flow(name="lidar/data", source="127.0.1.201", source_port=2368, destination="127.0.0.1", destination_port=2368)
         gps = GpsSetting(latitude_deg=36.8, longitude_deg=-2.4)
         return LidarEmulator(
-            setting=LidarSetting(**{"name": "lidar", "stream": 0, "spec": vlp16, "gps": gps} | setting),
+            setting=lidar_setting(**{"spec": vlp16, "gps": gps} | setting),
             world=world,
             carrier=carrier,
             seed=9,

@@ -10,7 +10,6 @@ from hilsim.emulator.detection import respond
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import trace
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.plan import LidarSetting
 from hilsim.emulator.workspace import allocate_shots
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
@@ -19,6 +18,7 @@ from hilsim.scene.mesh import Mesh
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.velodyne_specs import EncoderSpec, RippleSpec
 from hilsim.vehicle.platform import build_carrier
+from tests.lidars import lidar_setting
 
 CODE_M = 0.002
 EVERYWHERE = (-60.0, 60.0)
@@ -58,7 +58,7 @@ def level(spec, **changes):
 def still_lidar(objects, spec, *, seed=9, at=None, **setting):
     flow = Flow(name="lidar/data", source="127.0.1.201", source_port=2368, destination="127.0.0.1", destination_port=2368)
     return LidarEmulator(
-        setting=LidarSetting(**{"name": "lidar", "stream": 0, "spec": spec} | setting),
+        setting=lidar_setting(**{"spec": spec} | setting),
         world=build_world(objects),
         carrier=build_carrier(fixed_track(at or Pose())),
         seed=seed,

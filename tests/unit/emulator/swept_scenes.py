@@ -5,7 +5,6 @@ import numpy as np
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.fused import render_data_packets
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.plan import LidarSetting
 from hilsim.emulator.workspace import allocate_shots
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
@@ -13,6 +12,7 @@ from hilsim.protocols.cepton.stdv import PointFlag, decode_stdv_points, read_std
 from hilsim.scene.world import build_world
 from hilsim.sensor.mirror import image_point, mirror
 from hilsim.vehicle.platform import build_carrier
+from tests.lidars import lidar_setting
 
 UTC_EPOCH_NS = 1_767_225_600_000_000_000
 POINT_M = 0.005
@@ -22,7 +22,7 @@ def swept_lidar(objects, spec, *, carrier=None, seed=9, **setting):
     """A lidar that looks along +x of the world; to its right is -y."""
     flow = Flow(name="lidar/points", source="127.0.2.1", source_port=8808, destination="127.0.0.1", destination_port=8808)
     return LidarEmulator(
-        setting=LidarSetting(**{"name": "lidar", "stream": 0, "spec": spec} | setting),
+        setting=lidar_setting(**{"spec": spec} | setting),
         world=build_world(objects),
         carrier=carrier or build_carrier(fixed_track(Pose())),
         seed=seed,
@@ -62,12 +62,12 @@ def firings(lidar, first=0, count=1):
     channel = np.arange(spec.laser_count)
     device_ns = sequence[:, None] * spec.sequence_ns + channel // spec.lasers_per_firing * spec.firing_ns
     every = np.broadcast_to(channel, device_ns.shape)
-    return np.repeat(every.ravel(), setting.returns), np.repeat(device_ns.ravel(), setting.returns)
+    return np.repeat(every.ravel(), setting.family.mode.returns), np.repeat(device_ns.ravel(), setting.family.mode.returns)
 
 
 def images(lidar, channel, device_ns):
     """``float64[n, 2]`` of where firings look."""
-    swept = mirror(lidar.setting.spec, phase_deg=lidar.setting.phase_deg)
+    swept = mirror(lidar.setting.spec, phase_deg=lidar.setting.setup.phase_deg)
     return np.array([image_point(swept, int(laser), int(time)) for laser, time in zip(channel, device_ns, strict=True)])
 
 

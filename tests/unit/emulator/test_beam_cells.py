@@ -7,8 +7,9 @@ import pytest
 from numba import config
 
 from hilsim.config.parse import read_toml
-from hilsim.config.profiles import parse_profile, profiles_directory
-from hilsim.emulator.cells import beam_cells
+from hilsim.config.profiles import profiles_directory
+from hilsim.config.sensor_profiles import parse_profile
+from hilsim.emulator.planning import beam_cells
 from hilsim.emulator.truth import packets_with_truth
 from hilsim.geometry.poses import mounting
 from hilsim.geometry.tracks import fixed_track

@@ -15,8 +15,7 @@ from hilsim.protocols.cepton.stdv import FRAME_PARITY, PointFlag, point_times_us
 from hilsim.render.reference import ReferenceRenderer
 from hilsim.render.renderer import CpuRenderer
 from hilsim.sensor.cepton_specs import CeptonSetting, MirrorSpec, SegmentSpec
-from hilsim.sensor.decimation import ThinningSpec
-from hilsim.sensor.specs import ClockSetting
+from hilsim.sensor.specs import ClockSetting, ThinningSpec
 from hilsim.sensor.velodyne_specs import GpsSetting
 from hilsim.sensor.window import WindowSectorSpec, WindowSpec
 from hilsim.vehicle.disturbance import WobbleSpec, build_wobble
@@ -92,7 +91,7 @@ def test_a_mounting_turns_the_points():
 
 def expected_us(lidar, first, count):
     """What the counter shows at every point, in Python's own integers."""
-    clock = lidar.setting.clock
+    clock = lidar.setting.setup.clock
     _, device_ns = firings(lidar, first, count)
     offset_ns, gain_ppb = round(clock.offset_s * SECOND_NS), round(clock.stamp_ppm * 1000)
     return np.array([(offset_ns + time + time * gain_ppb // SECOND_NS) // 1000 for time in device_ns.tolist()])

@@ -184,3 +184,9 @@ def test_a_setting_names_every_broken_rule(vlp16, make_lidar):
     with pytest.raises(ValueError, match="sub_rays must be one of 1, 7, 19, got 5"):
         make_lidar(sub_rays=5)
     assert vlp16.model == "VLP-16"
+
+
+def test_a_rate_of_zero_is_refused_and_no_rate_is_600_rpm(make_lidar):
+    with pytest.raises(ValueError, match=r"rotation_rate_rpm must be 300 to 1200 in steps of 60 for a VLP-16, got 0"):
+        make_lidar(rotation_rate_rpm=0)
+    assert make_lidar().plan.head == make_lidar(rotation_rate_rpm=600).plan.head

@@ -17,10 +17,10 @@ from hilsim.render.renderer import CpuRenderer
 from hilsim.scene.materials import DEFAULTS, Material
 from hilsim.scene.primitives import cylinder, sphere
 from hilsim.scene.world import SceneObject
-from hilsim.sensor.decimation import ThinningSpec, channel_rings, thin_beams, thin_rays
+from hilsim.sensor.decimation import channel_rings, thin_beams, thin_rays
 from hilsim.sensor.echoes import COSINE, ECHO_ENERGY, ENERGY, RANGE, RETRO
 from hilsim.sensor.false_alarms import FalseAlarmSpec
-from hilsim.sensor.specs import BeamSpec
+from hilsim.sensor.specs import BeamSpec, ThinningSpec
 from hilsim.sensor.weather import WeatherSpec
 from hilsim.sensor.window import WindowSectorSpec, WindowSpec
 from tests.unit.emulator.optical_scenes import CODE_M, Return, ahead, diffuse, level, shots_of, still_lidar, wall

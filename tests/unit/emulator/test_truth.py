@@ -11,9 +11,9 @@ from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import conjugate, from_roll_pitch_yaw, rotate
 from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.render.renderer import CpuRenderer
-from hilsim.sensor.decimation import ThinningSpec
 from hilsim.sensor.echoes import ECHO, ENERGY, INSTANCE, RANGE, RAY, TRIANGLE
 from hilsim.sensor.false_alarms import FalseAlarmSpec
+from hilsim.sensor.specs import ThinningSpec
 from hilsim.sensor.weather import WeatherSpec
 from tests.unit.emulator.optical_scenes import diffuse, level, shots_of, still_lidar, wall
 
@@ -26,7 +26,7 @@ def truth_of(lidar, sequences=1, edit=None):
     if edit is not None:
         edit(shots)
     truth = allocate_truth(2 * 16 * sequences)
-    rows = note_returns(lidar.plan, lidar.carrier, lidar.world, np.array(lidar.setting.mount_position_m), 0, shots, truth, 0)
+    rows = note_returns(lidar.plan, lidar.carrier, lidar.world, np.array(lidar.setting.setup.mount_position_m), 0, shots, truth, 0)
     return Truth._make(column[:rows] for column in truth)
 
 

@@ -9,13 +9,12 @@ from velodyne_decoder import Config, Model, read_pcap
 
 from hilsim.analysis.picture.draw import draw_scan, nearest_firings
 from hilsim.analysis.picture.scales import check_picture_path, range_limits_m
-from hilsim.analysis.picture.scan import Scan, first_scan, geometry_of_packets, geometry_of_profile, stacked_packets
-from hilsim.config.parse import parse_table, read_toml
-from hilsim.config.profiles import profiles_directory
+from hilsim.analysis.picture.scan import Scan, first_scan, geometry_of_packets
+from hilsim.analysis.velodyne_stream import stacked_packets
 from hilsim.errors import CaptureError, PacketError
 from hilsim.protocols.velodyne.data import BLOCK_FLAG, DATA_PACKET_DTYPE
-from hilsim.protocols.velodyne.geometry import HDL_32E_GEOMETRY, VLP_16_GEOMETRY, VLS_128_GEOMETRY
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.protocols.velodyne.geometry import HDL_32E_GEOMETRY
+from hilsim.protocols.velodyne.models import VLS_128
 
 CAPTURES = {
     "vlp16_strongest_gps.pcap": (Model.VLP16, "VLP-16", 599.2, 0.005),  # the decoder adds the lasers' heights, up to 11 mm, and the walls are at 1 m
@@ -53,11 +52,6 @@ def test_points_of_a_real_scan_lie_where_an_independent_decoder_puts_them(captur
 def test_an_early_vlp16_that_says_it_is_an_hdl32e_is_drawn_as_a_vlp16(capture):
     scan = real_scan(capture("vlp16_strongest_1200rpm.pcap"))
     assert (scan.model, scan.rate_rpm) == ("VLP-16", pytest.approx(1200, abs=10))
-
-
-def test_a_profile_and_the_table_of_its_model_agree():
-    spec = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
-    assert geometry_of_profile(spec) == VLP_16_GEOMETRY
 
 
 def test_a_model_of_which_no_geometry_is_known_is_named_with_those_there_are():
@@ -199,5 +193,5 @@ def test_an_unwritable_picture_is_a_clear_error(tmp_path):
 
 
 def test_the_vls128_has_as_many_different_beams_as_lasers():
-    beams = set(zip(VLS_128_GEOMETRY.elevation_deg, VLS_128_GEOMETRY.azimuth_offset_deg, strict=True))
-    assert (len(beams), min(VLS_128_GEOMETRY.elevation_deg), max(VLS_128_GEOMETRY.elevation_deg)) == (128, -25.0, 15.0)
+    beams = set(zip(VLS_128.geometry.elevation_deg, VLS_128.geometry.azimuth_offset_deg, strict=True))
+    assert (len(beams), min(VLS_128.geometry.elevation_deg), max(VLS_128.geometry.elevation_deg)) == (128, -25.0, 15.0)

@@ -7,19 +7,20 @@ import numpy as np
 import pytest
 
 from hilsim.protocols.ethernet import HEADER_SIZE, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, LinkStyle, header_template, parse_mac, write_headers
+from hilsim.protocols.flow_key import FlowKey
 
 
 def test_every_frame_of_a_real_vlp16_is_reproduced_from_its_payload(capture):
     with capture("vlp16_strongest_gps.pcap").open("rb") as file:
         frames = [frame for _, frame in dpkt.pcap.Reader(file)]
-    addresses = {"source_mac": "60:76:88:10:2f:6f", "destination_mac": "ff:ff:ff:ff:ff:ff", "destination": "255.255.255.255"}
+    macs = {"source_mac": "60:76:88:10:2f:6f", "destination_mac": "ff:ff:ff:ff:ff:ff"}
     kinds = set()
     for frame in frames:
         ip = dpkt.ethernet.Ethernet(frame).data
         style = VELODYNE_DATA_STYLE if ip.data.dport == 2368 else VELODYNE_POSITION_STYLE
         kinds.add(ip.data.dport)
         source = ".".join(str(byte) for byte in ip.src)
-        template = header_template(style, source=source, source_port=ip.data.sport, destination_port=ip.data.dport, **addresses)
+        template = header_template(style, FlowKey(source, ip.data.sport, "255.255.255.255", ip.data.dport), **macs)
         out = np.zeros(len(frame), np.uint8)
         out[HEADER_SIZE:] = np.frombuffer(frame[HEADER_SIZE:], np.uint8)
         assert write_headers(template, ip.id, style.udp_checksum, out, len(frame) - HEADER_SIZE) == len(frame)
@@ -31,12 +32,9 @@ def test_every_frame_of_a_real_vlp16_is_reproduced_from_its_payload(capture):
 def test_checksums_verify_for_odd_and_even_payloads(payload_size):
     template = header_template(
         VELODYNE_POSITION_STYLE,
+        FlowKey("10.0.0.1", 8308, "10.0.0.2", 8308),
         source_mac="60:76:88:00:00:01",
         destination_mac="02:00:00:00:00:02",
-        source="10.0.0.1",
-        destination="10.0.0.2",
-        source_port=8308,
-        destination_port=8308,
     )
     frame = np.random.default_rng(payload_size).integers(0, 256, HEADER_SIZE + payload_size).astype(np.uint8)
     write_headers(template, 70_000, True, frame, payload_size)  # noqa: FBT003
@@ -52,12 +50,9 @@ def test_a_udp_checksum_that_comes_out_as_0_is_sent_as_ffff():
     """RFC 768: 0 says that there is none."""
     template = header_template(
         VELODYNE_POSITION_STYLE,
+        FlowKey("10.0.0.1", 8308, "10.0.0.2", 8308),
         source_mac="60:76:88:00:00:01",
         destination_mac="02:00:00:00:00:02",
-        source="10.0.0.1",
-        destination="10.0.0.2",
-        source_port=8308,
-        destination_port=8308,
     )
     frame = np.zeros(HEADER_SIZE + 2, np.uint8)
     # Addresses, protocol, UDP length (twice), ports, payload: their one's complement sum must be 0xFFFF.

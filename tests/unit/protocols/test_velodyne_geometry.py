@@ -3,16 +3,30 @@
 import numpy as np
 import pytest
 
-from hilsim.protocols.velodyne.geometry import GEOMETRIES, HDL_32E_GEOMETRY, PUCK_HI_RES_GEOMETRY, VLP_32C_GEOMETRY, FiringGeometry
-from hilsim.protocols.velodyne.models import MODELS
+from hilsim.protocols.velodyne.geometry import HDL_32E_GEOMETRY, PUCK_HI_RES_GEOMETRY, VLP_32C_GEOMETRY, FiringGeometry
+from hilsim.protocols.velodyne.models import BY_NAME, MODELS
+
+
+@pytest.mark.parametrize("model", [model for model in MODELS if model.name != "VLP-32C"], ids=lambda model: model.name)
+def test_lasers_of_the_lower_and_the_upper_half_fire_in_turn(model):
+    lasers = model.channels
+    assert model.geometry.elevation_order == (*range(0, lasers, 2), *range(1, lasers, 2))
 
 
 @pytest.mark.parametrize(
-    "model", [model for model in MODELS if model.elevation_order is not None and model.name in GEOMETRIES], ids=lambda model: model.name
+    ("name", "cycle_us", "firing_ns", "at_once"),
+    [
+        ("VLP-16", 1327.104, 2304, 1),
+        ("Puck Hi-Res", 1327.104, 2304, 1),
+        ("VLP-32C", 663.552, 2304, 2),
+        ("HDL-32E", 552.96, 1152, 1),
+        ("VLS-128", 165.888, 2764, 8),
+    ],
 )
-def test_elevations_rise_in_the_order_of_the_model(model):
-    elevation = np.array(GEOMETRIES[model.name].elevation_deg)
-    assert np.argsort(elevation).tolist() == list(model.elevation_order)
+def test_packets_of_a_model_come_at_the_cycle_its_lasers_make(name, cycle_us, firing_ns, at_once):
+    model = BY_NAME[name]
+    assert model.cycle_us(is_dual=False) == pytest.approx(cycle_us)
+    assert (model.geometry.firing_ns, model.geometry.lasers_per_firing) == (firing_ns, at_once)
 
 
 def test_the_hdl_32e_spans_41_degrees_in_steps_of_a_degree_and_a_third():
@@ -48,6 +62,7 @@ def test_a_geometry_that_makes_no_sense_is_refused():
         ({"elevation_deg": (1.0,) * 16}, "elevation_deg must differ from laser to laser"),
         ({"azimuth_offset_deg": (0.0,)}, "azimuth_offset_deg must name 16 lasers, got 1"),
         ({"delay_ns": (60_000,) * 16}, "delay_ns must be 0 to the firing sequence's 55296"),
+        ({"vertical_offset_mm": (1.0,)}, "vertical_offset_mm must name 16 lasers or none, got 1"),
         ({"distance_unit_mm": 0.0}, "distance_unit_mm must be 0.1 to 100, got 0.0"),
     ):
         with pytest.raises(ValueError, match=said):

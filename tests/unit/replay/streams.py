@@ -7,8 +7,8 @@ import numpy as np
 
 from hilsim.capture.pcap import PcapWriter
 from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, framing, write_headers
+from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.velodyne.data import Product, ReturnMode, encode_data_packet
-from hilsim.replay.flows import RecordedFlow
 from hilsim.replay.timeline import Recorded
 
 HOUR_NS = 3_600_000_000_000
@@ -18,11 +18,11 @@ BASE_NS = 1_700_000_000_000_000_000
 LATENCY_NS = CYCLE_NS + 100_000
 """From the first firing that a stamp names until the host sees the packet."""
 
-SENSOR = RecordedFlow("192.168.1.201", 2368, "192.168.1.77", 2368)
-POSITION = RecordedFlow("192.168.1.201", 8308, "192.168.1.77", 8308)
-OTHER_SENSOR = RecordedFlow("192.168.1.202", 2368, "192.168.1.77", 2369)
-CEPTON = RecordedFlow("192.168.2.32", 8808, "192.168.2.1", 8808)
-CAMERA = RecordedFlow("192.168.1.50", 5000, "192.168.1.77", 5001)
+SENSOR = FlowKey("192.168.1.201", 2368, "192.168.1.77", 2368)
+POSITION = FlowKey("192.168.1.201", 8308, "192.168.1.77", 8308)
+OTHER_SENSOR = FlowKey("192.168.1.202", 2368, "192.168.1.77", 2369)
+CEPTON = FlowKey("192.168.2.32", 8808, "192.168.2.1", 8808)
+CAMERA = FlowKey("192.168.1.50", 5000, "192.168.1.77", 5001)
 
 
 class Stream(NamedTuple):
@@ -129,7 +129,7 @@ def stamp_us_of(payload):
 
 def frame_of(flow, payload, *, style=VELODYNE_DATA_STYLE, source_mac="60:76:88:10:2f:6f", destination_mac="ff:ff:ff:ff:ff:ff", identification=0):
     """An Ethernet frame."""
-    shape = framing(style, source_mac=source_mac, destination_mac=destination_mac, **flow._asdict())
+    shape = framing(style, flow, source_mac=source_mac, destination_mac=destination_mac)
     frame = np.zeros(42 + len(payload), np.uint8)
     frame[42:] = np.frombuffer(payload, np.uint8)
     write_headers(shape.template, identification, style.udp_checksum, frame, len(payload))

@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.replay.flows import Endpoints, FlowRule, LoopbackSources, RecordedFlow, find_rule, parse_endpoints
+from hilsim.protocols.flow_key import FlowKey
+from hilsim.replay.flows import Endpoints, FlowRule, LoopbackSources, find_rule, parse_endpoints
 from hilsim.transmit.hosts import is_ipv4
 from tests.unit.replay.streams import CAMERA, OTHER_SENSOR, SENSOR
 
 ADDRESSES = st.ip_addresses(v=4).map(str)
 PORTS = st.integers(1, 65_535)
-FLOWS = st.builds(RecordedFlow, ADDRESSES, PORTS, ADDRESSES, PORTS)
+FLOWS = st.builds(FlowKey, ADDRESSES, PORTS, ADDRESSES, PORTS)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_every_part_of_an_endpoint_may_be_left_out(text, parts):
 @given(FLOWS)
 def test_a_flow_as_people_write_it_is_read_back_and_matches_itself(flow):
     assert parse_endpoints(str(flow)).matches(flow)
-    assert RecordedFlow(*vars(parse_endpoints(str(flow))).values()) == flow
+    assert FlowKey(*vars(parse_endpoints(str(flow))).values()) == flow
 
 
 @given(FLOWS, FLOWS, st.sets(st.integers(0, 3)))

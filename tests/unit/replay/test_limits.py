@@ -9,7 +9,8 @@ import pytest
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
 from hilsim.limits import REPLAY_FLOWS
-from hilsim.replay.flows import LoopbackSources, RecordedFlow
+from hilsim.protocols.flow_key import FlowKey
+from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.offline import OfflineReplay
 from hilsim.replay.plan import begin_times_ns, look_over
 from hilsim.replay.player import MOST_TRACKS
@@ -115,7 +116,7 @@ def test_captures_recorded_lifetimes_apart_cannot_begin_so():
 def test_more_flows_than_can_be_replayed_are_refused(tmp_path):
     recording = Recording()
     for number in range(300):
-        recording.add(number * MS, RecordedFlow("192.168.1.201", 1000 + number, "192.168.1.77", 2368), b"x")
+        recording.add(number * MS, FlowKey("192.168.1.201", 1000 + number, "192.168.1.77", 2368), b"x")
     path = recording.write(tmp_path / "x.pcap")
     spec = spec_of(pace="capture")
     with pytest.raises(CaptureError, match=r"x\.pcap: must have at most 256 flows to be replayed, got more: choose some"):

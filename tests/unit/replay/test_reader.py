@@ -11,6 +11,7 @@ from hilsim.replay.flows import FlowRule
 from hilsim.replay.plan import look_over, plan_cut
 from hilsim.replay.reader import CaptureReader
 from hilsim.replay.specs import ReplaySpec
+from hilsim.units import HOUR_US
 from tests.unit.replay.streams import (
     CAMERA,
     CEPTON,
@@ -26,7 +27,6 @@ from tests.unit.replay.streams import (
 )
 
 MS = 1_000_000
-HOUR_US = 3_600_000_000
 HDL_CYCLE_NS = 552_960
 
 

@@ -7,8 +7,9 @@ import pytest
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import ConfigError
 from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, LinkStyle
+from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind
-from hilsim.replay.flows import FlowRule, LoopbackSources, RecordedFlow
+from hilsim.replay.flows import FlowRule, LoopbackSources
 from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.targets import find_target, flow_socket, link_framing, link_style
 from hilsim.transmit.specs import FrameSocketSpec
@@ -41,11 +42,11 @@ def recorded(tmp_path):
 
 
 def test_towards_loopback_each_sensor_has_an_address_of_its_own_and_the_recorded_ports():
-    assert target_of() == RecordedFlow("127.0.1.201", 2368, "127.0.0.1", 2368)
+    assert target_of() == FlowKey("127.0.1.201", 2368, "127.0.0.1", 2368)
 
 
 def test_towards_other_hosts_the_source_is_the_recorded_one():
-    assert target_of(destination="10.0.0.1") == RecordedFlow("192.168.1.201", 2368, "10.0.0.1", 2368)
+    assert target_of(destination="10.0.0.1") == FlowKey("192.168.1.201", 2368, "10.0.0.1", 2368)
 
 
 @pytest.mark.parametrize(("source", "address"), [("recorded", "192.168.1.201"), ("127.0.0.5", "127.0.0.5")])
@@ -64,8 +65,8 @@ def test_a_destination_port_is_for_everything_but_position_packets():
 
 def test_a_rule_replaces_what_it_names_and_leaves_the_rest():
     rules = (FlowRule(match=":2368", send=":7>:8"), FlowRule(match=":5000", send="127.3.3.3>127.0.0.9"))
-    assert find_target(spec_of(flow=rules), SENSOR, DATA, LoopbackSources()) == RecordedFlow("127.0.1.201", 7, "127.0.0.1", 8)
-    assert find_target(spec_of(flow=rules), CAMERA, OTHER, LoopbackSources()) == RecordedFlow("127.3.3.3", 5000, "127.0.0.9", 5001)
+    assert find_target(spec_of(flow=rules), SENSOR, DATA, LoopbackSources()) == FlowKey("127.0.1.201", 7, "127.0.0.1", 8)
+    assert find_target(spec_of(flow=rules), CAMERA, OTHER, LoopbackSources()) == FlowKey("127.3.3.3", 5000, "127.0.0.9", 5001)
     by_rule = spec_of(flow=(FlowRule(send=">:9"),), destination_port=5555)
     assert find_target(by_rule, SENSOR, DATA, LoopbackSources()).destination_port == 9
 
@@ -152,6 +153,6 @@ def test_frames_go_through_the_interface():
 
 
 def test_a_flow_that_would_be_sent_to_itself_is_refused_with_its_name():
-    target = RecordedFlow("10.0.0.1", 2368, "10.0.0.1", 2368)
+    target = FlowKey("10.0.0.1", 2368, "10.0.0.1", 2368)
     with pytest.raises(ConfigError, match=r"replay front, 10\.0\.0\.1:2368>10\.0\.0\.1:2368: destination must not be the source itself"):
         flow_socket(spec_of(source_ports="recorded"), target, VELODYNE_DATA_STYLE)

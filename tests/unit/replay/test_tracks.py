@@ -6,7 +6,7 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.emulator.retime import Retiming
 from hilsim.protocols.cepton.info import encode_info_packet
 from hilsim.protocols.recognise import recognise
-from hilsim.replay.tracks import Track, recorded_flow
+from hilsim.replay.tracks import Track
 from tests.unit.replay.streams import stdv_packet
 
 INFO = encode_info_packet(
@@ -26,4 +26,4 @@ INFO = encode_info_packet(
 )
 def test_only_what_is_understood_is_rewritten(payload, retiming):
     first = CapturedDatagram(0, "192.168.1.31", 8808, "192.168.1.77", 8808, payload, None, is_ethernet=False, frame=1)
-    assert Track(recorded=recorded_flow(first), kind=recognise(payload), first=first).retiming is retiming
+    assert Track(recorded=first.flow, kind=recognise(payload), first=first).retiming is retiming

@@ -17,7 +17,6 @@ from hilsim.rng import Purpose
 from hilsim.sensor.decimation import (
     SPURIOUS_POINT_PURPOSE,
     SpuriousSpec,
-    ThinningSpec,
     add_spurious_points,
     azimuths_deg,
     channel_rings,
@@ -31,6 +30,7 @@ from hilsim.sensor.decimation import (
     withhold_firings,
 )
 from hilsim.sensor.head import head, head_turns
+from hilsim.sensor.specs import ThinningSpec
 from hilsim.sensor.velodyne_specs import ChannelSpec, EncoderSpec, RippleSpec, VelodyneSpec
 
 VLP16 = {"lower_fov_deg": -15.0, "upper_fov_deg": 15.0}

@@ -10,6 +10,7 @@ import pytest
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
 from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, framing
+from hilsim.protocols.flow_key import FlowKey
 from hilsim.sinks.base import SentBatch, SinkFlow
 from hilsim.sinks.pcap import PcapFileSink, PcapSeriesSink, RecordSpec
 
@@ -18,12 +19,9 @@ UTC_NS = 1_800_000_000 * SECOND
 SIZE = 84  # of a frame below; a record of it is 100 bytes
 HEADERS = framing(
     VELODYNE_DATA_STYLE,
+    FlowKey("192.168.1.201", 2368, "192.168.1.77", 2368),
     source_mac="60:76:88:10:00:01",
     destination_mac="ff:ff:ff:ff:ff:ff",
-    source="192.168.1.201",
-    destination="192.168.1.77",
-    source_port=2368,
-    destination_port=2368,
 )
 
 

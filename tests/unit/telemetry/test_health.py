@@ -8,8 +8,8 @@ from structlog.testing import capture_logs
 
 from hilsim.daemon.health import HealthMonitor, HealthReporter
 from hilsim.telemetry.faults import Fault, Level
-from hilsim.telemetry.history import NS_PER_S
 from hilsim.telemetry.readings import Reading
+from hilsim.units import NS_PER_S
 from tests.unit.telemetry.conftest import make_flow, make_sensor
 
 RATE = 377  # packets of a VLP-16 in half a second

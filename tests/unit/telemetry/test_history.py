@@ -2,7 +2,8 @@
 
 import pytest
 
-from hilsim.telemetry.history import NS_PER_S, Count, CounterHistory
+from hilsim.telemetry.history import Count, CounterHistory
+from hilsim.units import NS_PER_S
 
 SENT = Count("front", "sent")
 LOST = Count("front", "dropped")

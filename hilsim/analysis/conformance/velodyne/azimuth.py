@@ -5,6 +5,8 @@ import numpy.typing as npt
 
 from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.protocols.velodyne.steps import wrapped_cdeg
+from hilsim.units import TURN_CDEG
 
 _MEASURED = "increments of seven public captures"
 RANGE = Rule(
@@ -58,7 +60,6 @@ RATE = Rule(
 )
 RULES = (RANGE, CONSTANT, RAMP, NOISE, GRID, START, TURN, RATE)
 
-_TURN_CDEG = 36000
 _MOST_WRAPS = 4096
 _FEWEST_INCREMENTS = 200
 _FEWEST_GROUPS = 6
@@ -91,7 +92,7 @@ class AzimuthTopic:
         self.packets += len(azimuth)
         self._check_range(block, log)
         self._divisor = int(np.gcd.reduce(np.append(azimuth.ravel(), self._divisor)))
-        inside = (np.diff(azimuth, axis=1) + _TURN_CDEG // 2) % _TURN_CDEG - _TURN_CDEG // 2
+        inside = wrapped_cdeg(np.diff(azimuth, axis=1))
         is_leap = block.motion.is_leap
         self._pauses += int(block.motion.is_pause.sum())
         self._is_open = bool(block.has_leap[-1])
@@ -102,16 +103,16 @@ class AzimuthTopic:
         self._period_s = block.cycle_us * 1e-6 / azimuth.shape[1]
 
     def _check_range(self, block: DataBlock, log: FindingLog) -> None:
-        raw = block.packets["blocks"]["azimuth"]
-        rows = np.flatnonzero((raw > _TURN_CDEG).any(axis=1))
-        first = (raw > _TURN_CDEG).argmax(axis=1)
+        raw = block.run.packets["blocks"]["azimuth"]
+        rows = np.flatnonzero((raw > TURN_CDEG).any(axis=1))
+        first = (raw > TURN_CDEG).argmax(axis=1)
         log.tell_each(
             RANGE,
             rows.tolist(),
             lambda row: f"the azimuth of block {first[row]} must be 0 to 35999, got {raw[row, first[row]]}",
             lambda row: block.place(row, 100 * int(first[row]) + 2),
         )
-        exact = np.argwhere(raw == _TURN_CDEG)
+        exact = np.argwhere(raw == TURN_CDEG)
         if len(exact):
             count, place = self._early_firmware or (0, block.place(int(exact[0, 0]), 100 * int(exact[0, 1]) + 2))
             self._early_firmware = (count + len(exact), place)
@@ -165,7 +166,7 @@ class AzimuthTopic:
     @property
     def rate_rpm(self) -> float:
         """Revolutions a minute by azimuth and nominal firing clock; NaN before any increments."""
-        return self.mean_increment_cdeg / _TURN_CDEG / self._period_s * 60.0 if self._period_s else float("nan")
+        return self.mean_increment_cdeg / TURN_CDEG / self._period_s * 60.0 if self._period_s else float("nan")
 
     def conclude(self, log: FindingLog, first_pass: int | None = None) -> None:
         """Judge the whole.

@@ -3,9 +3,11 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.blocks import HOUR_US, DataBlock
+from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
+from hilsim.analysis.velodyne_stream import CLOCK_DOUBT_RATIO, whole_cycles
 from hilsim.protocols.velodyne.models import STEP_TOLERANCE_US
+from hilsim.units import HOUR_US
 
 _MEASURED = "straight lines through public captures: residual 0.288 us = 1/sqrt(12), within 0.51 us"
 RANGE = Rule(
@@ -113,30 +115,30 @@ class ClockTopic:
 
     def look(self, block: DataBlock, log: FindingLog) -> None:
         """Judge the steps of one block."""
-        self.packets += len(block.stamp_us)
+        self.packets += len(block.run.stamp_us)
         self._cycle_us, self._scatter_us = block.cycle_us, block.model.stamp_scatter_us
-        wrong = np.flatnonzero(block.stamp_us >= HOUR_US)
+        wrong = np.flatnonzero(block.run.stamp_us >= HOUR_US)
         log.tell_each(
             RANGE,
             wrong.tolist(),
-            lambda row: f"the stamp must be below {HOUR_US:,}, got {block.stamp_us[row]:,}",
+            lambda row: f"the stamp must be below {HOUR_US:,}, got {block.run.stamp_us[row]:,}",
             lambda row: block.place(row, 1200),
         )
-        step = block.step_us[block.knows_step]
+        step = block.run.step_us[block.run.knows_step]
         if not len(step):
             return
         cycle_us, doubt_us = self._settle_cycle(block, step)
-        cycles = np.rint(block.step_us / cycle_us).astype(np.int64)
-        is_whole = np.abs(block.step_us - cycles * cycle_us) <= STEP_TOLERANCE_US + 3.0 * self._scatter_us + doubt_us * np.abs(cycles)
+        cycles, off_us = whole_cycles(block.run.step_us, cycle_us)
+        is_whole = off_us <= STEP_TOLERANCE_US + 3.0 * self._scatter_us + doubt_us * np.abs(cycles)
         is_pause = block.motion.is_pause
-        is_bad = block.knows_step & ~is_whole & ~is_pause
+        is_bad = block.run.knows_step & ~is_whole & ~is_pause
         self.steps += len(step)
-        self.regular_steps += int((block.knows_step & is_whole & (cycles >= 1)).sum())
+        self.regular_steps += int((block.run.knows_step & is_whole & (cycles >= 1)).sum())
         self.duplicates += int((step == 0).sum())
         self.backward += int((step < -STEP_TOLERANCE_US).sum())
-        self.lost += int((cycles - 1)[block.knows_step & is_whole & (cycles > 1) & ~is_pause].sum())
+        self.lost += int((cycles - 1)[block.run.knows_step & is_whole & (cycles > 1) & ~is_pause].sum())
         self._judge_bad(block, np.flatnonzero(is_bad), cycle_us, log)
-        self._fit(block, cycles, block.knows_step & is_whole & (cycles >= 1), cycle_us)
+        self._fit(block, cycles, block.run.knows_step & is_whole & (cycles >= 1), cycle_us)
 
     def _settle_cycle(self, block: DataBlock, step: npt.NDArray[np.int64]) -> tuple[float, float]:
         """The cycle to judge steps by, and how uncertain it is: the model's, or as the block's own steps have it."""
@@ -145,7 +147,7 @@ class ClockTopic:
         median_us = float(np.median(step[single] if single.mean() > _FEWEST_SINGLE else step))
         typical = step[np.abs(step - median_us) < 3.0]
         if len(typical) < _FEWEST_STEPS or median_us < 50.0:
-            return block.cycle_us, 3e-4 * block.cycle_us
+            return block.cycle_us, CLOCK_DOUBT_RATIO * block.cycle_us
         if abs(median_us - block.cycle_us) > max(STEP_TOLERANCE_US, 5e-4 * block.cycle_us):
             self.wrong_cycle_us = median_us
         return float(np.mean(typical)), 2e-5 * block.cycle_us + 1.0 / len(typical)
@@ -154,17 +156,17 @@ class ClockTopic:
         """Tell a stamp that is wrong by itself from a clock that was set, and a wrong hour's end from both."""
         bad = set(rows.tolist())
         for row in rows.tolist():
-            step_us = int(block.step_us[row])
-            passes_hour = step_us > 0 and block.stamp_us[row] - step_us < 0
-            if passes_hour and (block.stamp_us[row] < 2 or abs(step_us - cycle_us) > _MOST_PULSE_AT_HOUR_US):
+            step_us = int(block.run.step_us[row])
+            passes_hour = step_us > 0 and block.run.stamp_us[row] - step_us < 0
+            if passes_hour and (block.run.stamp_us[row] < 2 or abs(step_us - cycle_us) > _MOST_PULSE_AT_HOUR_US):
                 log.tell(WRAP, f"the stamp must be {cycle_us:.1f} us after the one before across the hour, got {step_us} us", block.place(row, 1200))
             elif row - 1 in bad or row + 1 in bad:
                 self.stray += 1
-                if len(rows) <= 0.2 * len(block.stamp_us):
+                if len(rows) <= 0.2 * len(block.run.stamp_us):
                     log.tell(
                         STEP, f"the stamp must be a whole number of {cycle_us:.3f} us after the one before, got {step_us} us", block.place(row, 1200)
                     )
-            elif _is_pulse(int(block.stamp_us[row]), step_us, cycle_us):
+            elif _is_pulse(int(block.run.stamp_us[row]), step_us, cycle_us):
                 self.pulses += 1
             else:
                 self.jumps += 1
@@ -176,7 +178,7 @@ class ClockTopic:
             if stop - start < _SHORTEST_FIT:
                 continue
             count = np.concatenate(([0], np.cumsum(cycles[start + 1 : stop]))).astype(np.float64)
-            excess = np.concatenate(([0], np.cumsum(block.step_us[start + 1 : stop]))) - count * cycle_us
+            excess = np.concatenate(([0], np.cumsum(block.run.step_us[start + 1 : stop]))) - count * cycle_us
             count -= count.mean()
             excess -= excess.mean()
             spread = float(count @ count)

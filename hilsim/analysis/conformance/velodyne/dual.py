@@ -71,7 +71,7 @@ class DualTopic:
         if not block.is_dual:
             return
         self._is_dual = True
-        raw = block.packets["blocks"]["azimuth"]
+        raw = block.run.packets["blocks"]["azimuth"]
         unequal = raw[:, ::2] != raw[:, 1::2]
         first = unequal.argmax(axis=1)
         log.tell_each(

@@ -1,6 +1,7 @@
 """The two factory bytes, and whether the rest of the packet agrees with them."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -9,11 +10,21 @@ from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severi
 from hilsim.protocols.velodyne.data import Product, ReturnMode
 from hilsim.protocols.velodyne.models import BY_PRODUCT, OTHER_PRODUCTS, VLP_16, VLS_128_VARIANTS, Model, identify_model
 
+
+def _listed(modes: Iterable[ReturnMode]) -> str:
+    """For people: ``0x37, 0x38 or 0x39``."""
+    *others, last = [f"0x{mode:02X}" for mode in modes]
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+_DOCUMENTED = _listed(mode for mode in ReturnMode if mode.is_documented)
+_UNDOCUMENTED = _listed(mode for mode in ReturnMode if not mode.is_documented)
+_DUAL = _listed(mode for mode in ReturnMode if mode.is_dual)
 MODE = Rule(
     id="factory.mode",
     severity=Severity.ERROR,
-    holds="byte 1204 is 0x37, 0x38 or 0x39, and blocks come in pairs of one azimuth exactly when it says dual (0x39)",
-    source="manual 63-9243 page 57; 100 % of pairs in public dual captures (0x3B is known of newer firmware: warning)",
+    holds=f"byte 1204 is {_DOCUMENTED}, and blocks come in pairs of one azimuth exactly when it says dual ({_DUAL})",
+    source=f"manual 63-9243 page 57; 100 % of pairs in public dual captures ({_UNDOCUMENTED} is known of newer firmware: warning)",
 )
 PRODUCT = Rule(
     id="factory.product",
@@ -36,7 +47,6 @@ CHANGED = Rule(
 )
 RULES = (MODE, PRODUCT, EARLY, CHANGED)
 
-_DUAL_CONFIDENCE = 0x3B
 _UPPER_BANK, _LOWER_BANK = 0xEEFF, 0xDDFF
 _FEWEST_FOR_STEP = 16
 _MOST_MODE_CHANGES = 3
@@ -59,7 +69,8 @@ def _name_unchecked(mode: int, product: int, flags: npt.NDArray[np.int64]) -> st
     if float(is_64.mean()) > 0.5:
         return "an HDL-64E by its blocks' flags"  # its last two bytes tell its state in turn, and no model
     if product == Product.VLS_128:
-        return "" if mode != ReturnMode.DUAL else "a VLS-128 in dual return mode"
+        known = ReturnMode.find(mode)
+        return "a VLS-128 in dual return mode" if known and known.is_dual else ""
     name = OTHER_PRODUCTS.get(product)
     return f"product 0x{product:02x}, a {name}" if name else ""
 
@@ -135,17 +146,19 @@ class FactoryTopic:
 
     def _check_mode(self, mode: int, azimuth: npt.NDArray[np.int64], place: Place, log: FindingLog) -> None:
         pairs = has_pairs(azimuth)
-        is_said = mode == ReturnMode.DUAL
+        known = ReturnMode.find(mode)
+        is_said = known is not None and known.is_dual
         self.is_dual = pairs if len(azimuth) >= 2 else is_said
         at = place._replace(byte_offset=1204)
-        if mode == _DUAL_CONFIDENCE:
-            self._once(MODE, mode, f"return mode 0x{mode:02x} is known of newer firmware only and not checked further", at, log, Severity.WARNING)
-        elif mode not in set(ReturnMode):
-            self._once(MODE, mode, f"the return mode must be 0x37, 0x38 or 0x39, got 0x{mode:02x}", at, log)
+        if known is None:
+            self._once(MODE, mode, f"the return mode must be {_DOCUMENTED}, got 0x{mode:02x}", at, log)
         elif pairs and not is_said:
             self._once(MODE, mode, f"return mode 0x{mode:02x} has one return, but blocks come in pairs of one azimuth as in dual mode", at, log)
         elif is_said and not self.is_dual and len(np.unique(azimuth)) > 1:
-            self._once(MODE, mode, "return mode 0x39 is dual, but blocks do not come in pairs of one azimuth", at, log)
+            self._once(MODE, mode, f"return mode 0x{mode:02x} is dual, but blocks do not come in pairs of one azimuth", at, log)
+        elif not known.is_documented:
+            told = f"return mode 0x{mode:02x} ({known.words}) is known of newer firmware only; checked as {'dual' if known.is_dual else 'single'}"
+            self._once(MODE, mode, told, at, log, Severity.WARNING)
 
     def _find_model(self, product: int, median_step_us: float | None, place: Place, log: FindingLog) -> None:
         at = place._replace(byte_offset=1205)

@@ -7,8 +7,7 @@ import numpy.typing as npt
 
 from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
-from hilsim.protocols.velodyne.geometry import GEOMETRIES
-from hilsim.protocols.velodyne.models import Model
+from hilsim.protocols.velodyne.models import MODELS, Model
 
 _CAPTURES = "six public captures"
 DEAD = Rule(
@@ -75,12 +74,10 @@ class _Arrangement(NamedTuple):
 
 
 def arrangement_of(model: Model) -> _Arrangement | None:
-    """Where a model's lasers look, or None where that is not known."""
-    geometry = GEOMETRIES.get(model.name)
-    if geometry is not None:
-        order = tuple(int(laser) for laser in np.argsort(geometry.elevation_deg))
-        return _Arrangement(order, geometry.azimuth_offset_deg)
-    return _Arrangement(model.elevation_order, (0.0,) * model.channels) if model.elevation_order is not None else None
+    """Where a model's lasers look, or None of a model of which only the stream's form is judged."""
+    if model not in MODELS:
+        return None
+    return _Arrangement(model.geometry.elevation_order, model.geometry.azimuth_offset_deg)
 
 
 class LasersTopic:

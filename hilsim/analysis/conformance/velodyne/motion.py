@@ -8,6 +8,7 @@ from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.analysis.conformance.motion import LEAP_CDEG
 from hilsim.analysis.conformance.velodyne.repeats import RepeatsTopic
+from hilsim.protocols.velodyne.steps import wrapped_cdeg
 
 MOTION = Rule(
     id="azimuth.motion",
@@ -57,8 +58,7 @@ class MotionTopic:
                 self.uncounted += 1
                 continue
             self.leaps.append(self._leap(block, row))
-        border = block.azimuth[1:, 0] - block.azimuth[:-1, -1] - motion.step_cdeg[1:]
-        border = (border + 18_000.0) % 36_000.0 - 18_000.0
+        border = wrapped_cdeg(block.azimuth[1:, 0] - block.azimuth[:-1, -1] - motion.step_cdeg[1:])
         usual = block.is_next[1:] & (np.abs(border) <= LEAP_CDEG)
         self._borders += int(usual.sum())
         self._border_sum += float(border[usual].sum())
@@ -81,8 +81,7 @@ class MotionTopic:
             f"the head must turn by {motion.due_cdeg[row] / 100:.2f} degrees in the {motion.due_us[row]} us since the packet before,"
             f" got {motion.turned_cdeg[row] / 100:.2f}"
         )
-        leap_cdeg = (motion.turned_cdeg[row] - motion.due_cdeg[row] + 18_000.0) % 36_000.0 - 18_000.0
-        return _Leap(index, message, block.place(row, 2), float(leap_cdeg))
+        return _Leap(index, message, block.place(row, 2), float(wrapped_cdeg(motion.turned_cdeg[row] - motion.due_cdeg[row])))
 
     def seam_leap_cdeg(self, repeats: RepeatsTopic) -> float:
         """How far the head leaps where a recording begins again, or 0."""

@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilsim.analysis.conformance.blocks import HOUR_US, PositionBlock
+from hilsim.analysis.conformance.blocks import PositionBlock
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.protocols.velodyne.position import NMEA_OFFSET, NMEA_SIZE, PpsState
+from hilsim.protocols.velodyne.steps import wrapped_us
+from hilsim.units import NS_PER_S
 
 _PAGES = "manuals 63-9243 page 41 and 63-9325 page 41"
 SENTENCE = Rule(
@@ -125,7 +127,7 @@ class NmeaTopic:
                 log.tell(TIME, message, block.place(row, 198), severity=Severity.WARNING if -1 <= ahead_s <= 2 else None)
 
     def _run_on(self, stamp_us: int) -> None:
-        step_us = 0 if self._last_us is None else (stamp_us - self._last_us + HOUR_US // 2) % HOUR_US - HOUR_US // 2
+        step_us = 0 if self._last_us is None else wrapped_us(stamp_us - self._last_us)
         self._last_us = stamp_us
         self._running_us += step_us
         if abs(step_us) > _LONGEST_STEP_US:
@@ -147,7 +149,7 @@ class NmeaTopic:
         """Note by how many hours a sentence is off the capture's time, or None where it is off otherwise."""
         if self._said is None or self._said.utc_s is None:
             return
-        off_s = self._said.utc_s - host_ns // 1_000_000_000
+        off_s = self._said.utc_s - host_ns // NS_PER_S
         hours = round(off_s / _HOUR_S)
         is_usual = abs(off_s) <= _LARGEST_ZONE_S + _NEAR_S or any(abs(abs(off_s) - usual_s) <= _NEAR_S for usual_s in _OFF_S)
         is_near = abs(off_s - hours * _HOUR_S) <= _NEAR_S and is_usual

@@ -3,9 +3,12 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.blocks import HOUR_US, PositionBlock, wrapped_step_us
+from hilsim.analysis.conformance.blocks import PositionBlock
 from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
+from hilsim.analysis.velodyne_stream import stamp_steps_us
 from hilsim.protocols.velodyne.models import HDL_32E, Model
+from hilsim.protocols.velodyne.steps import wrapped_us
+from hilsim.units import HOUR_US
 
 _CAPTURES = "three public captures with position packets"
 ZERO = Rule(
@@ -117,7 +120,7 @@ class PositionTopic:
         self._check_bytes(block, log)
         self._check_stamps(block, log)
         known = block.data_stamp_us >= 0
-        lead = wrapped_step_us(block.stamp_us[known], block.data_stamp_us[known])
+        lead = wrapped_us(block.stamp_us[known] - block.data_stamp_us[known])
         self._copied += int((lead == 0).sum())
         self._leads.extend(lead[: max(0, _MOST_LEADS - len(self._leads))].tolist())
 
@@ -161,8 +164,7 @@ class PositionTopic:
             lambda row: f"the stamp must be below {HOUR_US:,}, got {stamps[row]:,}",
             lambda row: block.place(row, 198),
         )
-        previous = np.concatenate(([stamps[0] if self._last_us is None else self._last_us], stamps[:-1]))
-        step = wrapped_step_us(stamps, previous)
+        step = stamp_steps_us(stamps, self._last_us)
         if self._last_us is None:
             step[0] = 1
         else:

@@ -54,7 +54,7 @@ class RepeatsTopic:
         room = _MOST_KEPT - len(self._prints)
         if room <= 0:
             return
-        packets = np.ascontiguousarray(block.packets[:room])
+        packets = np.ascontiguousarray(block.run.packets[:room])
         words = packets.view(np.uint8).reshape(len(packets), -1)[:, :_BLOCKS_SIZE].copy().view(np.uint64)
         self._prints = np.concatenate((self._prints, (words * _WEIGHTS).sum(axis=1, dtype=np.uint64)))
         measured = np.ascontiguousarray(packets["blocks"]["channels"]).view(np.uint8).reshape(len(packets), -1).view(np.uint64)

@@ -73,7 +73,7 @@ class SpacingTopic:
         self._cycle_us = block.cycle_us
         is_near = block.is_next & ~block.has_leap  # a packet with a gap waits for the head to come round
         # lost packets break no clock: without the steps across them, the arrivals' jitter would add up
-        self._follow_clock(block, gap, block.knows_step & (block.step_us > 0) & is_whole(block.step_us, block.cycle_us) & ~block.has_leap)
+        self._follow_clock(block, gap, block.run.knows_step & (block.run.step_us > 0) & is_whole(block.run.step_us, block.cycle_us) & ~block.has_leap)
         self._has_fractions |= bool((block.host_stamp_ns % 1_000_000).any())
         near = gap[is_near]
         if not len(near):
@@ -87,7 +87,7 @@ class SpacingTopic:
 
     def _follow_clock(self, block: DataBlock, gap: npt.NDArray[np.int64], is_steady: npt.NDArray[np.bool_]) -> None:
         """Regress the host's time on the sensor's over packets whole cycles apart, block by block (Chan, Golub and LeVeque's updating of means)."""
-        sensor = self._sensor_ns + np.cumsum(np.where(is_steady, block.step_us * 1000, 0))
+        sensor = self._sensor_ns + np.cumsum(np.where(is_steady, block.run.step_us * 1000, 0))
         host = self._host_ns + np.cumsum(np.where(is_steady, gap, 0))
         self._sensor_ns, self._host_ns = int(sensor[-1]), int(host[-1])
         x, y = sensor * 1e-9, (host - sensor) * 1e-9

@@ -60,7 +60,7 @@ class StructureTopic:
 
     def look(self, block: DataBlock, log: FindingLog) -> None:
         """Report every packet with a wrong flag at its first wrong block."""
-        flags = block.packets["blocks"]["flag"]
+        flags = block.run.packets["blocks"]["flag"]
         due = np.resize(block.model.flags, BLOCKS)
         wrong = flags != due
         rows = np.flatnonzero(wrong.any(axis=1))

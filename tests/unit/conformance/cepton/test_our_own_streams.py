@@ -12,7 +12,8 @@ from hilsim.analysis.conformance.report import render_text, to_json
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.parse import read_toml
-from hilsim.config.profiles import parse_profile, profiles_directory
+from hilsim.config.profiles import profiles_directory
+from hilsim.config.sensor_profiles import parse_profile
 from hilsim.sensor.cepton_specs import CeptonSetting
 from hilsim.sensor.specs import ClockSetting
 from tests.unit.conformance.cepton.streams import datagrams, stream

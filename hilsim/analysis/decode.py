@@ -1,0 +1,235 @@
+"""Packets into points: what a driver makes of a lidar's datagrams.
+
+Points are in the sensor frame of ``hilsim.geometry.frames`` (x right, y forward, z up). ROS drivers have x forward, y left: ``(y, -x, z)`` of these.
+Nothing here looks at a clock: times are the sensor's own stamps.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import constant, kernel, signed
+from hilsim.capture.batches import DatagramArrays
+from hilsim.errors import require
+from hilsim.geometry.frames import sensor_direction
+from hilsim.protocols.cepton.stdv import POINT_UNIT_M, PointFlag, point_at, points_of, stamp_us_at
+from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
+from hilsim.protocols.velodyne.firing import (
+    RecordFirings,
+    block_azimuth_cdeg,
+    fired_cdeg,
+    first_step_cdeg,
+    record_firings,
+    told_step_cdeg,
+)
+from hilsim.protocols.velodyne.geometry import FiringGeometry
+from hilsim.protocols.velodyne.steps import GAP_CDEG
+from hilsim.units import CDEG_PER_RAD, HOUR_US, RAD_PER_CDEG, TURN_CDEG
+
+POINT_DTYPE = np.dtype(
+    [
+        ("x", "<f4"),
+        ("y", "<f4"),
+        ("z", "<f4"),
+        ("range", "<f4"),
+        ("azimuth", "<f4"),
+        ("packet", "<u4"),
+        ("time_ns", "<i8"),
+        ("ring", "<u2"),
+        ("intensity", "u1"),
+        ("return_number", "u1"),
+        ("flags", "u1"),
+    ]
+)
+"""A point.
+
+=================  ====================================================================================================================
+x, y, z            metres, in the sensor frame: right, forward, up
+range              metres, from the sensor's origin as the packet says it
+azimuth            degrees, 0 to 360, of the firing: clockwise from forward, seen from above
+packet             which of the decoded packets it came in, from 0
+time_ns            nanoseconds, the sensor's stamp of the firing. Velodyne: past the hour in which the packet began, so that the last firings of an
+                   hour may go beyond it. Cepton: as its header counts
+ring               the laser. Velodyne: from the lowest elevation, 0; Cepton: the packet's channel
+intensity          the packet's byte: of diffuse surfaces 0 to 100 percent (Cepton: to 127), above it of retro-reflectors
+return_number      place in the return mode's order: 0 of modes of one return; of dual modes 0 the last, 1 the strongest or second strongest. Where
+                   both blocks of a dual packet hold the same return, it is given once, as 0. Cepton: 1 of a second return
+flags              Cepton's ``PointFlag``; 0 of Velodyne
+=================  ====================================================================================================================
+"""
+_PACKET_SIZE, _RECORDS, _BLOCKS = constant(DATA_PACKET_SIZE), constant(RECORDS_PER_BLOCK), constant(BLOCKS)
+_MOST_RETURNS = BLOCKS * RECORDS_PER_BLOCK
+_NO_RETURN, _SECOND_RETURN = constant(PointFlag.NO_RETURN), constant(PointFlag.SECOND_RETURN)
+_UNIT_M = POINT_UNIT_M
+_MOST_GROUPS = constant(100)  # between two packets that tell how fast the head turns
+
+
+def decode_velodyne(batch: DatagramArrays, geometry: FiringGeometry, chosen: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[Any]:
+    """Points of Velodyne data packets, in the order of their records.
+
+    Each packet is decoded by itself, except a VLS-128's in dual mode, which hold one firing sequence: how far the head turns meanwhile, their neighbours tell.
+
+    Args:
+        batch: Datagrams, as ``capture.batches`` yields them.
+        geometry: Of the sensor's model.
+        chosen: ``bool[n]``: data packets of the one sensor, 1206 bytes each; None: all are.
+
+    Returns:
+        ``POINT_DTYPE[points]``; firings without a return make none.
+
+    Raises:
+        ValueError: a chosen datagram has another size.
+    """
+    start = batch.start if chosen is None else batch.start[chosen]
+    size = batch.size if chosen is None else batch.size[chosen]
+    require((bool((size == DATA_PACKET_SIZE).all()), f"Velodyne data packets must be {DATA_PACKET_SIZE} bytes each, got others among them"))
+    points = np.empty(start.size * _MOST_RETURNS, dtype=POINT_DTYPE)
+    return points[: decode_data_packets_into(record_firings(geometry), batch.data, start, points)]
+
+
+def decode_cepton(batch: DatagramArrays, chosen: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[Any]:
+    """Points of Cepton STDV packets, in their order.
+
+    Args:
+        batch: Datagrams, as ``capture.batches`` yields them.
+        chosen: ``bool[n]``: STDV packets of the one sensor; None: all are.
+
+    Returns:
+        ``POINT_DTYPE[points]``; points that say that nothing came back make none, nor do packets that are not whole.
+    """
+    start = batch.start if chosen is None else batch.start[chosen]
+    size = batch.size if chosen is None else batch.size[chosen]
+    points = np.empty(count_stdv_points(batch.data, start, size), dtype=POINT_DTYPE)
+    return points[: decode_stdv_packets_into(batch.data, start, size, points)]
+
+
+@kernel
+def _stamp_us(data: npt.NDArray[np.uint8], at: int) -> int:
+    stamp_us: int = signed(data[at + 1200]) | signed(data[at + 1201]) << 8 | signed(data[at + 1202]) << 16 | signed(data[at + 1203]) << 24
+    return stamp_us
+
+
+@kernel
+def _step_between(firings: RecordFirings, data: npt.NDArray[np.uint8], earlier: int, later: int) -> float:
+    """How far the head turns in a group's time, by the azimuths and stamps of two packets at these bytes; -1 where they do not tell."""
+    turned_cdeg = (
+        block_azimuth_cdeg(data[later : later + _PACKET_SIZE], 0) - block_azimuth_cdeg(data[earlier : earlier + _PACKET_SIZE], 0)
+    ) % TURN_CDEG
+    passed_ns = 1000 * ((_stamp_us(data, later) - _stamp_us(data, earlier)) % HOUR_US)
+    tells = turned_cdeg <= GAP_CDEG and 0 < passed_ns <= _MOST_GROUPS * firings.group_ns
+    return turned_cdeg * firings.group_ns / passed_ns if tells else -1.0
+
+
+@kernel
+def _packet_step(firings: RecordFirings, data: npt.NDArray[np.uint8], start: npt.NDArray[np.int64], packet: int, group_blocks: int) -> float:
+    """The step with which a packet begins: the first it tells, else what the packet before or after it tells, else 0."""
+    step = float(first_step_cdeg(data[start[packet] : start[packet] + _PACKET_SIZE], group_blocks))
+    if step < 0.0 and packet > 0:
+        step = _step_between(firings, data, start[packet - 1], start[packet])
+    if step < 0.0 and packet + 1 < start.size:
+        step = _step_between(firings, data, start[packet], start[packet + 1])
+    return max(step, 0.0)
+
+
+@kernel
+def decode_data_packets_into(firings: RecordFirings, data: npt.NDArray[np.uint8], start: npt.NDArray[np.int64], points: npt.NDArray[Any]) -> int:
+    """Write the returns of data packets to ``points``; gives how many there are.
+
+    Args:
+        firings: Of the model.
+        data: ``uint8[bytes]`` that hold the packets.
+        start: ``int64[n]``, where each begins; 1206 bytes each.
+        points: ``POINT_DTYPE[>= 384 n]``, written.
+    """
+    count = 0
+    for packet in range(start.size):
+        payload = data[start[packet] : start[packet] + _PACKET_SIZE]
+        returns = RETURNS_BY_MODE_BYTE[payload[1204]]
+        group_blocks = firings.blocks * returns
+        step_cdeg = _packet_step(firings, data, start, packet, group_blocks)
+        group_ns = 1000 * _stamp_us(data, start[packet])
+        for first in range(0, _BLOCKS - group_blocks + 1, group_blocks):
+            told_cdeg = told_step_cdeg(payload, first, group_blocks)
+            step_cdeg = float(told_cdeg) if told_cdeg >= 0 else step_cdeg
+            for block in range(first, first + group_blocks):
+                count = _decode_block(firings, payload, block, block - first, returns, step_cdeg, packet, group_ns, points, count)
+            group_ns += firings.group_ns
+    return count
+
+
+@kernel
+def _decode_block(
+    firings: RecordFirings,
+    payload: npt.NDArray[np.uint8],
+    block: int,
+    place: int,
+    returns: int,
+    step_cdeg: float,
+    packet: int,
+    group_ns: int,
+    points: npt.NDArray[Any],
+    count: int,
+) -> int:
+    """Write the returns of a block, the ``place``-th of its group, behind ``count`` points; gives how many there are then."""
+    azimuth_cdeg = float(block_azimuth_cdeg(payload, block))
+    which = place % returns
+    for number in range(_RECORDS):
+        at = 100 * block + 4 + 3 * number
+        raw = signed(payload[at]) | signed(payload[at + 1]) << 8
+        is_copy = which == 1 and payload[at] == payload[at - 100] and payload[at + 1] == payload[at - 99] and payload[at + 2] == payload[at - 98]
+        if raw == 0 or is_copy:  # a single return stands in both blocks
+            continue
+        record = place // returns * _RECORDS + number
+        fired = fired_cdeg(azimuth_cdeg, step_cdeg, firings.share[record], firings.offset_cdeg[record]) % TURN_CDEG
+        range_m = raw * firings.unit_mm * 1e-3
+        x, y, z = sensor_direction(fired * RAD_PER_CDEG, firings.elevation_rad[record])
+        point = points[count]
+        point.x, point.y, point.z = range_m * x, range_m * y, range_m * z
+        point.range, point.azimuth = range_m, fired * 0.01
+        point.packet, point.time_ns = packet, group_ns + firings.time_ns[record]
+        point.ring, point.intensity = firings.ring[record], payload[at + 2]
+        point.return_number, point.flags = which, 0
+        count += 1
+    return count
+
+
+@kernel
+def count_stdv_points(data: npt.NDArray[np.uint8], start: npt.NDArray[np.int64], size: npt.NDArray[np.int64]) -> int:
+    """Points of STDV packets, those without a return among them; arguments as of ``decode_stdv_packets_into``."""
+    count = 0
+    for packet in range(start.size):
+        count += points_of(data, start[packet], size[packet])[2]
+    return count
+
+
+@kernel
+def decode_stdv_packets_into(data: npt.NDArray[np.uint8], start: npt.NDArray[np.int64], size: npt.NDArray[np.int64], points: npt.NDArray[Any]) -> int:
+    """Write the returns of STDV packets to ``points``; gives how many there are.
+
+    Args:
+        data: ``uint8[bytes]`` that hold the packets.
+        start: ``int64[n]``, where each begins.
+        size: ``int64[n]``, bytes of each.
+        points: ``POINT_DTYPE[>= count_stdv_points(...)]``, written.
+    """
+    count = 0
+    for packet in range(start.size):
+        at, point_size, held = points_of(data, start[packet], size[packet])
+        time_ns = 1000 * stamp_us_at(data, start[packet]) if held > 0 else 0
+        for _ in range(held):
+            x, y, z, reflectivity, step_us, channel, flags = point_at(data, at)
+            at += point_size
+            time_ns += 1000 * step_us
+            if flags & _NO_RETURN:
+                continue
+            point = points[count]
+            point.x, point.y, point.z = x * _UNIT_M, y * _UNIT_M, z * _UNIT_M
+            point.range = _UNIT_M * math.sqrt(float(x * x + y * y + z * z))
+            point.azimuth = math.atan2(float(x), float(y)) * CDEG_PER_RAD % TURN_CDEG * 0.01
+            point.packet, point.time_ns = packet, time_ns
+            point.ring, point.intensity = channel, reflectivity
+            point.return_number, point.flags = 1 if flags & _SECOND_RETURN else 0, flags
+            count += 1
+    return count

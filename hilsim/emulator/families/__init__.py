@@ -1,0 +1,1 @@
+"""Families of lidars: whose packets, and everything on the Python side that follows from it."""

@@ -1,0 +1,150 @@
+"""What depends on whose sensor a lidar is: one object a lidar answers for all of the Python side.
+
+Kernels branch on ``plan.family`` themselves (decision 14). Everybody else asks ``LidarSetting.family``.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.emulator.plan import BeamCells, LidarPlan
+from hilsim.geometry.poses import Pose
+from hilsim.protocols.ethernet import LinkStyle
+from hilsim.protocols.velodyne.data import ReturnMode
+from hilsim.scene.background import AzimuthGrid, ImageGrid
+from hilsim.scene.world import World
+from hilsim.sensor.clock import DeviceClock
+from hilsim.sensor.setup import SensorSetup
+from hilsim.sensor.specs import LidarSpec
+
+SpecT = TypeVar("SpecT", bound=LidarSpec)
+ImageSpan = tuple[float, float]
+
+
+class FlowLayout(NamedTuple):
+    """One stream of a sensor's datagrams.
+
+    Attributes:
+        name: ``data``, ``position``, ``points`` or ``info``.
+        source_port: That the real sensor sends from.
+        destination_port: That they go to.
+        style: How the headers around them are filled.
+    """
+
+    name: str
+    source_port: int
+    destination_port: int
+    style: LinkStyle
+
+
+@dataclass(frozen=True)
+class LidarFamily(ABC, Generic[SpecT]):
+    """One lidar, as one of its family.
+
+    Attributes:
+        spec: Its model.
+        setup: How it is set up.
+        name: Of the family, as a profile's ``family`` says it.
+        title: Of its sensors, for people.
+        profile: Its profiles' class.
+        grid: Cells of a captured background.
+        grid_axes: What those cells are of, for people.
+        capture_stamps: How fine a capture's stamps are by default: what the software for these sensors reads.
+        is_known_by_source: Receivers tell sensors apart by their source address alone.
+    """
+
+    spec: SpecT
+    setup: SensorSetup
+    name: ClassVar[str]
+    title: ClassVar[str]
+    profile: ClassVar[type[LidarSpec]]
+    grid: ClassVar[type[AzimuthGrid] | type[ImageGrid]]
+    grid_axes: ClassVar[str]
+    capture_stamps: ClassVar[Literal["ns", "us"]]
+    is_known_by_source: ClassVar[bool]
+
+    @abstractmethod
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """What the family asks of a sensor's keys, with the faults for ``require``."""
+
+    @abstractmethod
+    def port_rules(self, data_port: int | None, position_port: int | None) -> Iterator[tuple[bool, str]]:
+        """What the family asks of the ports in ``[sensor.network]``; None: not given."""
+
+    @abstractmethod
+    def flows(self, data_port: int | None, position_port: int | None) -> tuple[FlowLayout, FlowLayout]:
+        """Its data, and its position packets or sensor information; ports that are None are the model's."""
+
+    @abstractmethod
+    def effective_setup(self) -> dict[str, Any]:
+        """Keys of ``[[sensor]]`` whose defaults depend on the family, filled in."""
+
+    @abstractmethod
+    def effective_ports(self, data_port: int | None, position_port: int | None) -> dict[str, int]:
+        """Keys of ``[sensor.network]`` whose defaults depend on the family, filled in."""
+
+    @property
+    @abstractmethod
+    def pace(self) -> str:
+        """The model and how fast it scans, for people."""
+
+    @abstractmethod
+    def packets_text(self, info_port: int) -> str:
+        """What it sends, behind the address of its data, for people."""
+
+    @property
+    def mode(self) -> ReturnMode:
+        """Which returns it reports, in the words of a Velodyne."""
+        return ReturnMode.named(self.setup.return_mode)
+
+    @property
+    @abstractmethod
+    def sequences_per_packet(self) -> int:
+        """Firing sequences of a data packet."""
+
+    @property
+    @abstractmethod
+    def scan_ns(self) -> int:
+        """How long it takes for a turn of its head, or a scan of its image."""
+
+    @property
+    def rotation_rate_hz(self) -> float | None:
+        """Of its head; None without one."""
+        return None
+
+    @property
+    @abstractmethod
+    def has_utc_source(self) -> bool:
+        """Something tells its clock UTC, as the rig is."""
+
+    @abstractmethod
+    def clock_offset_s(self, clock: DeviceClock, rig_ns: int, utc_epoch_ns: int) -> float:
+        """How far its own clock is ahead at a rig time, as metrics show it."""
+
+    @abstractmethod
+    def complete(self, plan: LidarPlan, *, seed: int, stream: int, utc_epoch_ns: int) -> LidarPlan:
+        """A plan of what all lidars have, with what is the family's own: how firings are directed, which are reported, and the packets."""
+
+    @abstractmethod
+    def beam_cells(self, plan: LidarPlan, world: World, body: Pose) -> BeamCells:
+        """What its beams can meet from a carrier that stands at ``body``."""
+
+    @abstractmethod
+    def background_grid(self, *, rows: int, columns: int, image_x: ImageSpan | None, image_z: ImageSpan | None) -> AzimuthGrid | ImageGrid:
+        """Cells of a captured background that does not say them itself; the image's spans are the model's where they are None."""
+
+    @abstractmethod
+    def reflectivity_ratios(self) -> npt.NDArray[np.float64]:
+        """``float64[256]``, share of a white diffuse target for each reflectivity byte."""
+
+    @abstractmethod
+    def background_rows(self, grid: AzimuthGrid | ImageGrid) -> npt.NDArray[np.int32]:
+        """``int32[c]``, row of a background's cells that each channel looks at; zeros where cells are of an image.
+
+        Raises:
+            ValueError: the cells are not of this model's channels.
+        """

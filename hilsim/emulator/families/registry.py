@@ -1,0 +1,20 @@
+"""Every family there is."""
+
+from typing import Any
+
+from hilsim.emulator.families.base import LidarFamily
+from hilsim.emulator.families.cepton import CeptonFamily
+from hilsim.emulator.families.velodyne import VelodyneFamily
+from hilsim.sensor.setup import SensorSetup
+from hilsim.sensor.specs import LidarSpec
+
+FAMILIES: tuple[type[LidarFamily[Any]], ...] = (VelodyneFamily, CeptonFamily)
+"""The first is that of profiles that do not say theirs."""
+
+
+def family_of(spec: LidarSpec, setup: SensorSetup | None = None) -> LidarFamily[Any]:
+    """A lidar of a model as one of its family; set up by default unless said otherwise."""
+    for family in FAMILIES:
+        if isinstance(spec, family.profile):
+            return family(spec, setup or SensorSetup())
+    raise TypeError(f"spec must be of one of the families {', '.join(family.name for family in FAMILIES)}, got {type(spec).__name__}")

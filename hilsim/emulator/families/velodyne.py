@@ -1,0 +1,157 @@
+"""Velodyne lidars: a head that turns, data packets of twelve blocks, and position packets with a receiver's sentence beside them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.emulator.cells import turning_cells
+from hilsim.emulator.families.base import FlowLayout, ImageSpan, LidarFamily
+from hilsim.emulator.plan import BeamCells, Family, LidarPlan
+from hilsim.errors import require
+from hilsim.geometry.poses import Pose
+from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
+from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, DATA_PORT, RECORDS_PER_BLOCK, Return
+from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE, POSITION_PORT
+from hilsim.scene.background import AzimuthGrid, ImageGrid
+from hilsim.scene.world import World
+from hilsim.sensor.clock import DeviceClock, stamp_us
+from hilsim.sensor.decimation import thinning
+from hilsim.sensor.head import build_head, mean_rate_rpm, rate_rule
+from hilsim.sensor.position_stream import position_stream
+from hilsim.sensor.response import velodyne_ratios
+from hilsim.sensor.specs import ThinningSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
+
+_ELEVATION_TOLERANCE_DEG = 0.01
+_MINUTE_NS = 60_000_000_000
+_HOUR_S = 3600
+
+
+@dataclass(frozen=True)
+class VelodyneFamily(LidarFamily[VelodyneSpec]):
+    """A Velodyne."""
+
+    name: ClassVar[str] = "velodyne"
+    title: ClassVar[str] = "Velodyne"
+    profile: ClassVar[type[VelodyneSpec]] = VelodyneSpec
+    grid: ClassVar[type[AzimuthGrid]] = AzimuthGrid
+    grid_axes: ClassVar[str] = "azimuth and channel"
+    capture_stamps: ClassVar[Literal["ns", "us"]] = "ns"
+    is_known_by_source: ClassVar[bool] = False
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """No Cepton keys, stamps that count from the hour, a rate that the head can turn at."""
+        yield self.setup.cepton is None, f"cepton must not be given for a {self.spec.model}"
+        yield (
+            self.setup.clock.stamps == "power_up",
+            f'clock.stamps must be "power_up" for a {self.spec.model}: its stamps count from the hour, and follow UTC with clock.sync = "pps"',
+        )
+        yield rate_rule(self.spec, self.setup)
+
+    def port_rules(self, data_port: int | None, position_port: int | None) -> Iterator[tuple[bool, str]]:
+        """Data and position packets go to different ports."""
+        data, position = self.flows(data_port, position_port)
+        differ = data.destination_port != position.destination_port
+        yield differ, f"network.data_port and position_port must differ, got {position.destination_port} for both"
+
+    def flows(self, data_port: int | None, position_port: int | None) -> tuple[FlowLayout, FlowLayout]:
+        """Data packets and position packets."""
+        return (
+            FlowLayout("data", DATA_PORT, data_port or DATA_PORT, VELODYNE_DATA_STYLE),
+            FlowLayout("position", POSITION_PORT, position_port or POSITION_PORT, VELODYNE_POSITION_STYLE),
+        )
+
+    def effective_setup(self) -> dict[str, Any]:
+        """The rate."""
+        return {"rotation_rate_rpm": mean_rate_rpm(self.setup)}
+
+    def effective_ports(self, data_port: int | None, position_port: int | None) -> dict[str, int]:
+        """Both ports."""
+        data, position = self.flows(data_port, position_port)
+        return {"data_port": data.destination_port, "position_port": position.destination_port}
+
+    @property
+    def pace(self) -> str:
+        """The model and its rate."""
+        return f"{self.spec.model} at {mean_rate_rpm(self.setup)} rpm"
+
+    def packets_text(self, info_port: int) -> str:
+        """Data, and the port of position packets."""
+        return f"(data) and :{info_port} (position)"
+
+    @property
+    def sequences_per_packet(self) -> int:
+        """Firing sequences of a data packet."""
+        return BLOCKS // self.mode.returns * (RECORDS_PER_BLOCK // self.spec.laser_count)
+
+    @property
+    def scan_ns(self) -> int:
+        """Time of a turn."""
+        return _MINUTE_NS // mean_rate_rpm(self.setup)
+
+    @property
+    def rotation_rate_hz(self) -> float:
+        """Of the head."""
+        return mean_rate_rpm(self.setup) / 60
+
+    @property
+    def has_utc_source(self) -> bool:
+        """Where a receiver is connected."""
+        return self.setup.gps is not None
+
+    def clock_offset_s(self, clock: DeviceClock, rig_ns: int, utc_epoch_ns: int) -> float:
+        """Stamp shown now minus UTC's time past the hour, taken to the nearer side of the hour."""
+        shown_s = stamp_us(clock, max(rig_ns - clock.start_ns, 0)) / 1e6
+        true_s = (utc_epoch_ns + rig_ns) / 1e9 % _HOUR_S
+        return float((shown_s - true_s + _HOUR_S / 2) % _HOUR_S - _HOUR_S / 2)
+
+    def complete(self, plan: LidarPlan, *, seed: int, stream: int, utc_epoch_ns: int) -> LidarPlan:  # noqa: ARG002 - of interest to other families
+        """A head, channels at their elevations, and position packets."""
+        spec, setup = self.spec, self.setup
+        mount = setup.body_from_sensor
+        elevation_deg = np.array([channel.elevation_deg for channel in spec.channels])
+        return plan._replace(
+            family=int(Family.VELODYNE),
+            head=build_head(spec, setup, seed=seed, stream=stream),
+            thinning=thinning(setup.thinning, spec),
+            is_thinned=setup.thinning != ThinningSpec(),
+            position=position_stream(spec.position, seed=seed, stream=stream),
+            data_size=DATA_PACKET_SIZE,
+            info_size=POSITION_PACKET_SIZE,
+            elevation_deg=elevation_deg,
+            sine_elevation=np.sin(np.radians(elevation_deg)),
+            cosine_elevation=np.cos(np.radians(elevation_deg)),
+            azimuth_offset_rad=np.radians([channel.azimuth_offset_deg for channel in spec.channels]),
+            channel_origin_m=np.array([mount.transform((0.0, 0.0, channel.vertical_offset_mm / 1000.0)) for channel in spec.channels]),
+            reports_last=self.mode.order[0] is Return.LAST,
+            return_mode=int(self.mode),
+            product=spec.product,
+        )
+
+    def beam_cells(self, plan: LidarPlan, world: World, body: Pose) -> BeamCells:
+        """Cells of a turn, a row a channel."""
+        return turning_cells(plan, world, body)
+
+    def background_grid(self, *, rows: int, columns: int, image_x: ImageSpan | None, image_z: ImageSpan | None) -> AzimuthGrid:  # noqa: ARG002 - of interest to other families
+        """Columns of azimuth; the rows are the model's channels by elevation."""
+        return AzimuthGrid(columns=columns, elevation_deg=tuple(sorted(channel.elevation_deg for channel in self.spec.channels)))
+
+    def reflectivity_ratios(self) -> npt.NDArray[np.float64]:
+        """Of the family's scale."""
+        return velodyne_ratios()
+
+    def background_rows(self, grid: AzimuthGrid | ImageGrid) -> npt.NDArray[np.int32]:
+        """Row of each channel, by elevation."""
+        if not isinstance(grid, AzimuthGrid):
+            raise TypeError(f"grid must have cells of {self.grid_axes}, got {type(grid).__name__}")
+        elevation_deg = np.array([channel.elevation_deg for channel in self.spec.channels])
+        fits = grid.rows == elevation_deg.size and np.allclose(np.sort(elevation_deg), grid.elevation_deg, atol=_ELEVATION_TOLERANCE_DEG)
+        rule = (
+            f"rows of a background for a {self.spec.model} must be its {elevation_deg.size} elevations from {min(elevation_deg):g} to "
+            f"{max(elevation_deg):g} deg, got {grid.rows} from {grid.elevation_deg[0]:g} to {grid.elevation_deg[-1]:g} deg"
+        )
+        require((fits, rule))
+        return np.argsort(np.argsort(elevation_deg, kind="stable")).astype(np.int32)

@@ -1,0 +1,115 @@
+"""From a lidar's setting to the plan that kernels take."""
+
+import numpy as np
+
+from hilsim.emulator.overlay import Overlay, no_overlay
+from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, Gps, LidarPlan
+from hilsim.emulator.setting import LidarSetting
+from hilsim.geometry.poses import Pose
+from hilsim.protocols.velodyne.geometry import even_delays_ns
+from hilsim.scene.world import World
+from hilsim.sensor.beam import beam
+from hilsim.sensor.clock import device_clock
+from hilsim.sensor.decimation import no_thinning
+from hilsim.sensor.false_alarms import false_alarms
+from hilsim.sensor.head import no_head
+from hilsim.sensor.mirror import no_mirror
+from hilsim.sensor.position_stream import periodic_stream
+from hilsim.sensor.response import response
+from hilsim.sensor.velodyne_specs import GpsSetting
+from hilsim.sensor.weather import Weather, weather
+from hilsim.sensor.window import window
+
+_NOISE_MARGIN_SIGMAS = 8.0
+
+
+def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: Overlay | None = None, cells: BeamCells | None = None) -> LidarPlan:
+    """Kernel-side lidar of a setting.
+
+    Args:
+        setting: The lidar.
+        seed: The rig's seed, 64 bits.
+        utc_epoch_ns: UTC of rig time 0 in ns since 1970.
+        overlay: What it sees of a captured background.
+        cells: What its beams can meet, where it stands still.
+    """
+    plan = _without_family(setting, seed=seed, utc_epoch_ns=utc_epoch_ns, overlay=overlay or no_overlay(), cells=cells or NO_BEAM_CELLS)
+    return setting.family.complete(plan, seed=seed, stream=setting.stream, utc_epoch_ns=utc_epoch_ns)
+
+
+def beam_cells(setting: LidarSetting, world: World, body: Pose) -> BeamCells:
+    """Cells of a lidar on a carrier that stands at ``body``: with them it reports the same, and casts rays faster where static objects are many.
+
+    Takes about a second a sensor in a street.
+    """
+    return setting.family.beam_cells(lidar_plan(setting, seed=0, utc_epoch_ns=0), world, body)
+
+
+def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: Overlay, cells: BeamCells) -> LidarPlan:
+    """What every lidar has. Neither head nor mirror moves its beams, they look along one axis from one place, and it sends nothing: its family adds that."""
+    spec, setup = setting.spec, setting.setup
+    mount = setup.body_from_sensor
+    nothing = np.zeros(spec.laser_count)
+    return LidarPlan(
+        family=-1,
+        clock=device_clock(setup.clock, follows_pulse=setting.follows_pulse, start_ns=round(setup.start_delay_us * 1000), utc_epoch_ns=utc_epoch_ns),
+        head=no_head(),
+        mirror=no_mirror(),
+        beam=beam(spec.beam, setup.sub_rays),
+        response=response(spec, seed=seed, stream=setting.stream),
+        weather=_weather(setting),
+        window=window(setup.window),
+        false_alarms=false_alarms(setup.false_alarms),
+        overlay=overlay,
+        beam_cells=cells,
+        thinning=no_thinning(spec.laser_count),
+        is_thinned=False,
+        position=periodic_stream(None, seed=seed, stream=setting.stream),
+        gps=_gps(setup.gps),
+        info=np.zeros(0, np.uint8),
+        header_version=0,
+        data_size=0,
+        info_size=0,
+        elevation_deg=nothing,
+        sine_elevation=nothing,
+        cosine_elevation=nothing,
+        azimuth_offset_rad=nothing,
+        channel_origin_m=np.repeat([mount.position_m], spec.laser_count, axis=0),
+        firing_offset_ns=np.array(even_delays_ns(spec.laser_count, spec.firing_ns, spec.lasers_per_firing), dtype=np.int64),
+        sequence_ns=spec.sequence_ns,
+        sequences_per_packet=setting.sequences_per_packet,
+        returns=setting.family.mode.returns,
+        reports_last=False,
+        return_mode=0,
+        product=0,
+        mount_orientation=np.array(mount.orientation),
+        data_latency_ns=round(spec.data_latency_us * 1000),
+        cast_range_m=spec.range_max_m + _NOISE_MARGIN_SIGMAS * spec.range_noise_m,
+    )
+
+
+def _weather(setting: LidarSetting) -> Weather:
+    spec = setting.spec
+    return weather(
+        setting.weather,
+        threshold_energy=spec.detector.threshold_energy,
+        pulse_ns=spec.detector.pulse_ns,
+        divergence_h_mrad=spec.beam.divergence_h_mrad,
+        divergence_v_mrad=spec.beam.divergence_v_mrad,
+        window_h_mm=spec.beam.window_h_mm,
+        window_v_mm=spec.beam.window_v_mm,
+    )
+
+
+def _gps(setting: GpsSetting | None) -> Gps:
+    if setting is None:
+        return Gps(present=False, valid=False, latitude_deg=0.0, longitude_deg=0.0, origin_east_m=0.0, origin_north_m=0.0, sentence_delay_ns=0)
+    return Gps(
+        present=True,
+        valid=setting.valid,
+        latitude_deg=setting.latitude_deg,
+        longitude_deg=setting.longitude_deg,
+        origin_east_m=setting.origin_m[0],
+        origin_north_m=setting.origin_m[1],
+        sentence_delay_ns=round(setting.sentence_delay_ms * 1e6),
+    )

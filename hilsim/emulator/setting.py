@@ -1,0 +1,62 @@
+"""One lidar as a rig describes it: its model and how it is set up."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from hilsim.emulator.families.base import LidarFamily
+from hilsim.emulator.families.registry import family_of
+from hilsim.errors import require
+from hilsim.sensor.setup import SensorSetup
+from hilsim.sensor.specs import LidarSpec
+from hilsim.sensor.weather import WeatherSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class LidarSetting:
+    """One lidar of a rig: which model, how it is set up, and what is between it and the world.
+
+    Attributes:
+        name: Unique within a rig.
+        stream: The sensor's number within the rig, 0..65535: the stream of its random draws.
+        spec: The model.
+        setup: How it is mounted and set; a rig's ``[[sensor]]`` as it is.
+        weather: What the light passes through.
+    """
+
+    name: str
+    stream: int
+    spec: LidarSpec
+    setup: SensorSetup = field(default_factory=SensorSetup)
+    weather: WeatherSpec = field(default_factory=WeatherSpec)
+
+    def __post_init__(self) -> None:
+        require(
+            *self.family.rules(),
+            (0 <= self.stream <= 65_535, f"stream must be 0 to 65535, got {self.stream}"),
+            *self.setup.rules(),
+        )
+
+    @cached_property
+    def family(self) -> LidarFamily[Any]:
+        """What depends on whose sensor it is."""
+        return family_of(self.spec, self.setup)
+
+    @property
+    def sequences_per_packet(self) -> int:
+        """Firing sequences of a data packet."""
+        return self.family.sequences_per_packet
+
+    @property
+    def follows_pulse(self) -> bool:
+        """The sensor's clock is synchronised to UTC."""
+        return self.setup.clock.sync == "pps" or (self.setup.clock.sync == "auto" and self.family.has_utc_source)
+
+    @property
+    def packet_rate_hz(self) -> float:
+        """Data packets a second."""
+        return 1e9 / (self.sequences_per_packet * self.spec.sequence_ns)
+
+    def with_sub_rays(self, sub_rays: int) -> "LidarSetting":
+        """The same lidar with so many rays a beam."""
+        return replace(self, setup=replace(self.setup, sub_rays=sub_rays))

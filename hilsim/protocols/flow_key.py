@@ -1,0 +1,23 @@
+"""What tells one flow of datagrams from another: the addresses and ports of its headers."""
+
+from typing import NamedTuple
+
+
+class FlowKey(NamedTuple):
+    """Where datagrams come from and go to.
+
+    Attributes:
+        source: IPv4 address.
+        source_port: UDP port.
+        destination: IPv4 address.
+        destination_port: UDP port.
+    """
+
+    source: str
+    source_port: int
+    destination: str
+    destination_port: int
+
+    def __str__(self) -> str:
+        """As people write it."""
+        return f"{self.source}:{self.source_port}>{self.destination}:{self.destination_port}"

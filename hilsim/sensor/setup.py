@@ -1,0 +1,66 @@
+"""How one lidar of a rig is set up: the keys of ``[[sensor]]`` that decide what it measures, declared and documented here alone."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from hilsim.geometry.frames import Vector
+from hilsim.geometry.poses import Pose, extrinsics
+from hilsim.sensor.beam import SUB_RAY_COUNTS
+from hilsim.sensor.cepton_specs import CeptonSetting
+from hilsim.sensor.false_alarms import FalseAlarmSpec
+from hilsim.sensor.specs import ClockSetting, ReturnModeName, ThinningSpec
+from hilsim.sensor.velodyne_specs import GpsSetting
+from hilsim.sensor.window import WindowSpec
+
+DEFAULT_RATE_RPM = 600
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensorSetup:
+    """How one lidar is mounted, and how its head, receiver and clock are set.
+
+    Its rules are checked together with its model's, by ``LidarSetting``: a person reads all faults of a sensor at once.
+
+    Attributes:
+        mount_position_m: In the carrier's body frame (x forward, y left, z up).
+        mount_rotation_deg: Roll, pitch, yaw in the body frame.
+        rotation_rate_rpm: Mean rotation rate, 600 by default; not for a sensor without a turning head.
+        phase_deg: True azimuth of the head, or phase of the mirror's sweep across, at the sensor's first firing.
+        start_delay_us: Rig time of the sensor's first firing; sensors of a rig are in step where this is equal.
+        return_mode: Which returns are reported.
+        sub_rays: Rays by which a beam's footprint is sampled: 1 (a pencil beam; nothing is ever met by halves), 7 or 19.
+        window: Dirt on the sensor's window, and blocked sectors.
+        false_alarms: How often its receiver takes noise for an echo.
+        thinning: Which firings it reports.
+        clock: The sensor's own clock.
+        gps: The receiver on its GPS input; without it position packets carry no sentence.
+        cepton: What a Cepton-style sensor says of itself; only for one.
+    """
+
+    mount_position_m: Vector = (0.0, 0.0, 0.0)
+    mount_rotation_deg: Vector = (0.0, 0.0, 0.0)
+    rotation_rate_rpm: int | None = None
+    phase_deg: float = 0.0
+    start_delay_us: float = 0.0
+    return_mode: ReturnModeName = "strongest"
+    sub_rays: int = 1
+    window: WindowSpec = field(default_factory=WindowSpec)
+    false_alarms: FalseAlarmSpec = field(default_factory=FalseAlarmSpec)
+    thinning: ThinningSpec = field(default_factory=ThinningSpec)
+    clock: ClockSetting = field(default_factory=ClockSetting)
+    gps: GpsSetting | None = None
+    cepton: CeptonSetting | None = None
+
+    @property
+    def body_from_sensor(self) -> Pose:
+        """Where it is mounted."""
+        return extrinsics(self.mount_position_m, self.mount_rotation_deg)
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """What holds for a sensor of any model."""
+        yield all(map(math.isfinite, self.mount_position_m)), f"mount_position_m must be finite, got {self.mount_position_m}"
+        yield all(map(math.isfinite, self.mount_rotation_deg)), f"mount_rotation_deg must be finite, got {self.mount_rotation_deg}"
+        yield 0.0 <= self.phase_deg < 360.0, f"phase_deg must be 0 to less than 360, got {self.phase_deg}"
+        yield 0.0 <= self.start_delay_us <= 1e9, f"start_delay_us must be 0 to 1000000000, got {self.start_delay_us}"
+        yield self.sub_rays in SUB_RAY_COUNTS, f"sub_rays must be one of {', '.join(map(str, SUB_RAY_COUNTS))}, got {self.sub_rays}"

@@ -1,0 +1,9 @@
+"""Settings of lidars for tests: keys of a rig's ``[[sensor]]`` by name."""
+
+from hilsim.emulator.setting import LidarSetting
+from hilsim.sensor.setup import SensorSetup
+from hilsim.sensor.weather import WeatherSpec
+
+
+def lidar_setting(spec, *, name="lidar", stream=0, weather=None, **setup):
+    return LidarSetting(name=name, stream=stream, spec=spec, setup=SensorSetup(**setup), weather=weather or WeatherSpec())
