@@ -88,8 +88,15 @@ class VehicleReading:
     unforwarded_frames: Annotated[
         int, counter("hilsim_link_unforwarded_frames_total", "Frames of the controller that no ground station got: the daemon was too slow")
     ]
-    observation_frames: Annotated[
-        int, counter("hilsim_link_observation_frames_total", "OBSTACLE_DISTANCE and DISTANCE_SENSOR frames passed to the controller's link")
+    obstacle_frames: Annotated[
+        int, counter("hilsim_link_obstacle_frames_total", "OBSTACLE_DISTANCE and DISTANCE_SENSOR frames passed to the controller's link")
+    ] = 0
+    unsent_obstacle_frames: Annotated[
+        int,
+        counter(
+            "hilsim_link_unsent_obstacle_frames_total",
+            "OBSTACLE_DISTANCE and DISTANCE_SENSOR frames that were not sent: the controller was silent, or too much waited for its link",
+        ),
     ] = 0
     lateness: Annotated[
         HistogramReading, histogram("hilsim_link_lateness_seconds", LINK_BOUNDS_S, "Time a sensor frame was written minus the time it was due")

@@ -69,7 +69,7 @@ def make_vehicle(**changes):
         "stalls": 2,
         "lockstep_timeouts": 0,
         "unforwarded_frames": 0,
-        "observation_frames": 35,
+        "obstacle_frames": 35,
         "lateness": rising(LINK_BOUNDS_S, 9, 0.0009),
         "round_trip": rising(LINK_BOUNDS_S, 7, 0.014),
         "actuator_gap": rising(LINK_BOUNDS_S, 8, 0.04),
