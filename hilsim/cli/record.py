@@ -5,11 +5,14 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from hilsim.cli.rigs import RigArgument, UtcInstant, changes, changing, loaded
+
+if TYPE_CHECKING:
+    from hilsim.render.renderer import Renderer
 
 
 @click.command()
@@ -23,6 +26,13 @@ from hilsim.cli.rigs import RigArgument, UtcInstant, changes, changing, loaded
     "--threads", type=click.IntRange(1, 256), default=os.cpu_count() or 1, show_default="all cores", help="Rendering threads; changes no byte."
 )
 @click.option("--batch-ms", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Rendered at a time; changes no byte.")
+@click.option(
+    "--backend",
+    type=click.Choice(["cpu", "cuda"]),
+    default="cpu",
+    show_default=True,
+    help="What casts the rays: this machine's cores, or an NVIDIA GPU (`pip install 'hilsim-lidar[cuda]'`; without --truth).",
+)
 @click.option(
     "--stamps",
     type=click.Choice(["ns", "us"]),
@@ -40,6 +50,7 @@ def record(
     start_utc: int,
     threads: int,
     batch_ms: int,
+    backend: Literal["cpu", "cuda"],
     stamps: Literal["ns", "us"] | None,
     as_json: bool,
 ) -> None:
@@ -51,8 +62,12 @@ def record(
         raise click.BadParameter(f"must end in .parquet, got {truth}", param_hint="--truth")
     if truth is not None and truth.resolve() == output.resolve():
         raise click.BadParameter(f"must be another file than the capture, got {truth} for both", param_hint="--truth")
+    if truth is not None and backend != "cpu":
+        raise click.BadParameter(f"must be cpu with --truth, got {backend}", param_hint="--backend")
 
     from hilsim.offline import record as recorder  # noqa: PLC0415 - compiles kernels
+
+    renderer = _renderer(backend)
 
     checked = loaded(rig, changes(settings, to))
     duration_ns = round(duration_s * 1e9)
@@ -69,7 +84,8 @@ def record(
                 duration_ns=duration_ns,
                 utc_epoch_ns=start_utc,
                 batch_ms=batch_ms,
-                threads=threads,
+                threads=threads if renderer is None else 1,
+                renderer=renderer,
                 progress=progress,
                 truth=truth,
                 stamps="us" if (stamps or checked.spec.record.stamps) == "us" else "ns",
@@ -89,6 +105,18 @@ def record(
     )
     if truth is not None:
         click.echo(f"{truth}: ground truth of {result.returns:,} returns")
+
+
+def _renderer(backend: Literal["cpu", "cuda"]) -> "Renderer | None":
+    """What casts the rays instead of the CPU's kernels; None where they do."""
+    if backend == "cpu":
+        return None
+    from hilsim.render.cuda import CudaRenderer  # noqa: PLC0415 - imports CUDA
+
+    try:
+        return CudaRenderer()
+    except RuntimeError as error:
+        raise click.BadParameter(str(error), param_hint="--backend") from error
 
 
 def _say_broken_off(done_s: float, duration_s: float, files: list[Path]) -> None:

@@ -210,7 +210,11 @@ def _cuda() -> Finding:
     from numba import cuda  # noqa: PLC0415 - slow to import and only needed here
 
     if cuda.is_available():
-        return Finding(subject="CUDA", verdict="good", fact=f"{cuda.get_current_device().name.decode()}")
+        return Finding(
+            subject="CUDA",
+            verdict="good",
+            fact=f"{cuda.get_current_device().name.decode()}: `hilsim record --backend cuda` renders on it, `hilsim run` on the CPU",
+        )
     return Finding(subject="CUDA", verdict="fair", fact="no usable CUDA device; rendering runs on the CPU")
 
 

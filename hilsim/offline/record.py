@@ -21,6 +21,7 @@ from hilsim.emulator.truth import packets_with_truth
 from hilsim.errors import ConfigError
 from hilsim.offline.part_file import written_whole
 from hilsim.offline.truth_file import PacketsTruth, SensorsTruth, TruthFile, merged_truth
+from hilsim.render.renderer import Renderer
 from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.offline import OfflineReplay
 from hilsim.replay.plan import begin_times_ns
@@ -111,14 +112,24 @@ def _render(lidar: LidarEmulator, start_ns: int, stop_ns: int) -> PacketsTruth:
 
 
 def spans(
-    lidars: list[LidarEmulator], replays: list[OfflineReplay], duration_ns: int, batch_ns: int, threads: int, *, with_truth: bool
+    lidars: list[LidarEmulator],
+    replays: list[OfflineReplay],
+    duration_ns: int,
+    batch_ns: int,
+    threads: int,
+    *,
+    with_truth: bool,
+    renderer: Renderer | None = None,
 ) -> Iterator[Span]:
-    """Everything sent in ``[0, duration_ns)``, merged, ``batch_ns`` at a time, rendered by ``threads`` threads with bounded memory."""
+    """Everything sent in ``[0, duration_ns)``, merged, ``batch_ns`` at a time, rendered by ``threads`` threads with bounded memory.
+
+    A ``renderer`` that is given casts the rays; it is called by one thread at a time only where ``threads`` is 1.
+    """
 
     def render(start_ns: int) -> tuple[list[DatagramBatch], SensorsTruth | None]:
         stop_ns = min(start_ns + batch_ns, duration_ns)
         parts = [_render(lidar, start_ns, stop_ns) for lidar in lidars] if with_truth else []
-        data = [part.packets for part in parts] if with_truth else [lidar.data_span(start_ns, stop_ns) for lidar in lidars]
+        data = [part.packets for part in parts] if with_truth else [lidar.data_span(start_ns, stop_ns, renderer) for lidar in lidars]
         positions = [lidar.position_span(start_ns, stop_ns) for lidar in lidars]
         batches = [batch for pair in zip(data, positions, strict=True) for batch in pair]
         return batches, merged_truth(parts) if parts else None
@@ -146,6 +157,7 @@ def record(
     progress: Callable[[int], None],
     truth: Path | None = None,
     stamps: Stamps = "ns",
+    renderer: Renderer | None = None,
 ) -> Recording:
     """Write ``duration_ns`` of a rig to ``path`` as frames with the sensors' own headers, stamped with their deadlines.
 
@@ -159,6 +171,7 @@ def record(
         progress: Called with the rig time (ns) written so far.
         truth: Parquet file for the ground truth of every return of the emulated sensors, replaced as ``path`` is; does not change a byte of the capture.
         stamps: Whether the capture's stamps count nanoseconds or microseconds.
+        renderer: What casts the rays, instead of the kernels that are compiled with the rest; not with ``truth``, and with ``threads`` 1.
 
     Raises:
         AssetError: the rig's files cannot be used.
@@ -185,7 +198,7 @@ def record(
         files.callback(sink.close)
         sink.open(())
         numbers = FlowNumbers()
-        for batch, rows in spans(lidars, replays, duration_ns, step_ms * MILLISECOND_NS, threads, with_truth=truth is not None):
+        for batch, rows in spans(lidars, replays, duration_ns, step_ms * MILLISECOND_NS, threads, with_truth=truth is not None, renderer=renderer):
             sink.write(numbers.batch(batch, utc_epoch_ns))
             if truth_file is not None and rows is not None:
                 truth_file.write(rows)

@@ -63,7 +63,7 @@ class CudaRenderer:
 
     def __init__(self) -> None:
         if not cuda.is_available():
-            raise RuntimeError("CUDA renderer must have an NVIDIA GPU and its driver, found none")
+            raise RuntimeError("must have an NVIDIA GPU and its driver for cuda, found none")
         self._kernel: Any = cuda.jit(cast_on_device)
         self._host_world: World | None = None
         self._device_world: World | None = None

@@ -17,8 +17,9 @@ from tests.support import ROOM, write_rig
 pytestmark = pytest.mark.system
 
 
-def hilsim(*arguments):
-    return subprocess.run([sys.executable, "-m", "hilsim", *map(str, arguments)], capture_output=True, text=True, timeout=180, check=False)
+def hilsim(*arguments, environment=None):
+    command = [sys.executable, "-m", "hilsim", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False, env=os.environ | (environment or {}))
 
 
 def digest(path):
@@ -47,6 +48,28 @@ def test_batches_and_threads_do_not_change_a_byte(two_sensors, recording, tmp_pa
     result = hilsim("record", two_sensors, "-o", again, "--duration-s", "1.2", "--threads", threads, "--batch-ms", batch_ms)
     assert result.returncode == 0, result.stderr
     assert digest(again) == digest(recording)
+
+
+def test_a_recording_by_the_cuda_backend_has_the_cpus_ranges(two_sensors, tmp_path):
+    paths = {backend: tmp_path / f"{backend}.pcap" for backend in ("cpu", "cuda")}
+    for backend, path in paths.items():
+        result = hilsim("record", two_sensors, "-o", path, "--duration-s", "0.003", "--backend", backend, environment={"NUMBA_ENABLE_CUDASIM": "1"})
+        assert result.returncode == 0, result.stderr
+    assert paths["cpu"].stat().st_size > 2000
+    assert digest(paths["cuda"]) == digest(paths["cpu"])
+
+
+def test_the_cuda_backend_without_a_gpu_is_a_clear_error(two_sensors, tmp_path):
+    result = hilsim("record", two_sensors, "-o", tmp_path / "a.pcap", "--backend", "cuda", environment={"CUDA_VISIBLE_DEVICES": ""})
+    assert result.returncode == 2
+    assert "--backend: must have an NVIDIA GPU and its driver for cuda, found none" in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_cuda_backend_writes_no_ground_truth(two_sensors, tmp_path):
+    result = hilsim("record", two_sensors, "-o", tmp_path / "a.pcap", "--backend", "cuda", "--truth", tmp_path / "a.parquet")
+    assert result.returncode == 2
+    assert "--backend: must be cpu with --truth, got cuda" in result.stderr
 
 
 def test_another_seed_gives_other_bytes(two_sensors, recording, tmp_path):

@@ -95,7 +95,7 @@ def test_the_cuda_renderer_says_that_it_needs_a_gpu():
     result = run("-c", code, NUMBA_ENABLE_CUDASIM="0")
     if result.returncode == 77:
         pytest.skip("this machine has a GPU: there is nothing to complain about")
-    assert "RuntimeError: CUDA renderer must have an NVIDIA GPU and its driver, found none" in result.stderr
+    assert "RuntimeError: must have an NVIDIA GPU and its driver for cuda, found none" in result.stderr
 
 
 def test_the_device_code_compiles_for_a_gpu_and_its_traversal_has_no_float64():
