@@ -47,6 +47,8 @@ class FlightCount(IntEnum):
     """ArduPilot's link: servo packets that never came."""
     UNANSWERED = 14
     """ArduPilot's link: answers that could not be sent."""
+    UNSENT_OBSTACLES = 15
+    """Frames of obstacles and distances that the controller did not get: it was silent, or too much waited for its link."""
 
 
 class Line(NamedTuple):

@@ -62,6 +62,8 @@ def make_rest(craft: Craft, flight: Flight, watch: Watch, talk: Talk, live: Live
         slot = seen.head[0] % seen.size.size
         if is_flying and post(talk.outbox, seen.payload[slot], seen.size[slot]):
             watch.counts[FlightCount.OBSERVATIONS] += 1
+        else:
+            watch.counts[FlightCount.UNSENT_OBSTACLES] += 1
         release(seen, 1)
     if is_flying and now_ns >= word[FlightWord.NEXT_GPS_NS]:
         fill_gps(craft.instruments, live, now_ns, flight.state.time_ns[0], utc_epoch_ns, talk.gps.record)

@@ -10,6 +10,7 @@ from hilsim.errors import require
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.geodesy import HomeSpec
 from hilsim.links.addresses import RATES_HZ, host_and_port, is_address
+from hilsim.links.serial_spec import DEFAULT_BAUD, baud_rule, port_rule
 from hilsim.protocols.ardupilot_json import JSON_PORT
 from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
 from hilsim.vehicle.hold import HoldSpec
@@ -48,7 +49,7 @@ class ControllerSpec:
 
     kind: Literal["serial", "tcp", "udp", "ardupilot", "hold"] = "hold"
     port: str = ""
-    baud: int = 921_600
+    baud: int = DEFAULT_BAUD
     is_uart: bool | None = None
     address: str = ""
     lockstep: bool = False
@@ -64,8 +65,9 @@ class ControllerSpec:
 
     def _rules(self) -> Iterator[Rule]:
         yield (self.kind == "serial") == bool(self.port), 'port must be given for kind "serial" and only for it'
-        yield not self.port or self.port.startswith("/"), f'port must be absolute, such as "/dev/serial/by-id/usb-…", got "{self.port}"'
-        yield 9600 <= self.baud <= 12_000_000, f"baud must be 9600 to 12000000, got {self.baud}"
+        if self.port:
+            yield port_rule(self.port)
+        yield baud_rule(self.baud)
         yield not self.address or is_address(self.address), f'address must be like "127.0.0.1:{CONTROLLER_PORT}", got "{self.address}"'
         yield self.kind != "udp" or bool(self.address), 'address must be given for kind "udp"'
         yield self.kind in ("tcp", "udp", "ardupilot") or not self.address, f'address must not be given for kind "{self.kind}", got "{self.address}"'

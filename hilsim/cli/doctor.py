@@ -12,6 +12,7 @@ import click
 
 from hilsim.cli.rigs import RigArgument, changes, loaded, rig_path, setting
 from hilsim.errors import CommandFaultError
+from hilsim.links.serial_spec import DEFAULT_BAUD, LEAST_BAUD, MOST_BAUD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +36,9 @@ Examples:
 @click.argument("rig", type=RigArgument(), required=False)
 @setting
 @click.option("--link", metavar="PORT", help="Examine the flight controller at a serial port, or at tcp:HOST:PORT, where PX4's simulation connects.")
-@click.option("--baud", type=click.IntRange(1200, 12_000_000), default=921_600, show_default=True, help="Of the serial port; on USB only a number.")
+@click.option(
+    "--baud", type=click.IntRange(LEAST_BAUD, MOST_BAUD), default=DEFAULT_BAUD, show_default=True, help="Of the serial port; on USB only a number."
+)
 @click.option("--uart/--usb", "is_uart", default=None, help="What the serial port is; told by its driver otherwise.")
 @click.option(
     "--seconds", type=click.FloatRange(1.0, 600.0), default=8.0, show_default=True, help="Wait so long for a heartbeat, then listen so long."

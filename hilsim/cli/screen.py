@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from hilsim.telemetry.faults import Level
-from hilsim.telemetry.metrics import LATENESS
-from hilsim.telemetry.readings import FlowReading, HistogramReading, Reading, ReplayReading, VehicleReading
+from hilsim.telemetry.metrics import TIMING_BOUNDS_S, HistogramReading
+from hilsim.telemetry.readings import FlowReading, Reading, ReplayReading
+from hilsim.telemetry.vehicle_readings import VehicleReading
 from hilsim.transmit.specs import FrameSocketSpec, SocketSpec
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def _quantiles(flows: list[FlowReading]) -> str:
         return "-"
     summed = [sum(counts) for counts in zip(*(flow.lateness.cumulative for flow in flows), strict=True)]
     merged = HistogramReading(cumulative=tuple(summed), sum_s=0.0)
-    return ", ".join(f"{name} {_quantile(merged, LATENESS.bounds_s, share)}" for name, share in (("p50", 0.5), ("p99", 0.99)))
+    return ", ".join(f"{name} {_quantile(merged, TIMING_BOUNDS_S, share)}" for name, share in (("p50", 0.5), ("p99", 0.99)))
 
 
 def _quantile(reading: HistogramReading, bounds_s: tuple[float, ...], share: float) -> str:

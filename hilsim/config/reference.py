@@ -9,12 +9,13 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hilsim.config.rig import RigSpec
 from hilsim.emulator.families.registry import FAMILIES
+from hilsim.vehicle.specs import VehicleSpec
 
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*)$")
 
 
 def configuration_reference() -> str:
-    """Markdown: every table and key of a rig and of a sensor profile, with type, default and meaning."""
+    """Markdown: every table and key of a rig, of a sensor profile and of a vehicle profile, with type, default and meaning."""
     lines = [
         "# Configuration reference",
         "",
@@ -37,6 +38,8 @@ def configuration_reference() -> str:
     for family in others:
         lines += [f"# Profiles of {family.title} sensors", "", f'With `family = "{family.name}"`.', ""]
         _describe(family.profile, "", lines, seen)
+    lines += ["# Vehicle profiles", "", "`profiles/vehicles/*.toml`; a rig's `[vehicle]` names one with `profile`.", ""]
+    _describe(VehicleSpec, "", lines, seen)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -92,7 +95,7 @@ def _type_text(hint: Any) -> str:
         return " or ".join(_type_text(part) for part in arguments if part is not type(None)) + ", optional"
     if origin is tuple:
         count = "list of" if arguments[-1] is Ellipsis else f"{len(arguments)}"
-        return f"{count} {_type_text(arguments[0])}s"
+        return f"{count} {_type_text(arguments[0]).removesuffix('s')}s"
     if origin is dict:
         return f"table of {_type_text(arguments[1])}s"
     return {float: "number", int: "integer", str: "text", bool: "boolean"}.get(hint, "value")
@@ -109,7 +112,7 @@ def _default_text(field: Field[Any], kind: type[Any]) -> str:
         return "**required**"
     if is_dataclass(value) or value in ({}, ()):
         return ""
-    return "" if value is None else f"`{json.dumps(value)}`"
+    return "" if value is None else f"`{json.dumps(value).replace('Infinity', 'inf')}`"
 
 
 def _documentation(kind: type[Any]) -> tuple[str, dict[str, str]]:

@@ -14,7 +14,8 @@ from hilsim.diagnosis.probe_result import Heard, Link
 from hilsim.errors import ConfigError, LinkError
 from hilsim.links.addresses import host_and_port, is_address
 from hilsim.links.budget import Line
-from hilsim.links.serial_port import SerialSpec, open_serial
+from hilsim.links.serial_port import open_serial
+from hilsim.links.serial_spec import SerialSpec
 from hilsim.links.sockets import accept_controller, listen_tcp
 from hilsim.units import NS_PER_S
 
@@ -40,7 +41,7 @@ def examine_link(where: str, *, baud: int, is_uart: bool | None, seconds: float)
     is_network = where.startswith(_TCP)
     try:
         inquiry = Inquiry(InquirySpec(wait_s=seconds, listen_s=seconds, asks=not is_network))
-        spec = None if is_network else SerialSpec(path=os.path.abspath(where), baud=baud)  # noqa: PTH100 - resolve() would follow a name that stays
+        spec = None if is_network else SerialSpec(port=os.path.abspath(where), baud=baud)  # noqa: PTH100 - resolve() would follow a name that stays
     except ValueError as error:
         raise ConfigError(f"--link {where}: {error}") from error
     inquiry.prepare()
@@ -53,7 +54,7 @@ def _plugged_in(spec: SerialSpec, *, is_uart: bool | None) -> Iterator[tuple[int
     port = open_serial(spec)
     line = port.line if is_uart is None else (Line.UART if is_uart else Line.USB)
     try:
-        yield port.descriptor, Link(path=spec.path, device=port.device, lasting_name=port.name, line=line, baud=spec.baud)
+        yield port.descriptor, Link(path=spec.port, device=port.device, lasting_name=port.name, line=line, baud=spec.baud)
     finally:
         port.close()
 

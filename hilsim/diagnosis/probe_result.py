@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from hilsim.autopilot.session import ARMED_FLAG, HIL_FLAG
 from hilsim.links.budget import Line
+from hilsim.links.serial_spec import DEFAULT_BAUD
 
 PX4, ARDUPILOT, NO_AUTOPILOT = 12, 3, 8
 """MAV_AUTOPILOT values; the last is said by whatever is no flight controller."""
@@ -27,7 +28,7 @@ class Link:
     device: str
     lasting_name: str
     line: Line
-    baud: int = 921_600
+    baud: int = DEFAULT_BAUD
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,9 +16,10 @@ from pathlib import Path
 
 import serial
 
-from hilsim.errors import LinkError, require
+from hilsim.errors import LinkError
 from hilsim.links.budget import Line
 from hilsim.links.port_owners import port_holder
+from hilsim.links.serial_spec import SerialSpec
 
 _BY_ID = Path("/dev/serial/by-id")
 _TTY_CLASS = Path("/sys/class/tty")
@@ -34,25 +35,6 @@ _ADVICE = {
     errno.EIO: "unplug it and plug it in again",
     errno.ENOTTY: "name a serial device, such as one of /dev/serial/by-id",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class SerialSpec:
-    """Which serial port.
-
-    Attributes:
-        path: Device, best by its name under /dev/serial/by-id.
-        baud: Bits per second, 8N1; on USB devices a number without effect.
-    """
-
-    path: str
-    baud: int = 921_600
-
-    def __post_init__(self) -> None:
-        require(
-            (self.path.startswith("/"), f'path must be absolute, such as "/dev/serial/by-id/usb-…", got "{self.path}"'),
-            (1200 <= self.baud <= 12_000_000, f"baud must be 1200 to 12000000, got {self.baud}"),
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,13 +65,13 @@ def open_serial(spec: SerialSpec, *, name: str | None = None, by_id: Path = _BY_
 
     Args:
         spec: Which.
-        name: ``OpenPort.name`` of the former opening, which outranks the specification's path: under that there may be another device now.
+        name: ``OpenPort.name`` of the former opening, which outranks the specification's port: under that there may be another device now.
         by_id: Where the names are that stay.
 
     Raises:
         LinkError: it is not there, not a serial port, held by another program, or must not be opened.
     """
-    path = name or spec.path
+    path = name or spec.port
     device = os.path.realpath(path)
     _refuse_if_held(path, device)
     port = serial.Serial(baudrate=spec.baud, exclusive=True)
@@ -108,7 +90,7 @@ def open_serial(spec: SerialSpec, *, name: str | None = None, by_id: Path = _BY_
     except LinkError:
         port.close()
         raise
-    return OpenPort(port=port, descriptor=port.fd, device=device, name=name or _lasting_name(spec.path, device, by_id), line=line_of(device))
+    return OpenPort(port=port, descriptor=port.fd, device=device, name=name or _lasting_name(spec.port, device, by_id), line=line_of(device))
 
 
 def line_of(path: str, tty_class: Path = _TTY_CLASS) -> Line:

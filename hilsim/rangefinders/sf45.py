@@ -82,7 +82,6 @@ class Sf45Spec(RangefinderSpec):
     """
 
     kind: Literal["sf45"] = "sf45"
-    baud: int = 921600
     range_min_m: float = 0.2
     range_max_m: float = 50.0
     low_angle_deg: float = -160.0

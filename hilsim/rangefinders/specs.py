@@ -10,9 +10,9 @@ from typing import Literal
 
 from hilsim.errors import require
 from hilsim.geometry.frames import Vector
+from hilsim.links.serial_spec import SerialSpec
 
 ZERO: Vector = (0.0, 0.0, 0.0)
-BAUDS = (9600, 19200, 38400, 57600, 115200, 230400, 460800, 921600)
 FARTHEST_CM = 65_533
 """Largest ``max_distance`` of a message: one more says that nothing is near, and 65535 that nothing is known."""
 
@@ -22,12 +22,10 @@ Orientation = Literal[
 
 
 @dataclass(frozen=True, kw_only=True)
-class RangefinderSpec:
+class RangefinderSpec(SerialSpec):
     """What every range sensor on a serial port has.
 
     Attributes:
-        port: The serial device that it is written to.
-        baud: Of the port.
         mount_position_m: In the platform's frame (x forward, y left, z up).
         mount_rotation_deg: Roll, pitch, yaw in that frame; with zeros it looks forward, and a scanner's plane is level.
         range_min_m: Nothing nearer is reported.
@@ -35,16 +33,11 @@ class RangefinderSpec:
         range_noise_m: Standard deviation of the range noise.
     """
 
-    port: str
-    baud: int
     mount_position_m: Vector = ZERO
     mount_rotation_deg: Vector = ZERO
     range_min_m: float
     range_max_m: float
     range_noise_m: float = 0.0
-
-    def __post_init__(self) -> None:
-        require(*self.rules())
 
     @property
     def range_code_max_m(self) -> float:
@@ -53,8 +46,7 @@ class RangefinderSpec:
 
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Every rule with its fault."""
-        yield self.port.startswith("/"), f'port must be absolute, such as "/dev/serial/by-id/usb-…", got "{self.port}"'
-        yield self.baud in BAUDS, f"baud must be one of {', '.join(map(str, BAUDS))}, got {self.baud}"
+        yield from super().rules()
         yield all(map(math.isfinite, self.mount_position_m)), f"mount_position_m must be finite, got {self.mount_position_m}"
         yield all(map(math.isfinite, self.mount_rotation_deg)), f"mount_rotation_deg must be finite, got {self.mount_rotation_deg}"
         yield (

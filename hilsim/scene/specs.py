@@ -244,12 +244,12 @@ class TerrainSpec(ObjectSpec):
 
     Attributes:
         file: Relative to the rig's directory.
-        size_m: East-west and north-south extent between the outermost heights; or
-        pixel_m: distance between heights. One of the two for a PNG; a GeoTIFF's own pixel size is used when neither is given.
-        height_min_m: Height of the smallest value the format can hold (16-bit integers only), with
-        height_max_m: that of the largest; or
-        scale_m: metres a step, with
-        offset_m: the height of value 0. Without any of these a GeoTIFF's values are metres.
+        size_m: East-west and north-south extent between the outermost heights. A PNG needs this or ``pixel_m``; a GeoTIFF has its own pixel size where neither is given.
+        pixel_m: Distance between heights, in place of ``size_m``.
+        height_min_m: Height of the smallest value that the format can hold (16-bit integers only); comes with ``height_max_m``.
+        height_max_m: Height of the largest value; comes with ``height_min_m``.
+        scale_m: Metres a step, in place of the two heights; comes with ``offset_m``. Without any of these a GeoTIFF's values are metres.
+        offset_m: Height of value 0; comes with ``scale_m``.
         georeferenced: Use the GeoTIFF's own origin.
     """
 

@@ -11,8 +11,8 @@ from hilsim.autopilot.session import SessionState, SessionWord
 from hilsim.collision.contacts import TouchWord
 from hilsim.protocols.mavlink.frames import StreamCount
 from hilsim.telemetry.loop import read_histograms
-from hilsim.telemetry.metrics import LINK_LATENESS
-from hilsim.telemetry.readings import StationReading, VehicleReading
+from hilsim.telemetry.metrics import LINK_BOUNDS_S
+from hilsim.telemetry.vehicle_readings import StationReading, VehicleReading
 
 
 def read_flight(
@@ -31,7 +31,7 @@ def read_flight(
     counts, word = made.watch.counts.tolist(), made.watch.session.word.tolist()
     stream, outbox = made.talk.stream.counts.tolist(), made.talk.outbox.counts.tolist()
     bins = np.stack([made.watch.lateness, made.watch.round_trip, made.watch.gap])
-    lateness, round_trip, gap = read_histograms(LINK_LATENESS, bins, made.watch.sums_ns[:3].tolist())
+    lateness, round_trip, gap = read_histograms(LINK_BOUNDS_S, bins, made.watch.sums_ns[:3].tolist())
     return VehicleReading(
         state="" if made.craft.is_held else SessionState(word[SessionWord.STATE]).name.lower(),
         changes=word[SessionWord.CHANGES],
@@ -49,7 +49,8 @@ def read_flight(
         stalls=counts[FlightCount.STALLS],
         lockstep_timeouts=counts[FlightCount.LOCKSTEP_TIMEOUTS],
         unforwarded_frames=counts[FlightCount.UNFORWARDED_FRAMES],
-        observation_frames=counts[FlightCount.OBSERVATIONS],
+        obstacle_frames=counts[FlightCount.OBSERVATIONS],
+        unsent_obstacle_frames=counts[FlightCount.UNSENT_OBSTACLES],
         lateness=lateness,
         round_trip=round_trip,
         actuator_gap=gap,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.telemetry.metrics import INTERVAL_ERROR, LATENESS, POSE_TO_WIRE, Metric
-from hilsim.telemetry.readings import FlowReading, HistogramReading
+from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, TIMING_BOUNDS_S, HistogramReading
+from hilsim.telemetry.readings import FlowReading
 from hilsim.transmit.ring import Rings
 from hilsim.transmit.statistics import Counter, LoopStatistics, bin_upper_bounds_ns
 
@@ -26,9 +26,9 @@ def read_flows(names: Sequence[str], statistics: LoopStatistics, rings: Rings, n
     rows = len(names)
     counters = statistics.counters[:rows].tolist()
     waiting = (rings.tail[:rows, 0] - rings.head[:rows, 0]).tolist()
-    lateness = read_histograms(LATENESS, statistics.lateness[:rows], [row[Counter.LATENESS_SUM_NS] for row in counters])
-    interval = read_histograms(INTERVAL_ERROR, statistics.interval_error[:rows], [row[Counter.INTERVAL_ERROR_SUM_NS] for row in counters])
-    pose = read_histograms(POSE_TO_WIRE, statistics.pose_latency[:rows], [row[Counter.POSE_LATENCY_SUM_NS] for row in counters])
+    lateness = read_histograms(TIMING_BOUNDS_S, statistics.lateness[:rows], [row[Counter.LATENESS_SUM_NS] for row in counters])
+    interval = read_histograms(TIMING_BOUNDS_S, statistics.interval_error[:rows], [row[Counter.INTERVAL_ERROR_SUM_NS] for row in counters])
+    pose = read_histograms(LATENCY_BOUNDS_S, statistics.pose_latency[:rows], [row[Counter.POSE_LATENCY_SUM_NS] for row in counters])
     return tuple(
         FlowReading(
             sensor=name.rpartition("/")[0],
@@ -57,12 +57,12 @@ def read_loop_turn_age_s(statistics: LoopStatistics, now_ns: int) -> float | Non
     return _age_s(int(statistics.pass_ns[0]), now_ns)
 
 
-def read_histograms(metric: Metric, bins: npt.NDArray[np.int64], sum_ns: Sequence[int]) -> list[HistogramReading]:
-    """The log-linear histograms ``int64[n, 512]`` of the loop or of feeders, in the coarser buckets ``metric`` declares.
+def read_histograms(bounds_s: tuple[float, ...], bins: npt.NDArray[np.int64], sum_ns: Sequence[int]) -> list[HistogramReading]:
+    """The log-linear histograms ``int64[n, 512]`` of the loop or of feeders, in the coarser buckets of a metric's bounds.
 
     A bin that a bound cuts counts as above it, so the figures never flatter. ``sum_ns`` has ``n`` sums.
     """
-    bounds_ns = np.rint(np.asarray(metric.bounds_s) * 1e9).astype(np.int64)
+    bounds_ns = np.rint(np.asarray(bounds_s) * 1e9).astype(np.int64)
     last_below = np.searchsorted(_BIN_UPPER_NS[:-1], bounds_ns, side="right") - 1
     cumulative = np.cumsum(bins, axis=1)[:, [*last_below, -1]]
     return [HistogramReading(cumulative=tuple(counts), sum_s=total / 1e9) for counts, total in zip(cumulative.tolist(), sum_ns, strict=True)]

@@ -1,30 +1,45 @@
 """What a scrape needs to know of the running daemon: plain values, made by whoever runs the threads, read by the collector.
 
 The seam that keeps the collector free of the daemon: a test hands over invented readings, the daemon those of its sending loop and feeders.
+A number that is exported declares its metric beside it, and means what the metric's help says; nothing else names it. Fields stand in the order of
+``docs/reference/metrics.md``, which is written from them.
 """
 
+import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import Annotated
 
-from hilsim.autopilot.passing_state import Errors, Truth
+import numba
+
+import hilsim
 from hilsim.telemetry.faults import Fault, Level, worst_level
+from hilsim.telemetry.metrics import (
+    LATENCY_BOUNDS_S,
+    TIMING_BOUNDS_S,
+    HistogramReading,
+    Label,
+    Metric,
+    counter,
+    declared_metrics,
+    gauge,
+    histogram,
+    info,
+    state,
+)
+from hilsim.telemetry.samples import (
+    by_fault,
+    by_interface,
+    by_key,
+    by_level,
+    by_mode,
+    by_reason,
+    is_healthy,
+    udp_refused,
+)
+from hilsim.telemetry.vehicle_readings import RangerReading, VehicleReading
 from hilsim.transmit.kernel_drops import KernelDrops
-
-NO_ERRORS = Errors()
-
-
-class HistogramReading(NamedTuple):
-    """A histogram at one instant.
-
-    Attributes:
-        cumulative: Number of observations at or below each bound the metric declares, then of all observations; never falling.
-        sum_s: Sum of all observations, in seconds.
-    """
-
-    cumulative: tuple[int, ...]
-    sum_s: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,38 +49,42 @@ class FlowReading:
     Attributes:
         sensor: Name of the sensor in the rig.
         flow: ``data`` or ``position``.
-        sent_packets: Datagrams handed to the kernel.
-        sent_bytes: Their UDP payload.
-        late_packets: Missed their deadline by more than the loop's limit, sent or not.
-        dropped_packets: Of these, the ones not sent.
-        underrun_packets: Came into an empty ring after their deadline.
-        early_packets: Sent before their deadline; never, and counted to show it.
-        send_errors: Refused by the kernel, by the symbolic name of the errno.
-        ring_depth_packets: Waiting in the ring now.
-        ring_capacity_packets: What the ring holds.
-        last_sent_age_s: Time since the last datagram left; None before the first.
-        lateness_max_s: The largest lateness since start.
-        lateness: Send time minus deadline; bounds ``hilsim.telemetry.metrics.LATENESS``.
-        interval_error: Spread of intervals about nominal, absolute.
-        pose_to_wire: Send time minus the time of the newest pose rendered into the datagram; None for flows without a pose.
+        send_errors: By the symbolic name of the errno.
+        pose_to_wire: None for flows without a pose.
+        last_sent_age_s: None before the first.
     """
 
-    sensor: str
-    flow: str
-    sent_packets: int
-    sent_bytes: int
-    late_packets: int
-    dropped_packets: int
-    underrun_packets: int
-    early_packets: int
-    send_errors: Mapping[str, int]
-    ring_depth_packets: int
-    ring_capacity_packets: int
-    last_sent_age_s: float | None
-    lateness_max_s: float
-    lateness: HistogramReading
-    interval_error: HistogramReading
-    pose_to_wire: HistogramReading | None = None
+    sensor: Annotated[str, Label("sensor")]
+    flow: Annotated[str, Label("flow")]
+    sent_packets: Annotated[int, counter("hilsim_sent_packets_total", "Datagrams handed to the kernel")]
+    sent_bytes: Annotated[int, counter("hilsim_sent_bytes_total", "UDP payload of the datagrams handed to the kernel")]
+    late_packets: Annotated[
+        int, counter("hilsim_late_packets_total", "Datagrams that missed their deadline by more than the sending loop's limit, sent or not")
+    ]
+    dropped_packets: Annotated[int, counter("hilsim_dropped_packets_total", "Late datagrams that were not sent, for no burst may catch up")]
+    underrun_packets: Annotated[
+        int, counter("hilsim_underrun_packets_total", "Datagrams that came into an empty ring after their deadline: their feeder was too slow")
+    ]
+    early_packets: Annotated[int, counter("hilsim_early_packets_total", "Datagrams sent before their deadline: always 0, counted to show it")]
+    send_errors: Annotated[
+        Mapping[str, int],
+        counter("hilsim_send_errors_total", "Datagrams the kernel refused, by the name of the errno", labels=("errno",), samples=by_key),
+    ]
+    lateness: Annotated[HistogramReading, histogram("hilsim_lateness_seconds", TIMING_BOUNDS_S, "Time a datagram was sent minus its deadline")]
+    lateness_max_s: Annotated[float, gauge("hilsim_lateness_max_seconds", "The largest lateness since start")]
+    interval_error: Annotated[
+        HistogramReading,
+        histogram(
+            "hilsim_interval_error_seconds", TIMING_BOUNDS_S, "Absolute difference between the interval of two datagrams and that of their deadlines"
+        ),
+    ]
+    pose_to_wire: Annotated[
+        HistogramReading | None,
+        histogram("hilsim_pose_to_wire_seconds", LATENCY_BOUNDS_S, "Time a datagram was sent minus the time of the newest pose rendered into it"),
+    ] = None
+    ring_depth_packets: Annotated[int, gauge("hilsim_ring_depth_packets", "Datagrams rendered ahead and waiting in the ring")]
+    ring_capacity_packets: Annotated[int, gauge("hilsim_ring_capacity_packets", "Datagrams the ring can hold")]
+    last_sent_age_s: Annotated[float | None, gauge("hilsim_last_packet_age_seconds", "Time since the last datagram left")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,47 +94,49 @@ class SensorReading:
     Attributes:
         sensor: Name of the sensor in the rig.
         model: Profile it was made from.
+        render: Of one chunk; None where another renderer keeps no account.
+        rotation_rate_hz: None without a head.
         return_mode: ``strongest``, ``last`` or ``dual``.
-        rotation_rate_hz: Rate of its head; None without one.
-        device_clock_offset_s: Its own clock minus rig time.
-        feeder_late_packets: Rendered, but pushed into the ring after their deadline.
-        feeder_skipped_packets: Never rendered, because they could not be in time.
-        feeder_unqueued_packets: The ring had no room for them until they were due.
-        unsaid_returns: Sent as no return, because the packet format cannot say where they are.
-        render: Time to render and encode one chunk; None where another renderer keeps no account.
-        feeder_lead_s: How long before its deadline a packet is rendered.
-        rays_per_beam: Rays that sample a beam's footprint now.
-        wanted_rays_per_beam: That the rig asks for; more than there are where the machine cannot render them.
     """
 
-    sensor: str
+    sensor: Annotated[str, Label("sensor")]
     model: str
-    return_mode: str
-    rotation_rate_hz: float | None
-    device_clock_offset_s: float
-    feeder_late_packets: int
-    feeder_skipped_packets: int
-    feeder_unqueued_packets: int = 0
-    unsaid_returns: int = 0
-    render: HistogramReading | None = None
-    feeder_lead_s: float = 0.0
-    rays_per_beam: int = 1
-    wanted_rays_per_beam: int = 1
+    render: Annotated[
+        HistogramReading | None,
+        histogram("hilsim_render_seconds", TIMING_BOUNDS_S, "Time the feeder took to render and encode what it then pushed into the ring"),
+    ] = None
+    feeder_late_packets: Annotated[int, counter("hilsim_feeder_late_packets_total", "Datagrams the feeder finished after their deadline")]
+    feeder_skipped_packets: Annotated[
+        int, counter("hilsim_feeder_skipped_packets_total", "Datagrams never rendered, because they could not be in time")
+    ]
+    feeder_unqueued_packets: Annotated[
+        int, counter("hilsim_feeder_unqueued_packets_total", "Datagrams the ring had no room for until they were due")
+    ] = 0
+    feeder_lead_s: Annotated[float, gauge("hilsim_feeder_lead_seconds", "How long before its deadline a data packet is rendered")] = 0.0
+    rays_per_beam: Annotated[int, gauge("hilsim_beam_rays", "Rays that sample the footprint of a beam now")] = 1
+    wanted_rays_per_beam: Annotated[
+        int,
+        gauge(
+            "hilsim_beam_wanted_rays", "Rays a beam that the rig asks for; more than hilsim_beam_rays where the machine cannot render them in time"
+        ),
+    ] = 1
+    unsaid_returns: Annotated[
+        int, counter("hilsim_unsaid_returns_total", "Returns sent as no return, because the packet format cannot say where they are")
+    ] = 0
+    device_clock_offset_s: Annotated[float, gauge("hilsim_device_clock_offset_seconds", "The sensor's own clock minus the rig's time")]
+    rotation_rate_hz: Annotated[float | None, gauge("hilsim_rotation_rate_hertz", "Rotations a second of the sensor's head")]
+    return_mode: Annotated[str, info("hilsim_sensor_info", "What each sensor stands in for, and how it reports", labels=("model", "return_mode"))]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordingReading:
-    """The recording of what is sent.
+    """The recording of what is sent; it runs no more once it has failed."""
 
-    Attributes:
-        running: False once it has failed.
-        recorded_packets: Written.
-        unrecorded_packets: Sent, but missing.
-    """
-
-    running: bool
-    recorded_packets: int
-    unrecorded_packets: int
+    running: Annotated[bool, state("hilsim_recording", "1 while what is sent is recorded, 0 when that has failed; absent where it was not asked for")]
+    recorded_packets: Annotated[int, counter("hilsim_recorded_packets_total", "Datagrams written to the recording")]
+    unrecorded_packets: Annotated[
+        int, counter("hilsim_unrecorded_packets_total", "Datagrams sent, but missing from the recording: the disk was too slow, full or broken")
+    ]
 
 
 class Refusal(Enum):
@@ -129,15 +150,18 @@ class Refusal(Enum):
 
 @dataclass(kw_only=True, eq=False)
 class CommandCounts:
-    """Datagrams with commands.
+    """Datagrams with commands."""
 
-    Attributes:
-        obeyed: Done.
-        refused: Not done, by the reason.
-    """
-
-    obeyed: int = 0
-    refused: dict[Refusal, int] = field(default_factory=lambda: dict.fromkeys(Refusal, 0))
+    obeyed: Annotated[int, counter("hilsim_control_commands_total", "Commands that came by datagram and were done")] = 0
+    refused: Annotated[
+        dict[Refusal, int],
+        counter(
+            "hilsim_control_refused_commands_total",
+            "Datagrams at the control port that were not obeyed: from a stranger, too many, too long, or not a command",
+            labels=("reason",),
+            samples=by_reason,
+        ),
+    ] = field(default_factory=lambda: dict.fromkeys(Refusal, 0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,146 +170,39 @@ class ReplayReading:
 
     Attributes:
         replay: Its name in the rig.
-        position_s: Capture time of what is played now, from the capture's first packet.
-        passes: Completed.
-        played_packets: Handed on to be sent.
-        waiting_packets: Read ahead.
-        starvations: How often nothing was read ahead when it was needed.
-        late_packets: Read too late to be sent in time.
-        is_paused: Held back.
         has_ended: Everything was played.
         ratio: How far this pass is, 0 to 1.
-        postponed_s: By how much it is later than it was to be.
     """
 
-    replay: str
-    position_s: float
-    passes: int
-    played_packets: int
-    waiting_packets: int
-    starvations: int
-    late_packets: int
-    is_paused: bool
+    replay: Annotated[str, Label("sensor")]
+    position_s: Annotated[float, gauge("hilsim_replay_position_seconds", "Capture time of what is played, from the capture's first packet")]
+    passes: Annotated[int, counter("hilsim_replay_passes_total", "Passes through the capture completed")]
+    played_packets: Annotated[int, counter("hilsim_replay_played_packets_total", "Datagrams of the capture handed on to be sent")]
+    late_packets: Annotated[int, counter("hilsim_replay_late_packets_total", "Datagrams of the capture read too late to be sent in time")]
+    waiting_packets: Annotated[int, gauge("hilsim_replay_lookahead_packets", "Datagrams of the capture read ahead")]
+    starvations: Annotated[int, counter("hilsim_replay_starvations_total", "How often nothing was read ahead when it was needed")]
+    postponed_s: Annotated[
+        float,
+        gauge(
+            "hilsim_replay_postponed_seconds",
+            "By how much the replay is later than it was to be, because the host stood still or reading was too slow",
+        ),
+    ] = 0.0
+    is_paused: Annotated[bool, state("hilsim_replay_paused", "1 while the replay is held back")]
     has_ended: bool
     ratio: float
-    postponed_s: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class StationReading:
-    """A port for ground stations.
+class BuildReading:
+    """Versions."""
 
-    Attributes:
-        station: ``protocol address:port``.
-        peers: Programs that use it now.
-        sent_frames: Handed to the network.
-        dropped_frames: Not taken by a peer in time.
-        refused_frames: Not taken by the network.
-        received_frames: Came whole.
-        unsent_frames: Came faster than the link takes them.
-    """
-
-    station: str
-    peers: int
-    sent_frames: int
-    dropped_frames: int
-    refused_frames: int
-    received_frames: int
-    unsent_frames: int
+    version: str
+    python: str
+    numba: Annotated[str, info("hilsim_build_info", "Versions of hilsim and of what its kernels run on", labels=("version", "python", "numba"))]
 
 
-@dataclass(frozen=True, kw_only=True)
-class RangerReading:
-    """A range sensor on a serial port.
-
-    Attributes:
-        ranger: Its kind, numbered where there are several.
-        is_open: It has its port.
-        sent_frames: Written.
-        dropped_frames: Left out, because the line or the daemon was behind.
-    """
-
-    ranger: str
-    is_open: bool
-    sent_frames: int
-    dropped_frames: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class VehicleReading:
-    """What flies, and the link to who steers it.
-
-    Attributes:
-        state: Of the session; empty where there is no controller.
-        changes: Of the session.
-        losses: Of the link.
-        sensor_rate_hz: Sensor frames a second.
-        sent_frames: On the link.
-        sent_bytes: On the link.
-        received_frames: On the link.
-        received_bytes: On the link.
-        garbage_bytes: Belong to no frame.
-        sensor_frames: Sent.
-        actuator_frames: Received.
-        replaced_frames: Sensor frames not sent, because a newer one came first.
-        skipped_frames: Sensor frames never made.
-        stalls: Times the machine stood still.
-        lockstep_timeouts: Answers not waited for any more.
-        unforwarded_frames: That no ground station got.
-        observation_frames: Of obstacles and distances, handed to the controller's link.
-        lateness: Of sensor frames.
-        round_trip: From a sensor frame to the next motor command.
-        actuator_gap: Between motor commands.
-        is_armed: By the controller.
-        is_crashed: The vehicle has hit something.
-        height_m: Of its centre of mass above the ground under it.
-        silences: Times that motor commands stopped.
-        actuator_age_s: Since the latest motor command; None before the first.
-        contacts: That have begun, beyond standing on its legs.
-        is_touching: One goes on.
-        truth: Where it is; None: not known.
-        errors: Of the autopilot's estimate.
-        is_ready: The autopilot could be armed, as far as it can be told.
-        obstacle: What keeps it from that.
-        estimator_flags: Of the autopilot; None: it has not said.
-        warning: The autopilot's last.
-        stations: Ports for ground stations.
-    """
-
-    state: str
-    changes: int
-    losses: int
-    sensor_rate_hz: float
-    sent_frames: int
-    sent_bytes: int
-    received_frames: int
-    received_bytes: int
-    garbage_bytes: int
-    sensor_frames: int
-    actuator_frames: int
-    replaced_frames: int
-    skipped_frames: int
-    stalls: int
-    lockstep_timeouts: int
-    unforwarded_frames: int
-    observation_frames: int = 0
-    lateness: HistogramReading
-    round_trip: HistogramReading
-    actuator_gap: HistogramReading
-    is_armed: bool
-    is_crashed: bool
-    height_m: float
-    silences: int = 0
-    actuator_age_s: float | None = None
-    contacts: int = 0
-    is_touching: bool = False
-    truth: Truth | None = None
-    errors: Errors = NO_ERRORS
-    is_ready: bool = False
-    obstacle: str = ""
-    estimator_flags: int | None = None
-    warning: str = ""
-    stations: tuple[StationReading, ...] = ()
+BUILD = BuildReading(version=hilsim.__version__, python=platform.python_version(), numba=numba.__version__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,37 +213,88 @@ class Reading:
         flows: Every flow of the rig.
         sensors: Every sensor of the rig.
         replays: Every capture that the rig replays.
+        vehicle: None where nothing flies.
+        rangers: Range sensors on serial ports.
         scheduling: Mode actually obtained, by thread: ``{"transmit": "fifo"}``.
-        loop_turn_age_s: Time since the sending loop's last turn; None before its first.
-        memory_locked: Whether pages of the packet path cannot be swapped out.
+        loop_turn_age_s: None before its first.
         recording: None where nothing is to be recorded.
         commands: By datagram; None where none are listened for.
-        rangers: Range sensors on serial ports.
-        vehicle: None where nothing flies.
         drops: What the kernel lost, of all programs; None where nobody has asked it.
-        utc_offset_s: UTC by the host's clock minus the UTC that packets carry; None before packets flow.
+        utc_offset_s: None before packets flow.
         faults: What is not as it should be; empty when the daemon is healthy.
+        build: Of this process.
     """
 
     flows: tuple[FlowReading, ...] = ()
     sensors: tuple[SensorReading, ...] = ()
     replays: tuple[ReplayReading, ...] = ()
-    scheduling: Mapping[str, str] = field(default_factory=dict)
-    loop_turn_age_s: float | None = None
-    memory_locked: bool = False
-    recording: RecordingReading | None = None
-    commands: CommandCounts | None = None
     vehicle: VehicleReading | None = None
     rangers: tuple[RangerReading, ...] = ()
-    drops: KernelDrops | None = None
-    utc_offset_s: float | None = None
-    faults: tuple[Fault, ...] = ()
+    scheduling: Annotated[
+        Mapping[str, str],
+        state(
+            "hilsim_scheduling_mode",
+            "1 for the scheduling mode the thread actually obtained, 0 for the others",
+            labels=("thread", "mode"),
+            samples=by_mode,
+        ),
+    ] = field(default_factory=dict)
+    loop_turn_age_s: Annotated[
+        float | None, gauge("hilsim_loop_turn_age_seconds", "Time since the sending loop's last turn: some milliseconds while it runs")
+    ] = None
+    memory_locked: Annotated[bool, state("hilsim_memory_locked", "1 when the packet path's memory cannot be paged out")] = False
+    recording: RecordingReading | None = None
+    commands: CommandCounts | None = None
+    drops: Annotated[
+        KernelDrops | None,
+        counter(
+            "hilsim_udp_refused_packets_total",
+            "Datagrams of all programs for which the kernel had no room, in a socket's buffer or in a queue, since the host is up (SndbufErrors)",
+            samples=udp_refused,
+        ),
+        counter(
+            "hilsim_queue_dropped_packets_total",
+            "Packets of all programs that the queue of an interface dropped, of the interfaces that packets leave through",
+            labels=("interface",),
+            samples=by_interface("queue_drops"),
+        ),
+        counter(
+            "hilsim_driver_dropped_packets_total",
+            "Packets of all programs that an interface's driver dropped",
+            labels=("interface",),
+            samples=by_interface("driver_drops"),
+        ),
+    ] = None
+    utc_offset_s: Annotated[
+        float | None,
+        gauge("hilsim_utc_offset_seconds", "UTC by the host's clock minus the UTC that packets carry: 0 until the host's clock is stepped"),
+    ] = None
+    faults: Annotated[
+        tuple[Fault, ...],
+        state("hilsim_healthy", "1 while nothing is at fault", samples=is_healthy),
+        state(
+            "hilsim_health_level",
+            "1 for how the daemon is, 0 for the others; /healthz answers 503 when it is unhealthy",
+            labels=("level",),
+            samples=by_level,
+        ),
+        state(
+            "hilsim_fault_active",
+            "1 at its level for each fault there is, 0 at the other one; the subject is a sensor, a replay, an interface, or daemon",
+            labels=("fault", "subject", "level"),
+            samples=by_fault,
+        ),
+    ] = ()
+    build: BuildReading = BUILD
 
     @property
     def level(self) -> Level:
         """As bad as the worst fault."""
         return worst_level(self.faults)
 
+
+METRICS: tuple[Metric, ...] = declared_metrics(Reading)
+"""Every metric that hilsim exports."""
 
 MetricsSource = Callable[[], Reading]
 """Called once a scrape, from a worker thread: it must only read arrays and attributes, and must not wait."""

@@ -1,12 +1,13 @@
 """The metrics reference in Markdown, written from the declarations: ``docs/reference/metrics.md`` is this text and a test keeps it so."""
 
-from hilsim.telemetry import metrics as m
 from hilsim.telemetry.faults import FAULTS
+from hilsim.telemetry.readings import METRICS
+from hilsim.telemetry.samples import SCHEDULING_MODES
 
 _HEAD = """# Metrics
 
 What `hilsim run` answers at `/metrics` (by default http://127.0.0.1:9464/metrics), in the Prometheus text format or OpenMetrics.
-This page is written from the declarations in `hilsim/telemetry/metrics.py`; do not edit it.
+This page is written from what the readings in `hilsim/telemetry/` declare; do not edit it.
 
 `sensor` and `flow` are names from the rig (`flow` is `data` or `position`), `thread` is a thread of the packet path, `mode` is one of
 {modes}, and `errno` is the symbolic name of the kernel's error. Counters start at zero with the process. A state is a gauge that is 0 or 1, an info is always 1.
@@ -33,13 +34,11 @@ The usual `process_*` metrics (CPU seconds, resident memory, open files, start t
 
 def generate_metrics_reference() -> str:
     """The whole page."""
-    rows = [f"| `{metric.name}` | {metric.kind} | {', '.join(f'`{label}`' for label in metric.labels)} | {metric.help} |\n" for metric in m.METRICS]
+    rows = [f"| `{metric.name}` | {metric.kind} | {', '.join(f'`{label}`' for label in metric.labels)} | {metric.help} |\n" for metric in METRICS]
     buckets = [
-        f"- `{metric.name}`: {', '.join(_milliseconds(bound) for bound in metric.bounds_s)} ms\n"
-        for metric in m.METRICS
-        if metric.kind == "histogram"
+        f"- `{metric.name}`: {', '.join(_milliseconds(bound) for bound in metric.bounds_s)} ms\n" for metric in METRICS if metric.kind == "histogram"
     ]
-    modes = ", ".join(f"`{mode}`" for mode in m.SCHEDULING_MODES)
+    modes = ", ".join(f"`{mode}`" for mode in SCHEDULING_MODES)
     faults = [f"| `{key}` | {meaning} |\n" for key, meaning in FAULTS.items()]
     return _HEAD.format(modes=modes) + "".join(rows) + _TAIL + "\n" + "".join(buckets) + _FAULTS + "".join(faults)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hilsim.telemetry.metrics import METRICS
+from hilsim.telemetry.readings import METRICS
 
 DASHBOARD = Path(__file__).resolve().parents[2] / "systemd" / "prometheus" / "hilsim.grafana.json"
 BESIDES = {"up", "process_cpu_seconds_total", "process_resident_memory_bytes"}

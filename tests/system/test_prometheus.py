@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hilsim.telemetry.metrics import METRICS
+from hilsim.telemetry.readings import METRICS
 
 FOLDER = Path(__file__).resolve().parents[2] / "systemd" / "prometheus"
 

@@ -13,8 +13,8 @@ import pytest
 
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.telemetry.faults import FAULTS, Fault, Level
-from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, TIMING_BOUNDS_S
-from hilsim.telemetry.readings import FlowReading, HistogramReading, Reading, SensorReading
+from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, TIMING_BOUNDS_S, HistogramReading
+from hilsim.telemetry.readings import FlowReading, Reading, SensorReading
 from hilsim.telemetry.server import serve_metrics
 
 RULES = Path(__file__).resolve().parents[2] / "systemd" / "prometheus" / "hilsim.rules.yml"

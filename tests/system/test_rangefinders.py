@@ -15,6 +15,7 @@ from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
 from tests.controllers.controller import Px4, Px4Spec
 from tests.support import write_rig
+from tests.system.flying import figures
 from tests.unit.rangefinders.test_ld06 import parse as parse_ld06
 from tests.unit.rangefinders.test_sf45 import frame as sf45_frame
 from tests.unit.rangefinders.test_sf45 import parse as parse_sf45
@@ -291,7 +292,7 @@ sensor_id = 5
 range_max_m = 8.0
 """
     lidar = LIDAR + f"data_port = {ports[0].port}\nposition_port = {ports[1].port}\n"
-    daemon(write_rig(tmp_path, PLACE + steered + lidar))
+    running = daemon(write_rig(tmp_path, PLACE + steered + lidar))
     board = Board(line)
     board.run(6.0)
     rings = board.of("OBSTACLE_DISTANCE")[-30:]
@@ -309,4 +310,5 @@ range_max_m = 8.0
     assert (right.orientation, right.current_distance) == (2, pytest.approx(700, abs=4))
     assert (behind.orientation, behind.max_distance, behind.current_distance) == (4, 800, 801)
     numbers = np.array([message.get_seq() for _, message in board.heard if message.get_srcComponent() == 196])
-    assert set(np.diff(numbers) % 256) == {1}  # none was lost on the way
+    missing = int((np.diff(numbers) % 256 - 1).sum())
+    assert missing <= figures(running)["hilsim_link_unsent_obstacle_frames_total"]  # a board that is kept waiting gets fewer, and they are counted

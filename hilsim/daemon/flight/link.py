@@ -22,7 +22,8 @@ from hilsim.errors import LinkError
 from hilsim.links.addresses import host_and_port
 from hilsim.links.budget import Line as LineKind
 from hilsim.links.budget import LinkRates, plan_link
-from hilsim.links.serial_port import OpenPort, SerialSpec, open_serial
+from hilsim.links.serial_port import OpenPort, open_serial
+from hilsim.links.serial_spec import SerialSpec
 from hilsim.links.sockets import accept_controller, listen_tcp, open_udp
 from hilsim.protocols.mavlink.messages import HIL_ACTUATOR_CONTROLS
 from hilsim.telemetry.guarded import guarded
@@ -191,7 +192,7 @@ class _SerialKeeper(_Keeper):
 
     async def open(self) -> None:
         controller = self.vehicle.spec.controller
-        spec = SerialSpec(path=controller.port, baud=controller.baud)
+        spec = SerialSpec(port=controller.port, baud=controller.baud)
         self._port = await asyncio.to_thread(open_serial, spec, name=self._name)
         self._name = self._port.name
         try:

@@ -32,7 +32,7 @@ from hilsim.links.sockets import open_udp
 from hilsim.protocols.ardupilot_json import MAGIC_16, SERVO_16_DTYPE
 from hilsim.scene.world import World
 from hilsim.telemetry.flight import read_flight
-from hilsim.telemetry.readings import VehicleReading
+from hilsim.telemetry.vehicle_readings import VehicleReading
 from hilsim.transmit.scheduling import ThreadSettings, enter
 from hilsim.vehicle.live import LivePose, live_pose
 from hilsim.vehicle.specs import VehicleSpec

@@ -20,7 +20,7 @@ from hilsim.daemon.serial_devices.device import ConfiguredDevice, SerialDevice
 from hilsim.errors import LinkError
 from hilsim.links.serial_port import OpenPort, open_serial
 from hilsim.links.timed_bytes import TimedBytes
-from hilsim.telemetry.readings import RangerReading
+from hilsim.telemetry.vehicle_readings import RangerReading
 from hilsim.transmit.scheduling import ThreadSettings, enter
 
 log = structlog.get_logger("hilsim")

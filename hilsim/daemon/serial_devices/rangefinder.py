@@ -8,7 +8,6 @@ import numpy.typing as npt
 from hilsim.assembly.build import Scenery
 from hilsim.config.rig import Rig
 from hilsim.daemon.serial_devices.device import ConfiguredDevice
-from hilsim.links.serial_port import SerialSpec
 from hilsim.links.timed_bytes import TimedBytes
 from hilsim.rangefinders.aim import platform_rays
 from hilsim.rangefinders.registry import build_rangefinder, rangefinder_names
@@ -71,7 +70,7 @@ def configured_rangefinders(rig: Rig, scenery: Callable[[], Scenery]) -> tuple[C
     return tuple(
         ConfiguredDevice(
             name=name,
-            serial=SerialSpec(path=spec.port, baud=spec.baud),
+            serial=spec,
             identity=(spec, number, rig.spec.seed),
             device=RangefinderDevice(spec, seed=rig.spec.seed, stream=number, scenery=scenery()),
         )

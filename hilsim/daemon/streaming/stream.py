@@ -11,7 +11,7 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import data_deadline_ns
 from hilsim.telemetry.faults import Fault, Level
 from hilsim.telemetry.loop import read_histograms
-from hilsim.telemetry.metrics import RENDER
+from hilsim.telemetry.metrics import TIMING_BOUNDS_S
 from hilsim.telemetry.readings import SensorReading
 from hilsim.transmit.brake import brake_reason
 
@@ -71,7 +71,7 @@ class Streaming:
             feeder_lead_s=int(state.lead[0]) / 1e9,
             rays_per_beam=self.rays,
             wanted_rays_per_beam=self.wanted_rays,
-            render=read_histograms(RENDER, np.atleast_2d(state.render), [counters[FeederCounter.RENDER_SUM_NS]])[0],
+            render=read_histograms(TIMING_BOUNDS_S, np.atleast_2d(state.render), [counters[FeederCounter.RENDER_SUM_NS]])[0],
         )
 
     def fault(self, last_sent_ns: int, now_ns: int) -> Fault | None:

@@ -7,7 +7,8 @@ import pytest
 
 from hilsim.autopilot.send_queue import OutboxCount, allocate_outbox, empty, flush, offer_sample, pace, post
 from hilsim.links.descriptors import Outcome
-from hilsim.links.serial_port import SerialSpec, open_serial
+from hilsim.links.serial_port import open_serial
+from hilsim.links.serial_spec import SerialSpec
 from hilsim.protocols.mavlink.codec import write_frame
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME, allocate_stream, append, next_frame
 from hilsim.protocols.mavlink.messages import HEARTBEAT, HIL_SENSOR, draft, origin
@@ -168,7 +169,7 @@ def test_frames_that_were_held_back_do_not_leave_in_a_burst_after_a_stall(way):
 
 def test_a_frame_written_in_part_is_finished_first(cable):
     plug = cable()
-    port = open_serial(SerialSpec(path=plug.device))
+    port = open_serial(SerialSpec(port=plug.device))
     outbox, stations, sender = allocate_outbox(), allocate_tape(512, LARGEST_FRAME), origin(1, 200)
     frame = np.frombuffer(hil_sensor_bytes(), np.uint8)
     try:

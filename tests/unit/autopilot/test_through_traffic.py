@@ -12,7 +12,8 @@ from hilsim.autopilot.ground_stations.endpoints import Protocol, StationSpec
 from hilsim.autopilot.ground_stations.forwarding import forward
 from hilsim.autopilot.send_queue import allocate_outbox, flush, pace
 from hilsim.links.descriptors import Outcome, allocate_waits, clear_wake, pass_on, receive, wake
-from hilsim.links.serial_port import SerialSpec, open_serial
+from hilsim.links.serial_port import open_serial
+from hilsim.links.serial_spec import SerialSpec
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME, FrameState, allocate_stream, next_frame
 from hilsim.protocols.mavlink.messages import origin
 from hilsim.transmit.packet_queue import allocate_tape
@@ -56,7 +57,7 @@ class Link:
 @pytest.fixture
 def link(cable):
     end = cable()
-    opened = open_serial(SerialSpec(path=end.device))
+    opened = open_serial(SerialSpec(port=end.device))
     made = Link(opened.descriptor)
     made.controller = end
     yield made

@@ -14,7 +14,6 @@ from hilsim.daemon.serial_devices.port import SerialDevicePort
 from hilsim.daemon.serial_devices.rangefinder import RangefinderDevice
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
-from hilsim.links.serial_port import SerialSpec
 from hilsim.rangefinders.ld06 import Ld06Spec
 from hilsim.rangefinders.tfmini import TfminiSpec
 from hilsim.scene.materials import DEFAULTS
@@ -47,9 +46,7 @@ def at_port(world, tmp_path):
         spec = kind(port=str(link))
         device = RangefinderDevice(spec, seed=1, stream=0, scenery=Scenery(world=world, carrier=build_carrier(fixed_track(Pose()))))
         device.warm()
-        port = SerialDevicePort(
-            configured=ConfiguredDevice(name="one", serial=SerialSpec(path=spec.port, baud=spec.baud), identity=spec, device=device)
-        )
+        port = SerialDevicePort(configured=ConfiguredDevice(name="one", serial=spec, identity=spec, device=device))
         made.append((port, master))
         return port, master
 

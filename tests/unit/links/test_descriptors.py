@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hilsim.links.descriptors import Outcome, Readiness, allocate_waits, await_input, outcome_of, pass_on, receive
-from hilsim.links.serial_port import SerialSpec, open_serial
+from hilsim.links.serial_port import open_serial
+from hilsim.links.serial_spec import SerialSpec
 from hilsim.protocols.mavlink.frames import allocate_stream, next_frame, pending
 from hilsim.transmit.packet_queue import allocate_tape, take, waiting
 from tests.mavlink import hil_sensor_bytes, mixture
@@ -20,7 +21,7 @@ MS = 1_000_000
 def line(cable):
     """A flight controller's end, and hilsim's port."""
     plug = cable()
-    port = open_serial(SerialSpec(path=plug.device))
+    port = open_serial(SerialSpec(port=plug.device))
     yield plug, port.descriptor
     port.close()
 
@@ -59,7 +60,7 @@ def test_a_silent_line_is_full_and_an_unplugged_one_is_gone(line):
 
 def test_a_controllers_end_sees_that_the_port_was_closed(cable):
     plug = cable()
-    open_serial(SerialSpec(path=plug.device)).close()
+    open_serial(SerialSpec(port=plug.device)).close()
     assert receive(allocate_stream(), plug.master, is_stream=True) == Outcome.GONE  # EIO, as of a USB device that is gone
 
 

@@ -10,7 +10,8 @@ import pytest
 from hilsim.errors import LinkError
 from hilsim.links.budget import Line
 from hilsim.links.port_owners import port_holder, socket_holder
-from hilsim.links.serial_port import SerialSpec, line_of, open_serial
+from hilsim.links.serial_port import line_of, open_serial
+from hilsim.links.serial_spec import SerialSpec
 
 HOLD = "import os, sys; held = os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY); print('held', flush=True); sys.stdin.read()"
 
@@ -45,7 +46,7 @@ def opened():
 
 def test_bytes_go_both_ways_unchanged(cable, opened):
     plug = cable()
-    port = opened(open_serial(SerialSpec(path=plug.device)))
+    port = opened(open_serial(SerialSpec(port=plug.device)))
     every = bytes(range(256))
     plug.write(every)
     assert os.read(port.descriptor, 1000) == every
@@ -54,7 +55,7 @@ def test_bytes_go_both_ways_unchanged(cable, opened):
 
 
 def test_the_port_is_raw_non_blocking_exclusive_and_does_not_hang_up(cable, opened):
-    port = opened(open_serial(SerialSpec(path=cable().device, baud=115_200)))
+    port = opened(open_serial(SerialSpec(port=cable().device, baud=115_200)))
     iflag, oflag, cflag, lflag, in_speed, out_speed, cc = termios.tcgetattr(port.descriptor)
     assert (iflag, oflag & termios.OPOST, cflag & termios.HUPCL) == (0, 0, 0)
     assert lflag & (termios.ECHO | termios.ICANON | termios.ISIG | termios.IEXTEN) == 0
@@ -65,15 +66,15 @@ def test_the_port_is_raw_non_blocking_exclusive_and_does_not_hang_up(cable, open
 
 
 def test_an_odd_rate_is_set(cable, opened):
-    port = opened(open_serial(SerialSpec(path=cable().device, baud=123_456)))
+    port = opened(open_serial(SerialSpec(port=cable().device, baud=123_456)))
     assert port.port.baudrate == 123_456
 
 
 def test_a_second_opening_is_refused(cable, opened):
     plug = cable()
-    opened(open_serial(SerialSpec(path=plug.device)))
+    opened(open_serial(SerialSpec(port=plug.device)))
     with pytest.raises(LinkError, match=f"{plug.device}: the port must open, got .*: end the program that holds it"):
-        open_serial(SerialSpec(path=plug.device))
+        open_serial(SerialSpec(port=plug.device))
 
 
 def test_a_busy_port_names_who_holds_it(cable, holding, tmp_path):
@@ -81,7 +82,7 @@ def test_a_busy_port_names_who_holds_it(cable, holding, tmp_path):
     process = holding(plug.device)
     assert port_holder(plug.device).endswith(f"(pid {process.pid})")
     with pytest.raises(LinkError, match=rf"controller: the port must be free, got it held by python\S* \(pid {process.pid}\): end it"):
-        open_serial(SerialSpec(path=str(tmp_path / "controller")))
+        open_serial(SerialSpec(port=str(tmp_path / "controller")))
 
 
 def test_a_free_port_and_a_path_that_is_not_there_have_no_holder(cable):
@@ -92,29 +93,29 @@ def test_a_free_port_and_a_path_that_is_not_there_have_no_holder(cable):
 def test_an_end_that_left_frees_the_port(cable, holding, opened):
     plug = cable()
     holding(plug.device).communicate()
-    assert opened(open_serial(SerialSpec(path=plug.device))).device == plug.device
+    assert opened(open_serial(SerialSpec(port=plug.device))).device == plug.device
 
 
 def test_a_missing_port_is_named_with_what_to_do():
     with pytest.raises(LinkError, match=r"/dev/ttyACM_none: the port must open, got No such file or directory: plug the flight controller in"):
-        open_serial(SerialSpec(path="/dev/ttyACM_none"))
+        open_serial(SerialSpec(port="/dev/ttyACM_none"))
 
 
 def test_a_file_is_no_serial_port(tmp_path):
     (tmp_path / "file").write_text("text")
     with pytest.raises(LinkError, match="file: the port must open"):
-        open_serial(SerialSpec(path=str(tmp_path / "file")))
+        open_serial(SerialSpec(port=str(tmp_path / "file")))
 
 
 def test_a_device_of_another_name_is_found_by_the_name_that_stays(cable, tmp_path, opened):
     first = cable(tmp_path / "usb-controller")
-    port = opened(open_serial(SerialSpec(path=str(tmp_path / "usb-controller"))))
+    port = opened(open_serial(SerialSpec(port=str(tmp_path / "usb-controller"))))
     other = cable()  # takes a number, as another device would
     first.pull()
     assert os.read(port.descriptor, 1) == b""
     port.close()
     second = cable(tmp_path / "usb-controller")
-    again = opened(open_serial(SerialSpec(path=str(tmp_path / "usb-controller")), name=port.name))
+    again = opened(open_serial(SerialSpec(port=str(tmp_path / "usb-controller")), name=port.name))
     assert (port.device, again.device, port.name == again.name) == (first.device, second.device, True)
     second.write(b"back")
     assert os.read(again.descriptor, 10) == b"back"
@@ -123,17 +124,17 @@ def test_a_device_of_another_name_is_found_by_the_name_that_stays(cable, tmp_pat
 
 def test_a_device_given_by_its_number_is_found_again_under_another(cable, tmp_path, opened):
     first = cable(tmp_path / "usb-controller")
-    port = opened(open_serial(SerialSpec(path=first.device), by_id=tmp_path))
+    port = opened(open_serial(SerialSpec(port=first.device), by_id=tmp_path))
     assert port.name == str(tmp_path / "usb-controller")
     second = cable(tmp_path / "usb-controller")
-    again = opened(open_serial(SerialSpec(path=first.device), name=port.name, by_id=tmp_path))
+    again = opened(open_serial(SerialSpec(port=first.device), name=port.name, by_id=tmp_path))
     assert again.device == second.device
 
 
 def test_a_port_without_a_name_that_stays_keeps_its_path(cable, tmp_path, opened):
     plug = cable()
-    assert opened(open_serial(SerialSpec(path=plug.device), by_id=tmp_path)).name == plug.device
-    assert opened(open_serial(SerialSpec(path=cable().device), by_id=tmp_path / "none")).name != plug.device
+    assert opened(open_serial(SerialSpec(port=plug.device), by_id=tmp_path)).name == plug.device
+    assert opened(open_serial(SerialSpec(port=cable().device), by_id=tmp_path / "none")).name != plug.device
 
 
 @pytest.mark.parametrize(("driver", "line"), [("cdc_acm", Line.USB), ("ftdi_sio", Line.UART), ("cp210x", Line.UART), ("port", Line.UART)])
@@ -153,8 +154,8 @@ def test_without_a_driver_the_name_says_what_the_rate_means(tmp_path, cable):
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        ({"path": "ttyACM0"}, 'path must be absolute, such as .*, got "ttyACM0"'),
-        ({"path": "/dev/x", "baud": 300}, "baud must be 1200 to 12000000, got 300"),
+        ({"port": "ttyACM0"}, 'port must be absolute, such as .*, got "ttyACM0"'),
+        ({"port": "/dev/x", "baud": 300}, "baud must be 1200 to 12000000, got 300"),
     ],
 )
 def test_an_impossible_port_is_refused(arguments, fault):

@@ -3,17 +3,9 @@
 import pytest
 
 from hilsim.telemetry.faults import Fault, Level
-from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, LINK_BOUNDS_S, TIMING_BOUNDS_S
-from hilsim.telemetry.readings import (
-    FlowReading,
-    HistogramReading,
-    RangerReading,
-    Reading,
-    RecordingReading,
-    SensorReading,
-    StationReading,
-    VehicleReading,
-)
+from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, LINK_BOUNDS_S, TIMING_BOUNDS_S, HistogramReading
+from hilsim.telemetry.readings import FlowReading, Reading, RecordingReading, SensorReading
+from hilsim.telemetry.vehicle_readings import RangerReading, StationReading, VehicleReading
 from hilsim.transmit.kernel_drops import InterfaceCounters, KernelDrops
 
 SILENT = Fault(key="sensor_silent", subject="front", text="no data packet for 2.0 s")
@@ -77,7 +69,7 @@ def make_vehicle(**changes):
         "stalls": 2,
         "lockstep_timeouts": 0,
         "unforwarded_frames": 0,
-        "observation_frames": 35,
+        "obstacle_frames": 35,
         "lateness": rising(LINK_BOUNDS_S, 9, 0.0009),
         "round_trip": rising(LINK_BOUNDS_S, 7, 0.014),
         "actuator_gap": rising(LINK_BOUNDS_S, 8, 0.04),

@@ -4,8 +4,9 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -13,8 +14,8 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 
 from hilsim.telemetry.collector import build_registry
-from hilsim.telemetry.metrics import METRICS, TIMING_BOUNDS_S, UNITS, Metric
-from hilsim.telemetry.readings import RecordingReading
+from hilsim.telemetry.metrics import TIMING_BOUNDS_S, UNITS, Label, Metric, counter, declared_metrics, state
+from hilsim.telemetry.readings import METRICS, RecordingReading
 from hilsim.telemetry.reference import generate_metrics_reference
 from tests.unit.telemetry.conftest import LATE, SILENT
 
@@ -62,6 +63,26 @@ def test_timing_is_told_apart_from_10_us_to_10_ms():
 def test_a_wrong_declaration_is_refused(wrong, fault):
     with pytest.raises(ValueError, match=fault):
         Metric(**({"help": "Something"} | wrong))
+
+
+def test_no_metric_is_declared_twice():
+    names = [metric.name for metric in METRICS]
+    assert len(names) == len(set(names))
+
+
+def test_a_field_declares_its_metric_and_fields_of_text_its_labels():
+    @dataclass(frozen=True)
+    class Inner:
+        part: Annotated[str, Label("part")]
+        turns: Annotated[int, counter("hilsim_turns_changes_total", "Turns")]
+        note: str = "no metric"
+
+    @dataclass(frozen=True)
+    class Outer:
+        inner: tuple[Inner, ...]
+        is_on: Annotated[bool, state("hilsim_on", "1 while it is on")]
+
+    assert [(metric.name, metric.labels) for metric in declared_metrics(Outer)] == [("hilsim_turns_changes_total", ("part",)), ("hilsim_on", ())]
 
 
 def test_the_registry_exports_exactly_what_is_declared(registry):
@@ -133,7 +154,7 @@ def test_the_link_of_a_vehicle_carries_the_reading(registry):
 def test_range_sensors_carry_the_reading(registry):
     names = ("open", "sent_frames_total", "dropped_frames_total")
     assert [registry.get_sample_value(f"hilsim_ranger_{name}", {"ranger": "tfmini"}) for name in names] == [1, 512, 3]
-    assert registry.get_sample_value("hilsim_link_observation_frames_total") == 35
+    assert registry.get_sample_value("hilsim_link_obstacle_frames_total") == 35
 
 
 def test_ports_for_ground_stations_carry_the_reading(registry):

@@ -1,0 +1,110 @@
+"""From a field of a reading to the samples of its metric, where it is more than one number."""
+
+import math
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from operator import attrgetter
+
+from hilsim.autopilot.passing_state import Truth
+from hilsim.autopilot.session import SessionState
+from hilsim.telemetry.faults import Fault, Level, worst_level
+from hilsim.telemetry.metrics import LabelValues, Sample, Samples
+from hilsim.transmit.kernel_drops import KernelDrops
+from hilsim.transmit.scheduling import SchedulingMode
+
+ENU: LabelValues = ("east", "north", "up")
+FLU: LabelValues = ("forward", "left", "up")
+_ANGLES: LabelValues = ("roll", "pitch", "yaw")
+_SESSION_STATES = tuple(state.name.lower() for state in SessionState)
+SCHEDULING_MODES = tuple(mode.value for mode in SchedulingMode)
+"""Best first: SCHED_FIFO; SCHED_OTHER with a short EEVDF slice; SCHED_OTHER as it is."""
+
+
+def by_key(counts: Mapping[str, int]) -> Iterator[Sample]:
+    """A sample a key."""
+    for key, count in counts.items():
+        yield (key,), count
+
+
+def by_reason(counts: Mapping[Enum, int]) -> Iterator[Sample]:
+    """A sample a member, by its value."""
+    for reason, count in counts.items():
+        yield (str(reason.value),), count
+
+
+def by_state(current: str) -> Iterator[Sample]:
+    """1 for the state of the session, 0 for the others; nothing without a session."""
+    for name in _SESSION_STATES if current else ():
+        yield (name,), float(name == current)
+
+
+def by_mode(scheduling: Mapping[str, str]) -> Iterator[Sample]:
+    """1 for the mode that each thread obtained, 0 for the others."""
+    for thread, obtained in scheduling.items():
+        for mode in dict.fromkeys((*SCHEDULING_MODES, obtained)):
+            yield (thread, mode), float(mode == obtained)
+
+
+def where_finite(value: float) -> Iterator[Sample]:
+    """Nothing where it is not known."""
+    if math.isfinite(value):
+        yield (), value
+
+
+def tilt(truth: Truth | None) -> Iterator[Sample]:
+    """Of a vehicle."""
+    if truth is not None:
+        yield (), math.radians(truth.tilt_deg)
+
+
+def vector(name: str, parts: LabelValues, scale: float = 1.0) -> Samples:
+    """A sample a part of the vector at an attribute; nothing where that or its holder is None."""
+    read = attrgetter(name)
+
+    def samples(holder: object | None) -> Iterator[Sample]:
+        values = None if holder is None else read(holder)
+        for part, value in zip(parts, values or (), strict=bool(values)):
+            yield (part,), scale * value
+
+    return samples
+
+
+def angles(name: str) -> Samples:
+    """Roll, pitch and yaw at an attribute in degrees, as radians."""
+    return vector(name, _ANGLES, math.pi / 180.0)
+
+
+def udp_refused(drops: KernelDrops | None) -> Iterator[Sample]:
+    """Of all programs; nothing where the kernel does not say."""
+    if drops is not None and drops.udp_refused is not None:
+        yield (), drops.udp_refused
+
+
+def by_interface(name: str) -> Samples:
+    """An attribute of each interface's counters."""
+    read = attrgetter(name)
+
+    def samples(drops: KernelDrops | None) -> Iterator[Sample]:
+        for counters in drops.interfaces if drops else ():
+            yield (counters.interface,), read(counters)
+
+    return samples
+
+
+def is_healthy(faults: tuple[Fault, ...]) -> Iterator[Sample]:
+    """1 without a fault."""
+    yield (), float(worst_level(faults) is Level.HEALTHY)
+
+
+def by_level(faults: tuple[Fault, ...]) -> Iterator[Sample]:
+    """1 for the level of the worst, 0 for the others."""
+    worst = worst_level(faults)
+    for level in Level:
+        yield (level.value,), float(level is worst)
+
+
+def by_fault(faults: tuple[Fault, ...]) -> Iterator[Sample]:
+    """1 at the level of each, 0 at the other one."""
+    for fault in faults:
+        for level in (Level.DEGRADED, Level.UNHEALTHY):
+            yield (*fault.identity, level.value), float(level is fault.level)
