@@ -2,7 +2,7 @@
 
 import threading
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
+from hilsim.daemon.streaming.playing import Playing
 from hilsim.emulator.retime import StampClock
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.protocols.ethernet import HEADER_SIZE, PAYLOAD_ONLY, Framing
@@ -18,7 +19,7 @@ from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.plan import begin_times_ns
 from hilsim.replay.player import MOST_PLAYERS, Player, Postponement
-from hilsim.replay.source import Deck, DeckState
+from hilsim.replay.source import Deck
 from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.targets import find_target, flow_socket, link_framing, link_style
 from hilsim.replay.tracks import Track
@@ -42,23 +43,6 @@ _LABELS = {
     PacketKind.CEPTON_INFO: "info",
     PacketKind.CEPTON_INFZ: "info",
 }
-
-
-@dataclass(kw_only=True, eq=False)
-class Playing:
-    """One replay that plays: its deck, and the transmitter's rows of its flows."""
-
-    spec: ReplaySpec
-    deck: Deck
-    number: int = -1
-    """Of its element in ``Postponement``."""
-    rows: dict[FlowKey, int] = field(default_factory=dict)
-
-    @property
-    def seen(self) -> dict[FlowKey, tuple[PacketKind, CapturedDatagram]]:
-        """Flows in the capture's beginning: what each carries most, and its first datagram."""
-        overview = self.deck.overview
-        return {flow: (kinds.most_common(1)[0][0], overview.firsts[flow]) for flow, kinds in overview.kinds.items()}
 
 
 class Replays(Part):
@@ -322,7 +306,7 @@ class Replays(Part):
 
     def readings(self) -> tuple[ReplayReading, ...]:
         """What a scrape shows of them."""
-        return tuple(_reading(name, playing.deck.state()) for name, playing in self.playing.items())
+        return tuple(playing.reading() for playing in self.playing.values())
 
     @property
     def notes(self) -> tuple[tuple[str, str], ...]:
@@ -390,19 +374,3 @@ class ReplayChange(Change):
 def taken_addresses(rig: Rig) -> set[str]:
     """Addresses that the rig's sensors and replays were told to send from."""
     return {sensor.network.source for sensor in rig.spec.sensor} | {address for replay in rig.spec.replay for address in replay.source_addresses}
-
-
-def _reading(name: str, state: DeckState) -> ReplayReading:
-    return ReplayReading(
-        replay=name,
-        position_s=state.position_s,
-        passes=state.passes,
-        played_packets=state.played_packets,
-        waiting_packets=state.waiting_packets,
-        starvations=state.starvations,
-        late_packets=state.late_packets,
-        is_paused=state.is_paused,
-        has_ended=state.has_ended,
-        ratio=state.ratio,
-        postponed_s=state.postponed_s,
-    )
