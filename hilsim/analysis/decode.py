@@ -5,7 +5,7 @@ Nothing here looks at a clock: times are the sensor's own stamps.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,8 +46,8 @@ POINT_DTYPE = np.dtype(
 """A point.
 
 =================  ====================================================================================================================
-x, y, z            metres, in the sensor frame: right, forward, up
-range              metres, from the sensor's origin as the packet says it
+x, y, z            metres, in the sensor frame: right, forward, up; z with the height of the laser's origin, as far as it is known (VLP-16)
+range              metres, from the laser's origin as the packet says it
 azimuth            degrees, 0 to 360, of the firing: clockwise from forward, seen from above
 packet             which of the decoded packets it came in, from 0
 time_ns            nanoseconds, the sensor's stamp of the firing. Velodyne: past the hour in which the packet began, so that the last firings of an
@@ -64,6 +64,28 @@ _MOST_RETURNS = BLOCKS * RECORDS_PER_BLOCK
 _NO_RETURN, _SECOND_RETURN = constant(PointFlag.NO_RETURN), constant(PointFlag.SECOND_RETURN)
 _UNIT_M = POINT_UNIT_M
 _MOST_GROUPS = constant(100)  # between two packets that tell how fast the head turns
+
+
+class PointPlan(NamedTuple):
+    """What the kernel must know of a Velodyne model; build with ``point_plan``.
+
+    Attributes:
+        firings: Where and when the records of a group are fired.
+        ring: ``int64[r]``, each record's laser, counted from the lowest.
+        height_m: ``float64[r]``, of each record's laser's origin above the sensor's; 0 where it is not known.
+    """
+
+    firings: RecordFirings
+    ring: npt.NDArray[np.int64]
+    height_m: npt.NDArray[np.float64]
+
+
+def point_plan(geometry: FiringGeometry) -> PointPlan:
+    """Of a model."""
+    firings, lasers = record_firings(geometry), len(geometry.elevation_deg)
+    record = np.arange(firings.share.size) % lasers
+    height_mm = np.array(geometry.vertical_offset_mm or (0.0,) * lasers)
+    return PointPlan(firings, np.argsort(geometry.elevation_order)[record], height_mm[record] * 1e-3)
 
 
 def decode_velodyne(batch: DatagramArrays, geometry: FiringGeometry, chosen: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[Any]:
@@ -86,7 +108,7 @@ def decode_velodyne(batch: DatagramArrays, geometry: FiringGeometry, chosen: npt
     size = batch.size if chosen is None else batch.size[chosen]
     require((bool((size == DATA_PACKET_SIZE).all()), f"Velodyne data packets must be {DATA_PACKET_SIZE} bytes each, got others among them"))
     points = np.empty(start.size * _MOST_RETURNS, dtype=POINT_DTYPE)
-    return points[: decode_data_packets_into(record_firings(geometry), batch.data, start, points)]
+    return points[: decode_data_packets_into(point_plan(geometry), batch.data, start, points)]
 
 
 def decode_cepton(batch: DatagramArrays, chosen: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[Any]:
@@ -134,15 +156,16 @@ def _packet_step(firings: RecordFirings, data: npt.NDArray[np.uint8], start: npt
 
 
 @kernel
-def decode_data_packets_into(firings: RecordFirings, data: npt.NDArray[np.uint8], start: npt.NDArray[np.int64], points: npt.NDArray[Any]) -> int:
+def decode_data_packets_into(plan: PointPlan, data: npt.NDArray[np.uint8], start: npt.NDArray[np.int64], points: npt.NDArray[Any]) -> int:
     """Write the returns of data packets to ``points``; gives how many there are.
 
     Args:
-        firings: Of the model.
+        plan: Of the model.
         data: ``uint8[bytes]`` that hold the packets.
         start: ``int64[n]``, where each begins; 1206 bytes each.
         points: ``POINT_DTYPE[>= 384 n]``, written.
     """
+    firings = plan.firings
     count = 0
     for packet in range(start.size):
         payload = data[start[packet] : start[packet] + _PACKET_SIZE]
@@ -154,14 +177,14 @@ def decode_data_packets_into(firings: RecordFirings, data: npt.NDArray[np.uint8]
             told_cdeg = told_step_cdeg(payload, first, group_blocks)
             step_cdeg = float(told_cdeg) if told_cdeg >= 0 else step_cdeg
             for block in range(first, first + group_blocks):
-                count = _decode_block(firings, payload, block, block - first, returns, step_cdeg, packet, group_ns, points, count)
+                count = _decode_block(plan, payload, block, block - first, returns, step_cdeg, packet, group_ns, points, count)
             group_ns += firings.group_ns
     return count
 
 
 @kernel
 def _decode_block(
-    firings: RecordFirings,
+    plan: PointPlan,
     payload: npt.NDArray[np.uint8],
     block: int,
     place: int,
@@ -173,6 +196,7 @@ def _decode_block(
     count: int,
 ) -> int:
     """Write the returns of a block, the ``place``-th of its group, behind ``count`` points; gives how many there are then."""
+    firings = plan.firings
     azimuth_cdeg = float(block_azimuth_cdeg(payload, block))
     which = place % returns
     for number in range(_RECORDS):
@@ -186,10 +210,10 @@ def _decode_block(
         range_m = raw * firings.unit_mm * 1e-3
         x, y, z = sensor_direction(fired * RAD_PER_CDEG, firings.elevation_rad[record])
         point = points[count]
-        point.x, point.y, point.z = range_m * x, range_m * y, range_m * z
+        point.x, point.y, point.z = range_m * x, range_m * y, range_m * z + plan.height_m[record]
         point.range, point.azimuth = range_m, fired * 0.01
         point.packet, point.time_ns = packet, group_ns + firings.time_ns[record]
-        point.ring, point.intensity = firings.ring[record], payload[at + 2]
+        point.ring, point.intensity = plan.ring[record], payload[at + 2]
         point.return_number, point.flags = which, 0
         count += 1
     return count

@@ -8,10 +8,11 @@ import click
 
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.metrics_table import MetricsServerSpec
-from hilsim.config.rig import ControlSpec, RecordSpec, RigSpec
+from hilsim.config.rig import ControlSpec, RigSpec
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.replay.flows import FlowRule
 from hilsim.replay.specs import ReplaySpec
+from hilsim.sinks.pcap import RecordSpec
 from hilsim.transmit.specs import TransmitSpec
 from hilsim.transmit.statistics import Counter, quantile_ns
 

@@ -7,11 +7,17 @@ from pathlib import Path
 from hilsim.errors import ConfigError
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-_OTHER_NAMES = {"puck": "vlp16", "vlp16a": "vlp16", "pucklite": "vlp16", "hr80t": "hr80t-like", "hr80w": "hr80w-like", "x90": "x90-generic"}
+_OTHER_NAMES = {
+    "puck": "vlp16",
+    "vlp16a": "vlp16",
+    "pucklite": "vlp16",
+    "hdl32": "hdl32e",
+    "hr80t": "hr80t-like",
+    "hr80w": "hr80w-like",
+    "x90": "x90-generic",
+}
 """What people call sensors that a shipped profile stands in for."""
 _ONLY_READ = {
-    "hdl32e": "HDL-32E",
-    "hdl32": "HDL-32E",
     "vlp32c": "VLP-32C",
     "vlp32": "VLP-32C",
     "hdl64e": "HDL-64E",

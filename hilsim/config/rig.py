@@ -25,6 +25,7 @@ from hilsim.rangefinders.registry import AnyRangefinderSpec
 from hilsim.replay.specs import ReplaySpec
 from hilsim.scene.specs import SceneSpec
 from hilsim.sensor.weather import WeatherSpec
+from hilsim.sinks.pcap import RecordSpec
 from hilsim.transmit.hosts import is_ipv4
 from hilsim.transmit.specs import TransmitSpec
 from hilsim.vehicle.disturbance import WobbleSpec
@@ -63,41 +64,6 @@ class CarrierSpec:
             (all(map(math.isfinite, self.rotation_deg)), f"rotation_deg must be finite, got {self.rotation_deg}"),
             ((self.kind == "trajectory") == bool(self.file), 'file must be given for kind "trajectory" and only for it'),
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordSpec:
-    """What was sent, written to PCAP files.
-
-    Attributes:
-        file: Where, relative to the rig; empty: nothing is recorded. Without rotation an existing file is replaced, as ``tcpdump -w`` does; with it,
-            ``drive.pcap`` means ``drive-0001.pcap``, ``drive-0002.pcap`` …: the numbers go on after those that are there, and nothing is replaced.
-        rotate_mb: A new file before one would grow above so many megabytes (10^6 bytes); 0: never.
-        rotate_s: A new file after so many seconds; 0: never.
-        keep: How many files of a rotation stay, those of earlier runs among them; the oldest are deleted. 0: all.
-        stamps: How fine the files' stamps are: ``ns``, ``us``, or ``auto``: microseconds where a rig has Cepton-style sensors alone, because the vendor's SDKs read
-            nothing else, nanoseconds in all others.
-    """
-
-    file: str = ""
-    rotate_mb: float = 0.0
-    rotate_s: float = 0.0
-    keep: int = 0
-    stamps: Literal["auto", "ns", "us"] = "auto"
-
-    def __post_init__(self) -> None:
-        require(
-            (not self.file.endswith("/"), f'file must name a file, got "{self.file}"'),
-            (self.rotate_mb == 0.0 or 0.01 <= self.rotate_mb <= 1e6, f"rotate_mb must be 0 (never) or 0.01 to 1000000, got {self.rotate_mb}"),
-            (self.rotate_s == 0.0 or 0.1 <= self.rotate_s <= 1e6, f"rotate_s must be 0 (never) or 0.1 to 1000000, got {self.rotate_s}"),
-            (0 <= self.keep <= 1_000_000, f"keep must be 0 (all) to 1000000, got {self.keep}"),
-            (self.keep == 0 or self.rotates, f"keep must be 0 where neither rotate_mb nor rotate_s is given, got {self.keep}"),
-        )
-
-    @property
-    def rotates(self) -> bool:
-        """Whether there is more than one file."""
-        return self.rotate_mb > 0.0 or self.rotate_s > 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

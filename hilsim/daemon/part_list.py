@@ -5,11 +5,11 @@ from collections.abc import Callable
 from hilsim.daemon.flight.part import VehiclePart
 from hilsim.daemon.parts import Part, RigContext
 from hilsim.daemon.serial_devices.part import SerialDevices
-from hilsim.daemon.streaming.recording_part import RecordingPart
+from hilsim.daemon.sinks.part import Sinks
 from hilsim.daemon.streaming.replays import Replays
 from hilsim.daemon.streaming.sensors import Sensors
 
-PARTS: tuple[Callable[[RigContext], Part], ...] = (RecordingPart, VehiclePart, Sensors, SerialDevices, Replays)
+PARTS: tuple[Callable[[RigContext], Part], ...] = (Sinks, VehiclePart, Sensors, SerialDevices, Replays)
 """In the order in which they are prepared, opened and started; they are stopped in the opposite order.
 
 What follows the stream is first, so that it misses nothing; the vehicle flies before its sensors look; replays begin to read ahead last, because reading

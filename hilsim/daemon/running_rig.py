@@ -16,9 +16,9 @@ from hilsim.daemon.flight.vehicle import FlyingVehicle
 from hilsim.daemon.health import HealthMonitor
 from hilsim.daemon.part_list import PARTS
 from hilsim.daemon.parts import Needs, Part, RigClock, RigContext
+from hilsim.daemon.sinks.follower import queue_slots
 from hilsim.daemon.streaming.flow_specs import ring_slots
 from hilsim.daemon.streaming.pacer import Say
-from hilsim.daemon.streaming.recorder import tape_slots
 from hilsim.daemon.streaming.replays import Replays
 from hilsim.daemon.streaming.sensors import Sensors
 from hilsim.daemon.streaming.stream import STALLED_S, Streaming
@@ -140,7 +140,8 @@ class RunningRig:
             flows=max(total.flows, 1),
             capacity=total.capacity_bytes,
             slots=ring_slots(self.rig),
-            tape_slots=tape_slots(total.packet_rate_hz) if total.queues else 1,
+            queues=total.queues,
+            queue_slots=queue_slots(total.packet_rate_hz),
         )
         return self._context.transmitter
 

@@ -89,6 +89,6 @@ def encode(plan: LidarPlan, packet: int, returns: Returns, offset: int, payload:
     """Write data packet ``packet`` to ``payload[offset : offset + plan.data_size]`` from the returns of its firing sequences; returns how many the format cannot say."""
     if plan.family == _CEPTON:
         return encode_points(plan, packet, returns, offset, payload)
-    stamp = stamp_us(plan.clock, packet * plan.sequences_per_packet * plan.sequence_ns)
+    stamp = stamp_us(plan.clock, packet * plan.sequences_per_packet * plan.sequence_ns + plan.stamp_offset_ns)
     encode_data_packet(returns.azimuth_cdeg, returns.distance, returns.reflectivity, stamp, plan.return_mode, plan.product, payload[offset:])
     return 0

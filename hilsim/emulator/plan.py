@@ -89,6 +89,8 @@ class LidarPlan(NamedTuple):
         firing_offset_ns: ``int64[c]`` of each channel within a firing sequence.
         sequence_ns: Device time of a firing sequence.
         sequences_per_packet: Firing sequences of a data packet.
+        stamp_offset_ns: Device time from a data packet's first firing to the one that its stamp is of.
+        has_imu: Position packets carry what the sensor's gyroscopes and accelerometers read.
         returns: Returns reported for each firing.
         reports_last: The first (or only) of them is the last return.
         return_mode: Factory byte.
@@ -125,6 +127,8 @@ class LidarPlan(NamedTuple):
     firing_offset_ns: npt.NDArray[np.int64]
     sequence_ns: int
     sequences_per_packet: int
+    stamp_offset_ns: int
+    has_imu: bool
     returns: int
     reports_last: bool
     return_mode: int

@@ -78,6 +78,8 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
         firing_offset_ns=np.array(even_delays_ns(spec.laser_count, spec.firing_ns, spec.lasers_per_firing), dtype=np.int64),
         sequence_ns=spec.sequence_ns,
         sequences_per_packet=setting.sequences_per_packet,
+        stamp_offset_ns=0,
+        has_imu=False,
         returns=setting.family.mode.returns,
         reports_last=False,
         return_mode=0,

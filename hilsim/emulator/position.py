@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
+from hilsim.emulator.inertial import write_imu
 from hilsim.emulator.plan import Family, Gps, LidarPlan
 from hilsim.geometry.geodesy import geodetic
 from hilsim.protocols.cepton.info import write_sync_offset
@@ -60,6 +61,8 @@ def encode_info(plan: LidarPlan, carrier: Carrier, device_ns: int, payload: npt.
             write_sync_offset(utc_lead_us(plan.clock, device_ns), payload)
     else:
         encode_position(plan.clock, plan.gps, carrier, device_ns, payload)
+        if plan.has_imu:
+            write_imu(plan, carrier, rig_from_device(plan.clock, device_ns), payload)
 
 
 @kernel

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from hilsim.assembly.build import build_lidar, build_scenery
-from hilsim.capture.pcap import PcapWriter, Stamps
+from hilsim.capture.pcap import Stamps
 from hilsim.config.rig import Rig
 from hilsim.daemon.streaming.replays import taken_addresses
-from hilsim.emulator.batch import DatagramBatch
+from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import packets_with_truth
 from hilsim.errors import ConfigError
@@ -23,6 +24,8 @@ from hilsim.offline.truth_file import PacketsTruth, SensorsTruth, TruthFile, mer
 from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.offline import OfflineReplay
 from hilsim.replay.plan import begin_times_ns
+from hilsim.sinks.base import SentBatch, Sink, SinkFlow
+from hilsim.sinks.pcap import PcapFileSink
 
 MILLISECOND_NS = 1_000_000
 _TRUTH_BATCH_MS = 100  # ground truth is 4 MB of a VLP-16 in this time, held twice for each thread
@@ -41,28 +44,63 @@ class Recording:
 class Span(NamedTuple):
     """A stretch of what is sent: datagrams of all flows, and the ground truth of the emulated sensors, where asked for."""
 
-    batch: DatagramBatch
+    batch: "Merged"
     truth: SensorsTruth | None
 
 
-def merged(batches: list[DatagramBatch]) -> DatagramBatch:
+class Merged(NamedTuple):
+    """Datagrams of several flows in the order of their deadlines.
+
+    Attributes:
+        deadline_ns: ``int64[n]``, rig time.
+        flow: ``int64[n]``: place of each one's flow in ``flows``.
+        size: ``int32[n]``.
+        payload: ``uint8[n, capacity]``.
+        flows: In the order of the batches.
+    """
+
+    deadline_ns: npt.NDArray[np.int64]
+    flow: npt.NDArray[np.int64]
+    size: npt.NDArray[np.int32]
+    payload: npt.NDArray[np.uint8]
+    flows: tuple[Flow, ...]
+
+
+def merged(batches: list[DatagramBatch]) -> Merged:
     """Datagrams of several flows in the order of their deadlines; equal deadlines in the order of the flows."""
     capacity = max(batch.payload.shape[1] for batch in batches)
-    total = sum(batch.size.size for batch in batches)
-    payload = np.zeros((total, capacity), np.uint8)
+    counts = [batch.size.size for batch in batches]
+    payload = np.zeros((sum(counts), capacity), np.uint8)
     row = 0
     for batch in batches:
         payload[row : row + batch.size.size, : batch.payload.shape[1]] = batch.payload
         row += batch.size.size
     deadline = np.concatenate([batch.deadline_ns for batch in batches])
     order = np.argsort(deadline, kind="stable")
-    return DatagramBatch(
-        batches[0].flow,
+    return Merged(
         deadline[order],
-        np.concatenate([batch.pose_ns for batch in batches])[order],
+        np.repeat(np.arange(len(batches)), counts)[order],
         np.concatenate([batch.size for batch in batches])[order],
         payload[order],
+        tuple(batch.flow for batch in batches),
     )
+
+
+class FlowNumbers:
+    """Numbers of a recording's flows: one each, from its first datagram on."""
+
+    def __init__(self) -> None:
+        self._number: dict[Flow, int] = {}
+        self.flows: dict[int, SinkFlow] = {}
+
+    def batch(self, batch: Merged, utc_epoch_ns: int) -> SentBatch:
+        """As sinks take it, stamped with the deadlines."""
+        for flow in batch.flows:
+            number = self._number.setdefault(flow, len(self._number))
+            self.flows[number] = SinkFlow(number=number, name=flow.name)
+        numbers = np.array([self._number[flow] for flow in batch.flows], np.int64)
+        stamp_ns = utc_epoch_ns + batch.deadline_ns
+        return SentBatch(stamp_ns, stamp_ns, numbers[batch.flow], batch.payload, batch.size, self.flows)
 
 
 def _render(lidar: LidarEmulator, start_ns: int, stop_ns: int) -> PacketsTruth:
@@ -143,9 +181,12 @@ def record(
             if scenery is None:
                 raise ConfigError("a rig must have a [[sensor]] for ground truth to be written, got none")
             truth_file = files.enter_context(TruthFile(files.enter_context(written_whole(truth)), rig, scenery, utc_epoch_ns=utc_epoch_ns))
-        writer = files.enter_context(PcapWriter(files.enter_context(written_whole(path)), stamps=stamps))
+        sink: Sink = PcapFileSink(files.enter_context(written_whole(path)), stamps=stamps)
+        files.callback(sink.close)
+        sink.open(())
+        numbers = FlowNumbers()
         for batch, rows in spans(lidars, replays, duration_ns, step_ms * MILLISECOND_NS, threads, with_truth=truth is not None):
-            writer.write_many(utc_epoch_ns + batch.deadline_ns, batch.payload, batch.size)
+            sink.write(numbers.batch(batch, utc_epoch_ns))
             if truth_file is not None and rows is not None:
                 truth_file.write(rows)
             packets += batch.size.size

@@ -112,7 +112,7 @@ class PositionSpec:
     Attributes:
         trains: Periodic tasks that send position packets, 1 to 4.
         minimum_gap_us: Packets of the other trains keep this distance from those of the first.
-        latency_us: From a packet's stamp to the wire, beyond ``data_latency_us``.
+        latency_us: From a packet's stamp to the wire, beyond ``data_latency_us``; below 0 where position packets are sooner there than data packets.
     """
 
     trains: tuple[PositionTrainSpec, ...]
@@ -123,7 +123,7 @@ class PositionSpec:
         require(
             (1 <= len(self.trains) <= 4, f"trains must be 1 to 4, got {len(self.trains)}"),
             (0.0 <= self.minimum_gap_us <= 5000.0, f"minimum_gap_us must be 0 to 5000, got {self.minimum_gap_us}"),
-            (0.0 <= self.latency_us <= 100_000.0, f"latency_us must be 0 to 100000, got {self.latency_us}"),
+            (abs(self.latency_us) <= 100_000.0, f"latency_us must be -100000 to 100000, got {self.latency_us}"),
         )
 
 
@@ -200,6 +200,10 @@ class VelodyneSpec(LidarSpec):
         yield (
             0 < self.rate_min_rpm <= self.rate_max_rpm,
             f"rate_min_rpm must be above 0 and at most rate_max_rpm, got {self.rate_min_rpm} and {self.rate_max_rpm}",
+        )
+        yield (
+            self.data_latency_us + self.position.latency_us >= 0.0,
+            f"position.latency_us must be at least -{self.data_latency_us:g}, so that no packet is sent before its stamp, got {self.position.latency_us:g}",
         )
         yield len(self.encoder) > 0, "encoder must have at least one entry"
         yield self.rate_step_rpm > 0, f"rate_step_rpm must be above 0, got {self.rate_step_rpm}"

@@ -16,7 +16,7 @@ from hilsim._jit import kernel
 from hilsim.transmit.brake import doze_until
 from hilsim.transmit.flow_table import FlowTable
 from hilsim.transmit.libc import monotonic_ns, send_datagram
-from hilsim.transmit.packet_queue import Tape, put
+from hilsim.transmit.packet_queue import PacketQueues, allocate_queues, put_into
 from hilsim.transmit.ring import Rings
 from hilsim.transmit.statistics import ERRNOS, Counter, LoopStatistics, bin_index
 
@@ -46,29 +46,48 @@ class LoopEnd(IntEnum):
     """A datagram was later than the limit, and the policy is ``STOP``."""
 
 
-class RecordingState(IntEnum):
-    """What the loop does with a copy of what it sent."""
+class FollowingState(IntEnum):
+    """What the loop does for one follower with a copy of what it sent."""
 
     OFF = 0
     """Nothing."""
     ON = 1
-    """It goes onto the tape; what does not fit is counted."""
+    """It goes onto the follower's queue; what does not fit is counted."""
     ENDED = 2
     """Nothing, but it is counted: someone wanted it, and nobody takes it any more."""
 
 
-class Recording(NamedTuple):
-    """Where the loop puts copies of what it sent, for a consumer that may be slow.
+class Following(NamedTuple):
+    """Where the loop puts copies of what it sent, for Q followers that may be slow: 0 where nobody follows.
 
     Attributes:
-        state: ``int64[8]``, column 0: a ``RecordingState``; anyone may set it while the loop runs.
-        number: ``int64[F, 2]``: what stands on the tape for the flow of each row, by its target; written while that target is not selected.
-        tape: This is its only producer: send time, deadline, the flow's number, and what was handed to the kernel.
+        state: ``int64[Q, 8]``, column 0: a ``FollowingState``; anyone may set it while the loop runs.
+        missed: ``int64[Q, 8]``, column 0: datagrams that were sent while the follower wanted them, and are not on its queue; the loop alone writes it.
+        number: ``int64[F, 2]``: what stands on the queues for the flow of each row, by its target; written while that target is not selected.
+        queues: The loop is their only producer: send time, deadline, the flow's number, and what was handed to the kernel.
     """
 
     state: npt.NDArray[np.int64]
+    missed: npt.NDArray[np.int64]
     number: npt.NDArray[np.int64]
-    tape: Tape
+    queues: PacketQueues
+
+
+def allocate_following(queues: int, flows: int, slots: int, capacity: int) -> Following:
+    """Followers that do not follow yet.
+
+    Args:
+        queues: How many.
+        flows: Rows of the rings.
+        slots: Datagrams that each may lag behind.
+        capacity: Bytes of the largest datagram.
+    """
+    return Following(
+        state=np.zeros((queues, 8), np.int64),
+        missed=np.zeros((queues, 8), np.int64),
+        number=np.full((flows, 2), -1, np.int64),
+        queues=allocate_queues(queues, slots, capacity),
+    )
 
 
 class LoopSettings(NamedTuple):
@@ -143,20 +162,22 @@ def _count_send(statistics: LoopStatistics, flow: int, sent_ns: int, deadline_ns
 
 
 @kernel
-def _put_on_tape(rings: Rings, statistics: LoopStatistics, recording: Recording, flow: int, target: int, slot: int, sent_ns: int) -> None:
-    """After the send, so that it delays nothing but the next packet, by a fraction of a microsecond."""
-    state = load_acquire(recording.state, (0,))
-    if state == RecordingState.OFF:
-        return
-    if state == RecordingState.ON:
-        payload = rings.payload[flow, slot]
-        if put(recording.tape, recording.number[flow, target], sent_ns, rings.deadline_ns[flow, slot], payload, rings.size[flow, slot]):
-            return
-    statistics.unrecorded[0] += 1
+def _copy_to_queues(rings: Rings, following: Following, flow: int, target: int, slot: int, sent_ns: int) -> None:
+    """After the send, so that it delays nothing but the next packet, by a fraction of a microsecond a follower. No follower is waited for."""
+    for queue in range(following.state.shape[0]):
+        state = load_acquire(following.state, (queue, 0))
+        if state == FollowingState.OFF:
+            continue
+        if state == FollowingState.ON:
+            payload = rings.payload[flow, slot]
+            number, deadline_ns = following.number[flow, target], rings.deadline_ns[flow, slot]
+            if put_into(following.queues, queue, number, sent_ns, deadline_ns, payload, rings.size[flow, slot]):
+                continue
+        following.missed[queue, 0] += 1
 
 
 @kernel
-def _send(rings: Rings, table: FlowTable, statistics: LoopStatistics, recording: Recording, flow: int, slot: int) -> None:
+def _send(rings: Rings, table: FlowTable, statistics: LoopStatistics, following: Following, flow: int, slot: int) -> None:
     target = load_acquire(table.selected, (flow,))
     size = rings.size[flow, slot]
     payload = rings.payload.ctypes.data + (flow * rings.payload.shape[1] + slot) * rings.payload.shape[2]
@@ -169,12 +190,12 @@ def _send(rings: Rings, table: FlowTable, statistics: LoopStatistics, recording:
         statistics.send_errors[flow, number if number < ERRNOS else 0] += 1
         return
     _count_send(statistics, flow, sent_ns, rings.deadline_ns[flow, slot], rings.pose_ns[flow, slot], size)
-    _put_on_tape(rings, statistics, recording, flow, target, slot, sent_ns)
+    _copy_to_queues(rings, following, flow, target, slot, sent_ns)
 
 
 @kernel
 def send_loop(
-    rings: Rings, table: FlowTable, statistics: LoopStatistics, recording: Recording, stop: npt.NDArray[np.int64], settings: LoopSettings
+    rings: Rings, table: FlowTable, statistics: LoopStatistics, following: Following, stop: npt.NDArray[np.int64], settings: LoopSettings
 ) -> int:
     """Send until told to stop; returns a ``LoopEnd``.
 
@@ -185,7 +206,7 @@ def send_loop(
         rings: What to send; this is their only consumer.
         table: Where to.
         statistics: This is their only writer.
-        recording: Where copies go; a full tape is counted and never waited for.
+        following: Where copies go; a full queue is counted and never waited for.
         stop: ``int64[8]``, column 0: not 0 ends the loop within 1.4 ms.
         settings: Late policy and spin.
     """
@@ -218,7 +239,7 @@ def send_loop(
         if is_late and settings.late_policy == LatePolicy.SKIP and table.sends_late[chosen] == 0:
             statistics.counters[chosen, Counter.DROPPED] += 1
         else:
-            _send(rings, table, statistics, recording, chosen, rings.head[chosen, 0] % slots)
+            _send(rings, table, statistics, following, chosen, rings.head[chosen, 0] % slots)
         next_ns[chosen] = _NOTHING
         store_release(rings.head, (chosen, 0), rings.head[chosen, 0] + 1)
     return LoopEnd.STOPPED

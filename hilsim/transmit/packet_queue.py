@@ -1,7 +1,7 @@
 """A ring of datagrams of many flows in one order: single producer, single consumer, wait-free, without the GIL.
 
-Replay uses one from the file to the thread that plays it, recording one from the sending loop to the disk. (``Rings`` has one ring a flow, because
-the sending loop merges producers that know nothing of each other.)
+Replay uses one from the file to the thread that plays it. The sending loop has an array of them, one a sink, which it alone fills. (``Rings`` has one
+ring a flow, because the sending loop merges producers that know nothing of each other.)
 """
 
 import mmap
@@ -26,6 +26,28 @@ class Tape(NamedTuple):
         flow: ``int64[S]``: row of its flow.
         size: ``int64[S]``, bytes used.
         payload: ``uint8[S, C]``.
+    """
+
+    head: npt.NDArray[np.int64]
+    tail: npt.NDArray[np.int64]
+    time_ns: npt.NDArray[np.int64]
+    stamp_ns: npt.NDArray[np.int64]
+    flow: npt.NDArray[np.int64]
+    size: npt.NDArray[np.int64]
+    payload: npt.NDArray[np.uint8]
+
+
+class PacketQueues(NamedTuple):
+    """Q queues of S slots of C bytes with one producer, each with a consumer of its own; the fields are those of ``Tape``, a row a queue.
+
+    Attributes:
+        head: ``int64[Q, 8]``.
+        tail: ``int64[Q, 8]``.
+        time_ns: ``int64[Q, S]``.
+        stamp_ns: ``int64[Q, S]``.
+        flow: ``int64[Q, S]``.
+        size: ``int64[Q, S]``.
+        payload: ``uint8[Q, S, C]``.
     """
 
     head: npt.NDArray[np.int64]
@@ -65,12 +87,62 @@ def allocate_tape(slots: int, capacity: int) -> Tape:
         (1 <= slots <= 1 << 20, f"slots must be 1 to {1 << 20}, got {slots}"),
         (1 <= capacity <= 65535, f"capacity must be 1 to 65535 bytes, got {capacity}"),
     )
-    memory = mmap.mmap(-1, slots * capacity, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    payload = np.frombuffer(memory, dtype=np.uint8).reshape(slots, capacity)
-    payload[:] = 0  # a write, for each page to be there before the first packet
+    payload = _touched(slots * capacity).reshape(slots, capacity)
     head, tail = np.zeros(8, np.int64), np.zeros(8, np.int64)
     time_ns, stamp_ns, flow, size = (np.zeros(slots, np.int64) for _ in range(4))
     return Tape(head, tail, time_ns, stamp_ns, flow, size, payload)
+
+
+def allocate_queues(count: int, slots: int, capacity: int) -> PacketQueues:
+    """``count`` empty queues, their memory touched; none is a valid number of them.
+
+    Raises:
+        ValueError: a count is out of range.
+    """
+    require(
+        (0 <= count <= 64, f"count must be 0 to 64 queues, got {count}"),
+        (1 <= slots <= 1 << 20, f"slots must be 1 to {1 << 20}, got {slots}"),
+        (1 <= capacity <= 65535, f"capacity must be 1 to 65535 bytes, got {capacity}"),
+    )
+    head, tail = np.zeros((count, 8), np.int64), np.zeros((count, 8), np.int64)
+    time_ns, stamp_ns, flow, size = (np.zeros((count, slots), np.int64) for _ in range(4))
+    return PacketQueues(head, tail, time_ns, stamp_ns, flow, size, _touched(count * slots * capacity).reshape(count, slots, capacity))
+
+
+def _touched(size: int) -> npt.NDArray[np.uint8]:
+    """``uint8[size]`` of memory that is there before the first packet."""
+    if size == 0:
+        return np.zeros(0, np.uint8)
+    memory = np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), dtype=np.uint8)
+    memory[:] = 0  # a write, for each page to be there
+    return memory
+
+
+def queue_of(queues: PacketQueues, queue: int) -> Tape:
+    """One of several queues, for its consumer: the same memory."""
+    return Tape(*(array[queue] for array in queues))
+
+
+@kernel
+def put_into(queues: PacketQueues, queue: int, flow: int, time_ns: int, stamp_ns: int, datagram: npt.NDArray[np.uint8], size: int) -> bool:
+    """``put`` into one of several queues.
+
+    A view of the whole queue would cost the loop the reference counts of seven arrays; a view of the one slot lets the bytes be copied as fast as by ``put``.
+    """
+    slots, capacity = queues.payload.shape[1], queues.payload.shape[2]
+    tail = queues.tail[queue, 0]
+    if tail - load_acquire(queues.head, (queue, 0)) >= slots or size > capacity:
+        return False
+    slot = tail % slots
+    queues.time_ns[queue, slot] = time_ns
+    queues.stamp_ns[queue, slot] = stamp_ns
+    queues.flow[queue, slot] = flow
+    queues.size[queue, slot] = size
+    row = queues.payload[queue, slot]
+    for at in range(size):
+        row[at] = datagram[at]
+    store_release(queues.tail, (queue, 0), tail + 1)
+    return True
 
 
 @kernel

@@ -60,7 +60,6 @@ class LoopStatistics(NamedTuple):
         lateness: ``int64[F, 512]``, histogram of the time the kernel had taken the datagram minus its deadline, ns.
         interval_error: ``int64[F, 512]``, histogram of |difference of consecutive send times minus difference of their deadlines|, ns.
         pose_latency: ``int64[F, 512]``, histogram of the send time minus the time of the newest pose in the datagram, ns.
-        unrecorded: ``int64[8]``, column 0: datagrams of any flow that were sent while a recording was wanted, and are not on its tape.
         passes: ``int64[8]``, column 0: turns of the loop; it grows at least each 1.4 ms while the loop runs.
         pass_ns: ``int64[8]``, column 0: CLOCK_MONOTONIC time of the last turn.
         brake: ``int64[n]``, columns by ``brake.Brake``.
@@ -71,7 +70,6 @@ class LoopStatistics(NamedTuple):
     lateness: npt.NDArray[np.int64]
     interval_error: npt.NDArray[np.int64]
     pose_latency: npt.NDArray[np.int64]
-    unrecorded: npt.NDArray[np.int64]
     passes: npt.NDArray[np.int64]
     pass_ns: npt.NDArray[np.int64]
     brake: npt.NDArray[np.int64]
@@ -85,7 +83,6 @@ def allocate_statistics(flows: int) -> LoopStatistics:
         lateness=np.zeros((flows, BINS), np.int64),
         interval_error=np.zeros((flows, BINS), np.int64),
         pose_latency=np.zeros((flows, BINS), np.int64),
-        unrecorded=np.zeros(8, np.int64),
         passes=np.zeros(8, np.int64),
         pass_ns=np.zeros(8, np.int64),
         brake=allocate_brake(),

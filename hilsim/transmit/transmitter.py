@@ -13,13 +13,14 @@ from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from hilsim._atomics import publish
 from hilsim.errors import TransmitError
 from hilsim.transmit.flow_table import FlowTable, allocate_flow_table, pack_address, select_target, set_active
-from hilsim.transmit.loop import LatePolicy, LoopEnd, LoopSettings, Recording, RecordingState, send_loop
+from hilsim.transmit.loop import Following, FollowingState, LatePolicy, LoopEnd, LoopSettings, allocate_following, send_loop
 from hilsim.transmit.memory import MemoryLock, lock_memory, unlock_memory
-from hilsim.transmit.packet_queue import Tape, allocate_tape
+from hilsim.transmit.packet_queue import Tape, queue_of
 from hilsim.transmit.pool import SocketPool, shares_socket
 from hilsim.transmit.ring import Rings, allocate_rings, clear
 from hilsim.transmit.scheduling import ObtainedScheduling, SchedulingMode, ThreadSettings, apply, chosen_spin_us, enter, fifo_refusal
@@ -56,7 +57,6 @@ class Transmitter:
         spec: How.
         rings: One ring a flow, from entering on.
         statistics: What was counted, by row of ``rings``.
-        tape: Copies of what was sent while it is recorded, under the numbers of ``flow_number``; one consumer may take them.
         scheduling: What the sending thread obtained; None before ``start``.
         memory_lock: Whether memory is locked; None before ``start``.
         end: Why the loop ended; None while it runs or has not run.
@@ -64,12 +64,12 @@ class Transmitter:
 
     rings: Rings
     statistics: LoopStatistics
-    tape: Tape
 
-    def __init__(self, spec: TransmitSpec, *, flows: int, capacity: int, slots: int = 0, tape_slots: int = 1) -> None:
+    def __init__(self, spec: TransmitSpec, *, flows: int, capacity: int, slots: int = 0, queues: int = 0, queue_slots: int = 1) -> None:
         """For up to ``flows`` flows of datagrams (or frames) of up to ``capacity`` bytes; nothing is made before entering.
 
-        ``slots`` is how many datagrams a ring holds where the spec leaves it open, ``tape_slots`` how many a recording may lag behind.
+        ``slots`` is how many datagrams a ring holds where the spec leaves it open, ``queues`` how many may follow what is sent, and ``queue_slots`` how
+        many datagrams each of them may lag behind.
         """
         self.spec = spec
         self.scheduling: ObtainedScheduling | None = None
@@ -78,9 +78,9 @@ class Transmitter:
         self._flow_limit = flows
         self._capacity = capacity
         self._slots = spec.slots or slots or DEFAULT_SLOTS
-        self._tape_slots = tape_slots
+        self._queues, self._queue_slots = queues, queue_slots
         self._numbers = 0
-        self._retired: list[tuple[int, int]] = []
+        self._retired: list[tuple[int, npt.NDArray[np.int64]]] = []
         self._flows: dict[int, FlowSpec] = {}
         self._changing = threading.RLock()  # a reload and a replay's reader may change flows at once
         self._sockets = SocketPool()
@@ -94,8 +94,7 @@ class Transmitter:
         self.rings = allocate_rings(self._flow_limit, self._slots, self._capacity)
         self.statistics = allocate_statistics(self._flow_limit)
         self._table: FlowTable = allocate_flow_table(self._flow_limit)
-        self.tape = allocate_tape(self._tape_slots, self._capacity)
-        self._recording = Recording(state=np.zeros(8, np.int64), number=np.full((self._flow_limit, 2), -1, np.int64), tape=self.tape)
+        self._following: Following = allocate_following(self._queues, self._flow_limit, self._queue_slots, self._capacity)
         self._stop[0] = 1
         self._run_loop()
         set_active(self._table, 0, active=False)  # loads its kernel too
@@ -141,7 +140,7 @@ class Transmitter:
         self._table.sends_late[row] = spec.sends_late
         self._point(row, spec)
         self._flows[row] = spec
-        self._recording.number[row, self._table.selected[row]] = self._take_number()
+        self._following.number[row, self._table.selected[row]] = self._take_number()
         set_active(self._table, row, active=not held)
         return row
 
@@ -189,7 +188,7 @@ class Transmitter:
         Args:
             row: Of the flow.
             spec: Where to.
-            introduce: Told the number under which the flow is on the tape from now on, before anything is.
+            introduce: Is given the number under which the flow is on the queues from now on, before anything is.
 
         Raises:
             TransmitError: the new socket cannot be had; the flow then keeps its target.
@@ -199,15 +198,15 @@ class Transmitter:
         self._table.sends_late[row] = spec.sends_late
         number, former_number = self._take_number(), self.flow_number(row)
         introduce(number)
-        self._recording.number[row, 1 - self._table.selected[row]] = number
+        self._following.number[row, 1 - self._table.selected[row]] = number
         try:
             self._point(row, spec, former)
         except TransmitError:
-            self._retired.append((number, 0))
+            self._retired.append((number, np.zeros(self._queues, np.int64)))
             raise
         self._flows[row] = spec
         self._wait_for_turns()
-        self._retired.append((former_number, int(self.tape.tail[0])))
+        self._retired.append((former_number, self._following.queues.tail[:, 0].copy()))
         self._sockets.release(former.socket)
 
     @_one_at_a_time
@@ -215,7 +214,7 @@ class Transmitter:
         """Serve the flow no more and free its row; its producer must have ended. What its ring held is lost."""
         set_active(self._table, row, active=False)
         self._wait_for_turns()
-        self._retired.append((self.flow_number(row), int(self.tape.tail[0])))
+        self._retired.append((self.flow_number(row), self._following.queues.tail[:, 0].copy()))
         self._sockets.release(self._flows.pop(row).socket)
 
     def start(self) -> None:
@@ -250,25 +249,33 @@ class Transmitter:
             self.memory_lock = None
 
     def flow_number(self, row: int) -> int:
-        """What stands on the tape for the flow that has the row now: a row is used again at once, a number only when nothing of its flow is on the tape any more."""
-        return int(self._recording.number[row, self._table.selected[row]])
+        """What stands on the queues for the flow that has the row now: a row is used again at once, a number only when nothing of its flow is on a queue any more."""
+        return int(self._following.number[row, self._table.selected[row]])
 
     def _take_number(self) -> int:
-        """A number that no flow has, and nothing on the tape; so there are no more of them than flows, and what the tape holds."""
-        taken = int(self.tape.head[0])
-        for number, until in self._retired:
-            if taken >= until:
-                self._retired.remove((number, until))
+        """A number that no flow has, and nothing on a queue; so there are no more of them than flows, and what the queues hold."""
+        taken = self._following.queues.head[:, 0].copy()
+        for place, (number, until) in enumerate(self._retired):
+            if (taken >= until).all():
+                del self._retired[place]
                 return number
         self._numbers += 1
         return self._numbers - 1
 
-    def set_recording(self, state: RecordingState) -> None:
-        """Put copies of what is sent from now on onto the tape, or no longer; at any time, and without disturbing the loop.
+    def queue(self, queue: int) -> Tape:
+        """Copies of what was sent while they were wanted, under the numbers of ``flow_number``; one consumer may take them."""
+        return queue_of(self._following.queues, queue)
 
-        After the call nothing is put onto the tape that was sent under the former state.
+    def missed(self, queue: int) -> int:
+        """Datagrams that were sent while copies were wanted, and are not on the queue."""
+        return int(self._following.missed[queue, 0])
+
+    def set_following(self, queue: int, state: FollowingState) -> None:
+        """Put copies of what is sent from now on onto a queue, or no longer; at any time, and without disturbing the loop.
+
+        After the call nothing is put onto it that was sent under the former state.
         """
-        publish(self._recording.state, 0, int(state))
+        publish(self._following.state[queue], 0, int(state))
         self._wait_for_turns()
 
     @property
@@ -312,7 +319,7 @@ class Transmitter:
             late_limit_ns=round(self.spec.late_limit_us * 1000),
             late_policy=int(LatePolicy[self.spec.late_policy.upper()]),
         )
-        self.end = LoopEnd(send_loop(self.rings, self._table, self.statistics, self._recording, self._stop, settings))
+        self.end = LoopEnd(send_loop(self.rings, self._table, self.statistics, self._following, self._stop, settings))
 
     def _point(self, row: int, spec: FlowSpec, former: FlowSpec | None = None) -> None:
         opened = self._sockets.acquire(spec.socket, former.socket if former else None)

@@ -22,6 +22,10 @@ class SerialDevice(Protocol):
         """Load or compile every kernel that frames need."""
         ...
 
+    def begin(self, utc_epoch_ns: int) -> None:
+        """Rig time begins: its 0 is this instant of UTC."""
+        ...
+
     def receive(self, data: bytes, time_ns: int) -> list[bytes]:
         """Take bytes that arrived; returns the answers, one whole frame each, due at once."""
         ...

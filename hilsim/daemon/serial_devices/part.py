@@ -43,7 +43,7 @@ class SerialDevices(Part):
     def start(self) -> None:
         """Begin; each device waits for its port by itself."""
         for port in self.ports.values():
-            port.start(epoch_ns=self.context.clock.epoch_ns)
+            port.start(epoch_ns=self.context.clock.epoch_ns, utc_epoch_ns=self.context.clock.utc_epoch_ns)
 
     def change(self, rig: Rig) -> "SerialChange":
         """Make ready another rig's devices. One that stays the same keeps its port and what its driver has asked of it, also in another scene."""
@@ -66,7 +66,7 @@ class SerialDevices(Part):
                 port.configured.device.see(change.scenery)
         begun = {name: SerialDevicePort(configured=configured) for name, configured in change.wanted.items() if name not in change.kept}
         for port in begun.values():
-            port.start(epoch_ns=self.context.clock.epoch_ns)
+            port.start(epoch_ns=self.context.clock.epoch_ns, utc_epoch_ns=self.context.clock.utc_epoch_ns)
         self.ports = {name: {**self.ports, **begun}[name] for name in change.wanted}
         return (*done, *(f"{name}: started" for name in begun))
 

@@ -59,9 +59,10 @@ class SerialDevicePort:
         """For logs and metrics."""
         return self.configured.name
 
-    def start(self, *, epoch_ns: int) -> None:
-        """Begin; rig time 0 is CLOCK_MONOTONIC ``epoch_ns``."""
+    def start(self, *, epoch_ns: int, utc_epoch_ns: int) -> None:
+        """Begin; rig time 0 is CLOCK_MONOTONIC ``epoch_ns`` and UTC ``utc_epoch_ns``."""
         self._epoch_ns = epoch_ns
+        self.configured.device.begin(utc_epoch_ns)
         self._thread = threading.Thread(target=self._run, name=f"range-{self.name}", daemon=True)
         self._thread.start()
 

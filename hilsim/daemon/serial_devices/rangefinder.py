@@ -34,6 +34,9 @@ class RangefinderDevice:
         """Load or compile what casts its rays."""
         self.sample(np.zeros(1, np.int64), np.zeros(1))
 
+    def begin(self, utc_epoch_ns: int) -> None:
+        """A range sensor knows no date."""
+
     def receive(self, data: bytes, time_ns: int) -> list[bytes]:
         """Take bytes of the driver; returns the answers."""
         return self._sensor.receive(data, time_ns)

@@ -1,1 +1,1 @@
-"""Sensors and replays on their way to the wire: threads that render and play, pacing, the recorder."""
+"""Sensors and replays on their way to the wire: threads that render and play, pacing."""

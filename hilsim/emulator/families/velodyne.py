@@ -14,6 +14,7 @@ from hilsim.errors import require
 from hilsim.geometry.poses import Pose
 from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
 from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, DATA_PORT, RECORDS_PER_BLOCK, Return
+from hilsim.protocols.velodyne.models import BY_NAME
 from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE, POSITION_PORT
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.scene.world import World
@@ -112,6 +113,8 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
         """A head, channels at their elevations, and position packets."""
         spec, setup = self.spec, self.setup
         mount = setup.body_from_sensor
+        model = BY_NAME.get(spec.model)
+        last_firing_ns = (plan.sequences_per_packet - 1) * plan.sequence_ns + int(plan.firing_offset_ns[-1])
         elevation_deg = np.array([channel.elevation_deg for channel in spec.channels])
         return plan._replace(
             family=int(Family.VELODYNE),
@@ -121,6 +124,8 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
             position=position_stream(spec.position, seed=seed, stream=stream),
             data_size=DATA_PACKET_SIZE,
             info_size=POSITION_PACKET_SIZE,
+            stamp_offset_ns=last_firing_ns if model and model.stamps_last_firing else 0,
+            has_imu=model is not None and model.has_imu,
             elevation_deg=elevation_deg,
             sine_elevation=np.sin(np.radians(elevation_deg)),
             cosine_elevation=np.cos(np.radians(elevation_deg)),

@@ -1,8 +1,8 @@
 """Where and when a record's laser fired: the one place that knows it, for maps, pictures and points.
 
 A packet says an azimuth for each *group* of records: the firing sequences of a block, or of the four blocks of a VLS-128. It is the azimuth at which the
-group's first laser fired. The head goes on turning: what it turned until each other laser fired is interpolated up to the next group of the packet (manual
-63-9243 rev D, section 9.5); for the last group, and where the head jumped over what a field of view leaves out, the last step before counts.
+group's first laser fired. The head goes on turning: what it turned until each other laser fired is interpolated up to the next group of the packet, as
+drivers do; for the last group, and where the head jumped over what a field of view leaves out, the last step before counts.
 """
 
 from typing import NamedTuple
@@ -29,7 +29,6 @@ class RecordFirings(NamedTuple):
         share: ``float64[r]``, how much of the way to the next group's azimuth the head has turned by then.
         offset_cdeg: ``float64[r]``, of the record's laser, added to the azimuth.
         elevation_rad: ``float64[r]``, of the record's laser.
-        ring: ``int64[r]``, the record's laser, counted from the lowest.
         unit_mm: Of the raw distance.
     """
 
@@ -39,7 +38,6 @@ class RecordFirings(NamedTuple):
     share: npt.NDArray[np.float64]
     offset_cdeg: npt.NDArray[np.float64]
     elevation_rad: npt.NDArray[np.float64]
-    ring: npt.NDArray[np.int64]
     unit_mm: float
 
 
@@ -57,7 +55,6 @@ def record_firings(geometry: FiringGeometry) -> RecordFirings:
         share=time_ns / group_ns,
         offset_cdeg=np.tile(np.array(geometry.azimuth_offset_deg) * 100.0, sequences),
         elevation_rad=np.tile(np.radians(elevation_deg), sequences),
-        ring=np.tile(np.argsort(np.argsort(elevation_deg)), sequences).astype(np.int64),
         unit_mm=float(geometry.distance_unit_mm),
     )
 

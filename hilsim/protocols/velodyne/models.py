@@ -26,6 +26,8 @@ class Model:
         limit_raw: Farther is what 16 bits hold and not what a sensor measures.
         position_rates_hz: Ranges of position packet rates known of it.
         source: Where the numbers are from.
+        has_imu: Position packets carry words of gyroscopes and accelerometers.
+        stamps_last_firing: A data packet's stamp is of its last firing, not of its first.
         flags: Of the blocks of a packet, over and over: one a bank of lasers.
         stamp_scatter_us: How far stamps scatter about a regular clock; 0: they are cut from one.
     """
@@ -38,6 +40,8 @@ class Model:
     limit_raw: int
     position_rates_hz: tuple[tuple[float, float], ...]
     source: str
+    has_imu: bool = False
+    stamps_last_firing: bool = False
     flags: tuple[int, ...] = (BLOCK_FLAG,)
     stamp_scatter_us: float = 0.0
 
@@ -109,6 +113,9 @@ HDL_32E = Model(
     farthest_raw=60_000,
     limit_raw=65_000,
     position_rates_hz=((190.0, 210.0),),
+    has_imu=True,
+    # the timing text of page 9 and the formula of appendix E, which is 0 for block 11 and laser 31; the format's table says the first firing
+    stamps_last_firing=True,
     source="HDL-32E manual page 9 and appendix E; largest distance 105.3 m and 200 position packets/s in a public capture",
 )
 _VLS_128_SEQUENCES_NS = (55_296, 53_300, 57_800)

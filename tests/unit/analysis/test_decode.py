@@ -32,7 +32,7 @@ def test_a_return_lies_where_its_laser_looked_when_it_fired():
     (point,) = points
     azimuth_cdeg = 40 * (12 + 3) + 40 * (55_296 + 2 * 2304) / 110_592
     azimuth, elevation = math.radians(azimuth_cdeg / 100), math.radians(-13.0)
-    expected = [10.0 * math.cos(elevation) * math.sin(azimuth), 10.0 * math.cos(elevation) * math.cos(azimuth), 10.0 * math.sin(elevation)]
+    expected = [10.0 * math.cos(elevation) * math.sin(azimuth), 10.0 * math.cos(elevation) * math.cos(azimuth), 10.0 * math.sin(elevation) + 9.7e-3]
     np.testing.assert_allclose([point[axis] for axis in "xyz"], expected, rtol=1e-6)
     assert (point["range"], point["azimuth"]) == (np.float32(10.0), pytest.approx(azimuth_cdeg / 100, rel=1e-6))
     assert (point["packet"], point["ring"], point["intensity"], point["return_number"], point["flags"]) == (1, 1, 77, 0, 0)

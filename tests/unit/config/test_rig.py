@@ -149,8 +149,8 @@ def test_a_profile_by_another_spelling_is_guessed(tmp_path, given, wanted):
 
 
 def test_a_model_that_is_only_read_is_told_to_be_so(tmp_path):
-    path = write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "hdl32e"'))
-    with pytest.raises(ConfigError, match="captures of a HDL-32E are read, but there is no profile to emulate one"):
+    path = write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "vlp32c"'))
+    with pytest.raises(ConfigError, match="captures of a VLP-32C are read, but there is no profile to emulate one"):
         load_rig(path)
 
 

@@ -1,4 +1,4 @@
-"""What hilsim's own emulator sends: a VLP-16 in a room with gaps between its walls."""
+"""What hilsim's own emulator sends: a VLP-16, or another model, in a room with gaps between its walls."""
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.config.parse import parse_table, read_toml
@@ -26,12 +26,12 @@ def flow(port):
     return Flow(name=f"lidar/{port}", source="192.168.1.201", source_port=port, destination="192.168.1.77", destination_port=port)
 
 
-def emulate(span_ns=4_000_000_000, places=WALLS, **setting):
+def emulate(span_ns=4_000_000_000, places=WALLS, profile="vlp16", **setting):
     """Some seconds of it, as datagrams at their deadlines; ``places`` are middles and sizes of boxes."""
-    spec = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
+    spec = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / f"{profile}.toml"), profile)
     materials = [Material(name=f"wall {number}", reflectivity=12 + 15 * number) for number in range(len(places))]
     lidar = LidarEmulator(
-        setting=lidar_setting(spec, gps=GpsSetting(latitude_deg=36.8, longitude_deg=-2.4), **setting),
+        setting=lidar_setting(spec, **{"gps": GpsSetting(latitude_deg=36.8, longitude_deg=-2.4)} | setting),
         world=build_world(
             [
                 SceneObject(mesh=box(size, material), placement=Pose(position_m=place))

@@ -65,7 +65,7 @@ def awaited(condition, timeout_s=20.0):
 
 def test_frames_say_how_far_the_wall_is_and_end_with_the_thread(at_port):
     port, master = at_port(TfminiSpec)
-    port.start(epoch_ns=time.monotonic_ns())
+    port.start(epoch_ns=time.monotonic_ns(), utc_epoch_ns=time.time_ns())
     assert awaited(lambda: port.sent_frames >= 20)
     assert {distance for distance, *_ in parse(os.read(master, 4096))} == {400}
     reading = port.reading()
@@ -76,7 +76,7 @@ def test_frames_say_how_far_the_wall_is_and_end_with_the_thread(at_port):
 
 def test_a_line_that_nobody_reads_makes_frames_drop_and_nothing_wait(at_port):
     port, master = at_port(Ld06Spec)
-    port.start(epoch_ns=time.monotonic_ns())
+    port.start(epoch_ns=time.monotonic_ns(), utc_epoch_ns=time.time_ns())
     assert awaited(lambda: port.dropped_frames > 20)
     assert port.alive
     sent = port.sent_frames
@@ -98,7 +98,7 @@ def test_what_was_due_in_a_stall_is_left_out_and_counted(at_port):
 def test_a_port_that_is_not_there_is_told_once_and_waited_for(at_port, tmp_path):
     port, _ = at_port(TfminiSpec, is_there=False)
     with capture_logs() as logs:
-        port.start(epoch_ns=time.monotonic_ns())
+        port.start(epoch_ns=time.monotonic_ns(), utc_epoch_ns=time.time_ns())
         time.sleep(1.2)
         assert [entry["event"] for entry in logs] == ["ranger.port_not_opened"]
         master, slave = os.openpty()

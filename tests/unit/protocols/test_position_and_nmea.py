@@ -15,7 +15,9 @@ from hilsim.protocols.velodyne.position import (
     POSITION_PACKET_DTYPE,
     POSITION_PACKET_SIZE,
     PpsState,
+    decode_imu,
     decode_position_packets,
+    encode_imu_module,
     encode_position_packet,
 )
 
@@ -86,6 +88,46 @@ def test_without_a_receiver_only_the_stamp_is_set():
     out = np.full(POSITION_PACKET_SIZE, 0xAA, np.uint8)
     encode_position_packet(0x01020304, int(PpsState.ABSENT), np.zeros(GPRMC_CAPACITY, np.uint8), 0, out)
     assert np.flatnonzero(out).tolist() == [198, 199, 200, 201]
+
+
+def imu(*modules):
+    payload = np.zeros(POSITION_PACKET_SIZE, np.uint8)
+    for number, (gyro_dps, temperature_c, accel_x_g, accel_y_g) in enumerate(modules):
+        encode_imu_module(number, gyro_dps, temperature_c, accel_x_g, accel_y_g, payload)
+    return payload
+
+
+def test_imu_words_stand_at_the_known_offsets_with_their_kind_and_sign():
+    payload = imu((-0.09766, 25.1453, 0.001221, -0.001221), (0.0, 25.0, 1.0, 0.0), (1e6, 25.0, -1e6, 1e6))
+    assert payload[14:22].tobytes() == bytes.fromhex("ff0f 0110 0120 ff3f")
+    assert payload[22:30].tobytes() == bytes.fromhex("0000 0010 3323 0030")  # 1 / 0.001221 is 819
+    assert payload[30:38].tobytes() == bytes.fromhex("ff07 0010 0128 ff37")  # held at 2047 counts
+    assert np.flatnonzero(payload).min() == 14
+    assert np.flatnonzero(payload).max() == 37
+
+
+@given(st.tuples(st.floats(-199, 199), st.floats(-100, 200), st.floats(-2.4, 2.4), st.floats(-2.4, 2.4)))
+@settings(max_examples=60, deadline=None)
+def test_imu_values_come_back_within_half_a_count(module):
+    back = decode_imu(imu(module, module, module)[None])[0]
+    assert (np.abs(back - module) <= [0.0489, 0.0727, 0.000611, 0.000611]).all()
+
+
+def test_imu_words_of_every_real_packet_come_out_to_the_byte(capture):
+    with capture("hdl32e_strongest.pcap").open("rb") as file:
+        payloads = np.stack([np.frombuffer(frame[42:], np.uint8) for _, frame in dpkt.pcap.Reader(file) if len(frame) == 42 + POSITION_PACKET_SIZE])
+    assert len(payloads) == 299
+    for payload, modules in zip(payloads, decode_imu(payloads), strict=True):
+        np.testing.assert_array_equal(imu(*modules)[14:38], payload[14:38])
+    up_g = np.median(decode_imu(payloads)[:, :2, 2])
+    assert up_g == pytest.approx(1.0, abs=0.06)  # a vehicle at rest: the first two modules' accelerometers X look up
+
+
+def test_an_imu_word_of_another_kind_is_named_by_packet_and_byte():
+    payloads = np.stack([imu(*[(0.0, 25.0, 0.0, 0.0)] * 3)] * 3)
+    payloads[1, 27] = 0x50
+    with pytest.raises(PacketError, match="position packet 1 must have an IMU word of kind 2 at byte 26, got 0x5000"):
+        decode_imu(payloads)
 
 
 def test_decode_position_refuses_another_size():

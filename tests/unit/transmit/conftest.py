@@ -10,8 +10,7 @@ import pytest
 
 from hilsim._atomics import publish
 from hilsim.transmit.flow_table import allocate_flow_table, pack_address, select_target, set_active
-from hilsim.transmit.loop import LatePolicy, LoopSettings, Recording, send_loop
-from hilsim.transmit.packet_queue import allocate_tape
+from hilsim.transmit.loop import LatePolicy, LoopSettings, allocate_following, send_loop
 from hilsim.transmit.ring import allocate_rings, push
 from hilsim.transmit.statistics import Counter, allocate_statistics
 
@@ -22,11 +21,12 @@ LATE_LIMIT_NS = 10_000_000_000
 class LoopBench:
     """A sending loop with its arrays; every flow goes to the same receiver until pointed elsewhere."""
 
-    def __init__(self, flows=1, slots=64, policy=LatePolicy.SEND, late_limit_ns=LATE_LIMIT_NS, spin_ns=0, tape_slots=1):
+    def __init__(self, flows=1, slots=64, policy=LatePolicy.SEND, late_limit_ns=LATE_LIMIT_NS, spin_ns=0, queues=0, queue_slots=1):
         self.rings = allocate_rings(flows, slots, 64)
         self.table = allocate_flow_table(flows)
         self.statistics = allocate_statistics(flows)
-        self.recording = Recording(np.zeros(8, np.int64), np.repeat(np.arange(flows) + 100, 2).reshape(flows, 2), allocate_tape(tape_slots, 64))
+        self.following = allocate_following(queues, flows, queue_slots, 64)
+        self.following.number[:] = np.arange(flows)[:, np.newaxis] + 100
         self.stop_flag = np.zeros(8, np.int64)
         self.settings = LoopSettings(spin_ns, late_limit_ns, int(policy))
         self.receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -49,7 +49,7 @@ class LoopBench:
 
     def start(self):
         def run():
-            self.end = send_loop(self.rings, self.table, self.statistics, self.recording, self.stop_flag, self.settings)
+            self.end = send_loop(self.rings, self.table, self.statistics, self.following, self.stop_flag, self.settings)
 
         publish(self.stop_flag, 0, 0)
         self.thread = threading.Thread(target=run)

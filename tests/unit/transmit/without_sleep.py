@@ -15,8 +15,7 @@ import numpy as np
 
 from hilsim.transmit.brake import Brake, brake_reason
 from hilsim.transmit.flow_table import allocate_flow_table
-from hilsim.transmit.loop import LatePolicy, LoopSettings, Recording, send_loop
-from hilsim.transmit.packet_queue import allocate_tape
+from hilsim.transmit.loop import LatePolicy, LoopSettings, allocate_following, send_loop
 from hilsim.transmit.ring import allocate_rings
 from hilsim.transmit.scheduling import ThreadSettings, enter
 from hilsim.transmit.statistics import allocate_statistics
@@ -26,8 +25,8 @@ GROSS_LIMIT_S = 30.0
 llvm.add_symbol("clock_nanosleep", ctypes.cast(ctypes.CDLL(None).abs, ctypes.c_void_p).value)  # before any kernel is loaded
 
 statistics, stop = allocate_statistics(1), np.zeros(8, np.int64)
-recording = Recording(np.zeros(8, np.int64), np.zeros((1, 2), np.int64), allocate_tape(1, 64))
-arguments = allocate_rings(1, 4, 64), allocate_flow_table(1), statistics, recording, stop, LoopSettings(0, 10**9, int(LatePolicy.SEND))
+following = allocate_following(0, 1, 1, 64)
+arguments = allocate_rings(1, 4, 64), allocate_flow_table(1), statistics, following, stop, LoopSettings(0, 10**9, int(LatePolicy.SEND))
 stop[0] = 1
 send_loop(*arguments)  # compiled before anything is real-time
 stop[0] = 0

@@ -6,7 +6,8 @@ import numpy.typing as npt
 from hilsim.analysis.conformance.blocks import PositionBlock
 from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
 from hilsim.analysis.velodyne_stream import stamp_steps_us
-from hilsim.protocols.velodyne.models import HDL_32E, Model
+from hilsim.protocols.velodyne.models import Model
+from hilsim.protocols.velodyne.position import IMU_OFFSET, IMU_SIZE
 from hilsim.protocols.velodyne.steps import wrapped_us
 from hilsim.units import HOUR_US
 
@@ -87,7 +88,7 @@ IMU = Rule(
 )
 RULES = (ZERO, TELEMETRY, THERMAL, PPS, RANGE, ORDER, CLOCK, COPIED, LEAD, LOCKED, RATE, IMU)
 
-_IMU = slice(14, 38)
+_IMU = slice(IMU_OFFSET, IMU_OFFSET + IMU_SIZE)
 _FARTHEST_LEAD_US = 50_000
 _LATER_TO_WIRE_US = 350.0  # a position packet reaches the wire this much later after its stamp than a data packet after its last firing
 _MOST_LEADS = 4096
@@ -126,7 +127,7 @@ class PositionTopic:
 
     def _check_bytes(self, block: PositionBlock, log: FindingLog) -> None:
         head = block.packets["reserved_0"].copy()
-        if block.model is HDL_32E:
+        if block.model is not None and block.model.has_imu:
             self._imu += int(head[:, _IMU].any(axis=1).sum())
             head[:, _IMU] = 0
         self._check_zero(head, 0, block, log)
@@ -201,7 +202,7 @@ class PositionTopic:
             self._conclude_leads(self._model, np.array(self._leads, dtype=np.int64), log)
 
     def _conclude_imu(self, log: FindingLog) -> None:
-        if self._model is not HDL_32E:
+        if self._model is None or not self._model.has_imu:
             return
         if self.packets < IMU.packets:
             log.skip(IMU, self.packets, IMU.packets, _POSITIONS)

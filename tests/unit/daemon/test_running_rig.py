@@ -1,21 +1,27 @@
 """A start holds only if the first packets stood ready in time; a reload that meets an error of the program is refused."""
 
 import asyncio
+import json
 import socket
+import threading
 import time
 
 import numpy as np
 import pytest
 import structlog
 
+from hilsim.capture.pcap import CaptureFile
 from hilsim.config.rig import load_rig
 from hilsim.daemon import running_rig, service
 from hilsim.daemon.notify import ServiceManager
 from hilsim.daemon.running_rig import RunningRig
+from hilsim.daemon.sinks import follower, part
 from hilsim.daemon.streaming.render_state import FeederCounter
 from hilsim.daemon.streaming.sensors import Sensors
+from hilsim.errors import TransmitError
 from hilsim.protocols.velodyne.data import decode_data_packets
 from tests.support import ROOM, write_rig
+from tests.unit.replay.streams import Recording
 
 NETWORK = """
 [sensor.network]
@@ -75,11 +81,86 @@ def test_rings_that_are_not_full_in_time_make_the_start_later_and_cost_no_packet
 def test_nothing_is_sent_before_the_rings_are_full(room, listener, monkeypatch):
     monkeypatch.setattr(running_rig, "_MARGIN_NS", 10**12)
     monkeypatch.setattr(running_rig, "_LONGEST_START_UP_NS", 300_000_000)
-    with pytest.raises(running_rig.TransmitError, match="the first packets must be ready within 0 s, got too few"):
+    with pytest.raises(TransmitError, match="the first packets must be ready within 0 s, got too few"):
         room.start()
     listener.settimeout(0.3)
     with pytest.raises(TimeoutError):
         listener.recv(2000)
+
+
+def replay(name, port, **keys):
+    told = {"name": name, "file": "turning.pcap", "loop": "plain", "destination_port": port} | keys
+    return "[[replay]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in told.items())
+
+
+def test_a_reload_of_which_one_socket_cannot_be_had_changes_no_part(tmp_path, listener):
+    port = listener.getsockname()[1]
+    Recording().add_turning(300).write(tmp_path / "turning.pcap")
+    text = ROOM + NETWORK.format(data=port, position=port - 1 or 9) + replay("front", port)
+    changed = text.replace('name = "lidar"', 'name = "lidar"\nphase_deg = 90.0')
+    running = RunningRig(rig=load_rig(write_rig(tmp_path, text)))
+    running.build()
+    running.open()
+    try:
+        running.start()
+        before, flows, played = running.streams["lidar"], running.transmitter.flows, running.replays.playing
+        with pytest.raises(TransmitError, match=r"203\.0\.113\.7"):
+            running.change(load_rig(write_rig(tmp_path, changed + replay("rear", port, source="203.0.113.7"))))
+        assert (running.streams["lidar"], running.transmitter.flows, running.replays.playing) == (before, flows, played)
+        assert before.feeder.alive
+        assert listener.recv(2000)
+        done = running.change(load_rig(write_rig(tmp_path, changed)))
+        assert done == ("lidar: goes on with its new settings", "front: unchanged")
+    finally:
+        running.stop()
+
+
+class Counted:
+    """A sink that counts, and one that never takes its first batch when it is told to hang."""
+
+    target = "memory"
+
+    def __init__(self, *, hangs):
+        self.written = 0
+        self.flows = set()
+        self.let_go = threading.Event()
+        if not hangs:
+            self.let_go.set()
+
+    def check(self):
+        """Always."""
+
+    def open(self, flows):
+        self.announced = [flow.name for flow in flows]
+
+    def write(self, batch):
+        self.let_go.wait()
+        self.written += batch.size.size
+        self.flows |= {batch.flows[number].name for number in batch.flow.tolist()}
+
+    def close(self):
+        """Nothing to close."""
+
+
+def test_a_rig_has_as_many_sinks_as_are_registered_and_one_that_hangs_holds_up_nothing(tmp_path, listener, monkeypatch):
+    counted, hanging = Counted(hangs=False), Counted(hangs=True)
+    monkeypatch.setattr(part, "KINDS", (*part.KINDS, lambda _rig: iter([("counted", counted), ("hanging", hanging)])))
+    monkeypatch.setattr(follower, "_LONGEST_END_S", 0.2)
+    text = ROOM + '[record]\nfile = "drive.pcap"\n' + NETWORK.format(data=listener.getsockname()[1], position=listener.getsockname()[1] - 1 or 9)
+    running = RunningRig(rig=load_rig(write_rig(tmp_path, text)))
+    running.build()
+    running.open()
+    try:
+        running.start()
+        for _ in range(200):
+            assert listener.recv(2000)
+    finally:
+        totals = running.stop()
+    hanging.let_go.set()
+    recorded = sum(1 for _ in CaptureFile(tmp_path / "drive.pcap"))
+    assert counted.announced == ["lidar/data", "lidar/position"]
+    assert recorded == counted.written == totals["sent_packets"]
+    assert counted.flows == {"lidar/data", "lidar/position"}
 
 
 class Source:

@@ -1,4 +1,4 @@
-"""The recording thread with a real transmitter and real files, and its files by themselves."""
+"""Followers with a real transmitter and real sinks: PCAP files, a sink that counts, and one that stalls for ever."""
 
 import contextlib
 import os
@@ -6,7 +6,6 @@ import resource
 import socket
 import threading
 import time
-from pathlib import Path
 
 import dpkt
 import numpy as np
@@ -14,12 +13,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from hilsim.capture.pcap import CaptureFile
-from hilsim.config.rig import RecordSpec
-from hilsim.daemon.streaming import recorder
-from hilsim.daemon.streaming.recorder import CaptureSeries, Recorder, tape_slots
-from hilsim.errors import CaptureError
+from hilsim.daemon.sinks import follower
+from hilsim.daemon.sinks.follower import Follower, queue_slots
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, framing
 from hilsim.protocols.flow_key import FlowKey
+from hilsim.sinks.pcap import PcapSeriesSink, RecordSpec
 from hilsim.transmit.ring import push
 from hilsim.transmit.specs import FlowSpec, SocketSpec, TransmitSpec
 from hilsim.transmit.statistics import Counter
@@ -48,28 +46,8 @@ def frames(numbers):
     return made
 
 
-def write(series, numbers, stamp_ns=None):
-    stamps = UTC_NS + np.asarray(numbers, np.int64) * SECOND if stamp_ns is None else stamp_ns
-    series.write(stamps, frames(numbers), np.full(len(numbers), SIZE, np.int32))
-
-
 def numbers_in(path):
     return [int.from_bytes(datagram.payload[:8], "little") for datagram in CaptureFile(path)]
-
-
-def files(directory):
-    return {path.name: numbers_in(path) for path in sorted(directory.iterdir())}
-
-
-@contextlib.contextmanager
-def series(directory, **spec):
-    made = CaptureSeries(RecordSpec(file="drive.pcap", **spec), directory)
-    made.check()
-    made.open()
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 @contextlib.contextmanager
@@ -83,135 +61,28 @@ def largest_file(size):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-# -- files ---------------------------------------------------------------------------------------------------------------------------------
-
-
-def test_without_rotation_there_is_one_file_of_the_given_name_and_a_former_one_is_replaced(tmp_path):
-    for first in (0, 10):
-        with series(tmp_path) as made:
-            write(made, range(first, first + 5))
-    assert files(tmp_path) == {"drive.pcap": [10, 11, 12, 13, 14]}
-
-
-def test_a_recording_of_nothing_is_a_capture_too(tmp_path):
-    with series(tmp_path):
-        assert files(tmp_path) == {"drive.pcap": []}
-
-
-def test_no_file_grows_above_the_size_given_and_the_next_goes_on_where_it_ended(tmp_path):
-    with series(tmp_path, rotate_mb=0.01) as made:
-        write(made, range(150))
-        write(made, range(150, 250))
-    sizes = [path.stat().st_size for path in sorted(tmp_path.iterdir())]
-    assert files(tmp_path) == {"drive-0001.pcap": [*range(99)], "drive-0002.pcap": [*range(99, 198)], "drive-0003.pcap": [*range(198, 250)]}
-    assert sizes[:2] == [24 + 99 * 100] * 2
-    assert made.recorded == 250
-
-
-def test_a_frame_larger_than_the_size_given_has_a_file_of_its_own(tmp_path):
-    with series(tmp_path, rotate_mb=0.01) as made:
-        big = np.zeros((3, 20_000), np.uint8)
-        made.write(UTC_NS + np.arange(3), big, np.full(3, 20_000, np.int32))
-    assert [path.stat().st_size for path in sorted(tmp_path.iterdir())] == [24 + 16 + 20_000] * 3
-
-
-def test_files_begin_at_whole_multiples_of_the_time_given_after_the_first_frame(tmp_path):
-    offsets_s = np.array([0.0, 0.9, 1.999, 2.0, 2.1, 7.5, 7.9, 8.0])
-    with series(tmp_path, rotate_s=2.0) as made:
-        write(made, range(8), UTC_NS + (offsets_s * SECOND).astype(np.int64))
-    assert [*files(tmp_path).values()] == [[0, 1, 2], [3, 4], [5, 6], [7]]
-
-
-def test_time_and_size_together_rotate_by_what_comes_first(tmp_path):
-    with series(tmp_path, rotate_s=120.0, rotate_mb=0.01) as made:
-        write(made, range(250))
-    assert [(found[0], found[-1]) for found in files(tmp_path).values()] == [(0, 98), (99, 119), (120, 218), (219, 239), (240, 249)]
-
-
-def test_numbers_go_on_where_an_earlier_run_stopped_and_nothing_is_replaced(tmp_path):
-    (tmp_path / "drive-0007.pcap").write_bytes(b"an earlier run's")
-    (tmp_path / "drive-x.pcap").write_bytes(b"something else")
-    with series(tmp_path, rotate_s=1.0) as made:
-        write(made, range(2))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["drive-0007.pcap", "drive-0008.pcap", "drive-0009.pcap", "drive-x.pcap"]
-    assert (tmp_path / "drive-0007.pcap").read_bytes() == b"an earlier run's"
-
-
-def test_numbers_grow_beyond_four_digits(tmp_path):
-    (tmp_path / "drive-9999.pcap").touch()
-    with series(tmp_path, rotate_s=1.0, keep=2) as made:
-        write(made, range(3))
-    assert files(tmp_path) == {"drive-10001.pcap": [1], "drive-10002.pcap": [2]}
-
-
-def test_only_the_newest_files_are_kept_and_other_files_are_left_alone(tmp_path):
-    for name in ("drive-0001.pcap", "drive.pcap", "drive-old.pcap", "overdrive-0001.pcap"):
-        (tmp_path / name).touch()
-    with series(tmp_path, rotate_s=1.0, keep=3) as made:
-        write(made, range(10))
-    left = sorted(path.name for path in tmp_path.iterdir())
-    assert left == ["drive-0009.pcap", "drive-0010.pcap", "drive-0011.pcap", "drive-old.pcap", "drive.pcap", "overdrive-0001.pcap"]
-
-
-def test_what_a_full_disk_took_is_counted_to_the_frame_and_can_be_read(tmp_path):
-    with series(tmp_path) as made:
-        write(made, range(10))
-        with largest_file(24 + 4999 * 100 + 50), pytest.raises(CaptureError, match=r"drive\.pcap: cannot be written: File too large"):
-            write(made, range(10, 6000))
-        assert numbers_in(made.path) == [*range(made.recorded)]
-        assert 10 <= made.recorded < 5000
-
-
-def test_a_file_whose_very_header_does_not_fit_is_not_left_behind(tmp_path):
-    with series(tmp_path, rotate_s=1.0) as made:
-        write(made, [0])
-        with largest_file(10), pytest.raises(CaptureError, match=r"drive-0002\.pcap: cannot be written: File too large"):
-            write(made, [1])
-    assert files(tmp_path) == {"drive-0001.pcap": [0]}
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full to stand for a full disk")
-def test_a_device_that_takes_nothing_is_a_fault_and_is_not_deleted(tmp_path):
-    (tmp_path / "drive.pcap").symlink_to("/dev/full")
-    with pytest.raises(CaptureError, match=r"drive\.pcap: cannot be written: No space left on device"), series(tmp_path):
-        pass
-    assert (tmp_path / "drive.pcap").is_symlink()
-
-
-@pytest.mark.parametrize(
-    ("file", "fault"),
-    [
-        ("nowhere/drive.pcap", "nowhere/drive.pcap: the directory of a recording must exist, and .*nowhere does not"),
-        ("taken", "taken: a recording must be a file, and this is a directory"),
-    ],
-)
-def test_a_place_that_cannot_hold_files_is_named(tmp_path, file, fault):
-    (tmp_path / "taken").mkdir()
-    with pytest.raises(CaptureError, match=fault):
-        CaptureSeries(RecordSpec(file=file), tmp_path).check()
-
-
-def test_a_tape_holds_two_seconds_within_bounds():
-    assert [tape_slots(rate) for rate in (10.0, 20_000.0, 1e6)] == [4096, 40_000, 65_536]
-
-
-# -- the thread ----------------------------------------------------------------------------------------------------------------------------
+def test_a_queue_holds_two_seconds_within_bounds():
+    assert [queue_slots(rate) for rate in (10.0, 20_000.0, 1e6)] == [4096, 40_000, 65_536]
 
 
 class Bench:
-    """A transmitter that sends to a loopback socket, and a recorder of it; rig time is CLOCK_MONOTONIC."""
+    """A transmitter that sends to a loopback socket, and followers of it, a PCAP file first; rig time is CLOCK_MONOTONIC."""
 
-    def __init__(self, stack, directory, flows, **spec):
+    def __init__(self, stack, directory, flows, *others):
         self.receiver = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         self.receiver.bind(("127.0.0.1", 0))
         self.receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
         settings = TransmitSpec(scheduling="plain", late_policy="send", slots=4096, lock_memory=False)
-        self.transmitter = stack.enter_context(Transmitter(settings, flows=4, capacity=1248, tape_slots=4096))
-        self.recorder = Recorder(RecordSpec(file="drive.pcap", **spec), directory)
+        self.transmitter = stack.enter_context(Transmitter(settings, flows=4, capacity=1248, queues=1 + len(others), queue_slots=4096))
+        sinks = [("record", PcapSeriesSink(RecordSpec(file="drive.pcap"), directory)), *((type(sink).__name__, sink) for sink in others)]
+        self.followers = [Follower(name, sink, queue) for queue, (name, sink) in enumerate(sinks)]
+        self.recorder = self.followers[0]
         self.rows = [self.add(f"flow{number}", flow) for number, flow in enumerate(flows)]
-        self.recorder.open(self.transmitter)
-        stack.callback(self.recorder.stop)
-        self.recorder.start(utc_offset_ns=UTC_NS)
+        stack.callback(self.end)
+        for each in self.followers:
+            each.open(self.transmitter)
+        for each in self.followers:
+            each.start(utc_offset_ns=UTC_NS)
         self.transmitter.start()
 
     @property
@@ -233,7 +104,8 @@ class Bench:
     def add(self, name, flow):
         target = SocketSpec(source="127.0.0.1", source_port=0, destination="127.0.0.1", destination_port=self.receiver.getsockname()[1])
         row = self.transmitter.add_flow(FlowSpec(name=name, socket=target, packet_rate_hz=100))
-        self.recorder.add_flow(self.transmitter.flow_number(row), flow)
+        for each in self.followers:
+            each.add_flow(self.transmitter.flow_number(row), name, flow)
         return row
 
     def send(self, row, payload):
@@ -246,20 +118,27 @@ class Bench:
             time.sleep(0.0005)
 
     def await_recorded(self, count):
+        self.await_written(self.recorder, count)
+
+    @staticmethod
+    def await_written(each, count):
         deadline = time.monotonic() + 30
-        while self.recorder.reading().recorded_packets < count:
+        while each.reading().recorded_packets < count:
             assert time.monotonic() < deadline
             time.sleep(0.001)
 
     def end(self):
         self.transmitter.stop()
-        self.recorder.stop()
+        for each in self.followers:
+            each.end()
+        for each in self.followers:
+            each.stop()
 
 
 @pytest.fixture
 def bench(tmp_path):
     with contextlib.ExitStack() as stack:
-        yield lambda *flows, **spec: Bench(stack, tmp_path, flows, **spec)
+        yield lambda *flows, others=(): Bench(stack, tmp_path, flows, *others)
 
 
 def test_payloads_get_their_flows_headers_and_frames_stay_as_they_are(bench, tmp_path):
@@ -330,7 +209,7 @@ def test_an_error_of_this_program_ends_the_recording_as_a_fault_with_its_traceba
     def broken(*_arguments):
         raise RuntimeError("no such row")
 
-    monkeypatch.setattr(running.recorder._series, "write", broken)
+    monkeypatch.setattr(running.recorder.sink, "write", broken)
     with capture_logs() as events:
         running.send(running.rows[0], b"second")
         deadline = time.monotonic() + 30
@@ -391,7 +270,7 @@ def hanging_disk(tmp_path):
 
 def test_a_disk_that_pauses_too_long_costs_the_recording_packets_and_the_stream_none(bench, hanging_disk, tmp_path):
     running = bench(framed(2368))
-    running.send_many(running.rows[0], 7000)  # 52 fit into the pipe, 256 into the thread's hands and 4096 onto the tape
+    running.send_many(running.rows[0], 7000)  # 52 fit into the pipe, 256 into the thread's hands and 4096 onto the queue
     assert running.sent == 7000
     assert running.recorder.reading().unrecorded_packets >= 7000 - 52 - 256 - 4096
     reader = threading.Thread(target=hanging_disk)
@@ -404,17 +283,116 @@ def test_a_disk_that_pauses_too_long_costs_the_recording_packets_and_the_stream_
     assert [event["event"] for event in events] == ["recording.packets_missed", "recording.ended"]
     found = numbers_in(tmp_path / "read.pcap")
     assert len(found) == reading.recorded_packets
-    assert np.all(np.diff(found) > 0)  # in order, with a gap where the tape was full
+    assert np.all(np.diff(found) > 0)  # in order, with a gap where the queue was full
 
 
 def test_the_end_does_not_wait_for_ever_for_a_disk_that_hangs(bench, hanging_disk, monkeypatch):
-    monkeypatch.setattr(recorder, "_LONGEST_END_S", 0.2)
+    monkeypatch.setattr(follower, "_LONGEST_END_S", 0.2)
     running = bench(framed(2368))
     running.send_many(running.rows[0], 1000)
     running.end()
-    assert running.recorder.fault.endswith("drive.pcap: the disk took nothing for 0.2 s")
-    left = next(thread for thread in threading.enumerate() if thread.name == "record")
+    assert running.recorder.fault.endswith("drive.pcap: the sink took nothing for 0.2 s")
+    left = next(thread for thread in threading.enumerate() if thread.name == "sink-record")
     with capture_logs() as events:
         hanging_disk()
         left.join()
     assert [event["packets"] for event in events] == [1000]  # what the disk took after all
+
+
+class CountedBytes:
+    """The smallest sink that is of use: bytes of payload by the name of their flow."""
+
+    target = "memory"
+
+    def __init__(self):
+        self.written = 0
+        self.bytes = {}
+        self.lateness_ns = []
+        self.is_open = False
+
+    def check(self):
+        """Always."""
+
+    def open(self, flows):
+        self.is_open, self.announced = True, [flow.name for flow in flows]
+
+    def write(self, batch):
+        for row, number in enumerate(batch.flow.tolist()):
+            name = batch.flows[number].name
+            self.bytes[name] = self.bytes.get(name, 0) + batch.datagram(row).size
+        self.lateness_ns += (batch.stamp_ns - batch.deadline_ns).tolist()
+        self.written += batch.size.size
+
+    def close(self):
+        self.is_open = False
+
+
+class Stalled(CountedBytes):
+    """A sink that never returns from its first batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.release = threading.Event()
+
+    def write(self, batch):
+        self.release.wait()
+        super().write(batch)
+
+
+class Broken(CountedBytes):
+    """A sink whose network is gone."""
+
+    def write(self, _batch):
+        raise ConnectionResetError("the viewer has gone")
+
+
+def test_another_sink_counts_bytes_by_flow_beside_the_file(bench, tmp_path):
+    counted = CountedBytes()
+    running = bench(framed(2368), framed(8308, VELODYNE_POSITION_STYLE), PAYLOAD_ONLY, others=[counted])
+    for number in range(3):
+        running.send(running.rows[0], bytes(1206))
+        running.send(running.rows[1], bytes(512))
+        running.send(running.rows[2], frames([number])[0].tobytes())
+    running.end()
+    assert counted.announced == ["flow0", "flow1", "flow2"]
+    assert counted.bytes == {"flow0": 3 * 1206, "flow1": 3 * 512, "flow2": 3 * (SIZE - 42)}
+    assert all(lateness_ns >= 0 for lateness_ns in counted.lateness_ns)
+    assert not counted.is_open
+    assert len(list(CaptureFile(tmp_path / "drive.pcap"))) == 9
+
+
+def test_a_sink_that_stalls_for_ever_costs_the_stream_and_the_other_sinks_nothing(bench, monkeypatch, tmp_path):
+    monkeypatch.setattr(follower, "_LONGEST_END_S", 0.2)
+    stalled, counted = Stalled(), CountedBytes()
+    running = bench(framed(2368), others=[stalled, counted])
+    for _ in range(3):  # 4096 fit onto a queue; those of the others are emptied meanwhile
+        running.send_many(running.rows[0], 3000)
+        for each in (running.followers[0], running.followers[2]):
+            running.await_written(each, running.sent)
+    running.end()
+    recorded, missing, whole = (each.reading() for each in running.followers)
+    assert (running.sent, recorded.recorded_packets, recorded.unrecorded_packets) == (9000, 9000, 0)
+    assert (whole.recorded_packets, whole.unrecorded_packets) == (9000, 0)
+    assert counted.bytes == {"flow0": 9000 * 1206}
+    assert len(numbers_in(tmp_path / "drive.pcap")) == 9000
+    assert missing.unrecorded_packets >= 9000 - 4096 - 256
+    assert running.followers[1].fault == "memory: the sink took nothing for 0.2 s"
+    stalled.release.set()
+    for thread in threading.enumerate():
+        if thread.name == "sink-Stalled":
+            thread.join()
+
+
+def test_a_sink_that_fails_ends_alone(bench, tmp_path):
+    counted = CountedBytes()
+    running = bench(framed(2368), others=[Broken(), counted])
+    running.send_many(running.rows[0], 100)
+    deadline = time.monotonic() + 30
+    while not running.followers[1].fault:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    running.send_many(running.rows[0], 100)
+    running.end()
+    assert [each.fault for each in running.followers] == ["", "the viewer has gone", ""]
+    assert running.followers[1].reading().unrecorded_packets == 200
+    assert (counted.written, len(numbers_in(tmp_path / "drive.pcap"))) == (200, 200)

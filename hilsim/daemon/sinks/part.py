@@ -1,0 +1,112 @@
+"""The sinks of a rig as a part: they follow what is sent to the last datagram."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import ClassVar
+
+from hilsim.config.rig import Rig
+from hilsim.daemon.parts import Change, Needs, Part, RigContext
+from hilsim.daemon.sinks.follower import Follower
+from hilsim.errors import ConfigError
+from hilsim.protocols.ethernet import Framing
+from hilsim.sinks.base import Sink
+from hilsim.sinks.pcap import PcapSeriesSink
+from hilsim.telemetry.faults import Fault
+from hilsim.telemetry.readings import Reading, RecordingReading
+
+NamedSinks = Iterator[tuple[str, Sink]]
+
+
+def pcap_sinks(rig: Rig) -> NamedSinks:
+    """The PCAP files of ``[record]``."""
+    if rig.spec.record.file:
+        yield "record", PcapSeriesSink(rig.spec.record, rig.directory)
+
+
+KINDS: tuple[Callable[[Rig], NamedSinks], ...] = (pcap_sinks,)
+"""What makes a rig's sinks of each kind, with names that differ: a new kind is one more entry."""
+
+
+class Sinks(Part):
+    """Everything that follows what a rig sends."""
+
+    follows_sending: ClassVar[bool] = True
+
+    def __init__(self, context: RigContext) -> None:
+        super().__init__(context)
+        self.followers: tuple[Follower, ...] = ()
+
+    def prepare(self) -> None:
+        """See whether every sink can be opened.
+
+        Raises:
+            HilsimError: one cannot.
+        """
+        named = [pair for kind in KINDS for pair in kind(self.context.rig)]
+        for _, sink in named:
+            sink.check()
+        self.followers = tuple(Follower(name, sink, queue) for queue, (name, sink) in enumerate(named))
+        self.context.flow_listeners.append(self._add_flow)
+
+    def needs(self) -> Needs:
+        """A queue each."""
+        return Needs(queues=len(self.followers))
+
+    def warm(self) -> None:
+        """Open every sink, now that the flows are known, and load the kernel.
+
+        Raises:
+            HilsimError: one cannot be opened.
+        """
+        for follower in self.followers:
+            follower.open(self.context.transmitter)
+
+    def start(self) -> None:
+        """Follow from now on."""
+        for follower in self.followers:
+            follower.start(utc_offset_ns=self.context.clock.utc_epoch_ns - self.context.clock.epoch_ns)
+
+    def change(self, rig: Rig) -> Change:
+        """Refuse other sinks.
+
+        Raises:
+            ConfigError: there are others.
+        """
+        if rig.spec.record != self.context.rig.spec.record:
+            raise ConfigError(f"{rig.path}: [record] cannot change while packets flow; restart the service for that")
+        return Change()
+
+    def stop(self) -> None:
+        """Write what is still waiting, all at the same time, and close every sink."""
+        for follower in self.followers:
+            follower.end()
+        for follower in self.followers:
+            follower.stop()
+        self.followers = ()
+
+    def add_reading(self, reading: Reading, now_ns: int) -> Reading:
+        """All sinks together; which one has failed, the faults say."""
+        del now_ns
+        readings = [follower.reading() for follower in self.followers]
+        if not readings:
+            return reading
+        total = RecordingReading(
+            running=all(each.running for each in readings),
+            recorded_packets=sum(each.recorded_packets for each in readings),
+            unrecorded_packets=sum(each.unrecorded_packets for each in readings),
+        )
+        return replace(reading, recording=total)
+
+    def faults(self, now_ns: int) -> tuple[Fault, ...]:
+        """Sinks that have ended before they were told to."""
+        del now_ns
+        several = len(self.followers) > 1
+        return tuple(
+            Fault(key="recording_ended", subject=follower.name if several else "", text=f"the recording has ended: {follower.fault}")
+            for follower in self.followers
+            if follower.fault
+        )
+
+    def _add_flow(self, number: int, name: str, framing: Framing) -> None:
+        for follower in self.followers:
+            follower.add_flow(number, name, framing)

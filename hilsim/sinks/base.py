@@ -1,0 +1,101 @@
+"""What a sink is: something that is given every datagram that was sent, in the order in which it was sent, as whole Ethernet frames.
+
+A sink knows no thread and no queue. In the daemon each has its own of both (``daemon.sinks.follower``), so that it may wait, hold the GIL and fail: the
+stream and the other sinks do not notice. ``hilsim record`` hands the same batches on without either.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.protocols.ethernet import HEADER_SIZE
+
+PAYLOAD_OFFSET = HEADER_SIZE
+"""Where a datagram begins in its frame."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinkFlow:
+    """A flow as a sink sees it.
+
+    Attributes:
+        number: What stands in ``SentBatch.flow``. A flow that ends gives it up, and a later one may have it.
+        name: ``"<sensor>/<flow>"``, such as ``"roof/data"``.
+    """
+
+    number: int
+    name: str
+
+
+class SentBatch(NamedTuple):
+    """Datagrams that were sent, in that order.
+
+    Attributes:
+        stamp_ns: ``int64[n]``, UTC: when the kernel had taken each; offline its deadline.
+        deadline_ns: ``int64[n]``, UTC: when each was to be sent.
+        flow: ``int64[n]``, keys of ``flows``.
+        frames: ``uint8[n, capacity]``: whole Ethernet frames, valid until ``write`` returns.
+        size: ``int32[n]``, bytes of each frame.
+        flows: Every flow of the batch, by number.
+    """
+
+    stamp_ns: npt.NDArray[np.int64]
+    deadline_ns: npt.NDArray[np.int64]
+    flow: npt.NDArray[np.int64]
+    frames: npt.NDArray[np.uint8]
+    size: npt.NDArray[np.int32]
+    flows: Mapping[int, SinkFlow]
+
+    def datagram(self, row: int) -> npt.NDArray[np.uint8]:
+        """``uint8[size]``: the UDP payload of one frame, a view."""
+        return self.frames[row, PAYLOAD_OFFSET : self.size[row]]
+
+
+class Sink(Protocol):
+    """Somewhere that what was sent is put. One thread at a time calls it."""
+
+    @property
+    def target(self) -> str:
+        """Where it writes now, for people."""
+        ...
+
+    @property
+    def written(self) -> int:
+        """Frames that stand there for good; read by any thread."""
+        ...
+
+    def check(self) -> None:
+        """See whether it can be opened, before anything slow is begun.
+
+        Raises:
+            HilsimError: it cannot.
+        """
+        ...
+
+    def open(self, flows: Sequence[SinkFlow]) -> None:
+        """Begin; nothing has been sent. ``flows`` are those known so far: others may come with a batch.
+
+        Raises:
+            HilsimError: it cannot be created.
+        """
+        ...
+
+    def write(self, batch: SentBatch) -> None:
+        """Put datagrams there.
+
+        Raises:
+            HilsimError: it takes no more; ``written`` tells how many got there, and nothing is written after that.
+            OSError: the same.
+        """
+        ...
+
+    def close(self) -> None:
+        """End; closing again, or what was never opened, does nothing.
+
+        Raises:
+            HilsimError: what was written may not be whole.
+        """
+        ...
