@@ -11,9 +11,10 @@ import numpy as np
 
 from hilsim.render.cpu import cast_rays
 from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.mesh import Mesh, join_meshes
+from hilsim.scene.mesh import Mesh
 from hilsim.scene.primitives import box, plane
 from hilsim.scene.world import SceneObject, build_world
+from tests.meshes import join_meshes
 
 ROUNDS = 15
 AZIMUTHS = 1808

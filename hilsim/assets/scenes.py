@@ -18,7 +18,7 @@ from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.specs import BoxSpec, CylinderSpec, MeshSpec, MotionSpec, ObjectSpec, PlaneSpec, SceneSpec, SphereSpec, TerrainSpec
 from hilsim.scene.street import street_objects
-from hilsim.scene.world import SceneObject, World, build_world
+from hilsim.scene.world import SceneObject
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,8 +59,8 @@ class Assets:
         return self.meshes[key]
 
 
-def build_scene(spec: SceneSpec, directory: Path) -> tuple[World, tuple[str, ...]]:
-    """The world of a rig, and notes on its files. Objects are numbered as ``scene_objects`` lists them.
+def scene_objects(spec: SceneSpec, directory: Path) -> tuple[list[SceneObject], tuple[str, ...]]:
+    """Every object of a scene, the generator's first, then in the order of ``SceneSpec.objects``; and notes on its files.
 
     Args:
         spec: The rig's ``[scene]``.
@@ -70,12 +70,6 @@ def build_scene(spec: SceneSpec, directory: Path) -> tuple[World, tuple[str, ...
         AssetError: naming every file that cannot be used, one fault a line.
         ConfigError: there is nothing in the scene.
     """
-    objects, notes = scene_objects(spec, directory)
-    return build_world(objects), notes
-
-
-def scene_objects(spec: SceneSpec, directory: Path) -> tuple[list[SceneObject], tuple[str, ...]]:
-    """Every object of a scene, the generator's first, then in the order of ``SceneSpec.objects``; and notes. Errors as ``build_scene``."""
     assets = Assets(directory=directory, materials=spec.material_table())
     objects = street_objects(spec) if spec.generator == "street" else []
     faults: dict[str, None] = {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from hilsim.config.places import guess, profiles_directory, shipped_names
+from hilsim.config.places import did_you_mean, profiles_directory, shipped_names
 from hilsim.errors import ConfigError
 from hilsim.units import NS_PER_S
 
@@ -62,7 +62,9 @@ def rig_path(text: str) -> Path:
     names = shipped_names("rigs")
     if text in names:
         return profiles_directory() / "rigs" / f"{text}.toml"
-    raise ConfigError(f'rig must be a .toml file or one of the shipped ones ({", ".join(names)}), got "{text}"{guess(text, names)}')
+    raise ConfigError(
+        f'rig must be a .toml file or one of the shipped ones ({", ".join(names)}), got "{text}"{did_you_mean(text, names, of_models=True)}'
+    )
 
 
 def changing(command: Command) -> Command:

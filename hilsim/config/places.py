@@ -44,30 +44,23 @@ def shipped_names(kind: str) -> list[str]:
     return sorted(entry.stem for entry in (profiles_directory() / kind).glob("*.toml"))
 
 
-def guess(name: str, known: list[str]) -> str:
-    """What somebody may have meant by a name that is not shipped, as the end of a sentence; empty where nothing is near.
+def did_you_mean(word: str, known: Iterable[str], *, of_models: bool = False) -> str:
+    """What somebody may have meant by a word that is not known, as the end of a sentence: ``'; did you mean "run"?'``, or nothing where no known word is near.
 
     Args:
-        name: What was given, like ``"VLP-16"``.
-        known: Names of shipped profiles.
+        word: What was given, like ``"VLP-16"``; case, dashes and the like do not count.
+        known: What it could have been.
+        of_models: They are names of sensors: what people call them is known, and so are models of which captures are read alone.
     """
-    plain = _plain(name)
-    by_plain = {_plain(entry): entry for entry in known}
-    told = ""
-    if plain in _ONLY_READ:
-        told = f"; captures of a {_ONLY_READ[plain]} are read, but there is no profile to emulate one"
-        plain = "vlp16"
-    plain = _plain(_OTHER_NAMES.get(plain, plain))
+    plain, note = _plain(word), ""
+    if of_models and plain in _ONLY_READ:
+        plain, note = "vlp16", f"; captures of a {_ONLY_READ[plain]} are read, but there is no profile to emulate one"
+    if of_models:
+        plain = _plain(_OTHER_NAMES.get(plain, plain))
+    by_plain = {_plain(name): name for name in known}
     near = difflib.get_close_matches(plain, by_plain, n=1)
-    return told + (f'; did you mean "{by_plain[near[0]]}"?' if near else "")
+    return note + (f'; did you mean "{by_plain[near[0]]}"?' if near else "")
 
 
 def _plain(name: str) -> str:
     return "".join(letter for letter in name.lower() if letter.isalnum())
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``'; did you mean "run"?'``, or nothing where no known word is near; case does not count, nor do dashes."""
-    plain = {name.lower().replace("-", "").replace("_", ""): name for name in known}
-    near = difflib.get_close_matches(word.lower().replace("-", "").replace("_", ""), plain, n=1)
-    return f'; did you mean "{plain[near[0]]}"?' if near else ""

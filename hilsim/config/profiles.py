@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from hilsim.assets.mesh_parts import is_file
-from hilsim.config.places import guess, profiles_directory, shipped_names
+from hilsim.config.places import did_you_mean, profiles_directory, shipped_names
 from hilsim.errors import ConfigError
 
 __all__ = ["find_profile", "profiles_directory"]
@@ -30,5 +30,5 @@ def find_profile(kind: str, name: str, rig_directory: Path) -> Path:
         return path
     names = shipped_names(kind)
     raise ConfigError(
-        f'profile must be a path ending in .toml or one of the shipped ones ({", ".join(names)}), got "{name[:80]}"{guess(name[:80], names)}'
+        f'profile must be a path ending in .toml or one of the shipped ones ({", ".join(names)}), got "{name[:80]}"{did_you_mean(name[:80], names, of_models=True)}'
     )

@@ -22,7 +22,6 @@ from hilsim.emulator.workspace import Shots, allocate_shots
 from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.protocols.ethernet import Framing
 from hilsim.protocols.velodyne.data import RECORDS_PER_BLOCK
-from hilsim.render.renderer import Renderer
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import BACKGROUND_ALONE, COSINE, ECHO, ENERGY, INSTANCE, RAY, TRIANGLE, Hits
 from hilsim.vehicle.platform import Carrier, carrier_state
@@ -379,13 +378,3 @@ def packets_with_truth(lidar: LidarEmulator, first: int, count: int) -> tuple[Da
     )
     deadline = np.array([data_deadline_ns(plan, packet) for packet in range(first, first + count)], dtype=np.int64)
     return DatagramBatch(lidar.data_flow, deadline, deadline - plan.data_latency_ns, size, datagrams), _first_rows(truth, rows)
-
-
-def returns_truth(lidar: LidarEmulator, first: int, count: int, renderer: Renderer) -> Truth:
-    """Ground truth of the returns in data packets ``first`` to ``first + count - 1``, with rays cast by ``renderer``."""
-    truth = allocate_truth(count * _returns_max(lidar.plan))
-    shots = lidar.shots(first, count, renderer)
-    first_sequence = first * lidar.plan.sequences_per_packet
-    mount_m = np.array(lidar.setting.setup.mount_position_m)
-    rows = note_returns(lidar.plan, lidar.carrier, lidar.world, mount_m, first_sequence, shots, truth, 0)
-    return _first_rows(truth, rows)

@@ -55,8 +55,3 @@ class BackgroundSpec:
         yield (self.image_x is None) == (self.image_z is None), "image_x and image_z must be given together"
         for name, span in (("image_x", self.image_x), ("image_z", self.image_z)):
             yield span is None or span[0] < span[1], f"{name} must rise, got {span}"
-
-    @property
-    def says_where(self) -> bool:
-        """Whether a mounting is given."""
-        return self.height_m is not None or self.position_m is not None

@@ -82,14 +82,3 @@ DEFAULTS: dict[str, Material] = {
 } | {"leaves": Material(name="leaves", reflectivity=50, porosity=0.5, gap_m=0.15)}
 """Materials by name; reflectivity at 905 nm. Ranges: asphalt 5-25 %, concrete 25-45, grass 40-65, soil 15-40, snow 70-95, brick 30-60. Half of a tree crown's layer is open (recommended,
 unproven), in gaps as wide as a leaf is long."""
-
-
-def default_material(name: str) -> Material:
-    """The default material called ``name``.
-
-    Raises:
-        ValueError: there is none; the known names are listed.
-    """
-    if name not in DEFAULTS:
-        raise ValueError(f"material must be one of {', '.join(sorted(DEFAULTS))}, got {name!r}")
-    return DEFAULTS[name]

@@ -34,11 +34,6 @@ class Model:
     side: str | None
     wheels: tuple[float, float, float]
 
-    @property
-    def half_length_m(self) -> float:
-        """Half of what the car takes up lengthwise."""
-        return max(-self.sections[0][0], self.sections[-1][0])
-
 
 SALOON = Model(
     sections=(

@@ -6,7 +6,6 @@ when it is allocated, so that no first packet waits for a page fault.
 """
 
 import mmap
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -38,15 +37,6 @@ class Rings(NamedTuple):
     pose_ns: npt.NDArray[np.int64]
     size: npt.NDArray[np.int32]
     payload: npt.NDArray[np.uint8]
-
-
-@dataclass(frozen=True, kw_only=True)
-class QueuedDatagram:
-    """A copy of what stands in a slot: times on CLOCK_MONOTONIC, the payload's used bytes."""
-
-    deadline_ns: int
-    pose_ns: int
-    payload: bytes
 
 
 def allocate_rings(flows: int, slots: int, capacity: int) -> Rings:
@@ -109,44 +99,10 @@ def push(rings: Rings, flow: int, deadline_ns: int, pose_ns: int, payload_row: n
 
 
 @kernel
-def push_rows(
-    rings: Rings,
-    flow: int,
-    offset_ns: int,
-    deadline_ns: npt.NDArray[np.int64],
-    pose_ns: npt.NDArray[np.int64],
-    size: npt.NDArray[np.int32],
-    payload: npt.NDArray[np.uint8],
-    first: int,
-) -> int:
-    """Put the rows of a batch from row ``first`` on, each time moved by ``offset_ns``, until the ring is full; returns how many were put."""
-    count = 0
-    for row in range(first, deadline_ns.shape[0]):
-        if not push(rings, flow, deadline_ns[row] + offset_ns, pose_ns[row] + offset_ns, payload[row], size[row]):
-            break
-        count += 1
-    return count
-
-
-@kernel
 def depth(rings: Rings, flow: int) -> int:
     """Datagrams put and not yet taken; any thread may ask."""
     head = load_acquire(rings.head, (flow, 0))
     return load_acquire(rings.tail, (flow, 0)) - head
-
-
-def peek(rings: Rings, flow: int) -> list[QueuedDatagram]:
-    """Copies of what waits in a flow's ring, in order; exact only while the sending loop does not take from it."""
-    slots = rings.deadline_ns.shape[1]
-    head = int(rings.head[flow, 0])
-    return [
-        QueuedDatagram(
-            deadline_ns=int(rings.deadline_ns[flow, slot]),
-            pose_ns=int(rings.pose_ns[flow, slot]),
-            payload=rings.payload[flow, slot, : rings.size[flow, slot]].tobytes(),
-        )
-        for slot in (count % slots for count in range(head, head + int(depth(rings, flow))))
-    ]
 
 
 def clear(rings: Rings, flow: int) -> None:

@@ -5,9 +5,9 @@ import pytest
 import trimesh
 
 from hilsim.assets.meshes import load_mesh
-from hilsim.assets.scenes import build_scene
 from hilsim.errors import AssetError, ConfigError
 from hilsim.scene.specs import BUILT_IN_MATERIALS, BoxSpec, MeshSpec, MotionSpec, PlaneSpec, SceneSpec, WaypointSpec
+from tests.unit.assets.worlds import build_scene
 
 STRAY = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [6.6e6, 6.6e6, 5.0], [0.0, 1.0, 0.0]]
 

@@ -5,7 +5,7 @@ import pytest
 import trimesh
 from PIL import Image
 
-from hilsim.assets.scenes import build_scene, motion_track, scene_objects
+from hilsim.assets.scenes import motion_track, scene_objects
 from hilsim.errors import AssetError, ConfigError
 from hilsim.geometry.tracks import track_pose
 from hilsim.render.cpu import cast_rays
@@ -21,6 +21,7 @@ from hilsim.scene.specs import (
     TerrainSpec,
     WaypointSpec,
 )
+from tests.unit.assets.worlds import build_scene
 
 S = 1_000_000_000
 

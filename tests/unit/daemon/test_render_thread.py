@@ -22,9 +22,10 @@ from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.velodyne_specs import VelodyneSpec
-from hilsim.transmit.ring import allocate_rings, depth, peek
+from hilsim.transmit.ring import allocate_rings, depth
 from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.vehicle.platform import build_carrier
+from tests.rings import peek
 
 SECOND = 1_000_000_000
 MS = 1_000_000

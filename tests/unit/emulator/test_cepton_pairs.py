@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import config
 
-from hilsim.emulator.truth import Cause, ReturnType, packets_with_truth, returns_truth
+from hilsim.emulator.truth import Cause, ReturnType, packets_with_truth
 from hilsim.protocols.cepton.stdv import FRAME_PARITY, POINT_DTYPE, PointFlag, decode_stdv_points
 from hilsim.render.renderer import CpuRenderer
 from hilsim.sensor.cepton_specs import CeptonSetting, SegmentSpec
@@ -16,6 +16,7 @@ from hilsim.sensor.weather import WeatherSpec
 from hilsim.sensor.window import WindowSectorSpec, WindowSpec
 from tests.cepton_models import MIDDLE, STARING, mirror_spec, row_of_eight
 from tests.unit.emulator.optical_scenes import diffuse, wall
+from tests.unit.emulator.stages import returns_truth
 from tests.unit.emulator.swept_scenes import firings, metres, payloads, points_of, returned, swept_lidar
 
 compiled_only = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too slow with kernels as plain Python")

@@ -9,7 +9,7 @@ from numba import config
 from hilsim.emulator.overlay import OverlayRule, no_overlay, sample_image, sample_turning
 from hilsim.emulator.overlay_builder import build_overlay
 from hilsim.emulator.setting import LidarSetting
-from hilsim.emulator.truth import BackgroundLabel, BackgroundObject, Cause, packets_with_truth, returns_truth
+from hilsim.emulator.truth import BackgroundLabel, BackgroundObject, Cause, packets_with_truth
 from hilsim.protocols.cepton.stdv import PointFlag, decode_stdv_points
 from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.render.reference import ReferenceRenderer
@@ -19,6 +19,7 @@ from hilsim.sensor.cepton_specs import CeptonSpec, MirrorSpec, SegmentSpec
 from hilsim.sensor.response import cepton_ratios, cepton_reflectivity, reflectivity_byte, velodyne_ratios
 from hilsim.sensor.weather import WeatherSpec
 from tests.unit.emulator.optical_scenes import diffuse, level, still_lidar, wall
+from tests.unit.emulator.stages import returns_truth
 
 compiled_only = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too slow with kernels as plain Python")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import config
 
-from hilsim.emulator.truth import Cause, ReturnType, Truth, allocate_truth, note_returns, packets_with_truth, returns_truth
+from hilsim.emulator.truth import Cause, ReturnType, Truth, allocate_truth, note_returns, packets_with_truth
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import conjugate, from_roll_pitch_yaw, rotate
 from hilsim.protocols.velodyne.data import decode_data_packets
@@ -16,6 +16,7 @@ from hilsim.sensor.false_alarms import FalseAlarmSpec
 from hilsim.sensor.specs import ThinningSpec
 from hilsim.sensor.weather import WeatherSpec
 from tests.unit.emulator.optical_scenes import diffuse, level, shots_of, still_lidar, wall
+from tests.unit.emulator.stages import returns_truth
 
 compiled_only = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too slow with kernels as plain Python")
 

@@ -7,17 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.geometry.overlay_frames import (
-    graphics_from_sensor,
-    ground_only,
-    ground_only_pose,
-    matrix_from_pose,
-    printed_coordinates,
-    printed_height,
-    printed_pitch,
-)
+from hilsim.geometry.overlay_frames import ground_only_pose, matrix_from_pose
 from hilsim.geometry.poses import Pose, extrinsics, mounting
 from hilsim.geometry.rotations import matrix_from_quaternion
+from tests.unit.geometry.ar_note import graphics_from_sensor, ground_only, printed_coordinates, printed_height, printed_pitch
 
 RIGHT, FORWARD, UP = (1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0)
 """Directions in the sensor frame."""

@@ -11,13 +11,14 @@ from hilsim.render.beams import cast_beams
 from hilsim.render.cell_lists import build_cells, build_turning_cells
 from hilsim.render.cells import NO_CELL, NO_CELLS, turning_cell
 from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.mesh import Mesh, join_meshes
+from hilsim.scene.mesh import Mesh
 from hilsim.scene.primitives import box, plane
 from hilsim.scene.specs import SceneSpec
 from hilsim.scene.street import street_carrier_track, street_objects
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.beam import beam
 from hilsim.sensor.specs import BeamSpec
+from tests.meshes import join_meshes
 
 SECOND = 1_000_000_000
 MAX_RANGE_M = 130.0

@@ -6,9 +6,10 @@ import pytest
 from hilsim.geometry.poses import Pose
 from hilsim.render.renderer import CpuRenderer, cast
 from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.mesh import Mesh, join_meshes
+from hilsim.scene.mesh import Mesh
 from hilsim.scene.primitives import box, plane
 from hilsim.scene.world import SceneObject, build_world
+from tests.meshes import join_meshes
 
 CPU = CpuRenderer()
 CONCRETE = DEFAULTS["concrete"]

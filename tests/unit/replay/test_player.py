@@ -10,8 +10,9 @@ import pytest
 from hilsim.emulator.retime import Retiming, StampClock
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, framing
 from hilsim.replay.player import AHEAD_NS, Player, Word, put_run
-from hilsim.transmit.ring import allocate_rings, depth, peek
+from hilsim.transmit.ring import allocate_rings, depth
 from hilsim.transmit.scheduling import ThreadSettings
+from tests.rings import peek
 from tests.unit.replay.streams import CYCLE_NS, SENSOR, data_packet, stamp_us_of
 
 MS = 1_000_000

@@ -15,8 +15,9 @@ from hilsim.replay.flows import FlowRule
 from hilsim.replay.player import MOST_TRACKS, Word
 from hilsim.replay.source import Deck
 from hilsim.replay.specs import ReplaySpec
-from hilsim.transmit.ring import allocate_rings, peek
+from hilsim.transmit.ring import allocate_rings
 from hilsim.transmit.scheduling import ThreadSettings
+from tests.rings import peek
 from tests.unit.replay.streams import BASE_NS, CAMERA, CEPTON, CYCLE_NS, Recording, frame_of, stamp_us_of
 
 MS = 1_000_000

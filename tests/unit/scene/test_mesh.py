@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from hilsim.scene.materials import DEFAULTS, Material, default_material
-from hilsim.scene.mesh import Mesh, join_meshes
+from hilsim.scene.materials import DEFAULTS, Material
+from hilsim.scene.mesh import Mesh
+from tests.meshes import join_meshes
 
 GRASS, WOOD = DEFAULTS["grass"], DEFAULTS["wood"]
 CORNERS = [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
@@ -64,8 +65,3 @@ def test_a_material_names_each_of_its_faults():
 def test_codes_above_one_hundred_are_retro_reflectors():
     assert not Material(name="white", reflectivity=100).is_retro
     assert Material(name="sign", reflectivity=101).is_retro
-
-
-def test_an_unknown_material_is_refused_with_the_known_names():
-    with pytest.raises(ValueError, match=r"material must be one of asphalt, .*, got 'unobtainium'"):
-        default_material("unobtainium")

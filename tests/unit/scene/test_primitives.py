@@ -5,10 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from hilsim.scene.materials import default_material
+from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box, cylinder, plane, segments, sphere
 
-CONCRETE = default_material("concrete")
+CONCRETE = DEFAULTS["concrete"]
 
 
 def edges(mesh):

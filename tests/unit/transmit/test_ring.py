@@ -8,7 +8,8 @@ import pytest
 
 from hilsim._atomics import load_acquire, store_release
 from hilsim._jit import kernel
-from hilsim.transmit.ring import allocate_rings, clear, depth, peek, push, push_rows
+from hilsim.transmit.ring import allocate_rings, clear, depth, push
+from tests.rings import peek
 
 PAYLOAD = np.arange(32, dtype=np.uint8)
 
@@ -88,16 +89,6 @@ def test_a_datagram_larger_than_the_slots_is_refused():
     rings = allocate_rings(1, 4, 16)
     assert not push(rings, 0, 0, 0, PAYLOAD, 17)
     assert depth(rings, 0) == 0
-
-
-def test_a_batch_is_put_with_its_times_moved_until_the_ring_is_full():
-    rings = allocate_rings(1, 4, 16)
-    times = np.arange(6, dtype=np.int64) * 10
-    payload = np.arange(6 * 16, dtype=np.uint8).reshape(6, 16)
-    assert push_rows(rings, 0, 1000, times, times - 1, np.full(6, 16, np.int32), payload, 1) == 4
-    waiting = peek(rings, 0)
-    assert [(each.deadline_ns, each.pose_ns) for each in waiting] == [(1010, 1009), (1020, 1019), (1030, 1029), (1040, 1039)]
-    assert waiting[0].payload == bytes(range(16, 32))
 
 
 def test_a_cleared_ring_is_empty():

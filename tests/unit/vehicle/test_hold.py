@@ -9,11 +9,11 @@ import pytest
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.rotations import from_roll_pitch_yaw, rotate
 from hilsim.geometry.tracks import fixed_track, linear_track
-from hilsim.vehicle.flight import FlightSpec, simulate
 from hilsim.vehicle.hold import HoldSpec, build_hold, command_for
 from hilsim.vehicle.multirotor import build_multirotor, state_at, target_speed
 from hilsim.vehicle.specs import RotorSpec
 from hilsim.vehicle.wind import WindSpec
+from tests.unit.vehicle.flights import FlightSpec, simulate
 from tests.unit.vehicle.vehicles import BARE, COMPILED, HOVER_RADPS, G, changed, compiled_only, profile
 
 SECOND_NS = 1_000_000_000

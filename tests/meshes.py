@@ -1,0 +1,24 @@
+"""Meshes put together, for tests and benchmarks."""
+
+import numpy as np
+
+from hilsim.scene.mesh import Mesh
+
+
+def join_meshes(meshes: tuple[Mesh, ...]) -> Mesh:
+    """One mesh with all triangles, in order; equal materials become one.
+
+    Raises:
+        ValueError: there is no mesh.
+    """
+    if not meshes:
+        raise ValueError("meshes must be at least one, got none")
+    materials = tuple(dict.fromkeys(material for mesh in meshes for material in mesh.materials))
+    row = {material: index for index, material in enumerate(materials)}
+    starts = np.cumsum([0] + [len(mesh.vertices_m) for mesh in meshes])
+    return Mesh(
+        np.concatenate([mesh.vertices_m for mesh in meshes]),
+        np.concatenate([mesh.triangles + start for mesh, start in zip(meshes, starts, strict=False)]),
+        np.concatenate([np.array([row[material] for material in mesh.materials], dtype=np.int32)[mesh.material] for mesh in meshes]),
+        materials,
+    )
