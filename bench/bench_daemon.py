@@ -26,7 +26,7 @@ import numpy as np
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
 from hilsim.daemon.running_rig import RunningRig
-from hilsim.daemon.streaming.render_state import FeederCounter
+from hilsim.daemon.streaming.render_state import RenderCounter
 from hilsim.transmit.statistics import Counter, quantile_ns
 
 DEMO = profiles_directory() / "rigs" / "demo.toml"
@@ -133,10 +133,10 @@ def figures(running, cpu_ratio):
     return {
         "lateness": statistics.lateness[row].copy(),
         "pose": statistics.pose_latency[row].copy(),
-        "render": streaming.feeder.state.render.copy(),
+        "render": streaming.render_thread.state.render.copy(),
         "packets": int(counters[Counter.PACKETS]),
         "max_ns": int(counters[Counter.LATENESS_MAX_NS]),
-        "dropped": int(counters[Counter.DROPPED]) + int(streaming.feeder.state.counters[FeederCounter.SKIPPED]),
+        "dropped": int(counters[Counter.DROPPED]) + int(streaming.render_thread.state.counters[RenderCounter.SKIPPED]),
         "early": int(counters[Counter.EARLY]),
         "cpu_ratio": cpu_ratio,
         "mode": running.reading().scheduling.get("transmit", ""),

@@ -35,8 +35,8 @@ AFTER_NS = 5_000_000
 def write_rig(directory, link):
     """The demo rig on a vehicle."""
     text = (profiles_directory() / "rigs" / "demo.toml").read_text()
-    begin, end = text.index("[carrier]"), text.index("[[sensor]]")
-    vehicle = f'[carrier]\nkind = "vehicle"\n[vehicle]\nposition_m = [0.0, 0.0, 0.3]\n[vehicle.controller]\nkind = "serial"\nport = "{link}"\nrate_hz = {RATE_HZ}\n'
+    begin, end = text.index("[platform]"), text.index("[[sensor]]")
+    vehicle = f'[platform]\nkind = "vehicle"\n[vehicle]\nposition_m = [0.0, 0.0, 0.3]\n[vehicle.controller]\nkind = "serial"\nport = "{link}"\nrate_hz = {RATE_HZ}\n'
     path = directory / "rig.toml"
     path.write_text(text[:begin] + vehicle + text[end:])
     return path
@@ -50,10 +50,10 @@ def thread_cpu_s(native_id):
 async def fly(running, seconds):
     """Let the link run; returns CPU ratios of the flying thread and of the process."""
     async with serve_link(running.vehicle):
-        while running.vehicle.outfit.talk.outbox.counts[OutboxCount.SAMPLES] == 0:  # noqa: ASYNC110 - a thread without the GIL cannot set an Event
+        while running.vehicle.build_loop_setup.buffers.outbox.counts[OutboxCount.SAMPLES] == 0:  # noqa: ASYNC110 - a thread without the GIL cannot set an Event
             await asyncio.sleep(0.05)
         await asyncio.sleep(SETTLE_S)
-        reset(running.vehicle.outfit.watch)
+        reset(running.vehicle.build_loop_setup.shared)
         native_id = running.vehicle._thread.native_id  # noqa: SLF001 - what a bench may know
         began, thread_s, process_s = time.monotonic(), thread_cpu_s(native_id), time.process_time()
         await asyncio.sleep(seconds)
@@ -61,9 +61,9 @@ async def fly(running, seconds):
         return (thread_cpu_s(native_id) - thread_s) / took_s, (time.process_time() - process_s) / took_s
 
 
-def reset(watch):
+def reset(shared):
     """Forget the start."""
-    for histogram in (watch.lateness, watch.round_trip, watch.gap):
+    for histogram in (shared.lateness, shared.round_trip, shared.gap):
         histogram[:] = 0
 
 
@@ -120,7 +120,7 @@ def measure(seconds, directory):
         running.open()
         running.start()
         thread_ratio, process_ratio = asyncio.run(fly(running, seconds))
-        watch, outbox = running.vehicle.outfit.watch, running.vehicle.outfit.talk.outbox
+        shared, outbox = running.vehicle.build_loop_setup.shared, running.vehicle.build_loop_setup.buffers.outbox
         lidar = figures(running, process_ratio)
         found = {
             "machine": machine(),
@@ -128,10 +128,10 @@ def measure(seconds, directory):
             "scheduling": {"fly": running.vehicle.scheduling_mode, "reader": mode},
             "thread_cpu_ratio": thread_ratio,
             "process_cpu_ratio": process_ratio,
-            "counts": {name.name.lower(): int(watch.counts[name]) for name in FlightCount}
+            "counts": {name.name.lower(): int(shared.counts[name]) for name in FlightCount}
             | {"replaced": int(outbox.counts[OutboxCount.SAMPLES_REPLACED])},
         }
-        table = {"lateness": watch.lateness.copy(), "round trip": watch.round_trip.copy(), "lidar lateness": lidar["lateness"]}
+        table = {"lateness": shared.lateness.copy(), "round trip": shared.round_trip.copy(), "lidar lateness": lidar["lateness"]}
     finally:
         for process in (reader, *witnesses):
             process.stdin.close()

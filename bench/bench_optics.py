@@ -21,31 +21,31 @@ from hilsim.config.rig import load_rig
 from hilsim.emulator.detection import respond
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import trace
-from hilsim.emulator.workspace import allocate_shots
+from hilsim.emulator.workspace import allocate_workspace
 
 DEMO = Path(__file__).resolve().parent.parent / "profiles" / "rigs" / "demo.toml"
 STAGES = ("fire", "trace", "respond")
 
 
 @kernel
-def traced(plan, world, shots):
+def traced(plan, world, workspace):
     """``trace`` as a kernel of its own."""
-    trace(plan, world, shots)
+    trace(plan, world, workspace)
 
 
 def measure(lidar, world, packets):
     """Mean us a packet of each stage."""
     plan = lidar.plan
-    shots = allocate_shots(plan, plan.sequences_per_packet, is_opaque=world.is_opaque)
+    workspace = allocate_workspace(plan, plan.sequences_per_packet, is_opaque=world.is_opaque)
     spent = np.zeros(len(STAGES))
     for packet in range(-10, packets):
         first = 3 * max(packet, 0) * plan.sequences_per_packet
         instants = [time.perf_counter()]
-        fire(plan, lidar.carrier, first, plan.sequences_per_packet, shots.rays)
+        fire(plan, lidar.platform, first, plan.sequences_per_packet, workspace.rays)
         instants.append(time.perf_counter())
-        traced(plan, world, shots)
+        traced(plan, world, workspace)
         instants.append(time.perf_counter())
-        respond(plan, first, plan.sequences_per_packet, shots)
+        respond(plan, first, plan.sequences_per_packet, workspace)
         instants.append(time.perf_counter())
         if packet >= 0:
             spent += np.diff(instants)

@@ -80,13 +80,13 @@ def send_hilsim(variant, port, count, flows):
         sending = next(thread for thread in threading.enumerate() if thread.name == "transmit")
         start_ns = time.monotonic_ns() + 300_000_000
 
-        def run_feeder():
+        def run_render():
             enter(ThreadSettings(scheduling="auto" if spec.scheduling == "fifo" else spec.scheduling, priority=20))
             feed(transmitter.rings, flows, count, start_ns, PERIOD_NS, LEAD_NS, payload)
 
-        feeder = threading.Thread(target=run_feeder)
-        feeder.start()
-        feeder.join()
+        render_thread = threading.Thread(target=run_render)
+        render_thread.start()
+        render_thread.join()
         while any(depth(transmitter.rings, flow) for flow in range(flows)):
             time.sleep(0.01)
         cpu_s = time.clock_gettime(time.pthread_getcpuclockid(sending.ident))

@@ -11,7 +11,7 @@ from pymavlink.dialects.v20 import common
 from hilsim._atomics import publish
 from hilsim.autopilot.loop import fly
 from hilsim.autopilot.loop_context import ControlWord, FlightCount
-from hilsim.autopilot.loop_setup import open_line, outfit
+from hilsim.autopilot.loop_setup import build_loop_setup, open_line
 from hilsim.autopilot.session import SessionState, SessionWord
 from hilsim.autopilot.specs import ControllerSpec, VehicleRigSpec
 from hilsim.scene.materials import DEFAULTS
@@ -39,10 +39,10 @@ class FlyingLoop:
 
     def __init__(self, spec):
         kind = spec.controller.kind
-        self.made = outfit(spec, profile("iris"), open_line(kind), seed=3, rate_hz=spec.controller.rate_hz)
-        self.watch, self.live = self.made.watch, live_pose()
+        self.made = build_loop_setup(spec, profile("iris"), open_line(kind), seed=3, rate_hz=spec.controller.rate_hz)
+        self.shared, self.live = self.made.shared, live_pose()
         for column in range(2):
-            self.watch.wakes[column] = os.eventfd(0, os.EFD_NONBLOCK)
+            self.shared.wakes[column] = os.eventfd(0, os.EFD_NONBLOCK)
         self.near = self.far = None
         self.splitter, self.writer, self.frames = Splitter(), Writer(1, 1), []
         self.steering = None
@@ -51,12 +51,12 @@ class FlyingLoop:
 
     def _run(self):
         made = self.made
-        fly(made.craft, made.flight, _FLOOR, self.live, made.watch, made.talk, time.monotonic_ns(), UTC_EPOCH_NS)
+        fly(made.context, made.flight, _FLOOR, self.live, made.shared, made.buffers, time.monotonic_ns(), UTC_EPOCH_NS)
 
     def begin(self):
-        self.watch.control[ControlWord.ENDS] = 1
+        self.shared.control[ControlWord.ENDS] = 1
         self._run()  # compiles, which nobody waits for later
-        self.watch.control[ControlWord.ENDS] = 0
+        self.shared.control[ControlWord.ENDS] = 0
         self.thread.start()
         return self
 
@@ -66,7 +66,7 @@ class FlyingLoop:
             self.near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer_bytes)
         self.near.settimeout(0)
         self.far.settimeout(0)
-        publish(self.watch.control, ControlWord.LINK, self.near.fileno())
+        publish(self.shared.control, ControlWord.LINK, self.near.fileno())
 
     def pull(self):
         """The cable is out."""
@@ -74,21 +74,21 @@ class FlyingLoop:
         self.far = None
 
     def end(self):
-        publish(self.watch.control, ControlWord.ENDS, 1)
+        publish(self.shared.control, ControlWord.ENDS, 1)
         self.thread.join(_PATIENCE_S)
         assert not self.thread.is_alive()
         for opened in (self.near, self.far):
             if opened is not None:
                 opened.close()
         for column in range(2):
-            os.close(int(self.watch.wakes[column]))
+            os.close(int(self.shared.wakes[column]))
 
     def count(self, name):
-        return int(self.watch.counts[FlightCount[name]])
+        return int(self.shared.counts[FlightCount[name]])
 
     @property
     def state(self):
-        return SessionState(int(self.watch.session.word[SessionWord.STATE]))
+        return SessionState(int(self.shared.session.word[SessionWord.STATE]))
 
     @property
     def physics_ns(self):
@@ -99,7 +99,7 @@ class FlyingLoop:
         end_s = time.monotonic() + _PATIENCE_S
         while not condition():
             self.steer_on()
-            assert time.monotonic() < end_s, (self.state, self.watch.counts.tolist(), [frame.identity for frame in self.frames[-20:]])
+            assert time.monotonic() < end_s, (self.state, self.shared.counts.tolist(), [frame.identity for frame in self.frames[-20:]])
             self.read()
             time.sleep(0.001)
 

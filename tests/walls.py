@@ -12,7 +12,7 @@ GRIDS = {"vlp16": GridSetting(), "hr80w-like": GridSetting(columns=160, rows=80)
 """Of maps by profile."""
 _WALL = """
 name = "wall"
-[carrier]
+[platform]
 kind = "fixed"
 [[sensor]]
 name = "lidar"

@@ -69,10 +69,10 @@ def load_backgrounds(rig: Rig) -> tuple[SensorBackground, ...]:
         for number in sorted(set(seen))
         if seen.count(number) > 1
     )
-    if rig.spec.scene.background and (rig.spec.carrier.kind not in {"fixed", "background"} or rig.spec.carrier.wobble is not None):
+    if rig.spec.scene.background and (rig.spec.platform.kind not in {"fixed", "background"} or rig.spec.platform.disturbance is not None):
         faults.append(
-            f'{rig.path}: carrier must stand still for a background, which shows the world from one place: kind "fixed" or "background" without wobble,'
-            f' got "{rig.spec.carrier.kind}"{" with wobble" if rig.spec.carrier.wobble else ""}'
+            f'{rig.path}: platform must stand still for a background, which shows the world from one place: kind "fixed" or "background" without disturbance,'
+            f' got "{rig.spec.platform.kind}"{" with disturbance" if rig.spec.platform.disturbance else ""}'
         )
     if broken:
         raise AssetError("\n".join([*broken, *faults]))
@@ -117,8 +117,8 @@ def _pose(spec: BackgroundSpec, background: BackgroundMap) -> Pose | None:
     return background.pose
 
 
-def carrier_pose(rig: Rig, backgrounds: Sequence[SensorBackground]) -> Pose:
-    """World from body of a carrier of kind ``background``: so that its sensor stands where the first background was captured.
+def platform_pose(rig: Rig, backgrounds: Sequence[SensorBackground]) -> Pose:
+    """World from body of a platform of kind ``background``: so that its sensor stands where the first background was captured.
 
     Raises:
         ConfigError: no background says where that was.
@@ -128,13 +128,13 @@ def carrier_pose(rig: Rig, backgrounds: Sequence[SensorBackground]) -> Pose:
             mount = rig.lidars[one.sensor]
             return one.pose @ mount.setup.body_from_sensor.inverse()
     raise ConfigError(
-        f'{rig.path}: carrier.kind "background" must have a background that says where it was captured, got none:'
+        f'{rig.path}: platform.kind "background" must have a background that says where it was captured, got none:'
         " give it height_m (and pitch_deg), or position_m and rotation_deg"
     )
 
 
 def check_places(rig: Rig, backgrounds: Sequence[SensorBackground], body: Pose) -> None:
-    """Raise ``ConfigError`` where a sensor on a carrier at ``body`` does not stand where its background was captured."""
+    """Raise ``ConfigError`` where a sensor on a platform at ``body`` does not stand where its background was captured."""
     faults = []
     for one in backgrounds:
         if one.pose is None:
@@ -147,7 +147,7 @@ def check_places(rig: Rig, backgrounds: Sequence[SensorBackground], body: Pose) 
         if apart_m > _PLACE_TOLERANCE_M or turned_deg > _TURN_TOLERANCE_DEG:
             faults.append(
                 f"{one.place}: sensor {mount.name} must stand where its background was captured, got {apart_m:.3f} m and {turned_deg:.2f} deg off"
-                ' (carrier.kind = "background" puts it there)'
+                ' (platform.kind = "background" puts it there)'
             )
     if faults:
         raise ConfigError("\n".join(faults))

@@ -1,4 +1,4 @@
-"""From a rig to what runs: world, carrier and emulated lidars with their flows."""
+"""From a rig to what runs: world, platform and emulated lidars with their flows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilsim.assembly.backgrounds import SensorBackground, carrier_pose, check_places, load_backgrounds
+from hilsim.assembly.backgrounds import SensorBackground, check_places, load_backgrounds, platform_pose
 from hilsim.assets.scenes import scene_objects
 from hilsim.assets.trajectories import load_trajectory
-from hilsim.autopilot.loop_setup import flown_track, open_line, outfit, start_pose
+from hilsim.autopilot.loop_setup import build_loop_setup, flown_track, open_line, start_pose
 from hilsim.autopilot.specs import VehicleRigSpec
-from hilsim.config.rig import CarrierSpec, Rig
+from hilsim.config.rig import PlatformSpec, Rig
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.families.base import FlowLayout
@@ -25,12 +25,12 @@ from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing, LinkStyle, framing, mac_of
 from hilsim.scene.materials import Material
-from hilsim.scene.street import street_carrier_track
+from hilsim.scene.street import street_platform_track
 from hilsim.scene.world import World, build_world, world_materials
-from hilsim.vehicle.disturbance import NO_WOBBLE, Wobble, build_wobble
+from hilsim.vehicle.disturbance import NO_DISTURBANCE, Disturbance, build_disturbance
 from hilsim.vehicle.live import STATE_SIZE, LivePose, live_pose, write_state
-from hilsim.vehicle.platform import Carrier, carrier_state, live_carrier
-from hilsim.vehicle.platform import build_carrier as carrier_on
+from hilsim.vehicle.platform import Platform, live_platform, platform_state
+from hilsim.vehicle.platform import build_platform as platform_on
 from hilsim.vehicle.specs import VehicleSpec
 
 AssetSignature = tuple[tuple[str, int, int], ...]
@@ -43,17 +43,17 @@ class Scenery:
 
     Attributes:
         world: What there is to see.
-        carrier: What carries the sensors.
+        platform: What carries the sensors.
         notes: What a person should know of the files read (materials not named in the rig …).
         object_names: Of each object, by its id in the world.
         materials: Of each row of the world's materials.
         overlays: What sensors see of captured backgrounds, by the sensor's place in the rig.
-        still_at: Where the carrier stands for good; None: it moves.
+        still_at: Where the platform stands for good; None: it moves.
         live: Where the vehicle that is flown now puts its poses; None where none is.
     """
 
     world: World
-    carrier: Carrier
+    platform: Platform
     notes: tuple[str, ...] = ()
     object_names: tuple[str, ...] = ()
     materials: tuple[Material, ...] = ()
@@ -63,7 +63,7 @@ class Scenery:
 
 
 def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
-    """World and carrier of a rig.
+    """World and platform of a rig.
 
     Args:
         rig: The rig.
@@ -78,18 +78,18 @@ def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
     backgrounds = load_backgrounds(rig)
     live = None
     if rig.spec.vehicle is None or rig.vehicle is None:
-        carrier = build_carrier(rig.spec.carrier, rig, backgrounds)
+        platform = build_platform(rig.spec.platform, rig, backgrounds)
     elif flight_ns is None:
         live = standing(rig.spec.vehicle, rig.vehicle)
-        carrier = live_carrier(live, _wobble(rig))
+        platform = live_platform(live, _disturbance(rig))
     else:
-        carrier = carrier_on(flown(rig, world, flight_ns), _wobble(rig))
-    is_still = rig.spec.carrier.kind in {"fixed", "background"} and rig.spec.carrier.wobble is None
+        platform = platform_on(flown(rig, world, flight_ns), _disturbance(rig))
+    is_still = rig.spec.platform.kind in {"fixed", "background"} and rig.spec.platform.disturbance is None
     return Scenery(
         world=world,
         live=live,
-        carrier=carrier,
-        still_at=pose_at_start(carrier) if is_still else None,
+        platform=platform,
+        still_at=pose_at_start(platform) if is_still else None,
         overlays={one.sensor: one.overlay for one in backgrounds},
         notes=notes,
         object_names=tuple(thing.name for thing in objects),
@@ -97,19 +97,19 @@ def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
     )
 
 
-def build_carrier(spec: CarrierSpec, rig: Rig, backgrounds: Sequence[SensorBackground] = ()) -> Carrier:
-    """The carrier of a rig.
+def build_platform(spec: PlatformSpec, rig: Rig, backgrounds: Sequence[SensorBackground] = ()) -> Platform:
+    """The platform of a rig.
 
     Raises:
         AssetError: its trajectory file cannot be used.
         ConfigError: it does not stand where its sensors' backgrounds were captured.
     """
-    return carrier_on(_track(spec, rig, backgrounds), _wobble(rig))
+    return platform_on(_track(spec, rig, backgrounds), _disturbance(rig))
 
 
-def _wobble(rig: Rig) -> Wobble:
-    wobble = rig.spec.carrier.wobble
-    return build_wobble(wobble, rig.spec.seed, 0) if wobble else NO_WOBBLE
+def _disturbance(rig: Rig) -> Disturbance:
+    disturbance = rig.spec.platform.disturbance
+    return build_disturbance(disturbance, rig.spec.seed, 0) if disturbance else NO_DISTURBANCE
 
 
 def standing(spec: VehicleRigSpec, vehicle: VehicleSpec) -> LivePose:
@@ -136,20 +136,20 @@ def flown(rig: Rig, world: World, flight_ns: int) -> PoseTrack:
             f'{rig.path}: vehicle.controller.kind must be "hold" where nothing runs in real time, got "{spec.controller.kind}";'
             " hilsim run --record FILE records a flight under a controller"
         )
-    made = outfit(spec, vehicle, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz)
+    made = build_loop_setup(spec, vehicle, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz)
     return flown_track(made, world, flight_ns)
 
 
-def _track(spec: CarrierSpec, rig: Rig, backgrounds: Sequence[SensorBackground]) -> PoseTrack:
+def _track(spec: PlatformSpec, rig: Rig, backgrounds: Sequence[SensorBackground]) -> PoseTrack:
     match spec.kind:
         case "fixed" | "background":
-            body = mounting(spec.position_m, spec.rotation_deg) if spec.kind == "fixed" else carrier_pose(rig, backgrounds)
+            body = mounting(spec.position_m, spec.rotation_deg) if spec.kind == "fixed" else platform_pose(rig, backgrounds)
             check_places(rig, backgrounds, body)
             return fixed_track(body)
         case "trajectory":
             return load_trajectory(rig.directory / spec.file, loop=spec.loop)
         case "street":
-            return street_carrier_track(rig.spec.scene)
+            return street_platform_track(rig.spec.scene)
         case "vehicle":
             raise AssertionError("a vehicle has no track of its own")
 
@@ -174,9 +174,9 @@ def sensor_flows(sensor: SensorSpec, setting: LidarSetting) -> SensorFlows:
     return SensorFlows(*(SensorFlow(_flow(sensor, layout), layout.style) for layout in layouts))
 
 
-def pose_at_start(carrier: Carrier) -> Pose:
+def pose_at_start(platform: Platform) -> Pose:
     """World from body at rig time 0."""
-    position_m, orientation = carrier_state(carrier, 0)
+    position_m, orientation = platform_state(platform, 0)
     return Pose(position_m=position_m, orientation=orientation)
 
 
@@ -226,7 +226,7 @@ def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, f
     return LidarEmulator(
         setting=setting,
         world=scenery.world,
-        carrier=scenery.carrier,
+        platform=scenery.platform,
         seed=rig.spec.seed,
         utc_epoch_ns=utc_epoch_ns,
         overlay=scenery.overlays.get(number),
@@ -239,11 +239,11 @@ def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, f
 
 
 def asset_files(rig: Rig) -> tuple[Path, ...]:
-    """Every file the rig's scene and carrier name."""
+    """Every file the rig's scene and platform name."""
     scene = rig.spec.scene
     names = [mesh.file for mesh in scene.mesh] + [terrain.file for terrain in scene.terrain] + [background.file for background in scene.background]
-    if rig.spec.carrier.file:
-        names.append(rig.spec.carrier.file)
+    if rig.spec.platform.file:
+        names.append(rig.spec.platform.file)
     return tuple(rig.directory / name for name in names)
 
 

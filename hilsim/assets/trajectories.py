@@ -7,7 +7,7 @@
 .tum .txt  ``time x y z qx qy qz qw`` between blanks (the TUM RGB-D benchmark's format; note that w comes last).
 =========  ====================================================================================================================
 
-Lines that begin with ``#`` are comments. The pose is that of the carrier's body (x forward, y left, z up) in the world.
+Lines that begin with ``#`` are comments. The pose is that of the platform's body (x forward, y left, z up) in the world.
 """
 
 import math

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import kernel
-from hilsim.autopilot.loop_context import Craft, Flight, FlightCount, Watch
-from hilsim.autopilot.receive import begin_anew
+from hilsim.autopilot.loop_context import Flight, FlightCount, LoopContext, SharedTelemetry
+from hilsim.autopilot.receive import reset
 from hilsim.autopilot.session import COMMAND_SILENT_NS, Reason, SessionState, SessionWord
 from hilsim.collision.contacts import Touch, note_touch
 from hilsim.collision.surroundings import LOOK_NS, carry_planes, look_around
@@ -40,16 +40,16 @@ _FLU_FROM_FRD = (0.0, 1.0, 0.0, 0.0)
 
 
 @kernel
-def advance(craft: Craft, flight: Flight, world: World, touch: Touch, rig_ns: int, steps: int) -> None:
+def advance(context: LoopContext, flight: Flight, world: World, touch: Touch, rig_ns: int, steps: int) -> None:
     """Make steps of the vehicle with the commands that ``flight`` holds; surfaces are looked for at first, and again after each ``LOOK_NS``."""
-    looks = max(LOOK_NS // craft.multirotor.step_ns, 1)
+    looks = max(LOOK_NS // context.multirotor.step_ns, 1)
     for number in range(steps):
         if number % looks == 0:
-            look_around(world, craft.multirotor, flight.state, rig_ns, flight.around)
-        wind_mps = wind_at(craft.wind, flight.wind_state, flight.state.time_ns[0])
-        step(craft.multirotor, flight.state, flight.command, wind_mps, flight.around.ground, flight.around.obstacles)
-        note_touch(craft.multirotor, flight.state, flight.around.ground, flight.around.obstacles, touch, rig_ns)
-        carry_planes(flight.around, 1e-9 * craft.multirotor.step_ns)
+            look_around(world, context.multirotor, flight.state, rig_ns, flight.around)
+        wind_mps = wind_at(context.wind, flight.wind_state, flight.state.time_ns[0])
+        step(context.multirotor, flight.state, flight.command, wind_mps, flight.around.ground, flight.around.obstacles)
+        note_touch(context.multirotor, flight.state, flight.around.ground, flight.around.obstacles, touch, rig_ns)
+        carry_planes(flight.around, 1e-9 * context.multirotor.step_ns)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -57,23 +57,23 @@ class JsonPilot:
     """Answers ArduPilot's simulation.
 
     Attributes:
-        craft: What flies; its step becomes that of the simulation.
+        context: What flies; its step becomes that of the simulation.
         vehicle: Its profile.
         flight: Its state.
         world: What there is to touch.
         live: Where its poses go.
-        watch: Shared with the daemon.
+        shared: Shared with the daemon.
         opened: UDP socket that the simulation sends to.
         epoch_ns: CLOCK_MONOTONIC time of rig time 0.
         trouble: What came last that was refused, or could not be answered, in a sentence; empty: nothing yet.
     """
 
-    craft: Craft
+    context: LoopContext
     vehicle: VehicleSpec
     flight: Flight
     world: World
     live: LivePose
-    watch: Watch
+    shared: SharedTelemetry
     opened: socket.socket
     epoch_ns: int
     trouble: str = ""
@@ -86,10 +86,10 @@ class JsonPilot:
     _pose: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(13))
 
     def run(self) -> None:
-        """Until ``watch`` says to end."""
+        """Until ``shared`` says to end."""
         self.opened.settimeout(_PATIENCE_S)
         self._note_pose()
-        while self.watch.control[0] == 0:
+        while self.shared.control[0] == 0:
             try:
                 payload, peer = self.opened.recvfrom(_LARGEST_DATAGRAM)
             except TimeoutError:
@@ -105,17 +105,17 @@ class JsonPilot:
         try:
             self.opened.sendto(answer, peer)
         except OSError as error:
-            self.watch.counts[FlightCount.UNANSWERED] += 1
+            self.shared.counts[FlightCount.UNANSWERED] += 1
             self.trouble = f"{peer[0]}:{peer[1]}: an answer must be sendable, got {error.strerror or error}"
 
     def _refuse(self, trouble: str) -> bytes:
-        self.watch.counts[FlightCount.FOREIGN_DATAGRAMS] += 1
+        self.shared.counts[FlightCount.FOREIGN_DATAGRAMS] += 1
         self.trouble = trouble
         return b""
 
     def answer(self, payload: bytes, peer: Address) -> bytes:
         """What to answer to a datagram; nothing where it is no servo packet of the peer that steers, which is counted and said in ``trouble``."""
-        counts = self.watch.counts
+        counts = self.shared.counts
         counts[FlightCount.RECEIVED_BYTES] += len(payload)
         try:
             servos = decode_servos(payload)
@@ -132,10 +132,10 @@ class JsonPilot:
         order, lost = frame_order(self._count, servos.frame_count)
         self._count = servos.frame_count
         self._heard_ns = now_ns
-        self.watch.session.word[SessionWord.ACTUATOR_NS] = now_ns
+        self.shared.session.word[SessionWord.ACTUATOR_NS] = now_ns
         counts[FlightCount.LOST_FRAMES] += lost
         if order is FrameOrder.FIRST:
-            begin_anew(self.flight)
+            reset(self.flight)
             self._begun_ns = int(self.flight.state.time_ns[0])
         self._enter(SessionState.FLYING, Reason.COMMANDS)
         if order is not FrameOrder.RESENT:
@@ -148,16 +148,16 @@ class JsonPilot:
         if servos.step_ns != self._steps_ns:
             self._steps_ns = servos.step_ns
             parts = -(-servos.step_ns // LONGEST_STEP_NS)
-            self.craft = self.craft._replace(multirotor=build_multirotor(self.vehicle, step_ns=servos.step_ns // parts))
+            self.context = self.context._replace(multirotor=build_multirotor(self.vehicle, step_ns=servos.step_ns // parts))
         commands = motor_commands(servos.pwm_us)
         motors = self.flight.command.size
         self.flight.command[:] = commands[:motors]
-        advance(self.craft, self.flight, self.world, self.watch.touch, self._heard_ns, max(1, servos.step_ns // self.craft.multirotor.step_ns))
+        advance(self.context, self.flight, self.world, self.shared.touch, self._heard_ns, max(1, servos.step_ns // self.context.multirotor.step_ns))
         self._note_pose()
 
     def _note_pose(self) -> None:
         self._pose[:] = self.flight.state.motion
-        if self.watch.session.word[SessionWord.STATE] != SessionState.FLYING:
+        if self.shared.session.word[SessionWord.STATE] != SessionState.FLYING:
             self._pose[3:6] = 0.0  # it stands still, and is not carried on
             self._pose[10:13] = 0.0
         self._noted_ns = max(self._heard_ns, self._noted_ns + 1)
@@ -179,16 +179,16 @@ class JsonPilot:
 
     def _note_silence(self) -> None:
         silent_ns = time.monotonic_ns() - self.epoch_ns - self._heard_ns
-        state = self.watch.session.word[SessionWord.STATE]
+        state = self.shared.session.word[SessionWord.STATE]
         if state == SessionState.SILENT and silent_ns > SILENT_NS:
             self._enter(SessionState.CALLING, Reason.SILENCE)
         elif state == SessionState.FLYING and silent_ns > COMMAND_SILENT_NS:
-            self.watch.session.word[SessionWord.SILENCES] += 1
+            self.shared.session.word[SessionWord.SILENCES] += 1
             self._enter(SessionState.SILENT, Reason.NO_COMMANDS)
             self._note_pose()
 
     def _enter(self, state: SessionState, reason: Reason) -> None:
-        word = self.watch.session.word
+        word = self.shared.session.word
         if word[SessionWord.STATE] != state:
             word[SessionWord.STATE] = state
             word[SessionWord.REASON] = reason

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from hilsim._atomics import load_acquire
 from hilsim._jit import constant, inlined_kernel, kernel
-from hilsim.autopilot.loop_context import Craft, Flight, FlightCount, FlightWord, Talk, Watch
-from hilsim.autopilot.receive import begin_anew, hear, lose_link
+from hilsim.autopilot.loop_context import Flight, FlightCount, FlightWord, LinkBuffers, LoopContext, SharedTelemetry
+from hilsim.autopilot.receive import on_disconnect, receive_frames, reset
 from hilsim.autopilot.send import make_rest, make_sensors, speak
 from hilsim.autopilot.send_queue import empty
 from hilsim.autopilot.session import ASKING_NS, SessionState, SessionWord, is_free, link_changed, port_is_full, time_passed, wants_sensors
@@ -54,57 +54,57 @@ _STILL, _FREE, _HELD = constant(Motion.STILL), constant(Motion.FREE), constant(M
 
 
 @kernel
-def _fly_step(craft: Craft, flight: Flight, watch: Watch, rig_ns: int) -> None:
+def _fly_step(context: LoopContext, flight: Flight, shared: SharedTelemetry, rig_ns: int) -> None:
     """One step of the vehicle, steered by the controller or the position hold."""
     state = flight.state
-    if craft.is_held:
-        if state.time_ns[0] % craft.hold.period_ns == 0:
-            hold_command(craft.hold, flight.hold_state, craft.multirotor, state, craft.track, flight.command)
+    if context.is_held:
+        if state.time_ns[0] % context.hold.period_ns == 0:
+            hold_command(context.hold, flight.hold_state, context.multirotor, state, context.track, flight.command)
     else:
         for motor in range(flight.command.size):
-            flight.command[motor] = watch.session.control[motor]
+            flight.command[motor] = shared.session.control[motor]
     for part in range(3):
-        flight.felt[3 + part] += 0.5 * state.motion[10 + part]
-    wind_mps = wind_at(craft.wind, flight.wind_state, state.time_ns[0])
-    step(craft.multirotor, state, flight.command, wind_mps, flight.around.ground, flight.around.obstacles)
-    note_touch(craft.multirotor, state, flight.around.ground, flight.around.obstacles, watch.touch, rig_ns)
-    carry_planes(flight.around, 1e-9 * craft.multirotor.step_ns)
+        flight.imu_sums[3 + part] += 0.5 * state.motion[10 + part]
+    wind_mps = wind_at(context.wind, flight.wind_state, state.time_ns[0])
+    step(context.multirotor, state, flight.command, wind_mps, flight.around.ground, flight.around.obstacles)
+    note_touch(context.multirotor, state, flight.around.ground, flight.around.obstacles, shared.touch, rig_ns)
+    carry_planes(flight.around, 1e-9 * context.multirotor.step_ns)
     for part in range(3):
-        flight.felt[part] += state.specific_force_mps2[part]
-        flight.felt[3 + part] += 0.5 * state.motion[10 + part]
-    flight.felt[6] += 1.0
+        flight.imu_sums[part] += state.specific_force_mps2[part]
+        flight.imu_sums[3 + part] += 0.5 * state.motion[10 + part]
+    flight.imu_sums[6] += 1.0
 
 
 @kernel
-def _hold_step(craft: Craft, flight: Flight) -> None:
+def _hold_step(context: LoopContext, flight: Flight) -> None:
     """One step of a vehicle that is held where it is, whatever its velocity will be when it is let go."""
-    flight.state.time_ns[0] += craft.multirotor.step_ns
+    flight.state.time_ns[0] += context.multirotor.step_ns
     w, x, y, z = orientation_of(flight.state)
-    fx, fy, fz = rotate(conjugate((w, x, y, z)), (0.0, 0.0, craft.multirotor.airframe.gravity_mps2))
-    flight.felt[0] += fx
-    flight.felt[1] += fy
-    flight.felt[2] += fz
-    flight.felt[6] += 1.0
+    fx, fy, fz = rotate(conjugate((w, x, y, z)), (0.0, 0.0, context.multirotor.airframe.gravity_mps2))
+    flight.imu_sums[0] += fx
+    flight.imu_sums[1] += fy
+    flight.imu_sums[2] += fz
+    flight.imu_sums[6] += 1.0
 
 
 @inlined_kernel
-def _motion(craft: Craft, watch: Watch, now_ns: int) -> int:
+def _motion(context: LoopContext, shared: SharedTelemetry, now_ns: int) -> int:
     """A ``Motion`` of the steps that are due."""
-    if craft.is_held or is_free(watch.session):
+    if context.is_held or is_free(shared.session):
         return _FREE
-    return _HELD if wants_sensors(watch.session, craft.line.is_simulator, now_ns) else _STILL
+    return _HELD if wants_sensors(shared.session, context.line.is_simulator, now_ns) else _STILL
 
 
 @inlined_kernel
-def _attend_change(flight: Flight, watch: Watch, talk: Talk, descriptor: int) -> None:
+def _attend_change(flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, descriptor: int) -> None:
     """When the controller has stopped steering, nothing that it was to be told waits for the next one."""
-    state = watch.session.word[SessionWord.STATE]
+    state = shared.session.word[SessionWord.STATE]
     was = flight.word[FlightWord.SEEN_STATE]
     if state == was:
         return
     flight.word[FlightWord.SEEN_STATE] = state
     if was in {_FLYING, _SILENT} and state not in {_FLYING, _UNPLUGGED}:
-        empty(talk.outbox, watch.to_controller)
+        empty(buffers.outbox, shared.to_controller)
         discard_output(descriptor)
 
 
@@ -119,9 +119,9 @@ def _note_pose(flight: Flight, live: LivePose, rig_ns: int, is_moving: bool, pos
 
 
 @inlined_kernel
-def _attend_link(craft: Craft, flight: Flight, watch: Watch, talk: Talk, now_ns: int) -> int:
+def _attend_link(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, now_ns: int) -> int:
     """Notice a link that was opened or is to be closed; returns its descriptor, -1 for none."""
-    descriptor = load_acquire(watch.control, (1,))
+    descriptor = load_acquire(shared.control, (1,))
     if descriptor < 0:
         return descriptor
     if flight.word[FlightWord.IS_OPEN] == 0:
@@ -131,38 +131,38 @@ def _attend_link(craft: Craft, flight: Flight, watch: Watch, talk: Talk, now_ns:
         flight.word[FlightWord.IS_AWAITED] = 0
         flight.word[FlightWord.ASKED_NS] = now_ns - ASKING_NS
         flight.word[FlightWord.HAS_HEARD_NS] = now_ns
-        watch.session.word[SessionWord.ACTUATOR_NS] = 0
-        watch.session.word[SessionWord.UNANSWERED_NS] = 0
-        watch.session.word[SessionWord.LOCKSTEP] = 0
+        shared.session.word[SessionWord.ACTUATOR_NS] = 0
+        shared.session.word[SessionWord.UNANSWERED_NS] = 0
+        shared.session.word[SessionWord.LOCKSTEP] = 0
         flight.word[FlightWord.DRAINING_NS] = 0
-        empty(talk.outbox, watch.to_controller)  # what ground stations said meanwhile must not be obeyed now
-        if craft.line.is_simulator and flight.word[FlightWord.FRAMES] > 0:
-            begin_anew(flight)  # PX4's simulation was started again; its clock, which is ours, does not tell
-            watch.session.word[SessionWord.RESET] = 1
-            watch.session.word[SessionWord.HAS_STEERED] = 0
-        link_changed(watch.session, True)  # noqa: FBT003 - a kernel's positional scalar
-    if load_acquire(watch.control, (2,)) == 1:
-        lose_link(flight, watch, talk)
+        empty(buffers.outbox, shared.to_controller)  # what ground stations said meanwhile must not be obeyed now
+        if context.line.is_simulator and flight.word[FlightWord.FRAMES] > 0:
+            reset(flight)  # PX4's simulation was started again; its clock, which is ours, does not tell
+            shared.session.word[SessionWord.RESET] = 1
+            shared.session.word[SessionWord.HAS_STEERED] = 0
+        link_changed(shared.session, True)  # noqa: FBT003 - a kernel's positional scalar
+    if load_acquire(shared.control, (2,)) == 1:
+        on_disconnect(flight, shared, buffers)
         return -1
     return descriptor
 
 
 @inlined_kernel
-def _skip_lost_time(craft: Craft, flight: Flight, watch: Watch, now_ns: int) -> None:
+def _skip_lost_time(context: LoopContext, flight: Flight, shared: SharedTelemetry, now_ns: int) -> None:
     """After the machine stood still: go on from now."""
     lost_ns = now_ns - flight.word[FlightWord.NEXT_STEP_NS]
     if lost_ns > STALL_NS:
-        watch.counts[FlightCount.STALLS] += 1
-        watch.counts[FlightCount.SKIPPED_SENSORS] += lost_ns // craft.instruments.frame_ns
+        shared.counts[FlightCount.STALLS] += 1
+        shared.counts[FlightCount.SKIPPED_SENSORS] += lost_ns // context.instruments.frame_ns
         flight.word[FlightWord.NEXT_STEP_NS] = now_ns
         flight.word[FlightWord.NEXT_SENSOR_NS] = now_ns
 
 
 @inlined_kernel
-def _awaits_answer(craft: Craft, flight: Flight, watch: Watch, now_ns: int) -> bool:
+def _awaits_answer(context: LoopContext, flight: Flight, shared: SharedTelemetry, now_ns: int) -> bool:
     """Whether a controller in lockstep has yet to answer the last sensor frame."""
     word = flight.word
-    if not craft.is_lockstep or watch.session.word[SessionWord.LOCKSTEP] == 0:
+    if not context.is_lockstep or shared.session.word[SessionWord.LOCKSTEP] == 0:
         return False
     if word[FlightWord.DRAINING_NS] > 0:
         if now_ns - word[FlightWord.DRAINING_NS] < DRAIN_NS:
@@ -173,18 +173,18 @@ def _awaits_answer(craft: Craft, flight: Flight, watch: Watch, now_ns: int) -> b
         return False
     if now_ns - word[FlightWord.SENT_NS] > LOCKSTEP_NS:
         word[FlightWord.IS_AWAITED] = 0
-        watch.counts[FlightCount.LOCKSTEP_TIMEOUTS] += 1
+        shared.counts[FlightCount.LOCKSTEP_TIMEOUTS] += 1
         return False
     return True
 
 
 @inlined_kernel
 def _make_steps(
-    craft: Craft,
+    context: LoopContext,
     flight: Flight,
     world: World,
     live: LivePose,
-    watch: Watch,
+    shared: SharedTelemetry,
     motion: int,
     now_ns: int,
     pose: npt.NDArray[np.float64],
@@ -193,86 +193,101 @@ def _make_steps(
     word = flight.word
     due_ns = _NOT_DUE
     while word[FlightWord.NEXT_STEP_NS] <= now_ns:
-        if _awaits_answer(craft, flight, watch, now_ns):
-            waited_ns = now_ns + craft.multirotor.step_ns - word[FlightWord.NEXT_STEP_NS]
+        if _awaits_answer(context, flight, shared, now_ns):
+            waited_ns = now_ns + context.multirotor.step_ns - word[FlightWord.NEXT_STEP_NS]
             word[FlightWord.NEXT_STEP_NS] += waited_ns
             word[FlightWord.NEXT_SENSOR_NS] += waited_ns  # frames stay as many steps apart, however slow the controller is
             break
         step_ns = word[FlightWord.NEXT_STEP_NS]
         if step_ns >= word[FlightWord.NEXT_LOOK_NS]:
-            look_around(world, craft.multirotor, flight.state, step_ns, flight.around)
+            look_around(world, context.multirotor, flight.state, step_ns, flight.around)
             word[FlightWord.NEXT_LOOK_NS] = step_ns + LOOK_NS
-            watch.counts[FlightCount.LOOKS] += 1
+            shared.counts[FlightCount.LOOKS] += 1
         if motion == _FREE:
-            _fly_step(craft, flight, watch, step_ns)
+            _fly_step(context, flight, shared, step_ns)
         elif motion == _HELD:
-            _hold_step(craft, flight)
+            _hold_step(context, flight)
         _note_pose(flight, live, step_ns, motion == _FREE, pose)
-        word[FlightWord.NEXT_STEP_NS] = step_ns + craft.multirotor.step_ns
+        word[FlightWord.NEXT_STEP_NS] = step_ns + context.multirotor.step_ns
         if step_ns >= word[FlightWord.NEXT_SENSOR_NS]:
             if due_ns != _NOT_DUE:
-                watch.counts[FlightCount.SKIPPED_SENSORS] += 1
+                shared.counts[FlightCount.SKIPPED_SENSORS] += 1
             due_ns = word[FlightWord.NEXT_SENSOR_NS]
-            word[FlightWord.NEXT_SENSOR_NS] += craft.instruments.frame_ns
-            if craft.is_lockstep:
+            word[FlightWord.NEXT_SENSOR_NS] += context.instruments.frame_ns
+            if context.is_lockstep:
                 break
     return due_ns
 
 
 @kernel
-def fly(craft: Craft, flight: Flight, world: World, live: LivePose, watch: Watch, talk: Talk, epoch_ns: int, utc_epoch_ns: int) -> None:
+def fly(
+    context: LoopContext,
+    flight: Flight,
+    world: World,
+    live: LivePose,
+    shared: SharedTelemetry,
+    buffers: LinkBuffers,
+    epoch_ns: int,
+    utc_epoch_ns: int,
+) -> None:
     """Fly until told to stop.
 
     Args:
-        craft: What flies.
+        context: What flies.
         flight: Its state.
         world: What there is to touch.
         live: Where its poses go, for the sensors that it carries.
-        watch: Shared with the daemon.
-        talk: Messages in the making.
+        shared: Shared with the daemon.
+        buffers: Messages in the making.
         epoch_ns: CLOCK_MONOTONIC time of rig time 0.
         utc_epoch_ns: UTC of rig time 0.
     """
-    word, session = flight.word, watch.session
+    word, session = flight.word, shared.session
     pose = np.empty(13)
     word[FlightWord.NEXT_STEP_NS] = monotonic_ns() - epoch_ns
     word[FlightWord.NEXT_SENSOR_NS] = word[FlightWord.NEXT_STEP_NS]
-    while load_acquire(watch.control, (0,)) == 0:
+    while load_acquire(shared.control, (0,)) == 0:
         now_ns = monotonic_ns() - epoch_ns
-        descriptor = _attend_link(craft, flight, watch, talk, now_ns)
+        descriptor = _attend_link(context, flight, shared, buffers, now_ns)
         if descriptor >= 0:
-            hear(craft, flight, watch, talk, descriptor, now_ns)
+            receive_frames(context, flight, shared, buffers, descriptor, now_ns)
             time_passed(session, now_ns)
             if word[FlightWord.IS_OPEN] == 1:
-                _attend_change(flight, watch, talk, descriptor)
-        _skip_lost_time(craft, flight, watch, now_ns)
-        due_ns = _make_steps(craft, flight, world, live, watch, _motion(craft, watch, now_ns), now_ns, pose)
+                _attend_change(flight, shared, buffers, descriptor)
+        _skip_lost_time(context, flight, shared, now_ns)
+        due_ns = _make_steps(context, flight, world, live, shared, _motion(context, shared, now_ns), now_ns, pose)
         if word[FlightWord.IS_OPEN] == 1:
-            if due_ns != _NOT_DUE and wants_sensors(session, craft.line.is_simulator, now_ns):
-                make_sensors(craft, flight, watch, talk, due_ns)
-            make_rest(craft, flight, watch, talk, live, descriptor, now_ns, utc_epoch_ns)
-            outcome = speak(craft, flight, watch, talk, descriptor, epoch_ns)
+            if due_ns != _NOT_DUE and wants_sensors(session, context.line.is_simulator, now_ns):
+                make_sensors(context, flight, shared, buffers, due_ns)
+            make_rest(context, flight, shared, buffers, live, descriptor, now_ns, utc_epoch_ns)
+            outcome = speak(context, flight, shared, buffers, descriptor, epoch_ns)
             if outcome == _GONE:
-                lose_link(flight, watch, talk)
+                on_disconnect(flight, shared, buffers)
             elif outcome == _FULL:
                 port_is_full(session, now_ns)
         rest_ns = epoch_ns + word[FlightWord.NEXT_STEP_NS] - monotonic_ns()
         listens = descriptor if word[FlightWord.IS_OPEN] == 1 else -1
-        if rest_ns > 0 and await_input(talk.waits, listens, watch.wakes[0], rest_ns) & _WOKEN:
-            clear_wake(talk.waits, watch.wakes[0])
+        if rest_ns > 0 and await_input(buffers.waits, listens, shared.wakes[0], rest_ns) & _WOKEN:
+            clear_wake(buffers.waits, shared.wakes[0])
 
 
 @kernel
 def fly_ahead(
-    craft: Craft, flight: Flight, world: World, watch: Watch, row_ns: int, time_ns: npt.NDArray[np.int64], motion: npt.NDArray[np.float64]
+    context: LoopContext,
+    flight: Flight,
+    world: World,
+    shared: SharedTelemetry,
+    row_ns: int,
+    time_ns: npt.NDArray[np.int64],
+    motion: npt.NDArray[np.float64],
 ) -> None:
     """Fly without a controller and without waiting, by the built-in position hold.
 
     Args:
-        craft: What flies.
+        context: What flies.
         flight: Its state at rig time 0.
         world: What there is to touch.
-        watch: Nobody's.
+        shared: Nobody's.
         row_ns: From one row to the next, whole steps.
         time_ns: ``int64[m]``, written: rig times.
         motion: ``float64[m, 13]``, written.
@@ -281,8 +296,8 @@ def fly_ahead(
     for row in range(time_ns.size):
         while rig_ns < row * row_ns:
             if rig_ns % LOOK_NS == 0:
-                look_around(world, craft.multirotor, flight.state, rig_ns, flight.around)
-            _fly_step(craft, flight, watch, rig_ns)
-            rig_ns += craft.multirotor.step_ns
+                look_around(world, context.multirotor, flight.state, rig_ns, flight.around)
+            _fly_step(context, flight, shared, rig_ns)
+            rig_ns += context.multirotor.step_ns
         time_ns[row] = rig_ns
         motion[row] = flight.state.motion

@@ -15,14 +15,14 @@ from hilsim.geometry.tracks import PoseTrack
 from hilsim.links.descriptors import Waits
 from hilsim.protocols.mavlink.frames import ByteStream
 from hilsim.protocols.mavlink.messages import Draft, Origin
-from hilsim.transmit.packet_queue import Tape
+from hilsim.transmit.packet_queue import PacketQueue
 from hilsim.vehicle.hold import Hold, HoldState
 from hilsim.vehicle.multirotor import Multirotor, MultirotorState
 from hilsim.vehicle.wind import Wind, WindState
 
 
 class FlightCount(IntEnum):
-    """Columns of ``Watch.counts``; they only grow."""
+    """Columns of ``SharedTelemetry.counts``; they only grow."""
 
     RECEIVED_FRAMES = 0
     RECEIVED_BYTES = 1
@@ -35,7 +35,7 @@ class FlightCount(IntEnum):
     STALLS = 6
     """Times that the loop stood still for longer than it makes up."""
     UNFORWARDED_FRAMES = 7
-    """Frames of the controller that ground stations missed, because their tape was full."""
+    """Frames of the controller that ground stations missed, because their packet queue was full."""
     LINK_LOSSES = 8
     LOOKS = 9
     LOCKSTEP_TIMEOUTS = 10
@@ -65,7 +65,7 @@ class Line(NamedTuple):
     is_simulator: bool
 
 
-class Craft(NamedTuple):
+class LoopContext(NamedTuple):
     """What flies; constants.
 
     Attributes:
@@ -126,7 +126,7 @@ class Flight(NamedTuple):
         wind_state: Of the gusts.
         hold_state: Of the position hold.
         command: ``float64[n]``, of the rotors.
-        felt: ``float64[8]``: sums of specific force and rates since the sensor frame before, and how many.
+        imu_sums: ``float64[8]``: sums of specific force and rates since the sensor frame before, and how many.
         around: What it can touch.
         word: ``int64[n]``, columns by ``FlightWord``.
     """
@@ -136,12 +136,12 @@ class Flight(NamedTuple):
     wind_state: WindState
     hold_state: HoldState
     command: npt.NDArray[np.float64]
-    felt: npt.NDArray[np.float64]
+    imu_sums: npt.NDArray[np.float64]
     around: Surroundings
     word: npt.NDArray[np.int64]
 
 
-class Talk(NamedTuple):
+class LinkBuffers(NamedTuple):
     """Messages in the making, who sends them, and what waits; the loop's own but for the counts of ``stream`` and ``outbox``.
 
     Attributes:
@@ -159,7 +159,7 @@ class Talk(NamedTuple):
         stream: What came.
         outbox: What goes.
         waits: For waiting.
-        nothing: A tape that is always empty, in place of the ground stations' where they may not speak.
+        nothing: A packet queue that is always empty, in place of the ground stations' where they may not speak.
     """
 
     origin: Origin
@@ -176,11 +176,11 @@ class Talk(NamedTuple):
     stream: ByteStream
     outbox: Outbox
     waits: Waits
-    nothing: Tape
+    nothing: PacketQueue
 
 
 class ControlWord(IntEnum):
-    """Columns of ``Watch.control``."""
+    """Columns of ``SharedTelemetry.control``."""
 
     ENDS = 0
     """1 ends the loop."""
@@ -190,7 +190,7 @@ class ControlWord(IntEnum):
     """1 asks the loop to let go of the link."""
 
 
-class Watch(NamedTuple):
+class SharedTelemetry(NamedTuple):
     """What the loop shares with the rest of the daemon; histograms have the bins of ``transmit.statistics``.
 
     Attributes:
@@ -216,7 +216,7 @@ class Watch(NamedTuple):
     round_trip: npt.NDArray[np.int64]
     gap: npt.NDArray[np.int64]
     sums_ns: npt.NDArray[np.int64]
-    to_stations: Tape
-    to_controller: Tape
-    observations: Tape
+    to_stations: PacketQueue
+    to_controller: PacketQueue
+    observations: PacketQueue
     touch: Touch

@@ -7,7 +7,7 @@ import numpy as np
 
 from hilsim._atomics import shared_words
 from hilsim.autopilot.loop import fly_ahead
-from hilsim.autopilot.loop_context import ControlWord, Craft, Flight, FlightCount, FlightWord, Line, Talk, Watch
+from hilsim.autopilot.loop_context import ControlWord, Flight, FlightCount, FlightWord, Line, LinkBuffers, LoopContext, SharedTelemetry
 from hilsim.autopilot.send_queue import allocate_outbox, pace
 from hilsim.autopilot.session import HIL_FLAG, allocate_session
 from hilsim.autopilot.specs import FlightWaypointSpec, VehicleRigSpec
@@ -33,7 +33,7 @@ from hilsim.protocols.mavlink.messages import (
     origin,
 )
 from hilsim.scene.world import World
-from hilsim.transmit.packet_queue import allocate_tape
+from hilsim.transmit.packet_queue import allocate_packet_queue
 from hilsim.transmit.statistics import BINS
 from hilsim.units import NS_PER_S
 from hilsim.vehicle.aerodynamics import MOTION_SIZE, ORIENTATION, POSITION
@@ -52,20 +52,20 @@ _STATION_SLOTS, _CONTROLLER_SLOTS, _OBSERVATION_SLOTS = 1024, 8, 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Outfit:
+class LoopSetup:
     """What ``flying.fly`` takes of a vehicle.
 
     Attributes:
-        craft: Constants.
+        context: Constants.
         flight: State.
-        watch: Shared with the daemon.
-        talk: Messages.
+        shared: Shared with the daemon.
+        buffers: Messages.
     """
 
-    craft: Craft
+    context: LoopContext
     flight: Flight
-    watch: Watch
-    talk: Talk
+    shared: SharedTelemetry
+    buffers: LinkBuffers
 
 
 def open_line(kind: str) -> Line:
@@ -86,7 +86,7 @@ def start_pose(spec: VehicleRigSpec, vehicle: VehicleSpec) -> Pose:
     return mounting((x, y, z + standing_height_m(build_multirotor(vehicle))), (0.0, 0.0, spec.yaw_deg))
 
 
-def build_craft(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, seed: int, rate_hz: int) -> Craft:
+def build_loop_context(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, seed: int, rate_hz: int) -> LoopContext:
     """The vehicle of a rig, for one line to its controller.
 
     Args:
@@ -101,7 +101,7 @@ def build_craft(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, seed:
     """
     controller = spec.controller
     require((rate_hz in RATES_HZ, f"rate_hz must be one of {', '.join(map(str, RATES_HZ))}, got {rate_hz}"))
-    return Craft(
+    return LoopContext(
         multirotor=build_multirotor(vehicle),
         wind=build_wind(spec.wind, seed, 0),
         instruments=build_instruments(
@@ -122,33 +122,33 @@ def build_craft(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, seed:
     )
 
 
-def outfit(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, seed: int, rate_hz: int) -> Outfit:
-    """The vehicle of a rig, standing at its place; arguments as of ``build_craft``.
+def build_loop_setup(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, seed: int, rate_hz: int) -> LoopSetup:
+    """The vehicle of a rig, standing at its place; arguments as of ``build_loop_context``.
 
     Raises:
         ValueError: figures do not go together.
     """
-    craft = build_craft(spec, vehicle, line, seed=seed, rate_hz=rate_hz)
+    context = build_loop_context(spec, vehicle, line, seed=seed, rate_hz=rate_hz)
     start = start_pose(spec, vehicle)
-    state = state_at(craft.multirotor, start.position_m, start.orientation)
+    state = state_at(context.multirotor, start.position_m, start.orientation)
     flight = Flight(
         state=state,
         start=state.motion.copy(),
-        wind_state=wind_from(craft.wind, 0),
+        wind_state=wind_from(context.wind, 0),
         hold_state=hold_start(),
         command=np.zeros(len(vehicle.rotors)),
-        felt=np.zeros(8),
-        around=surroundings(craft.multirotor),
+        imu_sums=np.zeros(8),
+        around=surroundings(context.multirotor),
         word=shared_words(FlightWord),
     )
-    return Outfit(craft=craft, flight=flight, watch=_watch(), talk=_talk(spec.controller.system_id, spec.controller.component_id))
+    return LoopSetup(context=context, flight=flight, shared=_watch(), buffers=_talk(spec.controller.system_id, spec.controller.component_id))
 
 
-def flown_track(made: Outfit, world: World, duration_ns: int) -> PoseTrack:
-    """Poses of a vehicle that its position hold flies, from rig time 0 on; the outfit's state is then that of the end."""
+def flown_track(made: LoopSetup, world: World, duration_ns: int) -> PoseTrack:
+    """Poses of a vehicle that its position hold flies, from rig time 0 on; the setup's state is then that of the end."""
     rows = duration_ns // _ROW_NS + 2
     time_ns, motion = np.zeros(rows, np.int64), np.zeros((rows, MOTION_SIZE))
-    fly_ahead(made.craft, made.flight, world, made.watch, _ROW_NS, time_ns, motion)
+    fly_ahead(made.context, made.flight, world, made.shared, _ROW_NS, time_ns, motion)
     return linear_track(time_ns, motion[:, POSITION : POSITION + 3], motion[:, ORIENTATION : ORIENTATION + 4])
 
 
@@ -162,10 +162,10 @@ def _track(waypoints: tuple[FlightWaypointSpec, ...], start: Pose) -> PoseTrack:
     return linear_track(time_ns, [pose.position_m for pose in poses], [pose.orientation for pose in poses])
 
 
-def _watch() -> Watch:
+def _watch() -> SharedTelemetry:
     control, wakes = shared_words(ControlWord), np.full(8, -1, np.int64)
     control[ControlWord.LINK] = -1
-    return Watch(
+    return SharedTelemetry(
         control=control,
         wakes=wakes,
         session=allocate_session(),
@@ -174,21 +174,21 @@ def _watch() -> Watch:
         round_trip=np.zeros(BINS, np.int64),
         gap=np.zeros(BINS, np.int64),
         sums_ns=np.zeros(8, np.int64),
-        to_stations=allocate_tape(_STATION_SLOTS, LARGEST_FRAME),
-        to_controller=allocate_tape(_CONTROLLER_SLOTS, LARGEST_FRAME),
-        observations=allocate_tape(_OBSERVATION_SLOTS, LARGEST_FRAME),
+        to_stations=allocate_packet_queue(_STATION_SLOTS, LARGEST_FRAME),
+        to_controller=allocate_packet_queue(_CONTROLLER_SLOTS, LARGEST_FRAME),
+        observations=allocate_packet_queue(_OBSERVATION_SLOTS, LARGEST_FRAME),
         touch=allocate_touch(),
     )
 
 
-def _talk(system_id: int, component_id: int) -> Talk:
+def _talk(system_id: int, component_id: int) -> LinkBuffers:
     heartbeat = draft(HEARTBEAT)
     said = heartbeat.record
     said["type"], said["autopilot"], said["base_mode"] = _TYPE_GENERIC, _AUTOPILOT_INVALID, HIL_FLAG
     said["system_status"], said["mavlink_version"] = _STATE_ACTIVE, PROTOCOL_VERSION
     request = draft(COMMAND_LONG)
     request.record["command"], request.record["param1"] = _REQUEST_MESSAGE, HEARTBEAT.id
-    return Talk(
+    return LinkBuffers(
         origin=origin(system_id, component_id),
         heartbeat=heartbeat,
         system_time=draft(SYSTEM_TIME),
@@ -203,5 +203,5 @@ def _talk(system_id: int, component_id: int) -> Talk:
         stream=allocate_stream(),
         outbox=allocate_outbox(),
         waits=allocate_waits(),
-        nothing=allocate_tape(1, 1),
+        nothing=allocate_packet_queue(1, 1),
     )

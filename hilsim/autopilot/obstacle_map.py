@@ -1,7 +1,7 @@
 """What a lidar sees near the vehicle that carries it, folded into sectors and cones packet by packet, by the thread that renders them.
 
 The rendering thread calls ``note_packet`` behind each packet, for the returns that went into it, noise and all; it is of no use to the packet and costs the thread some ten microseconds
-(``bench/bench_lookout.py``). A *slice* is a sixteenth of a turn. At the end of each, what was nearest in the last seventeen is published, so what is read is never older than a turn and a slice and
+(``bench/bench_obstacle_map.py``). A *slice* is a sixteenth of a turn. At the end of each, what was nearest in the last seventeen is published, so what is read is never older than a turn and a slice and
 never half a turn. A lidar that has stopped publishes nothing.
 
 Sectors lie in the body's frame turned level: forward is where the nose points over ground, and the height band is measured along the plumb line, so that ground ahead of a vehicle that leans
@@ -20,7 +20,7 @@ from hilsim._atomics import fence_acquire, fence_release, load_acquire, store_re
 from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.autopilot.obstacle_sectors import SECTORS, note_return, orientation_axis
 from hilsim.emulator.plan import LidarPlan
-from hilsim.emulator.workspace import Returns, Shots
+from hilsim.emulator.workspace import Returns, Workspace
 from hilsim.geometry.frames import Quaternion
 from hilsim.geometry.rotations import rotate
 from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
@@ -37,8 +37,8 @@ _SLICE, _WHOLE = constant(0), constant(1)
 _READ_TRIES = 8
 
 
-class Lookout(NamedTuple):
-    """Kernel-side lookout of one lidar; one thread writes it.
+class ObstacleMap(NamedTuple):
+    """Kernel-side obstacle map of one lidar; one thread writes it.
 
     Attributes:
         is_on: Whether anything is to be noted.
@@ -87,8 +87,8 @@ class Sight(NamedTuple):
     cones: npt.NDArray[np.float64]
 
 
-def build_lookout(obstacle: ObstacleSpec | None, distances: Sequence[DistanceSensorSpec], *, turn_ns: int) -> Lookout:
-    """A lookout for what is wanted of one lidar.
+def build_obstacle_map(obstacle: ObstacleSpec | None, distances: Sequence[DistanceSensorSpec], *, turn_ns: int) -> ObstacleMap:
+    """A obstacle map for what is wanted of one lidar.
 
     Args:
         obstacle: Sectors; None: none.
@@ -102,7 +102,7 @@ def build_lookout(obstacle: ObstacleSpec | None, distances: Sequence[DistanceSen
         ]
     )
     width = SECTORS + len(distances)
-    return Lookout(
+    return ObstacleMap(
         is_on=obstacle is not None or len(distances) > 0,
         slice_ns=max(turn_ns // TURN_SLICES, 1),
         has_band=obstacle is not None,
@@ -119,42 +119,42 @@ def build_lookout(obstacle: ObstacleSpec | None, distances: Sequence[DistanceSen
     )
 
 
-def no_lookout() -> Lookout:
+def no_obstacle_map() -> ObstacleMap:
     """Of a lidar of which nothing is wanted."""
-    return build_lookout(None, (), turn_ns=0)
+    return build_obstacle_map(None, (), turn_ns=0)
 
 
 @kernel
-def _publish(lookout: Lookout, time_ns: int) -> None:
+def _publish(obstacle_map: ObstacleMap, time_ns: int) -> None:
     """Show what was nearest in all slices."""
-    number = lookout.published[0] + 1
+    number = obstacle_map.published[0] + 1
     fence_release()
-    shown = lookout.shown[number % 2]
+    shown = obstacle_map.shown[number % 2]
     shown[:] = math.nan
-    for row in range(lookout.slices.shape[0]):
+    for row in range(obstacle_map.slices.shape[0]):
         for column in range(shown.size):
-            if lookout.slices[row, column] <= shown[column] or math.isnan(shown[column]):
-                shown[column] = lookout.slices[row, column]
-    lookout.shown_ns[number % 2] = time_ns
-    store_release(lookout.published, (0,), number)
+            if obstacle_map.slices[row, column] <= shown[column] or math.isnan(shown[column]):
+                shown[column] = obstacle_map.slices[row, column]
+    obstacle_map.shown_ns[number % 2] = time_ns
+    store_release(obstacle_map.published, (0,), number)
 
 
 @kernel
-def _begin_slice(lookout: Lookout, time_ns: int) -> None:
+def _begin_slice(obstacle_map: ObstacleMap, time_ns: int) -> None:
     """Go on to the slice of a rig time, publishing what is complete; after a gap everything begins anew."""
-    word = lookout.word
-    wanted = time_ns // lookout.slice_ns
+    word = obstacle_map.word
+    wanted = time_ns // obstacle_map.slice_ns
     passed = wanted - word[_SLICE]
     if passed == 0:
         return
     word[_WHOLE] = word[_WHOLE] + passed if 0 < passed <= _LONGEST_GAP else 0
     if word[_WHOLE] > _TURN_SLICES:
-        _publish(lookout, time_ns)
+        _publish(obstacle_map, time_ns)
     if word[_WHOLE] == 0:
-        lookout.slices[:] = math.nan
+        obstacle_map.slices[:] = math.nan
     else:
         for number in range(word[_SLICE] + 1, wanted + 1):
-            lookout.slices[number % _ROWS] = math.nan
+            obstacle_map.slices[number % _ROWS] = math.nan
     word[_SLICE] = wanted
 
 
@@ -171,53 +171,60 @@ def _reach_m(returns: Returns, sequence: int, channel: int, unit_m: float) -> fl
 
 @inlined_kernel
 def _note_in_cones(
-    lookout: Lookout, reach_m: float, met_m: float, x: float, y: float, z: float, axes: npt.NDArray[np.float64], nearest_m: npt.NDArray[np.float64]
+    obstacle_map: ObstacleMap,
+    reach_m: float,
+    met_m: float,
+    x: float,
+    y: float,
+    z: float,
+    axes: npt.NDArray[np.float64],
+    nearest_m: npt.NDArray[np.float64],
 ) -> None:
     """Let a ray lower the range of the cones that it lies in; direction and ``float64[k, 3]`` axes in the world. What it met says whether nothing came back from too near."""
     for cone in range(axes.shape[0]):
         if (
-            axes[cone, 0] * x + axes[cone, 1] * y + axes[cone, 2] * z < lookout.cones[cone, _COSINE]
-            or min(reach_m, met_m) < lookout.cones[cone, _MIN]
+            axes[cone, 0] * x + axes[cone, 1] * y + axes[cone, 2] * z < obstacle_map.cones[cone, _COSINE]
+            or min(reach_m, met_m) < obstacle_map.cones[cone, _MIN]
         ):
             continue
-        counted = reach_m if reach_m <= lookout.cones[cone, _MAX] else math.inf
+        counted = reach_m if reach_m <= obstacle_map.cones[cone, _MAX] else math.inf
         if not nearest_m[_SECTORS + cone] <= counted:
             nearest_m[_SECTORS + cone] = counted
 
 
 @inlined_kernel
-def _turn_axes(lookout: Lookout, body: Quaternion, axes: npt.NDArray[np.float64]) -> None:
+def _turn_axes(obstacle_map: ObstacleMap, body: Quaternion, axes: npt.NDArray[np.float64]) -> None:
     for cone in range(axes.shape[0]):
-        axis = (lookout.cones[cone, _AXIS_X], lookout.cones[cone, _AXIS_Y], lookout.cones[cone, _AXIS_Z])
+        axis = (obstacle_map.cones[cone, _AXIS_X], obstacle_map.cones[cone, _AXIS_Y], obstacle_map.cones[cone, _AXIS_Z])
         axes[cone, 0], axes[cone, 1], axes[cone, 2] = rotate(body, axis)
 
 
 @kernel
-def note_packet(lookout: Lookout, plan: LidarPlan, live: LivePose, shots: Shots) -> None:
-    """Note what a packet's firings reported; those that a thinned sensor leaves out say nothing.
+def note_packet(obstacle_map: ObstacleMap, plan: LidarPlan, live: LivePose, workspace: Workspace) -> None:
+    """Note what a packet's firings reported; those that a decimated sensor leaves out say nothing.
 
     Args:
-        lookout: Written.
+        obstacle_map: Written.
         plan: The lidar.
         live: Where the vehicle is.
-        shots: Of the packet, as ``emulator.fused.render_data_packet`` leaves them.
+        workspace: Of the packet, as ``emulator.fused.render_data_packet`` leaves them.
     """
-    if not lookout.is_on:
+    if not obstacle_map.is_on:
         return
-    rays, returns = shots.rays, shots.returns
+    rays, returns = workspace.rays, workspace.returns
     sequences, sub_rays = plan.sequences_per_packet, plan.beam.share.size
-    _begin_slice(lookout, rays.time_ns[0])
-    nearest_m = lookout.slices[lookout.word[_SLICE] % _ROWS]
-    axes = np.empty((lookout.cones.shape[0], 3))
+    _begin_slice(obstacle_map, rays.time_ns[0])
+    nearest_m = obstacle_map.slices[obstacle_map.word[_SLICE] % _ROWS]
+    axes = np.empty((obstacle_map.cones.shape[0], 3))
     sector = 0
     for sequence in range(sequences):
         (body_x, body_y, body_z), body = live_state(live, rays.time_ns[sequence * sub_rays])
         nose_x, nose_y, _ = rotate(body, (1.0, 0.0, 0.0))
         length = max(math.hypot(nose_x, nose_y), 1e-12)
         cosine, sine = nose_x / length, nose_y / length
-        _turn_axes(lookout, body, axes)
+        _turn_axes(obstacle_map, body, axes)
         for channel in range(plan.firing_offset_ns.size):
-            if not shots.reported[channel, sequence]:
+            if not workspace.reported[channel, sequence]:
                 continue
             ray = (channel * sequences + sequence) * sub_rays
             reach_m = _reach_m(returns, sequence, channel, plan.response.unit_m)
@@ -225,39 +232,39 @@ def note_packet(lookout: Lookout, plan: LidarPlan, live: LivePose, shots: Shots)
             if math.isinf(reach_m) and met_m < plan.response.range_min_m:
                 continue  # too near for the lidar: it sees nothing, which is not that nothing is there
             x, y, z = float(rays.direction[ray, 0]), float(rays.direction[ray, 1]), float(rays.direction[ray, 2])
-            if lookout.has_band:
+            if obstacle_map.has_band:
                 east, north, up = rays.origin_m[ray, 0] - body_x, rays.origin_m[ray, 1] - body_y, rays.origin_m[ray, 2] - body_z
                 sector = note_return(
                     reach_m,
                     (cosine * x + sine * y, cosine * y - sine * x, z),
                     (cosine * east + sine * north, cosine * north - sine * east, up),
-                    lookout.min_m,
-                    lookout.max_m,
-                    lookout.low_m,
-                    lookout.high_m,
+                    obstacle_map.min_m,
+                    obstacle_map.max_m,
+                    obstacle_map.low_m,
+                    obstacle_map.high_m,
                     nearest_m,
                     sector,
                 )
-            _note_in_cones(lookout, reach_m, met_m, x, y, z, axes, nearest_m)
+            _note_in_cones(obstacle_map, reach_m, met_m, x, y, z, axes, nearest_m)
 
 
 @kernel
-def _read(lookout: Lookout, nearest_m: npt.NDArray[np.float64], time_ns: npt.NDArray[np.int64]) -> int:
+def _read(obstacle_map: ObstacleMap, nearest_m: npt.NDArray[np.float64], time_ns: npt.NDArray[np.int64]) -> int:
     """Copy what was published last; returns its number, 0 for nothing yet."""
-    number = load_acquire(lookout.published, (0,))
+    number = load_acquire(obstacle_map.published, (0,))
     for _ in range(_READ_TRIES):
-        nearest_m[:] = lookout.shown[number % 2]
-        time_ns[0] = lookout.shown_ns[number % 2]
+        nearest_m[:] = obstacle_map.shown[number % 2]
+        time_ns[0] = obstacle_map.shown_ns[number % 2]
         fence_acquire()
-        newest = load_acquire(lookout.published, (0,))
+        newest = load_acquire(obstacle_map.published, (0,))
         if newest == number:
             break
         number = newest
     return number
 
 
-def sight(lookout: Lookout) -> Sight | None:
+def sight(obstacle_map: ObstacleMap) -> Sight | None:
     """What was published last; None before the first full turn. May be asked by any one thread while another writes."""
-    nearest_m, time_ns = np.empty(lookout.shown.shape[1]), np.zeros(1, np.int64)
-    number = _read(lookout, nearest_m, time_ns)
+    nearest_m, time_ns = np.empty(obstacle_map.shown.shape[1]), np.zeros(1, np.int64)
+    number = _read(obstacle_map, nearest_m, time_ns)
     return Sight(number, int(time_ns[0]), nearest_m[:SECTORS], nearest_m[SECTORS:]) if number else None

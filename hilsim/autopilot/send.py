@@ -3,7 +3,7 @@
 import numpy as np
 
 from hilsim._jit import constant, inlined_kernel
-from hilsim.autopilot.loop_context import Craft, Flight, FlightCount, FlightWord, Talk, Watch
+from hilsim.autopilot.loop_context import Flight, FlightCount, FlightWord, LinkBuffers, LoopContext, SharedTelemetry
 from hilsim.autopilot.send_queue import OutboxCount, empty, flush, offer_sample, post
 from hilsim.autopilot.session import HEARTBEAT_PERIOD_NS, SessionState, SessionWord, wants_sensors
 from hilsim.autopilot.vehicle_sensors import RESET_FIELD, fill_gps, fill_sensor
@@ -22,58 +22,67 @@ _PERIOD_NS = constant(HEARTBEAT_PERIOD_NS)
 
 
 @inlined_kernel
-def make_sensors(craft: Craft, flight: Flight, watch: Watch, talk: Talk, due_ns: int) -> None:
+def make_sensors(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, due_ns: int) -> None:
     """Make the sensor frame that is due the next to be sent."""
-    count = max(flight.felt[6], 1.0)
+    count = max(flight.imu_sums[6], 1.0)
     for part in range(6):
-        flight.felt[part] /= count
-    wind = wind_at(craft.wind, flight.wind_state, flight.state.time_ns[0])
+        flight.imu_sums[part] /= count
+    wind = wind_at(context.wind, flight.wind_state, flight.state.time_ns[0])
     frame = flight.word[FlightWord.FRAMES]
-    fill_sensor(craft.instruments, flight.state, wind, flight.felt, frame, flight.state.time_ns[0] // 1000, talk.sensor.record)
-    flight.word[FlightWord.UNSENT_FIELDS] |= np.int64(talk.sensor.record[0].fields_updated)
-    if watch.session.word[SessionWord.RESET] == 1:
+    fill_sensor(context.instruments, flight.state, wind, flight.imu_sums, frame, flight.state.time_ns[0] // 1000, buffers.sensor.record)
+    flight.word[FlightWord.UNSENT_FIELDS] |= np.int64(buffers.sensor.record[0].fields_updated)
+    if shared.session.word[SessionWord.RESET] == 1:
         flight.word[FlightWord.UNSENT_FIELDS] |= _RESET
-        watch.session.word[SessionWord.RESET] = 0
-    talk.sensor.record[0].fields_updated = flight.word[FlightWord.UNSENT_FIELDS]
-    flight.felt[:] = 0.0
+        shared.session.word[SessionWord.RESET] = 0
+    buffers.sensor.record[0].fields_updated = flight.word[FlightWord.UNSENT_FIELDS]
+    flight.imu_sums[:] = 0.0
     flight.word[FlightWord.FRAMES] = frame + 1
     flight.word[FlightWord.SAMPLE_DUE_NS] = due_ns
-    watch.counts[FlightCount.SENSOR_FRAMES] += 1
-    offer_sample(talk.outbox, talk.sensor.payload)
+    shared.counts[FlightCount.SENSOR_FRAMES] += 1
+    offer_sample(buffers.outbox, buffers.sensor.payload)
 
 
 @inlined_kernel
-def make_rest(craft: Craft, flight: Flight, watch: Watch, talk: Talk, live: LivePose, descriptor: int, now_ns: int, utc_epoch_ns: int) -> None:
+def make_rest(
+    context: LoopContext,
+    flight: Flight,
+    shared: SharedTelemetry,
+    buffers: LinkBuffers,
+    live: LivePose,
+    descriptor: int,
+    now_ns: int,
+    utc_epoch_ns: int,
+) -> None:
     """Queue heartbeats, the time of day, positions and observations that are due; of heartbeats that nobody has read, the port keeps the newest alone."""
-    word, is_flying = flight.word, wants_sensors(watch.session, craft.line.is_simulator, now_ns)
+    word, is_flying = flight.word, wants_sensors(shared.session, context.line.is_simulator, now_ns)
     if now_ns >= word[FlightWord.NEXT_SECOND_NS]:
         word[FlightWord.NEXT_SECOND_NS] = now_ns + _PERIOD_NS
-        if not craft.line.is_simulator:
-            if watch.session.word[SessionWord.STATE] == _CALLING:
-                empty(talk.outbox, talk.nothing)
+        if not context.line.is_simulator:
+            if shared.session.word[SessionWord.STATE] == _CALLING:
+                empty(buffers.outbox, buffers.nothing)
                 discard_output(descriptor)
-            post(talk.outbox, talk.frame, write_frame(HEARTBEAT, talk.heartbeat.payload, talk.origin, talk.frame))
+            post(buffers.outbox, buffers.frame, write_frame(HEARTBEAT, buffers.heartbeat.payload, buffers.origin, buffers.frame))
         if is_flying:
-            talk.system_time.record[0].time_unix_usec = (utc_epoch_ns + now_ns) // 1000
-            talk.system_time.record[0].time_boot_ms = max(now_ns, 0) // 1_000_000
-            post(talk.outbox, talk.frame, write_frame(SYSTEM_TIME, talk.system_time.payload, talk.origin, talk.frame))
-    seen = watch.observations
+            buffers.system_time.record[0].time_unix_usec = (utc_epoch_ns + now_ns) // 1000
+            buffers.system_time.record[0].time_boot_ms = max(now_ns, 0) // 1_000_000
+            post(buffers.outbox, buffers.frame, write_frame(SYSTEM_TIME, buffers.system_time.payload, buffers.origin, buffers.frame))
+    seen = shared.observations
     for _ in range(waiting(seen)):
         slot = seen.head[0] % seen.size.size
-        if is_flying and post(talk.outbox, seen.payload[slot], seen.size[slot]):
-            watch.counts[FlightCount.OBSERVATIONS] += 1
+        if is_flying and post(buffers.outbox, seen.payload[slot], seen.size[slot]):
+            shared.counts[FlightCount.OBSERVATIONS] += 1
         else:
-            watch.counts[FlightCount.UNSENT_OBSTACLES] += 1
+            shared.counts[FlightCount.UNSENT_OBSTACLES] += 1
         release(seen, 1)
     if is_flying and now_ns >= word[FlightWord.NEXT_GPS_NS]:
-        fill_gps(craft.instruments, live, now_ns, flight.state.time_ns[0], utc_epoch_ns, talk.gps.record)
-        post(talk.outbox, talk.frame, write_frame(HIL_GPS, talk.gps.payload, talk.origin, talk.frame))
-        watch.counts[FlightCount.GPS_FRAMES] += 1
-        word[FlightWord.NEXT_GPS_NS] = max(word[FlightWord.NEXT_GPS_NS], now_ns - craft.instruments.gps_ns) + craft.instruments.gps_ns
+        fill_gps(context.instruments, live, now_ns, flight.state.time_ns[0], utc_epoch_ns, buffers.gps.record)
+        post(buffers.outbox, buffers.frame, write_frame(HIL_GPS, buffers.gps.payload, buffers.origin, buffers.frame))
+        shared.counts[FlightCount.GPS_FRAMES] += 1
+        word[FlightWord.NEXT_GPS_NS] = max(word[FlightWord.NEXT_GPS_NS], now_ns - context.instruments.gps_ns) + context.instruments.gps_ns
 
 
 @inlined_kernel
-def speak(craft: Craft, flight: Flight, watch: Watch, talk: Talk, descriptor: int, epoch_ns: int) -> int:
+def speak(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, descriptor: int, epoch_ns: int) -> int:
     """Write what may go now, and note how late a sensor frame was.
 
     Before the controller has been heard, heartbeats go alone: a board starts MAVLink on USB only after it has read one, and looks for it in few bytes.
@@ -81,15 +90,15 @@ def speak(craft: Craft, flight: Flight, watch: Watch, talk: Talk, descriptor: in
     Returns:
         An ``Outcome``.
     """
-    counts, word = talk.outbox.counts, flight.word
+    counts, word = buffers.outbox.counts, flight.word
     samples = counts[OutboxCount.SAMPLES]
-    stations = talk.nothing if watch.session.word[SessionWord.STATE] == _CALLING else watch.to_controller
-    outcome: int = flush(talk.outbox, stations, talk.origin, descriptor, craft.line.is_stream, monotonic_ns(), craft.line.pace)
+    stations = buffers.nothing if shared.session.word[SessionWord.STATE] == _CALLING else shared.to_controller
+    outcome: int = flush(buffers.outbox, stations, buffers.origin, descriptor, context.line.is_stream, monotonic_ns(), context.line.pace)
     if counts[OutboxCount.SAMPLES] > samples:
         now_ns = monotonic_ns() - epoch_ns
         late_ns = max(now_ns - word[FlightWord.SAMPLE_DUE_NS], 0)
-        watch.lateness[bin_index(late_ns)] += 1
-        watch.sums_ns[0] += late_ns
+        shared.lateness[bin_index(late_ns)] += 1
+        shared.sums_ns[0] += late_ns
         word[FlightWord.UNSENT_FIELDS] = 0
         if word[FlightWord.IS_AWAITED] == 0:
             word[FlightWord.IS_AWAITED] = 1

@@ -25,7 +25,7 @@ from hilsim.protocols.mavlink.codec import write_frame
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME
 from hilsim.protocols.mavlink.messages import HIL_SENSOR, Origin
 from hilsim.transmit.libc import write_bytes
-from hilsim.transmit.packet_queue import Tape, allocate_tape, put, release, waiting
+from hilsim.transmit.packet_queue import PacketQueue, allocate_packet_queue, put, release, waiting
 from hilsim.units import NS_PER_S
 
 _DONE = int(Outcome.DONE)
@@ -76,7 +76,7 @@ class Outbox(NamedTuple):
         counts: ``int64[n]``, columns by ``OutboxCount``.
     """
 
-    own: Tape
+    own: PacketQueue
     frame: npt.NDArray[np.uint8]
     sample: npt.NDArray[np.uint8]
     state: npt.NDArray[np.int64]
@@ -86,7 +86,7 @@ class Outbox(NamedTuple):
 def allocate_outbox(own_slots: int = 64) -> Outbox:
     """An empty outbox for so many frames of hilsim's own."""
     shared = np.zeros(8, np.int64), shared_words(OutboxCount)
-    return Outbox(allocate_tape(own_slots, LARGEST_FRAME), np.zeros(LARGEST_FRAME, np.uint8), np.zeros(HIL_SENSOR.size, np.uint8), *shared)
+    return Outbox(allocate_packet_queue(own_slots, LARGEST_FRAME), np.zeros(LARGEST_FRAME, np.uint8), np.zeros(HIL_SENSOR.size, np.uint8), *shared)
 
 
 def pace(*, line_bytes_per_s: float | None, station_bytes_per_s: float, ahead_ns: int = 4_000_000) -> Pace:
@@ -127,17 +127,17 @@ def offer_sample(outbox: Outbox, payload: npt.NDArray[np.uint8]) -> None:
 
 
 @kernel
-def _take_from(outbox: Outbox, tape: Tape) -> int:
-    slot = tape.head[0] % tape.size.size
-    size = min(tape.size[slot], outbox.frame.size)
+def _take_from(outbox: Outbox, queue: PacketQueue) -> int:
+    slot = queue.head[0] % queue.size.size
+    size = min(queue.size[slot], outbox.frame.size)
     for at in range(size):
-        outbox.frame[at] = tape.payload[slot, at]
-    release(tape, 1)
+        outbox.frame[at] = queue.payload[slot, at]
+    release(queue, 1)
     return int(size)
 
 
 @kernel
-def _next_frame(outbox: Outbox, stations: Tape, sender: Origin, pace: Pace) -> int:
+def _next_frame(outbox: Outbox, stations: PacketQueue, sender: Origin, pace: Pace) -> int:
     """Put the frame that is next in turn into ``outbox.frame``; returns its size, 0 when none may go."""
     state, counts = outbox.state, outbox.counts
     if waiting(outbox.own) > 0:
@@ -162,7 +162,7 @@ def _earn_credit(outbox: Outbox, now_ns: int, pace: Pace) -> None:
 
 
 @kernel
-def flush(outbox: Outbox, stations: Tape, sender: Origin, descriptor: int, is_stream: bool, now_ns: int, pace: Pace) -> int:  # noqa: FBT001 - a kernel's argument
+def flush(outbox: Outbox, stations: PacketQueue, sender: Origin, descriptor: int, is_stream: bool, now_ns: int, pace: Pace) -> int:  # noqa: FBT001 - a kernel's argument
     """Write what may go now.
 
     Args:
@@ -200,7 +200,7 @@ def flush(outbox: Outbox, stations: Tape, sender: Origin, descriptor: int, is_st
 
 
 @kernel
-def empty(outbox: Outbox, stations: Tape) -> None:
+def empty(outbox: Outbox, stations: PacketQueue) -> None:
     """Throw away all that waits, as when the link was opened anew: a command of before the cable was pulled must not be obeyed after."""
     counts, state = outbox.counts, outbox.state
     own, foreign = waiting(outbox.own), waiting(stations)

@@ -32,7 +32,7 @@ IMAGE_COLUMNS, IMAGE_ROWS = 320, 160
 _EXTENT_STEP = 0.01
 _GEOMETRIES = {model.name: model.geometry for model in MODELS}
 _OF_POINTS = (Kind.STDV, Kind.STDT)
-Watch = Callable[[int, str], AbstractContextManager[Callable[[int], object] | None]]
+SharedTelemetry = Callable[[int, str], AbstractContextManager[Callable[[int], object] | None]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ def prepare(
     named: LidarSpec | None = None,
     stretch: Stretch | None = None,
     motion: Motion | None = None,
-    watch: Watch = lambda _size, _label: nullcontext(),
+    watch: SharedTelemetry = lambda _size, _label: nullcontext(),
 ) -> tuple[MapJob, FoundSensor]:
     """What is to be done with a capture and those of the same sensor.
 

@@ -23,7 +23,7 @@ name = {_quoted(name)}
 [[scene.background]]
 file = {_quoted(f"{name}.npz")}
 {place}
-[carrier]
+[platform]
 kind = "background"                  # stands where the map was captured
 
 [[sensor]]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hilsim.diagnosis.findings import Finding
-    from hilsim.diagnosis.probe_result import Heard, Link
+    from hilsim.diagnosis.probe_result import Link, ProbeResult
 
 _COLOURS = {"good": "green", "fair": "yellow", "bad": "red"}
 
@@ -107,7 +107,7 @@ def _controller(link: str, *, baud: int, is_uart: bool | None, seconds: float) -
     return findings, _as_json(where, heard, findings)
 
 
-def _as_json(link: "Link", heard: "Heard", findings: "Sequence[Finding]") -> dict[str, Any]:
+def _as_json(link: "Link", heard: "ProbeResult", findings: "Sequence[Finding]") -> dict[str, Any]:
     from hilsim.protocols.mavlink.message_names import message_name  # noqa: PLC0415
 
     return {

@@ -38,13 +38,13 @@ class Keys:
 
     def _read(self, running: "RunningRig") -> None:
         pressed = os.read(sys.stdin.fileno(), 64)
-        decks = running.replays.choose("")
+        sources = running.replays.choose("")
         if pressed == b" ":
-            paused = not all(deck.state().is_paused for deck in decks)
-            for deck in decks:
-                deck.pause(paused=paused)
+            paused = not all(source.state().is_paused for source in sources)
+            for source in sources:
+                source.pause(paused=paused)
         elif pressed in {_LEFT, _RIGHT}:
-            for deck in decks:
-                deck.seek(max(deck.state().position_s + (_STEP_S if pressed == _RIGHT else -_STEP_S), 0.0))
+            for source in sources:
+                source.seek(max(source.state().position_s + (_STEP_S if pressed == _RIGHT else -_STEP_S), 0.0))
         elif pressed in {b"q", b"\x04"}:
             os.kill(os.getpid(), signal.SIGTERM)

@@ -160,7 +160,7 @@ def summarised(running: "RunningRig") -> dict[str, Any]:
             "position_s": replay.position_s,
             "passes": replay.passes + int(replay.has_ended),
             "played_packets": replay.played_packets,
-            "starvations": replay.starvations,
+            "underruns": replay.underruns,
             "late_packets": replay.late_packets,
             "has_ended": replay.has_ended,
             "postponed_s": replay.postponed_s,

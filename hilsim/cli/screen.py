@@ -75,7 +75,7 @@ class Screen:
         """The live line."""
         points = [flow for flow in reading.flows if flow.flow in {"data", "points"}] or list(reading.flows)
         sent = sum(flow.sent_packets for flow in reading.flows)
-        dropped = sum(flow.dropped_packets for flow in reading.flows) + sum(sensor.feeder_skipped_packets for sensor in reading.sensors)
+        dropped = sum(flow.dropped_packets for flow in reading.flows) + sum(sensor.render_skipped_packets for sensor in reading.sensors)
         errors = sum(sum(flow.send_errors.values()) for flow in reading.flows)
         parts = [
             _health(reading),

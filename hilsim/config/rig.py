@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.config.changes import Changes
@@ -28,7 +28,7 @@ from hilsim.sensor.weather import WeatherSpec
 from hilsim.sinks.pcap import RecordSpec
 from hilsim.transmit.hosts import is_ipv4
 from hilsim.transmit.specs import TransmitSpec
-from hilsim.vehicle.disturbance import WobbleSpec
+from hilsim.vehicle.disturbance import DisturbanceSpec
 from hilsim.vehicle.specs import VehicleSpec
 
 CaptureStamps = Literal["ns", "us"]
@@ -38,17 +38,17 @@ AUTO_LEAD_MS = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class CarrierSpec:
+class PlatformSpec:
     """What carries the sensors, and how it moves.
 
     Attributes:
         kind: ``fixed``, ``trajectory`` (from ``file``), ``street`` (the built-in street's own route), ``background`` (where the scene's background was captured), or
             ``vehicle`` (what ``[vehicle]`` flies).
-        position_m: Of a fixed carrier in the world.
-        rotation_deg: Roll, pitch, yaw of a fixed carrier.
+        position_m: Of a fixed platform in the world.
+        rotation_deg: Roll, pitch, yaw of a fixed platform.
         file: Trajectory file (CSV or TUM), relative to the rig.
         loop: Repeat the trajectory for ever; its ends must meet.
-        wobble: A disturbance between carrier and sensors.
+        disturbance: A disturbance between platform and sensors.
     """
 
     kind: Literal["fixed", "trajectory", "street", "background", "vehicle"] = "fixed"
@@ -56,7 +56,9 @@ class CarrierSpec:
     rotation_deg: Vector = (0.0, 0.0, 0.0)
     file: str = ""
     loop: bool = False
-    wobble: WobbleSpec | None = None
+    disturbance: DisturbanceSpec | None = None
+
+    moved_keys: ClassVar[Mapping[str, str]] = {"wobble": "[platform.disturbance]"}
 
     def __post_init__(self) -> None:
         require(
@@ -111,7 +113,7 @@ class RigSpec:
             vehicle 4, and up to 12.
         scene: What there is to see.
         weather: What light passes through.
-        carrier: What carries the sensors.
+        platform: What carries the sensors.
         vehicle: What flies, under a flight controller or on its own.
         sensor: The lidars.
         rangefinder: Range sensors on serial ports of their own.
@@ -127,7 +129,7 @@ class RigSpec:
     lead_ms: float = AUTO_LEAD_MS
     scene: SceneSpec = field(default_factory=SceneSpec)
     weather: WeatherSpec = field(default_factory=WeatherSpec)
-    carrier: CarrierSpec = field(default_factory=CarrierSpec)
+    platform: PlatformSpec = field(default_factory=PlatformSpec)
     vehicle: VehicleRigSpec | None = None
     sensor: tuple[SensorSpec, ...] = ()
     rangefinder: tuple[AnyRangefinderSpec, ...] = ()
@@ -136,6 +138,8 @@ class RigSpec:
     metrics: MetricsServerSpec = field(default_factory=MetricsServerSpec)
     record: RecordSpec = field(default_factory=RecordSpec)
     control: ControlSpec = field(default_factory=ControlSpec)
+
+    moved_keys: ClassVar[Mapping[str, str]] = {"carrier": "[platform]"}
 
     def __post_init__(self) -> None:
         names = [sensor.name for sensor in self.sensor] + [replay.name for replay in self.replay]
@@ -146,20 +150,20 @@ class RigSpec:
                 bool(names or self.rangefinder) or self.vehicle is not None,
                 "sensor, rangefinder or replay must have at least one entry, or vehicle be given",
             ),
-            (self.carrier.kind != "vehicle" or self.vehicle is not None, 'carrier.kind "vehicle" needs a [vehicle], got none'),
+            (self.platform.kind != "vehicle" or self.vehicle is not None, 'platform.kind "vehicle" needs a [vehicle], got none'),
             (
-                self.vehicle is None or self.carrier.kind == "vehicle" or not (self.sensor or self.rangefinder),
-                f'carrier.kind must be "vehicle" where a vehicle carries the sensors, got "{self.carrier.kind}"',
+                self.vehicle is None or self.platform.kind == "vehicle" or not (self.sensor or self.rangefinder),
+                f'platform.kind must be "vehicle" where a vehicle carries the sensors, got "{self.platform.kind}"',
             ),
             (not repeated, f"names of sensors and replays must differ, got {', '.join(repeated)} more than once"),
             (0 <= self.seed < 2**63, f"seed must be 0 to 2^63 - 1, got {self.seed}"),
             (
-                self.carrier.kind != "street" or self.scene.generator == "street",
-                f'carrier.kind "street" needs scene.generator "street", got "{self.scene.generator}"',
+                self.platform.kind != "street" or self.scene.generator == "street",
+                f'platform.kind "street" needs scene.generator "street", got "{self.scene.generator}"',
             ),
             (
-                self.carrier.kind != "background" or bool(self.scene.background),
-                'carrier.kind "background" needs a [[scene.background]], got none',
+                self.platform.kind != "background" or bool(self.scene.background),
+                'platform.kind "background" needs a [[scene.background]], got none',
             ),
             (
                 self.lead_ms == AUTO_LEAD_MS or 1.0 <= self.lead_ms <= 1000.0,

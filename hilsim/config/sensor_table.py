@@ -1,7 +1,8 @@
 """What a rig's ``[[sensor]]`` says: which lidar, where it is mounted, how it is set up, and how its packets reach the wire."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from hilsim.errors import require
 from hilsim.protocols.ethernet import parse_mac
@@ -92,6 +93,8 @@ class SensorSpec(SensorSetup, ProfileChoice):
     Attributes:
         network: How its packets reach the wire.
     """
+
+    moved_keys: ClassVar[Mapping[str, str]] = {"thinning": "decimation"}
 
     network: NetworkSpec = field(default_factory=NetworkSpec)
 

@@ -42,13 +42,13 @@ def obey(running: RunningRig, line: str) -> str:
     """
     match line.split():
         case ["pause" | "resume" as verb, *names] if len(names) <= 1:
-            for deck in running.replays.choose("".join(names)):
-                deck.pause(paused=verb == "pause")
+            for source in running.replays.choose("".join(names)):
+                source.pause(paused=verb == "pause")
             return "ok"
         case ["seek", seconds, *names] if len(names) <= 1:
             position_s = _position(seconds)
-            for deck in running.replays.choose("".join(names)):
-                deck.seek(position_s)
+            for source in running.replays.choose("".join(names)):
+                source.seek(position_s)
             return "ok"
         case ["status"]:
             return json.dumps({"replays": [asdict(reading) for reading in running.replays.readings()]})

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from hilsim.assembly.build import Scenery, asset_signature, build_scenery
-from hilsim.autopilot.obstacle_map import Lookout
+from hilsim.autopilot.obstacle_map import ObstacleMap
 from hilsim.config.rig import Rig
 from hilsim.daemon.streaming.pacer import Say
 from hilsim.emulator.setting import LidarSetting
@@ -66,7 +66,7 @@ class RigContext:
         clock: When its time began.
         say: Takes an event and its keys: what was changed for rendering to keep up.
         rows: Names of the transmitter's rows, ``"<sensor>/<flow>"``.
-        lookout: Makes what a lidar on a vehicle writes its returns into; None where nobody reads it.
+        obstacle_map: Makes what a lidar on a vehicle writes its returns into; None where nobody reads it.
         flow_listeners: Who is to know of every flow.
     """
 
@@ -74,7 +74,7 @@ class RigContext:
     clock: RigClock = field(default_factory=RigClock)
     say: Say = lambda _event, _keys: None
     rows: dict[int, str] = field(default_factory=dict)
-    lookout: Callable[[LidarSetting], Lookout] | None = None
+    obstacle_map: Callable[[LidarSetting], ObstacleMap] | None = None
     flow_listeners: list[FlowListener] = field(default_factory=list)
     transmitter_or_none: Transmitter | None = None
     _shown: "_Shown | None" = None
@@ -132,7 +132,7 @@ class _Shown(NamedTuple):
 
 
 def _scene_key(rig: Rig) -> tuple[object, ...]:
-    return rig.spec.scene, rig.spec.carrier, rig.spec.seed, rig.spec.vehicle, rig.vehicle, asset_signature(rig)
+    return rig.spec.scene, rig.spec.platform, rig.spec.seed, rig.spec.vehicle, rig.vehicle, asset_signature(rig)
 
 
 class Change:

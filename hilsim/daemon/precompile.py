@@ -38,7 +38,7 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
     spec = rig.spec
     needs = {lidar.family.name for lidar in rig.lidars}
     needs |= {f"rays-{lidar.setup.sub_rays}" for lidar in rig.lidars}
-    needs |= {f"carrier-{spec.carrier.kind}", "wobble" if spec.carrier.wobble else "steady"} if rig.lidars or spec.rangefinder else set()
+    needs |= {f"platform-{spec.platform.kind}", "disturbance" if spec.platform.disturbance else "steady"} if rig.lidars or spec.rangefinder else set()
     needs |= {"background"} if spec.scene.background else set()
     needs |= {f"vehicle-{spec.vehicle.controller.kind}"} if spec.vehicle else set()
     needs |= {"rangefinders"} if spec.rangefinder else set()
@@ -137,12 +137,12 @@ def _compile_stages(rig: Rig) -> None:
 
 def _compile_flight(rig: Rig) -> None:
     """Fly a vehicle for some steps over nothing; the rig's own child compiles the talk with a controller."""
-    from hilsim.autopilot.loop_setup import flown_track, open_line, outfit  # noqa: PLC0415 - only the child needs these
+    from hilsim.autopilot.loop_setup import build_loop_setup, flown_track, open_line  # noqa: PLC0415 - only the child needs these
     from hilsim.autopilot.specs import VehicleRigSpec  # noqa: PLC0415
     from hilsim.scene.world import build_world  # noqa: PLC0415
 
     if rig.vehicle is not None:
-        flown_track(outfit(VehicleRigSpec(), rig.vehicle, open_line("hold"), seed=0, rate_hz=250), build_world([]), 0)
+        flown_track(build_loop_setup(VehicleRigSpec(), rig.vehicle, open_line("hold"), seed=0, rate_hz=250), build_world([]), 0)
 
 
 def _compile_lidar(_: Rig) -> None:
@@ -155,28 +155,28 @@ def _compile_lidar(_: Rig) -> None:
     from hilsim.emulator.hits import collect  # noqa: PLC0415
     from hilsim.emulator.planning import lidar_plan  # noqa: PLC0415
     from hilsim.emulator.setting import LidarSetting  # noqa: PLC0415
-    from hilsim.emulator.workspace import allocate_shots  # noqa: PLC0415
+    from hilsim.emulator.workspace import allocate_workspace  # noqa: PLC0415
     from hilsim.geometry.poses import Pose  # noqa: PLC0415
     from hilsim.geometry.tracks import fixed_track  # noqa: PLC0415
     from hilsim.protocols.ethernet import PAYLOAD_ONLY  # noqa: PLC0415
     from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE  # noqa: PLC0415
     from hilsim.render.beams import cast_beams  # noqa: PLC0415
     from hilsim.scene.world import build_world  # noqa: PLC0415
-    from hilsim.vehicle.platform import build_carrier  # noqa: PLC0415
+    from hilsim.vehicle.platform import build_platform  # noqa: PLC0415
 
     path = profiles_directory() / "sensors" / "vlp16.toml"
     setting = LidarSetting(name="none", stream=0, spec=parse_table(VelodyneSpec, read_toml(path), str(path)))
     plan = lidar_plan(setting, seed=0, utc_epoch_ns=0)
-    carrier, world = build_carrier(fixed_track(Pose())), build_world([])
+    platform, world = build_platform(fixed_track(Pose())), build_world([])
     payload = np.zeros(DATA_PACKET_SIZE, np.uint8)
-    shots = allocate_shots(plan, plan.sequences_per_packet, is_opaque=True)
-    rays = shots.rays
+    workspace = allocate_workspace(plan, plan.sequences_per_packet, is_opaque=True)
+    rays = workspace.rays
     footprint = 1, 0.0, 0.0, plan.beam_cells.cells, rays.cell, rays.travelled_m
     cast_beams(world, rays.origin_m, rays.direction, rays.time_ns, 1.0, *footprint, rays.range_m, rays.instance, rays.triangle)
-    collect(plan, world, rays, rays.range_m.size, shots.backdrop, shots.hits, shots.ahead)
-    fire(plan, carrier, 0, plan.sequences_per_packet, rays)
-    render_info_packet(plan, carrier, PAYLOAD_ONLY, 0, 0, payload)
-    encode(plan, 0, shots.returns, 0, payload)
+    collect(plan, world, rays, rays.range_m.size, workspace.backdrop, workspace.hits, workspace.ahead)
+    fire(plan, platform, 0, plan.sequences_per_packet, rays)
+    render_info_packet(plan, platform, PAYLOAD_ONLY, 0, 0, payload)
+    encode(plan, 0, workspace.returns, 0, payload)
 
 
 _TASKS = {"rig": _compile_rig, "stages": _compile_stages, "lidar": _compile_lidar, "flight": _compile_flight}

@@ -5,7 +5,7 @@ Sources: PX4 v1.12 (src/modules/mavlink, ROMFS/px4fmu_common/init.d) and what wa
 
 from hilsim.diagnosis.findings import Finding, Verdict
 from hilsim.diagnosis.parameters import RESTART, parameter_findings
-from hilsim.diagnosis.probe_result import ARDUPILOT, PX4, Beat, Heard, Link, Text
+from hilsim.diagnosis.probe_result import ARDUPILOT, PX4, Beat, Link, ProbeResult, Text
 from hilsim.diagnosis.silence import silence_finding
 from hilsim.diagnosis.traffic import traffic_findings
 from hilsim.links.budget import Line
@@ -58,7 +58,7 @@ _SYMPTOMS = (  # the first that is part of a text, in small letters
 )
 
 
-def diagnose(link: Link, heard: Heard) -> tuple[Finding, ...]:
+def diagnose(link: Link, heard: ProbeResult) -> tuple[Finding, ...]:
     """Everything that can be said; hardware in the loop can begin if nothing is ``bad``."""
     first = (*_port(link), *_noise(link, heard))
     beat = heard.beat
@@ -95,7 +95,7 @@ def _port(link: Link) -> tuple[Finding, ...]:
     return (Finding(subject="port", verdict="fair", fact=f"{shown}: {kind}", advice=advice),)
 
 
-def _noise(link: Link, heard: Heard) -> tuple[Finding, ...]:
+def _noise(link: Link, heard: ProbeResult) -> tuple[Finding, ...]:
     """Bytes between frames; some come before the first whole frame."""
     if heard.skipped_bytes <= max(0.01 * heard.received_bytes, 300):
         return ()
@@ -139,7 +139,7 @@ def _armed(beat: Beat) -> Finding:
     return Finding(subject="armed", verdict="bad", fact=fact, advice="see that it is no real aircraft; disarm it, then ask again")
 
 
-def _others(heard: Heard) -> tuple[Finding, ...]:
+def _others(heard: ProbeResult) -> tuple[Finding, ...]:
     """Who else speaks on this link."""
     findings = []
     for beat in heard.others:
@@ -152,7 +152,7 @@ def _others(heard: Heard) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _hil(beat: Beat, heard: Heard) -> Finding:
+def _hil(beat: Beat, heard: ProbeResult) -> Finding:
     if beat.has_hil:
         return Finding(subject="HIL flag", verdict="good", fact=f"base_mode {beat.base_mode} has it (32)")
     fact = f"base_mode {beat.base_mode} lacks it (32): hilsim sends no sensors to what may be a real aircraft"
@@ -162,7 +162,7 @@ def _hil(beat: Beat, heard: Heard) -> Finding:
     return Finding(subject="HIL flag", verdict="bad", fact=fact, advice=advice)
 
 
-def _sensors(heard: Heard) -> tuple[Finding, ...]:
+def _sensors(heard: ProbeResult) -> tuple[Finding, ...]:
     """What SYS_STATUS says; nobody sends sensors now, so that unhealthy ones are no fault."""
     health = heard.health
     if health is None:
@@ -179,7 +179,7 @@ def _sensors(heard: Heard) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _estimator(heard: Heard) -> Finding:
+def _estimator(heard: ProbeResult) -> Finding:
     flags = heard.estimator_flags
     if flags is None:
         fact = "no ESTIMATOR_STATUS, which comes some seconds after sensors do; if it stays away then, magnetometer or barometer are missing"

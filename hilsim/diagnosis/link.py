@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hilsim.diagnosis.probe import Inquiry, InquirySpec
-from hilsim.diagnosis.probe_result import Heard, Link
+from hilsim.diagnosis.probe import Probe, ProbeSpec
+from hilsim.diagnosis.probe_result import Link, ProbeResult
 from hilsim.errors import ConfigError, LinkError
 from hilsim.links.addresses import host_and_port, is_address
 from hilsim.links.budget import Line
@@ -25,7 +25,7 @@ _POLL_MS = 5
 _POLL_S = 0.02
 
 
-def examine_link(where: str, *, baud: int, is_uart: bool | None, seconds: float) -> tuple[Link, Heard]:
+def examine_link(where: str, *, baud: int, is_uart: bool | None, seconds: float) -> tuple[Link, ProbeResult]:
     """Listen at a port.
 
     Args:
@@ -40,13 +40,13 @@ def examine_link(where: str, *, baud: int, is_uart: bool | None, seconds: float)
     """
     is_network = where.startswith(_TCP)
     try:
-        inquiry = Inquiry(InquirySpec(wait_s=seconds, listen_s=seconds, asks=not is_network))
+        probe = Probe(ProbeSpec(wait_s=seconds, listen_s=seconds, asks=not is_network))
         spec = None if is_network else SerialSpec(port=os.path.abspath(where), baud=baud)  # noqa: PTH100 - resolve() would follow a name that stays
     except ValueError as error:
         raise ConfigError(f"--link {where}: {error}") from error
-    inquiry.prepare()
+    probe.prepare()
     with _connected(where.removeprefix(_TCP), seconds) if spec is None else _plugged_in(spec, is_uart=is_uart) as (descriptor, link):
-        return link, _converse(inquiry, descriptor, where)
+        return link, _converse(probe, descriptor, where)
 
 
 @contextmanager
@@ -83,21 +83,21 @@ def _awaited(listener: socket.socket, address: str, seconds: float) -> socket.so
     return connection
 
 
-def _converse(inquiry: Inquiry, descriptor: int, where: str) -> Heard:
+def _converse(probe: Probe, descriptor: int, where: str) -> ProbeResult:
     poller = select.poll()
     poller.register(descriptor, select.POLLIN)
     begun_ns = time.monotonic_ns()
     rest = b""
     while True:
         now_ns = time.monotonic_ns() - begun_ns
-        if inquiry.is_over(now_ns):
-            return inquiry.heard(now_ns)
+        if probe.is_over(now_ns):
+            return probe.heard(now_ns)
         try:
-            rest += inquiry.advance(now_ns)
+            rest += probe.advance(now_ns)
             with contextlib.suppress(BlockingIOError):
                 rest = rest[os.write(descriptor, rest) :] if rest else b""
             if poller.poll(_POLL_MS):
-                inquiry.receive(_read(descriptor), time.monotonic_ns() - begun_ns)
+                probe.receive(_read(descriptor), time.monotonic_ns() - begun_ns)
         except OSError as error:
             raise LinkError(f"{where}: the port must stay while it is examined, got {error.strerror}: unplugged, or restarted") from error
 

@@ -6,7 +6,7 @@ Sources: PX4 v1.12 src/modules/mavlink/mavlink_receiver.cpp (the simulated senso
 from collections.abc import Mapping
 
 from hilsim.diagnosis.findings import Finding
-from hilsim.diagnosis.probe_result import Heard
+from hilsim.diagnosis.probe_result import ProbeResult
 
 RESTART = "restart the controller"
 _SIMULATED_IDS = {"CAL_ACC0_ID": 1_310_988, "CAL_GYRO0_ID": 1_310_988, "CAL_MAG0_ID": 197_388}
@@ -15,7 +15,7 @@ _HIL_AIRFRAMES, _SIH_AIRFRAMES = range(1000, 1100), range(1100, 1200)
 _MANUAL = {0: "a transmitter at the board's own receiver", 1: "a joystick at the ground station"}
 
 
-def parameter_findings(heard: Heard) -> tuple[Finding, ...]:
+def parameter_findings(heard: ProbeResult) -> tuple[Finding, ...]:
     """A finding for each setting that matters and was answered, and what was not."""
     values = heard.parameters
     has_flag = heard.beat is not None and heard.beat.has_hil
@@ -30,7 +30,7 @@ def parameter_findings(heard: Heard) -> tuple[Finding, ...]:
     )
 
 
-def _answers(heard: Heard) -> tuple[Finding, ...]:
+def _answers(heard: ProbeResult) -> tuple[Finding, ...]:
     missing = [name for name in heard.asked if name not in heard.parameters]
     if not heard.asked:
         return ()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hilsim.autopilot.session import HEARTBEAT_PERIOD_NS
-from hilsim.diagnosis.probe_result import NO_AUTOPILOT, PX4, Beat, Health, Heard, Stream, Text
+from hilsim.diagnosis.probe_result import NO_AUTOPILOT, PX4, Beat, Health, ProbeResult, Stream, Text
 from hilsim.errors import require
 from hilsim.protocols.mavlink.codec import read_payload, write_frame
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME, Frame, FrameState, StreamCount, abandon, allocate_stream, append, next_frame, pending
@@ -56,7 +56,7 @@ _VALUE_DTYPES = {1: "u1", 2: "i1", 3: "<u2", 4: "<i2", 5: "<u4", 6: "<i4", 9: "<
 
 
 @dataclass(frozen=True, kw_only=True)
-class InquirySpec:
+class ProbeSpec:
     """How long is listened, and who asks.
 
     Attributes:
@@ -84,10 +84,10 @@ class InquirySpec:
 
 
 @dataclass(eq=False)
-class Inquiry:
+class Probe:
     """One conversation; ``now_ns`` counts from its beginning."""
 
-    spec: InquirySpec
+    spec: ProbeSpec
     _stream: Any = field(default_factory=allocate_stream)
     _frame: Any = field(default_factory=lambda: np.zeros(LARGEST_FRAME, np.uint8))
     _received_bytes: int = 0
@@ -120,7 +120,7 @@ class Inquiry:
 
     def prepare(self) -> None:
         """Compile what reads and writes frames, which must not hold up the conversation."""
-        other = Inquiry(self.spec)
+        other = Probe(self.spec)
         other.receive(other.advance(0), 0)
 
     def receive(self, data: bytes, now_ns: int) -> None:
@@ -152,10 +152,10 @@ class Inquiry:
             return now_ns >= self.spec.wait_s * NS_PER_S
         return self._beat.is_armed or self._beat.autopilot != PX4 or now_ns - self._heard_ns >= self.spec.listen_s * NS_PER_S
 
-    def heard(self, now_ns: int) -> Heard:
+    def heard(self, now_ns: int) -> ProbeResult:
         """All that was heard until now."""
         has_beat = self._beat is not None
-        return Heard(
+        return ProbeResult(
             waited_s=(self._heard_ns if has_beat else now_ns) / NS_PER_S,
             listened_s=(now_ns - self._heard_ns) / NS_PER_S if has_beat else 0.0,
             beat=self._beat,

@@ -85,7 +85,7 @@ class Text:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heard:
+class ProbeResult:
     """What came.
 
     Attributes:

@@ -1,7 +1,7 @@
 """Why no flight controller was heard, by what was heard instead."""
 
 from hilsim.diagnosis.findings import Finding
-from hilsim.diagnosis.probe_result import Heard, Link
+from hilsim.diagnosis.probe_result import Link, ProbeResult
 from hilsim.links.budget import Line
 
 _CABLE = "the cable: it must carry data (many USB cables only charge), and the board must have power; ls /dev/serial/by-id must name it when it is plugged in"
@@ -15,7 +15,7 @@ _PROGRAMS = "other programs: end QGroundControl and whatever else opens the port
 _TEXT_SHARE = 0.9
 
 
-def silence_finding(link: Link, heard: Heard) -> Finding:
+def silence_finding(link: Link, heard: ProbeResult) -> Finding:
     """What is wrong, in order of what to look at first."""
     if heard.has_echo:
         fact = "only hilsim's own heartbeats come back: TX and RX are joined, or the other end echoes"
@@ -60,7 +60,7 @@ def _behind(link: Link) -> list[str]:
     ]
 
 
-def _senders(heard: Heard) -> str:
+def _senders(heard: ProbeResult) -> str:
     senders = ", ".join(f"system {beat.system} component {beat.component}" for beat in heard.others)
     return f", only {senders}" if senders else ""
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hilsim.diagnosis.findings import Finding
-from hilsim.diagnosis.probe_result import Heard, Link
+from hilsim.diagnosis.probe_result import Link, ProbeResult
 from hilsim.errors import LinkError
 from hilsim.links.addresses import RATES_HZ
 from hilsim.links.budget import Line, LinkRates, plan_link
@@ -49,7 +49,7 @@ def instances(values: Mapping[str, float]) -> tuple[Instance, ...]:
     return tuple(found)
 
 
-def traffic_findings(link: Link, heard: Heard) -> tuple[Finding, ...]:
+def traffic_findings(link: Link, heard: ProbeResult) -> tuple[Finding, ...]:
     """The budget, motors and streams."""
     matching = tuple(each for each in instances(heard.parameters) if each.baud == link.baud) if link.line is Line.UART else ()
     return (*_ports(link, matching), *_budget(link, matching), *_motors(link, heard), *_streams(link, heard))
@@ -98,7 +98,7 @@ def _budget(link: Link, matching: tuple[Instance, ...]) -> tuple[Finding, ...]:
     return (Finding(subject="budget", verdict="fair", fact=fact, advice=advice),)
 
 
-def _motors(link: Link, heard: Heard) -> tuple[Finding, ...]:
+def _motors(link: Link, heard: ProbeResult) -> tuple[Finding, ...]:
     if heard.beat is None or not (heard.beat.has_hil or link.line is Line.NETWORK):
         return ()
     rate_hz = heard.rate_hz(HIL_ACTUATOR_CONTROLS.id)
@@ -112,7 +112,7 @@ def _motors(link: Link, heard: Heard) -> tuple[Finding, ...]:
     return (Finding(subject="motors", verdict="good", fact=fact),)
 
 
-def _streams(link: Link, heard: Heard) -> tuple[Finding, ...]:
+def _streams(link: Link, heard: ProbeResult) -> tuple[Finding, ...]:
     if not heard.streams or not heard.listened_s:
         return ()
     most = sorted(heard.streams, key=lambda stream: -stream.bytes)

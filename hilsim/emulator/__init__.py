@@ -1,1 +1,1 @@
-"""Specs, world, carrier and seed to packets; pure."""
+"""Specs, world, platform and seed to packets; pure."""

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import Family, LidarPlan
-from hilsim.emulator.workspace import Shots
+from hilsim.emulator.workspace import Workspace
 from hilsim.sensor.decimation import reported_firings, withhold_firings
 from hilsim.sensor.echoes import (
     BACKGROUND_ALONE,
@@ -84,7 +84,7 @@ def _weaken(plan: LidarPlan, hits: Hits, firing: int, through: float, channel: i
 def _takes_light(plan: LidarPlan) -> bool:
     """Whether weather or the window has a say."""
     weather, window = plan.weather, plan.window
-    return weather.extinction_per_m > 0.0 or weather.has_echoes or window.dirt_transmission < 1.0 or window.sectors.shape[0] > 0
+    return weather.extinction_per_m > 0.0 or weather.has_echoes or window.soiling_transmission < 1.0 or window.sectors.shape[0] > 0
 
 
 @inlined_kernel
@@ -144,16 +144,16 @@ def _background_echo(hits: Hits, firing: int) -> int:
 
 
 @inlined_kernel
-def _thin(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) -> None:
-    """Let a thinned sensor keep back the firings that it does not report."""
-    if not plan.is_thinned:
+def _thin(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Workspace) -> None:
+    """Let a decimated sensor keep back the firings that it does not report."""
+    if not plan.is_decimated:
         return
-    returns = shots.returns
-    reported_firings(plan.thinning, plan.head, first_sequence, sequences, shots.reported)
-    withhold_firings(shots.reported, plan.response.baseline, returns.distance, returns.reflectivity)
-    for channel in range(shots.reported.shape[0]):
+    returns = workspace.returns
+    reported_firings(plan.decimation, plan.head, first_sequence, sequences, workspace.reported)
+    withhold_firings(workspace.reported, plan.response.baseline, returns.distance, returns.reflectivity)
+    for channel in range(workspace.reported.shape[0]):
         for sequence in range(sequences):
-            if not shots.reported[channel, sequence]:
+            if not workspace.reported[channel, sequence]:
                 returns.echo[:, sequence, channel] = -1
                 returns.range_m[:, sequence, channel] = np.inf
 
@@ -190,21 +190,21 @@ def _detected(
 
 
 @kernel
-def respond(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) -> None:
+def respond(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Workspace) -> None:
     """Turn what firings met into what the sensor reports.
 
     Args:
         plan: The lidar.
         first_sequence: Index of the first firing sequence.
         sequences: How many.
-        shots: ``hits`` are sorted and grouped, ``returns`` written.
+        workspace: ``hits`` are sorted and grouped, ``returns`` written.
     """
-    hit_count, value, what = shots.hits.hit_count, shots.hits.value, shots.hits.what
-    echoes, kept = shots.echoes, shots.kept
-    distance, reflectivity, azimuth_cdeg = shots.returns.distance, shots.returns.reflectivity, shots.returns.azimuth_cdeg
-    flags, is_swept = shots.returns.flags, plan.family == _CEPTON
-    reported_echo, reported_m = shots.returns.echo, shots.returns.range_m
-    response, head, hits = plan.response, plan.head, shots.hits
+    hit_count, value, what = workspace.hits.hit_count, workspace.hits.value, workspace.hits.what
+    echoes, kept = workspace.echoes, workspace.kept
+    distance, reflectivity, azimuth_cdeg = workspace.returns.distance, workspace.returns.reflectivity, workspace.returns.azimuth_cdeg
+    flags, is_swept = workspace.returns.flags, plan.family == _CEPTON
+    reported_echo, reported_m = workspace.returns.echo, workspace.returns.range_m
+    response, head, hits = plan.response, plan.head, workspace.hits
     baseline = response.baseline
     is_weak = _takes_light(plan)
     is_plain = plan.overlay.rule == _SYNTHETIC_ONLY
@@ -242,4 +242,4 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, shots: Shots) 
                 byte, said = brightness(response, echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE], echoes[echo, ECHO_RETRO])
                 reflectivity[which, sequence, channel] = byte
                 flags[which, sequence, channel] = blocked | said
-    _thin(plan, first_sequence, sequences, shots)
+    _thin(plan, first_sequence, sequences, workspace)

@@ -61,7 +61,7 @@ def encode_points(plan: LidarPlan, packet: int, returns: Returns, offset: int, p
     before_us = _previous_point_us(plan, first_ns)
     points = sequences * channels * plan.returns
     at = offset + write_stdv_header(plan.header_version, before_us, points, packet, payload[offset:])
-    unsaid = 0
+    unrepresentable = 0
     for sequence in range(sequences):
         for channel in range(channels):
             firing_ns = first_ns + sequence * plan.sequence_ns + plan.firing_offset_ns[channel]
@@ -75,13 +75,13 @@ def encode_points(plan: LidarPlan, packet: int, returns: Returns, offset: int, p
                 fits = _fits(x, y, z)
                 reflectivity = int(returns.reflectivity[which, sequence, channel])
                 if distance == 0 or not fits:
-                    unsaid += 0 if fits else 1
+                    unrepresentable += 0 if fits else 1
                     flags = flags & ~_OF_ECHO | _NO_RETURN
                     x = y = z = reflectivity = 0
                 write_stdv_point(x, y, z, reflectivity, now_us - before_us, channel, flags, payload, at)
                 before_us = now_us
                 at += POINT_SIZE
-    return unsaid
+    return unrepresentable
 
 
 @inlined_kernel

@@ -10,7 +10,7 @@ from hilsim.render.cells import image_cell_of, turning_cell
 from hilsim.sensor.clock import rig_from_device
 from hilsim.sensor.head import head_turns
 from hilsim.sensor.mirror import image_point
-from hilsim.vehicle.platform import Carrier, carrier_state
+from hilsim.vehicle.platform import Platform, platform_state
 
 _CEPTON = constant(Family.CEPTON)
 
@@ -51,15 +51,15 @@ def _cell(plan: LidarPlan, channel: int, sine: float, cosine: float, level: floa
 
 
 @kernel
-def fire(plan: LidarPlan, carrier: Carrier, first_sequence: int, sequences: int, rays: Rays) -> None:
+def fire(plan: LidarPlan, platform: Platform, first_sequence: int, sequences: int, rays: Rays) -> None:
     """Write the ray of every firing, from the pose and the head's or mirror's angle at that firing's own time.
 
-    The carrier's pose and the head's angle (not the mirror's) are evaluated at the start and the end of each firing sequence and interpolated linearly in between:
+    The platform's pose and the head's angle (not the mirror's) are evaluated at the start and the end of each firing sequence and interpolated linearly in between:
     over 55 us that is exact to a * dt^2 / 8, 0.02 um at 50 m/s^2, and 1e-9 turns for the swings of a head.
 
     Args:
         plan: The lidar.
-        carrier: What carries it.
+        platform: What carries it.
         first_sequence: Index of the first firing sequence.
         sequences: How many.
         rays: Written.
@@ -67,13 +67,13 @@ def fire(plan: LidarPlan, carrier: Carrier, first_sequence: int, sequences: int,
     sub_rays = plan.beam.share.size
     device_ns = first_sequence * plan.sequence_ns
     stop_ns = rig_from_device(plan.clock, device_ns)
-    (stop_x, stop_y, stop_z), stop_q = carrier_state(carrier, stop_ns)
+    (stop_x, stop_y, stop_z), stop_q = platform_state(platform, stop_ns)
     stop_turns = head_turns(plan.head, device_ns)
     mount = (plan.mount_orientation[0], plan.mount_orientation[1], plan.mount_orientation[2], plan.mount_orientation[3])
     for sequence in range(sequences):
         start_ns, start_x, start_y, start_z, start_q = stop_ns, stop_x, stop_y, stop_z, stop_q
         stop_ns = rig_from_device(plan.clock, device_ns + plan.sequence_ns)
-        (stop_x, stop_y, stop_z), stop_q = carrier_state(carrier, stop_ns)
+        (stop_x, stop_y, stop_z), stop_q = platform_state(platform, stop_ns)
         start_turns = stop_turns
         stop_turns = head_turns(plan.head, device_ns + plan.sequence_ns)
         travelled = stop_turns - start_turns

@@ -15,11 +15,11 @@ from hilsim.emulator.hits import collect
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import encode_info
-from hilsim.emulator.workspace import LAYERS, Shots
+from hilsim.emulator.workspace import LAYERS, Workspace
 from hilsim.protocols.ethernet import Framing, write_headers
 from hilsim.render.beams import cast_beams
 from hilsim.scene.world import World
-from hilsim.vehicle.platform import Carrier
+from hilsim.vehicle.platform import Platform
 
 _SINGLE = constant(1)
 _SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
@@ -35,10 +35,10 @@ def frame_datagram(framing: Framing, index: int, datagram: npt.NDArray[np.uint8]
 
 
 @inlined_kernel
-def trace(plan: LidarPlan, world: World, shots: Shots) -> None:
+def trace(plan: LidarPlan, world: World, workspace: Workspace) -> None:
     """Cast the rays, and those that go on behind what lets light pass, and gather what they met."""
-    shots.hits.hit_count[:] = 0
-    rays, beyond = shots.rays, shots.ahead
+    workspace.hits.hit_count[:] = 0
+    rays, beyond = workspace.rays, workspace.ahead
     count = rays.range_m.size
     beam = plan.beam
     cast_beams(
@@ -57,8 +57,8 @@ def trace(plan: LidarPlan, world: World, shots: Shots) -> None:
         rays.instance,
         rays.triangle,
     )
-    count = collect(plan, world, rays, count, shots.backdrop, shots.hits, beyond)
-    rays, spare = beyond, shots.behind
+    count = collect(plan, world, rays, count, workspace.backdrop, workspace.hits, beyond)
+    rays, spare = beyond, workspace.behind
     layer = 1
     while count > 0 and layer < LAYERS:
         cast_beams(
@@ -77,55 +77,55 @@ def trace(plan: LidarPlan, world: World, shots: Shots) -> None:
             rays.instance[:count],
             rays.triangle[:count],
         )
-        count = collect(plan, world, rays, count, shots.backdrop, shots.hits, spare)
+        count = collect(plan, world, rays, count, workspace.backdrop, workspace.hits, spare)
         rays, spare = spare, rays
         layer += 1
 
 
 @inlined_kernel
 def render_data_packet(
-    plan: LidarPlan, carrier: Carrier, world: World, framing: Framing, packet: int, shots: Shots, datagram: npt.NDArray[np.uint8]
+    plan: LidarPlan, platform: Platform, world: World, framing: Framing, packet: int, workspace: Workspace, datagram: npt.NDArray[np.uint8]
 ) -> int:
     """Render and encode data packet ``packet``; returns the datagram's size in bytes.
 
     Args:
         plan: The lidar.
-        carrier: What carries it.
+        platform: What carries it.
         world: What it sees.
         framing: Payload or whole frame.
         packet: Index of the packet since the sensor started.
-        shots: Working arrays, overwritten.
+        workspace: Working arrays, overwritten.
         datagram: ``uint8[>= header + plan.data_size]``, written.
     """
     sequences = plan.sequences_per_packet
     first = packet * sequences
-    fire(plan, carrier, first, sequences, shots.rays)
+    fire(plan, platform, first, sequences, workspace.rays)
     if plan.overlay.rule != _SYNTHETIC_ONLY:
-        sample_background(plan, first, sequences, shots.backdrop)
-    trace(plan, world, shots)
-    respond(plan, first, sequences, shots)
-    shots.unsaid[0] += encode(plan, packet, shots.returns, framing.header_size, datagram)
+        sample_background(plan, first, sequences, workspace.backdrop)
+    trace(plan, world, workspace)
+    respond(plan, first, sequences, workspace)
+    workspace.unrepresentable[0] += encode(plan, packet, workspace.returns, framing.header_size, datagram)
     return frame_datagram(framing, packet, datagram, plan.data_size)
 
 
 @kernel
-def render_info_packet(plan: LidarPlan, carrier: Carrier, framing: Framing, index: int, device_ns: int, datagram: npt.NDArray[np.uint8]) -> int:
+def render_info_packet(plan: LidarPlan, platform: Platform, framing: Framing, index: int, device_ns: int, datagram: npt.NDArray[np.uint8]) -> int:
     """Encode the position (or information) packet assembled at ``device_ns``, the ``index``-th of its stream; returns the datagram's size in bytes."""
-    encode_info(plan, carrier, device_ns, datagram[framing.header_size :])
+    encode_info(plan, platform, device_ns, datagram[framing.header_size :])
     return frame_datagram(framing, index, datagram, plan.info_size)
 
 
 @kernel
 def render_data_packets(
     plan: LidarPlan,
-    carrier: Carrier,
+    platform: Platform,
     world: World,
     framing: Framing,
     first_packet: int,
-    shots: Shots,
+    workspace: Workspace,
     size: npt.NDArray[np.int32],
     datagrams: npt.NDArray[np.uint8],
 ) -> None:
     """Render consecutive data packets, one row of ``datagrams`` each."""
     for row in range(size.size):
-        size[row] = render_data_packet(plan, carrier, world, framing, first_packet + row, shots, datagrams[row])
+        size[row] = render_data_packet(plan, platform, world, framing, first_packet + row, workspace, datagrams[row])

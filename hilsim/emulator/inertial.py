@@ -11,7 +11,7 @@ from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import conjugate, multiply, rotate
 from hilsim.protocols.velodyne.position import encode_imu_module
 from hilsim.units import NS_PER_S
-from hilsim.vehicle.platform import Carrier, carrier_state
+from hilsim.vehicle.platform import Platform, platform_state
 
 STANDARD_GRAVITY_MPS2 = 9.80665
 SPAN_NS = 20_000_000
@@ -22,25 +22,25 @@ _DEG_PER_RAD = 180.0 / math.pi
 
 
 @kernel
-def _sensor_pose(plan: LidarPlan, carrier: Carrier, rig_ns: int) -> tuple[Vector, Quaternion]:
+def _sensor_pose(plan: LidarPlan, platform: Platform, rig_ns: int) -> tuple[Vector, Quaternion]:
     """Position of the sensor's origin and orientation (world from sensor) at rig time ``rig_ns``."""
-    (x, y, z), turn = carrier_state(carrier, rig_ns)
+    (x, y, z), turn = platform_state(platform, rig_ns)
     dx, dy, dz = rotate(turn, (plan.channel_origin_m[0, 0], plan.channel_origin_m[0, 1], plan.channel_origin_m[0, 2]))
     mount = plan.mount_orientation
     return (x + dx, y + dy, z + dz), multiply(turn, (mount[0], mount[1], mount[2], mount[3]))
 
 
 @kernel
-def felt_motion(plan: LidarPlan, carrier: Carrier, rig_ns: int) -> tuple[Vector, Vector]:
+def felt_motion(plan: LidarPlan, platform: Platform, rig_ns: int) -> tuple[Vector, Vector]:
     """What a sensor feels at rig time ``rig_ns``, in its own frame (x right, y forward, z up), as the mean of the last ``SPAN_NS``.
 
     Returns:
         Specific force in units of standard gravity: at rest and level (0, 0, 1). Rates of rotation in deg/s, right-handed about each axis.
     """
     half_ns = SPAN_NS // 2
-    (ax, ay, az), before = _sensor_pose(plan, carrier, rig_ns - 2 * half_ns)
-    (bx, by, bz), middle = _sensor_pose(plan, carrier, rig_ns - half_ns)
-    (cx, cy, cz), now = _sensor_pose(plan, carrier, rig_ns)
+    (ax, ay, az), before = _sensor_pose(plan, platform, rig_ns - 2 * half_ns)
+    (bx, by, bz), middle = _sensor_pose(plan, platform, rig_ns - half_ns)
+    (cx, cy, cz), now = _sensor_pose(plan, platform, rig_ns)
     half_s = half_ns / NS_PER_S
     scale = 1.0 / (half_s * half_s * STANDARD_GRAVITY_MPS2)
     force = rotate(conjugate(middle), ((ax - 2.0 * bx + cx) * scale, (ay - 2.0 * by + cy) * scale, (az - 2.0 * bz + cz) * scale + 1.0))
@@ -53,9 +53,9 @@ def felt_motion(plan: LidarPlan, carrier: Carrier, rig_ns: int) -> tuple[Vector,
 
 
 @kernel
-def write_imu(plan: LidarPlan, carrier: Carrier, rig_ns: int, payload: npt.NDArray[np.uint8]) -> None:
+def write_imu(plan: LidarPlan, platform: Platform, rig_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     """Write the words of the three modules as they read at rig time ``rig_ns``; which module senses which axis: ``protocols.velodyne.position``."""
-    (right_g, forward_g, up_g), (about_right, about_forward, about_up) = felt_motion(plan, carrier, rig_ns)
+    (right_g, forward_g, up_g), (about_right, about_forward, about_up) = felt_motion(plan, platform, rig_ns)
     encode_imu_module(0, about_right, TEMPERATURE_C, up_g, forward_g, payload)
     encode_imu_module(1, about_forward, TEMPERATURE_C, up_g, -right_g, payload)
     encode_imu_module(2, about_up, TEMPERATURE_C, -forward_g, -right_g, payload)

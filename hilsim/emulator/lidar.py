@@ -1,4 +1,4 @@
-"""One emulated lidar: specs, world, carrier and seed in, datagrams out; any stretch of time, in any order, always the same bytes."""
+"""One emulated lidar: specs, world, platform and seed in, datagrams out; any stretch of time, in any order, always the same bytes."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,23 +19,23 @@ from hilsim.emulator.planning import lidar_plan
 from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due
 from hilsim.emulator.setting import LidarSetting
-from hilsim.emulator.workspace import LAYERS, Returns, Shots, allocate_shots
+from hilsim.emulator.workspace import LAYERS, Returns, Workspace, allocate_workspace
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing
 from hilsim.render.renderer import Renderer
 from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig, rig_from_device
 from hilsim.sensor.position_stream import next_position, seek_positions
-from hilsim.vehicle.platform import Carrier
+from hilsim.vehicle.platform import Platform
 
 
 @dataclass(frozen=True, kw_only=True)
 class LidarEmulator:
-    """A lidar bound to a world and a carrier.
+    """A lidar bound to a world and a platform.
 
     Attributes:
         setting: The lidar.
         world: What it sees.
-        carrier: What carries it.
+        platform: What carries it.
         seed: The rig's seed.
         utc_epoch_ns: UTC of rig time 0.
         data_flow: Where data packets go.
@@ -43,12 +43,12 @@ class LidarEmulator:
         data_framing: Bytes of data datagrams: payload, or whole frames.
         position_framing: The same for position datagrams.
         overlay: What it sees of a captured background.
-        cells: What its beams can meet, where the carrier stands still: rays are cast faster, and no byte changes.
+        cells: What its beams can meet, where the platform stands still: rays are cast faster, and no byte changes.
     """
 
     setting: LidarSetting
     world: World
-    carrier: Carrier
+    platform: Platform
     seed: int
     utc_epoch_ns: int
     data_flow: Flow
@@ -76,15 +76,15 @@ class LidarEmulator:
         datagrams = np.zeros((count, self.data_framing.header_size + self.plan.data_size), np.uint8)
         size = np.zeros(count, np.int32)
         if renderer is None:
-            shots = allocate_shots(self.plan, self.plan.sequences_per_packet, is_opaque=self.world.is_opaque)
-            render_data_packets(self.plan, self.carrier, self.world, self.data_framing, first, shots, size, datagrams)
+            workspace = allocate_workspace(self.plan, self.plan.sequences_per_packet, is_opaque=self.world.is_opaque)
+            render_data_packets(self.plan, self.platform, self.world, self.data_framing, first, workspace, size, datagrams)
         else:
             self._render_by_stages(renderer, first, size, datagrams)
         deadline = np.array([data_deadline_ns(self.plan, packet) for packet in range(first, first + count)], dtype=np.int64)
         return DatagramBatch(self.data_flow, deadline, deadline - self.plan.data_latency_ns, size, datagrams)
 
     def _render_by_stages(self, renderer: Renderer, first: int, size: npt.NDArray[np.int32], datagrams: npt.NDArray[np.uint8]) -> None:
-        returns = self.shots(first, size.size, renderer).returns
+        returns = self.firings(first, size.size, renderer).returns
         sequences = self.plan.sequences_per_packet
         for row in range(size.size):
             of_packet = slice(row * sequences, (row + 1) * sequences)
@@ -99,7 +99,7 @@ class LidarEmulator:
             encode(self.plan, first + row, part, self.data_framing.header_size, datagrams[row])
             size[row] = frame_datagram(self.data_framing, first + row, datagrams[row], self.plan.data_size)
 
-    def shots(self, first: int, count: int, renderer: Renderer) -> Shots:
+    def firings(self, first: int, count: int, renderer: Renderer) -> Workspace:
         """Everything about the firings of ``count`` data packets, from rays with true ranges to what is reported: the ground truth beside the packets.
 
         Firings are ``[channel, sequence]`` flattened, ``count * sequences_per_packet`` sequences.
@@ -107,11 +107,11 @@ class LidarEmulator:
         plan, world = self.plan, self.world
         sequences = count * plan.sequences_per_packet
         first_sequence = first * plan.sequences_per_packet
-        shots = allocate_shots(plan, sequences, is_opaque=world.is_opaque)
-        fire(plan, self.carrier, first_sequence, sequences, shots.rays)
+        workspace = allocate_workspace(plan, sequences, is_opaque=world.is_opaque)
+        fire(plan, self.platform, first_sequence, sequences, workspace.rays)
         if plan.overlay.rule != OverlayRule.SYNTHETIC_ONLY:
-            sample_background(plan, first_sequence, sequences, shots.backdrop)
-        rays, beyond = shots.rays, shots.ahead
+            sample_background(plan, first_sequence, sequences, workspace.backdrop)
+        rays, beyond = workspace.rays, workspace.ahead
         going_on = rays.range_m.size
         for _ in range(LAYERS):
             of = slice(0, going_on)
@@ -125,12 +125,12 @@ class LidarEmulator:
                 rays.instance[of],
                 rays.triangle[of],
             )
-            going_on = int(collect(plan, world, rays, going_on, shots.backdrop, shots.hits, beyond))
+            going_on = int(collect(plan, world, rays, going_on, workspace.backdrop, workspace.hits, beyond))
             if going_on == 0:
                 break
-            rays, beyond = beyond, shots.behind if beyond is shots.ahead else shots.ahead
-        respond(plan, first_sequence, sequences, shots)
-        return shots
+            rays, beyond = beyond, workspace.behind if beyond is workspace.ahead else workspace.ahead
+        respond(plan, first_sequence, sequences, workspace)
+        return workspace
 
     def data_span(self, start_ns: int, stop_ns: int, renderer: Renderer | None = None) -> DatagramBatch:
         """Data packets due in ``[start_ns, stop_ns)`` of rig time."""
@@ -148,16 +148,16 @@ class LidarEmulator:
         deadlines: list[int] = []
         stamps: list[int] = []
         while True:
-            train, device_ns = next_position(plan.position, counters)
+            schedule, device_ns = next_position(plan.position, counters)
             deadline_ns = int(position_deadline_ns(plan, device_ns))
             if deadline_ns >= stop_ns:
                 break
             if deadline_ns >= start_ns:
                 row = np.zeros(self.position_framing.header_size + plan.info_size, np.uint8)
-                sizes.append(int(render_info_packet(plan, self.carrier, self.position_framing, int(counters.sum()), device_ns, row)))
+                sizes.append(int(render_info_packet(plan, self.platform, self.position_framing, int(counters.sum()), device_ns, row)))
                 rows.append(row)
                 deadlines.append(deadline_ns)
                 stamps.append(int(rig_from_device(plan.clock, device_ns)))
-            counters[train] += 1
+            counters[schedule] += 1
         payload = np.array(rows, np.uint8).reshape(len(rows), self.position_framing.header_size + plan.info_size)
         return DatagramBatch(self.position_flow, np.array(deadlines, np.int64), np.array(stamps, np.int64), np.array(sizes, np.int32), payload)

@@ -10,7 +10,7 @@ from hilsim.emulator.overlay import Overlay
 from hilsim.render.cells import NO_CELLS, Cells
 from hilsim.sensor.beam import Beam
 from hilsim.sensor.clock import DeviceClock
-from hilsim.sensor.decimation import Thinning
+from hilsim.sensor.decimation import Decimation
 from hilsim.sensor.false_alarms import FalseAlarms
 from hilsim.sensor.head import Head
 from hilsim.sensor.mirror import Mirror
@@ -73,8 +73,8 @@ class LidarPlan(NamedTuple):
         false_alarms: Noise taken for echoes.
         overlay: Captured background.
         beam_cells: Static triangles by direction, of a sensor that stands still.
-        thinning: Which firings are reported.
-        is_thinned: Not all of them are.
+        decimation: Which firings are reported.
+        is_decimated: Not all of them are.
         position: When position packets, or a Cepton-style sensor's information packets, are sent.
         gps: Receiver.
         info: ``uint8[88]``, the information packet; empty where there is none.
@@ -85,7 +85,7 @@ class LidarPlan(NamedTuple):
         sine_elevation: ``float64[c]``.
         cosine_elevation: ``float64[c]``.
         azimuth_offset_rad: ``float64[c]``.
-        channel_origin_m: ``float64[c, 3]``, where each channel's beam begins, in the carrier's body frame.
+        channel_origin_m: ``float64[c, 3]``, where each channel's beam begins, in the platform's body frame.
         firing_offset_ns: ``int64[c]`` of each channel within a firing sequence.
         sequence_ns: Device time of a firing sequence.
         sequences_per_packet: Firing sequences of a data packet.
@@ -111,8 +111,8 @@ class LidarPlan(NamedTuple):
     false_alarms: FalseAlarms
     overlay: Overlay
     beam_cells: BeamCells
-    thinning: Thinning
-    is_thinned: bool
+    decimation: Decimation
+    is_decimated: bool
     position: PositionStream
     gps: Gps
     info: npt.NDArray[np.uint8]

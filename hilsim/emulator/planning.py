@@ -10,7 +10,7 @@ from hilsim.protocols.velodyne.geometry import even_delays_ns
 from hilsim.scene.world import World
 from hilsim.sensor.beam import beam
 from hilsim.sensor.clock import device_clock
-from hilsim.sensor.decimation import no_thinning
+from hilsim.sensor.decimation import no_decimation
 from hilsim.sensor.false_alarms import false_alarms
 from hilsim.sensor.head import no_head
 from hilsim.sensor.mirror import no_mirror
@@ -38,7 +38,7 @@ def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: 
 
 
 def beam_cells(setting: LidarSetting, world: World, body: Pose) -> BeamCells:
-    """Cells of a lidar on a carrier that stands at ``body``: with them it reports the same, and casts rays faster where static objects are many.
+    """Cells of a lidar on a platform that stands at ``body``: with them it reports the same, and casts rays faster where static objects are many.
 
     Takes about a second a sensor in a street.
     """
@@ -62,8 +62,8 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
         false_alarms=false_alarms(setup.false_alarms),
         overlay=overlay,
         beam_cells=cells,
-        thinning=no_thinning(spec.laser_count),
-        is_thinned=False,
+        decimation=no_decimation(spec.laser_count),
+        is_decimated=False,
         position=periodic_stream(None, seed=seed, stream=setting.stream),
         gps=_gps(setup.gps),
         info=np.zeros(0, np.uint8),

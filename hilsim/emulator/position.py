@@ -14,7 +14,7 @@ from hilsim.protocols.nmea import GPRMC_CAPACITY, write_gprmc
 from hilsim.protocols.velodyne.position import encode_position_packet
 from hilsim.sensor.clock import DeviceClock, rig_from_device, stamp_us, utc_lead_us
 from hilsim.units import NS_PER_S
-from hilsim.vehicle.platform import Carrier, carrier_state
+from hilsim.vehicle.platform import Platform, platform_state
 
 _CEPTON = constant(Family.CEPTON)
 _SPEED_SPAN_NS = 100_000_000
@@ -23,7 +23,7 @@ _PPS_LOCKED = 2
 
 
 @kernel
-def write_sentence(clock: DeviceClock, gps: Gps, carrier: Carrier, rig_ns: int, sentence: npt.NDArray[np.uint8]) -> int:
+def write_sentence(clock: DeviceClock, gps: Gps, platform: Platform, rig_ns: int, sentence: npt.NDArray[np.uint8]) -> int:
     """Write the sentence the sensor holds at ``rig_ns``; returns its size, 0 without a receiver.
 
     It names the second in progress once it has arrived (``sentence_delay_ns`` after the pulse), the one before until then, and the position at
@@ -33,8 +33,8 @@ def write_sentence(clock: DeviceClock, gps: Gps, carrier: Carrier, rig_ns: int, 
         return 0
     second = (clock.utc_epoch_ns + rig_ns - gps.sentence_delay_ns) // NS_PER_S
     fix_ns = second * NS_PER_S - clock.utc_epoch_ns
-    before, _ = carrier_state(carrier, fix_ns - _SPEED_SPAN_NS)
-    now, _ = carrier_state(carrier, fix_ns)
+    before, _ = platform_state(platform, fix_ns - _SPEED_SPAN_NS)
+    now, _ = platform_state(platform, fix_ns)
     east_mps = (now[0] - before[0]) * 1e9 / _SPEED_SPAN_NS
     north_mps = (now[1] - before[1]) * 1e9 / _SPEED_SPAN_NS
     speed_mps = math.hypot(east_mps, north_mps)
@@ -44,25 +44,25 @@ def write_sentence(clock: DeviceClock, gps: Gps, carrier: Carrier, rig_ns: int, 
 
 
 @kernel
-def encode_position(clock: DeviceClock, gps: Gps, carrier: Carrier, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
+def encode_position(clock: DeviceClock, gps: Gps, platform: Platform, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     """Write the position packet assembled at ``device_ns`` to ``payload[:512]``."""
     sentence = np.empty(GPRMC_CAPACITY, np.uint8)
-    size = write_sentence(clock, gps, carrier, rig_from_device(clock, device_ns), sentence)
+    size = write_sentence(clock, gps, platform, rig_from_device(clock, device_ns), sentence)
     pps = _PPS_LOCKED if clock.follows_pulse else _PPS_ABSENT
     encode_position_packet(stamp_us(clock, device_ns), pps, sentence, size, payload)
 
 
 @kernel
-def encode_info(plan: LidarPlan, carrier: Carrier, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
+def encode_info(plan: LidarPlan, platform: Platform, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     """Write the position packet assembled at ``device_ns``, or a Cepton-style sensor's information, to ``payload[: plan.info_size]``."""
     if plan.family == _CEPTON:
         payload[: plan.info_size] = plan.info
         if plan.clock.follows_pulse:
             write_sync_offset(utc_lead_us(plan.clock, device_ns), payload)
     else:
-        encode_position(plan.clock, plan.gps, carrier, device_ns, payload)
+        encode_position(plan.clock, plan.gps, platform, device_ns, payload)
         if plan.has_imu:
-            write_imu(plan, carrier, rig_from_device(plan.clock, device_ns), payload)
+            write_imu(plan, platform, rig_from_device(plan.clock, device_ns), payload)
 
 
 @kernel

@@ -18,13 +18,13 @@ from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import Family, LidarPlan
 from hilsim.emulator.schedule import data_deadline_ns
-from hilsim.emulator.workspace import Shots, allocate_shots
+from hilsim.emulator.workspace import Workspace, allocate_workspace
 from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.protocols.ethernet import Framing
 from hilsim.protocols.velodyne.data import RECORDS_PER_BLOCK
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import BACKGROUND_ALONE, COSINE, ECHO, ENERGY, INSTANCE, RAY, TRIANGLE, Hits
-from hilsim.vehicle.platform import Carrier, carrier_state
+from hilsim.vehicle.platform import Platform, platform_state
 
 
 class ReturnType(IntEnum):
@@ -266,24 +266,31 @@ def _describe_echo(world: World, hits: Hits, firing: int, echo: int, truth: Trut
 
 @kernel
 def note_returns(
-    plan: LidarPlan, carrier: Carrier, world: World, mount_m: npt.NDArray[np.float64], first_sequence: int, shots: Shots, truth: Truth, row: int
+    plan: LidarPlan,
+    platform: Platform,
+    world: World,
+    mount_m: npt.NDArray[np.float64],
+    first_sequence: int,
+    workspace: Workspace,
+    truth: Truth,
+    row: int,
 ) -> int:
     """Write a row for each return that some whole packets say.
 
     Args:
         plan: The lidar.
-        carrier: What carries it.
+        platform: What carries it.
         world: What it saw.
-        mount_m: ``float64[3]``, sensor's origin in the carrier's body frame.
+        mount_m: ``float64[3]``, sensor's origin in the platform's body frame.
         first_sequence: Index of the first firing sequence, a packet's first.
-        shots: After ``respond`` and ``thin``.
+        workspace: After ``respond`` and ``thin``.
         truth: Written from ``row`` on.
         row: First row to write.
 
     Returns:
         The row after the last.
     """
-    returns, hits = shots.returns, shots.hits
+    returns, hits = workspace.returns, workspace.hits
     distance, reported_echo = returns.distance, returns.echo
     which_count, sequences, channels = distance.shape
     is_interleaved = plan.family == _CEPTON
@@ -306,7 +313,7 @@ def note_returns(
                         firing = channel * sequences + sequence
                         echo = int(reported_echo[which, sequence, channel])
                         other = int(reported_echo[which_count - 1 - which, sequence, channel])
-                        time_ns = shots.rays.time_ns[firing * sub_rays]
+                        time_ns = workspace.rays.time_ns[firing * sub_rays]
                         truth.packet[row] = index // plan.sequences_per_packet
                         truth.block[row] = 0 if is_interleaved else of_packet // sequences_per_block * which_count + which
                         truth.record[row] = (
@@ -322,7 +329,7 @@ def note_returns(
                         truth.reflectivity[row] = returns.reflectivity[which, sequence, channel]
                         truth.range_m[row] = returns.range_m[which, sequence, channel]
                         _describe_echo(world, hits, firing, echo, truth, row)
-                        (x, y, z), body = carrier_state(carrier, time_ns)
+                        (x, y, z), body = platform_state(platform, time_ns)
                         mx, my, mz = rotate(body, (mount_m[0], mount_m[1], mount_m[2]))
                         truth.position_m[row, 0] = x + mx
                         truth.position_m[row, 1] = y + my
@@ -339,12 +346,12 @@ def note_returns(
 @kernel
 def render_with_truth(
     plan: LidarPlan,
-    carrier: Carrier,
+    platform: Platform,
     world: World,
     framing: Framing,
     mount_m: npt.NDArray[np.float64],
     first_packet: int,
-    shots: Shots,
+    workspace: Workspace,
     size: npt.NDArray[np.int32],
     datagrams: npt.NDArray[np.uint8],
     truth: Truth,
@@ -352,8 +359,8 @@ def render_with_truth(
     """``fused.render_data_packets``, and a row of ``truth`` for each return; returns how many rows."""
     rows = 0
     for at in range(size.size):
-        size[at] = render_data_packet(plan, carrier, world, framing, first_packet + at, shots, datagrams[at])
-        rows = note_returns(plan, carrier, world, mount_m, (first_packet + at) * plan.sequences_per_packet, shots, truth, rows)
+        size[at] = render_data_packet(plan, platform, world, framing, first_packet + at, workspace, datagrams[at])
+        rows = note_returns(plan, platform, world, mount_m, (first_packet + at) * plan.sequences_per_packet, workspace, truth, rows)
     return rows
 
 
@@ -371,10 +378,19 @@ def packets_with_truth(lidar: LidarEmulator, first: int, count: int) -> tuple[Da
     plan = lidar.plan
     datagrams = np.zeros((count, lidar.data_framing.header_size + plan.data_size), np.uint8)
     size = np.zeros(count, np.int32)
-    shots = allocate_shots(plan, plan.sequences_per_packet, is_opaque=lidar.world.is_opaque)
+    workspace = allocate_workspace(plan, plan.sequences_per_packet, is_opaque=lidar.world.is_opaque)
     truth = allocate_truth(count * _returns_max(lidar.plan))
     rows = render_with_truth(
-        plan, lidar.carrier, lidar.world, lidar.data_framing, np.array(lidar.setting.setup.mount_position_m), first, shots, size, datagrams, truth
+        plan,
+        lidar.platform,
+        lidar.world,
+        lidar.data_framing,
+        np.array(lidar.setting.setup.mount_position_m),
+        first,
+        workspace,
+        size,
+        datagrams,
+        truth,
     )
     deadline = np.array([data_deadline_ns(plan, packet) for packet in range(first, first + count)], dtype=np.int64)
     return DatagramBatch(lidar.data_flow, deadline, deadline - plan.data_latency_ns, size, datagrams), _first_rows(truth, rows)

@@ -68,7 +68,7 @@ class Returns(NamedTuple):
     range_m: npt.NDArray[np.float64]
 
 
-class Shots(NamedTuple):
+class Workspace(NamedTuple):
     """Working arrays for the firings of some sequences, from rays to returns.
 
     Attributes:
@@ -79,9 +79,9 @@ class Shots(NamedTuple):
         hits: What they met.
         echoes: ``float64[m, 4]``, of one firing.
         kept: ``int64[m]``, echoes of one firing that are detected.
-        reported: ``bool[c, s]``, firings that a thinned sensor reports.
+        reported: ``bool[c, s]``, firings that a decimated sensor reports.
         returns: What is reported.
-        unsaid: ``int64[1]``, returns so far that the packet format could not say.
+        unrepresentable: ``int64[1]``, returns so far that the packet format could not say.
     """
 
     rays: Rays
@@ -93,7 +93,7 @@ class Shots(NamedTuple):
     kept: npt.NDArray[np.int64]
     reported: npt.NDArray[np.bool_]
     returns: Returns
-    unsaid: npt.NDArray[np.int64]
+    unrepresentable: npt.NDArray[np.int64]
 
 
 def allocate_rays(count: int, beams_in_cells: int = 0) -> Rays:
@@ -112,13 +112,13 @@ def allocate_rays(count: int, beams_in_cells: int = 0) -> Rays:
     )
 
 
-def allocate_shots(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> Shots:
+def allocate_workspace(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> Workspace:
     """Arrays for ``sequences`` firing sequences; in a world in which everything ``is_opaque`` no ray goes on behind a surface."""
     firings = plan.firing_offset_ns.size * sequences
     rays = firings * plan.beam.share.size
     most = plan.beam.share.size * (1 if is_opaque else LAYERS) + _EXTRA_HITS
     shape = (plan.returns, sequences, plan.firing_offset_ns.size)
-    return Shots(
+    return Workspace(
         rays=allocate_rays(rays, firings if plan.beam_cells.cells.first.size > 1 else 0),
         ahead=allocate_rays(1 if is_opaque else rays),
         behind=allocate_rays(1 if is_opaque else rays),
@@ -135,5 +135,5 @@ def allocate_shots(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> Shots
             echo=np.full(shape, -1, np.int8),
             range_m=np.full(shape, np.inf),
         ),
-        unsaid=np.zeros(1, np.int64),
+        unrepresentable=np.zeros(1, np.int64),
     )

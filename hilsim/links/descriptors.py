@@ -16,7 +16,7 @@ from numba import types
 from hilsim._jit import kernel
 from hilsim.protocols.mavlink.frames import ByteStream, Frame, make_room
 from hilsim.transmit.libc import poll_descriptors, read_bytes, write_bytes
-from hilsim.transmit.packet_queue import Tape, put
+from hilsim.transmit.packet_queue import PacketQueue, put
 from hilsim.units import NS_PER_S
 
 _EAGAIN = errno.EAGAIN
@@ -99,9 +99,9 @@ def receive(stream: ByteStream, descriptor: int, is_stream: bool) -> int:  # noq
 
 
 @kernel
-def pass_on(stream: ByteStream, frame: Frame, tape: Tape, now_ns: int) -> bool:
-    """Put a frame as it came onto the tape to the ground stations: ``time_ns`` when it came, ``flow`` its message id; False when the tape is full."""
-    return put(tape, frame.id, now_ns, now_ns, stream.buffer[frame.start : frame.start + frame.size], frame.size)
+def pass_on(stream: ByteStream, frame: Frame, queue: PacketQueue, now_ns: int) -> bool:
+    """Put a frame as it came onto the packet queue to the ground stations: ``time_ns`` when it came, ``flow`` its message id; False when the packet queue is full."""
+    return put(queue, frame.id, now_ns, now_ns, stream.buffer[frame.start : frame.start + frame.size], frame.size)
 
 
 @kernel

@@ -10,7 +10,7 @@ from hilsim.geometry.frames import Quaternion, Vector, sensor_direction
 from hilsim.geometry.poses import extrinsics
 from hilsim.geometry.rotations import multiply, rotate
 from hilsim.rangefinders.specs import RangefinderSpec
-from hilsim.vehicle.platform import Carrier, carrier_state
+from hilsim.vehicle.platform import Platform, platform_state
 
 
 class RangefinderRays(NamedTuple):
@@ -56,15 +56,15 @@ def fill_rays(
 
 
 @kernel
-def fill_poses(platform: Carrier, time_ns: npt.NDArray[np.int64], position_m: npt.NDArray[np.float64], orientation: npt.NDArray[np.float64]) -> None:
+def fill_poses(platform: Platform, time_ns: npt.NDArray[np.int64], position_m: npt.NDArray[np.float64], orientation: npt.NDArray[np.float64]) -> None:
     """Write a platform's ``float64[n, 3]`` positions and ``float64[n, 4]`` orientations (world from platform) at ``int64[n]`` rig times."""
     for ray in range(time_ns.size):
-        (x, y, z), (qw, qx, qy, qz) = carrier_state(platform, time_ns[ray])
+        (x, y, z), (qw, qx, qy, qz) = platform_state(platform, time_ns[ray])
         position_m[ray, 0], position_m[ray, 1], position_m[ray, 2] = x, y, z
         orientation[ray, 0], orientation[ray, 1], orientation[ray, 2], orientation[ray, 3] = qw, qx, qy, qz
 
 
-def platform_rays(spec: RangefinderSpec, platform: Carrier, time_ns: npt.NDArray[np.int64], azimuth_deg: npt.NDArray[np.float64]) -> RangefinderRays:
+def platform_rays(spec: RangefinderSpec, platform: Platform, time_ns: npt.NDArray[np.int64], azimuth_deg: npt.NDArray[np.float64]) -> RangefinderRays:
     """Rays of a range sensor on a platform, at ``int64[n]`` rig times and ``float64[n]`` azimuths."""
     position_m, orientation = np.empty((time_ns.size, 3)), np.empty((time_ns.size, 4))
     fill_poses(platform, time_ns, position_m, orientation)

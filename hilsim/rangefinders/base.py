@@ -15,7 +15,7 @@ from hilsim.links.timed_bytes import TimedBytes
 from hilsim.rangefinders.specs import RangefinderSpec
 from hilsim.rng import Purpose, normal
 
-_RANGER_NOISE = constant(Purpose.RANGER_NOISE)
+_RANGEFINDER_NOISE = constant(Purpose.RANGEFINDER_NOISE)
 
 
 class Sample(Protocol):
@@ -70,7 +70,7 @@ def fill_measured(
         reach = float(range_m[ray])
         if reach < np.inf:
             if noise_m > 0.0:
-                reach += noise_m * normal(seed, stream, first_index + ray, _RANGER_NOISE)
+                reach += noise_m * normal(seed, stream, first_index + ray, _RANGEFINDER_NOISE)
             if min_m <= reach <= max_m:
                 measured_m[ray] = reach
 

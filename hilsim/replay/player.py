@@ -1,6 +1,6 @@
-"""The thread that plays a tape: gives each packet its deadline and its new stamp, and puts it into its flow's ring, without the GIL.
+"""The thread that plays a packet queue: gives each packet its deadline and its new stamp, and puts it into its flow's ring, without the GIL.
 
-It works some milliseconds ahead of the deadlines, and some milliseconds' worth of packets at a time. What the tape holds is played against one epoch;
+It works some milliseconds ahead of the deadlines, and some milliseconds' worth of packets at a time. What the packet queue holds is played against one epoch;
 only a pause moves it, and, where that is wanted, a postponement: when the host stood still for longer than the player works ahead (or the reader was too
 slow), everything that follows is due later by as much. Nothing is lost then and nothing sent in a burst; players that share a ``Postponements`` stay together.
 """
@@ -20,7 +20,7 @@ from hilsim.emulator.retime import Retiming, StampClock, retime
 from hilsim.protocols.ethernet import HEADER_SIZE, Framing, write_headers
 from hilsim.transmit.brake import allocate_brake, doze_until
 from hilsim.transmit.libc import monotonic_ns
-from hilsim.transmit.packet_queue import Tape, allocate_tape, put, release, waiting
+from hilsim.transmit.packet_queue import PacketQueue, allocate_packet_queue, put, release, waiting
 from hilsim.transmit.ring import Rings, push
 from hilsim.transmit.scheduling import ThreadSettings, enter
 
@@ -87,7 +87,7 @@ class Word(IntEnum):
     PAUSED_AT_NS = 1
     """CLOCK_MONOTONIC time since which the packets are held back, else 0; written by Python."""
     FLUSH_TO = 2
-    """Everything put onto the tape before this count is thrown away; written by Python."""
+    """Everything put onto the packet queue before this count is thrown away; written by Python."""
     EPOCH_NS = 3
     """CLOCK_MONOTONIC time of the time line's beginning; moved by pauses; written by Python."""
     PLAYED = 4
@@ -95,7 +95,7 @@ class Word(IntEnum):
     DUE_NS = 5
     """Time line: when the packet played last was due."""
     RAN_DRY = 6
-    """Times the tape became empty by playing: the capture has ended, or the reader was too slow."""
+    """Times the packet queue became empty by playing: the capture has ended, or the reader was too slow."""
     WAITED_FOR_RING = 7
     FLUSHED = 8
     """Packets thrown away by seeking."""
@@ -120,7 +120,7 @@ def _scaled(duration_ns: int, scale: float) -> int:
 
 @kernel
 def _play_slot(
-    tape: Tape,
+    queue: PacketQueue,
     slot: int,
     rings: Rings,
     routes: Routes,
@@ -130,14 +130,14 @@ def _play_slot(
     last_deadline_ns: npt.NDArray[np.int64],
     frame: npt.NDArray[np.uint8],
 ) -> bool:
-    """Put the packet in a slot of the tape into its ring; False when that is full."""
-    track = tape.flow[slot]
+    """Put the packet in a slot of the packet queue into its ring; False when that is full."""
+    track = queue.flow[slot]
     row = routes.row[track]
-    deadline_ns = max(epoch_ns + _scaled(tape.time_ns[slot], scale), last_deadline_ns[row])
-    payload = tape.payload[slot]
-    size = tape.size[slot]
+    deadline_ns = max(epoch_ns + _scaled(queue.time_ns[slot], scale), last_deadline_ns[row])
+    payload = queue.payload[slot]
+    size = queue.size[slot]
     if routes.retiming[track] != Retiming.NOTHING:
-        retime(routes.retiming[track], clock, epoch_ns + _scaled(tape.stamp_ns[slot], scale), payload)
+        retime(routes.retiming[track], clock, epoch_ns + _scaled(queue.stamp_ns[slot], scale), payload)
     if routes.header_size[track] == 0:
         is_put = push(rings, row, deadline_ns, _NOTHING, payload, size)
     else:
@@ -162,17 +162,17 @@ def postponed_ns(postponement: Postponement) -> int:
 
 
 @kernel
-def _flush(tape: Tape, words: npt.NDArray[np.int64]) -> None:
-    surplus = load_acquire(words, (Word.FLUSH_TO,)) - tape.head[0]
+def _flush(queue: PacketQueue, words: npt.NDArray[np.int64]) -> None:
+    surplus = load_acquire(words, (Word.FLUSH_TO,)) - queue.head[0]
     if surplus > 0:
         words[Word.FLUSHED] += surplus
         words[Word.IS_DRY] = 1
-        release(tape, surplus)
+        release(queue, surplus)
 
 
 @kernel
 def play(
-    tape: Tape,
+    queue: PacketQueue,
     rings: Rings,
     routes: Routes,
     clock: StampClock,
@@ -183,10 +183,10 @@ def play(
     last_deadline_ns: npt.NDArray[np.int64],
     frame: npt.NDArray[np.uint8],
 ) -> None:
-    """Play the tape until told to stop.
+    """Play the packet queue until told to stop.
 
     Args:
-        tape: What to play; this is its only consumer.
+        queue: What to play; this is its only consumer.
         rings: Where to; this is the only producer of the tracks' rows.
         routes: Of the tracks.
         clock: What stamps show, given a CLOCK_MONOTONIC time.
@@ -197,22 +197,22 @@ def play(
         last_deadline_ns: ``int64[flows]``, working array: of each row.
         frame: ``uint8[>= frame]``, working array.
     """
-    slots = tape.time_ns.size
+    slots = queue.time_ns.size
     latest_ns = _NOTHING  # of the time line: packets of other tracks may be due before the one put last, and are not late by that
     while load_acquire(words, (Word.STOP,)) == 0:
-        _flush(tape, words)
+        _flush(queue, words)
         now_ns = monotonic_ns()
-        is_dry = waiting(tape) == 0
+        is_dry = waiting(queue) == 0
         if is_dry or load_acquire(words, (Word.PAUSED_AT_NS,)) != 0:
             words[Word.RAN_DRY] += is_dry and words[Word.IS_DRY] == 0
             words[Word.IS_DRY] = is_dry
             doze_until(now_ns + _POLL_NS, brake)
             continue
         words[Word.IS_DRY] = 0
-        slot = tape.head[0] % slots
+        slot = queue.head[0] % slots
         epoch_ns = load_acquire(words, (Word.EPOCH_NS,)) + postponed_ns(postponement)
-        due_ns = epoch_ns + _scaled(tape.time_ns[slot], scale)
-        latest_ns = max(latest_ns, tape.time_ns[slot])
+        due_ns = epoch_ns + _scaled(queue.time_ns[slot], scale)
+        latest_ns = max(latest_ns, queue.time_ns[slot])
         behind_ns = now_ns - (epoch_ns + _scaled(latest_ns, scale))
         if behind_ns > 0 and postponement.own >= 0:
             store_release(postponement.by_ns, (postponement.own,), postponement.by_ns[postponement.own] + behind_ns + _REGAINED_NS)
@@ -221,19 +221,19 @@ def play(
         if due_ns - AHEAD_NS > now_ns:
             doze_until(now_ns + _NAP_NS, brake)
             continue
-        if not _play_slot(tape, slot, rings, routes, clock, epoch_ns, scale, last_deadline_ns, frame):
+        if not _play_slot(queue, slot, rings, routes, clock, epoch_ns, scale, last_deadline_ns, frame):
             words[Word.WAITED_FOR_RING] += 1
             doze_until(now_ns + _POLL_NS, brake)
             continue
         words[Word.LATE] += due_ns < now_ns
-        words[Word.DUE_NS] = tape.time_ns[slot]
+        words[Word.DUE_NS] = queue.time_ns[slot]
         words[Word.PLAYED] += 1
-        release(tape, 1)
+        release(queue, 1)
 
 
 @kernel
 def put_run(
-    tape: Tape,
+    queue: PacketQueue,
     track: npt.NDArray[np.int64],
     due_ns: npt.NDArray[np.int64],
     stamp_ns: npt.NDArray[np.int64],
@@ -241,10 +241,10 @@ def put_run(
     stops: npt.NDArray[np.int64],
     first: int,
 ) -> int:
-    """Put packets ``first`` … of a run onto the tape until it is full; returns how many were put.
+    """Put packets ``first`` … of a run onto the packet queue until it is full; returns how many were put.
 
     Args:
-        tape: Where to.
+        queue: Where to.
         track: ``int64[n]``.
         due_ns: ``int64[n]``.
         stamp_ns: ``int64[n]``.
@@ -255,7 +255,7 @@ def put_run(
     count = 0
     for index in range(first, track.size):
         start = stops[index - 1] if index > 0 else 0
-        if not put(tape, track[index], due_ns[index], stamp_ns[index], payloads[start:], stops[index] - start):
+        if not put(queue, track[index], due_ns[index], stamp_ns[index], payloads[start:], stops[index] - start):
             break
         count += 1
     return count
@@ -263,12 +263,12 @@ def put_run(
 
 @dataclass(kw_only=True, eq=False)
 class Player:
-    """A tape and the thread that plays it.
+    """A packet queue and the thread that plays it.
 
     Attributes:
         name: Of the replay.
         rings: Of the transmitter.
-        slots: Of the tape.
+        slots: Of the packet queue.
         capacity: Bytes of the largest payload.
         scale: Real time a unit of the time line.
         settings: Scheduling of the thread.
@@ -291,11 +291,11 @@ class Player:
     _changing: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.tape = allocate_tape(self.slots, self.capacity)
+        self.queue = allocate_packet_queue(self.slots, self.capacity)
         self._warm()
 
     def route(self, track: int, row: int, retiming: Retiming, framing: Framing) -> None:
-        """Say where a track's packets go; before the first of them is put onto the tape."""
+        """Say where a track's packets go; before the first of them is put onto the packet queue."""
         self.routes.row[track] = row
         self.routes.retiming[track] = retiming
         self.routes.header_size[track] = framing.header_size
@@ -354,13 +354,13 @@ class Player:
         return int(self.postponement.by_ns.sum())
 
     def flush(self) -> None:
-        """Throw away what waits on the tape; for its producer, between two runs."""
-        publish(self.words, Word.FLUSH_TO, int(self.tape.tail[0]))
+        """Throw away what waits on the packet queue; for its producer, between two runs."""
+        publish(self.words, Word.FLUSH_TO, int(self.queue.tail[0]))
 
     @property
     def waiting_packets(self) -> int:
-        """Packets on the tape."""
-        return int(waiting(self.tape))
+        """Packets on the packet queue."""
+        return int(waiting(self.queue))
 
     def _warm(self) -> None:
         """Load or compile the kernels, without playing anything."""
@@ -368,9 +368,9 @@ class Player:
         stopped[Word.STOP] = 1
         self._play(StampClock(0, 0), stopped)
         nothing = np.zeros(0, np.int64)
-        put_run(self.tape, nothing, nothing, nothing, np.zeros(0, np.uint8), nothing, 0)
+        put_run(self.queue, nothing, nothing, nothing, np.zeros(0, np.uint8), nothing, 0)
         publish(stopped, 0, 1)
-        waiting(self.tape)
+        waiting(self.queue)
 
     def _run(self, clock: StampClock) -> None:
         self.scheduling_mode = enter(self.settings).mode.value
@@ -379,4 +379,4 @@ class Player:
     def _play(self, clock: StampClock, words: npt.NDArray[np.int64]) -> None:
         flows = self.rings.head.shape[0]
         frame = np.zeros(HEADER_SIZE + self.capacity, np.uint8)
-        play(self.tape, self.rings, self.routes, clock, float(self.scale), words, self.postponement, self.brake, np.full(flows, _LONG_AGO_NS), frame)
+        play(self.queue, self.rings, self.routes, clock, float(self.scale), words, self.postponement, self.brake, np.full(flows, _LONG_AGO_NS), frame)

@@ -1,4 +1,4 @@
-"""One capture on its way to the wire: a thread that reads ahead onto a tape, and the player that takes from it.
+"""One capture on its way to the wire: a thread that reads ahead onto a packet queue, and the player that takes from it.
 
 The reading thread is Python; it keeps some seconds of packets ahead, so nothing waits for it when a packet is due.
 """
@@ -47,15 +47,15 @@ class _Place(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeckState:
-    """What a deck is doing.
+class SourceState:
+    """What a replay source is doing.
 
     Attributes:
         position_s: Capture time of what is played now, from the capture's first packet.
         passes: Completed.
         played_packets: Put into rings.
         waiting_packets: Read ahead.
-        starvations: How often nothing was read ahead when it was needed.
+        underruns: How often nothing was read ahead when it was needed.
         late_packets: Read too late to be sent in time.
         is_paused: Held back.
         has_ended: Everything was played.
@@ -68,7 +68,7 @@ class DeckState:
     passes: int
     played_packets: int
     waiting_packets: int
-    starvations: int
+    underruns: int
     late_packets: int
     is_paused: bool
     has_ended: bool
@@ -77,7 +77,7 @@ class DeckState:
     fault: str
 
 
-class Deck:
+class ReplaySource:
     """Plays one capture into rings.
 
     Attributes:
@@ -225,19 +225,19 @@ class Deck:
         """Packets of one kind of one flow, as found so far."""
         return tuple(self._reader.tracks) if self._reader else ()
 
-    def state(self) -> DeckState:
+    def state(self) -> SourceState:
         """What it is doing now; does not wait."""
         player = self._open_player()
         words = player.words.tolist()
         place = self._place(words[Word.DUE_NS])
         waiting_packets = player.waiting_packets
         has_ended = self._has_read_all and waiting_packets == 0
-        return DeckState(
+        return SourceState(
             position_s=place.position_ns / 1e9,
             passes=place.passes,
             played_packets=words[Word.PLAYED],
             waiting_packets=waiting_packets,
-            starvations=max(words[Word.RAN_DRY] - self._endings - int(has_ended), 0),
+            underruns=max(words[Word.RAN_DRY] - self._endings - int(has_ended), 0),
             late_packets=words[Word.LATE],
             is_paused=bool(words[Word.PAUSED_AT_NS]),
             has_ended=has_ended,
@@ -282,7 +282,7 @@ class Deck:
 
     def _open_player(self) -> Player:
         if self._player is None:
-            raise AssertionError("a deck is opened before it is used")
+            raise AssertionError("a replay source is opened before it is used")
         return self._player
 
     def _find_cut(self, *, wait: bool) -> Cut | None:
@@ -331,7 +331,7 @@ class Deck:
         return max(int(player.words[Word.DUE_NS]), player.line_ns) + round(_SEEK_NS / self.spec.interval_scale)
 
     def _forget_what_was_read(self) -> int:
-        """Empty the tape; returns passes completed."""
+        """Empty the packet queue; returns passes completed."""
         player = self._open_player()
         self._endings += int(self._has_read_all and player.waiting_packets == 0)
         self._has_read_all = False
@@ -363,7 +363,7 @@ class Deck:
         self._known_tracks = len(reader.tracks)
 
     def _put(self, cues: Cues) -> bool:
-        """Put a run onto the tape, waiting while it is full; False when told to stop or to go elsewhere."""
+        """Put a run onto the packet queue, waiting while it is full; False when told to stop or to go elsewhere."""
         player = self._open_player()
         cues = self._without_too_large(cues)
         data = np.frombuffer(b"".join(cues.payloads), np.uint8)
@@ -375,7 +375,7 @@ class Deck:
             self._positions.popleft()
         done = 0
         while done < stops.size:
-            done += int(put_run(player.tape, cues.track, cues.due_ns, cues.stamp_ns, data, stops, done))
+            done += int(put_run(player.queue, cues.track, cues.due_ns, cues.stamp_ns, data, stops, done))
             if done < stops.size:
                 self._wake.wait(_FULL_WAIT_S)
                 self._wake.clear()

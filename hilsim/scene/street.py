@@ -1,7 +1,7 @@
 """The demo street: nine blocks of a town, made up from a seed; nothing in it was drawn, recorded or downloaded.
 
 Traffic keeps to the right. Every block has its own clockwise loop in the lane along its kerb, so that cars only ever turn right and no two
-loops touch. The carrier's loop goes round the middle block.
+loops touch. The platform's loop goes round the middle block.
 
 Along a road, from the kerb of one block to that of the next: parked cars, a lane each way, parked cars.
 """
@@ -71,8 +71,8 @@ def street_objects(spec: SceneSpec) -> list[SceneObject]:
     return objects
 
 
-def street_carrier_track(spec: SceneSpec) -> PoseTrack:
-    """The carrier's way round the middle block for ever: on the road surface, about 8 m/s, slower in corners; nobody else's way crosses it."""
+def street_platform_track(spec: SceneSpec) -> PoseTrack:
+    """The platform's way round the middle block for ever: on the road surface, about 8 m/s, slower in corners; nobody else's way crosses it."""
     return loop_track(_lane(0), 0.0, spec.origin_m)
 
 
@@ -251,7 +251,7 @@ def _parked_cars(seed: int, origin: Vector, cars: dict[tuple[int, str], Mesh]) -
 
 
 def _traffic(seed: int, count: int, origin: Vector, cars: dict[tuple[int, str], Mesh]) -> Iterator[SceneObject]:
-    """Cars on the blocks' loops in turn; on the carrier's they leave it its place."""
+    """Cars on the blocks' loops in turn; on the platform's they leave it its place."""
     dice = Dice(seed, _Stream.TRAFFIC)
     for number in range(count):
         loop, place = number % len(BLOCKS), number // len(BLOCKS)

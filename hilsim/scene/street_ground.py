@@ -13,7 +13,7 @@ PAVEMENT_M = 3.0
 PAVEMENT_TOP_M = 0.12
 KERB_RADIUS_M = 6.0
 BLOCKS = ((0, 0), (1, 0), (0, 1), (-1, 0), (0, -1), (1, 1), (-1, 1), (-1, -1), (1, -1))
-"""Column and row of each block; the carrier's is the first."""
+"""Column and row of each block; the platform's is the first."""
 _GRASS_M = 110.0
 _MARKING_M = 0.004
 _DASH_M = (3.0, 0.12)

@@ -10,7 +10,7 @@ from hilsim.sensor.specs import LidarSpec
 LONGEST_STEP_NS = 254_000
 """Between two points of a packet that says their steps in one byte of microseconds, with room for rounding and for a fast clock."""
 LONGEST_SEQUENCE_NS = 1_000_000
-"""The carrier's pose is interpolated within a firing sequence: to 6 um at 50 m/s^2 over this time."""
+"""The platform's pose is interpolated within a firing sequence: to 6 um at 50 m/s^2 over this time."""
 MODEL_NAME_MAX = 27
 """ASCII characters of a sensor information packet's name."""
 

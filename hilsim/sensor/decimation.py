@@ -1,4 +1,4 @@
-"""Thinning ("subsampling"): one of N rings, one of M rays a ring, and spurious points; on arrays of points, and on the firings of a streaming sensor.
+"""Decimation ("subsampling"): one of N rings, one of M rays a ring, and spurious points; on arrays of points, and on the firings of a streaming sensor.
 
 The functions on arrays give what the published ones give (``calculate_ring_id``, ``subsample_by_ring_id``, ``subsample_by_rays``,
 ``add_cosmic_noise_points`` of "Submuestreo de haces y rayos"), compared array by array in ``tests/unit/sensor/test_decimation.py``, except where
@@ -25,7 +25,7 @@ from hilsim._jit import constant, kernel
 from hilsim.errors import require
 from hilsim.rng import uniform, uniform_pair
 from hilsim.sensor.head import Head, head_turns
-from hilsim.sensor.specs import ThinningSpec, is_whole, step_rule
+from hilsim.sensor.specs import DecimationSpec, is_whole, step_rule
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 SPURIOUS_TAG = -1
@@ -117,13 +117,13 @@ def azimuths_deg(points: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return azimuth
 
 
-def thin_beams(ring: npt.NDArray[Any], step: int, *arrays: npt.NDArray[Any]) -> Thinned:
+def decimate_beams(ring: npt.NDArray[Any], step: int, *arrays: npt.NDArray[Any]) -> Thinned:
     """Keep the points of every ``step``-th ring: those with ``ring % step == 0``. Ring 0, with all that lies below the field of view, always stays.
 
     Args:
         ring: ``int[n]``, any integers.
         step: 1 or more; above the highest ring only ring 0 stays.
-        arrays: Per-point arrays ``[n, ...]`` to be thinned alike.
+        arrays: Per-point arrays ``[n, ...]`` to be decimated alike.
 
     Raises:
         ValueError: an argument breaks its rule.
@@ -142,7 +142,7 @@ def thin_rays(azimuth_deg: npt.NDArray[Any], ring: npt.NDArray[Any], step: int, 
         azimuth_deg: ``float[n]``, what a ring is sorted by: ``azimuths_deg(points)``, or a sensor's own azimuths.
         ring: ``int[n]``, any integers.
         step: 1 or more; with a ring's number of points or more only its smallest azimuth stays.
-        arrays: Per-point arrays ``[n, ...]`` to be thinned alike.
+        arrays: Per-point arrays ``[n, ...]`` to be decimated alike.
 
     Raises:
         ValueError: an argument breaks its rule.
@@ -302,12 +302,12 @@ def add_spurious_points(
     return WithSpurious(spurious, np.concatenate([points, added]), np.concatenate([tags, np.full(count, SPURIOUS_TAG, np.int32)]))
 
 
-class Thinning(NamedTuple):
-    """Kernel-side thinning of one sensor.
+class Decimation(NamedTuple):
+    """Kernel-side decimation of one sensor.
 
     Attributes:
         keeps_channel: ``bool[c]``, in firing order.
-        ray_step: See ``ThinningSpec``.
+        ray_step: See ``DecimationSpec``.
         sequence_ns: Device time of a firing sequence.
         firing_offset_ns: ``int64[c]`` of each channel within a firing sequence.
         azimuth_offset_turns: ``float64[c]``.
@@ -330,8 +330,8 @@ def channel_rings(spec: VelodyneSpec) -> npt.NDArray[np.int64]:
     return np.argsort(order)
 
 
-def thinning(setting: ThinningSpec, spec: VelodyneSpec) -> Thinning:
-    """Kernel-side thinning of a model.
+def decimation(setting: DecimationSpec, spec: VelodyneSpec) -> Decimation:
+    """Kernel-side decimation of a model.
 
     Raises:
         ValueError: the head turns so fast that a turn is hardly a row of firings.
@@ -340,11 +340,11 @@ def thinning(setting: ThinningSpec, spec: VelodyneSpec) -> Thinning:
     require(
         (
             turn_sequences >= _TURN_SEQUENCES_MIN,
-            f"a turn at rate_max_rpm must have at least {_TURN_SEQUENCES_MIN} firing sequences for thinning, got {turn_sequences:.3g}",
+            f"a turn at rate_max_rpm must have at least {_TURN_SEQUENCES_MIN} firing sequences for decimation, got {turn_sequences:.3g}",
         )
     )
-    return Thinning(
-        keeps_channel=thin_beams(channel_rings(spec), setting.beam_step).mask,
+    return Decimation(
+        keeps_channel=decimate_beams(channel_rings(spec), setting.beam_step).mask,
         ray_step=int(setting.ray_step),
         sequence_ns=spec.sequence_ns,
         firing_offset_ns=np.arange(len(spec.channels), dtype=np.int64) // spec.lasers_per_firing * spec.firing_ns,
@@ -352,44 +352,44 @@ def thinning(setting: ThinningSpec, spec: VelodyneSpec) -> Thinning:
     )
 
 
-def no_thinning(channels: int) -> Thinning:
+def no_decimation(channels: int) -> Decimation:
     """Of a sensor that reports every firing of its ``channels`` lasers."""
     nothing = np.zeros(channels, np.int64)
-    return Thinning(np.ones(channels, np.bool_), 1, 1, nothing, nothing.astype(np.float64))
+    return Decimation(np.ones(channels, np.bool_), 1, 1, nothing, nothing.astype(np.float64))
 
 
 @kernel
-def _past_zero_turns(thinning: Thinning, head: Head, channel: int, sequence: int) -> float:
+def _past_zero_turns(decimation: Decimation, head: Head, channel: int, sequence: int) -> float:
     """How far past azimuth 0 a channel's beam is when it fires, in turns, -0.5..0.5; between firing sequences as ``emulator.firing.fire`` has it."""
-    device_ns = sequence * thinning.sequence_ns
+    device_ns = sequence * decimation.sequence_ns
     start_turns = head_turns(head, device_ns)
-    travelled = head_turns(head, device_ns + thinning.sequence_ns) - start_turns
+    travelled = head_turns(head, device_ns + decimation.sequence_ns) - start_turns
     travelled -= math.floor(travelled + 0.5)  # over the seam of a turn
-    turns = start_turns + travelled * (thinning.firing_offset_ns[channel] / thinning.sequence_ns) + thinning.azimuth_offset_turns[channel]
+    turns = start_turns + travelled * (decimation.firing_offset_ns[channel] / decimation.sequence_ns) + decimation.azimuth_offset_turns[channel]
     return float(turns - math.floor(turns + 0.5))
 
 
 @kernel
-def _passage(thinning: Thinning, head: Head, channel: int, sequence: int, turn_sequences: float) -> int:
+def _passage(decimation: Decimation, head: Head, channel: int, sequence: int, turn_sequences: float) -> int:
     """The first firing sequence in which a channel's beam is past azimuth 0, for the passage nearest to ``sequence``.
 
-    Newton's steps with the mean rate (the speed is within 40 % of it, ``RippleSpec``, so each leaves at most 0.4 of the way) and single steps for the rest.
+    Newton's steps with the mean rate (the speed is within 40 % of it, ``RateJitterSpec``, so each leaves at most 0.4 of the way) and single steps for the rest.
     """
     for _ in range(4):
-        stride = math.floor(_past_zero_turns(thinning, head, channel, sequence) * turn_sequences)
+        stride = math.floor(_past_zero_turns(decimation, head, channel, sequence) * turn_sequences)
         sequence -= stride
         if stride == 0:
             break
-    while _past_zero_turns(thinning, head, channel, sequence) < 0.0:
+    while _past_zero_turns(decimation, head, channel, sequence) < 0.0:
         sequence += 1
-    while _past_zero_turns(thinning, head, channel, sequence - 1) >= 0.0:
+    while _past_zero_turns(decimation, head, channel, sequence - 1) >= 0.0:
         sequence -= 1
     return sequence
 
 
 @kernel
-def reported_firings(thinning: Thinning, head: Head, first_sequence: int, sequences: int, reported: npt.NDArray[np.bool_]) -> None:
-    """Write which firings a thinned sensor reports.
+def reported_firings(decimation: Decimation, head: Head, first_sequence: int, sequences: int, reported: npt.NDArray[np.bool_]) -> None:
+    """Write which firings a decimated sensor reports.
 
     A channel's turn begins with its first firing at or past azimuth 0, by the true azimuth of its own beam, and firings are counted from there: number 0,
     ``ray_step``, 2 ``ray_step`` … are reported, and the count begins anew at the next passage. Azimuth grows with time, so over a whole turn
@@ -399,27 +399,27 @@ def reported_firings(thinning: Thinning, head: Head, first_sequence: int, sequen
     A pure function of the firing's index: turns before the sensor's first firing are counted as if the head had turned then.
 
     Args:
-        thinning: Of the sensor.
+        decimation: Of the sensor.
         head: Of the sensor; turning at no more than its model's ``rate_max_rpm``.
         first_sequence: Index of the first firing sequence.
         sequences: How many.
         reported: ``bool[c, s]``, written; channels in firing order.
     """
-    turn_sequences = 100 * _MINUTE_NS / (head.rate_crpm * thinning.sequence_ns)
+    turn_sequences = 100 * _MINUTE_NS / (head.rate_crpm * decimation.sequence_ns)
     stop = first_sequence + sequences
-    for channel in range(thinning.keeps_channel.size):
-        if thinning.ray_step == 1 or not thinning.keeps_channel[channel]:
-            reported[channel, :sequences] = thinning.keeps_channel[channel]
+    for channel in range(decimation.keeps_channel.size):
+        if decimation.ray_step == 1 or not decimation.keeps_channel[channel]:
+            reported[channel, :sequences] = decimation.keeps_channel[channel]
             continue
-        past = _past_zero_turns(thinning, head, channel, first_sequence)
+        past = _past_zero_turns(decimation, head, channel, first_sequence)
         if past < 0.0:
             past += 1.0
-        begin = _passage(thinning, head, channel, first_sequence - math.floor(past * turn_sequences), turn_sequences)
+        begin = _passage(decimation, head, channel, first_sequence - math.floor(past * turn_sequences), turn_sequences)
         sequence = first_sequence
         while sequence < stop:
-            next_begin = _passage(thinning, head, channel, begin + math.floor(turn_sequences), turn_sequences)
+            next_begin = _passage(decimation, head, channel, begin + math.floor(turn_sequences), turn_sequences)
             while sequence < min(next_begin, stop):
-                reported[channel, sequence - first_sequence] = (sequence - begin) % thinning.ray_step == 0
+                reported[channel, sequence - first_sequence] = (sequence - begin) % decimation.ray_step == 0
                 sequence += 1
             begin = next_begin
 

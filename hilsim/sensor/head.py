@@ -12,7 +12,7 @@ import numpy as np
 from hilsim._jit import constant, kernel
 from hilsim.rng import Purpose, normal, uniform
 from hilsim.sensor.setup import DEFAULT_RATE_RPM, SensorSetup
-from hilsim.sensor.velodyne_specs import EncoderSpec, RippleSpec, VelodyneSpec
+from hilsim.sensor.velodyne_specs import EncoderSpec, RateJitterSpec, VelodyneSpec
 from hilsim.units import TURN_CDEG
 
 _PERIOD_NS = 6_000_000_000_000
@@ -26,11 +26,11 @@ class Head(NamedTuple):
     Attributes:
         rate_crpm: Mean rotation rate in 0.01 rpm, an integer (so that 100 minutes are whole turns and long runs lose no precision).
         phase_turns: Angle at device time 0, in turns.
-        per_turn_ratio: See ``RippleSpec``.
+        per_turn_ratio: See ``RateJitterSpec``.
         per_turn_phase_rad: Where in a turn the swing peaks.
-        wander_ratio: See ``RippleSpec``.
-        wander_period_ns: See ``RippleSpec``.
-        wander_phase_rad: Where in its period the slow swing starts.
+        drift_ratio: See ``RateJitterSpec``.
+        drift_period_ns: See ``RateJitterSpec``.
+        drift_phase_rad: Where in its period the slow swing starts.
         tick_cdeg: See ``EncoderSpec``.
         noise_cdeg: See ``EncoderSpec``.
         seed: Of the rig.
@@ -41,9 +41,9 @@ class Head(NamedTuple):
     phase_turns: float
     per_turn_ratio: float
     per_turn_phase_rad: float
-    wander_ratio: float
-    wander_period_ns: int
-    wander_phase_rad: float
+    drift_ratio: float
+    drift_period_ns: int
+    drift_phase_rad: float
     tick_cdeg: float
     noise_cdeg: float
     seed: np.uint64
@@ -69,20 +69,20 @@ def build_head(spec: VelodyneSpec, setup: SensorSetup, *, seed: int, stream: int
     rate_rpm = mean_rate_rpm(setup)
     encoder = spec.encoder_at(rate_rpm)
     rate = rate_rpm + encoder.rate_offset_rpm
-    return head(rate_rpm=rate, phase_deg=setup.phase_deg, encoder=encoder, ripple=spec.ripple, seed=seed, stream=stream)
+    return head(rate_rpm=rate, phase_deg=setup.phase_deg, encoder=encoder, rate_jitter=spec.rate_jitter, seed=seed, stream=stream)
 
 
-def head(*, rate_rpm: float, phase_deg: float, encoder: EncoderSpec, ripple: RippleSpec, seed: int, stream: int) -> Head:
+def head(*, rate_rpm: float, phase_deg: float, encoder: EncoderSpec, rate_jitter: RateJitterSpec, seed: int, stream: int) -> Head:
     """Kernel-side head; the phases of its swings are drawn from the rig's seed (every unit has its own)."""
-    per_turn, wander = (2 * np.pi * uniform(np.uint64(seed), stream, index, int(Purpose.HEAD_RIPPLE)) for index in (0, 1))
+    per_turn, drift = (2 * np.pi * uniform(np.uint64(seed), stream, index, int(Purpose.HEAD_RATE_JITTER)) for index in (0, 1))
     return Head(
         rate_crpm=round(100 * rate_rpm),
         phase_turns=phase_deg / 360.0 % 1.0,
-        per_turn_ratio=ripple.per_turn_ratio,
+        per_turn_ratio=rate_jitter.per_turn_ratio,
         per_turn_phase_rad=float(per_turn),
-        wander_ratio=ripple.wander_ratio,
-        wander_period_ns=round(ripple.wander_period_s * 1e9),
-        wander_phase_rad=float(wander),
+        drift_ratio=rate_jitter.drift_ratio,
+        drift_period_ns=round(rate_jitter.drift_period_s * 1e9),
+        drift_phase_rad=float(drift),
         tick_cdeg=encoder.tick_cdeg,
         noise_cdeg=encoder.noise_cdeg,
         seed=np.uint64(seed),
@@ -102,10 +102,10 @@ def head_turns(head: Head, device_ns: int) -> float:
     uniform_turns = head.phase_turns + (of_period * head.rate_crpm % _PERIOD_NS) / _PERIOD_NS
     # A speed swing of relative amplitude a at angular frequency w is an angle swing of a * rate / w.
     per_turn = head.per_turn_ratio / (2.0 * np.pi) * np.sin(2.0 * np.pi * uniform_turns + head.per_turn_phase_rad)
-    turns_per_period = head.rate_crpm / _PERIOD_NS * head.wander_period_ns
-    wander_angle = 2.0 * np.pi * (device_ns % head.wander_period_ns) / head.wander_period_ns + head.wander_phase_rad
-    wander = head.wander_ratio * turns_per_period / (2.0 * np.pi) * np.sin(wander_angle)
-    return float(uniform_turns + per_turn + wander)
+    turns_per_period = head.rate_crpm / _PERIOD_NS * head.drift_period_ns
+    drift_angle = 2.0 * np.pi * (device_ns % head.drift_period_ns) / head.drift_period_ns + head.drift_phase_rad
+    drift = head.drift_ratio * turns_per_period / (2.0 * np.pi) * np.sin(drift_angle)
+    return float(uniform_turns + per_turn + drift)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""When position packets are sent: periodic trains side by side, which makes intervals irregular and asynchronous to the data packets.
+"""When position packets are sent: periodic schedules side by side, which makes intervals irregular and asynchronous to the data packets.
 
 Real VLP-16s of 2014-2016 send one packet about every 10.04 ms and another about every 21.25 ms (145.8 a second together; intervals 1.3 to 10.7 ms), where the manual says one for every
 14 data packets. Packet k of a train is a pure function of k, so any stretch of time can be asked for on its own.
@@ -14,8 +14,8 @@ from hilsim.rng import Purpose, uniform
 from hilsim.sensor.velodyne_specs import PositionSpec
 
 _JITTER = constant(Purpose.POSITION_JITTER)
-_TRAINS_PER_STREAM = 8
-_FIRST_TRAIN = constant(0)
+_SCHEDULES_PER_STREAM = 8
+_FIRST_SCHEDULE = constant(0)
 NEVER_NS = 1 << 60
 """36 years."""
 
@@ -27,7 +27,7 @@ class PositionStream(NamedTuple):
         period_ns: ``int64[t]`` of each train.
         jitter_ns: ``int64[t]`` of each train.
         phase_ns: ``int64[t]``, device time of each train's packet 0.
-        minimum_gap_ns: Packets of later trains keep this distance from those of train 0.
+        minimum_gap_ns: Packets of later schedules keep this distance from those of train 0.
         latency_ns: From a packet's stamp to the wire.
         seed: Of the rig.
         stream: The sensor's number.
@@ -44,9 +44,9 @@ class PositionStream(NamedTuple):
 
 def position_stream(spec: PositionSpec, *, seed: int, stream: int) -> PositionStream:
     """Kernel-side stream; each train's phase is drawn from the rig's seed."""
-    period = np.array([round(train.period_us * 1000) for train in spec.trains], dtype=np.int64)
-    jitter = np.array([round(train.jitter_us * 1000) for train in spec.trains], dtype=np.int64)
-    share = [uniform(np.uint64(seed), stream * _TRAINS_PER_STREAM + train, 0, int(Purpose.DEVICE)) for train in range(len(period))]
+    period = np.array([round(schedule.period_us * 1000) for schedule in spec.schedules], dtype=np.int64)
+    jitter = np.array([round(schedule.jitter_us * 1000) for schedule in spec.schedules], dtype=np.int64)
+    share = [uniform(np.uint64(seed), stream * _SCHEDULES_PER_STREAM + schedule, 0, int(Purpose.DEVICE)) for schedule in range(len(period))]
     return PositionStream(
         period_ns=period,
         jitter_ns=jitter,
@@ -66,20 +66,20 @@ def periodic_stream(period_ns: int | None, *, seed: int, stream: int) -> Positio
 
 
 @kernel
-def _unshifted_ns(stream: PositionStream, train: int, index: int) -> int:
-    draw = uniform(stream.seed, stream.stream * _TRAINS_PER_STREAM + train, index, _JITTER)
-    return int(stream.phase_ns[train] + index * stream.period_ns[train] + int((2.0 * draw - 1.0) * stream.jitter_ns[train]))
+def _unshifted_ns(stream: PositionStream, schedule: int, index: int) -> int:
+    draw = uniform(stream.seed, stream.stream * _SCHEDULES_PER_STREAM + schedule, index, _JITTER)
+    return int(stream.phase_ns[schedule] + index * stream.period_ns[schedule] + int((2.0 * draw - 1.0) * stream.jitter_ns[schedule]))
 
 
 @kernel
-def position_time_ns(stream: PositionStream, train: int, index: int) -> int:
+def position_time_ns(stream: PositionStream, schedule: int, index: int) -> int:
     """Device time (ns) at which a train's packet is assembled; a packet too close to one of train 0 waits for the minimum gap after it."""
-    time_ns = _unshifted_ns(stream, train, index)
-    if train == 0:
+    time_ns = _unshifted_ns(stream, schedule, index)
+    if schedule == 0:
         return time_ns
     near = (time_ns - stream.phase_ns[0]) // stream.period_ns[0]
     for other in range(max(near - 1, 0), near + 3):
-        first_ns = _unshifted_ns(stream, _FIRST_TRAIN, other)
+        first_ns = _unshifted_ns(stream, _FIRST_SCHEDULE, other)
         if abs(first_ns - time_ns) < stream.minimum_gap_ns:
             return first_ns + stream.minimum_gap_ns
     return time_ns
@@ -88,22 +88,22 @@ def position_time_ns(stream: PositionStream, train: int, index: int) -> int:
 @kernel
 def seek_positions(stream: PositionStream, device_ns: int, counters: npt.NDArray[np.int64]) -> None:
     """Set ``counters`` (``int64[t]``) to each train's first packet at or after a device time."""
-    for train in range(counters.size):
-        index = max((device_ns - stream.phase_ns[train]) // stream.period_ns[train] - 2, 0)
-        while position_time_ns(stream, train, index) < device_ns:
+    for schedule in range(counters.size):
+        index = max((device_ns - stream.phase_ns[schedule]) // stream.period_ns[schedule] - 2, 0)
+        while position_time_ns(stream, schedule, index) < device_ns:
             index += 1
-        counters[train] = index
+        counters[schedule] = index
 
 
 @kernel
 def next_position(stream: PositionStream, counters: npt.NDArray[np.int64]) -> tuple[int, int]:
-    """Train and device time (ns) of the earliest packet not yet taken; the caller adds one to that train's counter. Without trains it never comes."""
+    """Schedule and device time (ns) of the earliest packet not yet taken; the caller adds one to that train's counter. Without schedules it never comes."""
     if counters.size == 0:
         return 0, NEVER_NS
     best = 0
-    best_ns = position_time_ns(stream, _FIRST_TRAIN, counters[0])
-    for train in range(1, counters.size):
-        time_ns = position_time_ns(stream, train, counters[train])
+    best_ns = position_time_ns(stream, _FIRST_SCHEDULE, counters[0])
+    for schedule in range(1, counters.size):
+        time_ns = position_time_ns(stream, schedule, counters[schedule])
         if time_ns < best_ns:
-            best, best_ns = train, time_ns
+            best, best_ns = schedule, time_ns
     return best, best_ns

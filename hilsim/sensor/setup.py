@@ -9,7 +9,7 @@ from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.sensor.beam import SUB_RAY_COUNTS
 from hilsim.sensor.cepton_specs import CeptonSetting
 from hilsim.sensor.false_alarms import FalseAlarmSpec
-from hilsim.sensor.specs import ClockSetting, ReturnModeName, ThinningSpec
+from hilsim.sensor.specs import ClockSetting, DecimationSpec, ReturnModeName
 from hilsim.sensor.velodyne_specs import GpsSetting
 from hilsim.sensor.window import WindowSpec
 
@@ -23,7 +23,7 @@ class SensorSetup:
     Its rules are checked together with its model's, by ``LidarSetting``: a person reads all faults of a sensor at once.
 
     Attributes:
-        mount_position_m: In the carrier's body frame (x forward, y left, z up).
+        mount_position_m: In the platform's body frame (x forward, y left, z up).
         mount_rotation_deg: Roll, pitch, yaw in the body frame.
         rotation_rate_rpm: Mean rotation rate, 600 by default; not for a sensor without a turning head.
         phase_deg: True azimuth of the head, or phase of the mirror's sweep across, at the sensor's first firing.
@@ -32,7 +32,7 @@ class SensorSetup:
         sub_rays: Rays by which a beam's footprint is sampled: 1 (a pencil beam; nothing is ever met by halves), 7 or 19.
         window: Dirt on the sensor's window, and blocked sectors.
         false_alarms: How often its receiver takes noise for an echo.
-        thinning: Which firings it reports.
+        decimation: Which firings it reports.
         clock: The sensor's own clock.
         gps: The receiver on its GPS input; without it position packets carry no sentence.
         cepton: What a Cepton-style sensor says of itself; only for one.
@@ -47,7 +47,7 @@ class SensorSetup:
     sub_rays: int = 1
     window: WindowSpec = field(default_factory=WindowSpec)
     false_alarms: FalseAlarmSpec = field(default_factory=FalseAlarmSpec)
-    thinning: ThinningSpec = field(default_factory=ThinningSpec)
+    decimation: DecimationSpec = field(default_factory=DecimationSpec)
     clock: ClockSetting = field(default_factory=ClockSetting)
     gps: GpsSetting | None = None
     cepton: CeptonSetting | None = None

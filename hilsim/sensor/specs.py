@@ -210,7 +210,7 @@ class ClockSetting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThinningSpec:
+class DecimationSpec:
     """How much of a streaming sensor is reported.
 
     Attributes:

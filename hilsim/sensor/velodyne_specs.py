@@ -1,6 +1,6 @@
 """Velodyne lidars as data: a head that turns, its encoder, and position packets beside the data packets."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -65,29 +65,29 @@ class EncoderSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RippleSpec:
+class RateJitterSpec:
     """How the rotation rate swings about its mean.
 
     Attributes:
         per_turn_ratio: Amplitude, relative to the mean rate, of a swing once per turn (imbalance).
-        wander_ratio: Amplitude, relative to the mean rate, of a slow swing.
-        wander_period_s: Period of the slow swing.
+        drift_ratio: Amplitude, relative to the mean rate, of a slow swing.
+        drift_period_s: Period of the slow swing.
     """
 
     per_turn_ratio: float = 0.0
-    wander_ratio: float = 0.0
-    wander_period_s: float = 2.0
+    drift_ratio: float = 0.0
+    drift_period_s: float = 2.0
 
     def __post_init__(self) -> None:
         require(
             (0.0 <= self.per_turn_ratio <= 0.2, f"per_turn_ratio must be 0 to 0.2, got {self.per_turn_ratio}"),
-            (0.0 <= self.wander_ratio <= 0.2, f"wander_ratio must be 0 to 0.2, got {self.wander_ratio}"),
-            (0.1 <= self.wander_period_s <= 1000.0, f"wander_period_s must be 0.1 to 1000, got {self.wander_period_s}"),
+            (0.0 <= self.drift_ratio <= 0.2, f"drift_ratio must be 0 to 0.2, got {self.drift_ratio}"),
+            (0.1 <= self.drift_period_s <= 1000.0, f"drift_period_s must be 0.1 to 1000, got {self.drift_period_s}"),
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class PositionTrainSpec:
+class PositionScheduleSpec:
     """One of the periodic tasks that send position packets; several run side by side, which makes the intervals irregular.
 
     Attributes:
@@ -110,18 +110,20 @@ class PositionSpec:
     """The position packet stream.
 
     Attributes:
-        trains: Periodic tasks that send position packets, 1 to 4.
-        minimum_gap_us: Packets of the other trains keep this distance from those of the first.
+        schedules: Periodic tasks that send position packets, 1 to 4.
+        minimum_gap_us: Packets of the other schedules keep this distance from those of the first.
         latency_us: From a packet's stamp to the wire, beyond ``data_latency_us``; below 0 where position packets are sooner there than data packets.
     """
 
-    trains: tuple[PositionTrainSpec, ...]
+    moved_keys: ClassVar[Mapping[str, str]] = {"trains": "schedules"}
+
+    schedules: tuple[PositionScheduleSpec, ...]
     minimum_gap_us: float
     latency_us: float
 
     def __post_init__(self) -> None:
         require(
-            (1 <= len(self.trains) <= 4, f"trains must be 1 to 4, got {len(self.trains)}"),
+            (1 <= len(self.schedules) <= 4, f"schedules must be 1 to 4, got {len(self.schedules)}"),
             (0.0 <= self.minimum_gap_us <= 5000.0, f"minimum_gap_us must be 0 to 5000, got {self.minimum_gap_us}"),
             (abs(self.latency_us) <= 100_000.0, f"latency_us must be -100000 to 100000, got {self.latency_us}"),
         )
@@ -142,9 +144,11 @@ class VelodyneSpec(LidarSpec):
         rate_max_rpm: Fastest rotation.
         rate_step_rpm: Rates must be a multiple of this.
         encoder: How the head's angle is read, one entry for each measured rate.
-        ripple: How the rotation rate swings.
+        rate_jitter: How the rotation rate swings.
         position: The position packet stream.
     """
+
+    moved_keys: ClassVar[Mapping[str, str]] = {"ripple": "[rate_jitter]"}
 
     of_model: ClassVar[frozenset[str]] = MODEL_FACTS
 
@@ -155,7 +159,7 @@ class VelodyneSpec(LidarSpec):
     rate_max_rpm: int
     rate_step_rpm: int
     encoder: tuple[EncoderSpec, ...]
-    ripple: RippleSpec = field(default_factory=RippleSpec)
+    rate_jitter: RateJitterSpec = field(default_factory=RateJitterSpec)
     position: PositionSpec
 
     @classmethod

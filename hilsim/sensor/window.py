@@ -54,26 +54,26 @@ class WindowSpec:
     """The window; as it is by default, nothing is lost.
 
     Attributes:
-        dirt_transmission: Of dirt all over it, one way, above 0 to 1.
+        soiling_transmission: Of dirt all over it, one way, above 0 to 1.
         sectors: Parts that let less through; where they overlap, their transmissions multiply.
     """
 
-    dirt_transmission: float = 1.0
+    soiling_transmission: float = 1.0
     sectors: tuple[WindowSectorSpec, ...] = ()
 
     def __post_init__(self) -> None:
-        require((0.0 < self.dirt_transmission <= 1.0, f"dirt_transmission must be above 0 and at most 1, got {self.dirt_transmission}"))
+        require((0.0 < self.soiling_transmission <= 1.0, f"soiling_transmission must be above 0 and at most 1, got {self.soiling_transmission}"))
 
 
 class Window(NamedTuple):
     """Kernel-side window of ``s`` sectors.
 
     Attributes:
-        dirt_transmission: As in ``WindowSpec``.
+        soiling_transmission: As in ``WindowSpec``.
         sectors: ``float64[s, 5]``: azimuth where a sector begins and its width (0.01 deg), its lowest and highest elevation (deg), its transmission.
     """
 
-    dirt_transmission: float
+    soiling_transmission: float
     sectors: npt.NDArray[np.float64]
 
 
@@ -85,7 +85,7 @@ def window(spec: WindowSpec) -> Window:
         if width_deg < 0.0:
             width_deg += 360.0
         sectors[at] = 100.0 * sector.azimuth_from_deg, 100.0 * width_deg, sector.elevation_from_deg, sector.elevation_to_deg, sector.transmission
-    return Window(float(spec.dirt_transmission), sectors)
+    return Window(float(spec.soiling_transmission), sectors)
 
 
 @kernel
@@ -97,7 +97,7 @@ def window_transmission(window: Window, azimuth_cdeg: float, elevation_deg: floa
         azimuth_cdeg: Of the beam in the sensor's frame, clockwise (the head's angle and the channel's offset), 0.01 deg, of any turn.
         elevation_deg: Of the beam in the sensor's frame.
     """
-    share = window.dirt_transmission
+    share = window.soiling_transmission
     for sector in range(window.sectors.shape[0]):
         is_level = window.sectors[sector, 2] <= elevation_deg <= window.sectors[sector, 3]
         if is_level and (azimuth_cdeg - window.sectors[sector, 0]) % TURN_CDEG < window.sectors[sector, 1]:

@@ -196,7 +196,7 @@ class PcapSeriesSink:
         return count
 
     def _boundary_ns(self, stamp_ns: int) -> int:
-        """When the file that begins with this stamp ends: boundaries are whole multiples after the first frame of all, so that they do not wander."""
+        """When the file that begins with this stamp ends: boundaries are whole multiples after the first frame of all, so that they do not drift."""
         if self._first_ns is None:
             self._first_ns = stamp_ns
         period_ns = round(self._spec.rotate_s * 1e9)

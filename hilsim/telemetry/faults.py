@@ -24,7 +24,7 @@ FAULTS = {
     "real_time_left": "A thread of the packet path has left real-time scheduling, because sleeping failed",
     "loop_ended": "The sending loop has ended",
     "loop_stalled": "The sending loop has not turned for a second",
-    "feeder_ended": "The thread that renders a sensor has ended",
+    "render_ended": "The thread that renders a sensor has ended",
     "sensor_silent": "A sensor has sent no data packet for a second",
     "rays_given_up": "A sensor is rendered with fewer rays a beam than the rig asks for, so that no packet is missed",
     "packets_missed": "Packets were not rendered in time, or too late to be sent",
@@ -37,7 +37,7 @@ FAULTS = {
     "recording_incomplete": "Packets that were sent are missing from the recording",
     "clock_stepped": "The host's UTC is no longer the one that packets carry",
     "flight_ended": "The thread that flies the vehicle has ended",
-    "ranger_ended": "The thread of a range sensor has ended",
+    "serial_device_ended": "The thread of a serial device has ended",
     "observer_ended": "The thread that tells the controller of obstacles has ended",
     "health_unwatched": "Nobody has looked at the counters for some seconds",
 }

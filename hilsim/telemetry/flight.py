@@ -4,7 +4,7 @@ import numpy as np
 
 from hilsim.autopilot.ground_stations.endpoints import StationCounters
 from hilsim.autopilot.loop_context import FlightCount
-from hilsim.autopilot.loop_setup import Outfit
+from hilsim.autopilot.loop_setup import LoopSetup
 from hilsim.autopilot.passing_state import AutopilotSays, Truth
 from hilsim.autopilot.send_queue import OutboxCount
 from hilsim.autopilot.session import SessionState, SessionWord
@@ -16,7 +16,7 @@ from hilsim.telemetry.vehicle_readings import StationReading, VehicleReading
 
 
 def read_flight(
-    made: Outfit, *, rate_hz: float, now_ns: int, truth: Truth, autopilot: AutopilotSays, stations: tuple[StationCounters, ...] = ()
+    made: LoopSetup, *, rate_hz: float, now_ns: int, truth: Truth, autopilot: AutopilotSays, stations: tuple[StationCounters, ...] = ()
 ) -> VehicleReading:
     """What flies and its link, wait-free.
 
@@ -28,12 +28,12 @@ def read_flight(
         autopilot: What its controller says of itself.
         stations: Ports for ground stations.
     """
-    counts, word = made.watch.counts.tolist(), made.watch.session.word.tolist()
-    stream, outbox = made.talk.stream.counts.tolist(), made.talk.outbox.counts.tolist()
-    bins = np.stack([made.watch.lateness, made.watch.round_trip, made.watch.gap])
-    lateness, round_trip, gap = read_histograms(LINK_BOUNDS_S, bins, made.watch.sums_ns[:3].tolist())
+    counts, word = made.shared.counts.tolist(), made.shared.session.word.tolist()
+    stream, outbox = made.buffers.stream.counts.tolist(), made.buffers.outbox.counts.tolist()
+    bins = np.stack([made.shared.lateness, made.shared.round_trip, made.shared.gap])
+    lateness, round_trip, gap = read_histograms(LINK_BOUNDS_S, bins, made.shared.sums_ns[:3].tolist())
     return VehicleReading(
-        state="" if made.craft.is_held else SessionState(word[SessionWord.STATE]).name.lower(),
+        state="" if made.context.is_held else SessionState(word[SessionWord.STATE]).name.lower(),
         changes=word[SessionWord.CHANGES],
         losses=counts[FlightCount.LINK_LOSSES],
         sensor_rate_hz=rate_hz,
@@ -59,8 +59,8 @@ def read_flight(
         height_m=float(made.flight.around.height_m[0]),
         silences=word[SessionWord.SILENCES],
         actuator_age_s=1e-9 * max(now_ns - word[SessionWord.ACTUATOR_NS], 0) if word[SessionWord.ACTUATOR_NS] > 0 else None,
-        contacts=int(made.watch.touch.word[TouchWord.COUNT]),
-        is_touching=bool(made.watch.touch.word[TouchWord.KINDS]),
+        contacts=int(made.shared.touch.word[TouchWord.COUNT]),
+        is_touching=bool(made.shared.touch.word[TouchWord.KINDS]),
         truth=truth,
         errors=autopilot.errors,
         is_ready=autopilot.is_ready,

@@ -58,7 +58,7 @@ def read_loop_turn_age_s(statistics: LoopStatistics, now_ns: int) -> float | Non
 
 
 def read_histograms(bounds_s: tuple[float, ...], bins: npt.NDArray[np.int64], sum_ns: Sequence[int]) -> list[HistogramReading]:
-    """The log-linear histograms ``int64[n, 512]`` of the loop or of feeders, in the coarser buckets of a metric's bounds.
+    """The log-linear histograms ``int64[n, 512]`` of the loop or of render threads, in the coarser buckets of a metric's bounds.
 
     A bin that a bound cuts counts as above it, so the figures never flatter. ``sum_ns`` has ``n`` sums.
     """

@@ -25,7 +25,7 @@ class LoopFaults:
 
     def __init__(self) -> None:
         self._said_s: float | None = None
-        self._unsaid = 0
+        self._unrepresentable = 0
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Say it; of connections that could not be accepted, once a minute."""
@@ -35,11 +35,11 @@ class LoopFaults:
             return
         now_s = time.monotonic()
         if self._said_s is not None and now_s - self._said_s < PAUSE_S:
-            self._unsaid += 1
+            self._unrepresentable += 1
             return
         advice = "raise the limit of open files (LimitNOFILE), or close what holds them"
-        log.warning("connection.not_accepted", reason=error.strerror, unsaid=self._unsaid, advice=advice)
-        self._said_s, self._unsaid = now_s, 0
+        log.warning("connection.not_accepted", reason=error.strerror, unrepresentable=self._unrepresentable, advice=advice)
+        self._said_s, self._unrepresentable = now_s, 0
 
 
 @contextmanager

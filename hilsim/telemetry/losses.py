@@ -49,9 +49,9 @@ def own_counters(reading: Reading) -> dict[Count, int]:
         for errno, refused in flow.send_errors.items():
             counted[Count(flow.sensor, f"refused {errno}")] += refused
     for sensor in reading.sensors:
-        counted[Count(sensor.sensor, "rendered late")] = sensor.feeder_late_packets
-        counted[Count(sensor.sensor, "skipped")] = sensor.feeder_skipped_packets
-        counted[Count(sensor.sensor, "unqueued")] = sensor.feeder_unqueued_packets
+        counted[Count(sensor.sensor, "rendered late")] = sensor.render_late_packets
+        counted[Count(sensor.sensor, "skipped")] = sensor.render_skipped_packets
+        counted[Count(sensor.sensor, "ring full")] = sensor.render_ring_full_packets
     for replay in reading.replays:
         counted[Count(replay.replay, "read late")] = replay.late_packets
     if reading.recording is not None:
@@ -101,7 +101,7 @@ def _of_stream(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
     missed = {
         "not rendered in time": growth["skipped"],
         "too late to be sent": growth["dropped"],
-        "without room in the ring": growth["unqueued"],
+        "without room in the ring": growth["ring full"],
     }
     lost = sum(missed.values())
     due = growth["sent"] + lost + sum(refused.values())

@@ -18,7 +18,7 @@ UNITS = (
     "errors",
     "hertz",
     "passes",
-    "starvations",
+    "underruns",
     "returns",
     "rays",
     "frames",

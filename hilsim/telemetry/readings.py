@@ -1,6 +1,6 @@
 """What a scrape needs to know of the running daemon: plain values, made by whoever runs the threads, read by the collector.
 
-The seam that keeps the collector free of the daemon: a test hands over invented readings, the daemon those of its sending loop and feeders.
+The seam that keeps the collector free of the daemon: a test hands over invented readings, the daemon those of its sending loop and render threads.
 A number that is exported declares its metric beside it, and means what the metric's help says; nothing else names it. Fields stand in the order of
 ``docs/reference/metrics.md``, which is written from them.
 """
@@ -38,7 +38,7 @@ from hilsim.telemetry.samples import (
     is_healthy,
     udp_refused,
 )
-from hilsim.telemetry.vehicle_readings import RangerReading, VehicleReading
+from hilsim.telemetry.vehicle_readings import SerialDeviceReading, VehicleReading
 from hilsim.transmit.kernel_drops import KernelDrops
 
 
@@ -63,7 +63,7 @@ class FlowReading:
     ]
     dropped_packets: Annotated[int, counter("hilsim_dropped_packets_total", "Late datagrams that were not sent, for no burst may catch up")]
     underrun_packets: Annotated[
-        int, counter("hilsim_underrun_packets_total", "Datagrams that came into an empty ring after their deadline: their feeder was too slow")
+        int, counter("hilsim_underrun_packets_total", "Datagrams that came into an empty ring after their deadline: their render thread was too slow")
     ]
     early_packets: Annotated[int, counter("hilsim_early_packets_total", "Datagrams sent before their deadline: always 0, counted to show it")]
     send_errors: Annotated[
@@ -89,7 +89,7 @@ class FlowReading:
 
 @dataclass(frozen=True, kw_only=True)
 class SensorReading:
-    """One sensor and the feeder thread that renders for it.
+    """One sensor and the render thread that renders for it.
 
     Attributes:
         sensor: Name of the sensor in the rig.
@@ -103,16 +103,16 @@ class SensorReading:
     model: str
     render: Annotated[
         HistogramReading | None,
-        histogram("hilsim_render_seconds", TIMING_BOUNDS_S, "Time the feeder took to render and encode what it then pushed into the ring"),
+        histogram("hilsim_render_seconds", TIMING_BOUNDS_S, "Time the render thread took to render and encode what it then pushed into the ring"),
     ] = None
-    feeder_late_packets: Annotated[int, counter("hilsim_feeder_late_packets_total", "Datagrams the feeder finished after their deadline")]
-    feeder_skipped_packets: Annotated[
-        int, counter("hilsim_feeder_skipped_packets_total", "Datagrams never rendered, because they could not be in time")
+    render_late_packets: Annotated[int, counter("hilsim_render_late_packets_total", "Datagrams the render thread finished after their deadline")]
+    render_skipped_packets: Annotated[
+        int, counter("hilsim_render_skipped_packets_total", "Datagrams never rendered, because they could not be in time")
     ]
-    feeder_unqueued_packets: Annotated[
-        int, counter("hilsim_feeder_unqueued_packets_total", "Datagrams the ring had no room for until they were due")
+    render_ring_full_packets: Annotated[
+        int, counter("hilsim_render_ring_full_packets_total", "Datagrams the ring had no room for until they were due")
     ] = 0
-    feeder_lead_s: Annotated[float, gauge("hilsim_feeder_lead_seconds", "How long before its deadline a data packet is rendered")] = 0.0
+    render_lead_s: Annotated[float, gauge("hilsim_render_lead_seconds", "How long before its deadline a data packet is rendered")] = 0.0
     rays_per_beam: Annotated[int, gauge("hilsim_beam_rays", "Rays that sample the footprint of a beam now")] = 1
     wanted_rays_per_beam: Annotated[
         int,
@@ -120,8 +120,8 @@ class SensorReading:
             "hilsim_beam_wanted_rays", "Rays a beam that the rig asks for; more than hilsim_beam_rays where the machine cannot render them in time"
         ),
     ] = 1
-    unsaid_returns: Annotated[
-        int, counter("hilsim_unsaid_returns_total", "Returns sent as no return, because the packet format cannot say where they are")
+    unrepresentable_returns: Annotated[
+        int, counter("hilsim_unrepresentable_returns_total", "Returns sent as no return, because the packet format cannot say where they are")
     ] = 0
     device_clock_offset_s: Annotated[float, gauge("hilsim_device_clock_offset_seconds", "The sensor's own clock minus the rig's time")]
     rotation_rate_hz: Annotated[float | None, gauge("hilsim_rotation_rate_hertz", "Rotations a second of the sensor's head")]
@@ -180,7 +180,7 @@ class ReplayReading:
     played_packets: Annotated[int, counter("hilsim_replay_played_packets_total", "Datagrams of the capture handed on to be sent")]
     late_packets: Annotated[int, counter("hilsim_replay_late_packets_total", "Datagrams of the capture read too late to be sent in time")]
     waiting_packets: Annotated[int, gauge("hilsim_replay_lookahead_packets", "Datagrams of the capture read ahead")]
-    starvations: Annotated[int, counter("hilsim_replay_starvations_total", "How often nothing was read ahead when it was needed")]
+    underruns: Annotated[int, counter("hilsim_replay_underruns_total", "How often nothing was read ahead when it was needed")]
     postponed_s: Annotated[
         float,
         gauge(
@@ -214,7 +214,7 @@ class Reading:
         sensors: Every sensor of the rig.
         replays: Every capture that the rig replays.
         vehicle: None where nothing flies.
-        rangers: Range sensors on serial ports.
+        serial_devices: Devices on serial ports.
         scheduling: Mode actually obtained, by thread: ``{"transmit": "fifo"}``.
         loop_turn_age_s: None before its first.
         recording: None where nothing is to be recorded.
@@ -229,7 +229,7 @@ class Reading:
     sensors: tuple[SensorReading, ...] = ()
     replays: tuple[ReplayReading, ...] = ()
     vehicle: VehicleReading | None = None
-    rangers: tuple[RangerReading, ...] = ()
+    serial_devices: tuple[SerialDeviceReading, ...] = ()
     scheduling: Annotated[
         Mapping[str, str],
         state(

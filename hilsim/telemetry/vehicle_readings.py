@@ -19,29 +19,31 @@ class StationReading:
     """
 
     station: Annotated[str, Label("station")]
-    peers: Annotated[int, gauge("hilsim_station_peers", "Programs that use the port for ground stations now")]
-    sent_frames: Annotated[int, counter("hilsim_station_sent_frames_total", "Frames of the controller handed to ground stations")]
-    dropped_frames: Annotated[int, counter("hilsim_station_dropped_frames_total", "Frames that a ground station did not take in time")]
-    received_frames: Annotated[int, counter("hilsim_station_received_frames_total", "Frames that ground stations sent")]
-    refused_frames: Annotated[int, counter("hilsim_station_refused_frames_total", "Frames that the network did not take: nobody listens there")]
+    peers: Annotated[int, gauge("hilsim_ground_station_peers", "Programs that use the port for ground stations now")]
+    sent_frames: Annotated[int, counter("hilsim_ground_station_sent_frames_total", "Frames of the controller handed to ground stations")]
+    dropped_frames: Annotated[int, counter("hilsim_ground_station_dropped_frames_total", "Frames that a ground station did not take in time")]
+    received_frames: Annotated[int, counter("hilsim_ground_station_received_frames_total", "Frames that ground stations sent")]
+    refused_frames: Annotated[
+        int, counter("hilsim_ground_station_refused_frames_total", "Frames that the network did not take: nobody listens there")
+    ]
     unsent_frames: Annotated[
-        int, counter("hilsim_station_unsent_frames_total", "Frames of ground stations that came faster than the link takes them")
+        int, counter("hilsim_ground_station_unsent_frames_total", "Frames of ground stations that came faster than the link takes them")
     ]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RangerReading:
-    """A range sensor on a serial port.
+class SerialDeviceReading:
+    """An emulated device on a serial port.
 
     Attributes:
-        ranger: Its kind, numbered where there are several.
+        device: Its kind, numbered where there are several.
     """
 
-    ranger: Annotated[str, Label("ranger")]
-    is_open: Annotated[bool, state("hilsim_ranger_open", "1 while the range sensor has its serial port")]
-    sent_frames: Annotated[int, counter("hilsim_ranger_sent_frames_total", "Frames of the range sensor written to its port")]
+    device: Annotated[str, Label("device")]
+    is_open: Annotated[bool, state("hilsim_serial_device_open", "1 while the device has its serial port")]
+    sent_frames: Annotated[int, counter("hilsim_serial_device_sent_frames_total", "Frames of the device written to its port")]
     dropped_frames: Annotated[
-        int, counter("hilsim_ranger_dropped_frames_total", "Frames of the range sensor left out, because its line or the daemon was behind")
+        int, counter("hilsim_serial_device_dropped_frames_total", "Frames of the device left out, because its line or the daemon was behind")
     ]
 
 

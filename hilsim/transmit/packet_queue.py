@@ -15,7 +15,7 @@ from hilsim._jit import kernel
 from hilsim.errors import require
 
 
-class Tape(NamedTuple):
+class PacketQueue(NamedTuple):
     """S slots of C bytes.
 
     Attributes:
@@ -38,7 +38,7 @@ class Tape(NamedTuple):
 
 
 class PacketQueues(NamedTuple):
-    """Q queues of S slots of C bytes with one producer, each with a consumer of its own; the fields are those of ``Tape``, a row a queue.
+    """Q queues of S slots of C bytes with one producer, each with a consumer of its own; the fields are those of ``PacketQueue``, a row a queue.
 
     Attributes:
         head: ``int64[Q, 8]``.
@@ -60,7 +60,7 @@ class PacketQueues(NamedTuple):
 
 
 class TakenDatagrams(NamedTuple):
-    """Copies of ``n`` datagrams off a tape; the fields are those of ``Tape``.
+    """Copies of ``n`` datagrams off a packet queue; the fields are those of ``PacketQueue``.
 
     Attributes:
         time_ns: ``int64[n]``.
@@ -77,8 +77,8 @@ class TakenDatagrams(NamedTuple):
     payload: npt.NDArray[np.uint8]
 
 
-def allocate_tape(slots: int, capacity: int) -> Tape:
-    """An empty tape for ``slots`` datagrams of up to ``capacity`` bytes, its memory touched.
+def allocate_packet_queue(slots: int, capacity: int) -> PacketQueue:
+    """An empty packet queue for ``slots`` datagrams of up to ``capacity`` bytes, its memory touched.
 
     Raises:
         ValueError: a count is out of range.
@@ -90,7 +90,7 @@ def allocate_tape(slots: int, capacity: int) -> Tape:
     payload = _touched(slots * capacity).reshape(slots, capacity)
     head, tail = np.zeros(8, np.int64), np.zeros(8, np.int64)
     time_ns, stamp_ns, flow, size = (np.zeros(slots, np.int64) for _ in range(4))
-    return Tape(head, tail, time_ns, stamp_ns, flow, size, payload)
+    return PacketQueue(head, tail, time_ns, stamp_ns, flow, size, payload)
 
 
 def allocate_queues(count: int, slots: int, capacity: int) -> PacketQueues:
@@ -118,9 +118,9 @@ def _touched(size: int) -> npt.NDArray[np.uint8]:
     return memory
 
 
-def queue_of(queues: PacketQueues, queue: int) -> Tape:
+def queue_of(queues: PacketQueues, queue: int) -> PacketQueue:
     """One of several queues, for its consumer: the same memory."""
-    return Tape(*(array[queue] for array in queues))
+    return PacketQueue(*(array[queue] for array in queues))
 
 
 @kernel
@@ -146,49 +146,49 @@ def put_into(queues: PacketQueues, queue: int, flow: int, time_ns: int, stamp_ns
 
 
 @kernel
-def put(tape: Tape, flow: int, time_ns: int, stamp_ns: int, datagram: npt.NDArray[np.uint8], size: int) -> bool:
-    """Put one datagram; wait-free; returns False when the tape is full (or ``size`` above its capacity): nothing was put.
+def put(queue: PacketQueue, flow: int, time_ns: int, stamp_ns: int, datagram: npt.NDArray[np.uint8], size: int) -> bool:
+    """Put one datagram; wait-free; returns False when the packet queue is full (or ``size`` above its capacity): nothing was put.
 
     Args:
-        tape: Where to.
+        queue: Where to.
         flow: Row of its flow.
-        time_ns: As in ``Tape``.
-        stamp_ns: As in ``Tape``.
+        time_ns: As in ``PacketQueue``.
+        stamp_ns: As in ``PacketQueue``.
         datagram: ``uint8[>= size]``, contiguous.
         size: Bytes used.
     """
-    slots, capacity = tape.payload.shape
-    tail = tape.tail[0]
-    if tail - load_acquire(tape.head, (0,)) >= slots or size > capacity:
+    slots, capacity = queue.payload.shape
+    tail = queue.tail[0]
+    if tail - load_acquire(queue.head, (0,)) >= slots or size > capacity:
         return False
     slot = tail % slots
-    tape.time_ns[slot] = time_ns
-    tape.stamp_ns[slot] = stamp_ns
-    tape.flow[slot] = flow
-    tape.size[slot] = size
+    queue.time_ns[slot] = time_ns
+    queue.stamp_ns[slot] = stamp_ns
+    queue.flow[slot] = flow
+    queue.size[slot] = size
     for at in range(size):
-        tape.payload[slot, at] = datagram[at]
-    store_release(tape.tail, (0,), tail + 1)
+        queue.payload[slot, at] = datagram[at]
+    store_release(queue.tail, (0,), tail + 1)
     return True
 
 
 @kernel
-def waiting(tape: Tape) -> int:
+def waiting(queue: PacketQueue) -> int:
     """Datagrams put and not yet taken; either side may ask."""
-    head = load_acquire(tape.head, (0,))
-    return load_acquire(tape.tail, (0,)) - head
+    head = load_acquire(queue.head, (0,))
+    return load_acquire(queue.tail, (0,)) - head
 
 
 @kernel
-def release(tape: Tape, count: int) -> None:
+def release(queue: PacketQueue, count: int) -> None:
     """Give ``count`` slots back to the producer; for the consumer, when it has read them."""
-    store_release(tape.head, (0,), tape.head[0] + count)
+    store_release(queue.head, (0,), queue.head[0] + count)
 
 
-def take(tape: Tape, limit: int) -> TakenDatagrams:
-    """Copy up to ``limit`` of the oldest datagrams off the tape, for a consumer in Python."""
-    count = min(int(waiting(tape)), limit)
-    slots = (int(tape.head[0]) + np.arange(count)) % tape.time_ns.size
-    taken = TakenDatagrams(tape.time_ns[slots], tape.stamp_ns[slots], tape.flow[slots], tape.size[slots], tape.payload[slots])
-    release(tape, count)
+def take(queue: PacketQueue, limit: int) -> TakenDatagrams:
+    """Copy up to ``limit`` of the oldest datagrams off the packet queue, for a consumer in Python."""
+    count = min(int(waiting(queue)), limit)
+    slots = (int(queue.head[0]) + np.arange(count)) % queue.time_ns.size
+    taken = TakenDatagrams(queue.time_ns[slots], queue.stamp_ns[slots], queue.flow[slots], queue.size[slots], queue.payload[slots])
+    release(queue, count)
     return taken

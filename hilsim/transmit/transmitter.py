@@ -20,7 +20,7 @@ from hilsim.errors import TransmitError
 from hilsim.transmit.flow_table import FlowTable, allocate_flow_table, pack_address, select_target, set_active
 from hilsim.transmit.loop import Following, FollowingState, LatePolicy, LoopEnd, LoopSettings, allocate_following, send_loop
 from hilsim.transmit.memory import MemoryLock, lock_memory, unlock_memory
-from hilsim.transmit.packet_queue import Tape, queue_of
+from hilsim.transmit.packet_queue import PacketQueue, queue_of
 from hilsim.transmit.pool import SocketPool, shares_socket
 from hilsim.transmit.ring import Rings, allocate_rings, clear
 from hilsim.transmit.scheduling import ObtainedScheduling, SchedulingMode, ThreadSettings, apply, chosen_spin_us, enter, fifo_refusal
@@ -262,7 +262,7 @@ class Transmitter:
         self._numbers += 1
         return self._numbers - 1
 
-    def queue(self, queue: int) -> Tape:
+    def queue(self, queue: int) -> PacketQueue:
         """Copies of what was sent while they were wanted, under the numbers of ``flow_number``; one consumer may take them."""
         return queue_of(self._following.queues, queue)
 

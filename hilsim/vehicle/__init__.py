@@ -1,1 +1,1 @@
-"""What carries the sensors: wobble and carriers."""
+"""What carries the sensors: disturbance and platforms."""

@@ -17,15 +17,15 @@ from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import about_axis
 from hilsim.rng import Purpose, normal_pair, uniform_pair
 
-_POSITION = constant(Purpose.WOBBLE_POSITION)
-_AXIS = constant(Purpose.WOBBLE_AXIS)
+_POSITION = constant(Purpose.DISTURBANCE_POSITION)
+_AXIS = constant(Purpose.DISTURBANCE_AXIS)
 _FIRST_INDEX = 1 << 40  # draws are numbered from 0; keyframes before rig time 0 need numbers too
 _NEARLY_OPPOSED = math.cos(math.radians(170.0))
 _NEARLY_PARALLEL = math.cos(math.radians(0.01))
 
 
 @dataclass(frozen=True, kw_only=True)
-class WobbleSpec:
+class DisturbanceSpec:
     """How much and how fast.
 
     Attributes:
@@ -49,16 +49,16 @@ class WobbleSpec:
         )
 
 
-class Wobble(NamedTuple):
-    """A wobble for kernels; build with ``build_wobble``.
+class Disturbance(NamedTuple):
+    """A disturbance for kernels; build with ``build_disturbance``.
 
     Attributes:
         seed: Of the rig.
-        stream: Which carrier of the rig.
-        amplitude_m: As in ``WobbleSpec``.
-        amplitude_rad: As in ``WobbleSpec``.
+        stream: Which platform of the rig.
+        amplitude_m: As in ``DisturbanceSpec``.
+        amplitude_rad: As in ``DisturbanceSpec``.
         interval_ns: Time between keyframes.
-        frequency_hz: As in ``WobbleSpec``.
+        frequency_hz: As in ``DisturbanceSpec``.
     """
 
     seed: np.uint64
@@ -69,9 +69,9 @@ class Wobble(NamedTuple):
     frequency_hz: float
 
 
-def build_wobble(spec: WobbleSpec, seed: int, stream: int) -> Wobble:
-    """The wobble of ``spec`` for carrier number ``stream`` of a rig with ``seed``."""
-    return Wobble(
+def build_disturbance(spec: DisturbanceSpec, seed: int, stream: int) -> Disturbance:
+    """The disturbance of ``spec`` for platform number ``stream`` of a rig with ``seed``."""
+    return Disturbance(
         np.uint64(seed),
         int(stream),
         float(spec.amplitude_m),
@@ -81,45 +81,45 @@ def build_wobble(spec: WobbleSpec, seed: int, stream: int) -> Wobble:
     )
 
 
-NO_WOBBLE = build_wobble(WobbleSpec(), 0, 0)
+NO_DISTURBANCE = build_disturbance(DisturbanceSpec(), 0, 0)
 
 
 @kernel
-def position_keyframe(wobble: Wobble, key: int) -> Vector:
+def position_keyframe(disturbance: Disturbance, key: int) -> Vector:
     """Displacement at keyframe ``key``, metres."""
     index = 2 * (key + _FIRST_INDEX)
-    x, y = normal_pair(wobble.seed, wobble.stream, index, _POSITION)
-    z, _ = normal_pair(wobble.seed, wobble.stream, index + 1, _POSITION)
-    return wobble.amplitude_m * x, wobble.amplitude_m * y, wobble.amplitude_m * z
+    x, y = normal_pair(disturbance.seed, disturbance.stream, index, _POSITION)
+    z, _ = normal_pair(disturbance.seed, disturbance.stream, index + 1, _POSITION)
+    return disturbance.amplitude_m * x, disturbance.amplitude_m * y, disturbance.amplitude_m * z
 
 
 @kernel
-def _drawn_axis(wobble: Wobble, key: int) -> Vector:
+def _drawn_axis(disturbance: Disturbance, key: int) -> Vector:
     """Evenly spread over the sphere (Marsaglia's cylinder: height and longitude are uniform)."""
-    u, v = uniform_pair(wobble.seed, wobble.stream, key + _FIRST_INDEX, _AXIS)
+    u, v = uniform_pair(disturbance.seed, disturbance.stream, key + _FIRST_INDEX, _AXIS)
     z = 2.0 * u - 1.0
     level = math.sqrt(1.0 - z * z)
     return level * math.cos(2.0 * math.pi * v), level * math.sin(2.0 * math.pi * v), z
 
 
 @kernel
-def axis_keyframe(wobble: Wobble, key: int) -> Vector:
+def axis_keyframe(disturbance: Disturbance, key: int) -> Vector:
     """Unit axis at keyframe ``key``: the drawn one, negated if it nearly opposes the keyframe before.
 
     The keyframe before may itself be negated, which matters only while drawn axes lie nearly on one line. So the chain of signs begins anew
     at every keyframe whose drawn axis does not lie nearly on the line of the one before: looking back to there is enough, 1.02 steps on average.
     """
     start = key
-    x, y, z = _drawn_axis(wobble, start)
+    x, y, z = _drawn_axis(disturbance, start)
     while True:
-        px, py, pz = _drawn_axis(wobble, start - 1)
+        px, py, pz = _drawn_axis(disturbance, start - 1)
         if abs(x * px + y * py + z * pz) <= -_NEARLY_OPPOSED:
             break
         x, y, z = px, py, pz
         start -= 1
-    ax, ay, az = _drawn_axis(wobble, start)
+    ax, ay, az = _drawn_axis(disturbance, start)
     for following in range(start + 1, key + 1):
-        x, y, z = _drawn_axis(wobble, following)
+        x, y, z = _drawn_axis(disturbance, following)
         if ax * x + ay * y + az * z < _NEARLY_OPPOSED:
             x, y, z = -x, -y, -z
         ax, ay, az = x, y, z
@@ -153,19 +153,19 @@ def _catmull_rom(a: float, b: float, c: float, d: float, s: float) -> float:
 
 
 @kernel
-def wobble_pose(wobble: Wobble, time_ns: int) -> tuple[Vector, Quaternion]:
+def disturbance_pose(disturbance: Disturbance, time_ns: int) -> tuple[Vector, Quaternion]:
     """Displacement in metres and rotation of the wobbling frame in the body, at rig time ``time_ns``."""
-    key = time_ns // wobble.interval_ns
-    s = (time_ns - key * wobble.interval_ns) / wobble.interval_ns
+    key = time_ns // disturbance.interval_ns
+    s = (time_ns - key * disturbance.interval_ns) / disturbance.interval_ns
     position = (0.0, 0.0, 0.0)
-    if wobble.amplitude_m > 0.0:
-        ax, ay, az = position_keyframe(wobble, key - 1)
-        bx, by, bz = position_keyframe(wobble, key)
-        cx, cy, cz = position_keyframe(wobble, key + 1)
-        dx, dy, dz = position_keyframe(wobble, key + 2)
+    if disturbance.amplitude_m > 0.0:
+        ax, ay, az = position_keyframe(disturbance, key - 1)
+        bx, by, bz = position_keyframe(disturbance, key)
+        cx, cy, cz = position_keyframe(disturbance, key + 1)
+        dx, dy, dz = position_keyframe(disturbance, key + 2)
         position = (_catmull_rom(ax, bx, cx, dx, s), _catmull_rom(ay, by, cy, dy, s), _catmull_rom(az, bz, cz, dz, s))
     turn = (1.0, 0.0, 0.0, 0.0)
-    if wobble.amplitude_rad > 0.0:
-        axis = _between(axis_keyframe(wobble, key), axis_keyframe(wobble, key + 1), s)
-        turn = about_axis(axis, wobble.amplitude_rad * math.cos(2.0 * math.pi * wobble.frequency_hz * (time_ns * 1e-9)))
+    if disturbance.amplitude_rad > 0.0:
+        axis = _between(axis_keyframe(disturbance, key), axis_keyframe(disturbance, key + 1), s)
+        turn = about_axis(axis, disturbance.amplitude_rad * math.cos(2.0 * math.pi * disturbance.frequency_hz * (time_ns * 1e-9)))
     return position, turn

@@ -10,11 +10,11 @@ from hilsim.geometry.frames import Vector
 from hilsim.geometry.geodesy import Home, geodetic_at
 from hilsim.rng import Purpose
 from hilsim.units import TURN_CDEG
-from hilsim.vehicle.noise import key_interval_ns, wander, white
+from hilsim.vehicle.noise import drift, key_interval_ns, white
 from hilsim.vehicle.sensor_specs import GpsSpec
 
 _POSITION = constant(Purpose.GPS_POSITION)
-_WANDER = constant(Purpose.GPS_WANDER)
+_DRIFT = constant(Purpose.GPS_DRIFT)
 _VELOCITY = constant(Purpose.GPS_VELOCITY)
 NO_FIX, FIX_3D = 1, 3
 """MAVLink's GPS_FIX_TYPE."""
@@ -42,8 +42,8 @@ class Gps(NamedTuple):
     interval_ns: int
     noise_horizontal_m: float
     noise_vertical_m: float
-    wander_horizontal_m: float
-    wander_vertical_m: float
+    drift_horizontal_m: float
+    drift_vertical_m: float
     noise_velocity_mps: float
     eph_m: float
     epv_m: float
@@ -92,11 +92,11 @@ def build_gps(spec: GpsSpec, seed: int, stream: int, home: Home, *, on_ns: int =
         stream=int(stream),
         home=home,
         on_ns=int(on_ns),
-        interval_ns=key_interval_ns(spec.wander_s),
+        interval_ns=key_interval_ns(spec.drift_s),
         noise_horizontal_m=float(spec.noise_horizontal_m),
         noise_vertical_m=float(spec.noise_vertical_m),
-        wander_horizontal_m=float(spec.wander_horizontal_m),
-        wander_vertical_m=float(spec.wander_vertical_m),
+        drift_horizontal_m=float(spec.drift_horizontal_m),
+        drift_vertical_m=float(spec.drift_vertical_m),
         noise_velocity_mps=float(spec.noise_velocity_mps),
         eph_m=float(spec.eph_m),
         epv_m=float(spec.epv_m),
@@ -123,11 +123,11 @@ def gps_fix(gps: Gps, time_ns: int, position_m: Vector, velocity_mps: Vector) ->
     if running_s < 0.0 or eph_m > gps.fix_eph_m:
         return GpsFix(NO_FIX, 0, 0, 0, eph_cm, epv_cm, 0, 0, 0, 0, UNKNOWN_COURSE, 0)
     nx, ny, nz = white(gps.seed, gps.stream, time_ns, _POSITION)
-    wx, wy, wz = wander(gps.seed, gps.stream, time_ns, gps.interval_ns, _WANDER)
+    wx, wy, wz = drift(gps.seed, gps.stream, time_ns, gps.interval_ns, _DRIFT)
     ex, ey, ez = white(gps.seed, gps.stream, time_ns, _VELOCITY)
-    x = position_m[0] + gps.noise_horizontal_m * nx + gps.wander_horizontal_m * wx
-    y = position_m[1] + gps.noise_horizontal_m * ny + gps.wander_horizontal_m * wy
-    z = position_m[2] + gps.noise_vertical_m * nz + gps.wander_vertical_m * wz
+    x = position_m[0] + gps.noise_horizontal_m * nx + gps.drift_horizontal_m * wx
+    y = position_m[1] + gps.noise_horizontal_m * ny + gps.drift_horizontal_m * wy
+    z = position_m[2] + gps.noise_vertical_m * nz + gps.drift_vertical_m * wz
     latitude, longitude, altitude = geodetic_at(gps.home, (x, y, z))
     east = velocity_mps[0] + gps.noise_velocity_mps * ex
     north = velocity_mps[1] + gps.noise_velocity_mps * ey

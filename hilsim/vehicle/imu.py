@@ -9,13 +9,13 @@ from hilsim._jit import constant, kernel
 from hilsim.errors import require
 from hilsim.geometry.frames import Vector, frd_from_flu
 from hilsim.rng import Purpose
-from hilsim.vehicle.noise import key_interval_ns, wander, white
+from hilsim.vehicle.noise import drift, key_interval_ns, white
 from hilsim.vehicle.sensor_specs import ImuSpec
 
 _ACCELEROMETER = constant(Purpose.ACCELEROMETER)
-_ACCELEROMETER_WANDER = constant(Purpose.ACCELEROMETER_WANDER)
+_ACCELEROMETER_DRIFT = constant(Purpose.ACCELEROMETER_DRIFT)
 _GYROSCOPE = constant(Purpose.GYROSCOPE)
-_GYROSCOPE_WANDER = constant(Purpose.GYROSCOPE_WANDER)
+_GYROSCOPE_DRIFT = constant(Purpose.GYROSCOPE_DRIFT)
 
 
 class InertialSensor(NamedTuple):
@@ -63,14 +63,14 @@ def build_imu(spec: ImuSpec, seed: int, stream: int, period_ns: int) -> Imu:
         int(stream),
         InertialSensor(
             spec.accelerometer_noise_mps2_per_sqrt_hz * band,
-            float(spec.accelerometer_wander_mps2),
-            key_interval_ns(spec.accelerometer_wander_s),
+            float(spec.accelerometer_drift_mps2),
+            key_interval_ns(spec.accelerometer_drift_s),
             float(spec.accelerometer_range_mps2),
         ),
         InertialSensor(
             spec.gyroscope_noise_radps_per_sqrt_hz * band,
-            float(spec.gyroscope_wander_radps),
-            key_interval_ns(spec.gyroscope_wander_s),
+            float(spec.gyroscope_drift_radps),
+            key_interval_ns(spec.gyroscope_drift_s),
             float(spec.gyroscope_range_radps),
         ),
     )
@@ -95,7 +95,7 @@ def _reading(sensor: InertialSensor, truth: Vector, noise: Vector, bias: Vector)
 def accelerometer(imu: Imu, time_ns: int, specific_force_mps2: Vector) -> Vector:
     """Reading in FRD (m/s^2) of a specific force in body FLU."""
     noise = white(imu.seed, imu.stream, time_ns, _ACCELEROMETER)
-    bias = wander(imu.seed, imu.stream, time_ns, imu.accelerometer.interval_ns, _ACCELEROMETER_WANDER)
+    bias = drift(imu.seed, imu.stream, time_ns, imu.accelerometer.interval_ns, _ACCELEROMETER_DRIFT)
     return _reading(imu.accelerometer, frd_from_flu(specific_force_mps2), noise, bias)
 
 
@@ -103,5 +103,5 @@ def accelerometer(imu: Imu, time_ns: int, specific_force_mps2: Vector) -> Vector
 def gyroscope(imu: Imu, time_ns: int, rates_radps: Vector) -> Vector:
     """Reading in FRD (rad/s) of rates in body FLU."""
     noise = white(imu.seed, imu.stream, time_ns, _GYROSCOPE)
-    bias = wander(imu.seed, imu.stream, time_ns, imu.gyroscope.interval_ns, _GYROSCOPE_WANDER)
+    bias = drift(imu.seed, imu.stream, time_ns, imu.gyroscope.interval_ns, _GYROSCOPE_DRIFT)
     return _reading(imu.gyroscope, frd_from_flu(rates_radps), noise, bias)

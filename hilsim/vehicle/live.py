@@ -47,7 +47,7 @@ def live_pose() -> LivePose:
 
 
 def no_live_pose() -> LivePose:
-    """Of a carrier that follows a track."""
+    """Of a platform that follows a track."""
     return LivePose(np.zeros(8, np.int64), np.zeros(1, np.int64), np.zeros((1, STATE_SIZE)))
 
 

@@ -1,6 +1,6 @@
 """Noise of sensors as pure functions of time: a reading at an instant is the same whatever was read before, at whatever rate.
 
-White noise is drawn by the instant itself. What wanders slowly goes from one drawn key to the next on a quarter of a circle, ``cos(a) k_i + sin(a)
+White noise is drawn by the instant itself. What drifts slowly goes from one drawn key to the next on a quarter of a circle, ``cos(a) k_i + sin(a)
 k_(i+1)``: a Gaussian process with the same variance at every time, without history. Keys stand 1.23 correlation times apart, so that the integral of
 its autocorrelation is that of the first-order Gauss-Markov process for which figures are published.
 """
@@ -42,7 +42,7 @@ def _key(seed: np.uint64, stream: int, key: int, purpose: int) -> Vector:
 
 
 @kernel
-def wander(seed: np.uint64, stream: int, time_ns: int, interval_ns: int, purpose: int) -> Vector:
+def drift(seed: np.uint64, stream: int, time_ns: int, interval_ns: int, purpose: int) -> Vector:
     """Three independent numbers of unit variance that change slowly; ``interval_ns`` from ``key_interval_ns``."""
     key = time_ns // interval_ns
     angle = 0.5 * math.pi * ((time_ns - key * interval_ns) / interval_ns)

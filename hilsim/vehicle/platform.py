@@ -1,4 +1,4 @@
-"""What a sensor rides on: a pose track, or a vehicle that is simulated at this moment; and a wobble between the body and the sensor rig."""
+"""What a sensor rides on: a pose track, or a vehicle that is simulated at this moment; and a disturbance between the body and the sensor rig."""
 
 from typing import NamedTuple
 
@@ -7,42 +7,42 @@ from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.geometry.tracks import PoseTrack, fixed_track, track_state
-from hilsim.vehicle.disturbance import NO_WOBBLE, Wobble, wobble_pose
+from hilsim.vehicle.disturbance import NO_DISTURBANCE, Disturbance, disturbance_pose
 from hilsim.vehicle.live import LivePose, live_state, no_live_pose
 
 
-class Carrier(NamedTuple):
-    """Where the sensor rig is: on a track a pure function of rig time; build with ``build_carrier`` or ``live_carrier``.
+class Platform(NamedTuple):
+    """Where the sensor rig is: on a track a pure function of rig time; build with ``build_platform`` or ``live_platform``.
 
     Attributes:
         track: Of the body in the world.
-        wobble: Of the sensor rig in the body.
+        disturbance: Of the sensor rig in the body.
         is_live: The body follows ``live``, not the track.
         live: States of a vehicle that is simulated at this moment.
     """
 
     track: PoseTrack
-    wobble: Wobble
+    disturbance: Disturbance
     is_live: bool
     live: LivePose
 
 
-def build_carrier(track: PoseTrack, wobble: Wobble = NO_WOBBLE) -> Carrier:
-    """A carrier; without a wobble the sensor rig stands still in the body."""
-    return Carrier(track, wobble, False, no_live_pose())  # noqa: FBT003 - fields by place
+def build_platform(track: PoseTrack, disturbance: Disturbance = NO_DISTURBANCE) -> Platform:
+    """A platform; without a disturbance the sensor rig stands still in the body."""
+    return Platform(track, disturbance, False, no_live_pose())  # noqa: FBT003 - fields by place
 
 
-def live_carrier(live: LivePose, wobble: Wobble = NO_WOBBLE) -> Carrier:
-    """A carrier whose body follows the states that another thread writes."""
-    return Carrier(fixed_track(Pose()), wobble, True, live)  # noqa: FBT003 - fields by place
+def live_platform(live: LivePose, disturbance: Disturbance = NO_DISTURBANCE) -> Platform:
+    """A platform whose body follows the states that another thread writes."""
+    return Platform(fixed_track(Pose()), disturbance, True, live)  # noqa: FBT003 - fields by place
 
 
 @kernel
-def carrier_state(carrier: Carrier, time_ns: int) -> tuple[Vector, Quaternion]:
+def platform_state(platform: Platform, time_ns: int) -> tuple[Vector, Quaternion]:
     """Position in metres and orientation (world from sensor rig) at rig time ``time_ns``."""
-    (x, y, z), turn = live_state(carrier.live, time_ns) if carrier.is_live else track_state(carrier.track, time_ns)
-    if carrier.wobble.amplitude_m > 0.0 or carrier.wobble.amplitude_rad > 0.0:
-        offset, rocking = wobble_pose(carrier.wobble, time_ns)
+    (x, y, z), turn = live_state(platform.live, time_ns) if platform.is_live else track_state(platform.track, time_ns)
+    if platform.disturbance.amplitude_m > 0.0 or platform.disturbance.amplitude_rad > 0.0:
+        offset, rocking = disturbance_pose(platform.disturbance, time_ns)
         ox, oy, oz = rotate(turn, offset)
         x += ox
         y += oy

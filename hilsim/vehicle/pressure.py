@@ -8,11 +8,11 @@ from hilsim._jit import constant, kernel
 from hilsim.geometry.frames import Vector
 from hilsim.rng import Purpose
 from hilsim.vehicle.atmosphere import density_kgpm3, pressure_altitude_m, pressure_pa, temperature_c
-from hilsim.vehicle.noise import key_interval_ns, wander, white
+from hilsim.vehicle.noise import drift, key_interval_ns, white
 from hilsim.vehicle.sensor_specs import BarometerSpec, PitotSpec
 
 _BAROMETER = constant(Purpose.BAROMETER)
-_WANDER = constant(Purpose.BAROMETER_WANDER)
+_DRIFT = constant(Purpose.BAROMETER_DRIFT)
 _PITOT = constant(Purpose.PITOT)
 _HPA_PER_PA = 0.01
 
@@ -24,7 +24,7 @@ class PressureSensors(NamedTuple):
         seed: Of the rig.
         stream: Which vehicle of the rig.
         noise_pa: Of the barometer.
-        wander_pa: Of the weather.
+        drift_pa: Of the weather.
         interval_ns: Between the weather's keys.
         pitot_noise_pa: Of the pitot tube.
     """
@@ -32,7 +32,7 @@ class PressureSensors(NamedTuple):
     seed: np.uint64
     stream: int
     noise_pa: float
-    wander_pa: float
+    drift_pa: float
     interval_ns: int
     pitot_noise_pa: float
 
@@ -43,8 +43,8 @@ def build_pressure_sensors(barometer_spec: BarometerSpec, pitot_spec: PitotSpec,
         np.uint64(seed),
         int(stream),
         float(barometer_spec.noise_pa),
-        float(barometer_spec.wander_pa),
-        key_interval_ns(barometer_spec.wander_s),
+        float(barometer_spec.drift_pa),
+        key_interval_ns(barometer_spec.drift_s),
         float(pitot_spec.noise_pa),
     )
 
@@ -53,8 +53,8 @@ def build_pressure_sensors(barometer_spec: BarometerSpec, pitot_spec: PitotSpec,
 def barometer(sensors: PressureSensors, time_ns: int, altitude_m: float) -> Vector:
     """Pressure (hPa), the altitude that it stands for (m), and temperature (degrees Celsius) at an altitude above mean sea level."""
     noise, _, _ = white(sensors.seed, sensors.stream, time_ns, _BAROMETER)
-    weather, _, _ = wander(sensors.seed, sensors.stream, time_ns, sensors.interval_ns, _WANDER)
-    pressure = pressure_pa(altitude_m) + sensors.noise_pa * noise + sensors.wander_pa * weather
+    weather, _, _ = drift(sensors.seed, sensors.stream, time_ns, sensors.interval_ns, _DRIFT)
+    pressure = pressure_pa(altitude_m) + sensors.noise_pa * noise + sensors.drift_pa * weather
     return pressure * _HPA_PER_PA, pressure_altitude_m(pressure), temperature_c(altitude_m)
 
 

@@ -13,27 +13,27 @@ class ImuSpec:
     """Accelerometer and gyroscope: white noise, a wandering bias, a range.
 
     Noise and ranges: InvenSense MPU-6000 product specification PS-MPU-6000A-00 rev 3.4, sections 6.1 and 6.2 (0.005 deg/s/sqrt(Hz), 400 ug/sqrt(Hz);
-    full scale 2000 deg/s and 16 g). Bias wander: AirSim's ``ImuSimpleParams.hpp`` (36 ug over 800 s, 4.6 deg/h over 500 s, after Greenheck 2009). The
+    full scale 2000 deg/s and 16 g). Bias drift: AirSim's ``ImuSimpleParams.hpp`` (36 ug over 800 s, 4.6 deg/h over 500 s, after Greenheck 2009). The
     sensor is taken as calibrated: no other bias.
 
     Attributes:
         accelerometer_noise_mps2_per_sqrt_hz: White noise density.
-        accelerometer_wander_mps2: Standard deviation of the bias.
-        accelerometer_wander_s: Correlation time of the bias.
+        accelerometer_drift_mps2: Standard deviation of the bias.
+        accelerometer_drift_s: Correlation time of the bias.
         accelerometer_range_mps2: Largest reading of an axis.
         gyroscope_noise_radps_per_sqrt_hz: White noise density.
-        gyroscope_wander_radps: Standard deviation of the bias.
-        gyroscope_wander_s: Correlation time of the bias.
+        gyroscope_drift_radps: Standard deviation of the bias.
+        gyroscope_drift_s: Correlation time of the bias.
         gyroscope_range_radps: Largest reading of an axis.
     """
 
     accelerometer_noise_mps2_per_sqrt_hz: float = 400e-6 * _STANDARD_GRAVITY_MPS2
-    accelerometer_wander_mps2: float = 36e-6 * _STANDARD_GRAVITY_MPS2
-    accelerometer_wander_s: float = 800.0
+    accelerometer_drift_mps2: float = 36e-6 * _STANDARD_GRAVITY_MPS2
+    accelerometer_drift_s: float = 800.0
     accelerometer_range_mps2: float = 16.0 * _STANDARD_GRAVITY_MPS2
     gyroscope_noise_radps_per_sqrt_hz: float = math.radians(0.005)
-    gyroscope_wander_radps: float = math.radians(4.6 / 3600.0)
-    gyroscope_wander_s: float = 500.0
+    gyroscope_drift_radps: float = math.radians(4.6 / 3600.0)
+    gyroscope_drift_s: float = 500.0
     gyroscope_range_radps: float = math.radians(2000.0)
 
     def __post_init__(self) -> None:
@@ -42,14 +42,14 @@ class ImuSpec:
                 (0.0 <= getattr(self, name) <= 10.0, f"{name} must be 0 to 10, got {getattr(self, name)}")
                 for name in (
                     "accelerometer_noise_mps2_per_sqrt_hz",
-                    "accelerometer_wander_mps2",
+                    "accelerometer_drift_mps2",
                     "gyroscope_noise_radps_per_sqrt_hz",
-                    "gyroscope_wander_radps",
+                    "gyroscope_drift_radps",
                 )
             ),
             *(
                 (1.0 <= getattr(self, name) <= 1e5, f"{name} must be 1 to 100000, got {getattr(self, name)}")
-                for name in ("accelerometer_wander_s", "gyroscope_wander_s")
+                for name in ("accelerometer_drift_s", "gyroscope_drift_s")
             ),
             (self.accelerometer_range_mps2 >= 19.6, f"accelerometer_range_mps2 must be at least 19.6 (2 g), got {self.accelerometer_range_mps2}"),
             (self.gyroscope_range_radps >= 1.0, f"gyroscope_range_radps must be at least 1, got {self.gyroscope_range_radps}"),
@@ -64,19 +64,19 @@ class MagnetometerSpec:
 
     Attributes:
         noise_gauss: Standard deviation of a reading; above 0, for autopilots take readings that never change for a dead sensor.
-        wander_gauss: Standard deviation of the bias.
-        wander_s: Correlation time of the bias.
+        drift_gauss: Standard deviation of the bias.
+        drift_s: Correlation time of the bias.
     """
 
     noise_gauss: float = 4e-4 * math.sqrt(100.0)
-    wander_gauss: float = 6.4e-6 * math.sqrt(600.0 / 2.0)
-    wander_s: float = 600.0
+    drift_gauss: float = 6.4e-6 * math.sqrt(600.0 / 2.0)
+    drift_s: float = 600.0
 
     def __post_init__(self) -> None:
         require(
             (0.0 < self.noise_gauss <= 1.0, f"noise_gauss must be above 0 and at most 1, got {self.noise_gauss}"),
-            (0.0 <= self.wander_gauss <= 1.0, f"wander_gauss must be 0 to 1, got {self.wander_gauss}"),
-            (1.0 <= self.wander_s <= 1e5, f"wander_s must be 1 to 100000, got {self.wander_s}"),
+            (0.0 <= self.drift_gauss <= 1.0, f"drift_gauss must be 0 to 1, got {self.drift_gauss}"),
+            (1.0 <= self.drift_s <= 1e5, f"drift_s must be 1 to 100000, got {self.drift_s}"),
         )
 
 
@@ -88,19 +88,19 @@ class BarometerSpec:
 
     Attributes:
         noise_pa: Standard deviation of a reading; above 0, for autopilots take readings that never change for a dead sensor.
-        wander_pa: Standard deviation of the slow change of the weather.
-        wander_s: Its correlation time.
+        drift_pa: Standard deviation of the slow change of the weather.
+        drift_s: Its correlation time.
     """
 
     noise_pa: float = 1.0
-    wander_pa: float = 0.0001825 * 101_325.0
-    wander_s: float = 3600.0
+    drift_pa: float = 0.0001825 * 101_325.0
+    drift_s: float = 3600.0
 
     def __post_init__(self) -> None:
         require(
             (0.0 < self.noise_pa <= 1000.0, f"noise_pa must be above 0 and at most 1000, got {self.noise_pa}"),
-            (0.0 <= self.wander_pa <= 5000.0, f"wander_pa must be 0 to 5000, got {self.wander_pa}"),
-            (1.0 <= self.wander_s <= 1e5, f"wander_s must be 1 to 100000, got {self.wander_s}"),
+            (0.0 <= self.drift_pa <= 5000.0, f"drift_pa must be 0 to 5000, got {self.drift_pa}"),
+            (1.0 <= self.drift_s <= 1e5, f"drift_s must be 1 to 100000, got {self.drift_s}"),
         )
 
 
@@ -122,14 +122,14 @@ class PitotSpec:
 class GpsSpec:
     """A receiver in the open.
 
-    Start and accuracy: AirSim and jMAVSim; the wander's time: gazebo-classic; noise that PX4 1.12 was flown with; wander amplitudes recommended.
+    Start and accuracy: AirSim and jMAVSim; the drift's time: gazebo-classic; noise that PX4 1.12 was flown with; drift amplitudes recommended.
 
     Attributes:
         noise_horizontal_m: Standard deviation of a fix on each level axis, independent from fix to fix.
         noise_vertical_m: The same of height.
-        wander_horizontal_m: Standard deviation of the slow error on each level axis.
-        wander_vertical_m: The same of height.
-        wander_s: Correlation time of the slow error.
+        drift_horizontal_m: Standard deviation of the slow error on each level axis.
+        drift_vertical_m: The same of height.
+        drift_s: Correlation time of the slow error.
         noise_velocity_mps: Standard deviation of each part of the velocity.
         eph_m: Horizontal accuracy it says of itself, in the long run.
         epv_m: The same of height.
@@ -142,9 +142,9 @@ class GpsSpec:
 
     noise_horizontal_m: float = 0.03
     noise_vertical_m: float = 0.05
-    wander_horizontal_m: float = 0.3
-    wander_vertical_m: float = 0.5
-    wander_s: float = 60.0
+    drift_horizontal_m: float = 0.3
+    drift_vertical_m: float = 0.5
+    drift_s: float = 60.0
     noise_velocity_mps: float = 0.05
     eph_m: float = 0.9
     epv_m: float = 1.2
@@ -158,9 +158,9 @@ class GpsSpec:
         require(
             *(
                 (0.0 <= getattr(self, name) <= 100.0, f"{name} must be 0 to 100, got {getattr(self, name)}")
-                for name in ("noise_horizontal_m", "noise_vertical_m", "wander_horizontal_m", "wander_vertical_m", "noise_velocity_mps")
+                for name in ("noise_horizontal_m", "noise_vertical_m", "drift_horizontal_m", "drift_vertical_m", "noise_velocity_mps")
             ),
-            (1.0 <= self.wander_s <= 1e5, f"wander_s must be 1 to 100000, got {self.wander_s}"),
+            (1.0 <= self.drift_s <= 1e5, f"drift_s must be 1 to 100000, got {self.drift_s}"),
             (0.01 <= self.eph_m < self.fix_eph_m, f"eph_m must be 0.01 to less than fix_eph_m of {self.fix_eph_m}, got {self.eph_m}"),
             (0.01 <= self.epv_m <= 600.0, f"epv_m must be 0.01 to 600, got {self.epv_m}"),
             (self.eph_m <= self.first_eph_m <= 600.0, f"first_eph_m must be eph_m of {self.eph_m} to 600, got {self.first_eph_m}"),

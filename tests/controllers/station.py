@@ -16,7 +16,7 @@ _NEAR_M = 0.4
 
 
 @dataclass
-class Heard:
+class ProbeResult:
     """What the controller said of itself, as it came through the bridge."""
 
     base_mode: int | None = None
@@ -57,7 +57,7 @@ class Station:
 
     def __init__(self, script="listen", *, system=255, height_m=2.5, hover_s=2.0):
         self.writer = Writer(system, 190)
-        self.heard = Heard()
+        self.heard = ProbeResult()
         self.came, self.sent, self.events, self.acks = [], [], [], []
         self.garbage = 0
         self.out = []

@@ -21,7 +21,7 @@ from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.cepton_specs import CeptonSetting, MirrorSpec
 from hilsim.sensor.specs import ClockSetting
-from hilsim.vehicle.platform import build_carrier
+from hilsim.vehicle.platform import build_platform
 from tests.cepton_models import mirror_spec, row_of_eight, with_detector
 from tests.golden.test_golden_stream import digest
 from tests.lidars import lidar_setting
@@ -59,7 +59,7 @@ def sensor():
             cepton=CeptonSetting(info_packets=True, serial=4165, firmware=(3, 51, 0, 0)),
         ),
         world=build_world(objects),
-        carrier=build_carrier(fixed_track(Pose(position_m=(0.113, 0.047, 0.0)))),
+        platform=build_platform(fixed_track(Pose(position_m=(0.113, 0.047, 0.0)))),
         seed=2026,
         utc_epoch_ns=1_767_229_199_900_000_000,
         data_flow=flow,

@@ -24,7 +24,7 @@ from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.velodyne_specs import GpsSetting, VelodyneSpec
-from hilsim.vehicle.platform import build_carrier
+from hilsim.vehicle.platform import build_platform
 from tests.lidars import lidar_setting
 
 DIGESTS = Path(__file__).with_name("vlp16_stream.json")
@@ -47,7 +47,7 @@ def stream_digests():
             gps=GpsSetting(latitude_deg=36.8, longitude_deg=-2.4),
         ),
         world=build_world([SceneObject(mesh=box(size, material), placement=Pose(position_m=place)) for place, size in walls]),
-        carrier=build_carrier(fixed_track(Pose(position_m=(0.113, 0.047, 0.0)))),
+        platform=build_platform(fixed_track(Pose(position_m=(0.113, 0.047, 0.0)))),
         seed=2026,
         utc_epoch_ns=1_767_229_199_900_000_000,  # 0.1 s before the top of an hour
         data_flow=flow,

@@ -34,7 +34,7 @@ material = "concrete"
 radius_m = 1.0
 position_m = [9.0, 1.0, 0.5]
 material = "number_plate"
-[carrier]
+[platform]
 kind = "fixed"
 [metrics]
 port = 0

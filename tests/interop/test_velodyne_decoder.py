@@ -39,7 +39,7 @@ def test_every_decoded_range_is_the_true_one_within_noise_and_one_code(tmp_path,
     text = ROOM.replace('name = "lidar"', f'name = "lidar"\noverride = {{ range_noise_m = {noise_m}, detector = {{}} }}')
     rig, path = recorded(tmp_path, text)
     lidar = build_lidar(rig, 0, build_scenery(rig), utc_epoch_ns=UTC_EPOCH_NS, frames=False)
-    rays = lidar.shots(0, lidar.first_data_packet(round(DURATION_S * 1e9)), CpuRenderer()).rays
+    rays = lidar.firings(0, lidar.first_data_packet(round(DURATION_S * 1e9)), CpuRenderer()).rays
     true_m = rays.range_m.reshape(16, -1)
     points = np.concatenate([points for _, points in decoded(path)])
     assert points.size == np.count_nonzero(np.isfinite(true_m))
@@ -57,7 +57,7 @@ def test_every_decoded_point_of_an_hdl32e_is_as_far_away_as_the_true_one(tmp_pat
     text = ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "hdl32e"\noverride = { range_noise_m = 0.0, detector = {} }')
     rig, path = recorded(tmp_path, text)
     lidar = build_lidar(rig, 0, build_scenery(rig), utc_epoch_ns=UTC_EPOCH_NS, frames=False)
-    rays = lidar.shots(0, lidar.first_data_packet(round(DURATION_S * 1e9)), CpuRenderer()).rays
+    rays = lidar.firings(0, lidar.first_data_packet(round(DURATION_S * 1e9)), CpuRenderer()).rays
     true_m = rays.range_m.reshape(32, -1)
     points = np.concatenate([points for _, points in decoded(path, Model.HDL32E)])
     assert points.size == np.count_nonzero(np.isfinite(true_m))

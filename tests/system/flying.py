@@ -31,7 +31,7 @@ def vehicle_rig(controller, *stations):
     """A room in which a vehicle stands on the floor; ``controller`` and each of ``stations`` are lines of TOML."""
     tables = "".join(f"[[vehicle.ground_station]]\n{station}\n" for station in stations)
     return (
-        f'{_ROOM}\n[carrier]\nkind = "vehicle"\n[vehicle]\nposition_m = [0.0, 0.0, -1.0]\nyaw_deg = 0.0\n'
+        f'{_ROOM}\n[platform]\nkind = "vehicle"\n[vehicle]\nposition_m = [0.0, 0.0, -1.0]\nyaw_deg = 0.0\n'
         f"[vehicle.controller]\n{controller}\n{tables}[metrics]\nport = 0\n"
     )
 

@@ -59,7 +59,7 @@ def test_a_map_and_a_rig_are_written_and_told_of(captures, tmp_path):
     without = background(captures[0], "-o", tmp_path / "nowhere")
     assert without.returncode == 0, without.stderr
     assert tomllib.loads((tmp_path / "nowhere.toml").read_text())["scene"]["background"] == [{"file": "nowhere.npz", "height_m": 0.0}]
-    assert rig["carrier"] == {"kind": "background"}
+    assert rig["platform"] == {"kind": "background"}
     assert (rig["sensor"][0]["profile"], rig["sensor"][0]["rotation_rate_rpm"]) == ("vlp16", 600)
     with np.load(tmp_path / "hall.npz") as archive:
         assert archive["distance_mm"].shape == (16, 1800)
@@ -128,7 +128,7 @@ def cepton_capture(tmp_path_factory):
 
 
 def test_points_have_a_rig_where_a_person_says_what_sensor_sent_them(cepton_capture, tmp_path):
-    without = background(cepton_capture, "-o", tmp_path / "unsaid")
+    without = background(cepton_capture, "-o", tmp_path / "unrepresentable")
     assert without.returncode == 0, without.stderr
     assert without.stdout.splitlines()[-1].startswith("no rig: the packets do not say what sensor sent them; say it with --profile")
     mine, rigs = tmp_path / "profiles" / "mine.toml", tmp_path / "rigs"

@@ -98,13 +98,13 @@ def test_every_packet_of_a_turning_and_two_swept_sensors_arrives_from_its_own_ad
         assert value_of(metrics, f'hilsim_sent_packets_total{{flow="points",sensor="{sensor}"}}') >= len(numbers)
         said = np.concatenate([decode_stdv_points(payload) for payload in points])
         assert (said["flags"][said["channel"] == 7] & PointFlag.NO_RETURN != 0).all()
-        assert value_of(metrics, f'hilsim_unsaid_returns_total{{sensor="{sensor}"}}') >= (said["channel"] == 7).sum() / (
+        assert value_of(metrics, f'hilsim_unrepresentable_returns_total{{sensor="{sensor}"}}') >= (said["channel"] == 7).sum() / (
             2 if sensor == "right" else 1
         )
     assert value_of(metrics, 'hilsim_sent_packets_total{flow="info",sensor="left"}') >= len(found[LEFT][1])
     assert 'flow="info",sensor="right"' not in metrics
     assert found[RIGHT][1] == []
-    assert value_of(metrics, 'hilsim_unsaid_returns_total{sensor="roof"}') == 0
+    assert value_of(metrics, 'hilsim_unrepresentable_returns_total{sensor="roof"}') == 0
 
 
 def test_sensor_information_comes_first_and_then_twice_a_second_of_the_stream(daemon, rig, receiver):

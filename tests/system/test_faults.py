@@ -68,7 +68,7 @@ def test_an_empty_scene_is_refused(tmp_path):
 
 def test_poses_that_are_not_numbers_are_refused(tmp_path):
     (tmp_path / "way.csv").write_text("time_s,x_m,y_m,z_m,qw,qx,qy,qz\n0,0,0,0,1,0,0,0\n1,nan,0,0,1,0,0,0\n")
-    path = write_rig(tmp_path, ROOM + '\n[carrier]\nkind = "trajectory"\nfile = "way.csv"\n')
+    path = write_rig(tmp_path, ROOM + '\n[platform]\nkind = "trajectory"\nfile = "way.csv"\n')
     refused(hilsim("check", path), "way.csv", "nan")
 
 

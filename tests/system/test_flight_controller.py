@@ -158,7 +158,9 @@ def test_two_ground_stations_get_every_byte_and_are_heard_whatever_others_do(dae
     started = programs.start("px4", "--pty", tmp_path / "px4", *systems, "--script", "hop", "--for", 60)
     running.await_log("vehicle.armed")
     nuisance.begin()
-    await_figure(running, f'hilsim_station_unsent_frames_total{{station="udp_server 127.0.0.1:{flooded}"}}', lambda unsent: unsent > 1000, 60.0)
+    await_figure(
+        running, f'hilsim_ground_station_unsent_frames_total{{station="udp_server 127.0.0.1:{flooded}"}}', lambda unsent: unsent > 1000, 60.0
+    )
     report = report_of(started)
     said = figures(running)
     nuisance.end()
@@ -174,7 +176,7 @@ def test_two_ground_stations_get_every_byte_and_are_heard_whatever_others_do(dae
         assert heard["came"] == report["sent"][begin : begin + len(heard["came"])]
         assert len(heard["came"]) > 400
         assert heard["garbage_bytes"] == 0
-    assert said[f'hilsim_station_peers{{station="tcp 127.0.0.1:{crowded}"}}'] <= 1  # one that takes nothing for ten seconds is let go
+    assert said[f'hilsim_ground_station_peers{{station="tcp 127.0.0.1:{crowded}"}}'] <= 1  # one that takes nothing for ten seconds is let go
 
 
 def test_a_port_that_is_held_is_said_to_be_by_whom_and_opened_once_it_is_free_and_again_under_another_name(daemon, rig, cable, tmp_path):

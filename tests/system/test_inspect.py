@@ -128,10 +128,10 @@ def test_without_a_capture_the_command_is_not_understood():
 def test_a_pipe_is_read_to_its_end(lossy, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    feeder = threading.Thread(target=lambda: pipe.write_bytes(lossy.read_bytes()))
-    feeder.start()
+    render_thread = threading.Thread(target=lambda: pipe.write_bytes(lossy.read_bytes()))
+    render_thread.start()
     result = inspect(pipe, "--json")
-    feeder.join()
+    render_thread.join()
     assert result.returncode == 0, result.stderr
     (found,) = json.loads(result.stdout)
     assert (found["format"], found["size_bytes"]) == ("pipe", 0)

@@ -57,8 +57,8 @@ def growing_source():
             return_mode="strongest",
             rotation_rate_hz=10,
             device_clock_offset_s=0,
-            feeder_late_packets=0,
-            feeder_skipped_packets=0,
+            render_late_packets=0,
+            render_skipped_packets=0,
             render=timing,
         )
         return Reading(flows=(flow,), sensors=(sensor,), scheduling={"transmit": "fifo"}, loop_turn_age_s=0.001, memory_locked=True)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.system
 PLACE = """
 name = "eyes"
 seed = 3
-[carrier]
+[platform]
 kind = "vehicle"
 [[scene.box]]
 position_m = [0.0, 0.0, -0.5]
@@ -171,19 +171,19 @@ def test_a_rangefinder_whose_cable_is_pulled_and_plugged_in_again_goes_on_withou
     running = daemon(held(tmp_path, rangefinder("tfmini", tmp_path / "tfmini")))
     await_bytes(line, 90)
     line.pull()
-    running.await_log(r'"event": "ranger\.port_lost"')
-    running.await_log(r'"event": "ranger\.port_not_opened"')
+    running.await_log(r'"event": "serial_device\.port_lost"')
+    running.await_log(r'"event": "serial_device\.port_not_opened"')
     time.sleep(1.0)
     line = cable("tfmini")
     before = len(running.text())
-    running.await_log(r'"event": "ranger\.port_opened"', after=before)
+    running.await_log(r'"event": "serial_device\.port_opened"', after=before)
     opened_s = time.monotonic()
     data = await_bytes(line, 90)
     while time.monotonic() < opened_s + 0.5:
         data += line.read()
         time.sleep(0.005)
     assert len(data) // 9 <= 100 * (time.monotonic() - opened_s) + 30  # a second was out; its hundred frames are not made up for
-    assert running.text().count("ranger.port_not_opened") == 1
+    assert running.text().count("serial_device.port_not_opened") == 1
     assert running.stop()[0] == 0
 
 
@@ -191,7 +191,7 @@ def post(tmp_path, wall_m, *rangefinders):
     """A post of 1 m with range sensors on it, which look east at a wall; no vehicle, no lidar."""
     scene = f"""
 name = "post"
-[carrier]
+[platform]
 position_m = [0.0, 0.0, 1.0]
 [[scene.box]]
 position_m = [{wall_m + 0.5}, 0.0, 0.0]
@@ -212,14 +212,14 @@ def test_a_rangefinder_on_a_post_is_a_rig_and_a_reload_shows_it_another_scene(da
     line = cable("tfmini")
     port = rangefinder("tfmini", tmp_path / "tfmini")
     running = daemon(post(tmp_path, 5.0, port), wait=False)
-    running.await_log(r'"event": "ranger\.port_opened"')
+    running.await_log(r'"event": "serial_device\.port_opened"')
     assert tfmini_distances(line) == {500}
     post(tmp_path, 3.0, port)
     running.process.send_signal(signal.SIGHUP)
     running.await_log(r'"sensor": "tfmini: unchanged"')
     assert 300 in tfmini_distances(line, 20)
     assert tfmini_distances(line) == {300}
-    assert running.text().count("ranger.port_opened") == 1  # it kept its port
+    assert running.text().count("serial_device.port_opened") == 1  # it kept its port
     assert running.stop()[0] == 0
 
 
@@ -229,7 +229,7 @@ def test_the_shipped_rig_of_a_rangefinder_runs_by_itself(daemon, cable, tmp_path
     text = path.read_text().replace(f'"{shipped.port}"', f'"{tmp_path / "tfmini"}"')
     line = cable("tfmini")
     running = daemon(write_rig(tmp_path, text + "\n[metrics]\nport = 0\n"), wait=False)
-    running.await_log(r'"event": "ranger\.port_opened"')
+    running.await_log(r'"event": "serial_device\.port_opened"')
     distances = [reading[0] for reading in parse_tfmini(await_bytes(line, 9 * 40))[1:-1]]
     assert all(492 <= distance <= 508 for distance in distances)  # noise of 1 cm
     assert len(set(distances)) > 1

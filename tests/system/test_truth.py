@@ -24,7 +24,7 @@ SECOND = """[[sensor]]
 name = "second"
 rotation_rate_rpm = 1200
 start_delay_us = 333.0
-override = { ripple = {}, encoder = [{ rate_rpm = 1200, tick_cdeg = 0.0, noise_cdeg = 0.0 }] }
+override = { rate_jitter = {}, encoder = [{ rate_rpm = 1200, tick_cdeg = 0.0, noise_cdeg = 0.0 }] }
 mount_position_m = [0.0, 1.0, 0.0]
 [sensor.network]
 source = "127.0.1.202"

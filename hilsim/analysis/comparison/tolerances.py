@@ -40,7 +40,7 @@ TOLERANCES = {
         limit=0.05, fewest=1000, source="VLP-16 at 600 rpm, four units: -0.49 to -0.48, with a standard error of 0.017 in 0.4 s"
     ),
     "azimuth.total_variation": Tolerance(
-        limit=0.04, fewest=1000, source="two VLP-16 at 600 rpm: 0.037; parts of 0.4 s of one at 1200 rpm, whose rate wanders by 0.13 %: 0.01 to 0.09"
+        limit=0.04, fewest=1000, source="two VLP-16 at 600 rpm: 0.037; parts of 0.4 s of one at 1200 rpm, whose rate drifts by 0.13 %: 0.01 to 0.09"
     ),
     "stamps.residual_sd": Tolerance(limit=0.005, fewest=200, source="seven captures: 0.288 to 0.289 us (1/sqrt(12)); a steered clock differs"),
     "stamps.cycle": Tolerance(limit=2.0, fewest=200, source="most units within 1 ppm of the model's; three others +34, +137 and +141 ppm"),

@@ -1,6 +1,6 @@
 """Angle is rate times time: how the head turned between packets, by the azimuths and by the stamps together.
 
-The rate is the head's own, measured around each packet, so that units whose speed wanders are judged by what they do. From one packet's first
+The rate is the head's own, measured around each packet, so that units whose speed drifts are judged by what they do. From one packet's first
 azimuth to the next one's the head must have turned by the rate times the difference of their stamps, whatever lies between: nothing, lost packets,
 or the part of a turn outside the field of view, in which nothing is fired. A leap inside a packet is such a part, and the stamps must leave time for it.
 """
@@ -16,10 +16,10 @@ from hilsim.protocols.velodyne.steps import wrapped_cdeg
 from hilsim.units import TURN_CDEG
 
 LEAP_CDEG = 10.0
-"""Reading noise and ripple together stay within 4.6 hundredths of a degree of the head's own rate in six public captures at 600 to 1200 rpm."""
+"""Reading noise and rate jitter together stay within 4.6 hundredths of a degree of the head's own rate in six public captures at 600 to 1200 rpm."""
 _AROUND = 7  # packets on either side that the rate is taken from: 20 ms of a VLP-16
-_HISTORY = 2048  # packets whose rates say how much the speed wanders
-_LEAST_RIPPLE = 0.003  # speed within 25 packets, units at 600 rpm: 0.09 to 0.2 %
+_HISTORY = 2048  # packets whose rates say how much the speed drifts
+_LEAST_RATE_JITTER = 0.003  # speed within 25 packets, units at 600 rpm: 0.09 to 0.2 %
 _MOST_DOUBT_CDEG = 6000.0  # beyond that, too little can be said about where the head is
 _LONGEST_US = 1_000_000  # after a longer silence the sensor may have been switched off meanwhile
 _FEWEST_FOR_CYCLE = 15
@@ -100,7 +100,7 @@ class Head:
         turned = azimuth[:, 0] - first
         due = rate * step_us
         missing_us = step_us - cycle_before
-        doubt = LEAP_CDEG + self._ripple() * np.abs(rate * missing_us)
+        doubt = LEAP_CDEG + self._rate_jitter() * np.abs(rate * missing_us)
         agrees = np.abs(wrapped_cdeg(turned - due)) <= doubt
         has_time = (leap_before == 0.0) | (step_us <= 0) | (leap_before <= rate * missing_us + doubt)
         has_leap = (leap_before > 0.0) | (np.abs(wrapped_cdeg(turned - rate * cycle_before)) > LEAP_CDEG)
@@ -134,13 +134,13 @@ class Head:
         self._rates = np.concatenate((self._rates, own))[-_HISTORY:]
         return np.asarray(np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * _AROUND + 1), axis=1))
 
-    def _ripple(self) -> float:
-        """How much the speed wanders, as a share of it, as far as seen."""
+    def _rate_jitter(self) -> float:
+        """How much the speed drifts, as a share of it, as far as seen."""
         if len(self._rates) <= 2 * _AROUND:
-            return _LEAST_RIPPLE
+            return _LEAST_RATE_JITTER
         smooth = np.median(np.lib.stride_tricks.sliding_window_view(self._rates, 2 * _AROUND + 1), axis=1)
         low, middle, high = np.percentile(smooth, (1.0, 50.0, 99.0))
-        return _LEAST_RIPPLE + float((high - low) / max(abs(middle), 1e-6))
+        return _LEAST_RATE_JITTER + float((high - low) / max(abs(middle), 1e-6))
 
     def _predecessors(
         self, azimuth: npt.NDArray[np.int64], leap_cdeg: npt.NDArray[np.float64], column: npt.NDArray[np.int64], cycle_us: float

@@ -1,7 +1,7 @@
 """Frames between the controller's link and ground stations, as they are, in both directions.
 
-The nogil loop puts the controller's frames onto one tape and takes what goes to it off another; it never waits for this side. Here, on the event loop, each
-frame of the controller goes to every station, and frames of the stations go onto the second tape one of each peer in turn, so that one that floods fills its own
+The nogil loop puts the controller's frames onto one packet queue and takes what goes to it off another; it never waits for this side. Here, on the event loop, each
+frame of the controller goes to every station, and frames of the stations go onto the second packet queue one of each peer in turn, so that one that floods fills its own
 queue only. Frames between stations are not forwarded.
 """
 
@@ -18,7 +18,7 @@ from hilsim.autopilot.ground_stations.endpoints import Protocol, StationCounters
 from hilsim.autopilot.ground_stations.tcp import TcpStation
 from hilsim.autopilot.ground_stations.udp import UdpStation
 from hilsim.errors import require
-from hilsim.transmit.packet_queue import Tape, put, take, waiting
+from hilsim.transmit.packet_queue import PacketQueue, put, take, waiting
 
 Listener = Callable[[int, bytes, int], None]
 """Called with the message id, the whole frame, and the rig time at which it came."""
@@ -31,7 +31,12 @@ class Forwarder:
     """What ``forward`` yields; made by it alone."""
 
     def __init__(
-        self, from_controller: Tape, to_controller: Tape, descriptors: tuple[int, int], specs: Sequence[StationSpec], listener: Listener | None
+        self,
+        from_controller: PacketQueue,
+        to_controller: PacketQueue,
+        descriptors: tuple[int, int],
+        specs: Sequence[StationSpec],
+        listener: Listener | None,
     ) -> None:
         self._listener = listener
         self._from_controller = from_controller
@@ -61,7 +66,7 @@ class Forwarder:
                 station.deliver(frame)
 
     def discard(self) -> int:
-        """Throw away what stations have sent and the link has not taken, as when it was opened anew; returns how many frames. Those on the tape stay."""
+        """Throw away what stations have sent and the link has not taken, as when it was opened anew; returns how many frames. Those on the packet queue stay."""
         count = 0
         for station in self.stations:
             for peer in station.peers:
@@ -97,7 +102,7 @@ class Forwarder:
             os.eventfd_write(self._arrival_descriptor, 1)  # the other sockets have their turn first
 
     def _pump(self) -> None:
-        """Move frames of the stations onto the tape while it has room; look again later when it has not."""
+        """Move frames of the stations onto the packet queue while it has room; look again later when it has not."""
         room = len(self._to_controller.size) - int(waiting(self._to_controller))
         queues = [(row, peer.incoming) for row, station in enumerate(self.stations) for peer in station.peers if peer.incoming]
         is_moved = False
@@ -131,8 +136,8 @@ class Forwarder:
 async def forward(
     specs: Sequence[StationSpec],
     *,
-    from_controller: Tape,
-    to_controller: Tape,
+    from_controller: PacketQueue,
+    to_controller: PacketQueue,
     arrival_descriptor: int,
     link_descriptor: int = -1,
     listener: Listener | None = None,

@@ -59,14 +59,14 @@ async def serve_link(vehicle: FlyingVehicle | None) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _kept_link(vehicle: FlyingVehicle) -> AsyncIterator[None]:
-    watch = vehicle.outfit.watch
+    shared = vehicle.build_loop_setup.shared
     stations = [station_of(station) for station in vehicle.spec.ground_station]
     async with forward(
         stations,
-        from_controller=watch.to_stations,
-        to_controller=watch.to_controller,
-        arrival_descriptor=int(watch.wakes[1]),
-        link_descriptor=int(watch.wakes[0]),
+        from_controller=shared.to_stations,
+        to_controller=shared.to_controller,
+        arrival_descriptor=int(shared.wakes[1]),
+        link_descriptor=int(shared.wakes[0]),
         listener=vehicle.hear,
     ) as forwarder:
         vehicle.forwarder = forwarder
@@ -151,7 +151,7 @@ class _Keeper:
 
     async def release(self) -> None:
         """Take the link from the loop."""
-        self.vehicle.let_go()
+        self.vehicle.release_link()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSING_S):
                 while self.vehicle.is_linked and self.vehicle.alive:  # noqa: ASYNC110 - as above

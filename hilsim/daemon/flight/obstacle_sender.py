@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.autopilot.obstacle_map import Lookout, Sight, build_lookout, sight
+from hilsim.autopilot.obstacle_map import ObstacleMap, Sight, build_obstacle_map, sight
 from hilsim.autopilot.obstacle_messages import MAV_COMP_ID_OBSTACLE_AVOIDANCE, distance_frame, obstacle_frame
 from hilsim.autopilot.obstacle_sectors import told_distance, told_obstacles
 from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.emulator.setting import LidarSetting
 from hilsim.protocols.mavlink.messages import Origin, origin
 from hilsim.rangefinders.specs import DistanceSensorSpec, ScanMessageSpec
-from hilsim.transmit.packet_queue import Tape, put
+from hilsim.transmit.packet_queue import PacketQueue, put
 from hilsim.transmit.scheduling import ThreadSettings, enter
 
 _PLAIN = ThreadSettings(scheduling="plain")
@@ -55,27 +55,27 @@ class ScanMessages:
     """
 
     spec: VehicleRigSpec
-    observations: Tape
-    _lookouts: dict[str, Lookout] = field(default_factory=dict)
+    observations: PacketQueue
+    _obstacle_maps: dict[str, ObstacleMap] = field(default_factory=dict)
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
-    def lookout(self, setting: LidarSetting) -> Lookout:
-        """A new lookout for a lidar that is about to stream; the one it had before is read no more."""
+    def obstacle_map(self, setting: LidarSetting) -> ObstacleMap:
+        """A new obstacle map for a lidar that is about to stream; the one it had before is read no more."""
         obstacle = self.spec.obstacle
         wanted = obstacle if obstacle is not None and obstacle.sensor == setting.name else None
-        made = build_lookout(wanted, self._beams(setting.name), turn_ns=setting.family.scan_ns)
+        made = build_obstacle_map(wanted, self._beams(setting.name), turn_ns=setting.family.scan_ns)
         if made.is_on:
-            self._lookouts[setting.name] = made
+            self._obstacle_maps[setting.name] = made
         return made
 
     def warm(self) -> None:
         """Load or compile what reads lookouts and writes frames."""
         for due in self._messages():
-            lookout = self._lookouts[due.spec.sensor]
-            width = lookout.shown.shape[1] - lookout.cones.shape[0]
-            self._frame(due, Sight(1, 0, np.full(width, np.inf), np.full(lookout.cones.shape[0], np.inf)), origin(1, 1))
-            sight(lookout)
+            obstacle_map = self._obstacle_maps[due.spec.sensor]
+            width = obstacle_map.shown.shape[1] - obstacle_map.cones.shape[0]
+            self._frame(due, Sight(1, 0, np.full(width, np.inf), np.full(obstacle_map.cones.shape[0], np.inf)), origin(1, 1))
+            sight(obstacle_map)
 
     def start(self) -> None:
         """Begin to tell."""
@@ -117,7 +117,7 @@ class ScanMessages:
                     self._tell(due, sender)
 
     def _tell(self, due: _Due, sender: Origin) -> None:
-        seen = sight(self._lookouts[due.spec.sensor])
+        seen = sight(self._obstacle_maps[due.spec.sensor])
         if seen is None or seen.number == due.number:
             return
         due.number = seen.number

@@ -34,8 +34,8 @@ class VehiclePart(Part):
             return
         self._signature = asset_signature(rig)
         self.vehicle = build_vehicle(rig, self.context.scenery(rig))
-        self._messages = ScanMessages(spec=rig.spec.vehicle, observations=self.vehicle.outfit.watch.observations)
-        self.context.lookout = self._messages.lookout
+        self._messages = ScanMessages(spec=rig.spec.vehicle, observations=self.vehicle.build_loop_setup.shared.observations)
+        self.context.obstacle_map = self._messages.obstacle_map
 
     def warm(self) -> None:
         """Load the loop and what makes messages, and open what the loop listens on.
@@ -70,9 +70,11 @@ class VehiclePart(Part):
         new, now = rig.spec, self.context.rig.spec
         if now.vehicle is None and new.vehicle is None:
             return Change()
-        same_spec = (new.vehicle, new.scene, new.carrier, new.seed) == (now.vehicle, now.scene, now.carrier, now.seed)
+        same_spec = (new.vehicle, new.scene, new.platform, new.seed) == (now.vehicle, now.scene, now.platform, now.seed)
         if not (same_spec and rig.vehicle == self.context.rig.vehicle and asset_signature(rig) == self._signature):
-            raise ConfigError(f"{rig.path}: [vehicle], [scene], [carrier] and seed cannot change while a vehicle flies; restart the service for that")
+            raise ConfigError(
+                f"{rig.path}: [vehicle], [scene], [platform] and seed cannot change while a vehicle flies; restart the service for that"
+            )
         return Change()
 
     def stop(self) -> None:

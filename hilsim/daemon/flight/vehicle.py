@@ -16,7 +16,7 @@ from hilsim.autopilot.ardupilot_loop import JsonPilot
 from hilsim.autopilot.ground_stations.forwarding import Forwarder
 from hilsim.autopilot.loop import fly
 from hilsim.autopilot.loop_context import ControlWord, Line
-from hilsim.autopilot.loop_setup import Outfit, build_craft, open_line, outfit
+from hilsim.autopilot.loop_setup import LoopSetup, build_loop_context, build_loop_setup, open_line
 from hilsim.autopilot.passing_state import AutopilotSays, Truth
 from hilsim.autopilot.send_queue import pace
 from hilsim.autopilot.session import REASONS, Reason, SessionState, SessionWord
@@ -93,7 +93,7 @@ class FlyingVehicle:
     forwarder: Forwarder | None = None
     truth_path: Path | None = None
     autopilot: AutopilotSays = field(default_factory=AutopilotSays)
-    outfit: Outfit = field(init=False)
+    build_loop_setup: LoopSetup = field(init=False)
     _epoch_ns: int = 0
     _utc_epoch_ns: int = 0
     _thread: threading.Thread | None = None
@@ -104,7 +104,7 @@ class FlyingVehicle:
     def __post_init__(self) -> None:
         controller = self.spec.controller
         self.rate_hz = controller.rate_hz
-        self.outfit = outfit(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
+        self.build_loop_setup = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
 
     def warm(self) -> None:
         """Load or compile the loop, and open what it listens on, without flying.
@@ -113,16 +113,16 @@ class FlyingVehicle:
             CaptureError: the file of its truth cannot be created.
             LinkError: ArduPilot's port cannot be had.
         """
-        watch = self.outfit.watch
+        shared = self.build_loop_setup.shared
         if self.spec.controller.kind == "ardupilot":
             self._socket = open_udp(*self.spec.controller.endpoint)
             self._warm_pilot(self._socket)
         else:
-            watch.control[ControlWord.ENDS] = 1
+            shared.control[ControlWord.ENDS] = 1
             self._fly(0, 0)
-            watch.control[ControlWord.ENDS] = 0
+            shared.control[ControlWord.ENDS] = 0
         for column in range(2):
-            watch.wakes[column] = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            shared.wakes[column] = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         if self.truth_path is not None:
             self._log = PoseLog(self.truth_path, self.spec.truth_hz, self)
 
@@ -137,11 +137,11 @@ class FlyingVehicle:
         if self._log is not None:
             self._log.close()
             self._log = None
-        watch = self.outfit.watch
+        shared = self.build_loop_setup.shared
         for column in range(2):
-            if watch.wakes[column] >= 0:
-                os.close(int(watch.wakes[column]))
-                watch.wakes[column] = -1
+            if shared.wakes[column] >= 0:
+                os.close(int(shared.wakes[column]))
+                shared.wakes[column] = -1
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -154,32 +154,32 @@ class FlyingVehicle:
     @property
     def state(self) -> SessionState:
         """Of the session with the controller."""
-        return SessionState(int(self.outfit.watch.session.word[SessionWord.STATE]))
+        return SessionState(int(self.build_loop_setup.shared.session.word[SessionWord.STATE]))
 
     @property
     def reason(self) -> str:
         """Why the session is where it is."""
-        return REASONS[Reason(int(self.outfit.watch.session.word[SessionWord.REASON]))]
+        return REASONS[Reason(int(self.build_loop_setup.shared.session.word[SessionWord.REASON]))]
 
     @property
     def is_armed(self) -> bool:
         """By the controller."""
-        return bool(self.outfit.watch.session.word[SessionWord.ARMED])
+        return bool(self.build_loop_setup.shared.session.word[SessionWord.ARMED])
 
     @property
     def is_crashed(self) -> bool:
         """It has hit something hard."""
-        return bool(self.outfit.flight.state.crashed[0])
+        return bool(self.build_loop_setup.flight.state.crashed[0])
 
     @property
     def position_m(self) -> list[float]:
         """Of its centre of mass in the world, to centimetres."""
-        return [round(value, 2) for value in self.outfit.flight.state.motion[:3].tolist()]
+        return [round(value, 2) for value in self.build_loop_setup.flight.state.motion[:3].tolist()]
 
     @property
     def home(self) -> Home:
         """Of the world on the Earth."""
-        return self.outfit.craft.instruments.home
+        return self.build_loop_setup.context.instruments.home
 
     @property
     def truth(self) -> Truth:
@@ -189,7 +189,7 @@ class FlyingVehicle:
     @property
     def contacts(self) -> tuple[int, int]:
         """How many have begun so far, and the ``Touching`` of the one that goes on, 0 for none."""
-        word = self.outfit.watch.touch.word
+        word = self.build_loop_setup.shared.touch.word
         return int(word[TouchWord.COUNT]), int(word[TouchWord.KINDS])
 
     def hear(self, message_id: int, frame: bytes, came_ns: int) -> None:
@@ -200,12 +200,12 @@ class FlyingVehicle:
     @property
     def changes(self) -> int:
         """Of the session so far."""
-        return int(self.outfit.watch.session.word[SessionWord.CHANGES])
+        return int(self.build_loop_setup.shared.session.word[SessionWord.CHANGES])
 
     @property
     def is_linked(self) -> bool:
         """Whether the loop has a link."""
-        return int(self.outfit.watch.control[ControlWord.LINK]) >= 0
+        return int(self.build_loop_setup.shared.control[ControlWord.LINK]) >= 0
 
     def link(self, descriptor: int, line: Line, rate_hz: int) -> None:
         """Hand the loop a link, which it keeps until ``is_linked`` is False.
@@ -215,18 +215,18 @@ class FlyingVehicle:
         """
         if self.is_linked:
             raise LinkError("a vehicle must have one link at a time, got a second one")
-        if (line, rate_hz) != (self.outfit.craft.line, self.rate_hz):
+        if (line, rate_hz) != (self.build_loop_setup.context.line, self.rate_hz):
             self._refit(line, rate_hz)
-        publish(self.outfit.watch.control, ControlWord.LINK, descriptor)
+        publish(self.build_loop_setup.shared.control, ControlWord.LINK, descriptor)
 
-    def let_go(self) -> None:
+    def release_link(self) -> None:
         """Ask the loop to let go of its link."""
-        publish(self.outfit.watch.control, ControlWord.CLOSES, 1)
+        publish(self.build_loop_setup.shared.control, ControlWord.CLOSES, 1)
 
     def reading(self) -> VehicleReading:
         """What a scrape shows; wait-free."""
         return read_flight(
-            self.outfit,
+            self.build_loop_setup,
             rate_hz=self.rate_hz,
             now_ns=time.monotonic_ns() - self._epoch_ns,
             truth=self.truth,
@@ -237,21 +237,23 @@ class FlyingVehicle:
     def _refit(self, line: Line, rate_hz: int) -> None:
         """Go on with another line and rate; the vehicle stands still meanwhile anyway."""
         self.rate_hz = rate_hz
-        craft = build_craft(self.spec, self.profile, line, seed=self.seed, rate_hz=rate_hz)
+        context = build_loop_context(self.spec, self.profile, line, seed=self.seed, rate_hz=rate_hz)
         was_alive = self.alive
         self._end()
-        self.outfit = Outfit(craft=craft, flight=self.outfit.flight, watch=self.outfit.watch, talk=self.outfit.talk)
+        self.build_loop_setup = LoopSetup(
+            context=context, flight=self.build_loop_setup.flight, shared=self.build_loop_setup.shared, buffers=self.build_loop_setup.buffers
+        )
         if was_alive:
             self._begin()
 
     def _begin(self) -> None:
-        publish(self.outfit.watch.control, ControlWord.ENDS, 0)
+        publish(self.build_loop_setup.shared.control, ControlWord.ENDS, 0)
         self._thread = threading.Thread(target=self._run, name="fly", daemon=True)
         self._thread.start()
 
     def _end(self) -> None:
-        watch = self.outfit.watch
-        publish(watch.control, ControlWord.ENDS, 1)
+        shared = self.build_loop_setup.shared
+        publish(shared.control, ControlWord.ENDS, 1)
         if self._thread is not None:
             self._thread.join()
             self._thread = None
@@ -264,23 +266,23 @@ class FlyingVehicle:
             self._fly(self._epoch_ns, self._utc_epoch_ns)
 
     def _fly(self, epoch_ns: int, utc_epoch_ns: int) -> None:
-        made = self.outfit
-        fly(made.craft, made.flight, self.world, self.live, made.watch, made.talk, epoch_ns, utc_epoch_ns)
+        made = self.build_loop_setup
+        fly(made.context, made.flight, self.world, self.live, made.shared, made.buffers, epoch_ns, utc_epoch_ns)
 
     def _warm_pilot(self, opened: socket.socket) -> None:
         """Answer a frame with a vehicle of its own, which nobody sees."""
         controller = self.spec.controller
-        made = outfit(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
+        made = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
         self._piloted(made, live_pose(), opened).answer(_IDLE_SERVOS, ("", 0))
 
-    def _piloted(self, made: Outfit, live: LivePose, opened: socket.socket) -> JsonPilot:
+    def _piloted(self, made: LoopSetup, live: LivePose, opened: socket.socket) -> JsonPilot:
         return JsonPilot(
-            craft=made.craft,
+            context=made.context,
             vehicle=self.profile,
             flight=made.flight,
             world=self.world,
             live=live,
-            watch=made.watch,
+            shared=made.shared,
             opened=opened,
             epoch_ns=self._epoch_ns,
         )
@@ -293,8 +295,8 @@ class FlyingVehicle:
     def _answer(self) -> None:
         if self._socket is None:
             raise AssertionError("ArduPilot's socket is opened before the vehicle flies")
-        self._pilot = self._piloted(self.outfit, self.live, self._socket)
-        while self.outfit.watch.control[ControlWord.ENDS] == 0:
+        self._pilot = self._piloted(self.build_loop_setup, self.live, self._socket)
+        while self.build_loop_setup.shared.control[ControlWord.ENDS] == 0:
             try:
                 self._pilot.run()
             except Exception:

@@ -84,13 +84,13 @@ class SerialDevices(Part):
     def add_reading(self, reading: Reading, now_ns: int) -> Reading:
         """Every device."""
         del now_ns
-        return replace(reading, rangers=tuple(port.reading() for port in dict(self.ports).values()))
+        return replace(reading, serial_devices=tuple(port.reading() for port in dict(self.ports).values()))
 
     def faults(self, now_ns: int) -> tuple[Fault, ...]:
         """Threads that should run and do not."""
         del now_ns
         ended = [port for port in dict(self.ports).values() if not port.alive]
-        return tuple(Fault(key="ranger_ended", subject=port.name, text="the range sensor's thread has ended") for port in ended)
+        return tuple(Fault(key="serial_device_ended", subject=port.name, text="the range sensor's thread has ended") for port in ended)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -20,7 +20,7 @@ from hilsim.daemon.serial_devices.device import ConfiguredDevice, SerialDevice
 from hilsim.errors import LinkError
 from hilsim.links.serial_port import OpenPort, open_serial
 from hilsim.links.timed_bytes import TimedBytes
-from hilsim.telemetry.vehicle_readings import RangerReading
+from hilsim.telemetry.vehicle_readings import SerialDeviceReading
 from hilsim.transmit.scheduling import ThreadSettings, enter
 
 log = structlog.get_logger("hilsim")
@@ -78,9 +78,9 @@ class SerialDevicePort:
         """Whether the thread runs."""
         return self._thread is not None and self._thread.is_alive()
 
-    def reading(self) -> RangerReading:
+    def reading(self) -> SerialDeviceReading:
         """What a scrape shows."""
-        return RangerReading(ranger=self.name, is_open=bool(self.device), sent_frames=self.sent_frames, dropped_frames=self.dropped_frames)
+        return SerialDeviceReading(device=self.name, is_open=bool(self.device), sent_frames=self.sent_frames, dropped_frames=self.dropped_frames)
 
     def _run(self) -> None:
         enter(_PLAIN)
@@ -92,7 +92,7 @@ class SerialDevicePort:
             try:
                 self._serve(self.configured.device, port.descriptor)
             except OSError as error:
-                log.warning("ranger.port_lost", ranger=self.name, device=port.device, reason=os.strerror(error.errno or errno.EIO))
+                log.warning("serial_device.port_lost", serial_device=self.name, device=port.device, reason=os.strerror(error.errno or errno.EIO))
             finally:
                 self.device = ""
                 port.close()
@@ -103,10 +103,10 @@ class SerialDevicePort:
         except LinkError as error:
             if str(error) != self._problem:
                 self._problem = str(error)
-                log.warning("ranger.port_not_opened", ranger=self.name, reason=self._problem)
+                log.warning("serial_device.port_not_opened", serial_device=self.name, reason=self._problem)
             return None
         self._problem, self._lasting_name, self.device = "", port.name, port.device
-        log.info("ranger.port_opened", ranger=self.name, device=port.device)
+        log.info("serial_device.port_opened", serial_device=self.name, device=port.device)
         return port
 
     def _now_ns(self) -> int:

@@ -56,7 +56,7 @@ class RangefinderDevice:
     def sample(self, time_ns: npt.NDArray[np.int64], azimuth_deg: npt.NDArray[np.float64]) -> npt.NDArray[np.floating]:
         """``float32[n]`` true ranges in metres, ``inf`` for nothing, at ``int64[n]`` rig times and ``float64[n]`` azimuths."""
         scenery = self._scenery
-        rays = platform_rays(self._spec, scenery.carrier, time_ns, azimuth_deg)
+        rays = platform_rays(self._spec, scenery.platform, time_ns, azimuth_deg)
         range_m = np.empty(time_ns.size, np.float32)
         instance, triangle = np.empty(time_ns.size, np.int32), np.empty(time_ns.size, np.int32)
         reach_m = self._spec.range_max_m + _NOISE_SIGMAS * self._spec.range_noise_m

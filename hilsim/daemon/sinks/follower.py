@@ -84,8 +84,8 @@ class Follower:
             HilsimError: the sink cannot be opened.
         """
         self._transmitter = transmitter
-        self._tape = transmitter.queue(self._queue)
-        capacity = HEADER_SIZE + self._tape.payload.shape[1]
+        self._packets = transmitter.queue(self._queue)
+        capacity = HEADER_SIZE + self._packets.payload.shape[1]
         self._sent_ns, self._deadline_ns, self._flow = (np.zeros(_ROWS, np.int64) for _ in range(3))
         self._size, self._frames = np.zeros(_ROWS, np.int32), np.zeros((_ROWS, capacity), np.uint8)
         self._take()
@@ -145,7 +145,7 @@ class Follower:
     def _take(self) -> SentBatch:
         """The oldest frames on the queue, with flows as they were when these were sent."""
         with self._changing:
-            count = int(frame_waiting(self._tape, self._links, self._sent_ns, self._deadline_ns, self._flow, self._frames, self._size))
+            count = int(frame_waiting(self._packets, self._links, self._sent_ns, self._deadline_ns, self._flow, self._frames, self._size))
             flows = self._flows
         return SentBatch(
             self._sent_ns[:count] + self._utc_offset_ns,

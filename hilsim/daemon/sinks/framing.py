@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from hilsim._jit import kernel
 from hilsim.protocols.ethernet import HEADER_SIZE, Framing, write_headers
-from hilsim.transmit.packet_queue import Tape, release, waiting
+from hilsim.transmit.packet_queue import PacketQueue, release, waiting
 
 
 class Links(NamedTuple):
@@ -30,7 +30,7 @@ class Links(NamedTuple):
 
 @kernel
 def frame_waiting(
-    tape: Tape,
+    queue: PacketQueue,
     links: Links,
     sent_ns: npt.NDArray[np.int64],
     deadline_ns: npt.NDArray[np.int64],
@@ -41,7 +41,7 @@ def frame_waiting(
     """Take up to n of the oldest datagrams off a queue as Ethernet frames; returns how many.
 
     Args:
-        tape: This is its only consumer.
+        queue: This is its only consumer.
         links: For every flow number on the queue.
         sent_ns: ``int64[n]``, written: when each was sent, CLOCK_MONOTONIC.
         deadline_ns: ``int64[n]``, written: when each was to be sent.
@@ -49,24 +49,24 @@ def frame_waiting(
         frames: ``uint8[n, 42 + the queue's capacity]``, written.
         size: ``int32[n]``, written: bytes of each frame.
     """
-    count = min(waiting(tape), sent_ns.size)
-    slots = tape.time_ns.size
+    count = min(waiting(queue), sent_ns.size)
+    slots = queue.time_ns.size
     for row in range(count):
-        slot = (tape.head[0] + row) % slots
-        number = tape.flow[slot]
+        slot = (queue.head[0] + row) % slots
+        number = queue.flow[slot]
         header_size = links.header_size[number]
-        used = tape.size[slot]
+        used = queue.size[slot]
         for at in range(used):
-            frames[row, header_size + at] = tape.payload[slot, at]
+            frames[row, header_size + at] = queue.payload[slot, at]
         if header_size != 0:
             links.framed[number] += 1
             identification = links.framed[number] if links.counting_identification[number] else 0
             write_headers(links.template[number], identification, links.udp_checksum[number], frames[row], used)
-        sent_ns[row] = tape.time_ns[slot]
-        deadline_ns[row] = tape.stamp_ns[slot]
+        sent_ns[row] = queue.time_ns[slot]
+        deadline_ns[row] = queue.stamp_ns[slot]
         flow[row] = number
         size[row] = header_size + used
-    release(tape, count)
+    release(queue, count)
     return count
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from hilsim.assembly.build import Scenery, build_lidar
 from hilsim.config.rig import Rig
-from hilsim.daemon.streaming.flow_specs import feeder_settings
+from hilsim.daemon.streaming.flow_specs import render_settings
 from hilsim.daemon.streaming.pacing import FIFO_SHARE, FULL_SHARE, SensorLoad, fit_rays, fits, total_share
-from hilsim.daemon.streaming.render_state import FeederCounter
-from hilsim.daemon.streaming.render_thread import Feeder
+from hilsim.daemon.streaming.render_state import RenderCounter
+from hilsim.daemon.streaming.render_thread import RenderThread
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.transmit.ring import allocate_rings
 
@@ -97,14 +97,14 @@ def _load(rig: Rig, number: int, scenery: Scenery, seconds: float) -> SensorLoad
     setting = rig.lidars[number]
     lidar = build_lidar(rig, number, scenery, utc_epoch_ns=0, frames=rig.spec.sensor[number].network.mode == "ethernet", is_for_long=True)
     rings = allocate_rings(1, _SCRATCH_SLOTS, HEADER_SIZE + max(lidar.plan.data_size, lidar.plan.info_size))
-    feeder = Feeder(lidar=lidar, rings=rings, data_flow=0, position_flow=0, epoch_ns=0, lead_ns=0, settings=feeder_settings(rig))
-    feeder.warm()
-    cost_ns = feeder.measure_stretch(seconds) if seconds else min(_measured_ns(feeder) for _ in range(_STEPS_AGAIN))
+    render_thread = RenderThread(lidar=lidar, rings=rings, data_flow=0, position_flow=0, epoch_ns=0, lead_ns=0, settings=render_settings(rig))
+    render_thread.warm()
+    cost_ns = render_thread.measure_stretch(seconds) if seconds else min(_measured_ns(render_thread) for _ in range(_STEPS_AGAIN))
     return SensorLoad(
         name=setting.name, rate_hz=setting.packet_rate_hz, cost_ns=cost_ns, rays=setting.setup.sub_rays, wanted_rays=setting.setup.sub_rays
     )
 
 
-def _measured_ns(feeder: Feeder) -> float:
-    feeder.measure()
-    return float(feeder.state.counters[FeederCounter.ESTIMATE_NS])
+def _measured_ns(render_thread: RenderThread) -> float:
+    render_thread.measure()
+    return float(render_thread.state.counters[RenderCounter.ESTIMATE_NS])

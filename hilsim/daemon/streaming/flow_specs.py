@@ -65,6 +65,6 @@ def rendering_priority(rig: Rig) -> int:
     return max(rig.spec.transmit.priority - _PRIORITY_BELOW, 1)
 
 
-def feeder_settings(rig: Rig) -> ThreadSettings:
+def render_settings(rig: Rig) -> ThreadSettings:
     """How a rig's rendering threads are scheduled to begin with; ``daemon.streaming.pacer`` changes it by what they cost."""
     return ThreadSettings(scheduling=rig.spec.transmit.scheduling, priority=rendering_priority(rig), slice_us=RENDERING_SLICE_US)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from hilsim.daemon.streaming.flow_specs import RENDERING_SLICE_US
 from hilsim.daemon.streaming.pacing import FifoRule, LeadRule, RaysRule, SensorLoad, fit_rays, fits, nice_for, relative_cost, total_share
-from hilsim.daemon.streaming.render_state import FeederCounter
-from hilsim.daemon.streaming.render_thread import Feeder
+from hilsim.daemon.streaming.render_state import RenderCounter
+from hilsim.daemon.streaming.render_thread import RenderThread
 from hilsim.daemon.streaming.stream import Streaming
 from hilsim.errors import TransmitError
 from hilsim.transmit.scheduling import ThreadSettings
@@ -43,7 +43,7 @@ class _Account:
 
     lead: LeadRule
     cost_ns: float
-    feeder: Feeder
+    render_thread: RenderThread
     rays: int
     costs_ns: deque[float] = field(default_factory=lambda: deque(maxlen=_LOOKS))
     cpu_ns: int = 0
@@ -84,7 +84,7 @@ class Pacer:
         self._rays = RaysRule(cores=self.cores)
 
     def settle(self, streams: Mapping[str, Streaming]) -> None:
-        """Before sensors start: choose rays and scheduling by what ``Feeder.measure`` has found, and say so where the machine is too small."""
+        """Before sensors start: choose rays and scheduling by what ``RenderThread.measure`` has found, and say so where the machine is too small."""
         with self.lock:
             loads = [self._look(name, streaming) for name, streaming in streams.items()]
             fitted = fit_rays(loads, self.cores)
@@ -107,8 +107,8 @@ class Pacer:
                 del self._accounts[name]
             for load, streaming in zip(loads, streams.values(), strict=True):
                 lead_ns = self._accounts[load.name].lead.step(load, now_ns)
-                if lead_ns != streaming.feeder.lead_ns:
-                    streaming.feeder.set_lead_ns(lead_ns)
+                if lead_ns != streaming.render_thread.lead_ns:
+                    streaming.render_thread.set_lead_ns(lead_ns)
             self._schedule(streams, loads, now_ns)
             for name, rays in self._rays.step(loads, now_ns).items():
                 self._set_rays(streams[name], rays, "packets were not rendered in time" if rays < streams[name].rays else "there is room again")
@@ -131,18 +131,18 @@ class Pacer:
         return LeadRule(shortest_ns=min(self.lead.shortest_ns, held_ns), longest_ns=min(self.lead.longest_ns, held_ns))
 
     def _look(self, name: str, streaming: Streaming) -> SensorLoad:
-        feeder, setting = streaming.feeder, streaming.lidar.setting
-        counters = feeder.state.counters
-        rendered, late = int(counters[FeederCounter.RENDERED]), int(counters[FeederCounter.LATE])
-        lost = int(counters[FeederCounter.SKIPPED])
-        cpu_ns = feeder.cpu_ns or 0
+        render_thread, setting = streaming.render_thread, streaming.lidar.setting
+        counters = render_thread.state.counters
+        rendered, late = int(counters[RenderCounter.RENDERED]), int(counters[RenderCounter.LATE])
+        lost = int(counters[RenderCounter.SKIPPED])
+        cpu_ns = render_thread.cpu_ns or 0
         account = self._accounts.get(name)
         if account is None or account.rendered > rendered:  # it is new, or was begun anew
-            estimate_ns = float(counters[FeederCounter.ESTIMATE_NS])
+            estimate_ns = float(counters[RenderCounter.ESTIMATE_NS])
             account = _Account(
                 lead=self.lead_rule(streaming),
                 cost_ns=estimate_ns,
-                feeder=feeder,
+                render_thread=render_thread,
                 rays=setting.setup.sub_rays,
                 rendered=rendered,
                 lost=lost,
@@ -150,7 +150,7 @@ class Pacer:
             )
             self._accounts[name] = account
         fresh = rendered - account.rendered
-        self._update_cost(account, feeder, setting.setup.sub_rays, cpu_ns, fresh)
+        self._update_cost(account, render_thread, setting.setup.sub_rays, cpu_ns, fresh)
         load = SensorLoad(
             name=name,
             rate_hz=setting.packet_rate_hz,
@@ -165,15 +165,15 @@ class Pacer:
         return load
 
     @staticmethod
-    def _update_cost(account: _Account, feeder: Feeder, rays: int, cpu_ns: int, fresh: int) -> None:
+    def _update_cost(account: _Account, render_thread: RenderThread, rays: int, cpu_ns: int, fresh: int) -> None:
         """Find out what a packet costs: the median of the last looks, for a host that stands still is counted as the thread's time."""
         if rays != account.rays:
             account.cost_ns *= relative_cost(rays) / relative_cost(account.rays)
             account.costs_ns.clear()
-        elif account.feeder is feeder and account.cpu_ns > 0 and fresh >= _ENOUGH_PACKETS:
+        elif account.render_thread is render_thread and account.cpu_ns > 0 and fresh >= _ENOUGH_PACKETS:
             account.costs_ns.append((cpu_ns - account.cpu_ns) / fresh)
             account.cost_ns = median(account.costs_ns)
-        account.feeder, account.rays, account.cpu_ns = feeder, rays, cpu_ns
+        account.render_thread, account.rays, account.cpu_ns = render_thread, rays, cpu_ns
 
     def _schedule(self, streams: Mapping[str, Streaming], loads: Sequence[SensorLoad], now_ns: int) -> None:
         former = self._fifo.names
@@ -189,15 +189,15 @@ class Pacer:
             self._reschedule(streaming, self._settings(is_fifo=is_fifo, nice=0 if is_fifo else nice))
 
     def _reschedule(self, streaming: Streaming, settings: ThreadSettings) -> None:
-        if streaming.feeder.settings == settings:
+        if streaming.render_thread.settings == settings:
             return
         try:
-            streaming.feeder.reschedule(settings)
+            streaming.render_thread.reschedule(settings)
         except TransmitError as error:
             self.say("rendering.reschedule_refused", {"sensor": streaming.spec.name, "reason": str(error)})
             if settings.scheduling == "slice":  # this kernel has none
                 self._ordinary = "plain"
-                streaming.feeder.reschedule(replace(settings, scheduling="plain"))
+                streaming.render_thread.reschedule(replace(settings, scheduling="plain"))
 
     def _settings(self, *, is_fifo: bool, nice: int) -> ThreadSettings:
         is_ordinary = self._is_braked or (self.wanted == "auto" and not is_fifo)

@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind
-from hilsim.replay.source import Deck
+from hilsim.replay.source import ReplaySource
 from hilsim.replay.specs import ReplaySpec
 from hilsim.telemetry.readings import ReplayReading
 
 
 @dataclass(kw_only=True, eq=False)
 class Playing:
-    """One replay that plays: its deck, and the transmitter's rows of its flows."""
+    """One replay that plays: its replay source, and the transmitter's rows of its flows."""
 
     spec: ReplaySpec
-    deck: Deck
+    source: ReplaySource
     number: int = -1
     """Of its element in ``Postponement``."""
     rows: dict[FlowKey, int] = field(default_factory=dict)
@@ -23,19 +23,19 @@ class Playing:
     @property
     def seen(self) -> dict[FlowKey, tuple[PacketKind, CapturedDatagram]]:
         """Flows in the capture's beginning: what each carries most, and its first datagram."""
-        overview = self.deck.overview
+        overview = self.source.overview
         return {flow: (kinds.most_common(1)[0][0], overview.firsts[flow]) for flow, kinds in overview.kinds.items()}
 
     def reading(self) -> ReplayReading:
         """What a scrape shows."""
-        state = self.deck.state()
+        state = self.source.state()
         return ReplayReading(
             replay=self.spec.name,
             position_s=state.position_s,
             passes=state.passes,
             played_packets=state.played_packets,
             waiting_packets=state.waiting_packets,
-            starvations=state.starvations,
+            underruns=state.underruns,
             late_packets=state.late_packets,
             is_paused=state.is_paused,
             has_ended=state.has_ended,

@@ -1,13 +1,13 @@
 """Which packets are worth rendering: what cannot be in time takes the time of what can.
 
-A feeder that is late now and then (the machine stood still) may send packets a little late, up to the sender's limit, while it catches up. One
+A render thread that is late now and then (the machine stood still) may send packets a little late, up to the sender's limit, while it catches up. One
 that stays late is overloaded: it then renders only what will be in time, so that nothing is rendered in vain and what is sent is punctual.
 """
 
 from hilsim._jit import kernel
 
 PATIENCE_NS = 100_000_000
-"""How long a feeder may be late before it is taken for overloaded: it makes up for 10 ms where rendering takes nine tenths of the time."""
+"""How long a render thread may be late before it is taken for overloaded: it makes up for 10 ms where rendering takes nine tenths of the time."""
 
 SMOOTHING = 16
 _OUTLIER_RATIO = 4
@@ -21,7 +21,7 @@ def earliest_due_ns(now_ns: int, render_ns: int, late_limit_ns: int, late_since_
         now_ns: The time.
         render_ns: How long rendering a packet is expected to take.
         late_limit_ns: How late the sender still sends it.
-        late_since_ns: Since when the feeder has been late without a rest; 0: it is not.
+        late_since_ns: Since when the render thread has been late without a rest; 0: it is not.
     """
     done_ns = now_ns + render_ns
     is_overloaded = late_since_ns != 0 and now_ns - late_since_ns > PATIENCE_NS
@@ -30,9 +30,9 @@ def earliest_due_ns(now_ns: int, render_ns: int, late_limit_ns: int, late_since_
 
 @kernel
 def lead_in_force_ns(lead_ns: int, render_ns: int, period_ns: int) -> int:
-    """The lead a feeder keeps: the one it is told, unless rendering alone takes longer.
+    """The lead a render thread keeps: the one it is told, unless rendering alone takes longer.
 
-    With a packet's period more, a feeder that cannot keep up never waits for a packet it has skipped to, which would look like a rest.
+    With a packet's period more, a render thread that cannot keep up never waits for a packet it has skipped to, which would look like a rest.
     """
     return lead_ns if render_ns < lead_ns else render_ns + period_ns
 

@@ -9,14 +9,14 @@ import numpy.typing as npt
 
 from hilsim._atomics import load_acquire, store_release
 from hilsim._jit import constant, inlined_kernel, kernel
-from hilsim.autopilot.obstacle_map import Lookout, note_packet
+from hilsim.autopilot.obstacle_map import ObstacleMap, note_packet
 from hilsim.daemon.streaming.punctuality import earliest_due_ns, lead_in_force_ns, next_estimate_ns
-from hilsim.daemon.streaming.render_state import FeederCounter, FeederState, FeederWord, Place
+from hilsim.daemon.streaming.render_state import Place, RenderCounter, RenderState, RenderWord
 from hilsim.emulator.fused import render_data_packet, render_info_packet
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due
-from hilsim.emulator.workspace import Shots
+from hilsim.emulator.workspace import Workspace
 from hilsim.protocols.ethernet import Framing
 from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig
@@ -25,7 +25,7 @@ from hilsim.transmit.brake import doze_until
 from hilsim.transmit.libc import monotonic_ns
 from hilsim.transmit.ring import Rings, depth, push
 from hilsim.transmit.statistics import bin_index
-from hilsim.vehicle.platform import Carrier
+from hilsim.vehicle.platform import Platform
 
 _LONGEST_SLEEP_NS = 1_000_000
 _HAND_OVER_POLL_NS = 20_000
@@ -37,20 +37,20 @@ def _seek_positions(plan: LidarPlan, from_ns: int, positions: npt.NDArray[np.int
     """Set ``positions`` to each train's first packet that is due at or after rig time ``from_ns``."""
     latency_ns = plan.position.latency_ns + plan.data_latency_ns
     seek_positions(plan.position, max(device_from_rig(plan.clock, from_ns - latency_ns) - 2, 0), positions)
-    train, position_ns = next_position(plan.position, positions)
+    schedule, position_ns = next_position(plan.position, positions)
     while positions.size > 0 and position_deadline_ns(plan, position_ns) < from_ns:
-        positions[train] += 1
-        train, position_ns = next_position(plan.position, positions)
+        positions[schedule] += 1
+        schedule, position_ns = next_position(plan.position, positions)
 
 
 @inlined_kernel
-def _begin(plan: LidarPlan, state: FeederState, goes_on: int, positions: npt.NDArray[np.int64]) -> int:
+def _begin(plan: LidarPlan, state: RenderState, goes_on: int, positions: npt.NDArray[np.int64]) -> int:
     """Index of the first data packet, and in ``positions`` of the first position packets, that are this loop's."""
     place = state.place
     packet = int(place[Place.PACKET])
     if goes_on != 0:
-        for train in range(positions.size):
-            positions[train] = place[Place.TRAINS + train]
+        for schedule in range(positions.size):
+            positions[schedule] = place[Place.SCHEDULES + schedule]
     else:
         packet = first_packet_due(plan, place[Place.DATA_FROM_NS])
         _seek_positions(plan, place[Place.POSITIONS_FROM_NS], positions)
@@ -58,39 +58,39 @@ def _begin(plan: LidarPlan, state: FeederState, goes_on: int, positions: npt.NDA
 
 
 @inlined_kernel
-def _end(plan: LidarPlan, state: FeederState, packet: int, positions: npt.NDArray[np.int64]) -> None:
+def _end(plan: LidarPlan, state: RenderState, packet: int, positions: npt.NDArray[np.int64]) -> None:
     """Tell the next loop where to begin, and that it may."""
     place = state.place
     place[Place.PACKET] = packet
-    for train in range(positions.size):
-        place[Place.TRAINS + train] = positions[train]
+    for schedule in range(positions.size):
+        place[Place.SCHEDULES + schedule] = positions[schedule]
     if packet > 0:
         place[Place.DATA_FROM_NS] = max(data_deadline_ns(plan, packet - 1) + 1, place[Place.DATA_FROM_NS])
-    store_release(state.words, (FeederWord.ENDED,), 1)
+    store_release(state.words, (RenderWord.ENDED,), 1)
 
 
 @inlined_kernel
 def _note_done(counters: npt.NDArray[np.int64], due_ns: int, done_ns: int) -> None:
     """Count a datagram that was made too late."""
     if done_ns > due_ns:
-        counters[FeederCounter.LATE] += 1
-        if counters[FeederCounter.LATE_SINCE_NS] == 0:
-            counters[FeederCounter.LATE_SINCE_NS] = done_ns
+        counters[RenderCounter.LATE] += 1
+        if counters[RenderCounter.LATE_SINCE_NS] == 0:
+            counters[RenderCounter.LATE_SINCE_NS] = done_ns
 
 
 @inlined_kernel
-def _feed_data(
+def _render_data(
     plan: LidarPlan,
-    carrier: Carrier,
+    platform: Platform,
     world: World,
     framing: Framing,
     rings: Rings,
     flow: int,
     epoch_ns: int,
     late_limit_ns: int,
-    state: FeederState,
-    shots: Shots,
-    lookout: Lookout,
+    state: RenderState,
+    workspace: Workspace,
+    obstacle_map: ObstacleMap,
     datagram: npt.NDArray[np.uint8],
     packet: int,
     due_ns: int,
@@ -98,36 +98,36 @@ def _feed_data(
 ) -> int:
     """Render a data packet into its ring, or skip to the next one that can be in time; returns the index of the packet after it."""
     counters = state.counters
-    estimate_ns = counters[FeederCounter.ESTIMATE_NS]
+    estimate_ns = counters[RenderCounter.ESTIMATE_NS]
     following = packet + 1
-    from_ns = earliest_due_ns(now_ns, estimate_ns, late_limit_ns, counters[FeederCounter.LATE_SINCE_NS])
+    from_ns = earliest_due_ns(now_ns, estimate_ns, late_limit_ns, counters[RenderCounter.LATE_SINCE_NS])
     if due_ns >= from_ns:
-        size = render_data_packet(plan, carrier, world, framing, packet, shots, datagram)
+        size = render_data_packet(plan, platform, world, framing, packet, workspace, datagram)
         done_ns = monotonic_ns()
         if not push(rings, flow, due_ns, now_ns, datagram, size):
-            counters[FeederCounter.RING_FULL] += 1
+            counters[RenderCounter.RING_FULL] += 1
         _note_done(counters, due_ns, done_ns)
-        counters[FeederCounter.RENDERED] += 1
-        counters[FeederCounter.RENDER_SUM_NS] += done_ns - now_ns
-        counters[FeederCounter.ESTIMATE_NS] = next_estimate_ns(estimate_ns, done_ns - now_ns)
-        counters[FeederCounter.UNSAID] = shots.unsaid[0]
+        counters[RenderCounter.RENDERED] += 1
+        counters[RenderCounter.RENDER_SUM_NS] += done_ns - now_ns
+        counters[RenderCounter.ESTIMATE_NS] = next_estimate_ns(estimate_ns, done_ns - now_ns)
+        counters[RenderCounter.UNREPRESENTABLE] = workspace.unrepresentable[0]
         state.render[bin_index(done_ns - now_ns)] += 1
-        note_packet(lookout, plan, carrier.live, shots)
+        note_packet(obstacle_map, plan, platform.live, workspace)
     else:
         following = max(first_packet_due(plan, from_ns - epoch_ns), following)
-        counters[FeederCounter.SKIPPED] += following - packet
+        counters[RenderCounter.SKIPPED] += following - packet
     return following
 
 
 @inlined_kernel
-def _feed_position(
+def _render_position(
     plan: LidarPlan,
-    carrier: Carrier,
+    platform: Platform,
     framing: Framing,
     rings: Rings,
     flow: int,
     late_limit_ns: int,
-    state: FeederState,
+    state: RenderState,
     datagram: npt.NDArray[np.uint8],
     positions: npt.NDArray[np.int64],
     position_ns: int,
@@ -137,16 +137,16 @@ def _feed_position(
     """Encode a position packet into its ring, or skip it: it costs little, so only what the sending loop would throw away is skipped."""
     counters = state.counters
     if now_ns > due_ns + late_limit_ns:
-        counters[FeederCounter.POSITIONS_SKIPPED] += 1
+        counters[RenderCounter.POSITIONS_SKIPPED] += 1
     else:
         index = _NONE
-        for train in range(positions.size):
-            index += positions[train]
-        size = render_info_packet(plan, carrier, framing, index, position_ns, datagram)
+        for schedule in range(positions.size):
+            index += positions[schedule]
+        size = render_info_packet(plan, platform, framing, index, position_ns, datagram)
         if not push(rings, flow, due_ns, now_ns, datagram, size):
-            counters[FeederCounter.RING_FULL] += 1
+            counters[RenderCounter.RING_FULL] += 1
         _note_done(counters, due_ns, monotonic_ns())
-        counters[FeederCounter.POSITIONS] += 1
+        counters[RenderCounter.POSITIONS] += 1
 
 
 @inlined_kernel
@@ -163,9 +163,9 @@ def _rest(rings: Rings, flow: int, lead_ns: int, due_ns: int, now_ns: int, brake
 
 
 @kernel
-def feed(
+def render_ahead(
     plan: LidarPlan,
-    carrier: Carrier,
+    platform: Platform,
     world: World,
     data_framing: Framing,
     position_framing: Framing,
@@ -176,9 +176,9 @@ def feed(
     late_limit_ns: int,
     goes_on: int,
     stop_packet: int,
-    state: FeederState,
-    shots: Shots,
-    lookout: Lookout,
+    state: RenderState,
+    workspace: Workspace,
+    obstacle_map: ObstacleMap,
     datagram: npt.NDArray[np.uint8],
     positions: npt.NDArray[np.int64],
 ) -> None:
@@ -186,7 +186,7 @@ def feed(
 
     Args:
         plan: The lidar.
-        carrier: What carries it.
+        platform: What carries it.
         world: What it sees.
         data_framing: Bytes of data datagrams.
         position_framing: Bytes of position datagrams.
@@ -198,42 +198,42 @@ def feed(
         goes_on: Not 0: begin with the very packets before which the former loop ended; 0: with the first ones due from the rig times in ``state.place`` on.
         stop_packet: Index of the data packet to end before; -1: none.
         state: Shared.
-        shots: Working arrays.
-        lookout: Told what each packet says, once it is on its way.
+        workspace: Working arrays.
+        obstacle_map: Told what each packet says, once it is on its way.
         datagram: ``uint8[>= frame]``, working array.
         positions: ``int64[t]``, working array: next packet of each position train.
     """
     counters, words = state.counters, state.words
-    store_release(words, (FeederWord.WAITING,), 1)
-    while load_acquire(state.before, (FeederWord.ENDED,)) == 0:
-        if load_acquire(words, (FeederWord.STOP,)) != 0:
+    store_release(words, (RenderWord.WAITING,), 1)
+    while load_acquire(state.before, (RenderWord.ENDED,)) == 0:
+        if load_acquire(words, (RenderWord.STOP,)) != 0:
             return
         doze_until(monotonic_ns() + _HAND_OVER_POLL_NS, state.brake)
     packet = _begin(plan, state, goes_on, positions)
-    shots.unsaid[0] = counters[FeederCounter.UNSAID]
-    store_release(counters, (FeederCounter.NEXT_PACKET,), packet)
-    while load_acquire(words, (FeederWord.STOP,)) == 0 and packet != stop_packet:
+    workspace.unrepresentable[0] = counters[RenderCounter.UNREPRESENTABLE]
+    store_release(counters, (RenderCounter.NEXT_PACKET,), packet)
+    while load_acquire(words, (RenderWord.STOP,)) == 0 and packet != stop_packet:
         data_due_ns = epoch_ns + data_deadline_ns(plan, packet)
-        train, position_ns = next_position(plan.position, positions)
+        schedule, position_ns = next_position(plan.position, positions)
         position_due_ns = epoch_ns + position_deadline_ns(plan, position_ns)
         is_data = data_due_ns <= position_due_ns
         due_ns = data_due_ns if is_data else position_due_ns
         flow = data_flow if is_data else position_flow
         now_ns = monotonic_ns()
-        lead_ns = lead_in_force_ns(load_acquire(state.lead, (0,)), counters[FeederCounter.ESTIMATE_NS], plan.sequences_per_packet * plan.sequence_ns)
+        lead_ns = lead_in_force_ns(load_acquire(state.lead, (0,)), counters[RenderCounter.ESTIMATE_NS], plan.sequences_per_packet * plan.sequence_ns)
         if _rest(rings, flow, lead_ns, due_ns, now_ns, state.brake):
-            counters[FeederCounter.LATE_SINCE_NS] = 0
+            counters[RenderCounter.LATE_SINCE_NS] = 0
             continue
         is_full = depth(rings, flow) >= rings.deadline_ns.shape[1]  # and the packet is due: the sending loop does not take what is due before it
         if is_full:
-            counters[FeederCounter.RING_FULL] += 1
+            counters[RenderCounter.RING_FULL] += 1
         if is_data:
             if is_full:
                 packet += 1
             else:
-                packet = _feed_data(
+                packet = _render_data(
                     plan,
-                    carrier,
+                    platform,
                     world,
                     data_framing,
                     rings,
@@ -241,17 +241,19 @@ def feed(
                     epoch_ns,
                     late_limit_ns,
                     state,
-                    shots,
-                    lookout,
+                    workspace,
+                    obstacle_map,
                     datagram,
                     packet,
                     due_ns,
                     now_ns,
                 )
-            store_release(counters, (FeederCounter.NEXT_PACKET,), packet)
+            store_release(counters, (RenderCounter.NEXT_PACKET,), packet)
         else:
             if not is_full:
-                _feed_position(plan, carrier, position_framing, rings, flow, late_limit_ns, state, datagram, positions, position_ns, due_ns, now_ns)
-            positions[train] += 1
+                _render_position(
+                    plan, platform, position_framing, rings, flow, late_limit_ns, state, datagram, positions, position_ns, due_ns, now_ns
+                )
+            positions[schedule] += 1
             state.place[Place.POSITIONS_FROM_NS] = due_ns - epoch_ns + 1
     _end(plan, state, packet, positions)

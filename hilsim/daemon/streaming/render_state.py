@@ -1,4 +1,4 @@
-"""What a feeder's loop shares with the rest of the daemon, and with the loop that goes on after it."""
+"""What a render thread's loop shares with the rest of the daemon, and with the loop that goes on after it."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -10,11 +10,11 @@ from hilsim._atomics import shared_words
 from hilsim.transmit.brake import allocate_brake
 from hilsim.transmit.statistics import BINS
 
-_TRAINS_MAX = 10
+_SCHEDULES_MAX = 10
 
 
-class FeederCounter(IntEnum):
-    """Columns of ``FeederState.counters``."""
+class RenderCounter(IntEnum):
+    """Columns of ``RenderState.counters``."""
 
     RENDERED = 0
     """Data packets rendered."""
@@ -29,7 +29,7 @@ class FeederCounter(IntEnum):
     """Position packets encoded."""
     NEXT_PACKET = 6
     """Index of the next data packet: all before it are in the ring, sent, or counted as skipped."""
-    UNSAID = 7
+    UNREPRESENTABLE = 7
     """Returns that the packet format cannot say, sent as no return."""
     ESTIMATE_NS = 8
     """Running estimate of the time to render and encode a data packet; a gauge."""
@@ -39,8 +39,8 @@ class FeederCounter(IntEnum):
     """CLOCK_MONOTONIC time since which packets have been late without a rest; 0: they are not. A gauge."""
 
 
-class FeederWord(IntEnum):
-    """Columns of ``FeederState.words``: each has a cache line of its own."""
+class RenderWord(IntEnum):
+    """Columns of ``RenderState.words``: each has a cache line of its own."""
 
     STOP = 0
     """Set to 1 by anyone: the loop ends after the packet it is at."""
@@ -51,7 +51,7 @@ class FeederWord(IntEnum):
 
 
 class Place(IntEnum):
-    """Columns of ``FeederState.place``."""
+    """Columns of ``RenderState.place``."""
 
     PACKET = 0
     """Index of the next data packet, where the loop ended."""
@@ -59,18 +59,18 @@ class Place(IntEnum):
     """Rig time from which data packets are the next loop's: it renders them or counts them as skipped."""
     POSITIONS_FROM_NS = 2
     """The same of position packets."""
-    TRAINS = 6
+    SCHEDULES = 6
     """First of the columns with the next packet of each position train, where the loop ended."""
 
 
-class FeederState(NamedTuple):
+class RenderState(NamedTuple):
     """What the loop and the rest of the daemon share. A loop and the one that goes on after it share all but their own ``words`` and ``brake``.
 
     Attributes:
-        words: ``int64[n]``, columns by ``FeederWord``; of this loop.
+        words: ``int64[n]``, columns by ``RenderWord``; of this loop.
         before: ``words`` of the loop that must have ended before this one begins.
         lead: ``int64[8]``, column 0: how long before its deadline a packet is rendered, in ns; anyone may change it at any time.
-        counters: ``int64[n]``, columns by ``FeederCounter``; written by the running loop alone.
+        counters: ``int64[n]``, columns by ``RenderCounter``; written by the running loop alone.
         render: ``int64[512]``, histogram of the time to render and encode a data packet, bins of ``transmit.statistics``.
         place: ``int64[16]``, columns by ``Place``: where the next loop begins.
         brake: ``int64[n]``, columns by ``transmit.brake.Brake``.
@@ -85,25 +85,25 @@ class FeederState(NamedTuple):
     brake: npt.NDArray[np.int64]
 
 
-def allocate_state() -> FeederState:
+def allocate_state() -> RenderState:
     """Of a loop that nothing ran before: all zero."""
     before = _words()
-    before[FeederWord.ENDED] = 1
-    return FeederState(
+    before[RenderWord.ENDED] = 1
+    return RenderState(
         words=_words(),
         before=before,
         lead=np.zeros(8, np.int64),
-        counters=shared_words(FeederCounter),
+        counters=shared_words(RenderCounter),
         render=np.zeros(BINS, np.int64),
-        place=np.zeros(Place.TRAINS + _TRAINS_MAX, np.int64),
+        place=np.zeros(Place.SCHEDULES + _SCHEDULES_MAX, np.int64),
         brake=allocate_brake(),
     )
 
 
-def state_after(state: FeederState) -> FeederState:
+def state_after(state: RenderState) -> RenderState:
     """Of a loop that goes on where another ends."""
     return state._replace(words=_words(), before=state.words, brake=allocate_brake())
 
 
 def _words() -> npt.NDArray[np.int64]:
-    return shared_words(FeederWord)
+    return shared_words(RenderWord)

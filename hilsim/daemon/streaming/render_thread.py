@@ -1,4 +1,4 @@
-"""A lidar's feeder: the thread that runs ``daemon.streaming.render_loop``, what may be asked of it, and how another takes over from it between two packets."""
+"""A lidar's render thread: the thread that runs ``daemon.streaming.render_loop``, what may be asked of it, and how another takes over from it between two packets."""
 
 import threading
 import time
@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hilsim._atomics import publish
-from hilsim.autopilot.obstacle_map import Lookout, no_lookout
-from hilsim.daemon.streaming.render_loop import feed
-from hilsim.daemon.streaming.render_state import FeederCounter, FeederState, FeederWord, Place, allocate_state, state_after
+from hilsim.autopilot.obstacle_map import ObstacleMap, no_obstacle_map
+from hilsim.daemon.streaming.render_loop import render_ahead
+from hilsim.daemon.streaming.render_state import Place, RenderCounter, RenderState, RenderWord, allocate_state, state_after
 from hilsim.emulator.detection import respond
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due
-from hilsim.emulator.workspace import allocate_shots
+from hilsim.emulator.workspace import allocate_workspace
 from hilsim.errors import TransmitError
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.sensor.position_stream import NEVER_NS, next_position, seek_positions
@@ -34,8 +34,8 @@ _REHEARSAL_AHEAD_NS = 1_000_000_000_000
 
 
 @dataclass(kw_only=True, eq=False)
-class Feeder:
-    """A lidar's feeder thread.
+class RenderThread:
+    """A lidar's render thread.
 
     Attributes:
         lidar: What it renders.
@@ -46,7 +46,7 @@ class Feeder:
         lead_ns: How long before its deadline a packet is rendered, to begin with; ``set_lead_ns`` changes it.
         settings: Scheduling of the thread.
         late_limit_ns: How late the sending loop still sends a datagram.
-        lookout: Told what is near the vehicle that carries the lidar.
+        obstacle_map: Told what is near the vehicle that carries the lidar.
         state: Shared with the loop; after ``hand_over_to`` with the successor too.
         scheduling_mode: What the thread obtained.
     """
@@ -59,8 +59,8 @@ class Feeder:
     lead_ns: int
     settings: ThreadSettings
     late_limit_ns: int = _DEFAULT_LATE_LIMIT_NS
-    lookout: Lookout = field(default_factory=no_lookout)
-    state: FeederState = field(default_factory=allocate_state)
+    obstacle_map: ObstacleMap = field(default_factory=no_obstacle_map)
+    state: RenderState = field(default_factory=allocate_state)
     scheduling_mode: str = ""
     _thread: threading.Thread | None = None
     _entered: threading.Event = field(default_factory=threading.Event)
@@ -71,7 +71,7 @@ class Feeder:
         """Begin to render; returns when the thread's scheduling is in force.
 
         Args:
-            from_ns: Rig time from which packets are this feeder's: those due later are rendered, or counted as skipped. The sensor's first packet
+            from_ns: Rig time from which packets are this render thread's: those due later are rendered, or counted as skipped. The sensor's first packet
                 by default; a sensor that joins later begins at a time to come.
 
         Raises:
@@ -83,7 +83,7 @@ class Feeder:
 
     def stop(self) -> None:
         """End the thread; returns when it has ended, within milliseconds."""
-        publish(self.state.words, int(FeederWord.STOP), 1)
+        publish(self.state.words, int(RenderWord.STOP), 1)
         if self._thread is not None:
             self._thread.join()
             self._thread = None
@@ -93,33 +93,33 @@ class Feeder:
         self.lead_ns = lead_ns
         publish(self.state.lead, 0, lead_ns)
 
-    def hand_over_to(self, successor: "Feeder") -> None:
-        """Let another feeder of the same rings go on with exactly the next packet, and end.
+    def hand_over_to(self, successor: "RenderThread") -> None:
+        """Let another render thread of the same rings go on with exactly the next packet, and end.
 
         The successor may see another world, render otherwise or head its packets otherwise. Where it fires at other times (rate, return mode) it goes
-        on with its own first packets due after the last ones of this feeder. It is made ready before this one is told to end, so that between the two
+        on with its own first packets due after the last ones of this render thread. It is made ready before this one is told to end, so that between the two
         lies the time to wake a thread. Counters and lead become common to both.
 
         Raises:
-            TransmitError: the successor's scheduling is not permitted; this feeder goes on.
-            ValueError: the successor feeds other rings or from another epoch, or this feeder does not run.
+            TransmitError: the successor's scheduling is not permitted; this render thread goes on.
+            ValueError: the successor feeds other rings or from another epoch, or this render thread does not run.
         """
         if not self.alive:
-            raise ValueError("a feeder must run to be succeeded")
+            raise ValueError("a render thread must run to be succeeded")
         mine, other = (self.data_flow, self.position_flow, self.epoch_ns), (successor.data_flow, successor.position_flow, successor.epoch_ns)
         if successor.rings is not self.rings or other != mine:
-            raise ValueError(f"a successor must feed the same rows from the same epoch, {mine}, got {other}")
+            raise ValueError(f"a successor must render for the same rows from the same epoch, {mine}, got {other}")
         successor._succeed(self)  # noqa: SLF001 - of the same class
         self.stop()
 
-    def _succeed(self, former: "Feeder") -> None:
-        """Get ready to go on where another feeder ends."""
+    def _succeed(self, former: "RenderThread") -> None:
+        """Get ready to go on where another render thread ends."""
         self.warm()
         self.state = state_after(former.state)
         self.lead_ns = former.lead_ns
         self._goes_on = _schedule(self.lidar.plan) == _schedule(former.lidar.plan)
         self._enter()
-        while self.state.words[FeederWord.WAITING] == 0 and self.alive:
+        while self.state.words[RenderWord.WAITING] == 0 and self.alive:
             time.sleep(_START_POLL_S)
 
     @property
@@ -130,12 +130,12 @@ class Feeder:
     @property
     def covered_ns(self) -> int:
         """CLOCK_MONOTONIC time before which every data packet that is due is in the ring, or counted as skipped."""
-        return self.epoch_ns + int(data_deadline_ns(self.lidar.plan, int(self.state.counters[FeederCounter.NEXT_PACKET])))
+        return self.epoch_ns + int(data_deadline_ns(self.lidar.plan, int(self.state.counters[RenderCounter.NEXT_PACKET])))
 
     def warm(self) -> None:
         """Load or compile the loop's kernel and touch its arrays, without rendering anything."""
         stopped = allocate_state()
-        stopped.words[FeederWord.STOP] = 1
+        stopped.words[RenderWord.STOP] = 1
         self._feed(stopped)
         self.set_lead_ns(self.lead_ns)  # loads its kernel too
 
@@ -149,7 +149,7 @@ class Feeder:
         firsts = [place * turn // _REHEARSED_PLACES for place in range(_REHEARSED_PLACES)]
         idle_ns = min(self._rehearse(first, 0) for first in firsts)
         times_ns = [(self._rehearse(first, _REHEARSED_PACKETS) - idle_ns) // _REHEARSED_PACKETS for first in firsts]
-        self.state.counters[FeederCounter.ESTIMATE_NS] = max(int(np.median(times_ns)), 1)
+        self.state.counters[RenderCounter.ESTIMATE_NS] = max(int(np.median(times_ns)), 1)
 
     def measure_stretch(self, seconds: float) -> float:
         """Render the first seconds of the stream for nobody, one packet after the other: the CPU time that one takes on average, in nanoseconds."""
@@ -173,9 +173,9 @@ class Feeder:
         self._feed(state, rings, first + count, epoch_ns=time.monotonic_ns() + _REHEARSAL_AHEAD_NS)
         return time.thread_time_ns() - begun_ns
 
-    def successor(self, lidar: LidarEmulator) -> "Feeder":
-        """A feeder of another lidar for the same rings, yet to be handed over to."""
-        return Feeder(
+    def successor(self, lidar: LidarEmulator) -> "RenderThread":
+        """A render thread of another lidar for the same rings, yet to be handed over to."""
+        return RenderThread(
             lidar=lidar,
             rings=self.rings,
             data_flow=self.data_flow,
@@ -184,7 +184,7 @@ class Feeder:
             lead_ns=self.lead_ns,
             settings=self.settings,
             late_limit_ns=self.late_limit_ns,
-            lookout=self.lookout,
+            obstacle_map=self.obstacle_map,
         )
 
     def reschedule(self, settings: ThreadSettings) -> None:
@@ -213,8 +213,8 @@ class Feeder:
         """Load or compile what follows the casting of rays, while another process may compile what comes before."""
         plan = self.lidar.plan
         sequences = plan.sequences_per_packet
-        shots = allocate_shots(plan, sequences, is_opaque=True)
-        respond(plan, 0, sequences, shots)
+        workspace = allocate_workspace(plan, sequences, is_opaque=True)
+        respond(plan, 0, sequences, workspace)
         counters = np.zeros(plan.position.period_ns.size, np.int64)
         first_packet_due(plan, 0)
         seek_positions(plan.position, 0, counters)
@@ -223,7 +223,7 @@ class Feeder:
 
     def _enter(self) -> None:
         self._entered.clear()
-        self._thread = threading.Thread(target=self._run, name=f"feed-{self.lidar.setting.name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"render-{self.lidar.setting.name}", daemon=True)
         self._thread.start()
         self._entered.wait()
         if self._refusal is not None:
@@ -241,12 +241,12 @@ class Feeder:
             self._entered.set()
         self._feed(self.state)
 
-    def _feed(self, state: FeederState, rings: Rings | None = None, stop_packet: int = -1, *, epoch_ns: int | None = None) -> None:
-        """Run the loop; for nobody, where the rings are not this feeder's own."""
+    def _feed(self, state: RenderState, rings: Rings | None = None, stop_packet: int = -1, *, epoch_ns: int | None = None) -> None:
+        """Run the loop; for nobody, where the rings are not this render thread's own."""
         lidar = self.lidar
-        feed(
+        render_ahead(
             lidar.plan,
-            lidar.carrier,
+            lidar.platform,
             lidar.world,
             lidar.data_framing,
             lidar.position_framing,
@@ -258,8 +258,8 @@ class Feeder:
             int(self._goes_on),
             stop_packet,
             state,
-            allocate_shots(lidar.plan, lidar.plan.sequences_per_packet, is_opaque=lidar.world.is_opaque),
-            no_lookout() if rings else self.lookout,
+            allocate_workspace(lidar.plan, lidar.plan.sequences_per_packet, is_opaque=lidar.world.is_opaque),
+            no_obstacle_map() if rings else self.obstacle_map,
             np.zeros(HEADER_SIZE + max(lidar.plan.data_size, lidar.plan.info_size), np.uint8),
             np.zeros(lidar.plan.position.period_ns.size, np.int64),
         )
@@ -268,6 +268,6 @@ class Feeder:
 def _schedule(plan: LidarPlan) -> tuple[object, ...]:
     """What the deadlines of all packets follow from."""
     stream = plan.position
-    trains = tuple(stream.period_ns.tolist()), tuple(stream.jitter_ns.tolist()), tuple(stream.phase_ns.tolist())
-    of_positions = *trains, stream.minimum_gap_ns, stream.latency_ns, int(stream.seed), stream.stream
+    schedules = tuple(stream.period_ns.tolist()), tuple(stream.jitter_ns.tolist()), tuple(stream.phase_ns.tolist())
+    of_positions = *schedules, stream.minimum_gap_ns, stream.latency_ns, int(stream.seed), stream.stream
     return *plan.clock, plan.sequences_per_packet, plan.sequence_ns, plan.data_latency_ns, of_positions

@@ -14,10 +14,10 @@ import numpy as np
 from hilsim.assembly.build import build_lidar, flow_framing, sensor_flows
 from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
-from hilsim.daemon.streaming.flow_specs import data_packet_rate_hz, feeder_settings, flow_spec, lead_bounds_ns, rendering_priority, ring_slots
+from hilsim.daemon.streaming.flow_specs import data_packet_rate_hz, flow_spec, lead_bounds_ns, render_settings, rendering_priority, ring_slots
 from hilsim.daemon.streaming.pacer import LeadBounds, Pacer
-from hilsim.daemon.streaming.render_state import FeederCounter, allocate_state
-from hilsim.daemon.streaming.render_thread import Feeder
+from hilsim.daemon.streaming.render_state import RenderCounter, allocate_state
+from hilsim.daemon.streaming.render_thread import RenderThread
 from hilsim.daemon.streaming.stream import Streaming
 from hilsim.protocols.cepton.stdv import POINTS_MAX, packet_size
 from hilsim.protocols.ethernet import HEADER_SIZE, PAYLOAD_ONLY, Framing
@@ -72,11 +72,11 @@ class Sensors(Part):
     def rehearse(self, *, stages: bool) -> None:
         """Load or compile every kernel that sensors need, or only the stages that follow the casting of rays; no socket is opened."""
         for number in range(len(self.context.rig.lidars)):
-            feeder = self._make(self.context.rig, number, (0, 1)).feeder
+            render_thread = self._make(self.context.rig, number, (0, 1)).render_thread
             if stages:
-                feeder.warm_stages()
+                render_thread.warm_stages()
             else:
-                feeder.warm()
+                render_thread.warm()
 
     def open(self) -> None:
         """Open every sensor's flows; nothing is sent before ``start``.
@@ -93,8 +93,8 @@ class Sensors(Part):
     def warm(self) -> None:
         """Load every kernel, and find out what a packet of each sensor costs."""
         for streaming in self.streams.values():
-            streaming.feeder.warm()
-            streaming.feeder.measure()
+            streaming.render_thread.warm()
+            streaming.render_thread.measure()
         self.pacer.settle(self.streams)
 
     def prime(self, until_ns: int) -> bool:
@@ -110,16 +110,16 @@ class Sensors(Part):
             TransmitError: the scheduling demanded is not permitted.
         """
         epoch_ns = self.context.clock.epoch_ns
-        leads_ns = {name: streaming.feeder.lead_ns for name, streaming in self.streams.items()}
+        leads_ns = {name: streaming.render_thread.lead_ns for name, streaming in self.streams.items()}
         for streaming in self.streams.values():
             self._set_epoch(streaming)
-            estimate_ns = streaming.feeder.state.counters[FeederCounter.ESTIMATE_NS]
-            streaming.feeder.state = allocate_state()
-            streaming.feeder.state.counters[FeederCounter.ESTIMATE_NS] = estimate_ns
+            estimate_ns = streaming.render_thread.state.counters[RenderCounter.ESTIMATE_NS]
+            streaming.render_thread.state = allocate_state()
+            streaming.render_thread.state.counters[RenderCounter.ESTIMATE_NS] = estimate_ns
         try:
             for streaming in self.streams.values():
-                streaming.feeder.lead_ns = epoch_ns - time.monotonic_ns() + PRIMED_NS
-                streaming.feeder.start()
+                streaming.render_thread.lead_ns = epoch_ns - time.monotonic_ns() + PRIMED_NS
+                streaming.render_thread.start()
             while not all(self._is_primed(streaming) for streaming in self.streams.values()):
                 if time.monotonic_ns() > until_ns:
                     self._forget()
@@ -127,17 +127,17 @@ class Sensors(Part):
                 time.sleep(_POLL_S)
         finally:
             for name, streaming in self.streams.items():
-                streaming.feeder.set_lead_ns(leads_ns[name])
+                streaming.render_thread.set_lead_ns(leads_ns[name])
         return time.monotonic_ns() <= until_ns or self._forget()
 
     def _is_primed(self, streaming: Streaming) -> bool:
-        rings = streaming.feeder.rings
+        rings = streaming.render_thread.rings
         is_half_full = depth(rings, streaming.rows[0]) >= rings.deadline_ns.shape[1] // 2
-        return is_half_full or streaming.feeder.covered_ns >= self.context.clock.epoch_ns + PRIMED_NS
+        return is_half_full or streaming.render_thread.covered_ns >= self.context.clock.epoch_ns + PRIMED_NS
 
     def _forget(self) -> bool:
         for streaming in self.streams.values():
-            streaming.feeder.stop()
+            streaming.render_thread.stop()
             for row in streaming.rows:
                 self.context.transmitter.empty_flow(row)
         return False
@@ -152,7 +152,7 @@ class Sensors(Part):
         """End every thread; the transmitter closes the sockets."""
         with self.pacer.lock:
             for streaming in self.streams.values():
-                streaming.feeder.stop()
+                streaming.render_thread.stop()
 
     def pace(self, now_ns: int) -> None:
         """Keep rendering within the machine."""
@@ -172,7 +172,7 @@ class Sensors(Part):
         made = {name: self._make(rig, number, (-1, -1)) for name, number in wanted.items() if name not in kept}
         for streaming in made.values():
             self._set_epoch(streaming)
-            streaming.feeder.warm()
+            streaming.render_thread.warm()
         flows = {name: self._flows(rig, wanted[name], streaming) for name, streaming in made.items()}
         return SensorChange(sensors=self, rig=rig, kept=frozenset(kept), made=made, opened=flows)
 
@@ -200,8 +200,8 @@ class Sensors(Part):
         transmitter, former = self.context.transmitter, self.streams.get(streaming.spec.name)
         if former is not None and len(former.rows) == len(flows):
             streaming.rows = former.rows
-            streaming.feeder.data_flow, streaming.feeder.position_flow = former.rows[0], former.rows[-1]
-            former.feeder.hand_over_to(streaming.feeder)
+            streaming.render_thread.data_flow, streaming.render_thread.position_flow = former.rows[0], former.rows[-1]
+            former.render_thread.hand_over_to(streaming.render_thread)
             for row, flow in zip(streaming.rows, flows, strict=True):
                 if transmitter.flows[row] != flow.spec:
                     transmitter.retarget_flow(row, flow.spec, self._introduced(flow))
@@ -210,7 +210,7 @@ class Sensors(Part):
         if former is not None:  # it has information packets now, or has them no longer
             self._close(self.streams.pop(streaming.spec.name))
         self._open_flows(streaming, flows, held=False)
-        streaming.feeder.start(from_ns=time.monotonic_ns() + _JOIN_NS - self.context.clock.epoch_ns)
+        streaming.render_thread.start(from_ns=time.monotonic_ns() + _JOIN_NS - self.context.clock.epoch_ns)
         self.streams[streaming.spec.name] = streaming
         return "started" if former is None else "started with its new settings"
 
@@ -219,7 +219,7 @@ class Sensors(Part):
         return lambda number: self.context.introduce_flow(number, flow.spec.name, flow.framing)
 
     def _close(self, streaming: Streaming) -> None:
-        streaming.feeder.stop()
+        streaming.render_thread.stop()
         for row in streaming.rows:
             self.context.transmitter.remove_flow(row)
             del self.context.rows[row]
@@ -240,13 +240,13 @@ class Sensors(Part):
 
     def totals(self) -> dict[str, int]:
         """Packets that were never rendered."""
-        columns = [FeederCounter.SKIPPED, FeederCounter.POSITIONS_SKIPPED]
-        return {"skipped_packets": sum(int(streaming.feeder.state.counters[columns].sum()) for streaming in self.streams.values())}
+        columns = [RenderCounter.SKIPPED, RenderCounter.POSITIONS_SKIPPED]
+        return {"skipped_packets": sum(int(streaming.render_thread.state.counters[columns].sum()) for streaming in self.streams.values())}
 
     def add_reading(self, reading: Reading, now_ns: int) -> Reading:
         """Every sensor, and how its thread is scheduled."""
         streams = dict(self.streams)  # a scrape runs in a worker thread while a reload may change them
-        scheduling = {f"feed-{name}": streaming.feeder.scheduling_mode for name, streaming in streams.items()}
+        scheduling = {f"render-{name}": streaming.render_thread.scheduling_mode for name, streaming in streams.items()}
         return replace(
             reading,
             sensors=tuple(streaming.reading(now_ns) for streaming in streams.values()),
@@ -265,7 +265,7 @@ class Sensors(Part):
     # -- one sensor --------------------------------------------------------------------------------------------------------------------
 
     def _make(self, rig: Rig, number: int, rows: tuple[int, ...]) -> Streaming:
-        """One sensor with its feeder, which does not run yet.
+        """One sensor with its render thread, which does not run yet.
 
         Args:
             rig: The rig.
@@ -281,25 +281,25 @@ class Sensors(Part):
             frames=sensor.network.mode == "ethernet",
             is_for_long=True,
         )
-        feeder = Feeder(
+        render_thread = RenderThread(
             lidar=lidar,
             rings=self.context.transmitter.rings,
             data_flow=rows[0],
             position_flow=rows[-1],
             epoch_ns=self.context.clock.epoch_ns,
             lead_ns=lead_bounds_ns(rig)[0],
-            settings=feeder_settings(rig),
+            settings=render_settings(rig),
             late_limit_ns=round(rig.spec.transmit.late_limit_us * 1000),
         )
-        if self.context.lookout is not None:
-            feeder.lookout = self.context.lookout(rig.lidars[number])
-        return Streaming(spec=sensor, lidar=lidar, feeder=feeder, rows=rows)
+        if self.context.obstacle_map is not None:
+            render_thread.obstacle_map = self.context.obstacle_map(rig.lidars[number])
+        return Streaming(spec=sensor, lidar=lidar, render_thread=render_thread, rows=rows)
 
     def _set_epoch(self, streaming: Streaming) -> None:
         streaming.lidar = replace(streaming.lidar, utc_epoch_ns=self.context.clock.utc_epoch_ns)
-        streaming.feeder.lidar = streaming.lidar
+        streaming.render_thread.lidar = streaming.lidar
         streaming.lidar.plan  # noqa: B018 - made now (cached), not when the first packet is due
-        streaming.feeder.epoch_ns = self.context.clock.epoch_ns
+        streaming.render_thread.epoch_ns = self.context.clock.epoch_ns
 
     def _flows(self, rig: Rig, number: int, streaming: Streaming) -> "tuple[_Flow, ...]":
         """A sensor's flows, the data first."""
@@ -328,7 +328,7 @@ class Sensors(Part):
         for row, flow in zip(rows, flows, strict=True):
             self.context.rows[row] = flow.spec.name
             self.context.introduce_flow(transmitter.flow_number(row), flow.spec.name, flow.framing)
-        streaming.feeder.data_flow, streaming.feeder.position_flow = rows[0], rows[-1]
+        streaming.render_thread.data_flow, streaming.render_thread.position_flow = rows[0], rows[-1]
         streaming.rows = tuple(rows)
 
 

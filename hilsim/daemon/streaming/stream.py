@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hilsim.config.sensor_table import SensorSpec
-from hilsim.daemon.streaming.render_state import FeederCounter
-from hilsim.daemon.streaming.render_thread import Feeder
+from hilsim.daemon.streaming.render_state import RenderCounter
+from hilsim.daemon.streaming.render_thread import RenderThread
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import data_deadline_ns
 from hilsim.telemetry.faults import Fault, Level
@@ -25,7 +25,7 @@ class Streaming:
 
     spec: SensorSpec
     lidar: LidarEmulator
-    feeder: Feeder
+    render_thread: RenderThread
     rows: tuple[int, ...]
     """Its flows in the transmitter, the data first."""
     wanted_rays: int = 0
@@ -46,17 +46,17 @@ class Streaming:
             TransmitError: another thread cannot be had; the sensor streams as before.
         """
         lidar = replace(self.lidar, setting=self.lidar.setting.with_sub_rays(rays))
-        if self.feeder.alive:
-            successor = self.feeder.successor(lidar)
-            self.feeder.hand_over_to(successor)
-            self.feeder = successor
+        if self.render_thread.alive:
+            successor = self.render_thread.successor(lidar)
+            self.render_thread.hand_over_to(successor)
+            self.render_thread = successor
         else:
-            self.feeder.lidar = lidar
+            self.render_thread.lidar = lidar
         self.lidar = lidar
 
     def reading(self, now_ns: int) -> SensorReading:
         """What a scrape at CLOCK_MONOTONIC ``now_ns`` shows; wait-free."""
-        setting, state = self.lidar.setting, self.feeder.state
+        setting, state = self.lidar.setting, self.render_thread.state
         counters = state.counters.tolist()
         return SensorReading(
             sensor=setting.name,
@@ -64,23 +64,23 @@ class Streaming:
             return_mode=setting.setup.return_mode,
             rotation_rate_hz=setting.family.rotation_rate_hz,
             device_clock_offset_s=self._clock_offset_s(now_ns),
-            feeder_late_packets=counters[FeederCounter.LATE],
-            feeder_skipped_packets=counters[FeederCounter.SKIPPED] + counters[FeederCounter.POSITIONS_SKIPPED],
-            feeder_unqueued_packets=counters[FeederCounter.RING_FULL],
-            unsaid_returns=counters[FeederCounter.UNSAID],
-            feeder_lead_s=int(state.lead[0]) / 1e9,
+            render_late_packets=counters[RenderCounter.LATE],
+            render_skipped_packets=counters[RenderCounter.SKIPPED] + counters[RenderCounter.POSITIONS_SKIPPED],
+            render_ring_full_packets=counters[RenderCounter.RING_FULL],
+            unrepresentable_returns=counters[RenderCounter.UNREPRESENTABLE],
+            render_lead_s=int(state.lead[0]) / 1e9,
             rays_per_beam=self.rays,
             wanted_rays_per_beam=self.wanted_rays,
-            render=read_histograms(TIMING_BOUNDS_S, np.atleast_2d(state.render), [counters[FeederCounter.RENDER_SUM_NS]])[0],
+            render=read_histograms(TIMING_BOUNDS_S, np.atleast_2d(state.render), [counters[RenderCounter.RENDER_SUM_NS]])[0],
         )
 
     def fault(self, last_sent_ns: int, now_ns: int) -> Fault | None:
         """Why the sensor does not stream, None if it does; ``last_sent_ns`` is when its last data packet left, 0 for none."""
-        first_due_ns = self.feeder.epoch_ns + int(data_deadline_ns(self.lidar.plan, 0))
+        first_due_ns = self.render_thread.epoch_ns + int(data_deadline_ns(self.lidar.plan, 0))
         silent_s = (now_ns - max(last_sent_ns, first_due_ns)) / 1e9
-        if not self.feeder.alive:
-            return Fault(key="feeder_ended", subject=self.spec.name, text="the rendering thread has ended")
-        if reason := brake_reason(self.feeder.state.brake):
+        if not self.render_thread.alive:
+            return Fault(key="render_ended", subject=self.spec.name, text="the rendering thread has ended")
+        if reason := brake_reason(self.render_thread.state.brake):
             return Fault(key="real_time_left", subject=self.spec.name, text=f"{reason}; the rendering thread has left real-time scheduling")
         if silent_s <= STALLED_S:
             return None
@@ -95,4 +95,4 @@ class Streaming:
 
     def _clock_offset_s(self, now_ns: int) -> float:
         """How far the sensor's own clock is ahead."""
-        return self.lidar.setting.family.clock_offset_s(self.lidar.plan.clock, now_ns - self.feeder.epoch_ns, self.lidar.utc_epoch_ns)
+        return self.lidar.setting.family.clock_offset_s(self.lidar.plan.clock, now_ns - self.render_thread.epoch_ns, self.lidar.utc_epoch_ns)

@@ -131,7 +131,7 @@ class LidarFamily(ABC, Generic[SpecT]):
 
     @abstractmethod
     def beam_cells(self, plan: LidarPlan, world: World, body: Pose) -> BeamCells:
-        """What its beams can meet from a carrier that stands at ``body``."""
+        """What its beams can meet from a platform that stands at ``body``."""
 
     @abstractmethod
     def background_grid(self, *, rows: int, columns: int, image_x: ImageSpan | None, image_z: ImageSpan | None) -> AzimuthGrid | ImageGrid:

@@ -23,7 +23,7 @@ from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.mirror import image_extent, mirror
 from hilsim.sensor.position_stream import periodic_stream
 from hilsim.sensor.response import cepton_ratios
-from hilsim.sensor.specs import ThinningSpec
+from hilsim.sensor.specs import DecimationSpec
 
 INFO_PERIOD_NS = 500_000_000
 """Sensor information is sent twice a second (Cepton Sensor Communication Specifications)."""
@@ -51,7 +51,7 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
         spec, setup = self.spec, self.setup
         yield setup.rotation_rate_rpm is None, f"rotation_rate_rpm must not be given for a {spec.model}: its head does not turn"
         yield setup.gps is None, f"gps must not be given for a {spec.model}: it has no input for a receiver"
-        yield setup.thinning == ThinningSpec(), f"thinning must not be given for a {spec.model}: its firings have no channels and columns"
+        yield setup.decimation == DecimationSpec(), f"decimation must not be given for a {spec.model}: its firings have no channels and columns"
         most, points = points_max(self.identity.header_version), spec.laser_count * self.mode.returns
         yield (
             points <= most,

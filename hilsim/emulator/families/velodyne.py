@@ -19,11 +19,11 @@ from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE, POSITION_PO
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.scene.world import World
 from hilsim.sensor.clock import DeviceClock, stamp_us
-from hilsim.sensor.decimation import thinning
+from hilsim.sensor.decimation import decimation
 from hilsim.sensor.head import build_head, mean_rate_rpm, rate_rule
 from hilsim.sensor.position_stream import position_stream
 from hilsim.sensor.response import velodyne_ratios
-from hilsim.sensor.specs import ThinningSpec
+from hilsim.sensor.specs import DecimationSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _ELEVATION_TOLERANCE_DEG = 0.01
@@ -119,8 +119,8 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
         return plan._replace(
             family=int(Family.VELODYNE),
             head=build_head(spec, setup, seed=seed, stream=stream),
-            thinning=thinning(setup.thinning, spec),
-            is_thinned=setup.thinning != ThinningSpec(),
+            decimation=decimation(setup.decimation, spec),
+            is_decimated=setup.decimation != DecimationSpec(),
             position=position_stream(spec.position, seed=seed, stream=stream),
             data_size=DATA_PACKET_SIZE,
             info_size=POSITION_PACKET_SIZE,

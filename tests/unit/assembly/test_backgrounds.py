@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.assembly.backgrounds import carrier_pose, check_places, load_backgrounds
+from hilsim.assembly.backgrounds import check_places, load_backgrounds, platform_pose
 from hilsim.background.files.archive import write_archive
 from hilsim.background.files.bitmap import write_bitmap
 from hilsim.config.rig import load_rig
@@ -26,7 +26,7 @@ STANDING = extrinsics((3.0, 4.0, 1.8), (0.0, 2.0, 30.0))
 ONE = '[[sensor]]\nname = "lidar"\n'
 TWO = '[[sensor]]\nname = "left"\n[[sensor]]\nname = "right"\nnetwork.source = "127.0.1.202"\n'
 CEPTON = '[[sensor]]\nname = "lidar"\nprofile = "hr80w-like"\n'
-THERE = '[carrier]\nkind = "background"\n'
+THERE = '[platform]\nkind = "background"\n'
 
 
 def shows(file="map.npz", **more):
@@ -83,12 +83,12 @@ def test_both_kinds_of_file_show_the_same(rig, keep, name):
         (shows(sensor='"middle"') + ONE, r'scene\.background\[0\]\.sensor must be one of lidar, got "middle"'),
         (shows() + shows() + ONE, r"rig\.toml: a sensor must have one background at most, got 2 for lidar"),
         (
-            shows() + '[carrier]\nkind = "street"\n[scene]\ngenerator = "street"\n' + ONE,
-            r'carrier must stand still for a background, .* got "street"$',
+            shows() + '[platform]\nkind = "street"\n[scene]\ngenerator = "street"\n' + ONE,
+            r'platform must stand still for a background, .* got "street"$',
         ),
         (
-            shows() + "[carrier]\nwobble = { frequency_hz = 5.0, amplitude_deg = 1.0 }\n" + ONE,
-            r'carrier must stand still .*: kind "fixed" or "background" without wobble, got "fixed" with wobble$',
+            shows() + "[platform]\nwobble = { frequency_hz = 5.0, amplitude_deg = 1.0 }\n" + ONE,
+            r'platform must stand still .*: kind "fixed" or "background" without disturbance, got "fixed" with disturbance$',
         ),
         (
             shows() + CEPTON,
@@ -196,23 +196,23 @@ def test_the_rigs_word_on_where_the_map_was_goes_before_the_files(rig):
     assert full.pose == extrinsics((1.0, 2.0, 3.0), (0.0, 0.0, 0.0))
 
 
-def test_a_carrier_stands_so_that_its_sensor_is_where_the_map_was_captured(rig):
+def test_a_platform_stands_so_that_its_sensor_is_where_the_map_was_captured(rig):
     mounted = ONE + "mount_position_m = [0.5, 0.0, 1.0]\nmount_rotation_deg = [0.0, 0.0, 90.0]\n"
     one = rig(shows() + THERE + mounted)
     backgrounds = load_backgrounds(one)
-    body = carrier_pose(one, backgrounds)
+    body = platform_pose(one, backgrounds)
     stands = body @ extrinsics((0.5, 0.0, 1.0), (0.0, 0.0, 90.0))
     np.testing.assert_allclose(stands.position_m, STANDING.position_m, atol=1e-12)
     check_places(one, backgrounds, body)
 
 
-def test_a_carrier_that_is_to_stand_there_must_know_where_that_is(rig, keep):
+def test_a_platform_that_is_to_stand_there_must_know_where_that_is(rig, keep):
     keep("nowhere.npz", background(TURNING, model="VLP-16"))
     one = rig(shows("nowhere.npz") + THERE + ONE)
     with pytest.raises(
-        ConfigError, match=r'carrier\.kind "background" must have a background that says where it was captured, got none: give it height_m'
+        ConfigError, match=r'platform\.kind "background" must have a background that says where it was captured, got none: give it height_m'
     ):
-        carrier_pose(one, load_backgrounds(one))
+        platform_pose(one, load_backgrounds(one))
 
 
 def test_a_map_without_a_pose_is_wherever_its_sensor_stands(rig, keep):
@@ -229,11 +229,13 @@ def test_a_sensor_must_stand_within_a_centimetre_and_a_twentieth_of_a_degree_of_
     one = rig(shows() + ONE)
     backgrounds = load_backgrounds(one)
     turned = math.radians(turned_deg) / 2.0
-    body = carrier_pose(one, backgrounds) @ Pose(position_m=(moved_m, 0.0, 0.0), orientation=(math.cos(turned), 0.0, 0.0, math.sin(turned)))
+    body = platform_pose(one, backgrounds) @ Pose(position_m=(moved_m, 0.0, 0.0), orientation=(math.cos(turned), 0.0, 0.0, math.sin(turned)))
     if told is None:
         check_places(one, backgrounds, body)
         return
-    with pytest.raises(ConfigError, match=rf"sensor lidar must stand where its background was captured, got {told} \(carrier\.kind = \"background\""):
+    with pytest.raises(
+        ConfigError, match=rf"sensor lidar must stand where its background was captured, got {told} \(platform\.kind = \"background\""
+    ):
         check_places(one, backgrounds, body)
 
 

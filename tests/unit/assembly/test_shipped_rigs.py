@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hilsim.assembly.build import build_scenery
-from hilsim.autopilot.loop_setup import build_craft, flown_track, open_line, outfit
+from hilsim.autopilot.loop_setup import build_loop_context, build_loop_setup, flown_track, open_line
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
 from hilsim.geometry.tracks import keyed_pose, track_state
@@ -61,14 +61,14 @@ def test_nothing_that_moves_comes_near_where_a_shipped_vehicle_stands_and_lands_
 def test_a_shipped_vehicle_that_flies_itself_keeps_to_its_way_and_stands_on_its_legs_at_its_end(rig):
     spec = rig.spec.vehicle
     end_ns = round(spec.waypoint[-1].time_s * 1e9) + 5 * S
-    made = outfit(spec, rig.vehicle, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz)
+    made = build_loop_setup(spec, rig.vehicle, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz)
     flown = flown_track(made, build_scenery(rig).world, end_ns)
-    wanted = build_craft(spec, rig.vehicle, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz).track
+    wanted = build_loop_context(spec, rig.vehicle, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz).track
     times_ns = np.arange(round(spec.waypoint[1].time_s * 1e9), round(spec.waypoint[-2].time_s * 1e9), S // 10)
     away = np.array([np.subtract(track_state(flown, at)[0], track_state(wanted, at)[0]) for at in times_ns.tolist()])
     assert np.linalg.norm(away[:, :2], axis=1).max() < 4.5  # at corners: its waypoints turn by 90 degrees at 3.8 m/s at once, a vehicle cannot
     assert np.abs(away[:, 2]).max() < 0.6
     assert made.flight.state.crashed[0] == 0
-    assert legs_down(made.craft.multirotor, made.flight.state) >= 3
+    assert legs_down(made.context.multirotor, made.flight.state) >= 3
     np.testing.assert_allclose(made.flight.state.motion[3:6], 0.0, atol=0.01)
     np.testing.assert_allclose(made.flight.state.motion[:2], spec.waypoint[-1].position_m[:2], atol=0.5)

@@ -12,7 +12,7 @@ import pytest
 
 from hilsim.autopilot.ardupilot_loop import SILENT_NS, JsonPilot
 from hilsim.autopilot.loop_context import FlightCount
-from hilsim.autopilot.loop_setup import open_line, outfit
+from hilsim.autopilot.loop_setup import build_loop_setup, open_line
 from hilsim.autopilot.session import SessionState, SessionWord
 from hilsim.vehicle.live import live_pose
 from tests.flight import _FLOOR, vehicle_spec
@@ -32,14 +32,14 @@ class Unreachable(socket.socket):
 def piloted(kind=socket.socket):
     opened = kind(socket.AF_INET, socket.SOCK_DGRAM)
     opened.bind(("127.0.0.1", 0))
-    made = outfit(vehicle_spec("ardupilot"), profile("iris"), open_line("ardupilot"), seed=1, rate_hz=250)
+    made = build_loop_setup(vehicle_spec("ardupilot"), profile("iris"), open_line("ardupilot"), seed=1, rate_hz=250)
     return JsonPilot(
-        craft=made.craft,
+        context=made.context,
         vehicle=profile("iris"),
         flight=made.flight,
         world=_FLOOR,
         live=live_pose(),
-        watch=made.watch,
+        shared=made.shared,
         opened=opened,
         epoch_ns=time.monotonic_ns(),
     )
@@ -58,7 +58,7 @@ def frame(count=1, rate=400, pwm=1000, outputs=16):
 
 
 def count(pilot, name):
-    return int(pilot.watch.counts[FlightCount[name]])
+    return int(pilot.shared.counts[FlightCount[name]])
 
 
 @pytest.mark.parametrize("rate", [0, 9, 20_001, 65_535])
@@ -110,7 +110,7 @@ def test_an_answer_that_cannot_be_sent_is_counted_and_said_and_the_thread_goes_o
     assert thread.is_alive()
     assert count(made, "UNANSWERED") >= 3
     assert "an answer must be sendable, got Network is unreachable" in made.trouble
-    made.watch.control[0] = 1
+    made.shared.control[0] = 1
     thread.join(20)
     made.opened.close()
 
@@ -118,7 +118,7 @@ def test_an_answer_that_cannot_be_sent_is_counted_and_said_and_the_thread_goes_o
 def test_a_simulation_that_stops_leaves_its_vehicle_still_and_is_said_to_be_silent_before_it_is_gone(pilot):
     for number in range(1, 200):
         pilot.answer(frame(number, pwm=1900), PEER)
-    word = pilot.watch.session.word
+    word = pilot.shared.session.word
     assert word[SessionWord.STATE] == SessionState.FLYING
     newest = pilot.live.state[(int(pilot.live.written[0]) - 1) % len(pilot.live.time_ns)]
     assert abs(newest[5]) > 0.1

@@ -1,4 +1,4 @@
-"""Ground stations on real sockets; the controller's side is the two tapes."""
+"""Ground stations on real sockets; the controller's side is the two packet queues."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from hilsim.autopilot.ground_stations.endpoints import Protocol, StationSpec
 from hilsim.autopilot.ground_stations.forwarding import forward
 from hilsim.errors import LinkError
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME
-from hilsim.transmit.packet_queue import allocate_tape, put, take, waiting
+from hilsim.transmit.packet_queue import allocate_packet_queue, put, take, waiting
 from tests.mavlink import heartbeat_bytes, hil_sensor_bytes, mixture, packer, unknown_bytes
 
 GROSS_LIMIT_S = 30
@@ -22,10 +22,10 @@ MIXTURE_IDS = [0, 107, 163, 107, 110, 0]
 
 
 class Controller:
-    """The nogil loop's end of both tapes."""
+    """The nogil loop's end of both packet queues."""
 
     def __init__(self, slots=8):
-        self.frames, self.commands = allocate_tape(4096, LARGEST_FRAME), allocate_tape(slots, LARGEST_FRAME)
+        self.frames, self.commands = allocate_packet_queue(4096, LARGEST_FRAME), allocate_packet_queue(slots, LARGEST_FRAME)
         self.arrival, self.link = os.eventfd(0, os.EFD_NONBLOCK), os.eventfd(0, os.EFD_NONBLOCK)
 
     def forward(self, *specs):
@@ -69,7 +69,7 @@ def open_descriptors():
 
 async def until(holds):
     async with asyncio.timeout(GROSS_LIMIT_S):
-        while not holds():  # noqa: ASYNC110 - sockets and tapes have no event
+        while not holds():  # noqa: ASYNC110 - sockets and packet queues have no event
             await asyncio.sleep(0.001)
 
 
@@ -210,7 +210,7 @@ async def test_a_station_that_floods_loses_only_frames_of_its_own(controller, ud
             before = len(heard)
             heard += controller.hears()
             await until(lambda: waiting(controller.commands) > 0)
-        assert before <= 8  # it waited behind one tape, not behind the flood's queue
+        assert before <= 8  # it waited behind one packet queue, not behind the flood's queue
         flooded, calm = forwarder.readings()
         assert flooded.dropped_from_station > 1000
         assert (calm.dropped_from_station, len(forwarder.stations[0].peers[0].incoming) <= 256) == (0, True)

@@ -39,11 +39,11 @@ def flying():
 def test_a_loop_that_is_told_to_end_before_it_begins_does_nothing(flying):
     flying()  # compiled
     loop = FlyingLoop(vehicle_spec())
-    loop.watch.control[ControlWord.ENDS] = 1
+    loop.shared.control[ControlWord.ENDS] = 1
     loop.thread.start()
     loop.end()
     assert loop.physics_ns == 0
-    assert loop.watch.counts.tolist() == [0] * 16
+    assert loop.shared.counts.tolist() == [0] * 16
 
 
 def test_heartbeats_go_alone_until_the_controller_has_said_its_own(flying):
@@ -137,7 +137,7 @@ def test_each_sensor_has_its_own_share_of_the_frames_and_their_stamps_are_a_peri
     frames = loop.await_messages("HIL_SENSOR", 300)
     updated = np.array([frame.fields_updated for frame in frames]) & ~RESET_FIELD
     assert np.median(np.diff([frame.time_usec for frame in frames])) == 1_000_000 // rate_hz  # one that the machine held up has a later stamp
-    if loop.made.talk.outbox.counts[OutboxCount.SAMPLES_REPLACED] == 0:
+    if loop.made.buffers.outbox.counts[OutboxCount.SAMPLES_REPLACED] == 0:
         for fields, every in ((MAGNETOMETER_FIELDS, magnetometer_every), (BAROMETER_FIELDS | PITOT_FIELDS, barometer_every)):
             assert set(np.diff(np.flatnonzero(updated & fields == fields))) == {every}
     assert set(np.unique(updated & IMU_FIELDS)) == {IMU_FIELDS}
@@ -173,7 +173,7 @@ def test_motors_turn_only_while_armed(flying):
     assert loop.made.flight.state.rotor_radps.tolist() == [0.0] * 4
     loop.steer(0.3, 0.3, 0.3, 0.3)
     loop.await_that(lambda: loop.made.flight.state.rotor_radps.min() > 50.0)
-    assert loop.watch.session.word[SessionWord.ARMED] == 1
+    assert loop.shared.session.word[SessionWord.ARMED] == 1
 
 
 def test_motors_that_are_told_what_is_no_number_stand_still(flying):
@@ -195,7 +195,7 @@ def test_a_reboot_puts_the_vehicle_back_and_is_said_in_one_frame(flying):
     loop.read()
     loop.frames.clear()
     loop.steer(*[0.0] * 4, mode=0, time_us=2_000_000)
-    loop.await_that(lambda: loop.watch.session.word[SessionWord.REASON] == Reason.REBOOT)
+    loop.await_that(lambda: loop.shared.session.word[SessionWord.REASON] == Reason.REBOOT)
     loop.await_that(lambda: any(message.fields_updated & RESET_FIELD for message in loop.messages("HIL_SENSOR")))
     loop.await_that(lambda: len(loop.messages("HIL_SENSOR")) >= 50)
     assert sum(bool(message.fields_updated & RESET_FIELD) for message in loop.messages("HIL_SENSOR")) == 1
@@ -209,10 +209,10 @@ def test_a_controller_that_reboots_with_its_cable_finds_the_vehicle_put_back(fly
     loop.steer(*[0.9] * 4, time_us=50_000_000)
     loop.await_that(lambda: loop.made.flight.state.motion[2] > start[2] + 1.0)
     loop.pull()
-    loop.await_that(lambda: loop.watch.control[ControlWord.LINK] == -1)
+    loop.await_that(lambda: loop.shared.control[ControlWord.LINK] == -1)
     loop.near.close()
     loop.fly()
-    assert loop.watch.session.word[SessionWord.REASON] == Reason.RESTART
+    assert loop.shared.session.word[SessionWord.REASON] == Reason.RESTART
     loop.steer(*[0.0] * 4, mode=0, time_us=2_000_000)
     loop.await_messages("HIL_SENSOR", 10)
     np.testing.assert_allclose(loop.made.flight.state.motion[:3], start[:3], atol=0.01)
@@ -247,26 +247,26 @@ def test_a_link_that_breaks_freezes_the_vehicle_where_it_is(flying):
     assert loop.made.flight.state.motion[2] == pytest.approx(frozen[2], abs=0.2)
     newest = loop.live.state[(int(loop.live.written[0]) - 1) % len(loop.live.time_ns)]
     assert newest[3:6].tolist() == [0.0] * 3
-    assert (loop.count("LINK_LOSSES"), int(loop.watch.control[ControlWord.LINK])) == (1, -1)
+    assert (loop.count("LINK_LOSSES"), int(loop.shared.control[ControlWord.LINK])) == (1, -1)
 
 
 def test_a_link_is_let_go_when_asked_for(flying):
     loop = flying()
     loop.fly()
-    publish(loop.watch.control, ControlWord.CLOSES, 1)
-    loop.await_that(lambda: loop.watch.control[ControlWord.LINK] == -1)
+    publish(loop.shared.control, ControlWord.CLOSES, 1)
+    loop.await_that(lambda: loop.shared.control[ControlWord.LINK] == -1)
     assert loop.state == SessionState.UNPLUGGED
-    assert loop.watch.control[ControlWord.CLOSES] == 0
+    assert loop.shared.control[ControlWord.CLOSES] == 0
 
 
 def test_silence_stops_sensors_and_motors_until_the_next_heartbeat(flying):
     loop = flying()
     loop.fly()
     loop.steer(*[0.5] * 4)
-    loop.await_that(lambda: loop.watch.session.word[SessionWord.ARMED] == 1)
-    loop.watch.session.word[SessionWord.HEARTBEAT_NS] -= 4 * S
+    loop.await_that(lambda: loop.shared.session.word[SessionWord.ARMED] == 1)
+    loop.shared.session.word[SessionWord.HEARTBEAT_NS] -= 4 * S
     loop.await_that(lambda: loop.state == SessionState.CALLING)
-    assert loop.watch.session.word[SessionWord.REASON] == Reason.SILENCE
+    assert loop.shared.session.word[SessionWord.REASON] == Reason.SILENCE
     loop.await_messages("HEARTBEAT", 1)
     loop.await_messages("HEARTBEAT", 1)
     assert {frame.identity for frame in loop.frames} <= {0, common.MAVLINK_MSG_ID_COMMAND_LONG}  # it steers on, and is asked for its heartbeat
@@ -313,7 +313,7 @@ def test_a_controller_in_lockstep_is_waited_for(flying):
     loop.fly()
     loop.await_messages("HIL_SENSOR", 5)  # until its first answer it is not known to be in lockstep
     loop.steer(time_us=1, flags=1)
-    loop.await_that(lambda: loop.watch.session.word[SessionWord.LOCKSTEP] == 1)
+    loop.await_that(lambda: loop.shared.session.word[SessionWord.LOCKSTEP] == 1)
     for number in range(2, 30):
         loop.await_that(lambda: loop.made.flight.word[FlightWord.IS_AWAITED] == 1)
         made, physics_ns = loop.count("SENSOR_FRAMES"), loop.physics_ns
@@ -332,7 +332,7 @@ def test_a_controller_in_lockstep_that_does_not_answer_is_waited_for_a_second(fl
     loop = flying("tcp", lockstep=True)
     loop.fly()
     loop.steer(time_us=1, flags=1)
-    loop.await_that(lambda: loop.watch.session.word[SessionWord.LOCKSTEP] == 1)
+    loop.await_that(lambda: loop.shared.session.word[SessionWord.LOCKSTEP] == 1)
     loop.await_that(lambda: loop.made.flight.word[FlightWord.IS_AWAITED] == 1)
     made = loop.count("SENSOR_FRAMES")
     loop.made.flight.word[FlightWord.SENT_NS] -= 2 * S
@@ -340,16 +340,16 @@ def test_a_controller_in_lockstep_that_does_not_answer_is_waited_for_a_second(fl
     loop.await_that(lambda: loop.count("SENSOR_FRAMES") == made + 1)
 
 
-def test_what_the_controller_says_reaches_the_ground_stations_tape_byte_for_byte(flying):
+def test_what_the_controller_says_reaches_the_ground_stations_packet_queue_byte_for_byte(flying):
     loop = flying()
     loop.fly()
-    take(loop.watch.to_stations, 100)
+    take(loop.shared.to_stations, 100)
     for each in mixture():
         loop.far.sendall(each)
-    loop.await_that(lambda: waiting(loop.watch.to_stations) == len(mixture()))
-    taken = take(loop.watch.to_stations, 100)
+    loop.await_that(lambda: waiting(loop.shared.to_stations) == len(mixture()))
+    taken = take(loop.shared.to_stations, 100)
     assert [taken.payload[row, :size].tobytes() for row, size in enumerate(taken.size.tolist())] == mixture()
-    assert os.eventfd_read(int(loop.watch.wakes[1])) > 0
+    assert os.eventfd_read(int(loop.shared.wakes[1])) > 0
 
 
 def test_noise_and_half_frames_are_counted_and_what_follows_is_heard(flying):
@@ -358,7 +358,7 @@ def test_noise_and_half_frames_are_counted_and_what_follows_is_heard(flying):
     heartbeat = loop.writer.pack(common.MAVLink_heartbeat_message(2, 12, HIL, 0, 4, 3))
     heard = loop.count("RECEIVED_FRAMES")
     loop.far.sendall(b"\x00\xff noise \xfd\x09\x00" + heartbeat[:10])
-    loop.await_that(lambda: loop.made.talk.stream.place[0] == loop.made.talk.stream.place[1])
+    loop.await_that(lambda: loop.made.buffers.stream.place[0] == loop.made.buffers.stream.place[1])
     loop.beat()
     loop.await_that(lambda: loop.count("RECEIVED_FRAMES") == heard + 1)
     assert loop.state == SessionState.FLYING
@@ -367,27 +367,27 @@ def test_noise_and_half_frames_are_counted_and_what_follows_is_heard(flying):
 def test_what_ground_stations_say_goes_to_the_controller_but_not_what_they_said_before_the_link_was_there(flying):
     loop = flying()
     old = np.frombuffer(unknown_bytes(), np.uint8)
-    put(loop.watch.to_controller, 0, 0, 0, old, old.size)
+    put(loop.shared.to_controller, 0, 0, 0, old, old.size)
     loop.fly()
     for each in mixture():
         frame = np.frombuffer(each, np.uint8)
-        while not put(loop.watch.to_controller, 0, 0, 0, frame, frame.size):
+        while not put(loop.shared.to_controller, 0, 0, 0, frame, frame.size):
             loop.read()
-    loop.await_that(lambda: loop.made.talk.outbox.counts[OutboxCount.STATION_FRAMES] == len(mixture()))
+    loop.await_that(lambda: loop.made.buffers.outbox.counts[OutboxCount.STATION_FRAMES] == len(mixture()))
     loop.await_messages("HIL_SENSOR", 2)
-    assert loop.made.talk.outbox.counts[OutboxCount.THROWN_AWAY] >= 1
+    assert loop.made.buffers.outbox.counts[OutboxCount.THROWN_AWAY] >= 1
 
 
-def test_what_the_vehicles_rangers_see_is_passed_on_in_flight_and_not_before(flying):
+def test_what_the_vehicles_rangefinders_see_is_passed_on_in_flight_and_not_before(flying):
     loop = flying()
     frame = np.frombuffer(unknown_bytes(), np.uint8)
     loop.plug()
-    put(loop.watch.observations, 0, 0, 0, frame, frame.size)
-    loop.await_that(lambda: waiting(loop.watch.observations) == 0)
+    put(loop.shared.observations, 0, 0, 0, frame, frame.size)
+    loop.await_that(lambda: waiting(loop.shared.observations) == 0)
     assert loop.count("OBSERVATIONS") == 0
     loop.beat()
     loop.await_that(lambda: loop.state == SessionState.FLYING)
-    put(loop.watch.observations, 0, 0, 0, frame, frame.size)
+    put(loop.shared.observations, 0, 0, 0, frame, frame.size)
     loop.await_that(lambda: any(each.raw == frame.tobytes() for each in loop.frames))
     assert loop.count("OBSERVATIONS") == 1
 
@@ -397,7 +397,7 @@ def test_what_a_full_line_kept_from_the_controller_is_told_by_the_frame_that_goe
     loop.plug(buffer_bytes=4608)
     loop.beat()
     loop.await_that(lambda: loop.state == SessionState.FLYING)
-    replaced = loop.made.talk.outbox.counts
+    replaced = loop.made.buffers.outbox.counts
     loop.steer()
     while replaced[OutboxCount.SAMPLES_REPLACED] < 30:  # nobody reads
         loop.steer_on()
@@ -417,7 +417,7 @@ def test_what_a_vehicle_felt_is_the_mean_since_the_frame_before(flying):
     loop.steer(*[0.8] * 4, mode=ARMED)
     loop.await_that(lambda: loop.made.flight.state.motion[5] > 2.0)
     loop.await_messages("HIL_SENSOR", 1)
-    assert loop.made.flight.felt[6] <= 5.0
+    assert loop.made.flight.imu_sums[6] <= 5.0
 
 
 def in_the_air(loop):
@@ -432,7 +432,7 @@ def test_a_controller_that_commands_no_motors_any_more_freezes_the_vehicle_and_i
     in_the_air(loop)
     loop.fall_silent()
     loop.await_that(lambda: loop.state == SessionState.SILENT)
-    word, physics_ns, motion = loop.watch.session.word, loop.physics_ns, loop.made.flight.state.motion.copy()
+    word, physics_ns, motion = loop.shared.session.word, loop.physics_ns, loop.made.flight.state.motion.copy()
     assert word[SessionWord.REASON] == Reason.NO_COMMANDS
     assert word[SessionWord.SILENCES] == 1
     assert word[SessionWord.ARMED] == 1  # as far as anybody knows
@@ -458,11 +458,11 @@ def test_a_silent_controller_is_woken_by_sensors_of_a_held_vehicle_at_its_heartb
     loop.await_that(lambda: len(loop.messages("HIL_SENSOR")) >= 30)
     assert loop.state == SessionState.SILENT
     np.testing.assert_array_equal(loop.made.flight.state.motion, motion)
-    felt = np.array([(message.xacc, message.yacc, message.zacc) for message in loop.messages("HIL_SENSOR")[10:]])
-    assert np.linalg.norm(felt.mean(axis=0)) == pytest.approx(9.80665, abs=0.1)
+    imu_sums = np.array([(message.xacc, message.yacc, message.zacc) for message in loop.messages("HIL_SENSOR")[10:]])
+    assert np.linalg.norm(imu_sums.mean(axis=0)) == pytest.approx(9.80665, abs=0.1)
     loop.steer(*[0.9] * 4)
     loop.await_that(lambda: loop.state == SessionState.FLYING)
-    assert loop.watch.session.word[SessionWord.REASON] == Reason.COMMANDS
+    assert loop.shared.session.word[SessionWord.REASON] == Reason.COMMANDS
     loop.await_that(lambda: loop.made.flight.state.motion[2] > motion[2] + 0.2)
 
 
@@ -470,7 +470,7 @@ def test_sensors_to_a_controller_that_does_not_steer_yet_stop_when_its_heartbeat
     loop = flying()
     loop.fly()
     loop.await_that(lambda: len(loop.messages("HIL_SENSOR")) >= 10)
-    loop.watch.session.word[SessionWord.HEARTBEAT_NS] -= 2 * S
+    loop.shared.session.word[SessionWord.HEARTBEAT_NS] -= 2 * S
     made = loop.count("SENSOR_FRAMES") + 1
     written = int(loop.live.written[0])
     loop.await_that(lambda: loop.live.written[0] >= written + 100)
@@ -484,7 +484,7 @@ def test_a_port_that_is_full_before_the_controller_steers_gets_no_more_sensors_u
     loop.plug(buffer_bytes=4608)
     loop.beat()
     loop.await_that(lambda: loop.state == SessionState.FLYING)
-    word = loop.watch.session.word
+    word = loop.shared.session.word
     while word[SessionWord.UNANSWERED_NS] <= word[SessionWord.HEARTBEAT_NS]:  # nobody reads
         with contextlib.suppress(TimeoutError):
             loop.thread.join(0.01)
@@ -497,25 +497,25 @@ def test_a_port_that_is_full_before_the_controller_steers_gets_no_more_sensors_u
 def test_what_a_serial_port_has_not_sent_is_thrown_away_when_its_controller_falls_silent(flying, cable):
     loop, port = flying(), cable()
     descriptor = os.open(port.device, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
-    publish(loop.watch.control, ControlWord.LINK, descriptor)
+    publish(loop.shared.control, ControlWord.LINK, descriptor)
     try:
         port.write(loop.writer.pack(common.MAVLink_heartbeat_message(2, 12, HIL, 0, 4, 3)))
         loop.await_that(lambda: loop.state == SessionState.FLYING)
         port.write(loop.writer.pack(common.MAVLink_hil_actuator_controls_message(1, [0.0] * 16, ARMED, 0)))
-        loop.await_that(lambda: loop.made.talk.outbox.counts[OutboxCount.BYTES] > 9000 or loop.state == SessionState.SILENT)
+        loop.await_that(lambda: loop.made.buffers.outbox.counts[OutboxCount.BYTES] > 9000 or loop.state == SessionState.SILENT)
         loop.await_that(lambda: loop.state == SessionState.SILENT)
         left = len(port.read())
         assert left <= 4095 + 300  # a pseudo-terminal keeps what its other end's line discipline has taken; a true port's queue is empty
     finally:
-        publish(loop.watch.control, ControlWord.CLOSES, 1)
-        loop.await_that(lambda: loop.watch.control[ControlWord.LINK] == -1)
+        publish(loop.shared.control, ControlWord.CLOSES, 1)
+        loop.await_that(lambda: loop.shared.control[ControlWord.LINK] == -1)
         os.close(descriptor)
 
 
 def lost(loop):
     """Its controller has been gone for so long that another may come."""
     loop.fall_silent()
-    loop.await_that(lambda: loop.watch.session.word[SessionWord.IS_LOST] == 1)
+    loop.await_that(lambda: loop.shared.session.word[SessionWord.IS_LOST] == 1)
     loop.read()
     loop.frames.clear()
 
@@ -542,7 +542,7 @@ def test_a_controller_that_is_lost_in_the_air_and_comes_back_disarmed_finds_its_
         loop.beat()
     else:
         loop.steer(*[0.0] * 4, mode=0, time_us=9_000_000)
-    loop.await_that(lambda: loop.watch.session.word[SessionWord.REASON] == Reason.RESTART)
+    loop.await_that(lambda: loop.shared.session.word[SessionWord.REASON] == Reason.RESTART)
     loop.await_that(lambda: len(loop.messages("HIL_SENSOR")) >= 20)
     assert sum(bool(message.fields_updated & RESET_FIELD) for message in loop.messages("HIL_SENSOR")) == 1
     loop.steer(*[0.0] * 4, mode=0, time_us=9_500_000)
@@ -559,7 +559,7 @@ def test_a_controller_that_is_lost_in_the_air_and_comes_back_armed_flies_on(flyi
     loop.beat(mode=HIL | ARMED)
     loop.steer(*[0.9] * 4, time_us=9_000_000)
     loop.await_that(lambda: loop.made.flight.state.motion[2] > height_m + 0.2)
-    assert loop.watch.session.word[SessionWord.REASON] == Reason.COMMANDS
+    assert loop.shared.session.word[SessionWord.REASON] == Reason.COMMANDS
 
 
 @pytest.mark.parametrize("crashed", [0, 1])
@@ -569,7 +569,7 @@ def test_a_vehicle_that_stands_stays_where_it_landed_when_its_controller_comes_b
     loop = flying()
     loop.fly()
     loop.steer(*[0.0] * 4, mode=0 if crashed else ARMED)
-    loop.await_that(lambda: loop.made.flight.state.impulse_ns[:4, 2].any() and loop.watch.session.word[SessionWord.IS_STEERED] == 1)
+    loop.await_that(lambda: loop.made.flight.state.impulse_ns[:4, 2].any() and loop.shared.session.word[SessionWord.IS_STEERED] == 1)
     lost(loop)
     loop.made.flight.state.motion[0] += 7.0
     loop.made.flight.state.crashed[0] = crashed

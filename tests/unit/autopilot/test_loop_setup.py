@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hilsim.autopilot.loop_context import ControlWord
-from hilsim.autopilot.loop_setup import build_craft, flown_track, open_line, outfit, standing_height_m, start_pose
+from hilsim.autopilot.loop_setup import build_loop_context, build_loop_setup, flown_track, open_line, standing_height_m, start_pose
 from hilsim.autopilot.session import HIL_FLAG
 from hilsim.autopilot.specs import ControllerSpec, FlightWaypointSpec, VehicleRigSpec
 from hilsim.geometry.tracks import track_state
@@ -21,7 +21,7 @@ HELD = VehicleRigSpec(position_m=(1.0, 2.0, 0.0), yaw_deg=0.0)
 
 
 def made(spec=HELD, *, rate_hz=250, vehicle=BARE):
-    return outfit(spec, vehicle, open_line(spec.controller.kind), seed=1, rate_hz=rate_hz)
+    return build_loop_setup(spec, vehicle, open_line(spec.controller.kind), seed=1, rate_hz=rate_hz)
 
 
 def test_a_vehicle_stands_on_its_lowest_leg_and_looks_where_it_is_told():
@@ -32,12 +32,12 @@ def test_a_vehicle_stands_on_its_lowest_leg_and_looks_where_it_is_told():
 
 
 def test_a_vehicle_begins_at_rest_without_a_link_and_may_be_put_back_there():
-    flight, watch = made().flight, made().watch
+    flight, shared = made().flight, made().shared
     assert flight.state.motion.tolist() == [1.0, 2.0, 0.1, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     assert flight.start.tolist() == flight.state.motion.tolist()
     assert not np.shares_memory(flight.start, flight.state.motion)
-    assert watch.control[ControlWord.LINK] == -1
-    assert watch.wakes.tolist() == [-1] * 8
+    assert shared.control[ControlWord.LINK] == -1
+    assert shared.wakes.tolist() == [-1] * 8
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_vehicle_begins_at_rest_without_a_link_and_may_be_put_back_there():
 )
 def test_slow_sensors_come_at_most_as_often_as_asked_for(rate_hz, magnetometer_hz, barometer_hz, every):
     spec = VehicleRigSpec(controller=ControllerSpec(rate_hz=rate_hz, magnetometer_hz=magnetometer_hz, barometer_hz=barometer_hz, gps_hz=5))
-    instruments = made(spec, rate_hz=rate_hz).craft.instruments
+    instruments = made(spec, rate_hz=rate_hz).context.instruments
     assert (instruments.magnetometer_every, instruments.barometer_every) == every
     assert instruments.frame_ns == S // rate_hz
     assert instruments.gps_ns == 200 * MS
@@ -54,27 +54,27 @@ def test_slow_sensors_come_at_most_as_often_as_asked_for(rate_hz, magnetometer_h
 
 def test_a_rate_that_is_no_whole_number_of_steps_is_refused():
     with pytest.raises(ValueError, match=r"^rate_hz must be one of 50, 100, 125, 200, 250, 500, got 119$"):
-        build_craft(HELD, BARE, open_line("serial"), seed=1, rate_hz=119)
+        build_loop_context(HELD, BARE, open_line("serial"), seed=1, rate_hz=119)
 
 
 def test_only_the_hold_steers_itself_and_only_lockstep_waits():
-    assert made().craft.is_held
+    assert made().context.is_held
     spec = VehicleRigSpec(controller=ControllerSpec(kind="tcp", lockstep=True))
-    assert (made(spec).craft.is_held, made(spec).craft.is_lockstep) == (False, True)
+    assert (made(spec).context.is_held, made(spec).context.is_lockstep) == (False, True)
 
 
 def test_hilsims_heartbeat_is_one_that_a_board_starts_mavlink_for():
-    talk = made(VehicleRigSpec(controller=ControllerSpec(kind="tcp", system_id=3, component_id=7))).talk
-    said = talk.heartbeat.record[0]
+    buffers = made(VehicleRigSpec(controller=ControllerSpec(kind="tcp", system_id=3, component_id=7))).buffers
+    said = buffers.heartbeat.record[0]
     fields = ("type", "autopilot", "base_mode", "system_status", "mavlink_version")
     assert [int(said[name]) for name in fields] == [0, 8, HIL_FLAG, 4, PROTOCOL_VERSION]
-    assert (talk.origin.system, talk.origin.component) == (3, 7)
+    assert (buffers.origin.system, buffers.origin.component) == (3, 7)
 
 
 def flight(waypoints, seconds, *, seed=1, wind=None):
     spec = VehicleRigSpec(yaw_deg=0.0, waypoint=waypoints, wind=wind or WindSpec())
     world = build_world([SceneObject(mesh=plane((100.0, 100.0), DEFAULTS["grass"]))])
-    built = outfit(spec, profile("iris"), open_line("hold"), seed=seed, rate_hz=250)
+    built = build_loop_setup(spec, profile("iris"), open_line("hold"), seed=seed, rate_hz=250)
     return flown_track(built, world, round(seconds * S)), built
 
 

@@ -1,16 +1,16 @@
-"""A lookout against sectors that are worked out from the bytes of the packets, decoded; its window, its gaps, and its poses."""
+"""A obstacle map against sectors that are worked out from the bytes of the packets, decoded; its window, its gaps, and its poses."""
 
 import math
 
 import numpy as np
 import pytest
 
-from hilsim.autopilot.obstacle_map import TURN_SLICES, build_lookout, no_lookout, note_packet, sight
+from hilsim.autopilot.obstacle_map import TURN_SLICES, build_obstacle_map, no_obstacle_map, note_packet, sight
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.planning import lidar_plan
-from hilsim.emulator.workspace import allocate_shots
+from hilsim.emulator.workspace import allocate_workspace
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import from_roll_pitch_yaw, matrix_from_quaternion
 from hilsim.protocols.ethernet import PAYLOAD_ONLY
@@ -18,10 +18,10 @@ from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box, plane
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.sensor.specs import ThinningSpec
+from hilsim.sensor.specs import DecimationSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.vehicle.live import STATE_SIZE, live_pose, write_state
-from hilsim.vehicle.platform import live_carrier
+from hilsim.vehicle.platform import live_platform
 from tests.lidars import lidar_setting
 from tests.unit.vehicle.vehicles import compiled_only
 
@@ -54,14 +54,14 @@ class Bench:
         state = np.zeros(STATE_SIZE)
         state[:3], state[6:10] = PLACE, orientation
         write_state(self.live, 0, state)
-        self.shots = allocate_shots(self.plan, self.plan.sequences_per_packet, is_opaque=True)
+        self.workspace = allocate_workspace(self.plan, self.plan.sequences_per_packet, is_opaque=True)
         self.payloads = []
 
-    def send(self, lookout, packets):
+    def send(self, obstacle_map, packets):
         for packet in packets:
             payload = np.zeros(self.plan.data_size, np.uint8)
-            render_data_packet(self.plan, live_carrier(self.live), self.world, PAYLOAD_ONLY, packet, self.shots, payload)
-            note_packet(lookout, self.plan, self.live, self.shots)
+            render_data_packet(self.plan, live_platform(self.live), self.world, PAYLOAD_ONLY, packet, self.workspace, payload)
+            note_packet(obstacle_map, self.plan, self.live, self.workspace)
             self.payloads.append(payload.tobytes())
 
     def points(self):
@@ -109,9 +109,9 @@ def sectors_of(points, orientation, origin=MOUNTED["mount_position_m"], spec=OBS
 @pytest.mark.parametrize("tilt_deg", [(0.0, 0.0, 0.0), (10.0, 12.0, 75.0)])
 def test_what_is_seen_is_what_the_packets_bytes_say(world, tilt_deg):
     bench = Bench(world, from_roll_pitch_yaw(*tilt_deg))
-    lookout = build_lookout(OBSTACLE, [AHEAD], turn_ns=TURN_NS)
-    bench.send(lookout, range(2 * TURN_PACKETS))
-    seen = sight(lookout)
+    obstacle_map = build_obstacle_map(OBSTACLE, [AHEAD], turn_ns=TURN_NS)
+    bench.send(obstacle_map, range(2 * TURN_PACKETS))
+    seen = sight(obstacle_map)
     points = list(bench.points())
     theirs = sectors_of(points, bench.orientation)
     assert not np.isnan(seen.sectors).any()
@@ -128,9 +128,9 @@ def test_what_is_seen_is_what_the_packets_bytes_say(world, tilt_deg):
 @compiled_only
 def test_the_wall_on_the_right_is_in_sector_18_whichever_way_the_lidar_is_mounted(world):
     bench = Bench(world, from_roll_pitch_yaw(0.0, 0.0, 0.0), mount_rotation_deg=(0.0, 0.0, 130.0), mount_position_m=(0.0, 0.0, 0.0))
-    lookout = build_lookout(OBSTACLE, [], turn_ns=TURN_NS)
-    bench.send(lookout, range(2 * TURN_PACKETS))
-    seen = sight(lookout).sectors
+    obstacle_map = build_obstacle_map(OBSTACLE, [], turn_ns=TURN_NS)
+    bench.send(obstacle_map, range(2 * TURN_PACKETS))
+    seen = sight(obstacle_map).sectors
     assert (seen[18], seen[0]) == (pytest.approx(5.0, abs=0.1), pytest.approx(8.0, abs=0.1))
     assert np.isinf(seen[[36, 54]]).all()
 
@@ -138,9 +138,9 @@ def test_the_wall_on_the_right_is_in_sector_18_whichever_way_the_lidar_is_mounte
 @compiled_only
 def test_ground_ahead_of_a_vehicle_that_leans_is_no_obstacle(world):
     bench = Bench(world, from_roll_pitch_yaw(0.0, 20.0, 90.0), mount_rotation_deg=(0.0, 0.0, 0.0))
-    lookout = build_lookout(OBSTACLE, [AHEAD], turn_ns=TURN_NS)
-    bench.send(lookout, range(2 * TURN_PACKETS))
-    seen = sight(lookout)
+    obstacle_map = build_obstacle_map(OBSTACLE, [AHEAD], turn_ns=TURN_NS)
+    bench.send(obstacle_map, range(2 * TURN_PACKETS))
+    seen = sight(obstacle_map)
     assert math.isinf(seen.sectors[0])
     assert seen.cones[0] == pytest.approx(PLACE[2] / math.sin(math.radians(20.0)), rel=0.2)  # the beam leans with the vehicle, and meets it
 
@@ -148,11 +148,11 @@ def test_ground_ahead_of_a_vehicle_that_leans_is_no_obstacle(world):
 @compiled_only
 def test_nothing_is_shown_before_a_whole_turn_and_then_each_sixteenth_of_one(world):
     bench = Bench(world, from_roll_pitch_yaw(0.0, 0.0, 0.0))
-    lookout = build_lookout(OBSTACLE, [], turn_ns=TURN_NS)
+    obstacle_map = build_obstacle_map(OBSTACLE, [], turn_ns=TURN_NS)
     seen = []
     for packet in range(4 * TURN_PACKETS):
-        bench.send(lookout, [packet])
-        seen.append(sight(lookout))
+        bench.send(obstacle_map, [packet])
+        seen.append(sight(obstacle_map))
     first = next(place for place, one in enumerate(seen) if one is not None)
     assert TURN_PACKETS <= first <= TURN_PACKETS * (1 + 2 / TURN_SLICES)
     assert seen[-1].number == pytest.approx((4 * TURN_PACKETS - first) / TURN_PACKETS * TURN_SLICES, abs=2.0)
@@ -162,38 +162,38 @@ def test_nothing_is_shown_before_a_whole_turn_and_then_each_sixteenth_of_one(wor
 @compiled_only
 def test_what_has_gone_is_forgotten_within_a_turn_and_an_eighth(world):
     bench = Bench(world, from_roll_pitch_yaw(0.0, 0.0, 0.0))
-    lookout = build_lookout(OBSTACLE, [], turn_ns=TURN_NS)
-    bench.send(lookout, range(2 * TURN_PACKETS))
-    assert sight(lookout).sectors[18] < 6.0
+    obstacle_map = build_obstacle_map(OBSTACLE, [], turn_ns=TURN_NS)
+    bench.send(obstacle_map, range(2 * TURN_PACKETS))
+    assert sight(obstacle_map).sectors[18] < 6.0
     bench.world = build_world([SceneObject(mesh=plane((200.0, 200.0), DEFAULTS["grass"]))])
-    bench.send(lookout, range(2 * TURN_PACKETS, math.ceil((3 + 2 / TURN_SLICES) * TURN_PACKETS)))
-    assert np.isinf(sight(lookout).sectors).all()
+    bench.send(obstacle_map, range(2 * TURN_PACKETS, math.ceil((3 + 2 / TURN_SLICES) * TURN_PACKETS)))
+    assert np.isinf(sight(obstacle_map).sectors).all()
 
 
 @compiled_only
 def test_after_packets_that_were_never_rendered_a_whole_turn_must_come_first(world):
     bench = Bench(world, from_roll_pitch_yaw(0.0, 0.0, 0.0))
-    lookout = build_lookout(OBSTACLE, [], turn_ns=TURN_NS)
-    bench.send(lookout, range(2 * TURN_PACKETS))
-    before = sight(lookout).number
-    bench.send(lookout, range(3 * TURN_PACKETS, 4 * TURN_PACKETS - 1))
-    assert sight(lookout).number == before
-    bench.send(lookout, range(4 * TURN_PACKETS - 1, 5 * TURN_PACKETS))
-    assert sight(lookout).number > before
+    obstacle_map = build_obstacle_map(OBSTACLE, [], turn_ns=TURN_NS)
+    bench.send(obstacle_map, range(2 * TURN_PACKETS))
+    before = sight(obstacle_map).number
+    bench.send(obstacle_map, range(3 * TURN_PACKETS, 4 * TURN_PACKETS - 1))
+    assert sight(obstacle_map).number == before
+    bench.send(obstacle_map, range(4 * TURN_PACKETS - 1, 5 * TURN_PACKETS))
+    assert sight(obstacle_map).number > before
 
 
 @compiled_only
 def test_directions_that_a_thinned_sensor_leaves_out_are_unknown(world):
-    bench = Bench(world, from_roll_pitch_yaw(0.0, 0.0, 0.0), mount_rotation_deg=(0.0, 0.0, 0.0), thinning=ThinningSpec(ray_step=100))
-    lookout = build_lookout(OBSTACLE, [], turn_ns=TURN_NS)
-    bench.send(lookout, range(2 * TURN_PACKETS))
-    known = np.flatnonzero(~np.isnan(sight(lookout).sectors))
+    bench = Bench(world, from_roll_pitch_yaw(0.0, 0.0, 0.0), mount_rotation_deg=(0.0, 0.0, 0.0), decimation=DecimationSpec(ray_step=100))
+    obstacle_map = build_obstacle_map(OBSTACLE, [], turn_ns=TURN_NS)
+    bench.send(obstacle_map, range(2 * TURN_PACKETS))
+    known = np.flatnonzero(~np.isnan(sight(obstacle_map).sectors))
     assert set(known) == set(range(0, 72, 4))  # a firing in 20 degrees
 
 
-def test_a_lookout_of_which_nothing_is_wanted_shows_nothing():
-    assert not no_lookout().is_on
-    assert sight(no_lookout()) is None
+def test_an_obstacle_map_of_which_nothing_is_wanted_shows_nothing():
+    assert not no_obstacle_map().is_on
+    assert sight(no_obstacle_map()) is None
 
 
 @compiled_only
@@ -203,6 +203,6 @@ def test_a_lidar_that_stands_nearer_to_the_ground_than_it_can_see_says_nothing_o
     level, on_edge = from_roll_pitch_yaw(0.0, 0.0, 0.0), {"mount_position_m": (0.0, 0.0, 0.0), "mount_rotation_deg": (0.0, 90.0, 0.0)}
     down = DistanceSensorSpec(sensor="top", orientation="down", width_deg=10.0, range_max_m=40.0)
     bench = Bench(build_world([ground]), level, **on_edge)
-    lookout = build_lookout(None, (down,), turn_ns=TURN_NS)
-    bench.send(lookout, range(3 * TURN_PACKETS))
-    assert math.isnan(sight(lookout).cones[0])
+    obstacle_map = build_obstacle_map(None, (down,), turn_ns=TURN_NS)
+    bench.send(obstacle_map, range(3 * TURN_PACKETS))
+    assert math.isnan(sight(obstacle_map).cones[0])

@@ -19,10 +19,10 @@ def ray(clockwise_deg, elevation_deg=0.0):
     return [math.cos(elevation) * math.cos(azimuth), -math.cos(elevation) * math.sin(azimuth), math.sin(elevation)]
 
 
-def said(*shots, spec=SPEC, origin=(0.0, 0.0, 0.0)):
+def said(*workspace, spec=SPEC, origin=(0.0, 0.0, 0.0)):
     """Distances by sector of rays ``(clockwise_deg, elevation_deg, range_m)``; sectors of which nothing is known are left out."""
-    directions = np.array([ray(azimuth, elevation) for azimuth, elevation, _ in shots], np.float32).reshape(-1, 3)
-    values = obstacle_values(spec, np.array([reach for *_, reach in shots], np.float32), directions, origin)
+    directions = np.array([ray(azimuth, elevation) for azimuth, elevation, _ in workspace], np.float32).reshape(-1, 3)
+    values = obstacle_values(spec, np.array([reach for *_, reach in workspace], np.float32), directions, origin)
     assert (values.distances.dtype, values.distances.shape) == (np.uint16, (72,))
     return {sector: int(distance) for sector, distance in enumerate(values.distances) if distance != UNKNOWN}
 
@@ -91,9 +91,9 @@ def test_the_message_says_frame_increment_and_limits():
     }
 
 
-def slow_reference(shots):
+def slow_reference(workspace):
     found = {}
-    for azimuth, elevation, reach in shots:
+    for azimuth, elevation, reach in workspace:
         if reach < 0.5:
             continue
         level, height = reach * math.cos(math.radians(elevation)), reach * math.sin(math.radians(elevation))
@@ -112,11 +112,11 @@ def slow_reference(shots):
         max_size=60,
     )
 )
-def test_any_scan_agrees_with_a_slow_reference(shots):
-    directions = np.array([ray(azimuth, elevation) for azimuth, elevation, _ in shots]).reshape(-1, 3)
-    values = obstacle_values(SPEC, np.array([reach for *_, reach in shots]), directions)
+def test_any_scan_agrees_with_a_slow_reference(workspace):
+    directions = np.array([ray(azimuth, elevation) for azimuth, elevation, _ in workspace]).reshape(-1, 3)
+    values = obstacle_values(SPEC, np.array([reach for *_, reach in workspace]), directions)
     ours = {sector: int(distance) for sector, distance in enumerate(values.distances) if distance != UNKNOWN}
-    theirs = slow_reference(shots)
+    theirs = slow_reference(workspace)
     assert ours.keys() == theirs.keys()
     assert all(abs(ours[sector] - theirs[sector]) <= 1 for sector in ours)
 
@@ -135,10 +135,10 @@ def test_up_is_24_and_down_is_25(orientation, code, axis):
     assert (ORIENTATION_CODES[orientation], orientation_axis(orientation)) == (code, axis)
 
 
-def beam(*shots, **changed):
+def beam(*workspace, **changed):
     spec = DistanceSensorSpec(**({"sensor": "top", "orientation": "right", "width_deg": 10.0, "sensor_id": 3} | changed))
-    directions = np.array([ray(azimuth, elevation) for azimuth, elevation, _ in shots]).reshape(-1, 3)
-    return distance_values(spec, np.array([reach for *_, reach in shots]), directions)
+    directions = np.array([ray(azimuth, elevation) for azimuth, elevation, _ in workspace]).reshape(-1, 3)
+    return distance_values(spec, np.array([reach for *_, reach in workspace]), directions)
 
 
 def test_a_distance_sensor_says_the_nearest_return_in_its_cone():

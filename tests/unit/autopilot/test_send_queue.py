@@ -12,7 +12,7 @@ from hilsim.links.serial_spec import SerialSpec
 from hilsim.protocols.mavlink.codec import write_frame
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME, allocate_stream, append, next_frame
 from hilsim.protocols.mavlink.messages import HEARTBEAT, HIL_SENSOR, draft, origin
-from hilsim.transmit.packet_queue import allocate_tape, put, waiting
+from hilsim.transmit.packet_queue import allocate_packet_queue, put, waiting
 from tests.mavlink import hil_sensor_bytes, mixture, unknown_bytes
 
 MS = 1_000_000
@@ -29,7 +29,7 @@ class Way:
         self.near, self.far = socket.socketpair(socket.AF_UNIX, kind)
         self.near.settimeout(0)
         self.far.settimeout(0)
-        self.outbox, self.stations, self.sender = allocate_outbox(8), allocate_tape(16, LARGEST_FRAME), origin(1, 200)
+        self.outbox, self.stations, self.sender = allocate_outbox(8), allocate_packet_queue(16, LARGEST_FRAME), origin(1, 200)
 
     def beat(self):
         frame = np.zeros(LARGEST_FRAME, np.uint8)
@@ -170,7 +170,7 @@ def test_frames_that_were_held_back_do_not_leave_in_a_burst_after_a_stall(way):
 def test_a_frame_written_in_part_is_finished_first(cable):
     plug = cable()
     port = open_serial(SerialSpec(port=plug.device))
-    outbox, stations, sender = allocate_outbox(), allocate_tape(512, LARGEST_FRAME), origin(1, 200)
+    outbox, stations, sender = allocate_outbox(), allocate_packet_queue(512, LARGEST_FRAME), origin(1, 200)
     frame = np.frombuffer(hil_sensor_bytes(), np.uint8)
     try:
         filled = 0

@@ -1,4 +1,4 @@
-"""The whole way: a pseudo-terminal in place of the controller's cable, the kernels that read and write it, the tapes, and ground stations on sockets."""
+"""The whole way: a pseudo-terminal in place of the controller's cable, the kernels that read and write it, the packet queues, and ground stations on sockets."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from hilsim.links.serial_port import open_serial
 from hilsim.links.serial_spec import SerialSpec
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME, FrameState, allocate_stream, next_frame
 from hilsim.protocols.mavlink.messages import origin
-from hilsim.transmit.packet_queue import allocate_tape
+from hilsim.transmit.packet_queue import allocate_packet_queue
 from tests.mavlink import heartbeat_bytes, hil_sensor_bytes, mixture, signing_packer
 
 GROSS_LIMIT_S = 30
@@ -31,7 +31,7 @@ class Link:
     def __init__(self, descriptor):
         self.descriptor = descriptor
         self.stream, self.outbox, self.waits = allocate_stream(), allocate_outbox(), allocate_waits()
-        self.frames, self.commands = allocate_tape(1024, LARGEST_FRAME), allocate_tape(8, LARGEST_FRAME)
+        self.frames, self.commands = allocate_packet_queue(1024, LARGEST_FRAME), allocate_packet_queue(8, LARGEST_FRAME)
         self.arrival, self.wanted = os.eventfd(0, os.EFD_NONBLOCK), os.eventfd(0, os.EFD_NONBLOCK)
 
     def forward(self, *specs):

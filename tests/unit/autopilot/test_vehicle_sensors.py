@@ -24,12 +24,12 @@ TINY = 1e-9
 """Noise must be above 0."""
 QUIET = SensorsSpec(
     imu=ImuSpec(
-        accelerometer_noise_mps2_per_sqrt_hz=TINY, accelerometer_wander_mps2=TINY, gyroscope_noise_radps_per_sqrt_hz=TINY, gyroscope_wander_radps=TINY
+        accelerometer_noise_mps2_per_sqrt_hz=TINY, accelerometer_drift_mps2=TINY, gyroscope_noise_radps_per_sqrt_hz=TINY, gyroscope_drift_radps=TINY
     ),
-    magnetometer=MagnetometerSpec(noise_gauss=TINY, wander_gauss=TINY),
-    barometer=BarometerSpec(noise_pa=TINY, wander_pa=TINY),
+    magnetometer=MagnetometerSpec(noise_gauss=TINY, drift_gauss=TINY),
+    barometer=BarometerSpec(noise_pa=TINY, drift_pa=TINY),
     pitot=PitotSpec(noise_pa=TINY),
-    gps=GpsSpec(noise_horizontal_m=TINY, noise_vertical_m=TINY, wander_horizontal_m=TINY, wander_vertical_m=TINY, noise_velocity_mps=TINY),
+    gps=GpsSpec(noise_horizontal_m=TINY, noise_vertical_m=TINY, drift_horizontal_m=TINY, drift_vertical_m=TINY, noise_velocity_mps=TINY),
 )
 _MULTIROTOR = build_multirotor(BARE)
 
@@ -45,9 +45,9 @@ def standing(position_m=(0.0, 0.0, 0.0), orientation=(1.0, 0.0, 0.0, 0.0), veloc
     return state
 
 
-def sensed(state, *, felt=(0.0,) * 6, frame=0, wind_mps=(0.0, 0.0, 0.0), into=None):
+def sensed(state, *, imu_sums=(0.0,) * 6, frame=0, wind_mps=(0.0, 0.0, 0.0), into=None):
     said = into or draft(HIL_SENSOR)
-    fill_sensor(instruments(), state, wind_mps, np.array(felt, dtype=np.float64), frame, 77, said.record)
+    fill_sensor(instruments(), state, wind_mps, np.array(imu_sums, dtype=np.float64), frame, 77, said.record)
     return said
 
 
@@ -73,7 +73,7 @@ def test_the_groups_are_those_of_the_message_set():
 
 
 def test_what_was_felt_is_said_in_axes_forward_right_down():
-    said = sensed(standing(), felt=(1.0, 2.0, 9.8, 0.1, 0.2, 0.3)).record[0]
+    said = sensed(standing(), imu_sums=(1.0, 2.0, 9.8, 0.1, 0.2, 0.3)).record[0]
     assert [said[name] for name in ("xacc", "yacc", "zacc")] == pytest.approx([1.0, -2.0, -9.8], rel=1e-6)
     assert [said[name] for name in ("xgyro", "ygyro", "zgyro")] == pytest.approx([0.1, -0.2, -0.3], rel=1e-6)
     assert said["time_usec"] == 77

@@ -28,7 +28,7 @@ from hilsim.geometry.tracks import PoseTrack, fixed_track
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
 from hilsim.scene.background import AzimuthGrid
 from hilsim.scene.world import build_world
-from hilsim.vehicle.platform import build_carrier, carrier_state
+from hilsim.vehicle.platform import build_platform, platform_state
 from tests.unit.background.slow_decoding import returns_by_cell
 
 DEMO = Path(__file__).resolve().parents[3] / "profiles" / "rigs" / "demo.toml"
@@ -61,9 +61,9 @@ def beside(street):
     """The lidar standing beside the road, with the traffic and without it."""
     lidar, objects = street
     at_s, left_m = BESIDE_THE_ROAD
-    (x, y, z), turn = carrier_state(lidar.carrier, at_s * 10**9)
+    (x, y, z), turn = platform_state(lidar.platform, at_s * 10**9)
     aside_x, aside_y, _ = rotate(turn, (0.0, left_m, 0.0))
-    standing = replace(lidar, carrier=build_carrier(fixed_track(Pose(position_m=(x + aside_x, y + aside_y, z), orientation=turn))))
+    standing = replace(lidar, platform=build_platform(fixed_track(Pose(position_m=(x + aside_x, y + aside_y, z), orientation=turn))))
     still = [thing for thing in objects if not isinstance(thing.placement, PoseTrack)]
     assert len(objects) - len(still) == 22
     return replace(standing, world=build_world(objects)), replace(standing, world=build_world(still))

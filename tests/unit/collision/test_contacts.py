@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hilsim.autopilot.loop import _fly_step
-from hilsim.autopilot.loop_setup import open_line, outfit
+from hilsim.autopilot.loop_setup import build_loop_setup, open_line
 from hilsim.autopilot.session import SessionWord
 from hilsim.autopilot.specs import ControllerSpec, VehicleRigSpec
 from hilsim.collision.contacts import PART_NS, Touching, TouchWord
@@ -28,7 +28,7 @@ IMU_G, IMU_RADPS = 16.0, np.radians(2000.0)
 
 def vehicle(position_m):
     spec = VehicleRigSpec(position_m=position_m, yaw_deg=0.0, controller=ControllerSpec(kind="serial", port="/dev/null"))
-    return outfit(spec, profile("iris"), open_line("serial"), seed=1, rate_hz=250)
+    return build_loop_setup(spec, profile("iris"), open_line("serial"), seed=1, rate_hz=250)
 
 
 def flown(made, world, milliseconds, *, begin_ns=0):
@@ -37,8 +37,8 @@ def flown(made, world, milliseconds, *, begin_ns=0):
     for number in range(milliseconds):
         rig_ns = begin_ns + number * MS
         if rig_ns % LOOK_NS == 0:
-            look_around(world, made.craft.multirotor, made.flight.state, rig_ns, made.flight.around)
-        _fly_step(made.craft, made.flight, made.watch, rig_ns)
+            look_around(world, made.context.multirotor, made.flight.state, rig_ns, made.flight.around)
+        _fly_step(made.context, made.flight, made.shared, rig_ns)
         rows.append(made.flight.state.motion.copy())
         closing.append(made.flight.state.closing_mps.copy())
         crashed.append(made.flight.state.crashed[0])
@@ -46,11 +46,11 @@ def flown(made, world, milliseconds, *, begin_ns=0):
 
 
 def kinds(made):
-    return Touching(int(made.watch.touch.word[TouchWord.KINDS]))
+    return Touching(int(made.shared.touch.word[TouchWord.KINDS]))
 
 
 def contacts(made):
-    return int(made.watch.touch.word[TouchWord.COUNT])
+    return int(made.shared.touch.word[TouchWord.COUNT])
 
 
 def test_standing_on_its_legs_and_a_drop_from_a_hand_are_no_contacts_and_a_fall_from_a_metre_is_one():
@@ -62,7 +62,7 @@ def test_standing_on_its_legs_and_a_drop_from_a_hand_are_no_contacts_and_a_fall_
     flown(made, world, 600)
     assert contacts(made) == 1
     assert kinds(made) == Touching.HARD_LANDING
-    assert made.watch.touch.closing_mps[0] == pytest.approx(np.sqrt(2.0 * G), rel=0.02)
+    assert made.shared.touch.closing_mps[0] == pytest.approx(np.sqrt(2.0 * G), rel=0.02)
     flown(made, world, 700, begin_ns=600 * MS)
     assert (contacts(made), kinds(made)) == (1, Touching(0))
     assert made.flight.state.crashed[0] == 0
@@ -73,16 +73,16 @@ def test_a_wall_that_is_met_at_four_and_a_half_metres_a_second_is_one_contact_as
     world = build_world([FLOOR, wall])
     made = vehicle((2.3, 0.0, 5.0))
     made.flight.state.motion[3] = 4.5
-    made.watch.session.control[:4] = 0.7
-    made.watch.session.word[SessionWord.ARMED] = 1
+    made.shared.session.control[:4] = 0.7
+    made.shared.session.word[SessionWord.ARMED] = 1
     made.flight.state.rotor_radps[:] = 800.0
     rows, closing, crashed = flown(made, world, 1000)
     assert closing[:, 1].max() == pytest.approx(4.5, rel=0.1)
     assert rows[:, 0].max() <= 3.0 - 0.40 + 1e-3
     assert not crashed.any()
     assert contacts(made) == 1
-    assert made.watch.touch.closing_mps[0] == pytest.approx(4.5, rel=0.1)
-    begun_ns, last_ns = made.watch.touch.word[TouchWord.BEGAN_NS], made.watch.touch.word[TouchWord.LAST_NS]
+    assert made.shared.touch.closing_mps[0] == pytest.approx(4.5, rel=0.1)
+    begun_ns, last_ns = made.shared.touch.word[TouchWord.BEGAN_NS], made.shared.touch.word[TouchWord.LAST_NS]
     assert 0 < begun_ns <= last_ns
 
 
@@ -123,7 +123,7 @@ def test_a_fall_is_said_with_the_speed_that_its_height_gives_and_the_leg_that_sl
     made.flight.state.motion[6:10] = (np.cos(tilt / 2), np.sin(tilt / 2), 0.0, 0.0)
     flown(made, build_world([FLOOR]), 1200)
     fallen_mps = np.sqrt(2.0 * G * 5.0)
-    fastest_mps, began_mps = made.watch.touch.closing_mps
+    fastest_mps, began_mps = made.shared.touch.closing_mps
     assert began_mps == pytest.approx(fallen_mps, rel=0.01)
     assert 1.1 * fallen_mps < fastest_mps <= 1.5 * fallen_mps  # a rod that lands on one end: the other comes down half as fast again
     assert contacts(made) == 1

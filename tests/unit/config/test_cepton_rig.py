@@ -50,7 +50,7 @@ def test_a_cepton_style_sensor_without_a_table_of_its_own_says_nothing_of_itself
     [
         ("rotation_rate_rpm = 600", r"sensor\[0\]\.rotation_rate_rpm must not be given for a \S+: its head does not turn"),
         ("gps = { latitude_deg = 1.0, longitude_deg = 2.0 }", r"sensor\[0\]\.gps must not be given for a \S+: it has no input for a receiver"),
-        ("thinning = { ray_step = 3 }", r"sensor\[0\]\.thinning must not be given for a \S+: its firings have no channels and columns"),
+        ("decimation = { ray_step = 3 }", r"sensor\[0\]\.decimation must not be given for a \S+: its firings have no channels and columns"),
         ("network = { position_port = 8308 }", r"sensor\[0\]\.network\.position_port must not be given for a \S+:"),
     ],
 )

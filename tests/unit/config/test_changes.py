@@ -44,7 +44,7 @@ def test_a_key_is_set_by_number_or_by_name(tmp_path):
         ("metrics.enabled=false", lambda spec: spec.metrics.enabled is False),
         ("sensor[0].network.destination=10.0.0.9", lambda spec: spec.sensor[0].network.destination == "10.0.0.9"),
         ("sensor[0].mount_position_m=[1.0, 2, 3]", lambda spec: spec.sensor[0].mount_position_m == (1.0, 2.0, 3.0)),
-        ("carrier.wobble={amplitude_m = 0.5}", lambda spec: spec.carrier.wobble.amplitude_m == 0.5),
+        ("platform.disturbance={amplitude_m = 0.5}", lambda spec: spec.platform.disturbance.amplitude_m == 0.5),
         ("scene.box[1].material=metal", lambda spec: spec.scene.box[1].material == "metal"),
     ],
     ids=str,
@@ -115,7 +115,7 @@ def test_a_fault_of_the_rig_itself_names_no_option(tmp_path):
 
 
 def test_to_needs_a_sensor_or_a_replay(tmp_path):
-    text = 'name = "v"\n[carrier]\nkind = "vehicle"\n[vehicle]\ncontroller = { kind = "hold" }\n'
+    text = 'name = "v"\n[platform]\nkind = "vehicle"\n[vehicle]\ncontroller = { kind = "hold" }\n'
     assert faults(tmp_path, to="10.0.0.1", text=text) == ["--to 10.0.0.1: the rig must have a sensor or a replay to send, got neither"]
 
 

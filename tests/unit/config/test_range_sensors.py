@@ -12,7 +12,7 @@ from tests.support import write_rig
 
 RIG = """
 name = "eyes"
-[carrier]
+[platform]
 kind = "vehicle"
 [[sensor]]
 name = "top"
@@ -62,7 +62,7 @@ def test_a_faulty_rangefinder_is_named_with_its_key(tmp_path, table, fault):
 
 
 def test_a_rig_may_have_rangefinders_alone_on_any_platform(tmp_path):
-    rig = load_rig(write_rig(tmp_path, 'name = "post"\n[carrier]\nposition_m = [0.0, 0.0, 2.0]\n' + rangefinder(kind="tfmini", port="/dev/a")))
+    rig = load_rig(write_rig(tmp_path, 'name = "post"\n[platform]\nposition_m = [0.0, 0.0, 2.0]\n' + rangefinder(kind="tfmini", port="/dev/a")))
     assert (len(rig.spec.rangefinder), rig.lidars, rig.vehicle) == (1, (), None)
 
 
@@ -72,7 +72,7 @@ def test_the_key_of_former_rigs_is_refused_with_the_one_that_took_its_place(tmp_
 
 
 def test_a_vehicle_carries_the_rangefinders_of_its_rig(tmp_path):
-    with pytest.raises(ConfigError, match=r'carrier\.kind must be "vehicle" where a vehicle carries the sensors, got "fixed"'):
+    with pytest.raises(ConfigError, match=r'platform\.kind must be "vehicle" where a vehicle carries the sensors, got "fixed"'):
         load_rig(write_rig(tmp_path, 'name = "eyes"\n[vehicle]\n' + rangefinder(kind="tfmini", port="/dev/a")))
 
 

@@ -11,7 +11,7 @@ from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.velodyne_specs import GpsSetting, VelodyneSpec
-from hilsim.vehicle.platform import build_carrier
+from hilsim.vehicle.platform import build_platform
 from tests.lidars import lidar_setting
 
 UTC_EPOCH_NS = 1_767_229_199_000_000_000  # one second before the top of an hour
@@ -38,7 +38,7 @@ def emulate(span_ns=4_000_000_000, places=WALLS, profile="vlp16", **setting):
                 for (place, size), material in zip(places, materials, strict=True)
             ]
         ),
-        carrier=build_carrier(fixed_track(Pose(position_m=(0.113, 0.047, 0.0)))),
+        platform=build_platform(fixed_track(Pose(position_m=(0.113, 0.047, 0.0)))),
         seed=2026,
         utc_epoch_ns=UTC_EPOCH_NS,
         data_flow=flow(2368),

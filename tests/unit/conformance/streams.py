@@ -128,7 +128,7 @@ def position_packets(stamps, pps=2, sentence=SENTENCE):
 
 
 def position_times(generator, start_us, span_us):
-    """Two interleaved trains of about ten milliseconds, as measured: 146 a second in all."""
+    """Two interleaved schedules of about ten milliseconds, as measured: 146 a second in all."""
     first = np.cumsum(generator.normal(13_700, 300, int(span_us / 13_700)))
     second = 4_000 + np.cumsum(generator.normal(13_700, 300, int(span_us / 13_700)))
     merged = np.sort(np.concatenate((first, second)))

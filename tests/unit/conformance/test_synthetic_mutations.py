@@ -63,7 +63,7 @@ def test_the_time_of_sending_as_stamp_is_an_error(judge, single, spoil):
     assert "time.step" in verdict.errors
 
 
-def wander(amplitude_us):
+def drift(amplitude_us):
     def change(data):
         restamp(data, data["stamp"] + np.rint(amplitude_us * np.sin(np.arange(len(data)) / 25)))
 
@@ -71,11 +71,11 @@ def wander(amplitude_us):
 
 
 def test_stamps_that_wander_by_microseconds_are_an_error(judge, single, spoil):
-    assert judge(spoil(single, wander(5.0))).errors == {"time.residual"}
+    assert judge(spoil(single, drift(5.0))).errors == {"time.residual"}
 
 
 def test_stamps_that_wander_as_those_of_steered_units_are_a_warning(judge, single, spoil):
-    verdict = judge(spoil(single, wander(1.2)))
+    verdict = judge(spoil(single, drift(1.2)))
     assert (verdict.errors, verdict.warnings) == (set(), {"time.residual"})
 
 

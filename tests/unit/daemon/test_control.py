@@ -34,14 +34,14 @@ def running(tmp_path):
     replays = Replays(RigContext(rig=Rig(path=path, spec=RigSpec(name="none", replay=specs), lidars=())))
     replays.prepare()
     for each in replays.playing.values():
-        each.deck.open(allocate_rings(1, 64, 2048), lambda _track: (0, PAYLOAD_ONLY), ThreadSettings(scheduling="plain"))
-        each.deck.start(FAR_FUTURE_NS, StampClock(0, 0))
+        each.source.open(allocate_rings(1, 64, 2048), lambda _track: (0, PAYLOAD_ONLY), ThreadSettings(scheduling="plain"))
+        each.source.start(FAR_FUTURE_NS, StampClock(0, 0))
     yield SimpleNamespace(replays=replays)
     replays.stop()
 
 
 def states(running):
-    return {name: playing.deck.state() for name, playing in running.replays.playing.items()}
+    return {name: playing.source.state() for name, playing in running.replays.playing.items()}
 
 
 def paused(running):
@@ -64,14 +64,14 @@ def test_one_replay_or_all_of_them_are_held_back_and_let_go(running):
 
 def test_seeking_is_asked_of_the_named_replay_alone(running):
     assert obey(running, "seek 1.25 front") == "ok"
-    assert running.replays.playing["front"].deck._seek_ns in {1_250_000_000, None}  # None: the reading thread has taken it already
-    assert running.replays.playing["rear"].deck._seek_ns is None
+    assert running.replays.playing["front"].source._seek_ns in {1_250_000_000, None}  # None: the reading thread has taken it already
+    assert running.replays.playing["rear"].source._seek_ns is None
 
 
 def test_status_tells_every_replay(running):
     status = json.loads(obey(running, "status"))
     assert [replay["replay"] for replay in status["replays"]] == ["front", "rear"]
-    assert {"position_s", "passes", "played_packets", "starvations", "is_paused", "has_ended", "ratio"} <= status["replays"][0].keys()
+    assert {"position_s", "passes", "played_packets", "underruns", "is_paused", "has_ended", "ratio"} <= status["replays"][0].keys()
 
 
 def test_health_tells_level_faults_and_the_last_minute():

@@ -15,7 +15,7 @@ from hilsim.emulator.setting import LidarSetting
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME
 from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
-from hilsim.transmit.packet_queue import allocate_tape, take
+from hilsim.transmit.packet_queue import allocate_packet_queue, take
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def messages():
 
     def make(**wanted):
         spec = VehicleRigSpec(controller=ControllerSpec(kind="tcp"), **wanted)
-        made.append(ScanMessages(spec=spec, observations=allocate_tape(64, LARGEST_FRAME)))
+        made.append(ScanMessages(spec=spec, observations=allocate_packet_queue(64, LARGEST_FRAME)))
         return made[-1]
 
     yield make
@@ -38,11 +38,11 @@ def messages():
         each.stop()
 
 
-def show(lookout, number, nearest_m=4.0):
+def show(obstacle_map, number, nearest_m=4.0):
     """As a rendering thread publishes it."""
-    lookout.shown[number % 2] = nearest_m
-    lookout.shown_ns[number % 2] = number * 1_000_000
-    publish(lookout.published, 0, number)
+    obstacle_map.shown[number % 2] = nearest_m
+    obstacle_map.shown_ns[number % 2] = number * 1_000_000
+    publish(obstacle_map.published, 0, number)
 
 
 def told(messages):
@@ -57,9 +57,9 @@ def test_each_message_is_told_once_for_what_is_new_and_not_again(messages, setti
         DistanceSensorSpec(sensor="top", rate_hz=50.0, orientation="right", sensor_id=2),
     )
     running = messages(obstacle=ObstacleSpec(sensor="top", rate_hz=50.0), distance=beams)
-    lookout = running.lookout(setting)
+    obstacle_map = running.obstacle_map(setting)
     running.warm()
-    show(lookout, 1)
+    show(obstacle_map, 1)
     running.start()
     heard = []
     for number in (2, 3):
@@ -70,7 +70,7 @@ def test_each_message_is_told_once_for_what_is_new_and_not_again(messages, setti
         assert len(heard) == 3 * (number - 1)
         time.sleep(0.1)
         assert told(running) == []
-        show(lookout, number)
+        show(obstacle_map, number)
     assert sorted((message.get_type(), getattr(message, "id", 0), getattr(message, "orientation", 0)) for message in heard[:3]) == [
         ("DISTANCE_SENSOR", 1, 0),
         ("DISTANCE_SENSOR", 2, 2),
@@ -82,9 +82,9 @@ def test_each_message_is_told_once_for_what_is_new_and_not_again(messages, setti
 
 def test_a_beam_into_which_no_ray_looked_is_not_told(messages, setting):
     running = messages(distance=(DistanceSensorSpec(sensor="top", rate_hz=50.0),))
-    lookout = running.lookout(setting)
+    obstacle_map = running.obstacle_map(setting)
     running.warm()
-    show(lookout, 1, np.nan)
+    show(obstacle_map, 1, np.nan)
     running.start()
     time.sleep(0.1)
     assert told(running) == []
@@ -93,4 +93,4 @@ def test_a_beam_into_which_no_ray_looked_is_not_told(messages, setting):
 
 def test_a_lidar_of_which_nothing_is_wanted_is_not_looked_at(messages, setting):
     running = messages(obstacle=ObstacleSpec(sensor="other"))
-    assert not running.lookout(setting).is_on
+    assert not running.obstacle_map(setting).is_on

@@ -1,4 +1,4 @@
-"""The pacer with real feeders in a room; loads that are too much for a machine are made by saying that it has fewer cores."""
+"""The pacer with real render threads in a room; loads that are too much for a machine are made by saying that it has fewer cores."""
 
 import time
 
@@ -6,7 +6,7 @@ import pytest
 
 from hilsim.config.rig import load_rig
 from hilsim.daemon.running_rig import RunningRig
-from hilsim.daemon.streaming.render_state import FeederCounter
+from hilsim.daemon.streaming.render_state import RenderCounter
 from hilsim.daemon.streaming.sensors import Sensors
 from tests.support import ROOM, write_rig
 
@@ -60,7 +60,7 @@ def bench(tmp_path):
 def test_the_first_packets_say_what_a_sensor_costs_and_one_that_fits_keeps_its_rays(bench):
     at = bench(cores=64)
 
-    assert 1_000 < at.sensor.feeder.state.counters[FeederCounter.ESTIMATE_NS] < 1e9
+    assert 1_000 < at.sensor.render_thread.state.counters[RenderCounter.ESTIMATE_NS] < 1e9
     assert at.sensor.rays == 7
     assert "rays.given_up" not in at.events()
 
@@ -73,26 +73,26 @@ def test_a_machine_that_is_too_small_is_named_at_start_and_gets_fewest_rays_unde
     assert [event for event in at.events() if not event.startswith("rendering.")] == ["rays.given_up", "rig.machine_too_small"]
     needed = dict(at.said)["rig.machine_too_small"]
     assert needed["needed_cores"] > needed["needed_cores_with_fewest_rays"] > needed["cores"]
-    assert at.sensor.feeder.settings.scheduling in ("slice", "plain")
+    assert at.sensor.render_thread.settings.scheduling in ("slice", "plain")
 
 
 def test_rays_change_while_packets_flow_and_each_is_rendered_or_counted(bench):
     at = bench(cores=64)
     at.running.start()
-    sensor, first = at.sensor, at.sensor.feeder
-    await_that(lambda: sensor.feeder.state.counters[FeederCounter.RENDERED] > 50)
+    sensor, first = at.sensor, at.sensor.render_thread
+    await_that(lambda: sensor.render_thread.state.counters[RenderCounter.RENDERED] > 50)
 
     sensor.set_rays(1)
-    reached = int(sensor.feeder.state.counters[FeederCounter.NEXT_PACKET])
-    await_that(lambda: sensor.feeder.state.counters[FeederCounter.NEXT_PACKET] > reached + 50)
+    reached = int(sensor.render_thread.state.counters[RenderCounter.NEXT_PACKET])
+    await_that(lambda: sensor.render_thread.state.counters[RenderCounter.NEXT_PACKET] > reached + 50)
     sensor.set_rays(7)
 
     assert sensor.reading(time.monotonic_ns()).rays_per_beam == 7
-    sensor.feeder.stop()
-    counters = sensor.feeder.state.counters
-    made = [FeederCounter.RENDERED, FeederCounter.SKIPPED, FeederCounter.RING_FULL]
+    sensor.render_thread.stop()
+    counters = sensor.render_thread.state.counters
+    made = [RenderCounter.RENDERED, RenderCounter.SKIPPED, RenderCounter.RING_FULL]
     assert not first.alive
-    assert sum(int(counters[column]) for column in made) == counters[FeederCounter.NEXT_PACKET] > reached + 50
+    assert sum(int(counters[column]) for column in made) == counters[RenderCounter.NEXT_PACKET] > reached + 50
 
 
 def test_a_sensor_that_does_not_fit_gives_up_rays_and_says_so(bench):
@@ -100,7 +100,7 @@ def test_a_sensor_that_does_not_fit_gives_up_rays_and_says_so(bench):
     at.running.start()
     at.pacer._rays.cores = 0.001
     at.step_to(1.0)
-    await_that(lambda: at.sensor.feeder.state.counters[FeederCounter.RENDERED] > 100)
+    await_that(lambda: at.sensor.render_thread.state.counters[RenderCounter.RENDERED] > 100)
     at.step_to(1.5)
 
     at.step_to(2.0)
@@ -111,29 +111,29 @@ def test_a_sensor_that_does_not_fit_gives_up_rays_and_says_so(bench):
     assert at.sensor.reading(time.monotonic_ns()).wanted_rays_per_beam == 7
 
 
-def test_a_running_feeder_leaves_real_time_scheduling_when_its_share_is_too_large(bench):
+def test_a_running_render_thread_leaves_real_time_scheduling_when_its_share_is_too_large(bench):
     at = bench(cores=64)
     at.running.start()
     at.pacer._fifo.cores = 0.001  # too small for any share
 
     at.step_to(1.0)
 
-    assert at.sensor.feeder.scheduling_mode in ("slice", "plain")
-    assert at.sensor.feeder.settings.scheduling in ("slice", "plain")
+    assert at.sensor.render_thread.scheduling_mode in ("slice", "plain")
+    assert at.sensor.render_thread.settings.scheduling in ("slice", "plain")
 
 
 def test_the_lead_follows_what_was_late(bench):
     at = bench(cores=64)
     at.running.start()
     at.step_to(1.0)
-    before_ns = at.sensor.feeder.lead_ns
-    at.sensor.feeder.state.counters[FeederCounter.LATE] += 1000  # as if; the loop only adds to it
+    before_ns = at.sensor.render_thread.lead_ns
+    at.sensor.render_thread.state.counters[RenderCounter.LATE] += 1000  # as if; the loop only adds to it
 
     at.step_to(1.5)
 
     assert before_ns == 40_000_000
-    assert at.sensor.feeder.state.lead[0] == 60_000_000
-    assert at.sensor.reading(time.monotonic_ns()).feeder_lead_s == 0.06
+    assert at.sensor.render_thread.state.lead[0] == 60_000_000
+    assert at.sensor.reading(time.monotonic_ns()).render_lead_s == 0.06
 
 
 def test_what_a_packet_costs_follows_its_rays_at_once(bench):
@@ -151,8 +151,8 @@ def test_one_look_during_a_standstill_of_the_host_does_not_count(bench, monkeypa
     costs = []
     for taken_ns in (300, 300, 300, 5_000, 300):
         cpu_ns, rendered = cpu_ns + 100 * taken_ns, rendered + 100
-        at.sensor.feeder.state.counters[FeederCounter.RENDERED] = rendered
-        monkeypatch.setattr(type(at.sensor.feeder), "cpu_ns", cpu_ns)
+        at.sensor.render_thread.state.counters[RenderCounter.RENDERED] = rendered
+        monkeypatch.setattr(type(at.sensor.render_thread), "cpu_ns", cpu_ns)
         costs.append(at.pacer._look("lidar", at.sensor).cost_ns)
 
     assert costs[1:] == [300] * 4

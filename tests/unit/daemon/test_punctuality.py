@@ -1,4 +1,4 @@
-"""Which packets a feeder renders when it is late, on a clock of the test's own."""
+"""Which packets a render thread renders when it is late, on a clock of the test's own."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ LATE_LIMIT_NS = 10 * MS
 
 
 class Run:
-    """A feeder's decisions over many packets, each of which takes so long to render."""
+    """A render thread's decisions over many packets, each of which takes so long to render."""
 
     def __init__(self, render_ns, *, packets=5_000, lead_ns=4 * MS, stall_at=(), stall_ns=0):
         self.lateness_ns, self.skipped, self.in_vain, self.rendered = [], [], 0, 0
@@ -57,7 +57,7 @@ def test_a_standstill_beyond_the_late_limit_costs_only_what_cannot_be_sent_any_m
 
 
 @pytest.mark.parametrize("load", [1.1, 1.5, 2.0, 3.7])
-def test_an_overloaded_feeder_renders_nothing_in_vain_and_what_it_sends_is_punctual(load):
+def test_an_overloaded_render_thread_renders_nothing_in_vain_and_what_it_sends_is_punctual(load):
     run = Run(round(load * PERIOD_NS))
 
     assert run.in_vain == 0
@@ -65,7 +65,7 @@ def test_an_overloaded_feeder_renders_nothing_in_vain_and_what_it_sends_is_punct
     assert np.median(run.lateness_ns) < 100 * US
 
 
-def test_a_feeder_that_has_been_late_for_long_renders_only_what_will_be_in_time():
+def test_a_render_thread_that_has_been_late_for_long_renders_only_what_will_be_in_time():
     now_ns, render_ns = 5_000 * MS, 300 * US
     just_in_time_ns = now_ns + render_ns
     as_late_as_may_be_ns = just_in_time_ns + render_ns - LATE_LIMIT_NS

@@ -20,7 +20,7 @@ from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.vehicle.live import live_pose
-from hilsim.vehicle.platform import build_carrier, live_carrier
+from hilsim.vehicle.platform import build_platform, live_platform
 from tests.unit.rangefinders.test_tfmini import parse
 
 
@@ -44,7 +44,7 @@ def at_port(world, tmp_path):
             link.symlink_to(os.ttyname(slave))
         os.close(slave)
         spec = kind(port=str(link))
-        device = RangefinderDevice(spec, seed=1, stream=0, scenery=Scenery(world=world, carrier=build_carrier(fixed_track(Pose()))))
+        device = RangefinderDevice(spec, seed=1, stream=0, scenery=Scenery(world=world, platform=build_platform(fixed_track(Pose()))))
         device.warm()
         port = SerialDevicePort(configured=ConfiguredDevice(name="one", serial=spec, identity=spec, device=device))
         made.append((port, master))
@@ -69,7 +69,7 @@ def test_frames_say_how_far_the_wall_is_and_end_with_the_thread(at_port):
     assert awaited(lambda: port.sent_frames >= 20)
     assert {distance for distance, *_ in parse(os.read(master, 4096))} == {400}
     reading = port.reading()
-    assert (reading.ranger, reading.is_open, port.alive) == ("one", True, True)
+    assert (reading.serial_device, reading.is_open, port.alive) == ("one", True, True)
     port.stop()
     assert (port.reading().is_open, port.alive) == (False, False)
 
@@ -100,14 +100,14 @@ def test_a_port_that_is_not_there_is_told_once_and_waited_for(at_port, tmp_path)
     with capture_logs() as logs:
         port.start(epoch_ns=time.monotonic_ns(), utc_epoch_ns=time.time_ns())
         time.sleep(1.2)
-        assert [entry["event"] for entry in logs] == ["ranger.port_not_opened"]
+        assert [entry["event"] for entry in logs] == ["serial_device.port_not_opened"]
         master, slave = os.openpty()
         (tmp_path / "port").symlink_to(os.ttyname(slave))
         os.close(slave)
         assert awaited(lambda: port.sent_frames > 0)
         port.stop()
         os.close(master)
-    assert [entry["event"] for entry in logs] == ["ranger.port_not_opened", "ranger.port_opened"]
+    assert [entry["event"] for entry in logs] == ["serial_device.port_not_opened", "serial_device.port_opened"]
 
 
 def test_a_rangefinder_sees_from_where_its_platform_is(at_port, world):
@@ -115,7 +115,7 @@ def test_a_rangefinder_sees_from_where_its_platform_is(at_port, world):
     ahead_and_behind = np.zeros(2, np.int64), np.array([0.0, 180.0])
     np.testing.assert_allclose(device.sample(*ahead_and_behind), [4.0, np.inf], atol=1e-3)
     live = live_pose()
-    device.see(Scenery(world=world, carrier=live_carrier(live)))
+    device.see(Scenery(world=world, platform=live_platform(live)))
     live.written[0] = 1
     live.state[0, 0] = 1.5
     np.testing.assert_allclose(device.sample(*ahead_and_behind), [2.5, np.inf], atol=1e-3)

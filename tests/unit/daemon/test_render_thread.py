@@ -1,4 +1,4 @@
-"""Feeders with their threads and rings, without a sending loop: the test takes from the rings."""
+"""Render threads with their threads and rings, without a sending loop: the test takes from the rings."""
 
 import threading
 import time
@@ -10,8 +10,8 @@ import pytest
 from hilsim._atomics import publish
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
-from hilsim.daemon.streaming.render_state import FeederCounter, Place
-from hilsim.daemon.streaming.render_thread import Feeder
+from hilsim.daemon.streaming.render_state import Place, RenderCounter
+from hilsim.daemon.streaming.render_thread import RenderThread
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.setting import LidarSetting
@@ -24,7 +24,7 @@ from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.transmit.ring import allocate_rings, depth
 from hilsim.transmit.scheduling import ThreadSettings
-from hilsim.vehicle.platform import build_carrier
+from hilsim.vehicle.platform import build_platform
 from tests.rings import peek
 
 SECOND = 1_000_000_000
@@ -48,7 +48,7 @@ def lidar():
     return LidarEmulator(
         setting=LidarSetting(name="lidar", stream=0, spec=spec),
         world=build_world([SceneObject(mesh=box((1.0, 30.0, 6.0), PLASTER), placement=Pose(position_m=(8.0, 0.0, 0.0)))]),
-        carrier=build_carrier(fixed_track(Pose())),
+        platform=build_platform(fixed_track(Pose())),
         seed=9,
         utc_epoch_ns=0,
         data_flow=flow,
@@ -57,25 +57,25 @@ def lidar():
 
 
 class Bench:
-    """Rings, feeders on them, and what was taken from them so far."""
+    """Rings, render threads on them, and what was taken from them so far."""
 
     def __init__(self, lidar, *, slots=64):
         self.lidar = lidar
         self.rings = allocate_rings(2, slots, 1300)
         self.taken = {DATA: [], POSITION: []}
-        self.feeders = []
+        self.render_threads = []
         self._stop, self._taker = threading.Event(), None
-        self.feeder(epoch_ns=0, lead_ns=0)  # kernels are there before a test sets its epoch
+        self.render_thread(epoch_ns=0, lead_ns=0)  # kernels are there before a test sets its epoch
 
-    def feeder(self, *, epoch_ns, lead_ns, lidar=None, **changes):
+    def render_thread(self, *, epoch_ns, lead_ns, lidar=None, **changes):
         settings = ThreadSettings(scheduling="plain")
-        made = Feeder(
+        made = RenderThread(
             lidar=lidar or self.lidar,
             **{"rings": self.rings, "data_flow": DATA, "position_flow": POSITION, "epoch_ns": epoch_ns, "lead_ns": lead_ns, "settings": settings}
             | changes,
         )
         made.warm()
-        self.feeders.append(made)
+        self.render_threads.append(made)
         return made
 
     def take(self, limit=1_000_000):
@@ -94,8 +94,8 @@ class Bench:
         self._taker.start()
 
     def close(self):
-        for feeder in self.feeders:
-            feeder.stop()
+        for render_thread in self.render_threads:
+            render_thread.stop()
         self._stop.set()
         if self._taker is not None:
             self._taker.join()
@@ -115,8 +115,8 @@ def bench(lidar):
         one.close()
 
 
-def counter(feeder, column):
-    return int(feeder.state.counters[column])
+def counter(render_thread, column):
+    return int(render_thread.state.counters[column])
 
 
 def rig_deadlines(taken, epoch_ns):
@@ -126,20 +126,20 @@ def rig_deadlines(taken, epoch_ns):
 def test_twenty_hand_overs_lose_no_packet_and_repeat_none(bench, lidar):
     at = bench(slots=4096)
     epoch_ns = time.monotonic_ns() + SECOND
-    feeder = at.feeder(epoch_ns=epoch_ns, lead_ns=3 * SECOND)
-    successors = [at.feeder(epoch_ns=epoch_ns, lead_ns=0) for _ in range(20)]
+    render_thread = at.render_thread(epoch_ns=epoch_ns, lead_ns=3 * SECOND)
+    successors = [at.render_thread(epoch_ns=epoch_ns, lead_ns=0) for _ in range(20)]
     at.keep_taking()
-    feeder.start()
+    render_thread.start()
 
     for successor in successors:
-        reached = counter(feeder, FeederCounter.NEXT_PACKET)
-        await_that(lambda feeder=feeder, reached=reached: counter(feeder, FeederCounter.NEXT_PACKET) > reached)
-        feeder.hand_over_to(successor)
-        assert not feeder.alive
+        reached = counter(render_thread, RenderCounter.NEXT_PACKET)
+        await_that(lambda render_thread=render_thread, reached=reached: counter(render_thread, RenderCounter.NEXT_PACKET) > reached)
+        render_thread.hand_over_to(successor)
+        assert not render_thread.alive
         assert successor.alive
-        feeder = successor
-    await_that(lambda: counter(feeder, FeederCounter.NEXT_PACKET) > 1_500)
-    feeder.stop()
+        render_thread = successor
+    await_that(lambda: counter(render_thread, RenderCounter.NEXT_PACKET) > 1_500)
+    render_thread.stop()
     at.close()
 
     offline = lidar.data_packets(0, len(at.taken[DATA]))
@@ -150,19 +150,19 @@ def test_twenty_hand_overs_lose_no_packet_and_repeat_none(bench, lidar):
     assert count > 100
     assert rig_deadlines(at.taken[POSITION], epoch_ns) == positions.deadline_ns[:count].tolist()
     assert [datagram.payload for datagram in at.taken[POSITION]] == [row.tobytes() for row in positions.payload[:count]]
-    assert counter(feeder, FeederCounter.RENDERED) == len(at.taken[DATA])
-    assert counter(feeder, FeederCounter.POSITIONS) == count
-    assert counter(feeder, FeederCounter.SKIPPED) + counter(feeder, FeederCounter.RING_FULL) == 0
+    assert counter(render_thread, RenderCounter.RENDERED) == len(at.taken[DATA])
+    assert counter(render_thread, RenderCounter.POSITIONS) == count
+    assert counter(render_thread, RenderCounter.SKIPPED) + counter(render_thread, RenderCounter.RING_FULL) == 0
 
 
 def test_a_successor_that_fires_otherwise_begins_behind_the_last_packet(bench, lidar):
     at = bench(slots=4096)
     epoch_ns = time.monotonic_ns() + 100 * SECOND
     dual = replace(lidar, setting=replace(lidar.setting, setup=replace(lidar.setting.setup, return_mode="dual")))
-    first = at.feeder(epoch_ns=epoch_ns, lead_ns=100 * SECOND + 50 * MS)
-    second = at.feeder(epoch_ns=epoch_ns, lead_ns=0, lidar=dual)
+    first = at.render_thread(epoch_ns=epoch_ns, lead_ns=100 * SECOND + 50 * MS)
+    second = at.render_thread(epoch_ns=epoch_ns, lead_ns=0, lidar=dual)
     first.start()
-    await_that(lambda: counter(first, FeederCounter.NEXT_PACKET) >= 20)
+    await_that(lambda: counter(first, RenderCounter.NEXT_PACKET) >= 20)
 
     first.hand_over_to(second)
     boundary_ns = int(first.state.place[Place.DATA_FROM_NS])
@@ -178,130 +178,130 @@ def test_a_successor_that_fires_otherwise_begins_behind_the_last_packet(bench, l
     assert at.taken[DATA][-1].payload == of_second.payload[-1].tobytes()
     count = len(at.taken[POSITION])
     assert rig_deadlines(at.taken[POSITION], epoch_ns) == lidar.position_span(0, SECOND).deadline_ns[:count].tolist()
-    assert counter(second, FeederCounter.SKIPPED) == 0
+    assert counter(second, RenderCounter.SKIPPED) == 0
 
 
 def test_a_refused_successor_leaves_the_former_at_work(bench):
     at = bench(slots=4096)
     epoch_ns = time.monotonic_ns() + 100 * SECOND
-    feeder = at.feeder(epoch_ns=epoch_ns, lead_ns=100 * SECOND + 10 * MS)
-    refused = at.feeder(epoch_ns=epoch_ns, lead_ns=0, settings=ThreadSettings(scheduling="plain", cpu=1023))
-    feeder.start()
+    render_thread = at.render_thread(epoch_ns=epoch_ns, lead_ns=100 * SECOND + 10 * MS)
+    refused = at.render_thread(epoch_ns=epoch_ns, lead_ns=0, settings=ThreadSettings(scheduling="plain", cpu=1023))
+    render_thread.start()
 
     with pytest.raises(TransmitError, match="cpu must be one this process may use"):
-        feeder.hand_over_to(refused)
+        render_thread.hand_over_to(refused)
 
-    rendered = counter(feeder, FeederCounter.RENDERED)
-    feeder.set_lead_ns(100 * SECOND + 50 * MS)
-    await_that(lambda: counter(feeder, FeederCounter.RENDERED) > rendered + 10)
+    rendered = counter(render_thread, RenderCounter.RENDERED)
+    render_thread.set_lead_ns(100 * SECOND + 50 * MS)
+    await_that(lambda: counter(render_thread, RenderCounter.RENDERED) > rendered + 10)
     assert not refused.alive
 
 
-def test_only_a_running_feeder_of_the_same_rows_and_epoch_can_hand_over(bench):
+def test_only_a_running_render_thread_of_the_same_rows_and_epoch_can_hand_over(bench):
     at = bench()
     epoch_ns = time.monotonic_ns() + 100 * SECOND
-    feeder, other = at.feeder(epoch_ns=epoch_ns, lead_ns=0), at.feeder(epoch_ns=epoch_ns + 1, lead_ns=0)
+    render_thread, other = at.render_thread(epoch_ns=epoch_ns, lead_ns=0), at.render_thread(epoch_ns=epoch_ns + 1, lead_ns=0)
 
-    with pytest.raises(ValueError, match="a feeder must run to be succeeded"):
-        feeder.hand_over_to(other)
-    feeder.start()
-    with pytest.raises(ValueError, match="a successor must feed the same rows from the same epoch"):
-        feeder.hand_over_to(other)
+    with pytest.raises(ValueError, match="a render thread must run to be succeeded"):
+        render_thread.hand_over_to(other)
+    render_thread.start()
+    with pytest.raises(ValueError, match="a successor must render for the same rows from the same epoch"):
+        render_thread.hand_over_to(other)
 
-    assert feeder.alive
+    assert render_thread.alive
 
 
 def test_a_long_lead_fills_the_ring_from_the_first_packet_on_before_the_epoch(bench, lidar):
     at = bench()
     epoch_ns = time.monotonic_ns() + 100 * SECOND
-    feeder = at.feeder(epoch_ns=epoch_ns, lead_ns=0)
-    feeder.start()
-    assert feeder.covered_ns == epoch_ns + lidar.data_packets(0, 1).deadline_ns[0]
+    render_thread = at.render_thread(epoch_ns=epoch_ns, lead_ns=0)
+    render_thread.start()
+    assert render_thread.covered_ns == epoch_ns + lidar.data_packets(0, 1).deadline_ns[0]
 
-    feeder.set_lead_ns(100 * SECOND + 40 * MS)
-    await_that(lambda: feeder.covered_ns > epoch_ns + 20 * MS)
+    render_thread.set_lead_ns(100 * SECOND + 40 * MS)
+    await_that(lambda: render_thread.covered_ns > epoch_ns + 20 * MS)
     await_that(lambda: depth(at.rings, POSITION) > 0)
     at.close()
 
     assert rig_deadlines(at.taken[DATA], epoch_ns)[:10] == lidar.data_packets(0, 10).deadline_ns.tolist()
     assert rig_deadlines(at.taken[POSITION], epoch_ns)[0] == lidar.position_span(0, SECOND).deadline_ns[0]
-    assert counter(feeder, FeederCounter.SKIPPED) == 0
+    assert counter(render_thread, RenderCounter.SKIPPED) == 0
 
 
 def test_packets_that_a_late_start_cannot_make_are_counted_as_skipped(bench, lidar):
     at = bench(slots=4096)
     epoch_ns = time.monotonic_ns() - SECOND
-    feeder = at.feeder(epoch_ns=epoch_ns, lead_ns=4 * MS)
-    feeder.start()
-    await_that(lambda: counter(feeder, FeederCounter.RENDERED) > 10)
-    feeder.stop()
+    render_thread = at.render_thread(epoch_ns=epoch_ns, lead_ns=4 * MS)
+    render_thread.start()
+    await_that(lambda: counter(render_thread, RenderCounter.RENDERED) > 10)
+    render_thread.stop()
     at.close()
 
     first = lidar.first_data_packet(rig_deadlines(at.taken[DATA], epoch_ns)[0])
-    skipped = counter(feeder, FeederCounter.SKIPPED)
+    skipped = counter(render_thread, RenderCounter.SKIPPED)
     assert skipped >= first > 700
-    assert skipped + counter(feeder, FeederCounter.RENDERED) == counter(feeder, FeederCounter.NEXT_PACKET)
+    assert skipped + counter(render_thread, RenderCounter.RENDERED) == counter(render_thread, RenderCounter.NEXT_PACKET)
     first_position = lidar.position_span(0, rig_deadlines(at.taken[POSITION], epoch_ns)[0]).size.size
-    assert counter(feeder, FeederCounter.POSITIONS_SKIPPED) >= first_position > 100
+    assert counter(render_thread, RenderCounter.POSITIONS_SKIPPED) >= first_position > 100
 
 
 def test_a_sensor_that_joins_later_does_not_count_what_was_before(bench):
     at = bench(slots=4096)
     epoch_ns = time.monotonic_ns() - 100 * SECOND
-    feeder = at.feeder(epoch_ns=epoch_ns, lead_ns=5 * SECOND)
-    feeder.start(from_ns=102 * SECOND)
-    await_that(lambda: counter(feeder, FeederCounter.RENDERED) > 10)
-    feeder.stop()
+    render_thread = at.render_thread(epoch_ns=epoch_ns, lead_ns=5 * SECOND)
+    render_thread.start(from_ns=102 * SECOND)
+    await_that(lambda: counter(render_thread, RenderCounter.RENDERED) > 10)
+    render_thread.stop()
     at.close()
 
-    assert counter(feeder, FeederCounter.SKIPPED) == 0
+    assert counter(render_thread, RenderCounter.SKIPPED) == 0
     assert 0 <= rig_deadlines(at.taken[DATA], epoch_ns)[0] - 102 * SECOND < 2 * MS
 
 
-def test_a_full_ring_makes_the_feeder_wait_for_room(bench, lidar):
+def test_a_full_ring_makes_the_render_thread_wait_for_room(bench, lidar):
     at = bench(slots=8)
     epoch_ns = time.monotonic_ns() + 100 * SECOND
-    feeder = at.feeder(epoch_ns=epoch_ns, lead_ns=200 * SECOND)
-    feeder.start()
+    render_thread = at.render_thread(epoch_ns=epoch_ns, lead_ns=200 * SECOND)
+    render_thread.start()
     await_that(lambda: depth(at.rings, DATA) == 8)
     time.sleep(0.02)
-    assert counter(feeder, FeederCounter.RENDERED) == 8
+    assert counter(render_thread, RenderCounter.RENDERED) == 8
 
     at.take(3)
-    await_that(lambda: counter(feeder, FeederCounter.RENDERED) == 11)
+    await_that(lambda: counter(render_thread, RenderCounter.RENDERED) == 11)
     at.take()
     await_that(lambda: depth(at.rings, DATA) == 8)
     at.close()
 
     assert rig_deadlines(at.taken[DATA], epoch_ns) == lidar.data_packets(0, 19).deadline_ns.tolist()
-    assert counter(feeder, FeederCounter.RING_FULL) == 0
+    assert counter(render_thread, RenderCounter.RING_FULL) == 0
 
 
 def test_what_a_full_ring_had_no_room_for_when_it_was_due_is_counted(bench):
     at = bench(slots=8)
-    feeder = at.feeder(epoch_ns=time.monotonic_ns(), lead_ns=20 * MS)
-    feeder.start()
-    await_that(lambda: counter(feeder, FeederCounter.RING_FULL) > 10)
-    feeder.stop()
+    render_thread = at.render_thread(epoch_ns=time.monotonic_ns(), lead_ns=20 * MS)
+    render_thread.start()
+    await_that(lambda: counter(render_thread, RenderCounter.RING_FULL) > 10)
+    render_thread.stop()
 
-    counted = sum(counter(feeder, column) for column in (FeederCounter.RENDERED, FeederCounter.SKIPPED, FeederCounter.RING_FULL))
-    assert counter(feeder, FeederCounter.RENDERED) == 8
-    assert counted >= counter(feeder, FeederCounter.NEXT_PACKET)
+    counted = sum(counter(render_thread, column) for column in (RenderCounter.RENDERED, RenderCounter.SKIPPED, RenderCounter.RING_FULL))
+    assert counter(render_thread, RenderCounter.RENDERED) == 8
+    assert counted >= counter(render_thread, RenderCounter.NEXT_PACKET)
 
 
 def test_counters_never_fall_back_at_a_hand_over(bench):
     at = bench(slots=4096)
     epoch_ns = time.monotonic_ns() + 100 * SECOND
-    first, second = at.feeder(epoch_ns=epoch_ns, lead_ns=100 * SECOND + 20 * MS), at.feeder(epoch_ns=epoch_ns, lead_ns=0)
+    first, second = at.render_thread(epoch_ns=epoch_ns, lead_ns=100 * SECOND + 20 * MS), at.render_thread(epoch_ns=epoch_ns, lead_ns=0)
     first.start()
-    await_that(lambda: counter(first, FeederCounter.RENDERED) >= 10)
-    rendered = counter(first, FeederCounter.RENDERED)
+    await_that(lambda: counter(first, RenderCounter.RENDERED) >= 10)
+    rendered = counter(first, RenderCounter.RENDERED)
     first.hand_over_to(second)
-    assert counter(second, FeederCounter.RENDERED) >= rendered
+    assert counter(second, RenderCounter.RENDERED) >= rendered
 
     second.set_lead_ns(second.lead_ns + 20 * MS)
-    await_that(lambda: counter(second, FeederCounter.RENDERED) >= rendered + 10)
+    await_that(lambda: counter(second, RenderCounter.RENDERED) >= rendered + 10)
     second.stop()
 
     assert second.lead_ns == 100 * SECOND + 40 * MS
-    assert int(np.sum(second.state.render)) == counter(second, FeederCounter.RENDERED)
+    assert int(np.sum(second.state.render)) == counter(second, RenderCounter.RENDERED)

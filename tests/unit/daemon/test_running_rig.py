@@ -16,7 +16,7 @@ from hilsim.daemon import running_rig, service
 from hilsim.daemon.notify import ServiceManager
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.daemon.sinks import follower, part
-from hilsim.daemon.streaming.render_state import FeederCounter
+from hilsim.daemon.streaming.render_state import RenderCounter
 from hilsim.daemon.streaming.sensors import Sensors
 from hilsim.errors import TransmitError
 from hilsim.protocols.velodyne.data import decode_data_packets
@@ -75,7 +75,7 @@ def test_rings_that_are_not_full_in_time_make_the_start_later_and_cost_no_packet
     assert set((np.diff(stamps_us) % 3_600_000_000).tolist()) <= {1327, 1328}
     first_us = room.utc_epoch_ns // 1000 % 3_600_000_000
     assert (int(stamps_us[0]) - first_us) % 3_600_000_000 <= 1
-    assert room.streams["lidar"].feeder.state.counters[FeederCounter.SKIPPED] == 0
+    assert room.streams["lidar"].render_thread.state.counters[RenderCounter.SKIPPED] == 0
 
 
 def test_nothing_is_sent_before_the_rings_are_full(room, listener, monkeypatch):
@@ -107,7 +107,7 @@ def test_a_reload_of_which_one_socket_cannot_be_had_changes_no_part(tmp_path, li
         with pytest.raises(TransmitError, match=r"203\.0\.113\.7"):
             running.change(load_rig(write_rig(tmp_path, changed + replay("rear", port, source="203.0.113.7"))))
         assert (running.streams["lidar"], running.transmitter.flows, running.replays.playing) == (before, flows, played)
-        assert before.feeder.alive
+        assert before.render_thread.alive
         assert listener.recv(2000)
         done = running.change(load_rig(write_rig(tmp_path, changed)))
         assert done == ("lidar: goes on with its new settings", "front: unchanged")
@@ -123,9 +123,9 @@ class Counted:
     def __init__(self, *, hangs):
         self.written = 0
         self.flows = set()
-        self.let_go = threading.Event()
+        self.release_link = threading.Event()
         if not hangs:
-            self.let_go.set()
+            self.release_link.set()
 
     def check(self):
         """Always."""
@@ -134,7 +134,7 @@ class Counted:
         self.announced = [flow.name for flow in flows]
 
     def write(self, batch):
-        self.let_go.wait()
+        self.release_link.wait()
         self.written += batch.size.size
         self.flows |= {batch.flows[number].name for number in batch.flow.tolist()}
 
@@ -156,7 +156,7 @@ def test_a_rig_has_as_many_sinks_as_are_registered_and_one_that_hangs_holds_up_n
             assert listener.recv(2000)
     finally:
         totals = running.stop()
-    hanging.let_go.set()
+    hanging.release_link.set()
     recorded = sum(1 for _ in CaptureFile(tmp_path / "drive.pcap"))
     assert counted.announced == ["lidar/data", "lidar/position"]
     assert recorded == counted.written == totals["sent_packets"]
@@ -189,4 +189,4 @@ def test_a_reload_that_meets_an_error_of_the_program_is_refused_with_its_traceba
         assert asyncio.run(run())
     assert [(event["event"], event["exc_info"]) for event in said] == [("rig.reload_refused", True)]
     assert "KeyError" in said[0]["reason"]
-    assert room.streams["lidar"].feeder.alive
+    assert room.streams["lidar"].render_thread.alive

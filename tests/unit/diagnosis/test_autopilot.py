@@ -7,7 +7,7 @@ from pymavlink.dialects.v20 import common
 
 from hilsim.diagnosis.autopilot import diagnose
 from hilsim.diagnosis.probe import PARAMETERS
-from hilsim.diagnosis.probe_result import Beat, Health, Heard, Link, Stream, Text
+from hilsim.diagnosis.probe_result import Beat, Health, Link, ProbeResult, Stream, Text
 from hilsim.diagnosis.traffic import Instance, instances
 from hilsim.links.budget import Line
 from hilsim.protocols.mavlink.message_names import _NAMES, message_name
@@ -29,7 +29,7 @@ SETTINGS = {
     **{f"MAV_{number}_{what}": 0 for number in range(3) for what in ("CONFIG", "RATE")},
     **{f"SER_TEL{number}_BAUD": 57_600 for number in range(1, 5)},
 }
-FINE = Heard(
+FINE = ProbeResult(
     waited_s=0.1,
     listened_s=8.0,
     beat=BEAT,
@@ -55,7 +55,7 @@ def only(subject, link=USB, heard=FINE, **settings):
 
 def silent(link=USB, **heard):
     """The finding where no controller was heard."""
-    return only("controller", link, Heard(waited_s=8.0, **heard))
+    return only("controller", link, ProbeResult(waited_s=8.0, **heard))
 
 
 def test_a_controller_that_can_begin_has_nothing_to_mend():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pymavlink.dialects.v20 import common
 
-from hilsim.diagnosis.probe import PARAMETERS, Inquiry, InquirySpec
+from hilsim.diagnosis.probe import PARAMETERS, Probe, ProbeSpec
 from hilsim.diagnosis.probe_result import Beat, Text
 from tests.controllers.controller import Px4, Px4Spec
 from tests.controllers.telemetry import PARAMETERS as THEIRS
@@ -16,17 +16,17 @@ from tests.mavlink import heartbeat_bytes, packer
 STEP_NS = 5_000_000
 
 
-def conversation(inquiry, controller=None, *, loses=lambda _count: False):
+def conversation(probe, controller=None, *, loses=lambda _count: False):
     """Until the inquiry is over; returns what was heard and the frames that were sent, with their times."""
     sent, splitter, numbers, now_ns = [], Splitter(), itertools.count(), 0
-    while not inquiry.is_over(now_ns):
-        data = inquiry.advance(now_ns)
+    while not probe.is_over(now_ns):
+        data = probe.advance(now_ns)
         sent += [(now_ns, frame.message()) for frame in splitter.feed(data)]
         if controller is not None:
             controller.receive(now_ns // 1000, b"" if data and loses(next(numbers)) else data)
-            inquiry.receive(controller.advance(now_ns // 1000), now_ns)
+            probe.receive(controller.advance(now_ns // 1000), now_ns)
         now_ns += STEP_NS
-    return inquiry.heard(now_ns), sent
+    return probe.heard(now_ns), sent
 
 
 def names(sent):
@@ -35,11 +35,11 @@ def names(sent):
 
 def told(*frames, spec=None):
     """What an inquiry makes of frames."""
-    inquiry = Inquiry(spec or InquirySpec())
+    probe = Probe(spec or ProbeSpec())
     for frame in (heartbeat_bytes(packer(1, 1)), *frames):
-        inquiry._asked["X"] = None
-        inquiry.receive(bytes(frame), 0)
-    return inquiry.heard(1_000_000_000)
+        probe._asked["X"] = None
+        probe.receive(bytes(frame), 0)
+    return probe.heard(1_000_000_000)
 
 
 def parameter_bytes(value, kind, name="X", system=1):
@@ -49,7 +49,7 @@ def parameter_bytes(value, kind, name="X", system=1):
 
 
 def test_everything_of_a_controller_in_the_loop_is_heard():
-    heard, sent = conversation(Inquiry(InquirySpec(listen_s=4.0)), Px4(Px4Spec()))
+    heard, sent = conversation(Probe(ProbeSpec(listen_s=4.0)), Px4(Px4Spec()))
     assert heard.beat == Beat(system=1, component=1, vehicle_type=2, autopilot=12, base_mode=113)
     assert (heard.beat.has_hil, heard.beat.is_armed, heard.skipped_bytes) == (True, False, 0)
     assert heard.parameters == {name: value for name, value in THEIRS.items() if name in PARAMETERS}
@@ -64,7 +64,7 @@ def test_everything_of_a_controller_in_the_loop_is_heard():
 
 
 def test_only_heartbeats_go_out_until_the_controller_is_heard():
-    heard, sent = conversation(Inquiry(InquirySpec(wait_s=8.0, listen_s=2.0)), Px4(Px4Spec(boot_us=3_500_000)))
+    heard, sent = conversation(Probe(ProbeSpec(wait_s=8.0, listen_s=2.0)), Px4(Px4Spec(boot_us=3_500_000)))
     first = names(sent).index("PARAM_REQUEST_READ")
     assert names(sent)[:first] == ["HEARTBEAT"] * 4
     assert [now_ns for now_ns, _ in sent[:first]] == [0, 10**9, 2 * 10**9, 3 * 10**9]
@@ -73,50 +73,50 @@ def test_only_heartbeats_go_out_until_the_controller_is_heard():
 
 
 def test_a_heartbeat_is_one_that_starts_mavlink_on_usb():
-    beat = Inquiry(InquirySpec()).advance(0)
+    beat = Probe(ProbeSpec()).advance(0)
     assert (len(beat), beat[1], beat[7:10]) == (21, 9, b"\0\0\0")
 
 
 def test_silence_is_waited_for_as_long_as_was_said():
-    heard, sent = conversation(Inquiry(InquirySpec(wait_s=2.5)))
+    heard, sent = conversation(Probe(ProbeSpec(wait_s=2.5)))
     assert (heard.beat, heard.waited_s, heard.listened_s, heard.received_bytes) == (None, 2.5, 0.0, 0)
     assert names(sent) == ["HEARTBEAT"] * 3
 
 
 @pytest.mark.parametrize("more", [{"armed": True}, {"autopilot": common.MAV_AUTOPILOT_ARDUPILOTMEGA}], ids=str)
 def test_an_armed_or_foreign_controller_is_left_alone_at_once(more):
-    heard, sent = conversation(Inquiry(InquirySpec()), Px4(Px4Spec(**more)))
+    heard, sent = conversation(Probe(ProbeSpec()), Px4(Px4Spec(**more)))
     assert names(sent) == ["HEARTBEAT"]
     assert heard.listened_s <= 0.01
     assert heard.asked == ()
 
 
 def test_a_controller_that_arms_meanwhile_is_left_alone():
-    inquiry = Inquiry(InquirySpec())
-    inquiry.receive(heartbeat_bytes(packer(1, 1)), 0)
-    assert inquiry.advance(0) != b""
-    assert not inquiry.is_over(1_000_000)
-    inquiry.receive(heartbeat_bytes(packer(1, 1), mode=113 | 128), 2_000_000)
-    assert (inquiry.is_over(2_000_000), inquiry.advance(30_000_000)) == (True, b"")
+    probe = Probe(ProbeSpec())
+    probe.receive(heartbeat_bytes(packer(1, 1)), 0)
+    assert probe.advance(0) != b""
+    assert not probe.is_over(1_000_000)
+    probe.receive(heartbeat_bytes(packer(1, 1), mode=113 | 128), 2_000_000)
+    assert (probe.is_over(2_000_000), probe.advance(30_000_000)) == (True, b"")
 
 
 def test_a_lost_question_is_asked_again():
-    heard, sent = conversation(Inquiry(InquirySpec(listen_s=4.0)), Px4(Px4Spec()), loses=lambda number: number % 2 == 1)
+    heard, sent = conversation(Probe(ProbeSpec(listen_s=4.0)), Px4(Px4Spec()), loses=lambda number: number % 2 == 1)
     assert {name for name in THEIRS if name in PARAMETERS} == set(heard.parameters)
     assert names(sent).count("PARAM_REQUEST_READ") > len(PARAMETERS)
 
 
 def test_questions_without_an_answer_end():
-    _, sent = conversation(Inquiry(InquirySpec(listen_s=12.0)), Px4(Px4Spec(parameters={})))
+    _, sent = conversation(Probe(ProbeSpec(listen_s=12.0)), Px4(Px4Spec(parameters={})))
     asked = [message.param_id for _, message in sent if message.get_type() == "PARAM_REQUEST_READ"]
     assert {asked.count(name) for name in PARAMETERS} == {4}
     assert len(asked) == 4 * len(PARAMETERS)
 
 
 def test_questions_go_to_who_sent_the_heartbeat_one_at_a_time():
-    inquiry = Inquiry(InquirySpec())
-    inquiry.receive(heartbeat_bytes(packer(7, 3)), 0)
-    questions = [inquiry.advance(now_ns) for now_ns in range(0, 100_000_000, 1_000_000)]
+    probe = Probe(ProbeSpec())
+    probe.receive(heartbeat_bytes(packer(7, 3)), 0)
+    questions = [probe.advance(now_ns) for now_ns in range(0, 100_000_000, 1_000_000)]
     frames = [frame.message() for data in questions for frame in Splitter().feed(data)]
     asked = [message for message in frames if message.get_type() == "PARAM_REQUEST_READ"]
     assert [message.param_id for message in asked] == list(PARAMETERS[:5])
@@ -124,9 +124,9 @@ def test_questions_go_to_who_sent_the_heartbeat_one_at_a_time():
 
 
 def test_the_simulator_link_is_asked_nothing():
-    inquiry = Inquiry(InquirySpec(asks=False, listen_s=1.0))
-    inquiry.receive(heartbeat_bytes(packer(1, 1)), 0)
-    assert set(names(conversation(inquiry)[1])) == {"HEARTBEAT"}
+    probe = Probe(ProbeSpec(asks=False, listen_s=1.0))
+    probe.receive(heartbeat_bytes(packer(1, 1)), 0)
+    assert set(names(conversation(probe)[1])) == {"HEARTBEAT"}
 
 
 @pytest.mark.parametrize(
@@ -160,9 +160,9 @@ def test_others_are_told_from_the_controller():
 
 
 def test_an_echo_is_no_controller():
-    inquiry = Inquiry(InquirySpec(wait_s=1.0))
-    inquiry.receive(inquiry.advance(0), 0)
-    heard = inquiry.heard(10**9)
+    probe = Probe(ProbeSpec(wait_s=1.0))
+    probe.receive(probe.advance(0), 0)
+    heard = probe.heard(10**9)
     assert (heard.has_echo, heard.beat, heard.others) == (True, None, ())
 
 
@@ -176,27 +176,27 @@ def test_texts_come_whole_and_once():
 
 
 def test_noise_is_counted_and_the_first_of_it_is_kept():
-    inquiry = Inquiry(InquirySpec())
+    probe = Probe(ProbeSpec())
     noise = b"nsh> help\r\n" * 1000
-    inquiry.receive(noise, 0)
-    heard = inquiry.heard(10**9)
+    probe.receive(noise, 0)
+    heard = probe.heard(10**9)
     assert (heard.received_bytes, heard.skipped_bytes, heard.frames, heard.sample) == (11_000, 11_000, 0, noise[:4096])
 
 
 def test_a_frame_that_was_cut_off_does_not_swallow_the_next():
-    inquiry = Inquiry(InquirySpec())
-    inquiry.receive(b"\xfd\xff\x00" + heartbeat_bytes(packer(1, 1)), 0)
-    inquiry.advance(10_000_000)
-    assert inquiry.heard(10_000_000).beat is None
-    inquiry.advance(60_000_000)
-    assert inquiry.heard(60_000_000).beat is not None
+    probe = Probe(ProbeSpec())
+    probe.receive(b"\xfd\xff\x00" + heartbeat_bytes(packer(1, 1)), 0)
+    probe.advance(10_000_000)
+    assert probe.heard(10_000_000).beat is None
+    probe.advance(60_000_000)
+    assert probe.heard(60_000_000).beat is not None
 
 
 def test_preparing_leaves_the_conversation_untouched():
-    inquiry = Inquiry(InquirySpec())
-    inquiry.prepare()
-    assert inquiry.heard(0) == Inquiry(InquirySpec()).heard(0)
-    assert inquiry.advance(0)[4] == 0
+    probe = Probe(ProbeSpec())
+    probe.prepare()
+    assert probe.heard(0) == Probe(ProbeSpec()).heard(0)
+    assert probe.advance(0)[4] == 0
 
 
 @pytest.mark.parametrize(
@@ -210,4 +210,4 @@ def test_preparing_leaves_the_conversation_untouched():
 )
 def test_an_impossible_inquiry_is_refused(arguments, fault):
     with pytest.raises(ValueError, match=fault):
-        InquirySpec(**arguments)
+        ProbeSpec(**arguments)

@@ -13,8 +13,8 @@ from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box, sphere
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.velodyne_specs import GpsSetting, VelodyneSpec
-from hilsim.vehicle.disturbance import WobbleSpec, build_wobble
-from hilsim.vehicle.platform import build_carrier
+from hilsim.vehicle.disturbance import DisturbanceSpec, build_disturbance
+from hilsim.vehicle.platform import build_platform
 from tests.lidars import lidar_setting
 
 LEVEL = (1.0, 0.0, 0.0, 0.0)
@@ -48,13 +48,13 @@ def make_lidar(vlp16, world):
     def make(**setting):
         keys = np.array([[0.0, 0.0, 0.0], [3.0, 1.0, 0.2]])
         track = linear_track(np.array([0, 2 * 10**9]), keys, np.tile(LEVEL, (2, 1)))
-        carrier = build_carrier(track, build_wobble(WobbleSpec(amplitude_m=0.02, amplitude_deg=1.0), 3, 0))
+        platform = build_platform(track, build_disturbance(DisturbanceSpec(amplitude_m=0.02, amplitude_deg=1.0), 3, 0))
         flow = Flow(name="lidar/data", source="127.0.1.201", source_port=2368, destination="127.0.0.1", destination_port=2368)
         gps = GpsSetting(latitude_deg=36.8, longitude_deg=-2.4)
         return LidarEmulator(
             setting=lidar_setting(**{"spec": vlp16, "gps": gps} | setting),
             world=world,
-            carrier=carrier,
+            platform=platform,
             seed=9,
             utc_epoch_ns=UTC_EPOCH_NS,
             data_flow=flow,

@@ -10,14 +10,14 @@ from hilsim.emulator.detection import respond
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import trace
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.workspace import allocate_shots
+from hilsim.emulator.workspace import allocate_workspace
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.sensor.velodyne_specs import EncoderSpec, RippleSpec
-from hilsim.vehicle.platform import build_carrier
+from hilsim.sensor.velodyne_specs import EncoderSpec, RateJitterSpec
+from hilsim.vehicle.platform import build_platform
 from tests.lidars import lidar_setting
 
 CODE_M = 0.002
@@ -47,7 +47,7 @@ def level(spec, **changes):
         **{
             "channels": channels,
             "encoder": encoder,
-            "ripple": RippleSpec(),
+            "rate_jitter": RateJitterSpec(),
             "range_noise_m": 0.0,
             "detector": dataclasses.replace(spec.detector, **detector),
         }
@@ -60,7 +60,7 @@ def still_lidar(objects, spec, *, seed=9, at=None, **setting):
     return LidarEmulator(
         setting=lidar_setting(**{"spec": spec} | setting),
         world=build_world(objects),
-        carrier=build_carrier(fixed_track(at or Pose())),
+        platform=build_platform(fixed_track(at or Pose())),
         seed=seed,
         utc_epoch_ns=1_767_225_600_000_000_000,
         data_flow=flow,
@@ -68,13 +68,13 @@ def still_lidar(objects, spec, *, seed=9, at=None, **setting):
     )
 
 
-def shots_of(lidar, sequences=1, first=0):
+def workspace_of(lidar, sequences=1, first=0):
     """The first firing sequences through all stages, without packets around them: 16 firings are few enough for kernels as plain Python."""
-    shots = allocate_shots(lidar.plan, sequences, is_opaque=lidar.world.is_opaque)
-    fire(lidar.plan, lidar.carrier, first, sequences, shots.rays)
-    trace(lidar.plan, lidar.world, shots)
-    respond(lidar.plan, first, sequences, shots)
-    return shots
+    workspace = allocate_workspace(lidar.plan, sequences, is_opaque=lidar.world.is_opaque)
+    fire(lidar.plan, lidar.platform, first, sequences, workspace.rays)
+    trace(lidar.plan, lidar.world, workspace)
+    respond(lidar.plan, first, sequences, workspace)
+    return workspace
 
 
 class Return(NamedTuple):
@@ -86,7 +86,7 @@ class Return(NamedTuple):
 
 def ahead(lidar):
     """What the firing along +x (channel 0 of sequence 0) reports."""
-    returns = shots_of(lidar).returns
+    returns = workspace_of(lidar).returns
     return [
         Return(round(int(code) * CODE_M, 3), int(byte)) for code, byte in zip(returns.distance[:, 0, 0], returns.reflectivity[:, 0, 0], strict=True)
     ]

@@ -9,7 +9,7 @@ def returns_truth(lidar, first, count, renderer):
     """Ground truth of the returns in data packets ``first`` to ``first + count - 1``, with rays cast by ``renderer``."""
     plan = lidar.plan
     truth = allocate_truth(count * plan.sequences_per_packet * plan.firing_offset_ns.size * plan.returns)
-    shots = lidar.shots(first, count, renderer)
+    workspace = lidar.firings(first, count, renderer)
     mount_m = np.array(lidar.setting.setup.mount_position_m)
-    rows = note_returns(plan, lidar.carrier, lidar.world, mount_m, first * plan.sequences_per_packet, shots, truth, 0)
+    rows = note_returns(plan, lidar.platform, lidar.world, mount_m, first * plan.sequences_per_packet, workspace, truth, 0)
     return type(truth)(*(column[:rows] for column in truth))

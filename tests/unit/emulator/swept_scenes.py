@@ -5,26 +5,26 @@ import numpy as np
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.fused import render_data_packets
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.workspace import allocate_shots
+from hilsim.emulator.workspace import allocate_workspace
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
 from hilsim.protocols.cepton.stdv import PointFlag, decode_stdv_points, read_stdv_header
 from hilsim.scene.world import build_world
 from hilsim.sensor.mirror import image_point, mirror
-from hilsim.vehicle.platform import build_carrier
+from hilsim.vehicle.platform import build_platform
 from tests.lidars import lidar_setting
 
 UTC_EPOCH_NS = 1_767_225_600_000_000_000
 POINT_M = 0.005
 
 
-def swept_lidar(objects, spec, *, carrier=None, seed=9, **setting):
+def swept_lidar(objects, spec, *, platform=None, seed=9, **setting):
     """A lidar that looks along +x of the world; to its right is -y."""
     flow = Flow(name="lidar/points", source="127.0.2.1", source_port=8808, destination="127.0.0.1", destination_port=8808)
     return LidarEmulator(
         setting=lidar_setting(**{"spec": spec} | setting),
         world=build_world(objects),
-        carrier=carrier or build_carrier(fixed_track(Pose())),
+        platform=platform or build_platform(fixed_track(Pose())),
         seed=seed,
         utc_epoch_ns=UTC_EPOCH_NS,
         data_flow=flow,
@@ -48,10 +48,10 @@ def headers_of(batch):
 def counted(lidar, count=1):
     """Points of the first packets, and how many returns they could not say."""
     plan = lidar.plan
-    shots = allocate_shots(plan, plan.sequences_per_packet, is_opaque=lidar.world.is_opaque)
+    workspace = allocate_workspace(plan, plan.sequences_per_packet, is_opaque=lidar.world.is_opaque)
     size, datagrams = np.zeros(count, np.int32), np.zeros((count, plan.data_size), np.uint8)
-    render_data_packets(plan, lidar.carrier, lidar.world, lidar.data_framing, 0, shots, size, datagrams)
-    return np.concatenate([decode_stdv_points(row.tobytes()) for row in datagrams]), int(shots.unsaid[0])
+    render_data_packets(plan, lidar.platform, lidar.world, lidar.data_framing, 0, workspace, size, datagrams)
+    return np.concatenate([decode_stdv_points(row.tobytes()) for row in datagrams]), int(workspace.unrepresentable[0])
 
 
 def firings(lidar, first=0, count=1):

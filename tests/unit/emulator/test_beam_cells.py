@@ -16,7 +16,7 @@ from hilsim.geometry.tracks import fixed_track
 from hilsim.scene.specs import SceneSpec
 from hilsim.scene.street import street_objects
 from hilsim.scene.world import build_world
-from hilsim.vehicle.platform import build_carrier
+from hilsim.vehicle.platform import build_platform
 from tests.unit.emulator.optical_scenes import still_lidar
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too slow with kernels as plain Python")
@@ -33,7 +33,7 @@ def street():
 def in_street(street, profile, **setting):
     spec = parse_profile(read_toml(profiles_directory() / "sensors" / f"{profile}.toml"), profile)
     lidar = still_lidar([], spec, **MOUNT, **setting)
-    return dataclasses.replace(lidar, world=street, carrier=build_carrier(fixed_track(PLACE)))
+    return dataclasses.replace(lidar, world=street, platform=build_platform(fixed_track(PLACE)))
 
 
 @pytest.mark.parametrize(
@@ -55,10 +55,10 @@ def test_every_beam_has_a_cell(street):
     for profile in ("vlp16", "hr80w-like"):
         lidar = in_street(street, profile)
         quick = dataclasses.replace(lidar, cells=beam_cells(lidar.setting, street, PLACE))
-        shots = quick.shots(0, 80, _Nothing())
-        assert shots.rays.cell.size == shots.rays.range_m.size
-        assert shots.rays.cell.min() >= 0
-        assert np.unique(shots.rays.cell).size > 5000
+        workspace = quick.firings(0, 80, _Nothing())
+        assert workspace.rays.cell.size == workspace.rays.range_m.size
+        assert workspace.rays.cell.min() >= 0
+        assert np.unique(workspace.rays.cell).size > 5000
 
 
 class _Nothing:

@@ -7,7 +7,7 @@ import pytest
 from numba import config
 
 from hilsim.emulator.firing import fire
-from hilsim.emulator.workspace import allocate_shots
+from hilsim.emulator.workspace import allocate_workspace
 from hilsim.geometry.rotations import normalise, rotate
 from hilsim.geometry.tracks import linear_track
 from hilsim.protocols.cepton.info import read_info_packet
@@ -15,11 +15,11 @@ from hilsim.protocols.cepton.stdv import FRAME_PARITY, PointFlag, point_times_us
 from hilsim.render.reference import ReferenceRenderer
 from hilsim.render.renderer import CpuRenderer
 from hilsim.sensor.cepton_specs import CeptonSetting, MirrorSpec, SegmentSpec
-from hilsim.sensor.specs import ClockSetting, ThinningSpec
+from hilsim.sensor.specs import ClockSetting, DecimationSpec
 from hilsim.sensor.velodyne_specs import GpsSetting
 from hilsim.sensor.window import WindowSectorSpec, WindowSpec
-from hilsim.vehicle.disturbance import WobbleSpec, build_wobble
-from hilsim.vehicle.platform import build_carrier, carrier_state
+from hilsim.vehicle.disturbance import DisturbanceSpec, build_disturbance
+from hilsim.vehicle.platform import build_platform, platform_state
 from tests.cepton_models import MIDDLE, STARING, mirror_spec, row_of_eight, with_detector
 from tests.unit.emulator.optical_scenes import diffuse, wall
 from tests.unit.emulator.swept_scenes import (
@@ -62,15 +62,15 @@ def test_each_point_is_fired_from_the_pose_of_its_own_time(lasers_per_firing, fi
     spec = mirror_spec(row_of_eight(), lasers_per_firing=lasers_per_firing, firing_ns=firing_ns, sequence_ns=800_000, range_unit_mm=0.1)
     keys = np.array([[0.0, 0.0, 0.0], [60.0, 10.0, 2.0]])
     track = linear_track(np.array([0, SECOND_NS]), keys, np.array([[1.0, 0, 0, 0], normalise((0.9, 0.05, -0.05, 0.4))]))
-    carrier = build_carrier(track, build_wobble(WobbleSpec(amplitude_m=0.05, amplitude_deg=1.0), 3, 0))
-    lidar = swept_lidar([wall(200.0, diffuse(60), y=(-900.0, 900.0), z=(-900.0, 900.0))], spec, carrier=carrier, mount_position_m=(1.0, 0.5, 2.0))
+    platform = build_platform(track, build_disturbance(DisturbanceSpec(amplitude_m=0.05, amplitude_deg=1.0), 3, 0))
+    lidar = swept_lidar([wall(200.0, diffuse(60), y=(-900.0, 900.0), z=(-900.0, 900.0))], spec, platform=platform, mount_position_m=(1.0, 0.5, 2.0))
     first = 8
     points, (channel, device_ns) = points_of(lidar, first), firings(lidar, first)
     image = images(lidar, channel, device_ns)
-    rays = allocate_shots(lidar.plan, 18, is_opaque=True).rays
-    fire(lidar.plan, carrier, first * 18, 18, rays)
+    rays = allocate_workspace(lidar.plan, 18, is_opaque=True).rays
+    fire(lidar.plan, platform, first * 18, 18, rays)
     for row, (laser, time_ns) in enumerate(zip(channel, device_ns, strict=True)):
-        (x, y, z), body = carrier_state(carrier, int(time_ns))
+        (x, y, z), body = platform_state(platform, int(time_ns))
         origin = np.array((x, y, z)) + rotate(body, (1.0, 0.5, 2.0))
         ahead = np.array([1.0, -image[row, 0], image[row, 1]])  # of the body: x forward, y left, z up
         direction = np.array(rotate(body, tuple(ahead / np.linalg.norm(ahead))))
@@ -204,22 +204,22 @@ def test_nothing_ahead_is_a_point_without_return_at_the_origin():
 def test_what_is_too_far_sideways_is_sent_as_no_return_and_counted(image, ahead_m, expected):
     spec = mirror_spec([SegmentSpec(image_x=image[0], image_z=image[1])], STARING, range_max_m=327.675, sequence_ns=8000)
     far = wall(ahead_m, diffuse(60), y=(-900.0, 900.0), z=(-900.0, 900.0))
-    points, unsaid = counted(swept_lidar([far], spec), count=2)
+    points, unrepresentable = counted(swept_lidar([far], spec), count=2)
     assert len(set(points[["x", "y", "z", "flags"]].tolist())) == 1
     x, y, z, flags = points[["x", "y", "z", "flags"]][0].tolist()
     if expected is None:
         assert (x, y, z, flags) == (0, 0, 0, NO_RETURN)
-        assert unsaid == (288 if image != (0.0, 0.0) else 0)  # straight ahead it is the range limit that ends it
+        assert unrepresentable == (288 if image != (0.0, 0.0) else 0)  # straight ahead it is the range limit that ends it
     else:
-        assert (x, y, z, flags, unsaid) == (*expected, 0, 0)
+        assert (x, y, z, flags, unrepresentable) == (*expected, 0, 0)
 
 
 def test_no_return_says_nothing_of_the_echo_that_could_not_be_said():
     spec = with_detector(mirror_spec([SegmentSpec(image_x=1.0, image_z=0.0)], STARING), threshold_reflectivity=0.01, saturation_ratio=1.5)
     near, far = (swept_lidar([wall(ahead_m, diffuse(90), y=(-900.0, 900.0))], spec) for ahead_m in (20.0, 170.0))
     assert points_of(near)["flags"][0] == SATURATED
-    points, unsaid = counted(far)
-    assert (points["flags"][0], points["reflectivity"][0], unsaid) == (NO_RETURN, 0, 144)
+    points, unrepresentable = counted(far)
+    assert (points["flags"][0], points["reflectivity"][0], unrepresentable) == (NO_RETURN, 0, 144)
 
 
 @compiled_only
@@ -280,13 +280,13 @@ def test_the_seed_makes_the_noise_and_nothing_else(make_swept):
 
 @pytest.fixture
 def make_swept(world):
-    """A noisy sensor in the room with the moving ball, on a moving carrier."""
+    """A noisy sensor in the room with the moving ball, on a moving platform."""
 
     def make(*, seed=9, **setting):
         keys = np.array([[0.0, 0.0, 0.0], [3.0, 1.0, 0.2]])
         track = linear_track(np.array([0, 2 * SECOND_NS]), keys, np.tile((1.0, 0.0, 0.0, 0.0), (2, 1)))
-        carrier = build_carrier(track, build_wobble(WobbleSpec(amplitude_m=0.02, amplitude_deg=1.0), 3, 0))
-        lidar = swept_lidar([], mirror_spec(row_of_eight(), range_noise_m=0.02), carrier=carrier, seed=seed, **setting)
+        platform = build_platform(track, build_disturbance(DisturbanceSpec(amplitude_m=0.02, amplitude_deg=1.0), 3, 0))
+        lidar = swept_lidar([], mirror_spec(row_of_eight(), range_noise_m=0.02), platform=platform, seed=seed, **setting)
         return dataclasses.replace(lidar, world=world)
 
     return make
@@ -366,9 +366,9 @@ def test_deadlines_are_the_end_of_the_last_firing_sequence_plus_the_latency():
 
 
 def test_a_setting_names_every_key_of_the_wrong_family(vlp16):
-    gps, thinning = GpsSetting(latitude_deg=1.0, longitude_deg=2.0), ThinningSpec(ray_step=3)
-    with pytest.raises(ValueError, match=r"gps must not be given for a hand-made: .*; thinning must not be given .*; phase_deg must be 0 to less"):
-        swept_lidar([], mirror_spec(), gps=gps, thinning=thinning, phase_deg=360.0)
+    gps, decimation = GpsSetting(latitude_deg=1.0, longitude_deg=2.0), DecimationSpec(ray_step=3)
+    with pytest.raises(ValueError, match=r"gps must not be given for a hand-made: .*; decimation must not be given .*; phase_deg must be 0 to less"):
+        swept_lidar([], mirror_spec(), gps=gps, decimation=decimation, phase_deg=360.0)
     with pytest.raises(ValueError, match=r"cepton must not be given for a VLP-16; rotation_rate_rpm must be 300 to 1200"):
         swept_lidar([], vlp16, cepton=CeptonSetting(), rotation_rate_rpm=610)
 

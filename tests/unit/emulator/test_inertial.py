@@ -15,7 +15,7 @@ from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.protocols.velodyne.position import decode_imu
 from hilsim.scene.world import build_world
 from hilsim.sensor.velodyne_specs import VelodyneSpec
-from hilsim.vehicle.platform import build_carrier
+from hilsim.vehicle.platform import build_platform
 from tests.lidars import lidar_setting
 
 G = 9.80665
@@ -28,7 +28,7 @@ def hdl32e(track, profile="hdl32e", **setting):
     return LidarEmulator(
         setting=lidar_setting(spec, **setting),
         world=build_world([]),
-        carrier=build_carrier(track),
+        platform=build_platform(track),
         seed=1,
         utc_epoch_ns=0,
         data_flow=FLOW,
@@ -93,7 +93,7 @@ def test_rolling_and_pitching_are_read_by_the_other_gyroscopes():
 
 def test_a_sensor_off_the_axis_of_a_turn_feels_it():
     lidar = hdl32e(moving(lambda _: (0.0, 0.0, 0.0), lambda t: about_axis((0.0, 0.0, 1.0), 3.0 * t)), mount_position_m=(0.5, 0.0, 0.0))
-    (_, ahead, up), (_, _, about_up) = felt_motion(lidar.plan, lidar.carrier, 1_000_000_000)
+    (_, ahead, up), (_, _, about_up) = felt_motion(lidar.plan, lidar.platform, 1_000_000_000)
     assert (ahead, up) == pytest.approx((-9.0 * 0.5 / G, 1.0), abs=2e-3)
     assert about_up == pytest.approx(np.degrees(3.0), abs=0.01)
 

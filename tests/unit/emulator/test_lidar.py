@@ -8,15 +8,15 @@ import pytest
 
 from hilsim.emulator.firing import fire
 from hilsim.emulator.schedule import data_deadline_ns
-from hilsim.emulator.workspace import allocate_shots
+from hilsim.emulator.workspace import allocate_workspace
 from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.protocols.velodyne.position import decode_position_packets
 from hilsim.render.reference import ReferenceRenderer
 from hilsim.render.renderer import CpuRenderer
 from hilsim.sensor.echoes import COSINE, RETRO
 from hilsim.sensor.specs import ClockSetting
-from hilsim.vehicle.disturbance import NO_WOBBLE
-from hilsim.vehicle.platform import carrier_state
+from hilsim.vehicle.disturbance import NO_DISTURBANCE
+from hilsim.vehicle.platform import platform_state
 
 PACKET_NS = 24 * 55_296
 SECOND_NS = 10**9
@@ -69,14 +69,14 @@ def test_the_first_packet_due_is_found_however_late_and_whatever_the_oscillator(
 
 def test_each_firing_leaves_from_the_pose_and_angle_of_its_own_time(make_lidar):
     lidar = make_lidar(mount_position_m=(0.0, 0.0, 1.9), rotation_rate_rpm=1200)
-    rays = allocate_shots(lidar.plan, 24, is_opaque=True).rays
-    fire(lidar.plan, lidar.carrier, 4800, 24, rays)
+    rays = allocate_workspace(lidar.plan, 24, is_opaque=True).rays
+    fire(lidar.plan, lidar.platform, 4800, 24, rays)
     times = rays.time_ns.reshape(16, 24)
     np.testing.assert_array_equal(np.diff(times, axis=0), 2304)
     np.testing.assert_array_equal(np.diff(times, axis=1), 55_296)
     for channel, sequence in [(0, 0), (7, 13), (15, 23)]:
         row = channel * 24 + sequence
-        position, q = carrier_state(lidar.carrier, int(times[channel, sequence]))
+        position, q = platform_state(lidar.platform, int(times[channel, sequence]))
         x, y, z, w = q[1], q[2], q[3], q[0]
         up = np.array([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)])
         offset_m = lidar.setting.spec.channels[channel].vertical_offset_mm / 1000
@@ -85,12 +85,12 @@ def test_each_firing_leaves_from_the_pose_and_angle_of_its_own_time(make_lidar):
 
 
 def test_azimuth_zero_looks_ahead_and_a_quarter_turn_looks_right(make_lidar):
-    lidar = dataclasses.replace(make_lidar(), carrier=make_lidar().carrier._replace(wobble=NO_WOBBLE))
-    rays = allocate_shots(lidar.plan, 1, is_opaque=True).rays
+    lidar = dataclasses.replace(make_lidar(), platform=make_lidar().platform._replace(disturbance=NO_DISTURBANCE))
+    rays = allocate_workspace(lidar.plan, 1, is_opaque=True).rays
     for quarter, axis, sign in [(0, 0, 1), (1, 1, -1), (2, 0, -1), (3, 1, 1)]:
         sequence = round(quarter * 25_000_000 / 55_296)
-        fire(lidar.plan, lidar.carrier, sequence, 1, rays)
-        assert sign * rays.direction[7, axis] > 0.98  # laser 7 looks 7 degrees up; the ripple turns it by a little
+        fire(lidar.plan, lidar.platform, sequence, 1, rays)
+        assert sign * rays.direction[7, axis] > 0.98  # laser 7 looks 7 degrees up; the rate jitter turns it by a little
 
 
 def test_a_lasers_azimuth_offset_turns_its_beam_clockwise_as_the_azimuth_does(make_lidar, vlp16):
@@ -98,13 +98,13 @@ def test_a_lasers_azimuth_offset_turns_its_beam_clockwise_as_the_azimuth_does(ma
     offsets_deg = np.linspace(-30.0, 45.0, 16)
     channels = tuple(dataclasses.replace(laser, azimuth_offset_deg=offset) for laser, offset in zip(vlp16.channels, offsets_deg, strict=True))
     straight, turned = (
-        dataclasses.replace(make_lidar(spec=spec), carrier=make_lidar().carrier._replace(wobble=NO_WOBBLE))
+        dataclasses.replace(make_lidar(spec=spec), platform=make_lidar().platform._replace(disturbance=NO_DISTURBANCE))
         for spec in (vlp16, dataclasses.replace(vlp16, channels=channels))
     )
     azimuth_deg = []
     for lidar in (straight, turned):
-        rays = allocate_shots(lidar.plan, 1, is_opaque=True).rays
-        fire(lidar.plan, lidar.carrier, 1000, 1, rays)
+        rays = allocate_workspace(lidar.plan, 1, is_opaque=True).rays
+        fire(lidar.plan, lidar.platform, 1000, 1, rays)
         azimuth_deg.append(np.degrees(np.arctan2(-rays.direction[:, 1], rays.direction[:, 0])))
     np.testing.assert_allclose((azimuth_deg[1] - azimuth_deg[0] + 180) % 360 - 180, offsets_deg, atol=1e-4)
 
@@ -116,13 +116,13 @@ def quiet(spec):
 
 def test_codes_are_true_ranges_within_noise_and_reflectivity_is_the_materials_at_its_angle(make_lidar, vlp16):
     lidar = make_lidar(spec=quiet(vlp16))
-    shots = lidar.shots(0, 6, ReferenceRenderer())
+    workspace = lidar.firings(0, 6, ReferenceRenderer())
     packets = decode_data_packets(lidar.data_packets(0, 6).payload)
     codes = packets["blocks"]["channels"]["distance"].reshape(-1, 16)
     bytes_ = packets["blocks"]["channels"]["reflectivity"].reshape(-1, 16)
-    true_m = shots.rays.range_m.reshape(16, -1).T
-    cosine = shots.hits.value[:, 0, COSINE].reshape(16, -1).T
-    is_retro = shots.hits.value[:, 0, RETRO].reshape(16, -1).T > 0
+    true_m = workspace.rays.range_m.reshape(16, -1).T
+    cosine = workspace.hits.value[:, 0, COSINE].reshape(16, -1).T
+    is_retro = workspace.hits.value[:, 0, RETRO].reshape(16, -1).T > 0
     hit = np.isfinite(true_m)
     assert hit.sum() > 1000
     assert np.abs(codes[hit] * 0.002 - true_m[hit]).max() <= 0.002
@@ -133,7 +133,7 @@ def test_codes_are_true_ranges_within_noise_and_reflectivity_is_the_materials_at
     assert (codes[~hit] == 0).all()
     baseline = np.array([channel.no_return_reflectivity for channel in vlp16.channels])
     np.testing.assert_array_equal(bytes_[~hit], np.broadcast_to(baseline, hit.shape)[~hit])
-    np.testing.assert_array_equal(shots.returns.distance[0] > 0, hit)
+    np.testing.assert_array_equal(workspace.returns.distance[0] > 0, hit)
 
 
 def test_position_packets_name_the_second_in_progress_once_the_sentence_has_come(make_lidar):

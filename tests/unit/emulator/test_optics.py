@@ -17,13 +17,13 @@ from hilsim.render.renderer import CpuRenderer
 from hilsim.scene.materials import DEFAULTS, Material
 from hilsim.scene.primitives import cylinder, sphere
 from hilsim.scene.world import SceneObject
-from hilsim.sensor.decimation import channel_rings, thin_beams, thin_rays
+from hilsim.sensor.decimation import channel_rings, decimate_beams, thin_rays
 from hilsim.sensor.echoes import COSINE, ECHO_ENERGY, ENERGY, RANGE, RETRO
 from hilsim.sensor.false_alarms import FalseAlarmSpec
-from hilsim.sensor.specs import BeamSpec, ThinningSpec
+from hilsim.sensor.specs import BeamSpec, DecimationSpec
 from hilsim.sensor.weather import WeatherSpec
 from hilsim.sensor.window import WindowSectorSpec, WindowSpec
-from tests.unit.emulator.optical_scenes import CODE_M, Return, ahead, diffuse, level, shots_of, still_lidar, wall
+from tests.unit.emulator.optical_scenes import CODE_M, Return, ahead, diffuse, level, still_lidar, wall, workspace_of
 
 compiled_only = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too slow with kernels as plain Python")
 
@@ -40,10 +40,10 @@ def assert_reported(objects, spec, *, strongest, last, dual, **setting):
 
 def echo_energies(lidar):
     """Energy of each echo of the firing along +x, nearest first."""
-    shots = shots_of(lidar)
-    count = int(shots.hits.hit_count[0])
+    workspace = workspace_of(lidar)
+    count = int(workspace.hits.hit_count[0])
     energy = np.zeros(count)
-    np.add.at(energy, shots.hits.what[0, :count, 3], shots.hits.value[0, :count, ENERGY])
+    np.add.at(energy, workspace.hits.what[0, :count, 3], workspace.hits.value[0, :count, ENERGY])
     return energy[energy > 0.0].tolist()
 
 
@@ -167,7 +167,7 @@ def test_rain_of_25_mm_an_hour_before_a_wall_at_50_m(vlp16, model, byte):
 
 def test_clear_air_is_no_weather_at_all(vlp16):
     objects = [wall(20.0, diffuse(50))]
-    one, other = (shots_of(still_lidar(objects, level(vlp16), **setting)) for setting in ({}, {"weather": WeatherSpec(near_gain_m=1.0)}))
+    one, other = (workspace_of(still_lidar(objects, level(vlp16), **setting)) for setting in ({}, {"weather": WeatherSpec(near_gain_m=1.0)}))
     np.testing.assert_array_equal(one.hits.value, other.hits.value)
 
 
@@ -189,7 +189,7 @@ def test_thick_fog_answers_from_nearby_where_a_wall_is_faint_or_gone(vlp16):
 def test_dirt_takes_light_twice(vlp16, dirt):
     objects = [wall(20.0, diffuse(80))]
     byte = int(80 * dirt**2 + 0.5)
-    window = WindowSpec(dirt_transmission=dirt)
+    window = WindowSpec(soiling_transmission=dirt)
     assert_reported(objects, level(vlp16), strongest=(20.0, byte), last=(20.0, byte), dual=[(20.0, byte)] * 2, window=window)
 
 
@@ -203,7 +203,7 @@ def test_a_blocked_sector_is_blocked_for_each_channel_by_its_own_azimuth(vlp16, 
         WindowSectorSpec(azimuth_from_deg=90.0, azimuth_to_deg=180.0, transmission=0.5),
     )
     lidar = still_lidar(around, spec, window=WindowSpec(sectors=sectors), rotation_rate_rpm=rate_rpm, sub_rays=1)
-    returns = lidar.shots(0, TURN_PACKETS, CpuRenderer()).returns
+    returns = lidar.firings(0, TURN_PACKETS, CpuRenderer()).returns
     time_s = np.arange(returns.distance.shape[1])[:, np.newaxis] * 55_296e-9 + np.arange(16) * 2304e-9
     azimuth_deg = rate_rpm * 6.0 * time_s % 360.0
     clear = 0.01  # the reading is a whole hundredth
@@ -218,7 +218,7 @@ def test_a_blocked_sector_is_blocked_for_each_channel_by_its_own_azimuth(vlp16, 
 def test_a_sector_for_some_elevations_leaves_the_other_channels_alone(vlp16):
     sector = WindowSectorSpec(azimuth_from_deg=350.0, azimuth_to_deg=20.0, elevation_from_deg=-90.0, elevation_to_deg=0.0, transmission=0.0)
     lidar = still_lidar([wall(20.0, diffuse(50))], level(vlp16, channels=vlp16.channels), window=WindowSpec(sectors=(sector,)))
-    reported = shots_of(lidar).returns.distance[0, 0] > 0
+    reported = workspace_of(lidar).returns.distance[0, 0] > 0
     np.testing.assert_array_equal(reported, [channel.elevation_deg > 0.0 for channel in vlp16.channels])
 
 
@@ -227,9 +227,9 @@ def test_false_alarms_come_at_their_rate_uniform_in_range_as_bright_as_the_thres
     rate = 0.02
     lidar = still_lidar([], vlp16, false_alarms=FalseAlarmSpec(rate_per_shot=rate))
     _, truth = packets_with_truth(lidar, 0, 4 * TURN_PACKETS)
-    shots = 4 * TURN_PACKETS * 384
+    workspace = 4 * TURN_PACKETS * 384
     share = rate * (1 - vlp16.range_min_m / vlp16.range_max_m)
-    assert abs(truth.packet.size - shots * share) < 5 * np.sqrt(shots * share)
+    assert abs(truth.packet.size - workspace * share) < 5 * np.sqrt(workspace * share)
     assert (truth.label == -1).all()
     assert (truth.cause == Cause.FALSE_ALARM).all()
     counts, _ = np.histogram(truth.range_m, 10, (vlp16.range_min_m, vlp16.range_max_m))
@@ -243,14 +243,14 @@ def test_false_alarms_come_at_their_rate_uniform_in_range_as_bright_as_the_thres
 def test_a_false_alarm_beside_a_wall_is_never_the_strongest_and_sometimes_the_last(vlp16):
     def reported_m(mode):
         lidar = still_lidar([wall(10.0, diffuse(50))], level(vlp16), false_alarms=FalseAlarmSpec(rate_per_shot=0.1), return_mode=mode)
-        return shots_of(lidar, 12).returns.range_m[0].reshape(-1)
+        return workspace_of(lidar, 12).returns.range_m[0].reshape(-1)
 
     np.testing.assert_allclose(reported_m("strongest"), 10.0, atol=0.15)
     farther = np.count_nonzero(reported_m("last") > 11.0)
     assert 3 <= farther <= 45
 
 
-# Detection, gaps, thinning, pairs.
+# Detection, gaps, decimation, pairs.
 
 
 @compiled_only
@@ -258,7 +258,7 @@ def test_faint_echoes_drop_out_by_their_energy_in_whole_packets(vlp16):
     # 60 % at 100 m is 1.2 times the threshold: 84.134 % are detected.
     around = [SceneObject(mesh=cylinder(100.0, 10.0, diffuse(60)))]
     spec = level(vlp16, detector={"noise_ratio": 5.0})
-    distance = still_lidar(around, spec).shots(0, 260, CpuRenderer()).returns.distance
+    distance = still_lidar(around, spec).firings(0, 260, CpuRenderer()).returns.distance
     expected = 0.84134 * distance.size
     assert abs(np.count_nonzero(distance) - expected) < 5 * np.sqrt(0.84134 * 0.15866 * distance.size)
 
@@ -268,14 +268,14 @@ def test_faint_echoes_drop_out_by_their_energy_in_whole_packets(vlp16):
 def test_openings_are_the_same_in_every_turn_wherever_the_fence_stands(vlp16, range_m):
     gap_m = 0.1
     lidar = still_lidar([wall(range_m, diffuse(50, porosity=0.5, gap_m=gap_m))], level(vlp16, channels=vlp16.channels))
-    shots = lidar.shots(0, 8 * TURN_PACKETS, CpuRenderer())
-    direction = shots.rays.direction.astype(float)
+    workspace = lidar.firings(0, 8 * TURN_PACKETS, CpuRenderer())
+    direction = workspace.rays.direction.astype(float)
     with np.errstate(divide="ignore"):
-        at = shots.rays.origin_m + (range_m - shots.rays.origin_m[:, :1]) / direction[:, :1] * direction
+        at = workspace.rays.origin_m + (range_m - workspace.rays.origin_m[:, :1]) / direction[:, :1] * direction
     place = at[:, 1:] / gap_m + GAP_SHIFT
     cell = np.floor(place).astype(np.int64)
     inside = (np.abs(place - cell - 0.5) < 0.499).all(axis=1) & (direction[:, 0] > 0.4)
-    met = (shots.hits.hit_count > 0)[inside]
+    met = (workspace.hits.hit_count > 0)[inside]
     _, group, size = np.unique(cell[inside], axis=0, return_inverse=True, return_counts=True)
     share_met = np.bincount(group.reshape(-1), met) / size
     assert np.count_nonzero(size > 1) > 5000
@@ -290,7 +290,7 @@ def test_a_narrow_beam_passes_an_opening_or_does_not_while_a_wide_one_is_parted(
     def pairs(**setting):
         returns = (
             still_lidar(objects, level(vlp16, channels=vlp16.channels), return_mode="dual", phase_deg=340.0, **setting)
-            .shots(0, 10, CpuRenderer())
+            .firings(0, 10, CpuRenderer())
             .returns
         )
         both = returns.range_m[0] > returns.range_m[1] + 1.0
@@ -306,8 +306,8 @@ def test_a_thinned_sensor_reports_what_the_array_functions_keep_of_a_turn(vlp16,
     around = [SceneObject(mesh=cylinder(20.0, 60.0, diffuse(50)))]
     spec = level(vlp16, channels=vlp16.channels, range_max_m=120.0)
     whole, thinned = (
-        still_lidar(around, spec, thinning=ThinningSpec(beam_step=beam_step, ray_step=ray_step))
-        .shots(0, 2 * TURN_PACKETS, CpuRenderer())
+        still_lidar(around, spec, decimation=DecimationSpec(beam_step=beam_step, ray_step=ray_step))
+        .firings(0, 2 * TURN_PACKETS, CpuRenderer())
         .returns.distance[0]
         for beam_step, ray_step in ((1, 1), step)
     )
@@ -316,7 +316,7 @@ def test_a_thinned_sensor_reports_what_the_array_functions_keep_of_a_turn(vlp16,
     of_turn = np.floor(turns + 1e-12) == 0.0
     ring = np.broadcast_to(channel_rings(spec), whole.shape)
     azimuth_deg = (360.0 * turns)[of_turn]
-    keeps = thin_beams(ring[of_turn], step[0]).mask & thin_rays(azimuth_deg, ring[of_turn], step[1]).mask
+    keeps = decimate_beams(ring[of_turn], step[0]).mask & thin_rays(azimuth_deg, ring[of_turn], step[1]).mask
     assert (whole > 0).all()
     np.testing.assert_array_equal(thinned[of_turn], np.where(keeps, whole[of_turn], 0))
 
@@ -337,7 +337,7 @@ def test_the_two_returns_of_a_pair_are_never_nearer_than_the_merge_distance(vlp1
     ]
     spec = level(vlp16, channels=vlp16.channels)
     distance = (
-        still_lidar(objects, spec, return_mode="dual", sub_rays=sub_rays, phase_deg=320.0).shots(0, 40, CpuRenderer()).returns.distance.astype(int)
+        still_lidar(objects, spec, return_mode="dual", sub_rays=sub_rays, phase_deg=320.0).firings(0, 40, CpuRenderer()).returns.distance.astype(int)
     )
     apart = np.abs(distance[0] - distance[1])[distance[0] != distance[1]]
     assert apart.size > 300
@@ -350,7 +350,7 @@ def test_the_two_returns_of_a_pair_are_never_nearer_than_the_merge_distance(vlp1
 @given(range_m=st.floats(1.0, 60.0), angle_deg=st.floats(-80.0, 80.0), percent=st.integers(1, 100))
 @settings(max_examples=30)
 def test_energy_falls_with_the_square_of_range_and_with_the_cosine(vlp16, range_m, angle_deg, percent):
-    hits = shots_of(still_lidar([wall(range_m, diffuse(percent), angle_deg=angle_deg)], level(vlp16))).hits
+    hits = workspace_of(still_lidar([wall(range_m, diffuse(percent), angle_deg=angle_deg)], level(vlp16))).hits
     assert hits.value[0, 0, RANGE] == pytest.approx(range_m, rel=1e-5, abs=1e-4)
     assert hits.value[0, 0, COSINE] == pytest.approx(np.cos(np.radians(angle_deg)), abs=1e-3)
     assert hits.value[0, 0, ENERGY] == pytest.approx(percent / 100 * np.cos(np.radians(angle_deg)) / range_m**2, rel=5e-3)
@@ -369,7 +369,9 @@ def test_no_light_is_made(vlp16, range_m, sub_rays, split, porosity, transmissio
     # Shares of the light, which are energies of white surfaces freed of range and angle, sum up to 1 at most whatever there is before a wall.
     white = Material(name="white", reflectivity=100, porosity=porosity, transmission=transmission)
     edge_m = split * 0.5 * (0.0095 + 0.003 * range_m)
-    hits = shots_of(still_lidar([wall(range_m, white, y=(edge_m, 60.0)), wall(range_m + 20.0, diffuse(100))], level(vlp16), sub_rays=sub_rays)).hits
+    hits = workspace_of(
+        still_lidar([wall(range_m, white, y=(edge_m, 60.0)), wall(range_m + 20.0, diffuse(100))], level(vlp16), sub_rays=sub_rays)
+    ).hits
     count = hits.hit_count[0]
     value = hits.value[0, :count]
     shares = value[:, ENERGY] * value[:, RANGE] ** 2 / value[:, COSINE]
@@ -408,9 +410,11 @@ def furnished(vlp16):
         ]
         optics = {
             "weather": WeatherSpec(fog_visibility_m=150.0, rain_mm_per_h=10.0, snow_mm_per_h=1.0, dust_visibility_m=900.0),
-            "window": WindowSpec(dirt_transmission=0.95, sectors=(WindowSectorSpec(azimuth_from_deg=100.0, azimuth_to_deg=140.0, transmission=0.3),)),
+            "window": WindowSpec(
+                soiling_transmission=0.95, sectors=(WindowSectorSpec(azimuth_from_deg=100.0, azimuth_to_deg=140.0, transmission=0.3),)
+            ),
             "false_alarms": FalseAlarmSpec(rate_per_shot=0.01),
-            "thinning": ThinningSpec(ray_step=2),
+            "decimation": DecimationSpec(ray_step=2),
             "return_mode": "dual",
             "sub_rays": 7,
         }
@@ -456,8 +460,8 @@ def test_the_slow_reference_reports_the_same(vlp16):
         wall(12.0, diffuse(50)),
     ]
     lidar = still_lidar(objects, level(vlp16), return_mode="dual", sub_rays=7)
-    fast = shots_of(lidar).returns
-    slow = lidar.shots(0, 1, ReferenceRenderer()).returns
+    fast = workspace_of(lidar).returns
+    slow = lidar.firings(0, 1, ReferenceRenderer()).returns
     np.testing.assert_allclose(slow.range_m[:, 0], fast.range_m[:, 0], atol=1e-3)
     assert np.abs(slow.distance[:, 0].astype(int) - fast.distance[:, 0]).max() <= 1
     assert np.abs(slow.reflectivity[:, 0].astype(int) - fast.reflectivity[:, 0]).max() <= 1
@@ -466,6 +470,6 @@ def test_the_slow_reference_reports_the_same(vlp16):
 def test_a_beam_without_divergence_and_window_is_one_ray_however_many_there_are(vlp16):
     objects = [wall(10.0, diffuse(50), y=(-60.0, 0.0001)), wall(20.0, diffuse(50))]
     spec = level(vlp16, beam=BeamSpec())
-    one, seven = (shots_of(still_lidar(objects, spec, sub_rays=sub_rays)) for sub_rays in (1, 7))
+    one, seven = (workspace_of(still_lidar(objects, spec, sub_rays=sub_rays)) for sub_rays in (1, 7))
     np.testing.assert_array_equal(one.returns.distance, seven.returns.distance)
     assert seven.echoes[0, ECHO_ENERGY] == pytest.approx(one.echoes[0, ECHO_ENERGY])

@@ -13,9 +13,9 @@ from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.render.renderer import CpuRenderer
 from hilsim.sensor.echoes import ECHO, ENERGY, INSTANCE, RANGE, RAY, TRIANGLE
 from hilsim.sensor.false_alarms import FalseAlarmSpec
-from hilsim.sensor.specs import ThinningSpec
+from hilsim.sensor.specs import DecimationSpec
 from hilsim.sensor.weather import WeatherSpec
-from tests.unit.emulator.optical_scenes import diffuse, level, shots_of, still_lidar, wall
+from tests.unit.emulator.optical_scenes import diffuse, level, still_lidar, wall, workspace_of
 from tests.unit.emulator.stages import returns_truth
 
 compiled_only = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too slow with kernels as plain Python")
@@ -23,11 +23,11 @@ compiled_only = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too slow wi
 
 def truth_of(lidar, sequences=1, edit=None):
     """Rows of the first firing sequences, changed by ``edit`` before they are looked at."""
-    shots = shots_of(lidar, sequences)
+    workspace = workspace_of(lidar, sequences)
     if edit is not None:
-        edit(shots)
+        edit(workspace)
     truth = allocate_truth(2 * 16 * sequences)
-    rows = note_returns(lidar.plan, lidar.carrier, lidar.world, np.array(lidar.setting.setup.mount_position_m), 0, shots, truth, 0)
+    rows = note_returns(lidar.plan, lidar.platform, lidar.world, np.array(lidar.setting.setup.mount_position_m), 0, workspace, truth, 0)
     return Truth._make(column[:rows] for column in truth)
 
 
@@ -44,7 +44,7 @@ def same(one, other):
 
 @pytest.fixture
 def furnished(vlp16):
-    """A lidar with everything that makes echoes: edges, a fence, glass, fog, noise, thinning, false alarms."""
+    """A lidar with everything that makes echoes: edges, a fence, glass, fog, noise, decimation, false alarms."""
 
     def make(**setting):
         objects = [
@@ -75,7 +75,7 @@ def test_a_packet_and_its_rows_come_together_and_one_by_one(vlp16):
 @compiled_only
 @pytest.mark.parametrize("mode", ["strongest", "last", "dual"])
 def test_rows_are_the_packets_returns_in_the_order_of_their_bytes(furnished, mode):
-    lidar = furnished(return_mode=mode, sub_rays=7, thinning=ThinningSpec(ray_step=3))
+    lidar = furnished(return_mode=mode, sub_rays=7, decimation=DecimationSpec(ray_step=3))
     batch, truth = packets_with_truth(lidar, 3, 30)
     np.testing.assert_array_equal(batch.payload, lidar.data_packets(3, 30).payload)
     records = decode_data_packets(batch.payload)["blocks"]["channels"]
@@ -128,14 +128,14 @@ def test_a_merged_echo_is_of_the_object_that_sent_most_of_its_energy(vlp16, refl
 
 
 def test_of_equals_the_lower_id_is_named(vlp16):
-    def two_alike(shots):
+    def two_alike(workspace):
         # The firing along +x met both objects with the same energy, the higher id first.
-        shots.hits.hit_count[0] = 2
-        shots.hits.value[0, :2, RANGE], shots.hits.value[0, :2, ENERGY] = 10.0, 0.25
-        shots.hits.what[0, :2, RAY] = [0, 1]
-        shots.hits.what[0, :2, INSTANCE] = 0
-        shots.hits.what[0, :2, TRIANGLE] = [int(np.argmax(lidar.world.owner == thing)) for thing in (2, 1)]
-        shots.hits.what[0, :2, ECHO] = 0
+        workspace.hits.hit_count[0] = 2
+        workspace.hits.value[0, :2, RANGE], workspace.hits.value[0, :2, ENERGY] = 10.0, 0.25
+        workspace.hits.what[0, :2, RAY] = [0, 1]
+        workspace.hits.what[0, :2, INSTANCE] = 0
+        workspace.hits.what[0, :2, TRIANGLE] = [int(np.argmax(lidar.world.owner == thing)) for thing in (2, 1)]
+        workspace.hits.what[0, :2, ECHO] = 0
 
     lidar = still_lidar([wall(10.0 + place, diffuse(50)) for place in range(3)], level(vlp16))
     assert truth_of(lidar, 2, two_alike).object_id[0] == 1
@@ -196,29 +196,29 @@ def test_the_pose_is_the_sensors_at_the_firing(vlp16):
     lidar = still_lidar(
         [wall(500_040.0, diffuse(60), y=(3_999_900.0, 4_000_100.0), z=(0.0, 99.0))], level(vlp16, channels=vlp16.channels), at=at, **mount
     )
-    shots = shots_of(lidar, 2)
+    workspace = workspace_of(lidar, 2)
     truth = truth_of(lidar, 2)
     assert truth.packet.size == 32
     for row in range(truth.packet.size):
         firing = int(truth.channel[row]) * 2 + int(truth.sequence[row])
         turn = tuple(map(float, truth.orientation[row]))
         channel = lidar.setting.spec.channels[truth.channel[row]]
-        x, y, z = rotate(conjugate(turn), tuple(map(float, shots.rays.direction[firing])))
+        x, y, z = rotate(conjugate(turn), tuple(map(float, workspace.rays.direction[firing])))
         assert z == pytest.approx(np.sin(np.radians(channel.elevation_deg)), abs=1e-6)
         azimuth_deg = 360.0 * 10.0 * (55_296e-9 * truth.sequence[row] + 2304e-9 * truth.channel[row]) + channel.azimuth_offset_deg
         assert np.degrees(np.arctan2(x, y)) == pytest.approx(azimuth_deg, abs=1e-3)
         begin = np.array(rotate(turn, (0.0, 0.0, channel.vertical_offset_mm / 1000))) + truth.position_m[row]
-        np.testing.assert_allclose(shots.rays.origin_m[firing], begin, rtol=0.0, atol=1e-6)
+        np.testing.assert_allclose(workspace.rays.origin_m[firing], begin, rtol=0.0, atol=1e-6)
 
 
 @compiled_only
 def test_on_the_move_each_firing_has_its_own_pose(make_lidar):
     lidar = make_lidar(mount_position_m=(0.0, 0.0, 1.0))
     _, truth = packets_with_truth(lidar, 100, 4)
-    shots = lidar.shots(100, 4, CpuRenderer())
+    workspace = lidar.firings(100, 4, CpuRenderer())
     firing = truth.channel.astype(int) * 96 + truth.sequence - 2400
-    np.testing.assert_array_equal(truth.time_ns, shots.rays.time_ns[firing])
-    away = np.linalg.norm(shots.rays.origin_m[firing] - truth.position_m, axis=1)
+    np.testing.assert_array_equal(truth.time_ns, workspace.rays.time_ns[firing])
+    away = np.linalg.norm(workspace.rays.origin_m[firing] - truth.position_m, axis=1)
     offset_m = np.abs([channel.vertical_offset_mm / 1000 for channel in lidar.setting.spec.channels])
     np.testing.assert_allclose(away, offset_m[truth.channel], atol=1e-6)
     assert np.linalg.norm(np.diff(truth.position_m, axis=0), axis=1).max() > 0.0

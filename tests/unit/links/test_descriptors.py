@@ -11,7 +11,7 @@ from hilsim.links.descriptors import Outcome, Readiness, allocate_waits, await_i
 from hilsim.links.serial_port import open_serial
 from hilsim.links.serial_spec import SerialSpec
 from hilsim.protocols.mavlink.frames import allocate_stream, next_frame, pending
-from hilsim.transmit.packet_queue import allocate_tape, take, waiting
+from hilsim.transmit.packet_queue import allocate_packet_queue, take, waiting
 from tests.mavlink import hil_sensor_bytes, mixture
 
 MS = 1_000_000
@@ -28,26 +28,26 @@ def line(cable):
 
 def test_what_comes_over_a_line_is_passed_on_byte_for_byte(line):
     plug, descriptor = line
-    stream, tape = allocate_stream(), allocate_tape(16, 280)
+    stream, queue = allocate_stream(), allocate_packet_queue(16, 280)
     data = b"".join(mixture())
     for at in range(0, len(data), 50):
         plug.write(data[at : at + 50])
         assert receive(stream, descriptor, is_stream=True) == Outcome.DONE
         while (frame := next_frame(stream)).state:
-            assert pass_on(stream, frame, tape, 1000 + at)
-    taken = take(tape, 16)
+            assert pass_on(stream, frame, queue, 1000 + at)
+    taken = take(queue, 16)
     assert [taken.payload[i, :size].tobytes() for i, size in enumerate(taken.size)] == mixture()
     assert taken.flow.tolist() == [0, 107, 163, 107, 110, 0]
     assert taken.time_ns.tolist() == sorted(taken.time_ns.tolist())
 
 
-def test_a_full_tape_refuses_a_frame(line):
+def test_a_full_packet_queue_refuses_a_frame(line):
     plug, descriptor = line
-    stream, tape = allocate_stream(), allocate_tape(1, 280)
+    stream, queue = allocate_stream(), allocate_packet_queue(1, 280)
     plug.write(hil_sensor_bytes() * 2)
     receive(stream, descriptor, is_stream=True)
-    assert [bool(pass_on(stream, next_frame(stream), tape, 0)) for _ in range(2)] == [True, False]
-    assert waiting(tape) == 1
+    assert [bool(pass_on(stream, next_frame(stream), queue, 0)) for _ in range(2)] == [True, False]
+    assert waiting(queue) == 1
 
 
 def test_a_silent_line_is_full_and_an_unplugged_one_is_gone(line):

@@ -1,4 +1,4 @@
-"""Rangers look where the rig says: rays by hand, and bytes of rendered scenes."""
+"""Serial devices look where the rig says: rays by hand, and bytes of rendered scenes."""
 
 import math
 import struct

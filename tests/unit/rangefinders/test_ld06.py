@@ -107,8 +107,8 @@ def test_the_packet_that_passes_360_degrees_is_read_right():
 
 
 def test_the_speed_and_the_stamp_are_said_and_the_stamp_begins_again_after_30_s():
-    ranger = Ld06(Ld06Spec(port="/dev/ttyS2", speed_dps=2152), seed=1, stream=0)
-    before, after = (parse(packet.data) for packet in ranger.frames(29_999_000_000, 30_003_000_000, wall(3.0)))
+    serial_device = Ld06(Ld06Spec(port="/dev/ttyS2", speed_dps=2152), seed=1, stream=0)
+    before, after = (parse(packet.data) for packet in serial_device.frames(29_999_000_000, 30_003_000_000, wall(3.0)))
     assert (before[0], before[4], after[4]) == (2152, 29_999, 2)
 
 
@@ -130,11 +130,11 @@ def test_stretches_that_are_cut_anywhere_give_the_same_packets():
 
     spec = Ld06Spec(port="/dev/ttyS2", range_noise_m=0.02)
     whole = Ld06(spec, seed=4, stream=2).frames(0, SECOND_NS // 10, sample)
-    ranger = Ld06(spec, seed=4, stream=2)
+    serial_device = Ld06(spec, seed=4, stream=2)
     cuts = [0, 1, whole[0].time_ns, whole[0].time_ns + 1, whole[7].time_ns, 50_000_000, SECOND_NS // 10]
-    pieces = [ranger.frames(start, stop, sample) for start, stop in pairwise(cuts)]
+    pieces = [serial_device.frames(start, stop, sample) for start, stop in pairwise(cuts)]
     assert [packet for piece in pieces for packet in piece] == whole
-    assert all(ranger.next_ns(packet.time_ns) == packet.time_ns < ranger.next_ns(packet.time_ns + 1) for packet in whole)
+    assert all(serial_device.next_ns(packet.time_ns) == packet.time_ns < serial_device.next_ns(packet.time_ns + 1) for packet in whole)
 
 
 def test_two_units_have_noise_of_their_own():

@@ -26,13 +26,13 @@ def parse(stream):
     return found
 
 
-def ranger(**changed):
+def serial_device(**changed):
     return Tfmini(TfminiSpec(port="/dev/ttyS1", **changed), seed=1, stream=0)
 
 
 def seen(range_m, **changed):
     """The one frame that a sensor looking at a wall sends."""
-    (frame,) = ranger(**changed).frames(0, 10_000_000, lambda time_ns, _: np.full(time_ns.size, range_m))
+    (frame,) = serial_device(**changed).frames(0, 10_000_000, lambda time_ns, _: np.full(time_ns.size, range_m))
     (parsed,) = parse(frame.data)
     return parsed
 
@@ -55,7 +55,7 @@ def test_what_is_written_is_what_an_independent_parser_reads(rows):
 
 
 def test_a_parser_that_begins_within_a_frame_finds_the_next():
-    frames = ranger().frames(0, SECOND_NS // 20, lambda time_ns, _: np.linspace(1.0, 5.0, time_ns.size))
+    frames = serial_device().frames(0, SECOND_NS // 20, lambda time_ns, _: np.linspace(1.0, 5.0, time_ns.size))
     stream = b"".join(frame.data for frame in frames)
     assert [distance for distance, *_ in parse(stream[4:])] == [200, 300, 400, 500]
 
@@ -73,7 +73,7 @@ def test_frames_are_due_at_exact_multiples_of_the_period_whatever_stretches_are_
         asked.extend(zip(time_ns.tolist(), azimuth_deg.tolist(), strict=True))
         return time_ns / 1e9 + 1.0
 
-    one, other = ranger(range_noise_m=0.05), ranger(range_noise_m=0.05)
+    one, other = serial_device(range_noise_m=0.05), serial_device(range_noise_m=0.05)
     whole = one.frames(0, SECOND_NS, sample)
     assert [frame.time_ns for frame in whole] == list(range(0, SECOND_NS, 10_000_000))
     assert asked == [(time_ns, 0.0) for time_ns in range(0, SECOND_NS, 10_000_000)]
@@ -110,14 +110,14 @@ def test_the_later_models_tell_the_temperature_of_their_chip():
 
 
 def test_noise_has_the_spread_that_was_asked_for():
-    frames = ranger(range_noise_m=0.05).frames(0, 20 * SECOND_NS, lambda time_ns, _: np.full(time_ns.size, 5.0))
+    frames = serial_device(range_noise_m=0.05).frames(0, 20 * SECOND_NS, lambda time_ns, _: np.full(time_ns.size, 5.0))
     distances = np.array([parse(frame.data)[0][0] for frame in frames])
     assert distances.mean() == pytest.approx(500.0, abs=0.5)  # 2000 frames: three standard errors are 0.34
     assert distances.std() == pytest.approx(5.0, abs=0.3)
 
 
 def test_nothing_is_answered():
-    assert ranger().receive(bytes.fromhex("42570200000001 02"), 5) == []
+    assert serial_device().receive(bytes.fromhex("42570200000001 02"), 5) == []
 
 
 @pytest.mark.parametrize(

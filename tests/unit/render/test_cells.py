@@ -14,7 +14,7 @@ from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.primitives import box, plane
 from hilsim.scene.specs import SceneSpec
-from hilsim.scene.street import street_carrier_track, street_objects
+from hilsim.scene.street import street_objects, street_platform_track
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.beam import beam
 from hilsim.sensor.specs import BeamSpec
@@ -100,7 +100,7 @@ def street():
 
 def street_places(rng, count):
     """Places of a lidar in the street: over its lanes, and anywhere about them."""
-    track = street_carrier_track(SceneSpec(generator="street")).position_m
+    track = street_platform_track(SceneSpec(generator="street")).position_m
     place = track[rng.integers(0, len(track), count)] + rng.uniform(-6.0, 6.0, (count, 3)) * [1.0, 1.0, 0.0]
     return place + [0.0, 0.0, 1.0] * rng.uniform(0.3, 4.0, (count, 1))
 
@@ -241,7 +241,7 @@ def test_where_tiles_meet_all_hits_are_those_of_the_trees():
 
 def test_a_world_without_anything_static_has_empty_cells():
     assert Standing(build_world([]), (0.0, 0.0, 0.0)).assert_same(evenly()) == 0.0
-    only_movers = build_world([SceneObject(mesh=box((4.0, 2.0, 1.5), CONCRETE), placement=street_carrier_track(SceneSpec(generator="street")))])
+    only_movers = build_world([SceneObject(mesh=box((4.0, 2.0, 1.5), CONCRETE), placement=street_platform_track(SceneSpec(generator="street")))])
     sensor = Standing(only_movers, (-3.8, -25.0, 1.0), sub_rays=7)
     assert len(sensor.cells.row) == 0
     time_ns = np.repeat(np.arange(CHANNELS * 1800) * 5_000_000, 7)

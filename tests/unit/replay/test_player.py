@@ -1,4 +1,4 @@
-"""The thread that plays a tape into rings. Its clock is the machine's: only recorded values and orders are asserted, never how long something took."""
+"""The thread that plays a packet queue into rings. Its clock is the machine's: only recorded values and orders are asserted, never how long something took."""
 
 import time
 from itertools import pairwise
@@ -45,7 +45,7 @@ class Bench:
         payloads = [payload if payload is not None else (self.put_packets + number).to_bytes(8, "little") for number in range(due.size)]
         stops = np.cumsum([len(each) for each in payloads], dtype=np.int64)
         data = np.frombuffer(b"".join(payloads), np.uint8)
-        count = put_run(self.player.tape, np.full(due.size, track, np.int64), due, stamp, data, stops, 0)
+        count = put_run(self.player.queue, np.full(due.size, track, np.int64), due, stamp, data, stops, 0)
         self.put_packets += count
         return count
 
@@ -253,7 +253,7 @@ def test_the_line_stands_still_during_a_pause_and_goes_on_from_there(bench):
     assert player.player.line_ns >= line_ns
 
 
-# -- rings and tape ---------------------------------------------------------------------------------------------------------------------
+# -- rings and packet queue ---------------------------------------------------------------------------------------------------------------------
 
 
 def test_nothing_is_lost_or_disordered_when_a_ring_is_full(bench):
@@ -271,17 +271,17 @@ def test_nothing_is_lost_or_disordered_when_a_ring_is_full(bench):
     assert player.word(Word.PLAYED) == 200
 
 
-def test_a_full_tape_takes_the_rest_of_a_run_later(bench):
+def test_a_full_packet_queue_takes_the_rest_of_a_run_later(bench):
     player = bench(slots=64)
     due_ns = np.arange(100, dtype=np.int64)
     stops = 8 * np.arange(1, 101)
     data = np.frombuffer(b"".join(number.to_bytes(8, "little") for number in range(100)), np.uint8)
     track = np.zeros(100, np.int64)
-    assert put_run(player.player.tape, track, due_ns, due_ns, data, stops, 0) == 64
-    assert put_run(player.player.tape, track, due_ns, due_ns, data, stops, 64) == 0
+    assert put_run(player.player.queue, track, due_ns, due_ns, data, stops, 0) == 64
+    assert put_run(player.player.queue, track, due_ns, due_ns, data, stops, 64) == 0
     player.start_in_the_past()
     await_that(lambda: player.player.waiting_packets == 0)
-    assert put_run(player.player.tape, track, due_ns, due_ns, data, stops, 64) == 36
+    assert put_run(player.player.queue, track, due_ns, due_ns, data, stops, 64) == 36
     assert numbers_of(player.played(100)) == list(range(100))
 
 
@@ -298,7 +298,7 @@ def test_a_flush_throws_away_exactly_what_was_put_before_it(bench):
     assert player.word(Word.FLUSHED) == 50
 
 
-def test_a_flush_of_an_empty_tape_takes_nothing_away(bench):
+def test_a_flush_of_an_empty_packet_queue_takes_nothing_away(bench):
     player = bench()
     player.start_in_the_past()
     player.player.flush()

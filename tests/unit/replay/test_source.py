@@ -10,10 +10,10 @@ from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.emulator.retime import StampClock
 from hilsim.errors import CaptureError, TransmitError
 from hilsim.protocols.ethernet import PAYLOAD_ONLY
-from hilsim.replay import source as deck_module
+from hilsim.replay import source as source_module
 from hilsim.replay.flows import FlowRule
 from hilsim.replay.player import MOST_TRACKS, Word
-from hilsim.replay.source import Deck
+from hilsim.replay.source import ReplaySource
 from hilsim.replay.specs import ReplaySpec
 from hilsim.transmit.ring import allocate_rings
 from hilsim.transmit.scheduling import ThreadSettings
@@ -28,20 +28,20 @@ CLOCK = StampClock(shown_ns=1_700_000_000_000_000_000, utc_ns=1_700_000_000_000_
 
 
 class Bench:
-    """A deck with rings; the test is the sending loop."""
+    """A replay source with rings; the test is the sending loop."""
 
     def __init__(self, path, *, rings=None, open_track=lambda _track: (0, PAYLOAD_ONLY), **settings):
-        self.deck = Deck(ReplaySpec(**{"name": "recorded", "file": path.name, "interval_scale": FAST, "retime": "none"} | settings), path)
+        self.source = ReplaySource(ReplaySpec(**{"name": "recorded", "file": path.name, "interval_scale": FAST, "retime": "none"} | settings), path)
         self.rings = allocate_rings(2, 512, 2048) if rings is None else rings
         self.open_track = open_track
         self.sent = []
 
     def open(self):
-        self.deck.open(self.rings, self.open_track, ThreadSettings(scheduling="plain"))
+        self.source.open(self.rings, self.open_track, ThreadSettings(scheduling="plain"))
         return self
 
     def start(self, epoch_ns=None):
-        self.deck.start(time.monotonic_ns() if epoch_ns is None else epoch_ns, CLOCK)
+        self.source.start(time.monotonic_ns() if epoch_ns is None else epoch_ns, CLOCK)
         return self
 
     def send(self):
@@ -53,8 +53,8 @@ class Bench:
 
     def send_until(self, condition):
         deadline_s = time.monotonic() + LIMIT_S
-        while not condition(self.deck.state()):
-            assert time.monotonic() < deadline_s, self.deck.state()
+        while not condition(self.source.state()):
+            assert time.monotonic() < deadline_s, self.source.state()
             self.send()
             time.sleep(0.001)
         self.send()
@@ -69,7 +69,7 @@ class Bench:
         return [each.payload for each in self.sent]
 
     def word(self, word):
-        return int(self.deck._player.words[word])
+        return int(self.source._player.words[word])
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def bench():
 
     yield make
     for each in made:
-        each.deck.stop()
+        each.source.stop()
 
 
 @pytest.fixture
@@ -101,19 +101,19 @@ def turning(recording, tmp_path):
 
 def test_a_capture_plays_to_its_end_and_says_so(bench, turning, recording):
     played = bench(turning, lookahead_packets=8192).open().start().play()
-    state = played.deck.state()
+    state = played.source.state()
     assert played.payloads == recording.payloads()
     assert (state.played_packets, state.waiting_packets, state.passes, state.ratio, state.fault) == (2261, 0, 0, 1.0, "")
-    assert state.starvations == 0
+    assert state.underruns == 0
     assert abs(state.position_s - 2260 * CYCLE_NS / 1e9) < 0.005
-    assert played.deck.notes == ()
+    assert played.source.notes == ()
 
 
 def test_nothing_is_played_before_it_is_started_and_seconds_of_it_are_read_ahead(bench, turning):
     waiting = bench(turning).open()
-    assert waiting.deck.state().waiting_packets >= 2048
-    assert waiting.deck.state().played_packets == 0
-    assert not waiting.deck.alive
+    assert waiting.source.state().waiting_packets >= 2048
+    assert waiting.source.state().played_packets == 0
+    assert not waiting.source.alive
 
 
 def test_a_capture_larger_than_what_is_read_ahead_plays_on(bench, turning, recording):
@@ -139,7 +139,7 @@ def test_a_truncated_capture_plays_to_the_damage_and_says_where(bench, turning, 
     turning.write_bytes(whole[: 24 + 1000 * (16 + 1248) + 700])
     played = bench(turning).open().start().play()
     assert played.payloads == recording.payloads()[:1000]
-    assert any("frame 1001" in note or "1264024" in note for note in played.deck.notes), played.deck.notes
+    assert any("frame 1001" in note or "1264024" in note for note in played.source.notes), played.source.notes
 
 
 def test_a_capture_damaged_in_its_middle_plays_what_came_before_and_says_where(bench, turning, recording):
@@ -149,8 +149,8 @@ def test_a_capture_damaged_in_its_middle_plays_what_came_before_and_says_where(b
     turning.write_bytes(bytes(whole))
     played = bench(turning).open().start().play()
     assert played.payloads == recording.payloads()[:700]
-    assert played.deck.notes
-    assert played.deck.state().fault == ""
+    assert played.source.notes
+    assert played.source.state().fault == ""
 
 
 def test_a_damaged_capture_loops_over_what_is_whole(bench, turning, recording):
@@ -170,7 +170,7 @@ def test_what_cannot_be_read_later_is_a_fault_and_what_came_before_is_played(ben
     opened = bench(turning, loop="plain").open()
     turning.unlink()
     opened.start().send_until(lambda state: state.fault and not state.waiting_packets)
-    assert "turning.pcap: cannot be opened" in opened.deck.state().fault
+    assert "turning.pcap: cannot be opened" in opened.source.state().fault
     assert opened.payloads[:2261] == recording.payloads()
 
 
@@ -219,7 +219,7 @@ def test_datagrams_that_are_larger_than_any_in_the_beginning_are_left_out_and_co
     played = bench(recording.write(tmp_path / "large.pcap")).open().start().play()
     assert len(played.payloads) == 4201
     assert played.payloads[-1] == b"last"
-    assert "1 datagrams larger than 2048 bytes were left out" in played.deck.notes
+    assert "1 datagrams larger than 2048 bytes were left out" in played.source.notes
 
 
 def test_datagrams_that_do_not_fit_into_a_frame_are_left_out_and_hang_nothing(bench, tmp_path):
@@ -227,7 +227,7 @@ def test_datagrams_that_do_not_fit_into_a_frame_are_left_out_and_hang_nothing(be
     rings = allocate_rings(2, 64, 2000)
     played = bench(recording.write(tmp_path / "large.pcap"), rings=rings, mode="ethernet", interface="lo", destination_mac="02:00:00:00:00:01")
     assert played.open().start().play().payloads == [b"first", b"last"]
-    assert "1 datagrams larger than 1958 bytes were left out" in played.deck.notes
+    assert "1 datagrams larger than 1958 bytes were left out" in played.source.notes
 
 
 def test_empty_datagrams_are_played(bench, tmp_path):
@@ -240,14 +240,14 @@ def test_empty_datagrams_are_played(bench, tmp_path):
 def test_formats_that_are_not_understood_are_named(bench, tmp_path):
     recording = Recording().add_turning(10).add(MS, CEPTON, b"STDT" + bytes(100)).add(2 * MS, CAMERA, b"x")
     played = bench(recording.write(tmp_path / "formats.pcap")).open().start().play()
-    assert played.deck.notes == ("replayed verbatim and by capture time, because the format is not understood: Cepton STDT points, not recognised",)
+    assert played.source.notes == ("replayed verbatim and by capture time, because the format is not understood: Cepton STDT points, not recognised",)
 
 
 def test_a_recording_of_less_than_a_turn_is_looped_plainly_and_says_so(bench, tmp_path):
     recording = Recording().add_turning(50)
     played = bench(recording.write(tmp_path / "part.pcap"), loop="seamless", loops=2).open().start().play()
     assert played.payloads == recording.payloads() * 2
-    assert any("a whole turn is needed" in note for note in played.deck.notes)
+    assert any("a whole turn is needed" in note for note in played.source.notes)
 
 
 def test_formats_that_cannot_be_cut_are_looped_plainly_and_say_so(bench, tmp_path):
@@ -256,13 +256,13 @@ def test_formats_that_cannot_be_cut_are_looped_plainly_and_say_so(bench, tmp_pat
         recording.add(number * MS, CAMERA, b"%d" % number)
     played = bench(recording.write(tmp_path / "camera.pcap"), loop="seamless", loops=2).open().start().play()
     assert played.payloads == recording.payloads(CAMERA) * 2
-    assert any("cannot be cut seamlessly" in note for note in played.deck.notes)
+    assert any("cannot be cut seamlessly" in note for note in played.source.notes)
 
 
 def test_a_cut_of_a_large_file_is_sought_while_it_plays(bench, turning, monkeypatch):
-    monkeypatch.setattr(deck_module, "SMALL_FILE_BYTES", 0)
+    monkeypatch.setattr(source_module, "SMALL_FILE_BYTES", 0)
     played = bench(turning, loop="seamless", loops=3, retime="utc", lookahead_packets=64).open()
-    played.deck._planner.join()  # in a large file the end is not read before the cut is known
+    played.source._planner.join()  # in a large file the end is not read before the cut is known
     played.start().play()
     azimuth = np.array([int.from_bytes(payload[2:4], "little") for payload in played.payloads])
     assert np.abs((np.diff(azimuth) - 478 + 18_000) % 36_000 - 18_000).max() <= 12
@@ -275,7 +275,7 @@ def test_a_cut_of_a_large_file_is_sought_while_it_plays(bench, turning, monkeypa
 
 def seek_and_play(played, position_s):
     played.sent.clear()
-    played.deck.seek(position_s)
+    played.source.seek(position_s)
     played.send_until(lambda _state: bool(played.sent))
     return played.play()
 
@@ -297,20 +297,20 @@ def test_neither_an_end_nor_a_seek_is_a_starvation(bench, tmp_path):
     played = bench(recording.write(tmp_path / "short.pcap")).open().start().play()
     for position_s in (0.1, 0.0, 0.2):
         assert seek_and_play(played, position_s).payloads == after(recording, position_s)
-    assert played.deck.state().starvations == 0
+    assert played.source.state().underruns == 0
 
 
 def test_seeking_beyond_the_end_ends(bench, turning, recording):
     played = bench(turning).open().start().play()
-    played.deck.seek(50.0)
-    played.send_until(lambda state: state.has_ended and played.deck._seek_ns is None)
+    played.source.seek(50.0)
+    played.send_until(lambda state: state.has_ended and played.source._seek_ns is None)
     assert seek_and_play(played, 2.0).payloads == after(recording, 2.0)
 
 
 def test_seeking_while_it_plays_leaves_out_what_lies_between_and_its_position_is_told(bench, turning, recording):
     slow = bench(turning, interval_scale=1.0).open().start()
     slow.send_until(lambda state: state.played_packets > 20)
-    slow.deck.seek(2.5)
+    slow.source.seek(2.5)
     slow.send_until(lambda state: state.position_s >= 2.5).play()
     first = recording.payloads().index(after(recording, 2.5)[0])
     places = [recording.payloads().index(payload) for payload in slow.payloads]
@@ -325,33 +325,33 @@ def test_seeking_while_it_plays_leaves_out_what_lies_between_and_its_position_is
 def test_the_position_is_that_of_the_new_place_though_more_had_been_read_ahead(bench, turning):
     slow = bench(turning, interval_scale=1.0, loop="plain").open().start()
     slow.send_until(lambda state: state.played_packets > 200)
-    slow.deck.seek(0.05)
+    slow.source.seek(0.05)
     slow.send_until(lambda _state: slow.word(Word.FLUSHED) > 0)
     played = slow.word(Word.PLAYED)
     slow.send_until(lambda state: state.played_packets > played + 20)
-    assert 0.05 <= slow.deck.state().position_s < 1.0
+    assert 0.05 <= slow.source.state().position_s < 1.0
 
 
 def test_of_two_quick_seeks_the_last_counts(bench, turning, recording):
     played = bench(turning).open().start().play()
     played.sent.clear()
     for position_s in (0.5, 2.0, 1.0, 2.75):
-        played.deck.seek(position_s)
+        played.source.seek(position_s)
     played.send_until(lambda _state: played.payloads[-len(after(recording, 2.75)) :] == after(recording, 2.75)).play()
-    assert played.deck.state().has_ended
+    assert played.source.state().has_ended
 
 
 def test_seeking_while_it_is_paused_takes_effect_when_it_goes_on(bench, turning, recording):
     slow = bench(turning, interval_scale=1.0).open().start()
     slow.send_until(lambda state: state.played_packets > 20)
-    slow.deck.pause(paused=True)
-    slow.deck.seek(2.8)
+    slow.source.pause(paused=True)
+    slow.source.seek(2.8)
     slow.send_until(lambda state: slow.word(Word.FLUSHED) > 0 and state.waiting_packets > 100)
     held, epoch_ns, paused_at_ns = (slow.word(word) for word in (Word.PLAYED, Word.EPOCH_NS, Word.PAUSED_AT_NS))
     time.sleep(0.3)
     assert slow.word(Word.PLAYED) == held
     slow.sent.clear()
-    slow.deck.pause(paused=False)
+    slow.source.pause(paused=False)
     slow.play()
     assert slow.payloads == after(recording, 2.8)
     # Neither is the pause waited for again, nor is anything due at once.
@@ -371,16 +371,16 @@ def test_a_seek_that_takes_long_loses_nothing(bench, tmp_path):
                 count = 150_000
                 writer.write_many(np.full(count, BASE_NS + half[-1][0] + 1), np.tile(unwanted, (count, 1)), np.full(count, unwanted.size, np.int32))
     played = bench(path, flow=(FlowRule(match="192.168.1.201"),), interval_scale=1.0).open().start()
-    played.send_until(lambda _state: played.deck._has_read_all)
+    played.send_until(lambda _state: played.source._has_read_all)
     seen_reading_ns = []
 
     def has_ended(state):
-        if played.deck._reader.skipped_datagrams < 2 * 150_000:
+        if played.source._reader.skipped_datagrams < 2 * 150_000:
             seen_reading_ns.append(time.monotonic_ns())
             return False
         return state.has_ended
 
-    played.deck.seek((recording.packets[753][0] - recording.packets[0][0]) / 1e9 - 1e-6)
+    played.source.seek((recording.packets[753][0] - recording.packets[0][0]) / 1e9 - 1e-6)
     played.send_until(has_ended)
     assert played.payloads[-754:] == recording.payloads()[753:]
     assert played.sent[-754].deadline_ns > seen_reading_ns[-1] + 40 * MS
@@ -388,8 +388,8 @@ def test_a_seek_that_takes_long_loses_nothing(bench, tmp_path):
 
 def test_seeking_before_it_is_started_decides_where_it_begins(bench, turning, recording):
     waiting = bench(turning).open()
-    waiting.deck.seek(1.0)
-    waiting.send_until(lambda _state: waiting.deck._seek_ns is None and waiting.deck._has_read_all)
+    waiting.source.seek(1.0)
+    waiting.send_until(lambda _state: waiting.source._seek_ns is None and waiting.source._has_read_all)
     epoch_ns = time.monotonic_ns() - 10 * MS
     waiting.start(epoch_ns).send_until(lambda state: state.played_packets > 0).play()
     assert waiting.payloads == after(recording, 1.0)
@@ -400,7 +400,7 @@ def test_passes_are_counted_from_what_was_played_and_not_from_what_was_read_ahea
     recording = Recording().add_turning(100)
     slow = bench(recording.write(tmp_path / "short.pcap"), interval_scale=1.0, loop="plain", loops=8).open().start()
     slow.send_until(lambda state: state.played_packets > 150)
-    slow.deck.seek(0.0)
+    slow.source.seek(0.0)
     slow.send_until(lambda _state: slow.word(Word.FLUSHED) > 0).play()
     before = int(np.argmax(np.diff([each.deadline_ns for each in slow.sent]))) + 1
     assert before > 150
@@ -414,22 +414,22 @@ def test_it_stops_at_once_whatever_it_waits_for(bench, turning):
     looped = {"loop": "plain", "interval_scale": 1.0}
     for settings in ({"lookahead_packets": 64}, looped, looped | {"offset_s": 5.0}):
         opened = bench(turning, **settings).open()
-        opened.deck.stop()
-        assert not opened.deck.alive
+        opened.source.stop()
+        assert not opened.source.alive
     paused = bench(turning, **looped).open().start()
-    paused.deck.pause(paused=True)
-    paused.deck.seek(1.0)
-    paused.deck.stop()
+    paused.source.pause(paused=True)
+    paused.source.seek(1.0)
+    paused.source.stop()
     unopened = bench(turning)
-    unopened.deck.stop()
-    assert not any(thread.is_alive() for thread in (paused.deck._thread, unopened.deck._thread) if thread)
+    unopened.source.stop()
+    assert not any(thread.is_alive() for thread in (paused.source._thread, unopened.source._thread) if thread)
 
 
 def test_a_planner_that_takes_long_does_not_hold_up_the_end(bench, turning, monkeypatch):
     """It is a thread of which the process need not see the end: a 50 GB capture takes it a minute."""
-    monkeypatch.setattr(deck_module, "SMALL_FILE_BYTES", 0)
+    monkeypatch.setattr(source_module, "SMALL_FILE_BYTES", 0)
     opened = bench(turning, loop="seamless").open()
-    assert opened.deck._planner.daemon
+    assert opened.source._planner.daemon
 
 
 def test_memory_stays_as_it_is_through_hours_of_looping(bench, tmp_path):
@@ -452,7 +452,7 @@ def test_memory_stays_as_it_is_through_hours_of_looping(bench, tmp_path):
     finally:
         tracemalloc.stop()
     assert grown < 600_000  # 13 bytes a packet; what is read ahead just now comes and goes
-    assert len(looped.deck._positions) < 300
+    assert len(looped.source._positions) < 300
 
 
 def test_a_real_capture_loops_without_a_starvation(bench, capture):
@@ -460,4 +460,4 @@ def test_a_real_capture_loops_without_a_starvation(bench, capture):
     wanted = [datagram.payload for datagram in CaptureFile(path)]
     played = bench(path, loop="plain", loops=2, interval_scale=0.05, pace="capture").open().start().play()
     assert sorted(played.payloads) == sorted(wanted * 2)
-    assert played.deck.state().starvations == 0
+    assert played.source.state().underruns == 0

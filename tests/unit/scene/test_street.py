@@ -10,7 +10,7 @@ from hilsim.geometry.rotations import matrix_from_quaternion
 from hilsim.geometry.tracks import top_speed_mps, track_pose
 from hilsim.render.cpu import cast_rays
 from hilsim.scene.specs import SceneSpec
-from hilsim.scene.street import StreetLabel, street_carrier_track, street_objects
+from hilsim.scene.street import StreetLabel, street_objects, street_platform_track
 from hilsim.scene.world import build_world
 
 STREET = SceneSpec(generator="street", generator_seed=1)
@@ -81,7 +81,7 @@ def test_the_rig_says_how_many_move(cars, people):
 
 
 def every_track(objects):
-    return [street_carrier_track(STREET), *(thing.placement for thing in objects if not isinstance(thing.placement, Pose))]
+    return [street_platform_track(STREET), *(thing.placement for thing in objects if not isinstance(thing.placement, Pose))]
 
 
 def test_every_way_is_closed_and_nothing_jumps(objects):
@@ -101,8 +101,8 @@ def test_everyone_faces_the_way_they_go(objects):
             assert ahead @ (after - before) > 0.999 * np.linalg.norm(after - before) > 0.0
 
 
-def test_the_carrier_drives_about_8_metres_a_second_on_the_ground():
-    track = street_carrier_track(STREET)
+def test_the_platform_drives_about_8_metres_a_second_on_the_ground():
+    track = street_platform_track(STREET)
     length_m = np.linalg.norm(np.diff(track.position_m, axis=0, append=track.position_m[:1]), axis=1).sum()
     assert 6.0 < length_m / (track.period_ns * 1e-9) < 9.0
     assert top_speed_mps(track) < 9.5
@@ -119,10 +119,10 @@ def discs(thing, time_ns):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_no_car_touches_another_or_the_carrier(seed):
+def test_no_car_touches_another_or_the_platform(seed):
     spec = SceneSpec(generator="street", generator_seed=seed, generator_moving_cars=40)
     cars = [(thing.mesh, thing.placement) for thing in street_objects(spec) if thing.label == StreetLabel.CAR]
-    cars.append((cars[0][0], street_carrier_track(spec)))
+    cars.append((cars[0][0], street_platform_track(spec)))
     for time_ns in range(0, 60_000_000_000, 700_000_000):
         centres = np.array([discs(car, time_ns) for car in cars])
         apart_m = np.linalg.norm(centres[:, None, :, None] - centres[None, :, None, :], axis=-1).min(axis=(2, 3))
@@ -146,7 +146,7 @@ def cast(world, origin_m, direction, time_ns):
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.45, 0.7, 0.9])
 def test_a_lidar_on_the_roof_sees_a_rich_scene_all_the_way_round(world, share):
-    track = street_carrier_track(STREET)
+    track = street_platform_track(STREET)
     time_ns = int(share * track.period_ns)
     eye_m = pose(track, time_ns)[0] + np.array([0.0, 0.0, 1.9])
     range_m, owner = cast(world, *rays_around(eye_m, np.arange(-15.0, 16.0, 2.0), 900), time_ns)
@@ -161,7 +161,7 @@ def test_a_lidar_on_the_roof_sees_a_rich_scene_all_the_way_round(world, share):
 
 def test_signs_face_the_traffic_that_passes_them(objects):
     """A sign's plate looks back at a car that is 12 m before it in the lane beside it."""
-    track = street_carrier_track(STREET)
+    track = street_platform_track(STREET)
     signs = [thing for thing in objects if thing.label == StreetLabel.TRAFFIC_SIGN and " sign 0." in thing.name]
     assert len(signs) == 4
     for sign in signs:
@@ -175,7 +175,7 @@ def test_signs_face_the_traffic_that_passes_them(objects):
 def test_the_street_may_lie_at_utm_coordinates():
     origin = (691000.25, 5334000.5, 520.0)
     far = SceneSpec(generator="street", generator_seed=1, origin_m=origin)
-    near_track, far_track = street_carrier_track(STREET), street_carrier_track(far)
+    near_track, far_track = street_platform_track(STREET), street_platform_track(far)
     np.testing.assert_allclose(far_track.position_m - origin, near_track.position_m, atol=1e-8)
     ray = rays_around(np.array([27.0 + 4.0, 3.0, 1.9]), [-10.0, 2.0], 200)
     near_range_m, _ = cast(build_world(street_objects(STREET)), *ray, 0)

@@ -1,4 +1,4 @@
-"""Thinning against the published functions' reference arrays, by properties, and on the firings of a turning sensor."""
+"""Decimation against the published functions' reference arrays, by properties, and on the firings of a turning sensor."""
 
 import math
 import re
@@ -20,22 +20,22 @@ from hilsim.sensor.decimation import (
     add_spurious_points,
     azimuths_deg,
     channel_rings,
+    decimate_beams,
+    decimation,
     draw_spurious,
     place_spurious,
     reported_firings,
     ring_ids,
-    thin_beams,
     thin_rays,
-    thinning,
     withhold_firings,
 )
 from hilsim.sensor.head import head, head_turns
-from hilsim.sensor.specs import ThinningSpec
-from hilsim.sensor.velodyne_specs import ChannelSpec, EncoderSpec, RippleSpec, VelodyneSpec
+from hilsim.sensor.specs import DecimationSpec
+from hilsim.sensor.velodyne_specs import ChannelSpec, EncoderSpec, RateJitterSpec, VelodyneSpec
 
 VLP16 = {"lower_fov_deg": -15.0, "upper_fov_deg": 15.0}
 PUCK = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
-WILD = RippleSpec(per_turn_ratio=0.2, wander_ratio=0.2, wander_period_s=0.15)
+WILD = RateJitterSpec(per_turn_ratio=0.2, drift_ratio=0.2, drift_period_s=0.15)
 HOW_TO = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "thin-a-sensor.md"
 BASELINE = np.arange(1, 17, dtype=np.uint8)
 
@@ -130,7 +130,7 @@ def test_float32_points_are_computed_in_float32():
 
 @pytest.mark.parametrize("step", [1, 2, 3, 4, 16, 17])
 def test_thinned_beams_are_the_published_functions(published, step):
-    mask, (points, tags) = thin_beams(published["grid_ring"], step, published["grid_points"], published["grid_tags"])
+    mask, (points, tags) = decimate_beams(published["grid_ring"], step, published["grid_points"], published["grid_tags"])
     np.testing.assert_array_equal(mask, published[f"beam_step{step}_mask"])
     np.testing.assert_array_equal(points, published[f"beam_step{step}_points"])
     np.testing.assert_array_equal(tags, published[f"beam_step{step}_tags"])
@@ -139,19 +139,19 @@ def test_thinned_beams_are_the_published_functions(published, step):
 @pytest.mark.parametrize(("step", "kept"), [(2, [-15, -11, -7, -3, 1, 5, 9, 13]), (4, [-15, -7, 1, 9])])
 def test_a_thinned_vlp16_keeps_these_elevations(step, kept):
     elevation = np.array(sorted(channel.elevation_deg for channel in PUCK.channels))
-    assert thin_beams(ring_ids(rays_at(elevation), 16, **VLP16), step, elevation).arrays[0].tolist() == kept
+    assert decimate_beams(ring_ids(rays_at(elevation), 16, **VLP16), step, elevation).arrays[0].tolist() == kept
 
 
 @given(arrays(st.sampled_from([np.uint8, np.int32, np.int64, np.uint16]), st.integers(0, 40), elements=st.integers(0, 100)), st.integers(1, 300))
 @example(np.array([0, 255], np.uint8), 300)
 def test_thinned_beams_keep_order_and_ring_0_and_are_idempotent_and_blind_to_order(ring, step):
     place = np.arange(len(ring))
-    mask, (kept,) = thin_beams(ring, step, place)
+    mask, (kept,) = decimate_beams(ring, step, place)
     assert kept.tolist() == [at for at in place if int(ring[at]) % step == 0]
     assert mask[ring == 0].all()
-    assert thin_beams(ring[mask], step).mask.all()
+    assert decimate_beams(ring[mask], step).mask.all()
     shuffled = np.random.default_rng(len(ring)).permutation(len(ring))
-    assert thin_beams(ring[shuffled], step).mask.tolist() == mask[shuffled].tolist()
+    assert decimate_beams(ring[shuffled], step).mask.tolist() == mask[shuffled].tolist()
 
 
 # Rays
@@ -209,7 +209,7 @@ def test_no_points_thin_to_none(published):
     mask, (points,) = thin_rays(azimuths_deg(none), ring, 2, none)
     assert (ring.shape, mask.shape, points.shape) == (published["empty_ring"].shape, published["empty_ray_mask"].shape, (0, 3))
     assert (ring.dtype, mask.dtype) == (published["empty_ring"].dtype, published["empty_ray_mask"].dtype)
-    assert thin_beams(ring, 2, none).mask.shape == (0,)
+    assert decimate_beams(ring, 2, none).mask.shape == (0,)
 
 
 CLOUDS = st.integers(0, 60).flatmap(
@@ -233,8 +233,8 @@ def test_thinned_rays_keep_the_smallest_and_every_step_th_of_each_ring_in_their_
 
 
 @given(CLOUDS, st.integers(1, 6), st.integers(1, 6))
-def test_thinning_rays_twice_is_thinning_by_the_product(cloud, first, second):
-    # So thinning rays is idempotent only where it leaves at most one point a ring.
+def test_decimating_rays_twice_is_decimation_by_the_product(cloud, first, second):
+    # So decimation rays is idempotent only where it leaves at most one point a ring.
     azimuth, ring = cloud
     place = np.arange(len(ring))
     _, once = thin_rays(azimuth, ring, first, azimuth, ring, place)
@@ -354,12 +354,12 @@ REFUSALS = [
         "channels must be a whole number of 1 to 65536, got -1; lower_fov_deg must be -90 to 90, got -91.0; upper_fov_deg must be -90 to 90, got inf",
     ),
     (lambda: azimuths_deg(AZIMUTH), "points must be an array of shape (n, 3), got (3,)"),
-    (lambda: thin_beams(RING, 0), "step must be a whole number of 1 to 2147483647, got 0"),
-    (lambda: thin_beams(RING, -2), "step must be a whole number of 1 to 2147483647, got -2"),
-    (lambda: thin_beams(RING, 2.5), "step must be a whole number of 1 to 2147483647, got 2.5"),
-    (lambda: thin_beams(RING, True), "step must be a whole number of 1 to 2147483647, got True"),  # noqa: FBT003
-    (lambda: thin_beams(AZIMUTH, 2), "ring must be integers of shape (n,), got float64 of shape (3,)"),
-    (lambda: thin_beams(RING, 2, POINTS, np.zeros(4)), "per-point array 1 must have length 3, got shape (4,)"),
+    (lambda: decimate_beams(RING, 0), "step must be a whole number of 1 to 2147483647, got 0"),
+    (lambda: decimate_beams(RING, -2), "step must be a whole number of 1 to 2147483647, got -2"),
+    (lambda: decimate_beams(RING, 2.5), "step must be a whole number of 1 to 2147483647, got 2.5"),
+    (lambda: decimate_beams(RING, True), "step must be a whole number of 1 to 2147483647, got True"),  # noqa: FBT003
+    (lambda: decimate_beams(AZIMUTH, 2), "ring must be integers of shape (n,), got float64 of shape (3,)"),
+    (lambda: decimate_beams(RING, 2, POINTS, np.zeros(4)), "per-point array 1 must have length 3, got shape (4,)"),
     (lambda: thin_rays(AZIMUTH, RING, 0), "step must be a whole number of 1 to 2147483647, got 0"),
     (lambda: thin_rays(AZIMUTH, RING, -1), "step must be a whole number of 1 to 2147483647, got -1"),
     (lambda: thin_rays(np.zeros(2), RING, 2), "azimuth_deg must have the shape of ring, (3,), got (2,)"),
@@ -384,13 +384,13 @@ REFUSALS = [
     (lambda: add_spurious_points(POINTS, TAGS.astype(np.uint64), spurious_spec(), seed=1), "tags must be integers that can hold -1"),
     (lambda: add_spurious_points(POINTS[0], TAGS, spurious_spec(), seed=1), "points must be an array of shape (n, 3), got (3,)"),
     (
-        lambda: ThinningSpec(beam_step=0, ray_step=-3),
+        lambda: DecimationSpec(beam_step=0, ray_step=-3),
         "beam_step must be a whole number of 1 to 2147483647, got 0; ray_step must be a whole number of 1 to 2147483647, got -3",
     ),
-    (lambda: ThinningSpec(ray_step=1.5), "ray_step must be a whole number of 1 to 2147483647, got 1.5"),
+    (lambda: DecimationSpec(ray_step=1.5), "ray_step must be a whole number of 1 to 2147483647, got 1.5"),
     (
-        lambda: thinning(ThinningSpec(), sensor(rate_max_rpm=200_000)),
-        "a turn at rate_max_rpm must have at least 10 firing sequences for thinning, got 5.43",
+        lambda: decimation(DecimationSpec(), sensor(rate_max_rpm=200_000)),
+        "a turn at rate_max_rpm must have at least 10 firing sequences for decimation, got 5.43",
     ),
 ]
 
@@ -422,20 +422,20 @@ def test_a_sensors_rings_are_numbered_by_elevation_even_where_they_are_spaced_un
     assert elevation[np.argsort(channel_rings(spec))].tolist() == sorted(elevation)
     even = ring_ids(rays_at(elevation), 32, lower_fov_deg=-25.0, upper_fov_deg=15.0)
     assert len(np.unique(even)) < 32  # why the even formula would not do
-    assert thinning(ThinningSpec(beam_step=2), spec).keeps_channel.sum() == 16
+    assert decimation(DecimationSpec(beam_step=2), spec).keeps_channel.sum() == 16
 
 
-def make_head(rate_rpm=600, phase_deg=0.0, ripple=None):
+def make_head(rate_rpm=600, phase_deg=0.0, rate_jitter=None):
     perfect = EncoderSpec(rate_rpm=600, tick_cdeg=0.0, noise_cdeg=0.0)
-    return head(rate_rpm=rate_rpm, phase_deg=phase_deg, encoder=perfect, ripple=ripple or RippleSpec(), seed=1, stream=0)
+    return head(rate_rpm=rate_rpm, phase_deg=phase_deg, encoder=perfect, rate_jitter=rate_jitter or RateJitterSpec(), seed=1, stream=0)
 
 
 STREAMED = 3300
 
 STREAMS = {
-    "still": (PUCK, RippleSpec(), 0.0, 0),
-    "real": (PUCK, PUCK.ripple, 359.95, 123_456_789_012),
-    "offsets": (uneven(), PUCK.ripple, 3.0, 5),
+    "still": (PUCK, RateJitterSpec(), 0.0, 0),
+    "real": (PUCK, PUCK.rate_jitter, 359.95, 123_456_789_012),
+    "offsets": (uneven(), PUCK.rate_jitter, 3.0, 5),
     "wild": (uneven((180.0, -180.0, 90.0, -90.0)), WILD, 200.0, 1_000_000),
 }
 
@@ -446,8 +446,8 @@ def stream(request):
 
     So that azimuths from x towards y are the sensor's own, clockwise from forward. Each firing has the head's angle at its own time.
     """
-    spec, ripple, phase_deg, first = request.param
-    of_head = make_head(rate_rpm=1200, phase_deg=phase_deg, ripple=ripple)
+    spec, rate_jitter, phase_deg, first = request.param
+    of_head = make_head(rate_rpm=1200, phase_deg=phase_deg, rate_jitter=rate_jitter)
     start_ns = np.arange(first, first + STREAMED) * spec.sequence_ns
     points = []
     for channel, laser in enumerate(spec.channels):
@@ -466,16 +466,16 @@ def whole_turns(azimuth_deg):
 @pytest.mark.parametrize("step", [2, 3, 7, 5000])
 def test_a_streams_reported_firings_are_the_array_functions_over_whole_turns(stream, step):
     spec, of_head, first, points = stream
-    setting = ThinningSpec(beam_step=3, ray_step=step)
+    setting = DecimationSpec(beam_step=3, ray_step=step)
     reported = np.zeros(points.shape[:2], bool)
-    reported_firings(thinning(setting, spec), of_head, first, STREAMED, reported)
+    reported_firings(decimation(setting, spec), of_head, first, STREAMED, reported)
 
     turn = whole_turns(azimuths_deg(points.reshape(-1, 3)).reshape(points.shape[:2]))
     ring = np.broadcast_to(channel_rings(spec)[:, None], turn.shape)
     assert turn.max() >= 1
     for number in range(turn.max() + 1):
         of_turn = turn == number
-        beams = thin_beams(ring[of_turn], setting.beam_step, points[of_turn], ring[of_turn])
+        beams = decimate_beams(ring[of_turn], setting.beam_step, points[of_turn], ring[of_turn])
         rays = thin_rays(azimuths_deg(beams.arrays[0]), beams.arrays[1], step)
         expected = beams.mask.copy()
         expected[beams.mask] = rays.mask
@@ -484,30 +484,30 @@ def test_a_streams_reported_firings_are_the_array_functions_over_whole_turns(str
 
 def report(setting, *, first, sequences, spec=PUCK, **of_head):
     reported = np.zeros((len(spec.channels), sequences), bool)
-    reported_firings(thinning(setting, spec), make_head(**of_head), first, sequences, reported)
+    reported_firings(decimation(setting, spec), make_head(**of_head), first, sequences, reported)
     return reported
 
 
 def test_a_turn_begins_at_azimuth_zero_by_hand():
     # 600 rpm from azimuth 0: 100 ms a turn, 1808.45 firing sequences. Channel 0 passes 0 with sequences 0 and 1809; channel 15, 34.56 us later, too
     # (1808.45 - 0.625 = 1807.8 for it: 0 and 1808).
-    reported = report(ThinningSpec(ray_step=1000), first=0, sequences=2900)
+    reported = report(DecimationSpec(ray_step=1000), first=0, sequences=2900)
     assert np.flatnonzero(reported[0]).tolist() == [0, 1000, 1809, 2809]
     assert np.flatnonzero(reported[15]).tolist() == [0, 1000, 1808, 2808]
 
 
 def test_firings_before_the_sensors_first_passage_are_counted_as_if_the_head_had_turned_before():
     # From azimuth 359.9, at 0.19907 deg a sequence: sequence 0 is number 1807 of its turn, which began at -1807.
-    reported = report(ThinningSpec(ray_step=13), first=0, sequences=30, phase_deg=359.9)
+    reported = report(DecimationSpec(ray_step=13), first=0, sequences=30, phase_deg=359.9)
     assert np.flatnonzero(reported[0]).tolist() == [0, 1, 14, 27]
     assert 1807 % 13 == 0
 
 
-@pytest.mark.parametrize("ripple", [RippleSpec(), PUCK.ripple, WILD], ids=["still", "real", "wild"])
+@pytest.mark.parametrize("rate_jitter", [RateJitterSpec(), PUCK.rate_jitter, WILD], ids=["still", "real", "wild"])
 @pytest.mark.parametrize("rate_rpm", [300, 1200])
-def test_what_is_reported_does_not_depend_on_batches(ripple, rate_rpm):
-    setting = ThinningSpec(beam_step=2, ray_step=11)
-    of_head = {"rate_rpm": rate_rpm, "ripple": ripple, "phase_deg": 77.0}
+def test_what_is_reported_does_not_depend_on_batches(rate_jitter, rate_rpm):
+    setting = DecimationSpec(beam_step=2, ray_step=11)
+    of_head = {"rate_rpm": rate_rpm, "rate_jitter": rate_jitter, "phase_deg": 77.0}
     whole = report(setting, first=10**9, sequences=4000, **of_head)
     for size in (1, 24, 1999):
         for begin in range(0, 4000 - size, 797):
@@ -516,16 +516,16 @@ def test_what_is_reported_does_not_depend_on_batches(ripple, rate_rpm):
 
 @pytest.mark.parametrize("step", [1, 2, 40])
 def test_every_whole_turn_reports_a_step_th_rounded_up(step):
-    reported = report(ThinningSpec(ray_step=step), first=0, sequences=1809)
+    reported = report(DecimationSpec(ray_step=step), first=0, sequences=1809)
     assert reported[0].sum() == math.ceil(1809 / step)
 
 
 def test_a_sensor_that_is_not_thinned_reports_everything():
-    assert report(ThinningSpec(), first=77, sequences=48).all()
+    assert report(DecimationSpec(), first=77, sequences=48).all()
 
 
 def test_beams_alone_keep_whole_channels():
-    reported = report(ThinningSpec(beam_step=4), first=77, sequences=48)
+    reported = report(DecimationSpec(beam_step=4), first=77, sequences=48)
     elevation = np.array([channel.elevation_deg for channel in PUCK.channels])
     assert sorted(elevation[reported.all(axis=1)]) == [-15, -7, 1, 9]
     assert reported.any(axis=1).sum() == 4
@@ -538,7 +538,7 @@ def test_a_thinned_packet_has_the_same_layout_and_no_returns_with_the_baseline_w
     random = np.random.default_rng(6)
     distance, reflectivity = random.integers(250, 60_000, shape, np.uint16), random.integers(100, 256, shape, np.uint8)
     azimuth = np.arange(sequences) * 20
-    reported = report(ThinningSpec(beam_step=2, ray_step=3), first=0, sequences=sequences)
+    reported = report(DecimationSpec(beam_step=2, ray_step=3), first=0, sequences=sequences)
 
     def packet(distance, reflectivity):
         payload = np.zeros(1206, np.uint8)
@@ -561,7 +561,7 @@ def test_a_thinned_packet_has_the_same_layout_and_no_returns_with_the_baseline_w
 
 def test_firings_are_thinned_whether_or_not_anything_comes_back():
     # The array function on a decoded cloud counts only the points there are: where every second firing misses, it keeps other ones.
-    reported = report(ThinningSpec(ray_step=2), first=0, sequences=100)[0]
+    reported = report(DecimationSpec(ray_step=2), first=0, sequences=100)[0]
     hit = np.arange(100) % 2 == 1
     azimuth = np.arange(100) * 0.2
     assert (reported & hit).sum() == 0

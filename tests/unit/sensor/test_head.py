@@ -8,17 +8,17 @@ from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.sensor.head import head, head_reading_cdeg, head_turns
-from hilsim.sensor.velodyne_specs import EncoderSpec, RippleSpec, VelodyneSpec
+from hilsim.sensor.velodyne_specs import EncoderSpec, RateJitterSpec, VelodyneSpec
 
 SEQUENCE_NS = 55_296
-STILL = RippleSpec()
+STILL = RateJitterSpec()
 PERFECT = EncoderSpec(rate_rpm=600, tick_cdeg=0.0, noise_cdeg=0.0)
 PROFILE = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
-VLP16, REAL = PROFILE.encoder_at(600), PROFILE.ripple
+VLP16, REAL = PROFILE.encoder_at(600), PROFILE.rate_jitter
 
 
-def make(rate_rpm=600, phase_deg=0.0, encoder=PERFECT, ripple=STILL, seed=1):
-    return head(rate_rpm=rate_rpm, phase_deg=phase_deg, encoder=encoder, ripple=ripple, seed=seed, stream=0)
+def make(rate_rpm=600, phase_deg=0.0, encoder=PERFECT, rate_jitter=STILL, seed=1):
+    return head(rate_rpm=rate_rpm, phase_deg=phase_deg, encoder=encoder, rate_jitter=rate_jitter, seed=seed, stream=0)
 
 
 def increments(readings):
@@ -49,7 +49,7 @@ def test_readings_stay_below_36000():
 
 
 def test_the_speed_swings_by_the_given_ratio_and_averages_to_the_rate():
-    emulated = make(600, ripple=RippleSpec(per_turn_ratio=0.01))
+    emulated = make(600, rate_jitter=RateJitterSpec(per_turn_ratio=0.01))
     step_ns = 100_000
     turns = np.unwrap([head_turns(emulated, index * step_ns) for index in range(5000)], period=1.0)
     speed = np.diff(turns) / step_ns * 60e9
@@ -74,7 +74,7 @@ def test_azimuth_increments_are_distributed_as_in_a_real_capture(capture, name):
 
 
 def test_two_units_swing_differently():
-    one, other = make(ripple=REAL, seed=1), make(ripple=REAL, seed=2)
+    one, other = make(rate_jitter=REAL, seed=1), make(rate_jitter=REAL, seed=2)
     assert one.per_turn_phase_rad != other.per_turn_phase_rad
 
 

@@ -86,8 +86,8 @@ def test_position_intervals_are_irregular_like_a_real_units():
     counters = np.zeros(2, np.int64)
     times = []
     for _ in range(3000):
-        train, time_ns = next_position(stream, counters)
-        counters[train] += 1
+        schedule, time_ns = next_position(stream, counters)
+        counters[schedule] += 1
         times.append(time_ns)
     intervals_us = np.diff(times) / 1000
     assert intervals_us.mean() == pytest.approx(6858, rel=0.01)
@@ -97,12 +97,12 @@ def test_position_intervals_are_irregular_like_a_real_units():
 
 def test_a_position_stream_can_be_entered_anywhere():
     stream = position_stream(vlp16().position, seed=1, stream=0)
-    everything = sorted(position_time_ns(stream, train, index) for train in (0, 1) for index in range(400))
+    everything = sorted(position_time_ns(stream, schedule, index) for schedule in (0, 1) for index in range(400))
     counters = np.zeros(2, np.int64)
     seek_positions(stream, 1_000_000_000, counters)
     found = []
     for _ in range(50):
-        train, time_ns = next_position(stream, counters)
-        counters[train] += 1
+        schedule, time_ns = next_position(stream, counters)
+        counters[schedule] += 1
         found.append(time_ns)
     assert found == [time_ns for time_ns in everything if time_ns >= 1_000_000_000][:50]

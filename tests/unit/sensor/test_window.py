@@ -15,7 +15,7 @@ def sector(start, stop, transmission=0.5, **elevation):
 
 
 def behind(*sectors, dirt=1.0):
-    return window(WindowSpec(dirt_transmission=dirt, sectors=sectors))
+    return window(WindowSpec(soiling_transmission=dirt, sectors=sectors))
 
 
 @pytest.mark.parametrize(
@@ -81,5 +81,5 @@ def test_a_sector_names_every_broken_rule_at_once():
 
 
 def test_a_window_must_let_something_through():
-    with pytest.raises(ValueError, match="dirt_transmission must be above 0 and at most 1, got 0"):
-        WindowSpec(dirt_transmission=0.0)
+    with pytest.raises(ValueError, match="soiling_transmission must be above 0 and at most 1, got 0"):
+        WindowSpec(soiling_transmission=0.0)

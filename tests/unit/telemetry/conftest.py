@@ -5,7 +5,7 @@ import pytest
 from hilsim.telemetry.faults import Fault, Level
 from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, LINK_BOUNDS_S, TIMING_BOUNDS_S, HistogramReading
 from hilsim.telemetry.readings import FlowReading, Reading, RecordingReading, SensorReading
-from hilsim.telemetry.vehicle_readings import RangerReading, StationReading, VehicleReading
+from hilsim.telemetry.vehicle_readings import SerialDeviceReading, StationReading, VehicleReading
 from hilsim.transmit.kernel_drops import InterfaceCounters, KernelDrops
 
 SILENT = Fault(key="sensor_silent", subject="front", text="no data packet for 2.0 s")
@@ -43,9 +43,9 @@ def make_sensor(sensor, **changes):
         "return_mode": "strongest",
         "rotation_rate_hz": 10.0,
         "device_clock_offset_s": -0.000125,
-        "feeder_late_packets": 3,
-        "feeder_skipped_packets": 5,
-        "feeder_unqueued_packets": 8,
+        "render_late_packets": 3,
+        "render_skipped_packets": 5,
+        "render_ring_full_packets": 8,
         "render": rising(TIMING_BOUNDS_S, 7, 0.0021),
     }
     return SensorReading(sensor=sensor, **(values | changes))
@@ -100,7 +100,7 @@ def make_reading(sensors=("front",), **changes):
             for flow in (make_flow(sensor), make_flow(sensor, "position", sent_bytes=753 * 512, last_sent_age_s=None, pose_to_wire=None))
         ),
         "sensors": tuple(make_sensor(sensor) for sensor in sensors),
-        "scheduling": {"transmit": "fifo", "feeder": "plain"},
+        "scheduling": {"transmit": "fifo", "render thread": "plain"},
         "loop_turn_age_s": 0.0004,
         "memory_locked": True,
         "recording": RecordingReading(running=True, recorded_packets=1490, unrecorded_packets=7),
@@ -111,7 +111,7 @@ def make_reading(sensors=("front",), **changes):
             interfaces=(InterfaceCounters(interface="eth0", queue_packets=1506, queue_drops=11, driver_drops=2),),
         ),
         "utc_offset_s": 0.25,
-        "rangers": (RangerReading(ranger="tfmini", is_open=True, sent_frames=512, dropped_frames=3),),
+        "serial_devices": (SerialDeviceReading(device="tfmini", is_open=True, sent_frames=512, dropped_frames=3),),
     }
     return Reading(**(values | changes))
 

@@ -33,7 +33,7 @@ class Bench:
         self.reporter = HealthReporter(self.monitor, self.manager, structlog.get_logger("hilsim"), lambda: "1 sensor(s) streaming")
         self.now_ns = 1_000 * NS_PER_S
         self.flow = make_flow("front", sent_packets=0, late_packets=0, dropped_packets=0, underrun_packets=0, send_errors={})
-        self.sensor = make_sensor("front", feeder_late_packets=0, feeder_skipped_packets=0, feeder_unqueued_packets=0)
+        self.sensor = make_sensor("front", render_late_packets=0, render_skipped_packets=0, render_ring_full_packets=0)
 
     def run(self, seconds, faults=lambda _second: (), notes=(), **per_step):
         """Look twice a second while counters of the flow grow by ``per_step`` each time; returns the last reading."""

@@ -33,7 +33,7 @@ def test_a_single_packet_lost_is_degraded_and_says_how():
 
 
 def test_more_than_a_hundredth_lost_is_unhealthy():
-    level, text = found(dropped=30, late=30, skipped=50, unqueued=4)["packets_missed", "front"]
+    level, text = found(dropped=30, late=30, skipped=50, ring_full=4)["packets_missed", "front"]
     assert level == "unhealthy"
     assert text == "84 of 7614 packets missing: 50 not rendered in time, 30 too late to be sent, 4 without room in the ring in the last 10 s"
 
@@ -132,7 +132,7 @@ def test_counters_are_taken_from_a_reading():
     own, kernel = own_counters(reading), kernel_counters(reading)
     assert own[Count("front", "sent")] == 2 * 753
     assert own[Count("rear", "refused ENETUNREACH")] == 8
-    assert (own[Count("front", "skipped")], own[Count("front", "unqueued")], own[Count("front", "rendered late")]) == (5, 8, 3)
+    assert (own[Count("front", "skipped")], own[Count("front", "ring full")], own[Count("front", "rendered late")]) == (5, 8, 3)
     assert own[Count("daemon", "unrecorded")] == 7
     assert kernel == {
         Count("daemon", "UDP sent"): 2000,

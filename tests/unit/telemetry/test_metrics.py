@@ -38,7 +38,7 @@ def test_every_name_reads_hilsim_thing_unit(metric):
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_labels_come_from_the_rig_or_from_a_closed_set(metric):
     from_rig, closed = (
-        {"sensor", "flow", "thread", "station", "ranger", "subject", "interface"},
+        {"sensor", "flow", "thread", "station", "device", "subject", "interface"},
         {"mode", "errno", "model", "return_mode", "state", "level", "fault", "reason", "axis", "angle", "version", "python", "numba"},
     )
     assert set(metric.labels) <= from_rig | closed
@@ -116,9 +116,9 @@ def test_counters_and_gauges_carry_the_reading(registry):
     assert registry.get_sample_value("hilsim_ring_depth_packets", data) == 15
     assert registry.get_sample_value("hilsim_ring_capacity_packets", data) == 128
     assert registry.get_sample_value("hilsim_last_packet_age_seconds", data) == 0.0008
-    assert registry.get_sample_value("hilsim_feeder_late_packets_total", {"sensor": "front"}) == 3
-    assert registry.get_sample_value("hilsim_feeder_skipped_packets_total", {"sensor": "front"}) == 5
-    assert registry.get_sample_value("hilsim_feeder_unqueued_packets_total", {"sensor": "front"}) == 8
+    assert registry.get_sample_value("hilsim_render_late_packets_total", {"sensor": "front"}) == 3
+    assert registry.get_sample_value("hilsim_render_skipped_packets_total", {"sensor": "front"}) == 5
+    assert registry.get_sample_value("hilsim_render_ring_full_packets_total", {"sensor": "front"}) == 8
     assert registry.get_sample_value("hilsim_device_clock_offset_seconds", {"sensor": "front"}) == -0.000125
     assert registry.get_sample_value("hilsim_rotation_rate_hertz", {"sensor": "front"}) == 10
     assert registry.get_sample_value("hilsim_sensor_info", {"sensor": "front", "model": "vlp16", "return_mode": "strongest"}) == 1
@@ -153,13 +153,13 @@ def test_the_link_of_a_vehicle_carries_the_reading(registry):
 
 def test_range_sensors_carry_the_reading(registry):
     names = ("open", "sent_frames_total", "dropped_frames_total")
-    assert [registry.get_sample_value(f"hilsim_ranger_{name}", {"ranger": "tfmini"}) for name in names] == [1, 512, 3]
+    assert [registry.get_sample_value(f"hilsim_serial_device_{name}", {"device": "tfmini"}) for name in names] == [1, 512, 3]
     assert registry.get_sample_value("hilsim_link_obstacle_frames_total") == 35
 
 
 def test_ports_for_ground_stations_carry_the_reading(registry):
     names = ("peers", "sent_frames_total", "dropped_frames_total", "refused_frames_total", "received_frames_total", "unsent_frames_total")
-    found = [registry.get_sample_value(f"hilsim_station_{name}", {"station": "udp 127.0.0.1:14550"}) for name in names]
+    found = [registry.get_sample_value(f"hilsim_ground_station_{name}", {"station": "udp 127.0.0.1:14550"}) for name in names]
     assert found == [1, 105, 2, 3, 44, 5]
 
 

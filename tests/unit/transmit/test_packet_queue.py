@@ -9,67 +9,67 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hilsim._jit import kernel
-from hilsim.transmit.packet_queue import allocate_tape, put, release, take, waiting
+from hilsim.transmit.packet_queue import allocate_packet_queue, put, release, take, waiting
 
 PAYLOAD = np.arange(64, dtype=np.uint8)
 
 
 @kernel
-def _produce(tape, count, row):
+def _produce(queue, count, row):
     for number in range(count):
         size = 1 + number % row.size
         for i in range(size):
             row[i] = (number + i) & 0xFF
-        while not put(tape, number % 7, number, -number, row, size):
+        while not put(queue, number % 7, number, -number, row, size):
             pass
 
 
 @kernel
-def _consume(tape, count):
+def _consume(queue, count):
     torn = 0
-    slots = tape.time_ns.size
+    slots = queue.time_ns.size
     for number in range(count):
-        while waiting(tape) == 0:
+        while waiting(queue) == 0:
             pass
         slot = number % slots
-        is_whole = tape.time_ns[slot] == number and tape.stamp_ns[slot] == -number and tape.flow[slot] == number % 7
-        is_whole = is_whole and tape.size[slot] == 1 + number % tape.payload.shape[1]
-        for i in range(tape.size[slot]):
-            is_whole = is_whole and tape.payload[slot, i] == (number + i) & 0xFF
+        is_whole = queue.time_ns[slot] == number and queue.stamp_ns[slot] == -number and queue.flow[slot] == number % 7
+        is_whole = is_whole and queue.size[slot] == 1 + number % queue.payload.shape[1]
+        for i in range(queue.size[slot]):
+            is_whole = is_whole and queue.payload[slot, i] == (number + i) & 0xFF
         torn += not is_whole
-        release(tape, 1)
+        release(queue, 1)
     return torn
 
 
-def put_numbers(tape, numbers):
-    return [bool(put(tape, number % 3, 10 * number, 10 * number + 1, np.full(4, number, np.uint8), 4)) for number in numbers]
+def put_numbers(queue, numbers):
+    return [bool(put(queue, number % 3, 10 * number, 10 * number + 1, np.full(4, number, np.uint8), 4)) for number in numbers]
 
 
 def test_no_datagram_is_torn_or_lost_between_two_threads():
-    tape = allocate_tape(8, 200)
+    queue = allocate_packet_queue(8, 200)
     count = 2_000 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 300_000
-    _produce(tape, 0, np.zeros(200, np.uint8))  # compile before the threads start
-    _consume(tape, 0)
+    _produce(queue, 0, np.zeros(200, np.uint8))  # compile before the threads start
+    _consume(queue, 0)
     torn = []
-    producer = threading.Thread(target=_produce, args=(tape, count, np.zeros(200, np.uint8)))
-    consumer = threading.Thread(target=lambda: torn.append(_consume(tape, count)))
+    producer = threading.Thread(target=_produce, args=(queue, count, np.zeros(200, np.uint8)))
+    consumer = threading.Thread(target=lambda: torn.append(_consume(queue, count)))
     consumer.start()
     producer.start()
     producer.join()
     consumer.join()
     assert torn == [0]
-    assert (tape.head[0], tape.tail[0], waiting(tape)) == (count, count, 0)
+    assert (queue.head[0], queue.tail[0], waiting(queue)) == (count, count, 0)
 
 
 def test_a_consumer_in_python_takes_everything_that_a_kernel_puts_once_and_in_order():
-    tape = allocate_tape(16, 200)
+    queue = allocate_packet_queue(16, 200)
     count = 1_000 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 50_000
-    _produce(tape, 0, np.zeros(200, np.uint8))
-    producer = threading.Thread(target=_produce, args=(tape, count, np.zeros(200, np.uint8)))
+    _produce(queue, 0, np.zeros(200, np.uint8))
+    producer = threading.Thread(target=_produce, args=(queue, count, np.zeros(200, np.uint8)))
     producer.start()
     times, first_bytes = [], []
     while len(times) < count:
-        taken = take(tape, 5)
+        taken = take(queue, 5)
         times += taken.time_ns.tolist()
         first_bytes += taken.payload[:, 0].tolist()
     producer.join()
@@ -78,74 +78,74 @@ def test_a_consumer_in_python_takes_everything_that_a_kernel_puts_once_and_in_or
 
 
 def test_datagrams_are_taken_in_order_with_all_that_was_put():
-    tape = allocate_tape(4, 64)
-    assert put(tape, 5, 1000, 900, PAYLOAD, 64)
-    assert put(tape, 2, 800, 700, PAYLOAD[3:], 2)
-    assert waiting(tape) == 2
-    taken = take(tape, 10)
+    queue = allocate_packet_queue(4, 64)
+    assert put(queue, 5, 1000, 900, PAYLOAD, 64)
+    assert put(queue, 2, 800, 700, PAYLOAD[3:], 2)
+    assert waiting(queue) == 2
+    taken = take(queue, 10)
     assert (taken.flow.tolist(), taken.time_ns.tolist(), taken.stamp_ns.tolist(), taken.size.tolist()) == ([5, 2], [1000, 800], [900, 700], [64, 2])
     assert taken.payload[0].tobytes() == bytes(range(64))
     assert taken.payload[1, :2].tolist() == [3, 4]
-    assert waiting(tape) == 0
+    assert waiting(queue) == 0
 
 
-def test_a_full_tape_refuses_and_keeps_what_it_has():
-    tape = allocate_tape(3, 8)
-    assert put_numbers(tape, range(5)) == [True, True, True, False, False]
-    assert take(tape, 10).time_ns.tolist() == [0, 10, 20]
+def test_a_full_packet_queue_refuses_and_keeps_what_it_has():
+    queue = allocate_packet_queue(3, 8)
+    assert put_numbers(queue, range(5)) == [True, True, True, False, False]
+    assert take(queue, 10).time_ns.tolist() == [0, 10, 20]
 
 
 def test_a_slot_is_used_again_once_its_datagram_was_taken():
-    tape = allocate_tape(3, 8)
-    put_numbers(tape, range(3))
-    assert take(tape, 2).time_ns.tolist() == [0, 10]
-    assert put_numbers(tape, range(3, 6)) == [True, True, False]
-    assert take(tape, 10).payload[:, 0].tolist() == [2, 3, 4]
+    queue = allocate_packet_queue(3, 8)
+    put_numbers(queue, range(3))
+    assert take(queue, 2).time_ns.tolist() == [0, 10]
+    assert put_numbers(queue, range(3, 6)) == [True, True, False]
+    assert take(queue, 10).payload[:, 0].tolist() == [2, 3, 4]
 
 
 def test_what_was_taken_is_a_copy():
-    tape = allocate_tape(2, 8)
-    put_numbers(tape, [1, 2])
-    taken = take(tape, 2)
-    put_numbers(tape, [3, 4])
+    queue = allocate_packet_queue(2, 8)
+    put_numbers(queue, [1, 2])
+    taken = take(queue, 2)
+    put_numbers(queue, [3, 4])
     assert (taken.time_ns.tolist(), taken.payload[:, 0].tolist()) == ([10, 20], [1, 2])
 
 
-def test_no_more_than_asked_for_is_taken_and_nothing_of_an_empty_tape():
-    tape = allocate_tape(8, 8)
-    put_numbers(tape, range(5))
-    assert [take(tape, limit).size.size for limit in (0, 2, 10, 10)] == [0, 2, 3, 0]
+def test_no_more_than_asked_for_is_taken_and_nothing_of_an_empty_packet_queue():
+    queue = allocate_packet_queue(8, 8)
+    put_numbers(queue, range(5))
+    assert [take(queue, limit).size.size for limit in (0, 2, 10, 10)] == [0, 2, 3, 0]
 
 
 def test_a_datagram_larger_than_the_slots_is_refused():
-    tape = allocate_tape(2, 16)
-    assert not put(tape, 0, 0, 0, PAYLOAD, 17)
-    assert put(tape, 0, 0, 0, PAYLOAD, 16)
-    assert waiting(tape) == 1
+    queue = allocate_packet_queue(2, 16)
+    assert not put(queue, 0, 0, 0, PAYLOAD, 17)
+    assert put(queue, 0, 0, 0, PAYLOAD, 16)
+    assert waiting(queue) == 1
 
 
 def test_an_empty_datagram_is_one():
-    tape = allocate_tape(2, 16)
-    assert put(tape, 1, 5, 6, PAYLOAD[:0], 0)
-    assert take(tape, 1).size.tolist() == [0]
+    queue = allocate_packet_queue(2, 16)
+    assert put(queue, 1, 5, 6, PAYLOAD[:0], 0)
+    assert take(queue, 1).size.tolist() == [0]
 
 
 @given(slots=st.integers(1, 9), steps=st.lists(st.tuples(st.booleans(), st.integers(0, 12)), max_size=40))
 def test_whatever_is_put_and_taken_it_is_a_queue_of_so_many_slots(slots, steps):
-    tape, model, number = allocate_tape(slots, 8), [], 0
+    queue, model, number = allocate_packet_queue(slots, 8), [], 0
     for is_put, count in steps:
         if is_put:
-            for accepted in put_numbers(tape, range(number, number + count)):
+            for accepted in put_numbers(queue, range(number, number + count)):
                 assert accepted == (len(model) < slots)
                 if accepted:
                     model.append(number)
                 number += 1
         else:
-            taken = take(tape, count)
+            taken = take(queue, count)
             assert taken.time_ns.tolist() == [10 * each for each in model[:count]]
             assert taken.payload[:, 3].tolist() == [each & 0xFF for each in model[:count]]
             del model[:count]
-        assert waiting(tape) == len(model)
+        assert waiting(queue) == len(model)
 
 
 @pytest.mark.parametrize(
@@ -153,4 +153,4 @@ def test_whatever_is_put_and_taken_it_is_a_queue_of_so_many_slots(slots, steps):
 )
 def test_an_impossible_size_is_refused(slots, capacity, fault):
     with pytest.raises(ValueError, match=fault):
-        allocate_tape(slots, capacity)
+        allocate_packet_queue(slots, capacity)

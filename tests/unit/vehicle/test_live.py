@@ -9,7 +9,7 @@ from numba import config
 from hilsim.geometry.rotations import about_axis, from_roll_pitch_yaw, multiply
 from hilsim.vehicle import live
 from hilsim.vehicle.live import FARTHEST_NS, SLOTS, live_motion, live_pose, live_state, write_state
-from hilsim.vehicle.platform import carrier_state, live_carrier
+from hilsim.vehicle.platform import live_platform, platform_state
 
 MS = 1_000_000
 
@@ -74,13 +74,13 @@ def test_states_older_than_half_of_what_is_kept_are_answered_by_the_oldest():
     assert live_state(live, (oldest + 7) * MS)[0] == (oldest + 7, 0.0, 0.0)
 
 
-def test_a_carrier_follows_its_vehicle():
+def test_a_platform_follows_its_vehicle():
     live = live_pose()
-    carrier = live_carrier(live)
+    platform = live_platform(live)
     write_state(live, 0, state((1.0, 2.0, 3.0)))
-    assert carrier_state(carrier, 2 * MS)[0] == (1.0, 2.0, 3.0)
+    assert platform_state(platform, 2 * MS)[0] == (1.0, 2.0, 3.0)
     write_state(live, MS, state((4.0, 2.0, 3.0)))
-    assert carrier_state(carrier, 2 * MS)[0] == (4.0, 2.0, 3.0)
+    assert platform_state(platform, 2 * MS)[0] == (4.0, 2.0, 3.0)
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="kernels as plain Python hold the GIL: nothing runs at once")

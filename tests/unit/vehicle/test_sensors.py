@@ -14,7 +14,7 @@ from hilsim.vehicle.gps import FIX_3D, NO_FIX, UNKNOWN_COURSE, build_gps, gps_fi
 from hilsim.vehicle.imu import accelerometer, build_imu, gyroscope
 from hilsim.vehicle.magnetism import magnetic_field
 from hilsim.vehicle.magnetometer import build_magnetometer, magnetometer
-from hilsim.vehicle.noise import key_interval_ns, wander, white
+from hilsim.vehicle.noise import drift, key_interval_ns, white
 from hilsim.vehicle.pressure import barometer, build_pressure_sensors, differential_pressure
 from hilsim.vehicle.sensor_specs import BarometerSpec, GpsSpec, ImuSpec, MagnetometerSpec, PitotSpec
 from tests.unit.vehicle.vehicles import COMPILED, G, compiled_only
@@ -25,11 +25,11 @@ SEED = np.uint64(5)
 PERIOD_NS = 4_000_000
 MANY = 4000 if COMPILED else 400
 EXACT_IMU = ImuSpec(
-    accelerometer_noise_mps2_per_sqrt_hz=0.0, accelerometer_wander_mps2=0.0, gyroscope_noise_radps_per_sqrt_hz=0.0, gyroscope_wander_radps=0.0
+    accelerometer_noise_mps2_per_sqrt_hz=0.0, accelerometer_drift_mps2=0.0, gyroscope_noise_radps_per_sqrt_hz=0.0, gyroscope_drift_radps=0.0
 )
-NO_GPS_NOISE = GpsSpec(noise_horizontal_m=0.0, noise_vertical_m=0.0, wander_horizontal_m=0.0, wander_vertical_m=0.0, noise_velocity_mps=0.0)
-NEARLY_EXACT_COMPASS = MagnetometerSpec(noise_gauss=1e-12, wander_gauss=0.0)
-NEARLY_EXACT_BAROMETER = BarometerSpec(noise_pa=1e-9, wander_pa=0.0)
+NO_GPS_NOISE = GpsSpec(noise_horizontal_m=0.0, noise_vertical_m=0.0, drift_horizontal_m=0.0, drift_vertical_m=0.0, noise_velocity_mps=0.0)
+NEARLY_EXACT_COMPASS = MagnetometerSpec(noise_gauss=1e-12, drift_gauss=0.0)
+NEARLY_EXACT_BAROMETER = BarometerSpec(noise_pa=1e-9, drift_pa=0.0)
 
 
 def test_level_and_at_rest_the_accelerometer_reads_minus_g_downwards():
@@ -106,7 +106,7 @@ def test_the_barometer_says_hectopascals_and_the_height_they_stand_for():
 
 
 def test_barometer_noise_is_in_pressure_and_height_alike():
-    sensors = build_pressure_sensors(BarometerSpec(wander_pa=0.0), PitotSpec(), 5, 0)
+    sensors = build_pressure_sensors(BarometerSpec(drift_pa=0.0), PitotSpec(), 5, 0)
     readings = np.array([barometer(sensors, number * 20_000_000, 488.0) for number in range(MANY)])
     assert readings[:, 0].std() == pytest.approx(0.01, rel=4.0 / math.sqrt(2 * MANY))
     np.testing.assert_allclose(readings[:, 1], [pressure_altitude_m(100.0 * hpa) for hpa in readings[:, 0]], rtol=0, atol=1e-9)
@@ -142,7 +142,7 @@ def test_a_reading_is_a_function_of_its_instant():
 def test_what_wanders_has_unit_variance_and_the_correlation_time_asked_for():
     interval_ns = key_interval_ns(60.0)
     step_s = 6
-    seen = np.array([wander(SEED, 0, number * step_s * 10**9, interval_ns, 3)[0] for number in range(100_000)])
+    seen = np.array([drift(SEED, 0, number * step_s * 10**9, interval_ns, 3)[0] for number in range(100_000)])
     spectrum = np.abs(np.fft.rfft(seen - seen.mean(), 2 * len(seen))) ** 2
     correlation = np.fft.irfft(spectrum)[:40] / len(seen)
     assert correlation[0] == pytest.approx(1.0, abs=0.03)
@@ -153,7 +153,7 @@ def test_what_wanders_passes_its_keys_without_a_jump():
     interval_ns = key_interval_ns(60.0)
     for key in (-3, 0, 5):
         np.testing.assert_allclose(
-            wander(SEED, 0, key * interval_ns - 1, interval_ns, 3), wander(SEED, 0, key * interval_ns, interval_ns, 3), atol=1e-9
+            drift(SEED, 0, key * interval_ns - 1, interval_ns, 3), drift(SEED, 0, key * interval_ns, interval_ns, 3), atol=1e-9
         )
 
 
@@ -187,7 +187,7 @@ def test_a_receiver_needs_a_while_to_find_itself():
 
 
 def test_receiver_noise_is_as_specified():
-    gps = build_gps(GpsSpec(wander_horizontal_m=0.0, wander_vertical_m=0.0), 5, 0, build_home(ZURICH))
+    gps = build_gps(GpsSpec(drift_horizontal_m=0.0, drift_vertical_m=0.0), 5, 0, build_home(ZURICH))
     fixes = np.array([gps_fix(gps, 60 * 10**9 + number * 10**8, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)) for number in range(MANY)], dtype=float)
     tolerance = 4.0 / math.sqrt(2 * MANY) + 0.05
     assert fixes[:, 1].std() * 1e-7 * 111_180.0 == pytest.approx(0.03, rel=tolerance)
@@ -200,13 +200,13 @@ def test_receiver_noise_is_as_specified():
     ("make", "message"),
     [
         (lambda: BarometerSpec(noise_pa=0.0), "noise_pa must be above 0 and at most 1000, got 0.0"),
-        (lambda: BarometerSpec(wander_pa=-1.0, wander_s=0.0), "wander_pa must be 0 to 5000, got -1.0; wander_s must be 1 to 100000, got 0.0"),
+        (lambda: BarometerSpec(drift_pa=-1.0, drift_s=0.0), "drift_pa must be 0 to 5000, got -1.0; drift_s must be 1 to 100000, got 0.0"),
         (lambda: MagnetometerSpec(noise_gauss=0.0), "noise_gauss must be above 0 and at most 1, got 0.0"),
         (lambda: PitotSpec(noise_pa=-2.0), "noise_pa must be above 0 and at most 1000, got -2.0"),
         (lambda: GpsSpec(eph_m=4.0), "eph_m must be 0.01 to less than fix_eph_m of 3.0, got 4.0"),
         (lambda: GpsSpec(satellites=3, latency_ns=-1), "satellites must be 4 to 60, got 3; latency_ns must be 0 to 1000000000, got -1"),
         (lambda: ImuSpec(accelerometer_range_mps2=9.0), r"accelerometer_range_mps2 must be at least 19.6 \(2 g\), got 9.0"),
-        (lambda: ImuSpec(gyroscope_wander_s=0.0), "gyroscope_wander_s must be 1 to 100000, got 0.0"),
+        (lambda: ImuSpec(gyroscope_drift_s=0.0), "gyroscope_drift_s must be 1 to 100000, got 0.0"),
         (lambda: build_imu(ImuSpec(), 0, 0, 1), "period_ns must be 100000 to 1000000000, got 1"),
     ],
 )

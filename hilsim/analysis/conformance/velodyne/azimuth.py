@@ -47,7 +47,7 @@ START = Rule(
 TURN = Rule(
     id="azimuth.turn",
     severity=Severity.ERROR,
-    holds="a turn is no whole number of packets, so its end wanders through the packet",
+    holds="a turn is no whole number of packets, so its end drifts through the packet",
     packets=600,
     source="manual 63-9243 page 49: 75.35 packets a turn at 600 rpm",
 )
@@ -224,4 +224,4 @@ class AzimuthTopic:
         if len(wraps) < _FEWEST_WRAPS_FOR_TURN:
             log.skip(TURN, len(wraps), _FEWEST_WRAPS_FOR_TURN, of)
         elif len(columns) == 1:
-            log.tell(TURN, f"a turn's end must wander through the packet, got block {columns.pop()} in all of {len(wraps)} turns")
+            log.tell(TURN, f"a turn's end must drift through the packet, got block {columns.pop()} in all of {len(wraps)} turns")

@@ -70,7 +70,7 @@ LOCKED = Rule(
     severity=Severity.ERROR,
     holds="position packets do not come at a fixed phase of the data packets",
     packets=20,
-    source=f"{_CAPTURES}: two interleaved trains of about 10 ms",
+    source=f"{_CAPTURES}: two interleaved schedules of about 10 ms",
 )
 RATE = Rule(
     id="position.rate",
