@@ -57,7 +57,7 @@ class JsonPilot:
     """Answers ArduPilot's simulation.
 
     Attributes:
-        context: What flies; its step becomes that of the simulation.
+        context: Vehicle, sensors and line; its step becomes that of the simulation.
         vehicle: Its profile.
         flight: Its state.
         world: What there is to touch.

@@ -1,4 +1,4 @@
-"""Everything the loop that flies is handed, built from what the rig says."""
+"""Builds the arguments of the flight loop from a rig."""
 
 import math
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ _STATION_SLOTS, _CONTROLLER_SLOTS, _OBSERVATION_SLOTS = 1024, 8, 16
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LoopSetup:
-    """What ``flying.fly`` takes of a vehicle.
+    """What ``autopilot.loop.fly`` takes of a vehicle.
 
     Attributes:
         context: Constants.
@@ -141,7 +141,9 @@ def build_loop_setup(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, 
         around=surroundings(context.multirotor),
         word=shared_words(FlightWord),
     )
-    return LoopSetup(context=context, flight=flight, shared=_watch(), buffers=_talk(spec.controller.system_id, spec.controller.component_id))
+    return LoopSetup(
+        context=context, flight=flight, shared=_shared_telemetry(), buffers=_link_buffers(spec.controller.system_id, spec.controller.component_id)
+    )
 
 
 def flown_track(made: LoopSetup, world: World, duration_ns: int) -> PoseTrack:
@@ -162,7 +164,7 @@ def _track(waypoints: tuple[FlightWaypointSpec, ...], start: Pose) -> PoseTrack:
     return linear_track(time_ns, [pose.position_m for pose in poses], [pose.orientation for pose in poses])
 
 
-def _watch() -> SharedTelemetry:
+def _shared_telemetry() -> SharedTelemetry:
     control, wakes = shared_words(ControlWord), np.full(8, -1, np.int64)
     control[ControlWord.LINK] = -1
     return SharedTelemetry(
@@ -181,7 +183,7 @@ def _watch() -> SharedTelemetry:
     )
 
 
-def _talk(system_id: int, component_id: int) -> LinkBuffers:
+def _link_buffers(system_id: int, component_id: int) -> LinkBuffers:
     heartbeat = draft(HEARTBEAT)
     said = heartbeat.record
     said["type"], said["autopilot"], said["base_mode"] = _TYPE_GENERIC, _AUTOPILOT_INVALID, HIL_FLAG
@@ -196,9 +198,9 @@ def _talk(system_id: int, component_id: int) -> LinkBuffers:
         gps=draft(HIL_GPS),
         timesync=draft(TIMESYNC),
         request=request,
-        heard_heartbeat=draft(HEARTBEAT),
-        heard_controls=draft(HIL_ACTUATOR_CONTROLS),
-        heard_timesync=draft(TIMESYNC),
+        received_heartbeat=draft(HEARTBEAT),
+        received_controls=draft(HIL_ACTUATOR_CONTROLS),
+        received_timesync=draft(TIMESYNC),
         frame=np.zeros(LARGEST_FRAME, np.uint8),
         stream=allocate_stream(),
         outbox=allocate_outbox(),

@@ -76,7 +76,7 @@ def fill_sensor(
     instruments: Instruments,
     state: MultirotorState,
     wind_mps: tuple[float, float, float],
-    imu_sums: npt.NDArray[np.float64],
+    imu_means: npt.NDArray[np.float64],
     frame: int,
     time_us: int,
     record: npt.NDArray[Any],
@@ -87,7 +87,7 @@ def fill_sensor(
         instruments: The vehicle's.
         state: Where it is; its own time keys the noise.
         wind_mps: Of the air in the world.
-        imu_sums: ``float64[6]``, mean specific force and rates since the frame before, body FLU.
+        imu_means: ``float64[6]``, mean specific force and rates since the frame before, body FLU.
         frame: Number of the frame.
         time_us: For the message.
         record: ``HIL_SENSOR_DTYPE[1]``, written.
@@ -95,8 +95,8 @@ def fill_sensor(
     said = record[0]
     now_ns = state.time_ns[0]
     said.time_usec = time_us
-    said.xacc, said.yacc, said.zacc = accelerometer(instruments.imu, now_ns, (imu_sums[0], imu_sums[1], imu_sums[2]))
-    said.xgyro, said.ygyro, said.zgyro = gyroscope(instruments.imu, now_ns, (imu_sums[3], imu_sums[4], imu_sums[5]))
+    said.xacc, said.yacc, said.zacc = accelerometer(instruments.imu, now_ns, (imu_means[0], imu_means[1], imu_means[2]))
+    said.xgyro, said.ygyro, said.zgyro = gyroscope(instruments.imu, now_ns, (imu_means[3], imu_means[4], imu_means[5]))
     updated = IMU_FIELDS
     if frame % instruments.magnetometer_every == 0:
         said.xmag, said.ymag, said.zmag = magnetometer(instruments.magnetometer, now_ns, orientation_of(state))

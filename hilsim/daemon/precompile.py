@@ -136,7 +136,7 @@ def _compile_stages(rig: Rig) -> None:
 
 
 def _compile_flight(rig: Rig) -> None:
-    """Fly a vehicle for some steps over nothing; the rig's own child compiles the talk with a controller."""
+    """Fly a vehicle for some steps over nothing; the rig's own child compiles the exchange with a controller."""
     from hilsim.autopilot.loop_setup import build_loop_setup, flown_track, open_line  # noqa: PLC0415 - only the child needs these
     from hilsim.autopilot.specs import VehicleRigSpec  # noqa: PLC0415
     from hilsim.scene.world import build_world  # noqa: PLC0415

@@ -144,7 +144,7 @@ def _background_echo(hits: Hits, firing: int) -> int:
 
 
 @inlined_kernel
-def _thin(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Workspace) -> None:
+def _decimate(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Workspace) -> None:
     """Let a decimated sensor keep back the firings that it does not report."""
     if not plan.is_decimated:
         return
@@ -208,7 +208,7 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Wor
     baseline = response.baseline
     is_weak = _takes_light(plan)
     is_plain = plan.overlay.rule == _SYNTHETIC_ONLY
-    has_alarms = plan.false_alarms.rate_per_shot > 0.0
+    has_alarms = plan.false_alarms.rate_per_firing > 0.0
     for sequence in range(sequences):
         index = first_sequence + sequence
         if not is_swept:
@@ -242,4 +242,4 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Wor
                 byte, said = brightness(response, echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE], echoes[echo, ECHO_RETRO])
                 reflectivity[which, sequence, channel] = byte
                 flags[which, sequence, channel] = blocked | said
-    _thin(plan, first_sequence, sequences, workspace)
+    _decimate(plan, first_sequence, sequences, workspace)

@@ -283,7 +283,7 @@ def note_returns(
         world: What it saw.
         mount_m: ``float64[3]``, sensor's origin in the platform's body frame.
         first_sequence: Index of the first firing sequence, a packet's first.
-        workspace: After ``respond`` and ``thin``.
+        workspace: After ``emulator.detection.respond``.
         truth: Written from ``row`` on.
         row: First row to write.
 

@@ -203,7 +203,7 @@ def _captured(
         if len(captures) > 1 and not motion.is_utc:
             raise click.UsageError("several captures need poses with UTC times (seconds since 1970)")
     named = profile.spec if profile else None
-    job, found = prepare(captures[0], setting, sensor=sensor, named=named, stretch=stretch, motion=motion, watch=progress_bar)
+    job, found = prepare(captures[0], setting, sensor=sensor, named=named, stretch=stretch, motion=motion, progress=progress_bar)
     sizes = sum(path.stat().st_size for path in captures if path.is_file())
     label = f"reading {captures[0].name}" if len(captures) == 1 else f"reading {len(captures)} captures"
     with progress_bar(sizes, label) as advance:

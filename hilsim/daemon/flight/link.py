@@ -59,7 +59,7 @@ async def serve_link(vehicle: FlyingVehicle | None) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _kept_link(vehicle: FlyingVehicle) -> AsyncIterator[None]:
-    shared = vehicle.build_loop_setup.shared
+    shared = vehicle.loop_setup.shared
     stations = [station_of(station) for station in vehicle.spec.ground_station]
     async with forward(
         stations,

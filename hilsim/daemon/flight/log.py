@@ -49,10 +49,10 @@ class FlightLog:
         self._changes = vehicle.changes
         state = vehicle.state
         tell = log.info if state in _QUIET else log.warning
-        if vehicle.build_loop_setup.shared.session.word[SessionWord.REASON] in {Reason.LINK_LOST, Reason.REBOOT, Reason.RESTART}:
+        if vehicle.loop_setup.shared.session.word[SessionWord.REASON] in {Reason.LINK_LOST, Reason.REBOOT, Reason.RESTART}:
             vehicle.autopilot.forget()
         tell("session.changed", state=state.name.lower(), reason=vehicle.reason)
-        silences = int(vehicle.build_loop_setup.shared.session.word[SessionWord.SILENCES])
+        silences = int(vehicle.loop_setup.shared.session.word[SessionWord.SILENCES])
         if state is SessionState.SILENT and not self._silent:
             self._silent = True
             log.warning("flight.controller_silent", silent_s=COMMAND_SILENT_NS * 1e-9, position_m=vehicle.position_m, silences=silences)
@@ -62,7 +62,7 @@ class FlightLog:
 
     def _look_at_contacts(self) -> None:
         """A contact lasts half a second at least, so none begins and ends between two looks."""
-        touch = self._vehicle.build_loop_setup.shared.touch
+        touch = self._vehicle.loop_setup.shared.touch
         count, kinds = int(touch.word[TouchWord.COUNT]), Touching(int(touch.word[TouchWord.KINDS]))
         fastest_mps, began_mps = (round(float(speed_mps), 2) for speed_mps in touch.closing_mps)
         if self._touching and (not kinds or count != self._contacts):

@@ -70,7 +70,7 @@ class ScanMessages:
         return made
 
     def warm(self) -> None:
-        """Load or compile what reads lookouts and writes frames."""
+        """Load or compile what reads obstacle maps and writes frames."""
         for due in self._messages():
             obstacle_map = self._obstacle_maps[due.spec.sensor]
             width = obstacle_map.shown.shape[1] - obstacle_map.cones.shape[0]

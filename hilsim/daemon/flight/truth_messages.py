@@ -44,7 +44,7 @@ class TruthSpeaker:
         """The next, of now."""
         vehicle, truth, said = self._vehicle, self._vehicle.truth, self._draft.record
         latitude, longitude, altitude_m = geodetic_at(vehicle.home, truth.position_m)
-        force = vehicle.build_loop_setup.flight.state.specific_force_mps2.tolist()
+        force = vehicle.loop_setup.flight.state.specific_force_mps2.tolist()
         said["time_usec"] = time.monotonic_ns() // 1000
         said["attitude_quaternion"] = ned_from_frd(truth.orientation)
         said["rollspeed"], said["pitchspeed"], said["yawspeed"] = frd_from_flu(truth.rates_radps)

@@ -93,7 +93,7 @@ class FlyingVehicle:
     forwarder: Forwarder | None = None
     truth_path: Path | None = None
     autopilot: AutopilotSays = field(default_factory=AutopilotSays)
-    build_loop_setup: LoopSetup = field(init=False)
+    loop_setup: LoopSetup = field(init=False)
     _epoch_ns: int = 0
     _utc_epoch_ns: int = 0
     _thread: threading.Thread | None = None
@@ -104,7 +104,7 @@ class FlyingVehicle:
     def __post_init__(self) -> None:
         controller = self.spec.controller
         self.rate_hz = controller.rate_hz
-        self.build_loop_setup = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
+        self.loop_setup = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
 
     def warm(self) -> None:
         """Load or compile the loop, and open what it listens on, without flying.
@@ -113,7 +113,7 @@ class FlyingVehicle:
             CaptureError: the file of its truth cannot be created.
             LinkError: ArduPilot's port cannot be had.
         """
-        shared = self.build_loop_setup.shared
+        shared = self.loop_setup.shared
         if self.spec.controller.kind == "ardupilot":
             self._socket = open_udp(*self.spec.controller.endpoint)
             self._warm_pilot(self._socket)
@@ -137,7 +137,7 @@ class FlyingVehicle:
         if self._log is not None:
             self._log.close()
             self._log = None
-        shared = self.build_loop_setup.shared
+        shared = self.loop_setup.shared
         for column in range(2):
             if shared.wakes[column] >= 0:
                 os.close(int(shared.wakes[column]))
@@ -154,32 +154,32 @@ class FlyingVehicle:
     @property
     def state(self) -> SessionState:
         """Of the session with the controller."""
-        return SessionState(int(self.build_loop_setup.shared.session.word[SessionWord.STATE]))
+        return SessionState(int(self.loop_setup.shared.session.word[SessionWord.STATE]))
 
     @property
     def reason(self) -> str:
         """Why the session is where it is."""
-        return REASONS[Reason(int(self.build_loop_setup.shared.session.word[SessionWord.REASON]))]
+        return REASONS[Reason(int(self.loop_setup.shared.session.word[SessionWord.REASON]))]
 
     @property
     def is_armed(self) -> bool:
         """By the controller."""
-        return bool(self.build_loop_setup.shared.session.word[SessionWord.ARMED])
+        return bool(self.loop_setup.shared.session.word[SessionWord.ARMED])
 
     @property
     def is_crashed(self) -> bool:
         """It has hit something hard."""
-        return bool(self.build_loop_setup.flight.state.crashed[0])
+        return bool(self.loop_setup.flight.state.crashed[0])
 
     @property
     def position_m(self) -> list[float]:
         """Of its centre of mass in the world, to centimetres."""
-        return [round(value, 2) for value in self.build_loop_setup.flight.state.motion[:3].tolist()]
+        return [round(value, 2) for value in self.loop_setup.flight.state.motion[:3].tolist()]
 
     @property
     def home(self) -> Home:
         """Of the world on the Earth."""
-        return self.build_loop_setup.context.instruments.home
+        return self.loop_setup.context.instruments.home
 
     @property
     def truth(self) -> Truth:
@@ -189,7 +189,7 @@ class FlyingVehicle:
     @property
     def contacts(self) -> tuple[int, int]:
         """How many have begun so far, and the ``Touching`` of the one that goes on, 0 for none."""
-        word = self.build_loop_setup.shared.touch.word
+        word = self.loop_setup.shared.touch.word
         return int(word[TouchWord.COUNT]), int(word[TouchWord.KINDS])
 
     def hear(self, message_id: int, frame: bytes, came_ns: int) -> None:
@@ -200,12 +200,12 @@ class FlyingVehicle:
     @property
     def changes(self) -> int:
         """Of the session so far."""
-        return int(self.build_loop_setup.shared.session.word[SessionWord.CHANGES])
+        return int(self.loop_setup.shared.session.word[SessionWord.CHANGES])
 
     @property
     def is_linked(self) -> bool:
         """Whether the loop has a link."""
-        return int(self.build_loop_setup.shared.control[ControlWord.LINK]) >= 0
+        return int(self.loop_setup.shared.control[ControlWord.LINK]) >= 0
 
     def link(self, descriptor: int, line: Line, rate_hz: int) -> None:
         """Hand the loop a link, which it keeps until ``is_linked`` is False.
@@ -215,18 +215,18 @@ class FlyingVehicle:
         """
         if self.is_linked:
             raise LinkError("a vehicle must have one link at a time, got a second one")
-        if (line, rate_hz) != (self.build_loop_setup.context.line, self.rate_hz):
+        if (line, rate_hz) != (self.loop_setup.context.line, self.rate_hz):
             self._refit(line, rate_hz)
-        publish(self.build_loop_setup.shared.control, ControlWord.LINK, descriptor)
+        publish(self.loop_setup.shared.control, ControlWord.LINK, descriptor)
 
     def release_link(self) -> None:
         """Ask the loop to let go of its link."""
-        publish(self.build_loop_setup.shared.control, ControlWord.CLOSES, 1)
+        publish(self.loop_setup.shared.control, ControlWord.CLOSES, 1)
 
     def reading(self) -> VehicleReading:
         """What a scrape shows; wait-free."""
         return read_flight(
-            self.build_loop_setup,
+            self.loop_setup,
             rate_hz=self.rate_hz,
             now_ns=time.monotonic_ns() - self._epoch_ns,
             truth=self.truth,
@@ -240,19 +240,17 @@ class FlyingVehicle:
         context = build_loop_context(self.spec, self.profile, line, seed=self.seed, rate_hz=rate_hz)
         was_alive = self.alive
         self._end()
-        self.build_loop_setup = LoopSetup(
-            context=context, flight=self.build_loop_setup.flight, shared=self.build_loop_setup.shared, buffers=self.build_loop_setup.buffers
-        )
+        self.loop_setup = LoopSetup(context=context, flight=self.loop_setup.flight, shared=self.loop_setup.shared, buffers=self.loop_setup.buffers)
         if was_alive:
             self._begin()
 
     def _begin(self) -> None:
-        publish(self.build_loop_setup.shared.control, ControlWord.ENDS, 0)
+        publish(self.loop_setup.shared.control, ControlWord.ENDS, 0)
         self._thread = threading.Thread(target=self._run, name="fly", daemon=True)
         self._thread.start()
 
     def _end(self) -> None:
-        shared = self.build_loop_setup.shared
+        shared = self.loop_setup.shared
         publish(shared.control, ControlWord.ENDS, 1)
         if self._thread is not None:
             self._thread.join()
@@ -266,7 +264,7 @@ class FlyingVehicle:
             self._fly(self._epoch_ns, self._utc_epoch_ns)
 
     def _fly(self, epoch_ns: int, utc_epoch_ns: int) -> None:
-        made = self.build_loop_setup
+        made = self.loop_setup
         fly(made.context, made.flight, self.world, self.live, made.shared, made.buffers, epoch_ns, utc_epoch_ns)
 
     def _warm_pilot(self, opened: socket.socket) -> None:
@@ -295,8 +293,8 @@ class FlyingVehicle:
     def _answer(self) -> None:
         if self._socket is None:
             raise AssertionError("ArduPilot's socket is opened before the vehicle flies")
-        self._pilot = self._piloted(self.build_loop_setup, self.live, self._socket)
-        while self.build_loop_setup.shared.control[ControlWord.ENDS] == 0:
+        self._pilot = self._piloted(self.loop_setup, self.live, self._socket)
+        while self.loop_setup.shared.control[ControlWord.ENDS] == 0:
             try:
                 self._pilot.run()
             except Exception:

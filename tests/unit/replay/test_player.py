@@ -314,17 +314,17 @@ def test_running_dry_is_counted_once_each_time_and_not_for_a_flush(bench):
     player = bench()
     player.put([0, 1])
     player.start_in_the_past()
-    await_that(lambda: player.word(Word.RAN_DRY) == 1)
+    await_that(lambda: player.word(Word.UNDERRUNS) == 1)
     player.put([2])
-    await_that(lambda: player.word(Word.RAN_DRY) == 2)
+    await_that(lambda: player.word(Word.UNDERRUNS) == 2)
     player.player.pause(paused=True)
     player.put([3])
-    await_that(lambda: player.word(Word.IS_DRY) == 0)
+    await_that(lambda: player.word(Word.IS_EMPTY) == 0)
     player.player.flush()
     await_that(lambda: player.word(Word.FLUSHED) == 1)
     player.player.pause(paused=False)
     time.sleep(0.02)
-    assert player.word(Word.RAN_DRY) == 2
+    assert player.word(Word.UNDERRUNS) == 2
 
 
 def test_it_stops_whatever_it_waits_for(bench):
