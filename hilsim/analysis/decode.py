@@ -21,8 +21,8 @@ from hilsim.protocols.velodyne.firing import (
     block_azimuth_cdeg,
     fired_cdeg,
     first_step_cdeg,
+    packet_step_cdeg,
     record_firings,
-    told_step_cdeg,
 )
 from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.protocols.velodyne.steps import GAP_CDEG
@@ -174,8 +174,8 @@ def decode_data_packets_into(plan: PointPlan, data: npt.NDArray[np.uint8], start
         step_cdeg = _packet_step(firings, data, start, packet, group_blocks)
         group_ns = 1000 * _stamp_us(data, start[packet])
         for first in range(0, _BLOCKS - group_blocks + 1, group_blocks):
-            told_cdeg = told_step_cdeg(payload, first, group_blocks)
-            step_cdeg = float(told_cdeg) if told_cdeg >= 0 else step_cdeg
+            read_step_cdeg = packet_step_cdeg(payload, first, group_blocks)
+            step_cdeg = float(read_step_cdeg) if read_step_cdeg >= 0 else step_cdeg
             for block in range(first, first + group_blocks):
                 count = _decode_block(plan, payload, block, block - first, returns, step_cdeg, packet, group_ns, points, count)
             group_ns += firings.group_ns
@@ -198,11 +198,13 @@ def _decode_block(
     """Write the returns of a block, the ``place``-th of its group, behind ``count`` points; gives how many there are then."""
     firings = plan.firings
     azimuth_cdeg = float(block_azimuth_cdeg(payload, block))
-    which = place % returns
+    return_number = place % returns
     for number in range(_RECORDS):
         at = 100 * block + 4 + 3 * number
         raw = signed(payload[at]) | signed(payload[at + 1]) << 8
-        is_copy = which == 1 and payload[at] == payload[at - 100] and payload[at + 1] == payload[at - 99] and payload[at + 2] == payload[at - 98]
+        is_copy = (
+            return_number == 1 and payload[at] == payload[at - 100] and payload[at + 1] == payload[at - 99] and payload[at + 2] == payload[at - 98]
+        )
         if raw == 0 or is_copy:  # a single return stands in both blocks
             continue
         record = place // returns * _RECORDS + number
@@ -214,7 +216,7 @@ def _decode_block(
         point.range, point.azimuth = range_m, fired * 0.01
         point.packet, point.time_ns = packet, group_ns + firings.time_ns[record]
         point.ring, point.intensity = plan.ring[record], payload[at + 2]
-        point.return_number, point.flags = which, 0
+        point.return_number, point.flags = return_number, 0
         count += 1
     return count
 

@@ -90,7 +90,7 @@ def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
         live=live,
         platform=platform,
         still_at=pose_at_start(platform) if is_still else None,
-        overlays={one.sensor: one.overlay for one in backgrounds},
+        overlays={background.sensor: background.overlay for background in backgrounds},
         notes=notes,
         object_names=tuple(thing.name for thing in objects),
         materials=world_materials(objects),
@@ -136,8 +136,8 @@ def flown(rig: Rig, world: World, flight_ns: int) -> PoseTrack:
             f'{rig.path}: vehicle.controller.kind must be "hold" where nothing runs in real time, got "{spec.controller.kind}";'
             " hilsim run --record FILE records a flight under a controller"
         )
-    made = build_loop_setup(spec, vehicle, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz)
-    return flown_track(made, world, flight_ns)
+    setup = build_loop_setup(spec, vehicle, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz)
+    return flown_track(setup, world, flight_ns)
 
 
 def _track(spec: PlatformSpec, rig: Rig, backgrounds: Sequence[SensorBackground]) -> PoseTrack:

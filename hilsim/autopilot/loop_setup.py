@@ -146,11 +146,11 @@ def build_loop_setup(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, 
     )
 
 
-def flown_track(made: LoopSetup, world: World, duration_ns: int) -> PoseTrack:
+def flown_track(setup: LoopSetup, world: World, duration_ns: int) -> PoseTrack:
     """Poses of a vehicle that its position hold flies, from rig time 0 on; the setup's state is then that of the end."""
     rows = duration_ns // _ROW_NS + 2
     time_ns, motion = np.zeros(rows, np.int64), np.zeros((rows, MOTION_SIZE))
-    fly_ahead(made.context, made.flight, world, made.shared, _ROW_NS, time_ns, motion)
+    fly_ahead(setup.context, setup.flight, world, setup.shared, _ROW_NS, time_ns, motion)
     return linear_track(time_ns, motion[:, POSITION : POSITION + 3], motion[:, ORIENTATION : ORIENTATION + 4])
 
 
@@ -185,9 +185,9 @@ def _shared_telemetry() -> SharedTelemetry:
 
 def _link_buffers(system_id: int, component_id: int) -> LinkBuffers:
     heartbeat = draft(HEARTBEAT)
-    said = heartbeat.record
-    said["type"], said["autopilot"], said["base_mode"] = _TYPE_GENERIC, _AUTOPILOT_INVALID, HIL_FLAG
-    said["system_status"], said["mavlink_version"] = _STATE_ACTIVE, PROTOCOL_VERSION
+    record = heartbeat.record
+    record["type"], record["autopilot"], record["base_mode"] = _TYPE_GENERIC, _AUTOPILOT_INVALID, HIL_FLAG
+    record["system_status"], record["mavlink_version"] = _STATE_ACTIVE, PROTOCOL_VERSION
     request = draft(COMMAND_LONG)
     request.record["command"], request.record["param1"] = _REQUEST_MESSAGE, HEARTBEAT.id
     return LinkBuffers(

@@ -162,8 +162,8 @@ def _begin_slice(obstacle_map: ObstacleMap, time_ns: int) -> None:
 def _reach_m(returns: Returns, sequence: int, channel: int, unit_m: float) -> float:
     """Nearest range that is reported for a firing; ``inf`` for none."""
     nearest = math.inf
-    for which in range(returns.distance.shape[0]):
-        distance = returns.distance[which, sequence, channel]
+    for return_number in range(returns.distance.shape[0]):
+        distance = returns.distance[return_number, sequence, channel]
         if distance > 0:
             nearest = min(nearest, distance * unit_m)
     return nearest

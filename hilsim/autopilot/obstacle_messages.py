@@ -25,8 +25,8 @@ def distance_frame(values: DistanceValues, time_ns: int, sender: Origin) -> npt.
 
 
 def _frame(message: Message, fields: Mapping[str, object], sender: Origin) -> npt.NDArray[np.uint8]:
-    said = draft(message)
+    message_draft = draft(message)
     for name, value in fields.items():
-        said.record[name] = value
+        message_draft.record[name] = value
     frame = np.empty(LARGEST_FRAME, np.uint8)
-    return frame[: write_frame(message, said.payload, sender, frame)]
+    return frame[: write_frame(message, message_draft.payload, sender, frame)]

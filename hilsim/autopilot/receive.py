@@ -50,7 +50,7 @@ def on_disconnect(flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers)
 @inlined_kernel
 def receive_frames(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, descriptor: int, now_ns: int) -> None:
     """Read what came; where the link has ended, disconnect."""
-    received = 0
+    frames = 0
     for _ in range(_MOST_READS):
         before = pending(buffers.stream)
         outcome = receive(buffers.stream, descriptor, context.line.is_stream)
@@ -61,11 +61,11 @@ def receive_frames(context: LoopContext, flight: Flight, shared: SharedTelemetry
             break
         shared.counts[FlightCount.RECEIVED_BYTES] += pending(buffers.stream) - before
         flight.word[FlightWord.RECEIVED_NS] = now_ns
-        received += _take_frames(context, flight, shared, buffers, now_ns)
+        frames += _take_frames(context, flight, shared, buffers, now_ns)
     if pending(buffers.stream) > 0 and now_ns - flight.word[FlightWord.RECEIVED_NS] > SILENT_NS:
         abandon(buffers.stream)
-        received += _take_frames(context, flight, shared, buffers, now_ns)
-    if received > 0 and shared.wakes[1] >= 0:
+        frames += _take_frames(context, flight, shared, buffers, now_ns)
+    if frames > 0 and shared.wakes[1] >= 0:
         wake(buffers.waits, shared.wakes[1])
 
 
@@ -90,9 +90,9 @@ def _act(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers:
     """Act on a frame if it is meant for us."""
     if frame.id == _HEARTBEAT:
         read_payload(buffers.stream.buffer, frame, buffers.received_heartbeat.payload)
-        said = buffers.received_heartbeat.record[0]
-        if said.autopilot != _INVALID_AUTOPILOT:  # a companion's or camera's heartbeat on the same link says nothing of the controller
-            flags = said.base_mode | (_HIL if context.line.is_simulator else _ZERO)
+        heartbeat = buffers.received_heartbeat.record[0]
+        if heartbeat.autopilot != _INVALID_AUTOPILOT:  # a companion's or camera's heartbeat on the same link says nothing of the controller
+            flags = heartbeat.base_mode | (_HIL if context.line.is_simulator else _ZERO)
             is_restart = flags & _HIL != 0 and _is_restart(context, flight, shared, flags)
             heartbeat_came(shared.session, frame.system, frame.component, flags, now_ns)
             if is_restart:
@@ -135,7 +135,7 @@ def _is_restart(context: LoopContext, flight: Flight, shared: SharedTelemetry, m
 @inlined_kernel
 def _steer(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, now_ns: int) -> None:
     """Take motor commands, and note how they were timed."""
-    said, session, word = buffers.received_controls.record[0], shared.session, flight.word
+    controls, session, word = buffers.received_controls.record[0], shared.session, flight.word
     before_ns = session.word[SessionWord.ACTUATOR_NS]
     if before_ns > 0:
         shared.gap[bin_index(now_ns - before_ns)] += 1
@@ -150,8 +150,8 @@ def _steer(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffer
     if context.is_lockstep and (session.word[SessionWord.LOCKSTEP] == 0 or word[FlightWord.DRAINING_NS] > 0):
         word[FlightWord.DRAINING_NS] = now_ns
     is_flying = session.word[SessionWord.STATE] == _FLYING or session.word[SessionWord.STATE] == _SILENT
-    is_restart = is_flying and _is_restart(context, flight, shared, said.mode)
-    is_reboot = actuators_came(session, said.controls, said.mode, said.time_usec, said.flags, now_ns)
+    is_restart = is_flying and _is_restart(context, flight, shared, controls.mode)
+    is_reboot = actuators_came(session, controls.controls, controls.mode, controls.time_usec, controls.flags, now_ns)
     if is_restart and not is_reboot:
         restarted(session)
     if is_restart or is_reboot:

@@ -85,8 +85,8 @@ async def compile_kernels(rig: Rig, tell: Callable[[int], None]) -> tuple[int, .
 
     async def listen(child: asyncio.subprocess.Process) -> None:
         nonlocal compiled
-        while child.stdout is not None and (said := await child.stdout.read(4096)):
-            compiled += said.count(_TOLD)
+        while child.stdout is not None and (chunk := await child.stdout.read(4096)):
+            compiled += chunk.count(_TOLD)
             tell(compiled)
 
     async def run(tasks: Sequence[str]) -> None:

@@ -440,9 +440,9 @@ def withhold_firings(
         reflectivity: ``uint8[r, s, c]``, changed in place.
     """
     returns, sequences, channels = distance.shape
-    for which in range(returns):
+    for return_number in range(returns):
         for sequence in range(sequences):
             for channel in range(channels):
                 if not reported[channel, sequence]:
-                    distance[which, sequence, channel] = 0
-                    reflectivity[which, sequence, channel] = baseline[channel]
+                    distance[return_number, sequence, channel] = 0
+                    reflectivity[return_number, sequence, channel] = baseline[channel]

@@ -268,10 +268,10 @@ def _particle_echoes(
 ) -> int:
     """Append ``number`` drops or flakes but for those beyond the hard hit; each at least at the threshold, at most a filled beam."""
     count = start
-    for which in range(number):
+    for particle in range(number):
         if count >= range_m.size:
             break
-        draw, excess = uniform_pair(seed, stream, sequence * _PARTICLES_PER_FIRING + which, purpose)
+        draw, excess = uniform_pair(seed, stream, sequence * _PARTICLES_PER_FIRING + particle, purpose)
         at = _particle_range_m(weather.table, row, particles.step_m, draw)
         if np.float32(at) >= hard_range_m:
             continue

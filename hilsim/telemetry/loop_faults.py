@@ -43,7 +43,7 @@ class LoopFaults:
 
 
 @contextmanager
-def loop_faults_said() -> Iterator[None]:
+def loop_faults_logged() -> Iterator[None]:
     """Send the running loop's errors to hilsim's log while the block runs."""
     loop = asyncio.get_running_loop()
     former = loop.get_exception_handler()

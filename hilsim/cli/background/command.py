@@ -160,10 +160,10 @@ def _refuse_nonsense(captures: tuple[Path, ...], listen: Address | None, output:
         raise click.UsageError("each capture must be given once")
 
 
-def _check(file: Path, made: Callable[[GridSetting, NamedProfile | None, SurfaceRule], Generated], *, is_json: bool) -> None:
+def _check(file: Path, build: Callable[[GridSetting, NamedProfile | None, SurfaceRule], Generated], *, is_json: bool) -> None:
     from hilsim.cli.background import check  # noqa: PLC0415 - brings in what renders
 
-    agreement, found, what = check.check(file, made)
+    agreement, found, what = check.check(file, build)
     if is_json:
         click.echo(json.dumps(check.as_json(agreement, found, what), indent=2))
     else:

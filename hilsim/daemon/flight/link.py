@@ -1,6 +1,6 @@
-"""Keeps the link to the flight controller: opens it, hands it to the loop that flies, closes it when it is gone, and opens it again; and serves ground stations.
+"""Keeps the link to the flight controller: opens it, hands it to the flight loop, closes it when it is gone, and opens it again; and serves ground stations.
 
-What happens is said once, in the log; whatever goes wrong with a link, nothing else in the daemon notices.
+Each event is logged once; a fault of the link reaches nothing else in the daemon.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ async def _kept_link(vehicle: FlyingVehicle) -> AsyncIterator[None]:
         to_controller=shared.to_controller,
         arrival_descriptor=int(shared.wakes[1]),
         link_descriptor=int(shared.wakes[0]),
-        listener=vehicle.hear,
+        listener=vehicle.note_frame,
     ) as forwarder:
         vehicle.forwarder = forwarder
         keeper = _keeper(vehicle, forwarder)
@@ -116,10 +116,10 @@ def line_kind(is_uart: bool | None, told: LineKind) -> LineKind:  # noqa: FBT001
 
 async def _tell_changes(vehicle: FlyingVehicle) -> None:
     """Log each change of the session, and what becomes of the vehicle, once."""
-    said = FlightLog(vehicle)
+    flight_log = FlightLog(vehicle)
     while True:
         await asyncio.sleep(_POLL_S)
-        said.look()
+        flight_log.look()
 
 
 class _Keeper:
@@ -182,8 +182,8 @@ class _Keeper:
             log.warning("link.rate_lowered", asked_hz=controller.rate_hz, sensor_rate_hz=rate_hz, baud=baud, line_bytes_per_s=budget.line_bytes_per_s)
         self.forwarder.discard()
         self.vehicle.device = device
-        made = paced_line(controller.kind, budget) if line is LineKind.UART else open_line(controller.kind)
-        await asyncio.to_thread(self.vehicle.link, descriptor, made, rate_hz)
+        controller_line = paced_line(controller.kind, budget) if line is LineKind.UART else open_line(controller.kind)
+        await asyncio.to_thread(self.vehicle.link, descriptor, controller_line, rate_hz)
 
 
 class _SerialKeeper(_Keeper):

@@ -1,4 +1,4 @@
-"""What becomes of a vehicle, said in the log: its session, its contacts, its controller's silences, and when it may be armed."""
+"""Logs what happens to a vehicle: its session, its contacts, its controller's silences, and when it may be armed."""
 
 import structlog
 
@@ -14,7 +14,7 @@ _REPAIR = "restart the flight controller: when it comes back disarmed, the vehic
 
 
 class FlightLog:
-    """Says each change once; ``look`` is called some times a second."""
+    """Logs each change once; ``look`` is called some times a second."""
 
     def __init__(self, vehicle: FlyingVehicle) -> None:
         self._vehicle = vehicle
@@ -24,7 +24,7 @@ class FlightLog:
         self._trouble = ""
 
     def look(self) -> None:
-        """Say what has changed since the last look."""
+        """Log what has changed since the last look."""
         self._look_at_session()
         self._look_at_contacts()
         self._look_at_autopilot()
@@ -78,15 +78,18 @@ class FlightLog:
         ready = self._vehicle.autopilot.is_ready
         if ready != self._ready:
             self._ready = ready
-            said = self._vehicle.autopilot
+            autopilot = self._vehicle.autopilot
             if ready:
                 log.info(
-                    "flight.ready_to_arm", estimator_flags=f"0x{said.estimator_flags or 0:03x}", has_home=said.has_home, last_warning=said.warning
+                    "flight.ready_to_arm",
+                    estimator_flags=f"0x{autopilot.estimator_flags or 0:03x}",
+                    has_home=autopilot.has_home,
+                    last_warning=autopilot.warning,
                 )
             else:
-                log.warning("flight.not_ready_to_arm", reason=said.obstacle, last_warning=said.warning)
+                log.warning("flight.not_ready_to_arm", reason=autopilot.obstacle, last_warning=autopilot.warning)
 
 
 def kind_names(kinds: Touching) -> str:
-    """Of what touches, in words: ``obstacle, moving``."""
+    """Kinds of contact in words: ``obstacle, moving``."""
     return ", ".join(kind.name.lower().replace("_", " ") for kind in Touching if kind in kinds and kind.name)

@@ -17,7 +17,7 @@ from hilsim.autopilot.ground_stations.forwarding import Forwarder
 from hilsim.autopilot.loop import fly
 from hilsim.autopilot.loop_context import ControlWord, Line
 from hilsim.autopilot.loop_setup import LoopSetup, build_loop_context, build_loop_setup, open_line
-from hilsim.autopilot.passing_state import AutopilotSays, Truth
+from hilsim.autopilot.passing_state import AutopilotStatus, Truth
 from hilsim.autopilot.send_queue import pace
 from hilsim.autopilot.session import REASONS, Reason, SessionState, SessionWord
 from hilsim.autopilot.specs import VehicleRigSpec
@@ -92,7 +92,7 @@ class FlyingVehicle:
     rate_hz: int = 0
     forwarder: Forwarder | None = None
     truth_path: Path | None = None
-    autopilot: AutopilotSays = field(default_factory=AutopilotSays)
+    autopilot: AutopilotStatus = field(default_factory=AutopilotStatus)
     loop_setup: LoopSetup = field(init=False)
     _epoch_ns: int = 0
     _utc_epoch_ns: int = 0
@@ -192,10 +192,10 @@ class FlyingVehicle:
         word = self.loop_setup.shared.touch.word
         return int(word[TouchWord.COUNT]), int(word[TouchWord.KINDS])
 
-    def hear(self, message_id: int, frame: bytes, came_ns: int) -> None:
-        """Take note of a frame of the controller that goes by."""
+    def note_frame(self, message_id: int, frame: bytes, came_ns: int) -> None:
+        """Read the controller's status from a frame on its way to ground stations."""
         del came_ns  # some milliseconds ago at most, less than the autopilot's own delay
-        self.autopilot.hear(message_id, frame, self.home, self.truth)
+        self.autopilot.note_frame(message_id, frame, self.home, self.truth)
 
     @property
     def changes(self) -> int:
@@ -220,7 +220,7 @@ class FlyingVehicle:
         publish(self.loop_setup.shared.control, ControlWord.LINK, descriptor)
 
     def release_link(self) -> None:
-        """Ask the loop to let go of its link."""
+        """Ask the loop to release its link."""
         publish(self.loop_setup.shared.control, ControlWord.CLOSES, 1)
 
     def reading(self) -> VehicleReading:
@@ -264,23 +264,23 @@ class FlyingVehicle:
             self._fly(self._epoch_ns, self._utc_epoch_ns)
 
     def _fly(self, epoch_ns: int, utc_epoch_ns: int) -> None:
-        made = self.loop_setup
-        fly(made.context, made.flight, self.world, self.live, made.shared, made.buffers, epoch_ns, utc_epoch_ns)
+        setup = self.loop_setup
+        fly(setup.context, setup.flight, self.world, self.live, setup.shared, setup.buffers, epoch_ns, utc_epoch_ns)
 
     def _warm_pilot(self, opened: socket.socket) -> None:
         """Answer a frame with a vehicle of its own, which nobody sees."""
         controller = self.spec.controller
-        made = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
-        self._piloted(made, live_pose(), opened).answer(_IDLE_SERVOS, ("", 0))
+        setup = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
+        self._piloted(setup, live_pose(), opened).answer(_IDLE_SERVOS, ("", 0))
 
-    def _piloted(self, made: LoopSetup, live: LivePose, opened: socket.socket) -> JsonPilot:
+    def _piloted(self, setup: LoopSetup, live: LivePose, opened: socket.socket) -> JsonPilot:
         return JsonPilot(
-            context=made.context,
+            context=setup.context,
             vehicle=self.profile,
-            flight=made.flight,
+            flight=setup.flight,
             world=self.world,
             live=live,
-            shared=made.shared,
+            shared=setup.shared,
             opened=opened,
             epoch_ns=self._epoch_ns,
         )
@@ -302,7 +302,7 @@ class FlyingVehicle:
 
 
 def build_vehicle(rig: Rig, scenery: Scenery) -> FlyingVehicle:
-    """What flies in a rig that has a vehicle."""
+    """The vehicle of a rig that has one."""
     spec, profile, transmit = rig.spec.vehicle, rig.vehicle, rig.spec.transmit
     if spec is None or profile is None or scenery.live is None:
         raise AssertionError("a rig without a vehicle has nothing that flies")
