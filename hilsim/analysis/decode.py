@@ -19,10 +19,10 @@ from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER
 from hilsim.protocols.velodyne.firing import (
     RecordFirings,
     block_azimuth_cdeg,
+    build_record_firings,
     fired_cdeg,
     first_step_cdeg,
     packet_step_cdeg,
-    record_firings,
 )
 from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.protocols.velodyne.steps import GAP_CDEG
@@ -67,7 +67,7 @@ _MOST_GROUPS = constant(100)  # between two packets that tell how fast the head 
 
 
 class PointPlan(NamedTuple):
-    """What the kernel must know of a Velodyne model; build with ``point_plan``.
+    """What the kernel must know of a Velodyne model; build with ``build_point_plan``.
 
     Attributes:
         firings: Where and when the records of a group are fired.
@@ -80,9 +80,9 @@ class PointPlan(NamedTuple):
     height_m: npt.NDArray[np.float64]
 
 
-def point_plan(geometry: FiringGeometry) -> PointPlan:
+def build_point_plan(geometry: FiringGeometry) -> PointPlan:
     """Of a model."""
-    firings, lasers = record_firings(geometry), len(geometry.elevation_deg)
+    firings, lasers = build_record_firings(geometry), len(geometry.elevation_deg)
     record = np.arange(firings.share.size) % lasers
     height_mm = np.array(geometry.vertical_offset_mm or (0.0,) * lasers)
     return PointPlan(firings, np.argsort(geometry.elevation_order)[record], height_mm[record] * 1e-3)
@@ -108,7 +108,7 @@ def decode_velodyne(batch: DatagramArrays, geometry: FiringGeometry, chosen: npt
     size = batch.size if chosen is None else batch.size[chosen]
     require((bool((size == DATA_PACKET_SIZE).all()), f"Velodyne data packets must be {DATA_PACKET_SIZE} bytes each, got others among them"))
     points = np.empty(start.size * _MOST_RETURNS, dtype=POINT_DTYPE)
-    return points[: decode_data_packets_into(point_plan(geometry), batch.data, start, points)]
+    return points[: decode_data_packets_into(build_point_plan(geometry), batch.data, start, points)]
 
 
 def decode_cepton(batch: DatagramArrays, chosen: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[Any]:

@@ -8,12 +8,12 @@ import numpy as np
 from hilsim._atomics import shared_words
 from hilsim.autopilot.loop import fly_ahead
 from hilsim.autopilot.loop_context import ControlWord, Flight, FlightCount, FlightWord, Line, LinkBuffers, LoopContext, SharedTelemetry
-from hilsim.autopilot.send_queue import allocate_outbox, pace
+from hilsim.autopilot.send_queue import allocate_outbox, build_pace
 from hilsim.autopilot.session import HIL_FLAG, allocate_session
 from hilsim.autopilot.specs import FlightWaypointSpec, VehicleRigSpec
 from hilsim.autopilot.vehicle_sensors import build_instruments
 from hilsim.collision.contacts import allocate_touch
-from hilsim.collision.surroundings import surroundings
+from hilsim.collision.surroundings import build_surroundings
 from hilsim.errors import require
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track, linear_track
@@ -29,8 +29,8 @@ from hilsim.protocols.mavlink.messages import (
     PROTOCOL_VERSION,
     SYSTEM_TIME,
     TIMESYNC,
-    draft,
-    origin,
+    build_draft,
+    build_origin,
 )
 from hilsim.scene.world import World
 from hilsim.transmit.packet_queue import allocate_packet_queue
@@ -71,7 +71,9 @@ class LoopSetup:
 def open_line(kind: str) -> Line:
     """A line without a rate of its own."""
     return Line(
-        pace=pace(line_bytes_per_s=None, station_bytes_per_s=_FREE_SHARE_BYTES_PER_S), is_stream=kind in ("serial", "tcp"), is_simulator=kind == "tcp"
+        pace=build_pace(line_bytes_per_s=None, station_bytes_per_s=_FREE_SHARE_BYTES_PER_S),
+        is_stream=kind in ("serial", "tcp"),
+        is_simulator=kind == "tcp",
     )
 
 
@@ -138,7 +140,7 @@ def build_loop_setup(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, 
         hold_state=hold_start(),
         command=np.zeros(len(vehicle.rotors)),
         imu_sums=np.zeros(8),
-        around=surroundings(context.multirotor),
+        around=build_surroundings(context.multirotor),
         word=shared_words(FlightWord),
     )
     return LoopSetup(
@@ -184,23 +186,23 @@ def _shared_telemetry() -> SharedTelemetry:
 
 
 def _link_buffers(system_id: int, component_id: int) -> LinkBuffers:
-    heartbeat = draft(HEARTBEAT)
+    heartbeat = build_draft(HEARTBEAT)
     record = heartbeat.record
     record["type"], record["autopilot"], record["base_mode"] = _TYPE_GENERIC, _AUTOPILOT_INVALID, HIL_FLAG
     record["system_status"], record["mavlink_version"] = _STATE_ACTIVE, PROTOCOL_VERSION
-    request = draft(COMMAND_LONG)
+    request = build_draft(COMMAND_LONG)
     request.record["command"], request.record["param1"] = _REQUEST_MESSAGE, HEARTBEAT.id
     return LinkBuffers(
-        origin=origin(system_id, component_id),
+        origin=build_origin(system_id, component_id),
         heartbeat=heartbeat,
-        system_time=draft(SYSTEM_TIME),
-        sensor=draft(HIL_SENSOR),
-        gps=draft(HIL_GPS),
-        timesync=draft(TIMESYNC),
+        system_time=build_draft(SYSTEM_TIME),
+        sensor=build_draft(HIL_SENSOR),
+        gps=build_draft(HIL_GPS),
+        timesync=build_draft(TIMESYNC),
         request=request,
-        received_heartbeat=draft(HEARTBEAT),
-        received_controls=draft(HIL_ACTUATOR_CONTROLS),
-        received_timesync=draft(TIMESYNC),
+        received_heartbeat=build_draft(HEARTBEAT),
+        received_controls=build_draft(HIL_ACTUATOR_CONTROLS),
+        received_timesync=build_draft(TIMESYNC),
         frame=np.zeros(LARGEST_FRAME, np.uint8),
         stream=allocate_stream(),
         outbox=allocate_outbox(),

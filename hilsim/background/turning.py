@@ -17,10 +17,10 @@ from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER
 from hilsim.protocols.velodyne.firing import (
     RecordFirings,
     block_azimuth_cdeg,
+    build_record_firings,
     fired_cdeg,
     first_step_cdeg,
     packet_step_cdeg,
-    record_firings,
 )
 from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.scene.background import AzimuthGrid, azimuth_column
@@ -39,7 +39,7 @@ _HIGH, _REFLECTIVITY, _RECORD_SIZE, _BLOCK_SIZE = np.uint64(1), np.uint64(2), np
 
 
 class TurningPlan(NamedTuple):
-    """What the kernel must know; build with ``turning_plan``.
+    """What the kernel must know; build with ``build_turning_plan``.
 
     Attributes:
         columns: Of the grid.
@@ -60,7 +60,7 @@ class TurningPlan(NamedTuple):
     moved: Compensation
 
 
-def turning_plan(geometry: FiringGeometry, grid: AzimuthGrid, product: int, moved: Compensation = STANDING, epoch_ns: int = 0) -> TurningPlan:
+def build_turning_plan(geometry: FiringGeometry, grid: AzimuthGrid, product: int, moved: Compensation = STANDING, epoch_ns: int = 0) -> TurningPlan:
     """For a model's packets that name ``product``."""
     elevation_deg = np.array(geometry.elevation_deg)
     rows_deg = np.array(grid.elevation_deg)
@@ -70,7 +70,7 @@ def turning_plan(geometry: FiringGeometry, grid: AzimuthGrid, product: int, move
         grid.columns,
         product,
         np.tile(np.searchsorted(rows_deg, elevation_deg), RECORDS_PER_BLOCK // elevation_deg.size).astype(np.int64),
-        record_firings(geometry),
+        build_record_firings(geometry),
         np.radians(np.concatenate(([outer[0]], middles, [outer[1]]))),
         epoch_ns,
         moved,

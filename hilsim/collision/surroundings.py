@@ -67,7 +67,7 @@ def _feelers() -> npt.NDArray[np.float32]:
     return directions
 
 
-def surroundings(multirotor: Multirotor) -> Surroundings:
+def build_surroundings(multirotor: Multirotor) -> Surroundings:
     """Nothing about a vehicle yet."""
     points, feelers = multirotor.point.shape[0], _feelers()
     rays = points + 1 + len(feelers)

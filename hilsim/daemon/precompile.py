@@ -153,7 +153,7 @@ def _compile_lidar(_: Rig) -> None:
     from hilsim.emulator.firing import fire  # noqa: PLC0415
     from hilsim.emulator.fused import render_info_packet  # noqa: PLC0415
     from hilsim.emulator.hits import collect  # noqa: PLC0415
-    from hilsim.emulator.planning import lidar_plan  # noqa: PLC0415
+    from hilsim.emulator.planning import build_lidar_plan  # noqa: PLC0415
     from hilsim.emulator.setting import LidarSetting  # noqa: PLC0415
     from hilsim.emulator.workspace import allocate_workspace  # noqa: PLC0415
     from hilsim.geometry.poses import Pose  # noqa: PLC0415
@@ -166,7 +166,7 @@ def _compile_lidar(_: Rig) -> None:
 
     path = profiles_directory() / "sensors" / "vlp16.toml"
     setting = LidarSetting(name="none", stream=0, spec=parse_table(VelodyneSpec, read_toml(path), str(path)))
-    plan = lidar_plan(setting, seed=0, utc_epoch_ns=0)
+    plan = build_lidar_plan(setting, seed=0, utc_epoch_ns=0)
     platform, world = build_platform(fixed_track(Pose())), build_world([])
     payload = np.zeros(DATA_PACKET_SIZE, np.uint8)
     workspace = allocate_workspace(plan, plan.sequences_per_packet, is_opaque=True)

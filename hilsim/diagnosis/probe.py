@@ -25,8 +25,8 @@ from hilsim.protocols.mavlink.messages import (
     SYS_STATUS,
     Draft,
     Message,
-    draft,
-    origin,
+    build_draft,
+    build_origin,
 )
 from hilsim.units import NS_PER_S
 
@@ -112,9 +112,9 @@ class Probe:
     _next_round_ns: int = 0
 
     def __post_init__(self) -> None:
-        self._origin = origin(self.spec.system, self.spec.component)
-        self._drafts = {message.id: draft(message) for message in (HEARTBEAT, SYS_STATUS, PARAM_VALUE, ESTIMATOR_STATUS, STATUSTEXT)}
-        self._own = draft(HEARTBEAT)
+        self._origin = build_origin(self.spec.system, self.spec.component)
+        self._drafts = {message.id: build_draft(message) for message in (HEARTBEAT, SYS_STATUS, PARAM_VALUE, ESTIMATOR_STATUS, STATUSTEXT)}
+        self._own = build_draft(HEARTBEAT)
         self._own.record["autopilot"], self._own.record["mavlink_version"] = NO_AUTOPILOT, PROTOCOL_VERSION
         self._own.record["system_status"] = 4  # active
 
@@ -190,7 +190,7 @@ class Probe:
         self._next_round_ns = now_ns + _ROUND_NS
         name = self._queue.pop(0)
         self._asked[name] = None
-        request = draft(PARAM_REQUEST_READ)
+        request = build_draft(PARAM_REQUEST_READ)
         request.record["param_index"] = -1  # by its name
         request.record["target_system"], request.record["target_component"] = self._beat.system, self._beat.component
         request.record["param_id"][0, : len(name)] = np.frombuffer(name.encode(), np.uint8)

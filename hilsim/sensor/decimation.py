@@ -330,7 +330,7 @@ def channel_rings(spec: VelodyneSpec) -> npt.NDArray[np.int64]:
     return np.argsort(order)
 
 
-def decimation(setting: DecimationSpec, spec: VelodyneSpec) -> Decimation:
+def build_decimation(setting: DecimationSpec, spec: VelodyneSpec) -> Decimation:
     """Kernel-side decimation of a model.
 
     Raises:

@@ -40,7 +40,7 @@ class FalseAlarms(NamedTuple):
     rate_per_firing: float
 
 
-def false_alarms(spec: FalseAlarmSpec) -> FalseAlarms:
+def build_false_alarms(spec: FalseAlarmSpec) -> FalseAlarms:
     """Kernel-side false alarms."""
     return FalseAlarms(float(spec.rate_per_firing))
 

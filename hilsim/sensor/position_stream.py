@@ -42,7 +42,7 @@ class PositionStream(NamedTuple):
     stream: int
 
 
-def position_stream(spec: PositionSpec, *, seed: int, stream: int) -> PositionStream:
+def build_position_stream(spec: PositionSpec, *, seed: int, stream: int) -> PositionStream:
     """Kernel-side stream; each schedule's phase is drawn from the rig's seed."""
     period = np.array([round(schedule.period_us * 1000) for schedule in spec.schedules], dtype=np.int64)
     jitter = np.array([round(schedule.jitter_us * 1000) for schedule in spec.schedules], dtype=np.int64)
@@ -58,7 +58,7 @@ def position_stream(spec: PositionSpec, *, seed: int, stream: int) -> PositionSt
     )
 
 
-def periodic_stream(period_ns: int | None, *, seed: int, stream: int) -> PositionStream:
+def build_periodic_stream(period_ns: int | None, *, seed: int, stream: int) -> PositionStream:
     """A stream that begins with the sensor and keeps its period exactly; None: nothing is ever sent."""
     period = np.array([] if period_ns is None else [period_ns], dtype=np.int64)
     still = np.zeros(period.size, dtype=np.int64)

@@ -16,7 +16,7 @@ from hilsim.autopilot.obstacle_messages import MAV_COMP_ID_OBSTACLE_AVOIDANCE, d
 from hilsim.autopilot.obstacle_sectors import distance_of_beam, obstacles_of_sectors
 from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.emulator.setting import LidarSetting
-from hilsim.protocols.mavlink.messages import Origin, origin
+from hilsim.protocols.mavlink.messages import Origin, build_origin
 from hilsim.rangefinders.specs import DistanceSensorSpec, ScanMessageSpec
 from hilsim.transmit.packet_queue import PacketQueue, put
 from hilsim.transmit.scheduling import ThreadSettings, enter
@@ -74,7 +74,7 @@ class ScanMessages:
         for due in self._messages():
             obstacle_map = self._obstacle_maps[due.spec.sensor]
             width = obstacle_map.shown.shape[1] - obstacle_map.cones.shape[0]
-            self._frame(due, Sight(1, 0, np.full(width, np.inf), np.full(obstacle_map.cones.shape[0], np.inf)), origin(1, 1))
+            self._frame(due, Sight(1, 0, np.full(width, np.inf), np.full(obstacle_map.cones.shape[0], np.inf)), build_origin(1, 1))
             sight(obstacle_map)
 
     def start(self) -> None:
@@ -104,7 +104,7 @@ class ScanMessages:
 
     def _run(self) -> None:
         enter(_PLAIN)
-        sender = origin(self.spec.controller.system_id, MAV_COMP_ID_OBSTACLE_AVOIDANCE)
+        sender = build_origin(self.spec.controller.system_id, MAV_COMP_ID_OBSTACLE_AVOIDANCE)
         messages = self._messages()
         now_ns = time.monotonic_ns()
         for place, due in enumerate(messages):

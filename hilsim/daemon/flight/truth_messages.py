@@ -12,7 +12,7 @@ from hilsim.geometry.geodesy import geodetic_at
 from hilsim.geometry.rotations import ned_from_frd
 from hilsim.protocols.mavlink.codec import write_frame
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME
-from hilsim.protocols.mavlink.messages import HIL_STATE_QUATERNION, draft, origin
+from hilsim.protocols.mavlink.messages import HIL_STATE_QUATERNION, build_draft, build_origin
 
 PERIOD_S = 0.05
 COMPONENT_ID = 201
@@ -36,8 +36,8 @@ class TruthSender:
 
     def __init__(self, vehicle: FlyingVehicle) -> None:
         self._vehicle = vehicle
-        self._draft = draft(HIL_STATE_QUATERNION)
-        self._origin = origin(vehicle.spec.controller.system_id, COMPONENT_ID)
+        self._draft = build_draft(HIL_STATE_QUATERNION)
+        self._origin = build_origin(vehicle.spec.controller.system_id, COMPONENT_ID)
         self._frame = np.zeros(LARGEST_FRAME, np.uint8)
 
     def frame(self) -> bytes:

@@ -18,7 +18,7 @@ from hilsim.autopilot.loop import fly
 from hilsim.autopilot.loop_context import ControlWord, Line
 from hilsim.autopilot.loop_setup import LoopSetup, build_loop_context, build_loop_setup, open_line
 from hilsim.autopilot.passing_state import AutopilotStatus, Truth
-from hilsim.autopilot.send_queue import pace
+from hilsim.autopilot.send_queue import build_pace
 from hilsim.autopilot.session import REASONS, Reason, SessionState, SessionWord
 from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.collision.contacts import TouchWord
@@ -34,7 +34,7 @@ from hilsim.scene.world import World
 from hilsim.telemetry.flight import read_flight
 from hilsim.telemetry.vehicle_readings import VehicleReading
 from hilsim.transmit.scheduling import ThreadSettings, enter
-from hilsim.vehicle.live import LivePose, live_pose
+from hilsim.vehicle.live import LivePose, build_live_pose
 from hilsim.vehicle.specs import VehicleSpec
 
 log = structlog.get_logger("hilsim")
@@ -51,7 +51,7 @@ def paced_line(kind: str, budget: LinkBudget) -> Line:
     if budget.line_bytes_per_s is None:
         return open_line(kind)
     left = max(_USABLE * budget.line_bytes_per_s - budget.uplink_bytes_per_s, 0.0)
-    share = pace(line_bytes_per_s=budget.line_bytes_per_s, station_bytes_per_s=1000.0 + left)
+    share = build_pace(line_bytes_per_s=budget.line_bytes_per_s, station_bytes_per_s=1000.0 + left)
     return Line(pace=share, is_stream=True, is_simulator=False)
 
 
@@ -271,7 +271,7 @@ class FlyingVehicle:
         """Answer a frame with a vehicle of its own, which nobody sees."""
         controller = self.spec.controller
         setup = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
-        self._piloted(setup, live_pose(), opened).answer(_IDLE_SERVOS, ("", 0))
+        self._piloted(setup, build_live_pose(), opened).answer(_IDLE_SERVOS, ("", 0))
 
     def _piloted(self, setup: LoopSetup, live: LivePose, opened: socket.socket) -> JsonPilot:
         return JsonPilot(

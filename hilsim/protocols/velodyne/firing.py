@@ -20,7 +20,7 @@ _BLOCKS = constant(BLOCKS)
 
 
 class RecordFirings(NamedTuple):
-    """When and where the lasers of a group's records fire; build with ``record_firings``.
+    """When and where the lasers of a group's records fire; build with ``build_record_firings``.
 
     Attributes:
         blocks: Of a group, in a mode of one return: 1, or 4 of a VLS-128.
@@ -41,7 +41,7 @@ class RecordFirings(NamedTuple):
     unit_mm: float
 
 
-def record_firings(geometry: FiringGeometry) -> RecordFirings:
+def build_record_firings(geometry: FiringGeometry) -> RecordFirings:
     """Of a model's packets."""
     lasers = len(geometry.elevation_deg)
     sequences = max(RECORDS_PER_BLOCK // lasers, 1)

@@ -14,7 +14,7 @@ from hilsim.autopilot.ardupilot_loop import SILENT_NS, JsonPilot
 from hilsim.autopilot.loop_context import FlightCount
 from hilsim.autopilot.loop_setup import build_loop_setup, open_line
 from hilsim.autopilot.session import SessionState, SessionWord
-from hilsim.vehicle.live import live_pose
+from hilsim.vehicle.live import build_live_pose
 from tests.flight import _FLOOR, vehicle_spec
 from tests.unit.vehicle.vehicles import compiled_only, profile
 
@@ -38,7 +38,7 @@ def piloted(kind=socket.socket):
         vehicle=profile("iris"),
         flight=made.flight,
         world=_FLOOR,
-        live=live_pose(),
+        live=build_live_pose(),
         shared=made.shared,
         opened=opened,
         epoch_ns=time.monotonic_ns(),

@@ -10,7 +10,7 @@ from hilsim.daemon.flight.log import FlightLog
 from hilsim.daemon.flight.vehicle import FlyingVehicle
 from hilsim.scene.world import build_world
 from hilsim.transmit.scheduling import ThreadSettings
-from hilsim.vehicle.live import live_pose
+from hilsim.vehicle.live import build_live_pose
 from tests.flight import vehicle_spec
 from tests.unit.vehicle.vehicles import BARE
 
@@ -18,7 +18,7 @@ from tests.unit.vehicle.vehicles import BARE
 @pytest.fixture
 def vehicle():
     return FlyingVehicle(
-        spec=vehicle_spec(), profile=BARE, seed=1, world=build_world([]), live=live_pose(), settings=ThreadSettings(scheduling="plain")
+        spec=vehicle_spec(), profile=BARE, seed=1, world=build_world([]), live=build_live_pose(), settings=ThreadSettings(scheduling="plain")
     )
 
 

@@ -19,17 +19,17 @@ from hilsim.sensor.decimation import (
     SpuriousSpec,
     add_spurious_points,
     azimuths_deg,
+    build_decimation,
     channel_rings,
     decimate_beams,
     decimate_rays,
-    decimation,
     draw_spurious,
     place_spurious,
     reported_firings,
     ring_ids,
     withhold_firings,
 )
-from hilsim.sensor.head import head, head_turns
+from hilsim.sensor.head import build_head, head_turns
 from hilsim.sensor.specs import DecimationSpec
 from hilsim.sensor.velodyne_specs import ChannelSpec, EncoderSpec, RateJitterSpec, VelodyneSpec
 
@@ -389,7 +389,7 @@ REFUSALS = [
     ),
     (lambda: DecimationSpec(ray_step=1.5), "ray_step must be a whole number of 1 to 2147483647, got 1.5"),
     (
-        lambda: decimation(DecimationSpec(), sensor(rate_max_rpm=200_000)),
+        lambda: build_decimation(DecimationSpec(), sensor(rate_max_rpm=200_000)),
         "a turn at rate_max_rpm must have at least 10 firing sequences for decimation, got 5.43",
     ),
 ]
@@ -422,12 +422,12 @@ def test_a_sensors_rings_are_numbered_by_elevation_even_where_they_are_spaced_un
     assert elevation[np.argsort(channel_rings(spec))].tolist() == sorted(elevation)
     even = ring_ids(rays_at(elevation), 32, lower_fov_deg=-25.0, upper_fov_deg=15.0)
     assert len(np.unique(even)) < 32  # why the even formula would not do
-    assert decimation(DecimationSpec(beam_step=2), spec).keeps_channel.sum() == 16
+    assert build_decimation(DecimationSpec(beam_step=2), spec).keeps_channel.sum() == 16
 
 
 def make_head(rate_rpm=600, phase_deg=0.0, rate_jitter=None):
     perfect = EncoderSpec(rate_rpm=600, tick_cdeg=0.0, noise_cdeg=0.0)
-    return head(rate_rpm=rate_rpm, phase_deg=phase_deg, encoder=perfect, rate_jitter=rate_jitter or RateJitterSpec(), seed=1, stream=0)
+    return build_head(rate_rpm=rate_rpm, phase_deg=phase_deg, encoder=perfect, rate_jitter=rate_jitter or RateJitterSpec(), seed=1, stream=0)
 
 
 STREAMED = 3300
@@ -468,7 +468,7 @@ def test_a_streams_reported_firings_are_the_array_functions_over_whole_turns(str
     spec, of_head, first, points = stream
     setting = DecimationSpec(beam_step=3, ray_step=step)
     reported = np.zeros(points.shape[:2], bool)
-    reported_firings(decimation(setting, spec), of_head, first, STREAMED, reported)
+    reported_firings(build_decimation(setting, spec), of_head, first, STREAMED, reported)
 
     turn = whole_turns(azimuths_deg(points.reshape(-1, 3)).reshape(points.shape[:2]))
     ring = np.broadcast_to(channel_rings(spec)[:, None], turn.shape)
@@ -484,7 +484,7 @@ def test_a_streams_reported_firings_are_the_array_functions_over_whole_turns(str
 
 def report(setting, *, first, sequences, spec=PUCK, **of_head):
     reported = np.zeros((len(spec.channels), sequences), bool)
-    reported_firings(decimation(setting, spec), make_head(**of_head), first, sequences, reported)
+    reported_firings(build_decimation(setting, spec), make_head(**of_head), first, sequences, reported)
     return reported
 
 
