@@ -1,4 +1,4 @@
-"""What a rig's ``[vehicle]`` says: what flies, where, who steers it and who listens."""
+"""The keys of a rig's ``[vehicle]``: which vehicle, where, its controller and its ground stations."""
 
 import math
 from collections.abc import Iterator, Mapping

@@ -181,7 +181,7 @@ class RigSpec:
         yield not repeated, f"port of rangefinders and controller must differ, got {', '.join(repeated)} more than once"
 
     def _scan_rules(self) -> Iterator[tuple[bool, str]]:
-        """The lidars whose scans are to be told to the controller are there."""
+        """The lidars whose scans are to be sent to the controller are there."""
         if self.vehicle is None:
             return
         names = [sensor.name for sensor in self.sensor]

@@ -1,4 +1,4 @@
-"""What a running daemon can be told: one line a command, one line an answer, over a Unix socket (by UDP: ``control_datagrams``).
+"""Commands to a running daemon: one line a command, one line an answer, over a Unix socket (by UDP: ``control_datagrams``).
 
 =====================  =====================================================
 command                answer

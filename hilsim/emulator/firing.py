@@ -1,4 +1,4 @@
-"""First stage: firings → rays, each from the pose and the direction of its own instant."""
+"""First stage, ray generation: firings → rays, each from the pose and the direction of its own instant."""
 
 import math
 

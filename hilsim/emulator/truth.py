@@ -28,7 +28,7 @@ from hilsim.vehicle.platform import Platform, platform_state
 
 
 class ReturnType(IntEnum):
-    """Which of a firing's echoes a return reports; in single return modes what the sensor was told to report."""
+    """Which of a firing's echoes a return reports; in single return modes what the sensor is set to report."""
 
     STRONGEST = 0
     LAST = 1

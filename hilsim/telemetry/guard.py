@@ -39,7 +39,7 @@ def _without_port(host: str) -> str:
 
 
 class ClientFaults(logging.Filter):
-    """Lets through what aiohttp says of our own faults; that a request made no sense is its sender's affair, told by status 400 and not in our log."""
+    """Lets through what aiohttp says of our own faults; that a request made no sense is its sender's affair, answered by status 400 and not logged."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether it is to be said."""

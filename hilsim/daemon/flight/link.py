@@ -107,10 +107,10 @@ def rates_of(spec: VehicleRigSpec) -> LinkRates:
     )
 
 
-def line_kind(is_uart: bool | None, told: LineKind) -> LineKind:  # noqa: FBT001 - three-valued
-    """What a rig says of a serial port, or else what the device tells."""
+def line_kind(is_uart: bool | None, detected: LineKind) -> LineKind:  # noqa: FBT001 - three-valued
+    """The kind that a rig sets for a serial port, or else the one found out from the device."""
     if is_uart is None:
-        return told
+        return detected
     return LineKind.UART if is_uart else LineKind.USB
 
 

@@ -109,5 +109,5 @@ class VehiclePart(Part):
         if self.vehicle is not None and not self.vehicle.alive:
             found.append(Fault(key="flight_ended", text="the thread that flies the vehicle has ended"))
         if self._messages is not None and self._messages.has_ended:
-            found.append(Fault(key="observer_ended", text="the thread that tells the controller of obstacles has ended"))
+            found.append(Fault(key="observer_ended", text="the thread that sends obstacle data to the controller has ended"))
         return tuple(found)

@@ -1,4 +1,4 @@
-"""One replay that plays."""
+"""One replay that is running."""
 
 from dataclasses import dataclass, field
 

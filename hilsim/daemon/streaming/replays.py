@@ -372,5 +372,5 @@ class ReplayChange(Change):
 
 
 def taken_addresses(rig: Rig) -> set[str]:
-    """Addresses that the rig's sensors and replays were told to send from."""
+    """Addresses that the rig sets for its sensors and replays to send from."""
     return {sensor.network.source for sensor in rig.spec.sensor} | {address for replay in rig.spec.replay for address in replay.source_addresses}
