@@ -83,7 +83,7 @@ REASONS = {
 
 
 class Session(NamedTuple):
-    """A session as arrays; written by the loop that flies alone.
+    """A session as arrays; written by the flight loop alone.
 
     Attributes:
         word: ``int64[n]``, columns by ``SessionWord``.

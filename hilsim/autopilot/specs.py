@@ -131,7 +131,7 @@ class FlightWaypointSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class VehicleRigSpec:
-    """What flies and carries the sensors (``platform.kind = "vehicle"``).
+    """The vehicle that carries the sensors (``platform.kind = "vehicle"``).
 
     Attributes:
         profile: A shipped vehicle (``iris``, ``airsim-quad``) or the path of a profile, relative to the rig.

@@ -59,7 +59,7 @@ def fire(plan: LidarPlan, platform: Platform, first_sequence: int, sequences: in
 
     Args:
         plan: The lidar.
-        platform: What carries it.
+        platform: Carries the lidar.
         first_sequence: Index of the first firing sequence.
         sequences: How many.
         rays: Written.

@@ -1,4 +1,4 @@
-"""What the gyroscopes and accelerometers of a lidar feel, out of the poses of what carries it; written into position packets of models that have them."""
+"""What the gyroscopes and accelerometers of a lidar measure, computed from its platform's poses; written into position packets of models that have them."""
 
 import math
 

@@ -279,7 +279,7 @@ def note_returns(
 
     Args:
         plan: The lidar.
-        platform: What carries it.
+        platform: Carries the lidar.
         world: What it saw.
         mount_m: ``float64[3]``, sensor's origin in the platform's body frame.
         first_sequence: Index of the first firing sequence, a packet's first.

@@ -1,4 +1,4 @@
-"""The vehicle of a rig as a part: what flies, its link, and the messages made of its lidars' scans."""
+"""The vehicle of a rig as a part: the flight loop, its link, and the messages made of its lidars' scans."""
 
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -62,7 +62,7 @@ class VehiclePart(Part):
             self._messages.start()
 
     def change(self, rig: Rig) -> Change:
-        """Refuse whatever touches what flies, or what it flies in.
+        """Refuse a change of the vehicle, or of the scene it flies in.
 
         Raises:
             ConfigError: it does.

@@ -41,7 +41,7 @@ def running(tmp_path):
 
 
 def states(running):
-    return {name: playing.source.state() for name, playing in running.replays.playing.items()}
+    return {name: playing.replay_source.state() for name, playing in running.replays.playing.items()}
 
 
 def paused(running):

@@ -216,7 +216,7 @@ def test_more_flows_than_rows_are_a_fault_of_opening(bench, tmp_path):
 @pytest.mark.usefixtures("turning")
 def test_replays_begin_at_their_offsets_on_one_clock(bench):
     bench.start(bench.spec("front", "turning.pcap"), bench.spec("rear", "turning.pcap", offset_s=0.25))
-    epochs = {name: int(playing.source._player.words[Word.EPOCH_NS]) - bench.epoch_ns for name, playing in bench.replays.playing.items()}
+    epochs = {name: int(playing.replay_source._player.words[Word.EPOCH_NS]) - bench.epoch_ns for name, playing in bench.replays.playing.items()}
     assert epochs == {"front": 0, "rear": 250 * MS}
 
 
