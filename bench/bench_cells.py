@@ -23,7 +23,7 @@ from hilsim.render.cells import NO_CELL, NO_CELLS, turning_cell
 from hilsim.scene.specs import SceneSpec
 from hilsim.scene.street import street_objects
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.sensor.beam import beam
+from hilsim.sensor.beam import build_beam
 from hilsim.sensor.specs import BeamSpec
 
 ELEVATION = np.radians(np.arange(-15.0, 16.0, 2.0))
@@ -107,7 +107,7 @@ def main():
     for name, (world, place) in scenes.items():
         for sub_rays in (1, 7):
             origin_m = place + RISE_M[:, np.newaxis] * [0.0, 0.0, 1.0]
-            (trees, listed), build_s, cells = measure(world, origin_m, beam(SPOT, sub_rays), options.rounds)
+            (trees, listed), build_s, cells = measure(world, origin_m, build_beam(SPOT, sub_rays), options.rounds)
             length = np.diff(cells.first)
             size = sum(column.nbytes for column in cells[:5]) / 1e6
             row = trees, listed, trees / listed, build_s, size, length.mean(), length.max(), (cells.reach_m == 0.0).mean()

@@ -50,10 +50,10 @@ def thread_cpu_s(native_id):
 async def fly(running, seconds):
     """Let the link run; returns CPU ratios of the flying thread and of the process."""
     async with serve_link(running.vehicle):
-        while running.vehicle.build_loop_setup.buffers.outbox.counts[OutboxCount.SAMPLES] == 0:  # noqa: ASYNC110 - a thread without the GIL cannot set an Event
+        while running.vehicle.loop_setup.buffers.outbox.counts[OutboxCount.SAMPLES] == 0:  # noqa: ASYNC110 - a thread without the GIL cannot set an Event
             await asyncio.sleep(0.05)
         await asyncio.sleep(SETTLE_S)
-        reset(running.vehicle.build_loop_setup.shared)
+        reset(running.vehicle.loop_setup.shared)
         native_id = running.vehicle._thread.native_id  # noqa: SLF001 - what a bench may know
         began, thread_s, process_s = time.monotonic(), thread_cpu_s(native_id), time.process_time()
         await asyncio.sleep(seconds)
@@ -120,7 +120,7 @@ def measure(seconds, directory):
         running.open()
         running.start()
         thread_ratio, process_ratio = asyncio.run(fly(running, seconds))
-        shared, outbox = running.vehicle.build_loop_setup.shared, running.vehicle.build_loop_setup.buffers.outbox
+        shared, outbox = running.vehicle.loop_setup.shared, running.vehicle.loop_setup.buffers.outbox
         lidar = figures(running, process_ratio)
         found = {
             "machine": machine(),

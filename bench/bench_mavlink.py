@@ -19,7 +19,7 @@ from pymavlink.dialects.v20 import common
 from hilsim._jit import kernel
 from hilsim.protocols.mavlink.codec import read_payload, write_frame
 from hilsim.protocols.mavlink.frames import FrameState, allocate_stream, append, make_room, next_frame
-from hilsim.protocols.mavlink.messages import HIL_ACTUATOR_CONTROLS, HIL_SENSOR, draft, origin
+from hilsim.protocols.mavlink.messages import HIL_ACTUATOR_CONTROLS, HIL_SENSOR, build_draft, build_origin
 
 FRAMES = 1000
 NONE = int(FrameState.NONE)
@@ -68,7 +68,7 @@ def sensor_values():
 
 def measure_writing(rounds):
     """Nanoseconds a HIL_SENSOR frame."""
-    filled, sender, frame = draft(HIL_SENSOR), origin(1, 200), np.zeros(280, np.uint8)
+    filled, sender, frame = build_draft(HIL_SENSOR), build_origin(1, 200), np.zeros(280, np.uint8)
     values = sensor_values()
     for name, value in zip(filled.record.dtype.names[:-1], values, strict=True):
         filled.record[name] = value
@@ -93,7 +93,7 @@ def measure_reading(rounds):
     controls = np.linspace(0.1, 0.9, 16).tolist()
     said = b"".join(common.MAVLink_hil_actuator_controls_message(number, controls, 129, 1).pack(packer) for number in range(1, FRAMES + 1))
     data = np.frombuffer(said, np.uint8)
-    stream, heard = allocate_stream(), draft(HIL_ACTUATOR_CONTROLS)
+    stream, heard = allocate_stream(), build_draft(HIL_ACTUATOR_CONTROLS)
     if read_many(stream, data, heard.payload) != FRAMES:
         raise ValueError("every frame must be found")
 
@@ -116,7 +116,7 @@ def measure_noise(rounds):
     worst = np.resize(np.array([0xFD, 0xFF, 0x00], np.uint8), 1 << 16)
     found = {}
     for name, data in (("random", random), ("worst", worst)):
-        stream, payload = allocate_stream(), draft(HIL_SENSOR).payload
+        stream, payload = allocate_stream(), build_draft(HIL_SENSOR).payload
         found[name] = least_ns(lambda stream=stream, data=data, payload=payload: read_many(stream, data, payload), rounds, data.size)
     return found
 

@@ -10,12 +10,12 @@ from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.firing import fire
 from hilsim.emulator.plan import LidarPlan
-from hilsim.emulator.planning import lidar_plan
+from hilsim.emulator.planning import build_lidar_plan
 from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.workspace import Workspace, allocate_workspace
 from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
-from hilsim.vehicle.live import LivePose, live_pose
+from hilsim.vehicle.live import LivePose, build_live_pose
 from hilsim.vehicle.platform import live_platform
 
 PACKETS = 20_000
@@ -35,7 +35,7 @@ def main() -> None:
     """Print the time a packet takes, by what is wanted."""
     path = profiles_directory() / "sensors" / "vlp16.toml"
     setting = LidarSetting(name="vlp16", stream=0, spec=parse_table(VelodyneSpec, read_toml(path), str(path)))
-    plan, live = lidar_plan(setting, seed=0, utc_epoch_ns=0), live_pose()
+    plan, live = build_lidar_plan(setting, seed=0, utc_epoch_ns=0), build_live_pose()
     workspace = allocate_workspace(plan, plan.sequences_per_packet, is_opaque=True)
     fire(plan, live_platform(live), 0, plan.sequences_per_packet, workspace.rays)
     workspace.returns.distance[:] = np.random.default_rng(1).integers(0, 20_000, workspace.returns.distance.shape)

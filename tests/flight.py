@@ -17,7 +17,7 @@ from hilsim.autopilot.specs import ControllerSpec, VehicleRigSpec
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import plane
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.vehicle.live import live_pose
+from hilsim.vehicle.live import build_live_pose
 from tests.controllers.wire import Splitter, Writer
 from tests.unit.vehicle.vehicles import profile
 
@@ -40,7 +40,7 @@ class FlyingLoop:
     def __init__(self, spec):
         kind = spec.controller.kind
         self.made = build_loop_setup(spec, profile("iris"), open_line(kind), seed=3, rate_hz=spec.controller.rate_hz)
-        self.shared, self.live = self.made.shared, live_pose()
+        self.shared, self.live = self.made.shared, build_live_pose()
         for column in range(2):
             self.shared.wakes[column] = os.eventfd(0, os.EFD_NONBLOCK)
         self.near = self.far = None

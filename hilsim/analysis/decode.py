@@ -19,10 +19,10 @@ from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER
 from hilsim.protocols.velodyne.firing import (
     RecordFirings,
     block_azimuth_cdeg,
+    build_record_firings,
     fired_cdeg,
     first_step_cdeg,
-    record_firings,
-    told_step_cdeg,
+    packet_step_cdeg,
 )
 from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.protocols.velodyne.steps import GAP_CDEG
@@ -67,7 +67,7 @@ _MOST_GROUPS = constant(100)  # between two packets that tell how fast the head 
 
 
 class PointPlan(NamedTuple):
-    """What the kernel must know of a Velodyne model; build with ``point_plan``.
+    """What the kernel must know of a Velodyne model; build with ``build_point_plan``.
 
     Attributes:
         firings: Where and when the records of a group are fired.
@@ -80,9 +80,9 @@ class PointPlan(NamedTuple):
     height_m: npt.NDArray[np.float64]
 
 
-def point_plan(geometry: FiringGeometry) -> PointPlan:
+def build_point_plan(geometry: FiringGeometry) -> PointPlan:
     """Of a model."""
-    firings, lasers = record_firings(geometry), len(geometry.elevation_deg)
+    firings, lasers = build_record_firings(geometry), len(geometry.elevation_deg)
     record = np.arange(firings.share.size) % lasers
     height_mm = np.array(geometry.vertical_offset_mm or (0.0,) * lasers)
     return PointPlan(firings, np.argsort(geometry.elevation_order)[record], height_mm[record] * 1e-3)
@@ -108,7 +108,7 @@ def decode_velodyne(batch: DatagramArrays, geometry: FiringGeometry, chosen: npt
     size = batch.size if chosen is None else batch.size[chosen]
     require((bool((size == DATA_PACKET_SIZE).all()), f"Velodyne data packets must be {DATA_PACKET_SIZE} bytes each, got others among them"))
     points = np.empty(start.size * _MOST_RETURNS, dtype=POINT_DTYPE)
-    return points[: decode_data_packets_into(point_plan(geometry), batch.data, start, points)]
+    return points[: decode_data_packets_into(build_point_plan(geometry), batch.data, start, points)]
 
 
 def decode_cepton(batch: DatagramArrays, chosen: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[Any]:
@@ -174,8 +174,8 @@ def decode_data_packets_into(plan: PointPlan, data: npt.NDArray[np.uint8], start
         step_cdeg = _packet_step(firings, data, start, packet, group_blocks)
         group_ns = 1000 * _stamp_us(data, start[packet])
         for first in range(0, _BLOCKS - group_blocks + 1, group_blocks):
-            told_cdeg = told_step_cdeg(payload, first, group_blocks)
-            step_cdeg = float(told_cdeg) if told_cdeg >= 0 else step_cdeg
+            read_step_cdeg = packet_step_cdeg(payload, first, group_blocks)
+            step_cdeg = float(read_step_cdeg) if read_step_cdeg >= 0 else step_cdeg
             for block in range(first, first + group_blocks):
                 count = _decode_block(plan, payload, block, block - first, returns, step_cdeg, packet, group_ns, points, count)
             group_ns += firings.group_ns
@@ -198,11 +198,13 @@ def _decode_block(
     """Write the returns of a block, the ``place``-th of its group, behind ``count`` points; gives how many there are then."""
     firings = plan.firings
     azimuth_cdeg = float(block_azimuth_cdeg(payload, block))
-    which = place % returns
+    return_number = place % returns
     for number in range(_RECORDS):
         at = 100 * block + 4 + 3 * number
         raw = signed(payload[at]) | signed(payload[at + 1]) << 8
-        is_copy = which == 1 and payload[at] == payload[at - 100] and payload[at + 1] == payload[at - 99] and payload[at + 2] == payload[at - 98]
+        is_copy = (
+            return_number == 1 and payload[at] == payload[at - 100] and payload[at + 1] == payload[at - 99] and payload[at + 2] == payload[at - 98]
+        )
         if raw == 0 or is_copy:  # a single return stands in both blocks
             continue
         record = place // returns * _RECORDS + number
@@ -214,7 +216,7 @@ def _decode_block(
         point.range, point.azimuth = range_m, fired * 0.01
         point.packet, point.time_ns = packet, group_ns + firings.time_ns[record]
         point.ring, point.intensity = plan.ring[record], payload[at + 2]
-        point.return_number, point.flags = which, 0
+        point.return_number, point.flags = return_number, 0
         count += 1
     return count
 

@@ -63,7 +63,7 @@ def load_backgrounds(rig: Rig) -> tuple[SensorBackground, ...]:
             faults.append(str(error))
         except ValueError as error:
             faults.extend(f"{place}: {fault}" for fault in str(error).split("; "))
-    seen = [one.sensor for one in found]
+    seen = [loaded.sensor for loaded in found]
     faults.extend(
         f"{rig.path}: a sensor must have one background at most, got {seen.count(number)} for {rig.spec.sensor[number].name}"
         for number in sorted(set(seen))
@@ -86,8 +86,8 @@ def _load(rig: Rig, spec: BackgroundSpec, place: str) -> SensorBackground:
     setting = rig.lidars[number]
     path = rig.directory / spec.file
     background = load_map(path, grid=_foreign_grid(path, spec, setting))
-    made = build_overlay(background, setting.spec, rule=_RULES[spec.rule], is_smooth=spec.sampling == "edge-aware")
-    return SensorBackground(number, place, background, made, _pose(spec, background))
+    overlay = build_overlay(background, setting.spec, rule=_RULES[spec.rule], is_smooth=spec.sampling == "edge-aware")
+    return SensorBackground(number, place, background, overlay, _pose(spec, background))
 
 
 def _sensor_number(rig: Rig, spec: BackgroundSpec, place: str) -> int:
@@ -123,10 +123,10 @@ def platform_pose(rig: Rig, backgrounds: Sequence[SensorBackground]) -> Pose:
     Raises:
         ConfigError: no background says where that was.
     """
-    for one in backgrounds:
-        if one.pose is not None:
-            mount = rig.lidars[one.sensor]
-            return one.pose @ mount.setup.body_from_sensor.inverse()
+    for background in backgrounds:
+        if background.pose is not None:
+            mount = rig.lidars[background.sensor]
+            return background.pose @ mount.setup.body_from_sensor.inverse()
     raise ConfigError(
         f'{rig.path}: platform.kind "background" must have a background that says where it was captured, got none:'
         " give it height_m (and pitch_deg), or position_m and rotation_deg"
@@ -136,17 +136,17 @@ def platform_pose(rig: Rig, backgrounds: Sequence[SensorBackground]) -> Pose:
 def check_places(rig: Rig, backgrounds: Sequence[SensorBackground], body: Pose) -> None:
     """Raise ``ConfigError`` where a sensor on a platform at ``body`` does not stand where its background was captured."""
     faults = []
-    for one in backgrounds:
-        if one.pose is None:
+    for background in backgrounds:
+        if background.pose is None:
             continue
-        mount = rig.lidars[one.sensor]
+        mount = rig.lidars[background.sensor]
         stands = body @ mount.setup.body_from_sensor
-        apart_m = math.dist(stands.position_m, one.pose.position_m)
-        turned = multiply(conjugate(stands.orientation), one.pose.orientation)
+        apart_m = math.dist(stands.position_m, background.pose.position_m)
+        turned = multiply(conjugate(stands.orientation), background.pose.orientation)
         turned_deg = math.degrees(2.0 * math.asin(min(1.0, float(np.linalg.norm(turned[1:])))))
         if apart_m > _PLACE_TOLERANCE_M or turned_deg > _TURN_TOLERANCE_DEG:
             faults.append(
-                f"{one.place}: sensor {mount.name} must stand where its background was captured, got {apart_m:.3f} m and {turned_deg:.2f} deg off"
+                f"{background.place}: sensor {mount.name} must stand where its background was captured, got {apart_m:.3f} m and {turned_deg:.2f} deg off"
                 ' (platform.kind = "background" puts it there)'
             )
     if faults:

@@ -18,17 +18,17 @@ from hilsim.emulator.batch import Flow
 from hilsim.emulator.families.base import FlowLayout
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.overlay import Overlay
-from hilsim.emulator.planning import beam_cells
+from hilsim.emulator.planning import build_beam_cells
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track
-from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing, LinkStyle, framing, mac_of
+from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing, LinkStyle, build_framing, mac_of
 from hilsim.scene.materials import Material
 from hilsim.scene.street import street_platform_track
 from hilsim.scene.world import World, build_world, world_materials
 from hilsim.vehicle.disturbance import NO_DISTURBANCE, Disturbance, build_disturbance
-from hilsim.vehicle.live import STATE_SIZE, LivePose, live_pose, write_state
+from hilsim.vehicle.live import STATE_SIZE, LivePose, build_live_pose, write_state
 from hilsim.vehicle.platform import Platform, live_platform, platform_state
 from hilsim.vehicle.platform import build_platform as platform_on
 from hilsim.vehicle.specs import VehicleSpec
@@ -90,7 +90,7 @@ def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
         live=live,
         platform=platform,
         still_at=pose_at_start(platform) if is_still else None,
-        overlays={one.sensor: one.overlay for one in backgrounds},
+        overlays={background.sensor: background.overlay for background in backgrounds},
         notes=notes,
         object_names=tuple(thing.name for thing in objects),
         materials=world_materials(objects),
@@ -114,7 +114,7 @@ def _disturbance(rig: Rig) -> Disturbance:
 
 def standing(spec: VehicleRigSpec, vehicle: VehicleSpec) -> LivePose:
     """Poses of a vehicle that stands where it begins."""
-    live = live_pose()
+    live = build_live_pose()
     state = np.zeros(STATE_SIZE)
     pose = start_pose(spec, vehicle)
     state[0:3], state[6:10] = pose.position_m, pose.orientation
@@ -136,8 +136,8 @@ def flown(rig: Rig, world: World, flight_ns: int) -> PoseTrack:
             f'{rig.path}: vehicle.controller.kind must be "hold" where nothing runs in real time, got "{spec.controller.kind}";'
             " hilsim run --record FILE records a flight under a controller"
         )
-    made = build_loop_setup(spec, vehicle, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz)
-    return flown_track(made, world, flight_ns)
+    setup = build_loop_setup(spec, vehicle, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz)
+    return flown_track(setup, world, flight_ns)
 
 
 def _track(spec: PlatformSpec, rig: Rig, backgrounds: Sequence[SensorBackground]) -> PoseTrack:
@@ -202,7 +202,7 @@ def source_mac(sensor: SensorSpec, setting: LidarSetting) -> str:
 def flow_framing(of: SensorFlow, sensor: SensorSpec, setting: LidarSetting) -> Framing:
     """Whole frames of a flow, with the real sensor's headers."""
     flow = of.flow
-    return framing(
+    return build_framing(
         of.style,
         flow.key,
         source_mac=source_mac(sensor, setting),
@@ -230,7 +230,7 @@ def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, f
         seed=rig.spec.seed,
         utc_epoch_ns=utc_epoch_ns,
         overlay=scenery.overlays.get(number),
-        cells=beam_cells(setting, scenery.world, scenery.still_at) if is_for_long and scenery.still_at else None,
+        cells=build_beam_cells(setting, scenery.world, scenery.still_at) if is_for_long and scenery.still_at else None,
         data_flow=flows.data.flow,
         position_flow=flows.info.flow,
         data_framing=flow_framing(flows.data, sensor, setting) if frames else PAYLOAD_ONLY,

@@ -123,8 +123,8 @@ def _with_trimesh(path: Path, *, at_least: int = 1, exactly: int = 0, notes: tup
             scene = trimesh.load_scene(str(path), process=False)
             parts = tuple(part for node in scene.graph.nodes_geometry if (part := _part(scene, node)) is not None)
     except Exception as error:  # trimesh raises whatever its parsers stumble on; an operator needs the file's name, not a traceback
-        said = str(error).strip().splitlines()
-        raise AssetError(f"{path}: cannot be read as {path.suffix[1:].upper()}: {said[0] if said else type(error).__name__}") from error
+        reason = str(error).strip().splitlines()
+        raise AssetError(f"{path}: cannot be read as {path.suffix[1:].upper()}: {reason[0] if reason else type(error).__name__}") from error
     count = sum(len(part.triangles) for part in parts)
     if count == 0:
         raise AssetError(f"{path}: must have at least one triangle, got 0")

@@ -57,7 +57,7 @@ class JsonPilot:
     """Answers ArduPilot's simulation.
 
     Attributes:
-        context: What flies; its step becomes that of the simulation.
+        context: Vehicle, sensors and line; its step becomes that of the simulation.
         vehicle: Its profile.
         flight: Its state.
         world: What there is to touch.
@@ -79,7 +79,7 @@ class JsonPilot:
     trouble: str = ""
     _peer: Address | None = None
     _count: int | None = None
-    _heard_ns: int = 0
+    _received_ns: int = 0
     _steps_ns: int = 0
     _noted_ns: int = 0
     _begun_ns: int = 0
@@ -123,7 +123,7 @@ class JsonPilot:
             return self._refuse(f"{peer[0]}:{peer[1]}: {error}")
         now_ns = time.monotonic_ns() - self.epoch_ns
         if peer != self._peer:
-            if self._peer is not None and now_ns - self._heard_ns <= SILENT_NS:
+            if self._peer is not None and now_ns - self._received_ns <= SILENT_NS:
                 return self._refuse(
                     f"{peer[0]}:{peer[1]}: the vehicle must have one simulation at a time, got a second one beside {self._peer[0]}:{self._peer[1]}"
                 )
@@ -131,7 +131,7 @@ class JsonPilot:
         counts[FlightCount.RECEIVED_FRAMES] += 1
         order, lost = frame_order(self._count, servos.frame_count)
         self._count = servos.frame_count
-        self._heard_ns = now_ns
+        self._received_ns = now_ns
         self.shared.session.word[SessionWord.ACTUATOR_NS] = now_ns
         counts[FlightCount.LOST_FRAMES] += lost
         if order is FrameOrder.FIRST:
@@ -152,7 +152,9 @@ class JsonPilot:
         commands = motor_commands(servos.pwm_us)
         motors = self.flight.command.size
         self.flight.command[:] = commands[:motors]
-        advance(self.context, self.flight, self.world, self.shared.touch, self._heard_ns, max(1, servos.step_ns // self.context.multirotor.step_ns))
+        advance(
+            self.context, self.flight, self.world, self.shared.touch, self._received_ns, max(1, servos.step_ns // self.context.multirotor.step_ns)
+        )
         self._note_pose()
 
     def _note_pose(self) -> None:
@@ -160,7 +162,7 @@ class JsonPilot:
         if self.shared.session.word[SessionWord.STATE] != SessionState.FLYING:
             self._pose[3:6] = 0.0  # it stands still, and is not carried on
             self._pose[10:13] = 0.0
-        self._noted_ns = max(self._heard_ns, self._noted_ns + 1)
+        self._noted_ns = max(self._received_ns, self._noted_ns + 1)
         write_state(self.live, self._noted_ns, self._pose)
 
     def _report(self) -> VehicleReport:
@@ -178,7 +180,7 @@ class JsonPilot:
         )
 
     def _note_silence(self) -> None:
-        silent_ns = time.monotonic_ns() - self.epoch_ns - self._heard_ns
+        silent_ns = time.monotonic_ns() - self.epoch_ns - self._received_ns
         state = self.shared.session.word[SessionWord.STATE]
         if state == SessionState.SILENT and silent_ns > SILENT_NS:
             self._enter(SessionState.CALLING, Reason.SILENCE)

@@ -14,7 +14,7 @@ from hilsim._atomics import load_acquire
 from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.autopilot.loop_context import Flight, FlightCount, FlightWord, LinkBuffers, LoopContext, SharedTelemetry
 from hilsim.autopilot.receive import on_disconnect, receive_frames, reset
-from hilsim.autopilot.send import make_rest, make_sensors, speak
+from hilsim.autopilot.send import make_rest, make_sensors, send_frames
 from hilsim.autopilot.send_queue import empty
 from hilsim.autopilot.session import ASKING_NS, SessionState, SessionWord, is_free, link_changed, port_is_full, time_passed, wants_sensors
 from hilsim.collision.contacts import note_touch
@@ -97,7 +97,7 @@ def _motion(context: LoopContext, shared: SharedTelemetry, now_ns: int) -> int:
 
 @inlined_kernel
 def _attend_change(flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, descriptor: int) -> None:
-    """When the controller has stopped steering, nothing that it was to be told waits for the next one."""
+    """When the controller has stopped steering, nothing that waits for it goes to the next one."""
     state = shared.session.word[SessionWord.STATE]
     was = flight.word[FlightWord.SEEN_STATE]
     if state == was:
@@ -110,7 +110,7 @@ def _attend_change(flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers
 
 @inlined_kernel
 def _note_pose(flight: Flight, live: LivePose, rig_ns: int, is_moving: bool, pose: npt.NDArray[np.float64]) -> None:  # noqa: FBT001 - a kernel takes plain positional scalars
-    """Tell the sensors' threads where the vehicle is."""
+    """Publish where the vehicle is, for the sensors' threads."""
     pose[:] = flight.state.motion
     if not is_moving:
         pose[3:6] = 0.0
@@ -130,12 +130,12 @@ def _attend_link(context: LoopContext, flight: Flight, shared: SharedTelemetry, 
         flight.word[FlightWord.NEXT_GPS_NS] = now_ns
         flight.word[FlightWord.IS_AWAITED] = 0
         flight.word[FlightWord.ASKED_NS] = now_ns - ASKING_NS
-        flight.word[FlightWord.HAS_HEARD_NS] = now_ns
+        flight.word[FlightWord.RECEIVED_NS] = now_ns
         shared.session.word[SessionWord.ACTUATOR_NS] = 0
         shared.session.word[SessionWord.UNANSWERED_NS] = 0
         shared.session.word[SessionWord.LOCKSTEP] = 0
         flight.word[FlightWord.DRAINING_NS] = 0
-        empty(buffers.outbox, shared.to_controller)  # what ground stations said meanwhile must not be obeyed now
+        empty(buffers.outbox, shared.to_controller)  # what ground stations sent meanwhile must not be obeyed now
         if context.line.is_simulator and flight.word[FlightWord.FRAMES] > 0:
             reset(flight)  # PX4's simulation was started again; its clock, which is ours, does not tell
             shared.session.word[SessionWord.RESET] = 1
@@ -233,12 +233,12 @@ def fly(
     """Fly until told to stop.
 
     Args:
-        context: What flies.
+        context: Vehicle, sensors and line; constants.
         flight: Its state.
         world: What there is to touch.
         live: Where its poses go, for the sensors that it carries.
         shared: Shared with the daemon.
-        buffers: Messages in the making.
+        buffers: Of the link.
         epoch_ns: CLOCK_MONOTONIC time of rig time 0.
         utc_epoch_ns: UTC of rig time 0.
     """
@@ -260,7 +260,7 @@ def fly(
             if due_ns != _NOT_DUE and wants_sensors(session, context.line.is_simulator, now_ns):
                 make_sensors(context, flight, shared, buffers, due_ns)
             make_rest(context, flight, shared, buffers, live, descriptor, now_ns, utc_epoch_ns)
-            outcome = speak(context, flight, shared, buffers, descriptor, epoch_ns)
+            outcome = send_frames(context, flight, shared, buffers, descriptor, epoch_ns)
             if outcome == _GONE:
                 on_disconnect(flight, shared, buffers)
             elif outcome == _FULL:
@@ -284,7 +284,7 @@ def fly_ahead(
     """Fly without a controller and without waiting, by the built-in position hold.
 
     Args:
-        context: What flies.
+        context: Vehicle, sensors and line; constants.
         flight: Its state at rig time 0.
         world: What there is to touch.
         shared: Nobody's.

@@ -1,4 +1,4 @@
-"""What the loop that flies a vehicle is handed: constants, its own state, messages in the making, and what it shares with the rest of the daemon."""
+"""The arguments of the flight loop: constants, its own state, message buffers, and what it shares with the rest of the daemon."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -52,7 +52,7 @@ class FlightCount(IntEnum):
 
 
 class Line(NamedTuple):
-    """What leads to the controller.
+    """The line to the controller.
 
     Attributes:
         pace: How fast it may be written.
@@ -66,7 +66,7 @@ class Line(NamedTuple):
 
 
 class LoopContext(NamedTuple):
-    """What flies; constants.
+    """The vehicle, its sensors and its line to the controller; constants.
 
     Attributes:
         multirotor: The vehicle.
@@ -105,20 +105,20 @@ class FlightWord(IntEnum):
     """When the sensor frame went that a motor command is awaited for."""
     IS_AWAITED = 8
     IS_OPEN = 9
-    HAS_HEARD_NS = 10
+    RECEIVED_NS = 10
     """When the last bytes came."""
     SEEN_STATE = 12
     """Of the session, when the loop came by last."""
     DRAINING_NS = 13
-    """When an answer came that did not belong to the newest sensor frame: until a controller in lockstep has said no more of them, none is sent."""
+    """When an answer came that did not belong to the newest sensor frame: until a controller in lockstep has sent no more of them, no sensor frame is sent."""
     ASKED_NS = 14
     """When the controller was asked for its heartbeat last."""
     UNSENT_FIELDS = 11
-    """Bits of ``HIL_SENSOR.fields_updated`` that no frame that went has told yet: those of replaced frames are told by the next."""
+    """Bits of ``HIL_SENSOR.fields_updated`` that no sent frame has carried yet: those of replaced frames go with the next."""
 
 
 class Flight(NamedTuple):
-    """What changes; the loop's own.
+    """The state of the flight; the loop's own.
 
     Attributes:
         state: Of the vehicle, in its own time, which stands still with it.
@@ -142,7 +142,7 @@ class Flight(NamedTuple):
 
 
 class LinkBuffers(NamedTuple):
-    """Messages in the making, who sends them, and what waits; the loop's own but for the counts of ``stream`` and ``outbox``.
+    """Buffers of the link: messages to be filled in, bytes received, frames to be sent; the loop's own but for the counts of ``stream`` and ``outbox``.
 
     Attributes:
         origin: hilsim.
@@ -152,14 +152,14 @@ class LinkBuffers(NamedTuple):
         gps: To be sent.
         timesync: To be sent.
         request: To be sent: the wish for a heartbeat.
-        heard_heartbeat: Received.
-        heard_controls: Received.
-        heard_timesync: Received.
+        received_heartbeat: Received.
+        received_controls: Received.
+        received_timesync: Received.
         frame: ``uint8[280]``, working array.
         stream: What came.
         outbox: What goes.
         waits: For waiting.
-        nothing: A packet queue that is always empty, in place of the ground stations' where they may not speak.
+        nothing: A packet queue that is always empty, in place of the ground stations' where they may not send.
     """
 
     origin: Origin
@@ -169,9 +169,9 @@ class LinkBuffers(NamedTuple):
     gps: Draft
     timesync: Draft
     request: Draft
-    heard_heartbeat: Draft
-    heard_controls: Draft
-    heard_timesync: Draft
+    received_heartbeat: Draft
+    received_controls: Draft
+    received_timesync: Draft
     frame: npt.NDArray[np.uint8]
     stream: ByteStream
     outbox: Outbox
@@ -187,7 +187,7 @@ class ControlWord(IntEnum):
     LINK = 1
     """The link's descriptor, -1 for none. Others write a descriptor where there is none; the loop writes -1 when the link is gone, and whoever opened it may then close it."""
     CLOSES = 2
-    """1 asks the loop to let go of the link."""
+    """1 asks the loop to release the link."""
 
 
 class SharedTelemetry(NamedTuple):
@@ -204,7 +204,7 @@ class SharedTelemetry(NamedTuple):
         sums_ns: ``int64[8]``, of what is in the three histograms.
         to_stations: Frames of the controller.
         to_controller: Frames of ground stations.
-        observations: Frames that say what the vehicle's range sensors see.
+        observations: Frames with what the vehicle's range sensors see.
         touch: What the vehicle touches.
     """
 

@@ -1,4 +1,4 @@
-"""Everything the loop that flies is handed, built from what the rig says."""
+"""Builds the arguments of the flight loop from a rig."""
 
 import math
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ import numpy as np
 from hilsim._atomics import shared_words
 from hilsim.autopilot.loop import fly_ahead
 from hilsim.autopilot.loop_context import ControlWord, Flight, FlightCount, FlightWord, Line, LinkBuffers, LoopContext, SharedTelemetry
-from hilsim.autopilot.send_queue import allocate_outbox, pace
+from hilsim.autopilot.send_queue import allocate_outbox, build_pace
 from hilsim.autopilot.session import HIL_FLAG, allocate_session
 from hilsim.autopilot.specs import FlightWaypointSpec, VehicleRigSpec
 from hilsim.autopilot.vehicle_sensors import build_instruments
 from hilsim.collision.contacts import allocate_touch
-from hilsim.collision.surroundings import surroundings
+from hilsim.collision.surroundings import build_surroundings
 from hilsim.errors import require
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track, linear_track
@@ -29,8 +29,8 @@ from hilsim.protocols.mavlink.messages import (
     PROTOCOL_VERSION,
     SYSTEM_TIME,
     TIMESYNC,
-    draft,
-    origin,
+    build_draft,
+    build_origin,
 )
 from hilsim.scene.world import World
 from hilsim.transmit.packet_queue import allocate_packet_queue
@@ -53,7 +53,7 @@ _STATION_SLOTS, _CONTROLLER_SLOTS, _OBSERVATION_SLOTS = 1024, 8, 16
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LoopSetup:
-    """What ``flying.fly`` takes of a vehicle.
+    """What ``autopilot.loop.fly`` takes of a vehicle.
 
     Attributes:
         context: Constants.
@@ -71,7 +71,9 @@ class LoopSetup:
 def open_line(kind: str) -> Line:
     """A line without a rate of its own."""
     return Line(
-        pace=pace(line_bytes_per_s=None, station_bytes_per_s=_FREE_SHARE_BYTES_PER_S), is_stream=kind in ("serial", "tcp"), is_simulator=kind == "tcp"
+        pace=build_pace(line_bytes_per_s=None, station_bytes_per_s=_FREE_SHARE_BYTES_PER_S),
+        is_stream=kind in ("serial", "tcp"),
+        is_simulator=kind == "tcp",
     )
 
 
@@ -138,17 +140,19 @@ def build_loop_setup(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, 
         hold_state=hold_start(),
         command=np.zeros(len(vehicle.rotors)),
         imu_sums=np.zeros(8),
-        around=surroundings(context.multirotor),
+        around=build_surroundings(context.multirotor),
         word=shared_words(FlightWord),
     )
-    return LoopSetup(context=context, flight=flight, shared=_watch(), buffers=_talk(spec.controller.system_id, spec.controller.component_id))
+    return LoopSetup(
+        context=context, flight=flight, shared=_shared_telemetry(), buffers=_link_buffers(spec.controller.system_id, spec.controller.component_id)
+    )
 
 
-def flown_track(made: LoopSetup, world: World, duration_ns: int) -> PoseTrack:
+def flown_track(setup: LoopSetup, world: World, duration_ns: int) -> PoseTrack:
     """Poses of a vehicle that its position hold flies, from rig time 0 on; the setup's state is then that of the end."""
     rows = duration_ns // _ROW_NS + 2
     time_ns, motion = np.zeros(rows, np.int64), np.zeros((rows, MOTION_SIZE))
-    fly_ahead(made.context, made.flight, world, made.shared, _ROW_NS, time_ns, motion)
+    fly_ahead(setup.context, setup.flight, world, setup.shared, _ROW_NS, time_ns, motion)
     return linear_track(time_ns, motion[:, POSITION : POSITION + 3], motion[:, ORIENTATION : ORIENTATION + 4])
 
 
@@ -162,7 +166,7 @@ def _track(waypoints: tuple[FlightWaypointSpec, ...], start: Pose) -> PoseTrack:
     return linear_track(time_ns, [pose.position_m for pose in poses], [pose.orientation for pose in poses])
 
 
-def _watch() -> SharedTelemetry:
+def _shared_telemetry() -> SharedTelemetry:
     control, wakes = shared_words(ControlWord), np.full(8, -1, np.int64)
     control[ControlWord.LINK] = -1
     return SharedTelemetry(
@@ -181,24 +185,24 @@ def _watch() -> SharedTelemetry:
     )
 
 
-def _talk(system_id: int, component_id: int) -> LinkBuffers:
-    heartbeat = draft(HEARTBEAT)
-    said = heartbeat.record
-    said["type"], said["autopilot"], said["base_mode"] = _TYPE_GENERIC, _AUTOPILOT_INVALID, HIL_FLAG
-    said["system_status"], said["mavlink_version"] = _STATE_ACTIVE, PROTOCOL_VERSION
-    request = draft(COMMAND_LONG)
+def _link_buffers(system_id: int, component_id: int) -> LinkBuffers:
+    heartbeat = build_draft(HEARTBEAT)
+    record = heartbeat.record
+    record["type"], record["autopilot"], record["base_mode"] = _TYPE_GENERIC, _AUTOPILOT_INVALID, HIL_FLAG
+    record["system_status"], record["mavlink_version"] = _STATE_ACTIVE, PROTOCOL_VERSION
+    request = build_draft(COMMAND_LONG)
     request.record["command"], request.record["param1"] = _REQUEST_MESSAGE, HEARTBEAT.id
     return LinkBuffers(
-        origin=origin(system_id, component_id),
+        origin=build_origin(system_id, component_id),
         heartbeat=heartbeat,
-        system_time=draft(SYSTEM_TIME),
-        sensor=draft(HIL_SENSOR),
-        gps=draft(HIL_GPS),
-        timesync=draft(TIMESYNC),
+        system_time=build_draft(SYSTEM_TIME),
+        sensor=build_draft(HIL_SENSOR),
+        gps=build_draft(HIL_GPS),
+        timesync=build_draft(TIMESYNC),
         request=request,
-        heard_heartbeat=draft(HEARTBEAT),
-        heard_controls=draft(HIL_ACTUATOR_CONTROLS),
-        heard_timesync=draft(TIMESYNC),
+        received_heartbeat=build_draft(HEARTBEAT),
+        received_controls=build_draft(HIL_ACTUATOR_CONTROLS),
+        received_timesync=build_draft(TIMESYNC),
         frame=np.zeros(LARGEST_FRAME, np.uint8),
         stream=allocate_stream(),
         outbox=allocate_outbox(),

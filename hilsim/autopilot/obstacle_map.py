@@ -88,7 +88,7 @@ class Sight(NamedTuple):
 
 
 def build_obstacle_map(obstacle: ObstacleSpec | None, distances: Sequence[DistanceSensorSpec], *, turn_ns: int) -> ObstacleMap:
-    """A obstacle map for what is wanted of one lidar.
+    """An obstacle map for what is wanted of one lidar.
 
     Args:
         obstacle: Sectors; None: none.
@@ -162,8 +162,8 @@ def _begin_slice(obstacle_map: ObstacleMap, time_ns: int) -> None:
 def _reach_m(returns: Returns, sequence: int, channel: int, unit_m: float) -> float:
     """Nearest range that is reported for a firing; ``inf`` for none."""
     nearest = math.inf
-    for which in range(returns.distance.shape[0]):
-        distance = returns.distance[which, sequence, channel]
+    for return_number in range(returns.distance.shape[0]):
+        distance = returns.distance[return_number, sequence, channel]
         if distance > 0:
             nearest = min(nearest, distance * unit_m)
     return nearest
@@ -201,7 +201,7 @@ def _turn_axes(obstacle_map: ObstacleMap, body: Quaternion, axes: npt.NDArray[np
 
 @kernel
 def note_packet(obstacle_map: ObstacleMap, plan: LidarPlan, live: LivePose, workspace: Workspace) -> None:
-    """Note what a packet's firings reported; those that a decimated sensor leaves out say nothing.
+    """Note what a packet's firings reported; those that a decimated sensor leaves out count for nothing.
 
     Args:
         obstacle_map: Written.

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from hilsim.autopilot.obstacle_sectors import DistanceValues, ObstacleValues
 from hilsim.protocols.mavlink.codec import write_frame
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME
-from hilsim.protocols.mavlink.messages import DISTANCE_SENSOR, OBSTACLE_DISTANCE, Message, Origin, draft
+from hilsim.protocols.mavlink.messages import DISTANCE_SENSOR, OBSTACLE_DISTANCE, Message, Origin, build_draft
 
 MAV_COMP_ID_OBSTACLE_AVOIDANCE = 196
 """Who says so: not the component that sends HIL_SENSOR, whose sequence numbers the flying loop counts."""
@@ -25,8 +25,8 @@ def distance_frame(values: DistanceValues, time_ns: int, sender: Origin) -> npt.
 
 
 def _frame(message: Message, fields: Mapping[str, object], sender: Origin) -> npt.NDArray[np.uint8]:
-    said = draft(message)
+    message_draft = build_draft(message)
     for name, value in fields.items():
-        said.record[name] = value
+        message_draft.record[name] = value
     frame = np.empty(LARGEST_FRAME, np.uint8)
-    return frame[: write_frame(message, said.payload, sender, frame)]
+    return frame[: write_frame(message, message_draft.payload, sender, frame)]

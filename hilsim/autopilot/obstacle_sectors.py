@@ -215,10 +215,10 @@ def obstacle_values(
     """What OBSTACLE_DISTANCE says of a scan; arrays as for ``fill_sectors``."""
     nearest_m = np.empty(SECTORS, np.float64)
     fill_sectors(range_m, direction, origin_m, spec.range_min_m, spec.range_max_m, spec.low_m, spec.high_m, nearest_m)
-    return told_obstacles(spec, nearest_m)
+    return obstacles_of_sectors(spec, nearest_m)
 
 
-def told_obstacles(spec: ObstacleSpec, nearest_m: npt.NDArray[np.float64]) -> ObstacleValues:
+def obstacles_of_sectors(spec: ObstacleSpec, nearest_m: npt.NDArray[np.float64]) -> ObstacleValues:
     """What OBSTACLE_DISTANCE says of ``float64[72]`` level distances, as ``fill_sectors`` writes them."""
     return ObstacleValues(_centimetres(nearest_m, spec.min_cm, spec.max_cm), spec.min_cm, spec.max_cm)
 
@@ -226,10 +226,12 @@ def told_obstacles(spec: ObstacleSpec, nearest_m: npt.NDArray[np.float64]) -> Ob
 def distance_values(spec: DistanceSensorSpec, range_m: npt.NDArray[np.floating], direction: npt.NDArray[np.floating]) -> DistanceValues | None:
     """What DISTANCE_SENSOR says of a scan; None where no ray looks along the beam: then nothing may be sent, because the message cannot say so."""
     half_rad = math.radians(0.5 * spec.width_deg)
-    return told_distance(spec, nearest_in_cone(range_m, direction, orientation_axis(spec.orientation), half_rad, spec.range_min_m, spec.range_max_m))
+    return distance_of_beam(
+        spec, nearest_in_cone(range_m, direction, orientation_axis(spec.orientation), half_rad, spec.range_min_m, spec.range_max_m)
+    )
 
 
-def told_distance(spec: DistanceSensorSpec, nearest_m: float) -> DistanceValues | None:
+def distance_of_beam(spec: DistanceSensorSpec, nearest_m: float) -> DistanceValues | None:
     """What DISTANCE_SENSOR says of a range, as ``nearest_in_cone`` finds it; None where it knows of none."""
     if math.isnan(nearest_m):
         return None

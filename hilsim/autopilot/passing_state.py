@@ -1,4 +1,4 @@
-"""What an autopilot says of itself in frames that pass through to ground stations: whether it could be armed, what it warns of, and where it believes to be.
+"""An autopilot's status, read from frames that pass through to ground stations: whether it could be armed, what it warns of, and its estimate of where it is.
 
 Only frames that go by are read; nothing is asked for. Flags and their meaning: MAVLink common.xml, ESTIMATOR_STATUS_FLAGS.
 """
@@ -53,7 +53,7 @@ _NAMED = {
 
 @dataclass(frozen=True, kw_only=True)
 class Errors:
-    """The autopilot's estimate minus the truth; each None where it has not said, or not lately.
+    """The autopilot's estimate minus the truth; each None where it has sent none.
 
     Attributes:
         position_m: East, north, up.
@@ -67,13 +67,13 @@ class Errors:
 
 
 @dataclass(kw_only=True)
-class AutopilotSays:
-    """What has gone by; one thread writes, others read single fields.
+class AutopilotStatus:
+    """Status from the frames so far; one thread writes, others read single fields.
 
     Attributes:
         estimator_flags: ESTIMATOR_STATUS.flags, the last; None: none came.
         has_home: A HOME_POSITION came.
-        warning: The last warning or worse, as it was said; empty: none.
+        warning: The text of the last warning or worse; empty: none.
         errors: Of its estimates.
     """
 
@@ -84,7 +84,7 @@ class AutopilotSays:
 
     @property
     def obstacle(self) -> str:
-        """What keeps it from being armed, as far as it can be told; empty: nothing."""
+        """What keeps it from being armed, as far as its frames show; empty: nothing."""
         if self.estimator_flags is None:
             return "no ESTIMATOR_STATUS has come"
         missing = [name for flag, name in FLAG_NAMES.items() if flag & READY_FLAGS and not self.estimator_flags & flag]
@@ -104,7 +104,7 @@ class AutopilotSays:
         """The controller has started anew."""
         self.estimator_flags, self.has_home, self.warning, self.errors = None, False, "", Errors()
 
-    def hear(self, message_id: int, frame: bytes, home: Home, truth: "Truth") -> None:
+    def note_frame(self, message_id: int, frame: bytes, home: Home, truth: "Truth") -> None:
         """Take note of a frame.
 
         Args:
@@ -118,21 +118,21 @@ class AutopilotSays:
         layout = _NAMED.get(message_id)
         if layout is None:
             return
-        said = read_message(frame, layout)
+        content = read_message(frame, layout)
         match message_id:
             case ESTIMATOR_STATUS.id:
-                self.estimator_flags = int(said["flags"])
+                self.estimator_flags = int(content["flags"])
             case STATUSTEXT.id:
-                if int(said["severity"]) <= WARNING_SEVERITY:
-                    self.warning = bytes(said["text"]).split(b"\0", 1)[0].decode("utf-8", "replace")
+                if int(content["severity"]) <= WARNING_SEVERITY:
+                    self.warning = bytes(content["text"]).split(b"\0", 1)[0].decode("utf-8", "replace")
             case ATTITUDE.id:
-                angles = (float(said["roll"]), float(said["pitch"]), float(said["yaw"]))
+                angles = (float(content["roll"]), float(content["pitch"]), float(content["yaw"]))
                 self._note(attitude_deg=_attitude_error(angles, truth.orientation))
             case GLOBAL_POSITION_INT.id:
-                self._note(position_m=_position_error(said, home, truth.position_m))
+                self._note(position_m=_position_error(content, home, truth.position_m))
             case LOCAL_POSITION_NED.id:
                 vx, vy, vz = truth.velocity_mps
-                self._note(velocity_mps=(float(said["vy"]) - vx, float(said["vx"]) - vy, -float(said["vz"]) - vz))
+                self._note(velocity_mps=(float(content["vy"]) - vx, float(content["vx"]) - vy, -float(content["vz"]) - vz))
 
     def _note(self, **changed: Vector) -> None:
         self.errors = Errors(**(vars(self.errors) | changed))
@@ -160,7 +160,7 @@ class Truth:
 
     @property
     def roll_pitch_yaw_deg(self) -> Vector:
-        """As an autopilot says them: of NED from FRD, yaw 0 north and clockwise."""
+        """In an autopilot's convention: of NED from FRD, yaw 0 north and clockwise."""
         roll, pitch, yaw = _euler(ned_from_frd(self.orientation))
         return math.degrees(roll), math.degrees(pitch), math.degrees(yaw)
 
@@ -180,8 +180,8 @@ def _euler(q: Quaternion) -> Vector:
     return roll, pitch, yaw
 
 
-def _attitude_error(said_rad: Vector, orientation: Quaternion) -> Vector:
-    roll, pitch, yaw = (_half_turn(said - true) for said, true in zip(said_rad, _euler(ned_from_frd(orientation)), strict=True))
+def _attitude_error(estimate_rad: Vector, orientation: Quaternion) -> Vector:
+    roll, pitch, yaw = (_half_turn(estimate - true) for estimate, true in zip(estimate_rad, _euler(ned_from_frd(orientation)), strict=True))
     return roll, pitch, yaw
 
 
@@ -190,10 +190,10 @@ def _half_turn(angle_rad: float) -> float:
     return (math.degrees(angle_rad) + 180.0) % 360.0 - 180.0
 
 
-def _position_error(said: Any, home: Home, position_m: Vector) -> Vector:
+def _position_error(content: Any, home: Home, position_m: Vector) -> Vector:
     """On the radii at home, as the receiver has it."""
     latitude, longitude, altitude_m = geodetic_at(home, position_m)
     per_north = (geodetic_at(home, (home.origin_m[0], home.origin_m[1] + 1000.0, home.origin_m[2]))[0] - home.latitude_deg) / 1000.0
     per_east = (geodetic_at(home, (home.origin_m[0] + 1000.0, home.origin_m[1], home.origin_m[2]))[1] - home.longitude_deg) / 1000.0
-    east_deg = (float(said["lon"]) * 1e-7 - longitude + 180.0) % 360.0 - 180.0
-    return east_deg / per_east, (float(said["lat"]) * 1e-7 - latitude) / per_north, float(said["alt"]) * 1e-3 - altitude_m
+    east_deg = (float(content["lon"]) * 1e-7 - longitude + 180.0) % 360.0 - 180.0
+    return east_deg / per_east, (float(content["lat"]) * 1e-7 - latitude) / per_north, float(content["alt"]) * 1e-3 - altitude_m

@@ -1,4 +1,4 @@
-"""The loop's ears: what the controller sent is passed on to ground stations as it came, and what is meant for hilsim is acted on."""
+"""The flight loop's receive path: frames of the controller go to ground stations as they came; hilsim acts on those meant for it."""
 
 from hilsim._atomics import store_release
 from hilsim._jit import constant, inlined_kernel, kernel
@@ -49,8 +49,8 @@ def on_disconnect(flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers)
 
 @inlined_kernel
 def receive_frames(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, descriptor: int, now_ns: int) -> None:
-    """Read what came; at the end of a link it is lost."""
-    heard = 0
+    """Read what came; where the link has ended, disconnect."""
+    frames = 0
     for _ in range(_MOST_READS):
         before = pending(buffers.stream)
         outcome = receive(buffers.stream, descriptor, context.line.is_stream)
@@ -60,12 +60,12 @@ def receive_frames(context: LoopContext, flight: Flight, shared: SharedTelemetry
         if outcome != _DONE:
             break
         shared.counts[FlightCount.RECEIVED_BYTES] += pending(buffers.stream) - before
-        flight.word[FlightWord.HAS_HEARD_NS] = now_ns
-        heard += _take_frames(context, flight, shared, buffers, now_ns)
-    if pending(buffers.stream) > 0 and now_ns - flight.word[FlightWord.HAS_HEARD_NS] > SILENT_NS:
+        flight.word[FlightWord.RECEIVED_NS] = now_ns
+        frames += _take_frames(context, flight, shared, buffers, now_ns)
+    if pending(buffers.stream) > 0 and now_ns - flight.word[FlightWord.RECEIVED_NS] > SILENT_NS:
         abandon(buffers.stream)
-        heard += _take_frames(context, flight, shared, buffers, now_ns)
-    if heard > 0 and shared.wakes[1] >= 0:
+        frames += _take_frames(context, flight, shared, buffers, now_ns)
+    if frames > 0 and shared.wakes[1] >= 0:
         wake(buffers.waits, shared.wakes[1])
 
 
@@ -89,23 +89,23 @@ def _take_frames(context: LoopContext, flight: Flight, shared: SharedTelemetry, 
 def _act(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, frame: Frame, now_ns: int) -> None:
     """Act on a frame if it is meant for us."""
     if frame.id == _HEARTBEAT:
-        read_payload(buffers.stream.buffer, frame, buffers.heard_heartbeat.payload)
-        said = buffers.heard_heartbeat.record[0]
-        if said.autopilot != _INVALID_AUTOPILOT:  # a companion's or camera's heartbeat on the same link says nothing of the controller
-            flags = said.base_mode | (_HIL if context.line.is_simulator else _ZERO)
+        read_payload(buffers.stream.buffer, frame, buffers.received_heartbeat.payload)
+        heartbeat = buffers.received_heartbeat.record[0]
+        if heartbeat.autopilot != _INVALID_AUTOPILOT:  # a companion's or camera's heartbeat on the same link says nothing of the controller
+            flags = heartbeat.base_mode | (_HIL if context.line.is_simulator else _ZERO)
             is_restart = flags & _HIL != 0 and _is_restart(context, flight, shared, flags)
             heartbeat_came(shared.session, frame.system, frame.component, flags, now_ns)
             if is_restart:
                 reset(flight)
                 restarted(shared.session)
     elif frame.id == _CONTROLS:
-        read_payload(buffers.stream.buffer, frame, buffers.heard_controls.payload)
+        read_payload(buffers.stream.buffer, frame, buffers.received_controls.payload)
         _steer(context, flight, shared, buffers, now_ns)
     elif frame.id == _TIMESYNC:
-        read_payload(buffers.stream.buffer, frame, buffers.heard_timesync.payload)
-        if buffers.heard_timesync.record[0].tc1 == 0:  # a request
+        read_payload(buffers.stream.buffer, frame, buffers.received_timesync.payload)
+        if buffers.received_timesync.record[0].tc1 == 0:  # a request
             buffers.timesync.record[0].tc1 = now_ns
-            buffers.timesync.record[0].ts1 = buffers.heard_timesync.record[0].ts1
+            buffers.timesync.record[0].ts1 = buffers.received_timesync.record[0].ts1
             post(buffers.outbox, buffers.frame, write_frame(TIMESYNC, buffers.timesync.payload, buffers.origin, buffers.frame))
     if frame.id != _HEARTBEAT and not context.line.is_simulator and lacks_heartbeat(shared.session):
         _ask(flight, buffers, frame, now_ns)
@@ -135,7 +135,7 @@ def _is_restart(context: LoopContext, flight: Flight, shared: SharedTelemetry, m
 @inlined_kernel
 def _steer(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, now_ns: int) -> None:
     """Take motor commands, and note how they were timed."""
-    said, session, word = buffers.heard_controls.record[0], shared.session, flight.word
+    controls, session, word = buffers.received_controls.record[0], shared.session, flight.word
     before_ns = session.word[SessionWord.ACTUATOR_NS]
     if before_ns > 0:
         shared.gap[bin_index(now_ns - before_ns)] += 1
@@ -150,8 +150,8 @@ def _steer(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffer
     if context.is_lockstep and (session.word[SessionWord.LOCKSTEP] == 0 or word[FlightWord.DRAINING_NS] > 0):
         word[FlightWord.DRAINING_NS] = now_ns
     is_flying = session.word[SessionWord.STATE] == _FLYING or session.word[SessionWord.STATE] == _SILENT
-    is_restart = is_flying and _is_restart(context, flight, shared, said.mode)
-    is_reboot = actuators_came(session, said.controls, said.mode, said.time_usec, said.flags, now_ns)
+    is_restart = is_flying and _is_restart(context, flight, shared, controls.mode)
+    is_reboot = actuators_came(session, controls.controls, controls.mode, controls.time_usec, controls.flags, now_ns)
     if is_restart and not is_reboot:
         restarted(session)
     if is_restart or is_reboot:

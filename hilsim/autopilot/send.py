@@ -1,4 +1,4 @@
-"""The loop's voice: heartbeats, sensors and positions when they are due, and what the vehicle's range sensors see."""
+"""The flight loop's transmit path: heartbeats, sensors and positions when they are due, and what the vehicle's range sensors see."""
 
 import numpy as np
 
@@ -82,10 +82,10 @@ def make_rest(
 
 
 @inlined_kernel
-def speak(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, descriptor: int, epoch_ns: int) -> int:
+def send_frames(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, descriptor: int, epoch_ns: int) -> int:
     """Write what may go now, and note how late a sensor frame was.
 
-    Before the controller has been heard, heartbeats go alone: a board starts MAVLink on USB only after it has read one, and looks for it in few bytes.
+    Before a frame of the controller has been received, heartbeats go alone: a board starts MAVLink on USB only after it has read one, and looks for it in few bytes.
 
     Returns:
         An ``Outcome``.

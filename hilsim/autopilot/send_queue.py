@@ -89,7 +89,7 @@ def allocate_outbox(own_slots: int = 64) -> Outbox:
     return Outbox(allocate_packet_queue(own_slots, LARGEST_FRAME), np.zeros(LARGEST_FRAME, np.uint8), np.zeros(HIL_SENSOR.size, np.uint8), *shared)
 
 
-def pace(*, line_bytes_per_s: float | None, station_bytes_per_s: float, ahead_ns: int = 4_000_000) -> Pace:
+def build_pace(*, line_bytes_per_s: float | None, station_bytes_per_s: float, ahead_ns: int = 4_000_000) -> Pace:
     """The pace of a line.
 
     Args:

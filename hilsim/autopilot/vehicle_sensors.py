@@ -76,7 +76,7 @@ def fill_sensor(
     instruments: Instruments,
     state: MultirotorState,
     wind_mps: tuple[float, float, float],
-    imu_sums: npt.NDArray[np.float64],
+    imu_means: npt.NDArray[np.float64],
     frame: int,
     time_us: int,
     record: npt.NDArray[Any],
@@ -87,28 +87,28 @@ def fill_sensor(
         instruments: The vehicle's.
         state: Where it is; its own time keys the noise.
         wind_mps: Of the air in the world.
-        imu_sums: ``float64[6]``, mean specific force and rates since the frame before, body FLU.
+        imu_means: ``float64[6]``, mean specific force and rates since the frame before, body FLU.
         frame: Number of the frame.
         time_us: For the message.
         record: ``HIL_SENSOR_DTYPE[1]``, written.
     """
-    said = record[0]
+    message = record[0]
     now_ns = state.time_ns[0]
-    said.time_usec = time_us
-    said.xacc, said.yacc, said.zacc = accelerometer(instruments.imu, now_ns, (imu_sums[0], imu_sums[1], imu_sums[2]))
-    said.xgyro, said.ygyro, said.zgyro = gyroscope(instruments.imu, now_ns, (imu_sums[3], imu_sums[4], imu_sums[5]))
+    message.time_usec = time_us
+    message.xacc, message.yacc, message.zacc = accelerometer(instruments.imu, now_ns, (imu_means[0], imu_means[1], imu_means[2]))
+    message.xgyro, message.ygyro, message.zgyro = gyroscope(instruments.imu, now_ns, (imu_means[3], imu_means[4], imu_means[5]))
     updated = IMU_FIELDS
     if frame % instruments.magnetometer_every == 0:
-        said.xmag, said.ymag, said.zmag = magnetometer(instruments.magnetometer, now_ns, orientation_of(state))
+        message.xmag, message.ymag, message.zmag = magnetometer(instruments.magnetometer, now_ns, orientation_of(state))
         updated |= MAGNETOMETER_FIELDS
     if frame % instruments.barometer_every == 0:
         _, _, altitude_m = geodetic_at(instruments.home, position_of(state))
-        said.abs_pressure, said.pressure_alt, said.temperature = barometer(instruments.pressure, now_ns, altitude_m)
+        message.abs_pressure, message.pressure_alt, message.temperature = barometer(instruments.pressure, now_ns, altitude_m)
         vx, vy, vz = velocity_of(state)
         air = rotate(conjugate(orientation_of(state)), (vx - wind_mps[0], vy - wind_mps[1], vz - wind_mps[2]))
-        said.diff_pressure = differential_pressure(instruments.pressure, now_ns, altitude_m, air)
+        message.diff_pressure = differential_pressure(instruments.pressure, now_ns, altitude_m, air)
         updated |= BAROMETER_FIELDS | PITOT_FIELDS
-    said.fields_updated = updated
+    message.fields_updated = updated
 
 
 @kernel
@@ -126,9 +126,9 @@ def fill_gps(instruments: Instruments, live: LivePose, rig_ns: int, physics_ns: 
     then_ns = rig_ns - instruments.gps_latency_ns
     position, velocity = live_motion(live, then_ns)
     fix = gps_fix(instruments.gps, physics_ns, position, velocity)
-    said = record[0]
-    said.time_usec = (utc_epoch_ns + then_ns) // 1000
-    said.lat, said.lon, said.alt = fix.latitude_dege7, fix.longitude_dege7, fix.altitude_mm
-    said.eph, said.epv, said.vel = fix.eph_cm, fix.epv_cm, fix.speed_cmps
-    said.vn, said.ve, said.vd = fix.north_cmps, fix.east_cmps, fix.down_cmps
-    said.cog, said.fix_type, said.satellites_visible = fix.course_cdeg, fix.fix_type, fix.satellites
+    message = record[0]
+    message.time_usec = (utc_epoch_ns + then_ns) // 1000
+    message.lat, message.lon, message.alt = fix.latitude_dege7, fix.longitude_dege7, fix.altitude_mm
+    message.eph, message.epv, message.vel = fix.eph_cm, fix.epv_cm, fix.speed_cmps
+    message.vn, message.ve, message.vd = fix.north_cmps, fix.east_cmps, fix.down_cmps
+    message.cog, message.fix_type, message.satellites_visible = fix.course_cdeg, fix.fix_type, fix.satellites

@@ -12,7 +12,7 @@ from hilsim.units import CDEG_PER_RAD
 
 
 class Compensation(NamedTuple):
-    """How the sensor moved; build with ``compensation`` or use ``STANDING``.
+    """How the sensor moved; build with ``build_compensation`` or use ``STANDING``.
 
     Attributes:
         is_needed: Whether it moved.
@@ -31,7 +31,7 @@ _NOWHERE = ((0.0, 0.0, 0.0), IDENTITY)
 STANDING = Compensation(False, fixed_track(Pose()), _NOWHERE, _NOWHERE)  # noqa: FBT003 - a named tuple for kernels
 
 
-def compensation(track: PoseTrack, body_from_sensor: Pose) -> Compensation:
+def build_compensation(track: PoseTrack, body_from_sensor: Pose) -> Compensation:
     """For a body on ``track`` that carries the sensor; the first frame is that of the track's first key."""
     (x, y, z), orientation = track_state(track, int(track.time_ns[0]))
     first = (Pose(position_m=(x, y, z), orientation=orientation) @ body_from_sensor).inverse()

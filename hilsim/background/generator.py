@@ -32,7 +32,7 @@ IMAGE_COLUMNS, IMAGE_ROWS = 320, 160
 _EXTENT_STEP = 0.01
 _GEOMETRIES = {model.name: model.geometry for model in MODELS}
 _OF_POINTS = (Kind.STDV, Kind.STDT)
-SharedTelemetry = Callable[[int, str], AbstractContextManager[Callable[[int], object] | None]]
+ProgressBar = Callable[[int, str], AbstractContextManager[Callable[[int], object] | None]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ def prepare(
     named: LidarSpec | None = None,
     stretch: Stretch | None = None,
     motion: Motion | None = None,
-    watch: SharedTelemetry = lambda _size, _label: nullcontext(),
+    progress: ProgressBar = lambda _size, _label: nullcontext(),
 ) -> tuple[MapJob, FoundSensor]:
     """What is to be done with a capture and those of the same sensor.
 
@@ -90,7 +90,7 @@ def prepare(
         named: Profile of the sensor, where a person says it: what points come from no packet tells.
         stretch: The part of each capture that is used.
         motion: How the sensor moved.
-        watch: Given the size of what takes long and a name for it; gives what is to be told of bytes done.
+        progress: Takes a size in bytes and a label; gives a context with a function that takes how many bytes more are done, or None.
 
     Raises:
         CaptureError: it cannot be read, holds no sensor that is known, or several, or another than the named one.
@@ -100,7 +100,7 @@ def prepare(
     found = choose(survey(CaptureBatches(path), sensor), sensor, str(path))
     extent = None
     if found.kind in _OF_POINTS and (setting.image_x is None or setting.image_z is None):
-        with watch(path.stat().st_size, f"measuring {path.name}") as advance, readable(path, found, advance or (lambda _: None)) as source:
+        with progress(path.stat().st_size, f"measuring {path.name}") as advance, readable(path, found, advance or (lambda _: None)) as source:
             extent = measured_extent(CaptureBatches(source.path), found, str(path))
     return job_for(found, setting, sensor=sensor, named=named, stretch=stretch, motion=motion, extent=extent, where=str(path)), found
 

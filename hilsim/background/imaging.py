@@ -22,7 +22,7 @@ _UNIT_MM = 1000.0 * POINT_UNIT_M
 
 
 class ImagePlan(NamedTuple):
-    """What the kernel must know; build with ``image_plan``.
+    """What the kernel must know; build with ``build_image_plan``.
 
     Attributes:
         columns: Of the grid.
@@ -39,7 +39,7 @@ class ImagePlan(NamedTuple):
     moved: Compensation
 
 
-def image_plan(grid: ImageGrid, moved: Compensation = STANDING, epoch_ns: int = 0) -> ImagePlan:
+def build_image_plan(grid: ImageGrid, moved: Compensation = STANDING, epoch_ns: int = 0) -> ImagePlan:
     """For a grid."""
     return ImagePlan(grid.columns, grid.rows, (grid.x_min, grid.x_max, grid.z_min, grid.z_max), epoch_ns, moved)
 

@@ -12,14 +12,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.background.compensation import STANDING, Compensation, compensation
-from hilsim.background.imaging import add_points, image_plan
+from hilsim.background.compensation import STANDING, Compensation, build_compensation
+from hilsim.background.imaging import add_points, build_image_plan
 from hilsim.background.movement import Change, check_standing
 from hilsim.background.partial import CaptureShare, Grid, PartialMap, merge
 from hilsim.background.stdt import readable
 from hilsim.background.survey import FoundSensor, Kind, check_others, choose, kinds_of, survey
 from hilsim.background.table import clear, empty_table, grown, in_order
-from hilsim.background.turning import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS, TALLY_SIZE, add_data_packets, turning_plan
+from hilsim.background.turning import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS, TALLY_SIZE, add_data_packets, build_turning_plan
 from hilsim.capture.batches import CaptureBatches, DatagramArrays, UnusualRecordError, address_number
 from hilsim.capture.cuts import FilePart, cut
 from hilsim.errors import CaptureError, require
@@ -364,14 +364,14 @@ class PartialMapMaker:
 
     def _adder(self, begin_ns: int) -> Callable[[DatagramArrays, npt.NDArray[np.bool_], int], int]:
         job = self._job
-        moved: Compensation = compensation(job.motion.track, job.motion.body_from_sensor) if job.motion else STANDING
+        moved: Compensation = build_compensation(job.motion.track, job.motion.body_from_sensor) if job.motion else STANDING
         epoch_ns = 0 if job.motion and job.motion.is_utc else begin_ns
         if isinstance(job.grid, AzimuthGrid):
             if job.geometry is None:
                 raise TypeError("a job with an azimuth grid must have a geometry")
-            turning = turning_plan(job.geometry, job.grid, self._sensor.product, moved, epoch_ns)
+            turning = build_turning_plan(job.geometry, job.grid, self._sensor.product, moved, epoch_ns)
             return lambda batch, is_chosen, at: add_data_packets(turning, batch, is_chosen, at, self._table, self._tally)
-        imaging = image_plan(job.grid, moved, epoch_ns)
+        imaging = build_image_plan(job.grid, moved, epoch_ns)
         return lambda batch, is_chosen, at: add_points(imaging, batch, is_chosen, at, self._table, self._tally)
 
     def take(self) -> PartialMap:

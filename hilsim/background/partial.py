@@ -102,26 +102,26 @@ def merge(partials: Iterable[PartialMap]) -> PartialMap:
 def _merged_rows(parts: list[Rows]) -> Rows:
     """Neighbours first, so that each row is copied a few times only."""
     while len(parts) > 1:
-        pairs = [_merged_pair(one, other) for one, other in zip(parts[::2], parts[1::2], strict=False)]
+        pairs = [_merged_pair(first, other) for first, other in zip(parts[::2], parts[1::2], strict=False)]
         parts = pairs + parts[2 * len(pairs) :]
     return parts[0]
 
 
-def _merged_pair(one: Rows, other: Rows) -> Rows:
-    rows = np.empty((len(one) + len(other), COLUMNS), dtype=np.int64)
-    return np.ascontiguousarray(rows[: merge_rows(one, other, rows)])
+def _merged_pair(first: Rows, other: Rows) -> Rows:
+    rows = np.empty((len(first) + len(other), COLUMNS), dtype=np.int64)
+    return np.ascontiguousarray(rows[: merge_rows(first, other, rows)])
 
 
 @kernel
-def merge_rows(one: Rows, other: Rows, rows: Rows) -> int:
+def merge_rows(first: Rows, other: Rows, rows: Rows) -> int:
     """Write the rows of two sorted lists to ``rows``, those of one key as one; gives how many there are."""
     a = b = n = 0
-    while a < one.shape[0] or b < other.shape[0]:
-        takes_one = b == other.shape[0] or (a < one.shape[0] and one[a, _KEY] <= other[b, _KEY])
-        takes_other = a == one.shape[0] or (b < other.shape[0] and other[b, _KEY] <= one[a, _KEY])
+    while a < first.shape[0] or b < other.shape[0]:
+        takes_one = b == other.shape[0] or (a < first.shape[0] and first[a, _KEY] <= other[b, _KEY])
+        takes_other = a == first.shape[0] or (b < other.shape[0] and other[b, _KEY] <= first[a, _KEY])
         if takes_one:
             for column in range(_COLUMNS):
-                rows[n, column] = one[a, column]
+                rows[n, column] = first[a, column]
             a += 1
         if takes_other and takes_one:
             rows[n, _BEST] = max(rows[n, _BEST], other[b, _BEST])

@@ -15,9 +15,9 @@ def rig_text(name: str, profile: str, *, rate_rpm: int | None, has_pose: bool, c
     """
     place = "" if has_pose else "height_m = 0.0                       # of the sensor above the ground: not known; and pitch_deg\n"
     turning = f"rotation_rate_rpm = {rate_rpm}\n" if rate_rpm else ""
-    told = ", ".join("".join(letter if letter in _PLAIN else "?" for letter in capture) for capture in captures)
+    names = ", ".join("".join(letter if letter in _PLAIN else "?" for letter in capture) for capture in captures)
     return f"""\
-# What the sensor saw of a real place, and objects put into it. The map was made by hilsim background from: {told}
+# What the sensor saw of a real place, and objects put into it. The map was made by hilsim background from: {names}
 name = {_quoted(name)}
 
 [[scene.background]]

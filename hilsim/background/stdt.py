@@ -45,9 +45,9 @@ def readable(path: Path, sensor: FoundSensor, advance: Callable[[int], object] =
     with tempfile.TemporaryDirectory(prefix="hilsim-stdt-") as directory:
         out = Path(directory) / "points.pcap"
         command = [sys.executable, "-m", stdt_library.__name__, str(path), str(out), sensor.address]
-        status, said = _run(command, Path(directory) / "said.txt", advance)
+        status, output = _run(command, Path(directory) / "said.txt", advance)
         if status != 0:
-            last = (said.strip().splitlines() or [f"it ended with {status}"])[-1]
+            last = (output.strip().splitlines() or [f"it ended with {status}"])[-1]
             raise CaptureError(last if status == stdt_library.FAULT else f"{path}: the vendor's library must decode it, got: {last}")
         notes = out.with_suffix(".notes").read_text(encoding="utf-8").splitlines()
         yield ReadableCapture(out, tuple(notes))

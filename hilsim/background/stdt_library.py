@@ -99,7 +99,7 @@ def _opened(on_points: Any, on_error: Any) -> Any:
 
 
 def decode_image_points(
-    capture: CaptureFile, take: Callable[[str, npt.NDArray[Any]], object], sensor: str = "", told: Callable[[int], object] = lambda _: None
+    capture: CaptureFile, take: Callable[[str, npt.NDArray[Any]], object], sensor: str = "", progress: Callable[[int], object] = lambda _: None
 ) -> None:
     """Decode a capture's STDT packets; the process cannot end in order afterwards (``os._exit``).
 
@@ -108,7 +108,7 @@ def decode_image_points(
         take: Called with the sensor's address and records of ``IMAGE_POINT_DTYPE``, in the order of their measurement, packet by packet. Points' times are those of
             their packet's capture and after it.
         sensor: Address of the only sensor to decode; empty: all.
-        told: Called now and then with the number of bytes of the capture that are decoded.
+        progress: Called now and then with the number of bytes of the capture that are decoded.
 
     Raises:
         CaptureError: the library cannot be used, or the capture cannot be read.
@@ -126,7 +126,7 @@ def decode_image_points(
     for signature in (INFO_SIGNATURE, STDT_SIGNATURE):
         for number, datagram in enumerate(capture.datagrams()):
             if signature == STDT_SIGNATURE and number % _DATAGRAMS_A_STEP == 0:
-                told(capture.read_bytes)
+                progress(capture.read_bytes)
             if datagram.payload.startswith(signature) and sensor in {"", datagram.source}:
                 handle = int(IPv4Address(datagram.source))
                 library.cepton_sdk_mock_network_receive(handle, datagram.host_stamp_ns // 1000, datagram.payload, len(datagram.payload))

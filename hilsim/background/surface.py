@@ -1,4 +1,4 @@
-"""From counts of distances to the surface that stayed: one distance a cell.
+"""From counts of distances to the background surface: one distance a cell.
 
 The farthest surface is the background, because what comes and goes can only stand before it. Which surface that is, one return tells. ``max`` takes the
 farthest of all, as Cepton's note does: then a single return from nowhere - a raindrop's echo, a mirror, a fault - makes a hole in the map for good.

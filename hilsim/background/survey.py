@@ -168,7 +168,7 @@ def choose(found: tuple[FoundSensor, ...], sensor: str, where: str) -> FoundSens
     Raises:
         CaptureError: there is none, or several and none is chosen, or the chosen one is not among them.
     """
-    told = ", ".join(map(str, found))
+    addresses = ", ".join(map(str, found))
     if not found:
         raise CaptureError(
             f"{where}: must hold packets of a lidar (Velodyne data packets of {DATA_PACKET_SIZE} bytes, Cepton STDV or STDT points), got none; "
@@ -177,8 +177,8 @@ def choose(found: tuple[FoundSensor, ...], sensor: str, where: str) -> FoundSens
     if sensor:
         of_address = [entry for entry in found if entry.address == sensor]
         if not of_address:
-            raise CaptureError(f"{where}: the sensor must be one of {told}, got {sensor}")
+            raise CaptureError(f"{where}: the sensor must be one of {addresses}, got {sensor}")
         return of_address[0]
     if len(found) > 1:
-        raise CaptureError(f"{where}: one sensor must be chosen with --sensor ADDRESS, got {told}")
+        raise CaptureError(f"{where}: one sensor must be chosen with --sensor ADDRESS, got {addresses}")
     return found[0]

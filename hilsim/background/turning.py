@@ -17,10 +17,10 @@ from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER
 from hilsim.protocols.velodyne.firing import (
     RecordFirings,
     block_azimuth_cdeg,
+    build_record_firings,
     fired_cdeg,
     first_step_cdeg,
-    record_firings,
-    told_step_cdeg,
+    packet_step_cdeg,
 )
 from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.scene.background import AzimuthGrid, azimuth_column
@@ -39,7 +39,7 @@ _HIGH, _REFLECTIVITY, _RECORD_SIZE, _BLOCK_SIZE = np.uint64(1), np.uint64(2), np
 
 
 class TurningPlan(NamedTuple):
-    """What the kernel must know; build with ``turning_plan``.
+    """What the kernel must know; build with ``build_turning_plan``.
 
     Attributes:
         columns: Of the grid.
@@ -60,7 +60,7 @@ class TurningPlan(NamedTuple):
     moved: Compensation
 
 
-def turning_plan(geometry: FiringGeometry, grid: AzimuthGrid, product: int, moved: Compensation = STANDING, epoch_ns: int = 0) -> TurningPlan:
+def build_turning_plan(geometry: FiringGeometry, grid: AzimuthGrid, product: int, moved: Compensation = STANDING, epoch_ns: int = 0) -> TurningPlan:
     """For a model's packets that name ``product``."""
     elevation_deg = np.array(geometry.elevation_deg)
     rows_deg = np.array(grid.elevation_deg)
@@ -70,7 +70,7 @@ def turning_plan(geometry: FiringGeometry, grid: AzimuthGrid, product: int, move
         grid.columns,
         product,
         np.tile(np.searchsorted(rows_deg, elevation_deg), RECORDS_PER_BLOCK // elevation_deg.size).astype(np.int64),
-        record_firings(geometry),
+        build_record_firings(geometry),
         np.radians(np.concatenate(([outer[0]], middles, [outer[1]]))),
         epoch_ns,
         moved,
@@ -122,8 +122,8 @@ def _add_packet(
     step = max(first_step_cdeg(payload, per_firing), 0)
     for block in range(_BLOCKS):
         if block % per_firing == 0:
-            told = told_step_cdeg(payload, block, per_firing)
-            step = told if told >= 0 else step
+            step_cdeg = packet_step_cdeg(payload, block, per_firing)
+            step = step_cdeg if step_cdeg >= 0 else step
         start_ns = host_stamp_ns - plan.epoch_ns - plan.firings.group_ns * (_BLOCKS - block + block % per_firing) // per_firing
         _add_block(plan, payload, block, block % per_firing, per_firing, step, start_ns, table, tally, found)
 
@@ -133,7 +133,7 @@ def _add_block(
     plan: TurningPlan,
     payload: npt.NDArray[np.uint8],
     block: int,
-    which: int,
+    return_number: int,
     per_firing: int,
     step_cdeg: int,
     start_ns: int,
@@ -141,7 +141,7 @@ def _add_block(
     tally: npt.NDArray[np.int64],
     found: npt.NDArray[np.int64],
 ) -> None:
-    """Count the returns of a block, the ``which``-th of its firings, ``found`` being ``int64[3, 32]`` to work in."""
+    """Count the returns of a block, the ``return_number``-th of its firings, ``found`` being ``int64[3, 32]`` to work in."""
     azimuth_cdeg = float(block_azimuth_cdeg(payload, block))
     slots, no_returns, spill = table
     columns, rows = plan.columns, plan.edge_rad.size - 1
@@ -152,7 +152,7 @@ def _add_block(
         low, high, reflectivity = payload[at], payload[at + _HIGH], payload[at + _REFLECTIVITY]
         raw = signed(low) | signed(high) << 8
         is_copy = has_second = False
-        if per_firing == 2 and which == 1:
+        if per_firing == 2 and return_number == 1:
             first = at - _BLOCK_SIZE
             is_copy = low == payload[first] and high == payload[first + _HIGH] and reflectivity == payload[first + _REFLECTIVITY]
         elif per_firing == 2:
@@ -161,8 +161,8 @@ def _add_block(
         at += _RECORD_SIZE
         if is_copy:  # a single return stands in both blocks
             continue
-        if raw == 0 and (which == 1 or has_second or has_moved):
-            empty += which == 0 and not has_second
+        if raw == 0 and (return_number == 1 or has_second or has_moved):
+            empty += return_number == 0 and not has_second
             continue
         fired = fired_cdeg(azimuth_cdeg, float(step_cdeg), firings.share[record], firings.offset_cdeg[record])
         distance_mm = signed(raw * firings.unit_mm + 0.5)

@@ -258,7 +258,7 @@ class _Walk:
             if kind not in _PACKET_KINDS:
                 self._tell(kind, block, offset, number)
                 continue
-            which, stamp_ns, link_type, data, wire_size = self._packet(block, offset)
+            interface_index, stamp_ns, link_type, data, wire_size = self._packet(block, offset)
             number += 1
             if stamp_ns < last_ns:
                 self._step_back(last_ns, number)
@@ -267,7 +267,7 @@ class _Walk:
             last_ns = stamp_ns
             self._notes.frames = number - before
             if self._is_readable(link_type, number):
-                yield Frame(number, stamp_ns, link_type, which, data, wire_size)
+                yield Frame(number, stamp_ns, link_type, interface_index, data, wire_size)
 
     def _blocks(self) -> Iterator[tuple[int, int, bytes]]:
         """Yield each block of a PCAPNG file: its kind, its offset and its bytes."""
@@ -318,18 +318,18 @@ class _Walk:
         """Interface, stamp, link type, bytes that were kept and size on the wire of an enhanced or obsolete packet block."""
         if len(block) < _PACKET_OVERHEAD:
             raise self._broken(offset, f"a packet in a block of {len(block)} bytes cannot be")
-        kind, size, which, high, low, kept_size, wire_size = _PACKET_HEAD[self._order].unpack_from(block)
+        kind, size, interface_index, high, low, kept_size, wire_size = _PACKET_HEAD[self._order].unpack_from(block)
         if kind == _OBSOLETE_PACKET:  # 16 bits of interface, 16 of drops
-            which = which & 0xFFFF if self._order == "<" else which >> 16
-        if which >= len(self._interfaces):
-            raise self._broken(offset, f"a packet names interface {which} of {len(self._interfaces)}")
+            interface_index = interface_index & 0xFFFF if self._order == "<" else interface_index >> 16
+        if interface_index >= len(self._interfaces):
+            raise self._broken(offset, f"a packet names interface {interface_index} of {len(self._interfaces)}")
         if kept_size > size - _PACKET_OVERHEAD:
             raise self._broken(offset, f"a packet of {kept_size} bytes cannot be in a block of {size}")
-        interface = self._interfaces[which]
+        interface = self._interfaces[interface_index]
         stamp_ns = interface.stamp_ns((high << 32) | low)
         if not -_LATEST_NS <= stamp_ns <= _LATEST_NS:
             raise self._broken(offset, f"a time of {stamp_ns // NS_PER_S} s since 1970 cannot be")
-        return which, stamp_ns, interface.link_type, block[28 : 28 + kept_size], wire_size
+        return interface_index, stamp_ns, interface.link_type, block[28 : 28 + kept_size], wire_size
 
     def _is_readable(self, link_type: int, number: int) -> bool:
         """Whether hilsim knows the link layer; where it knows none of the section's, that is an error."""

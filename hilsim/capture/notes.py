@@ -43,15 +43,15 @@ class CaptureNotes:
 
     def lines(self) -> tuple[str, ...]:
         """One sentence a note."""
-        told = [f"{count} of {self.frames} frames: {what}" for what, count in sorted(self.counts.items())]
-        told += [f"datagrams in fragments: {count} {what}" for what, count in sorted(self.fragmented.items())]
+        lines = [f"{count} of {self.frames} frames: {what}" for what, count in sorted(self.counts.items())]
+        lines += [f"datagrams in fragments: {count} {what}" for what, count in sorted(self.fragmented.items())]
         if self.cut:
-            told.append(
+            lines.append(
                 f"{self.cut} of {self.frames} frames: passed over: cut by the capture's snap length of {self.snap_size} bytes: "
                 "capture again with tcpdump -s 0"
             )
         if self.earlier:
-            told.append(f"{self.earlier} of {self.frames} frames: earlier than the one before; first at frame {self.first_earlier}")
+            lines.append(f"{self.earlier} of {self.frames} frames: earlier than the one before; first at frame {self.first_earlier}")
         if self.broken is not None:
-            told.append(self.broken)
-        return tuple(told)
+            lines.append(self.broken)
+        return tuple(lines)

@@ -77,9 +77,9 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(0)
     except (MemoryError, OSError, RuntimeError, ImportError, ExceptionGroup) as error:
-        told = scarcity(error)
-        if not told:
+        sentence = scarcity(error)
+        if not sentence:
             raise
         click.secho("error: ", fg="red", bold=True, err=True, nl=False)
-        click.echo(told, err=True)
+        click.echo(sentence, err=True)
         sys.exit(1)

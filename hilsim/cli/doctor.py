@@ -102,28 +102,29 @@ def _controller(link: str, *, baud: int, is_uart: bool | None, seconds: float) -
 
     if sys.stderr.isatty():
         click.echo(f"listening at {link}, at most {2 * seconds:g} s ...", err=True)
-    where, heard = examine_link(link, baud=baud, is_uart=is_uart, seconds=seconds)
-    findings = diagnose(where, heard)
-    return findings, _as_json(where, heard, findings)
+    where, result = examine_link(link, baud=baud, is_uart=is_uart, seconds=seconds)
+    findings = diagnose(where, result)
+    return findings, _as_json(where, result, findings)
 
 
-def _as_json(link: "Link", heard: "ProbeResult", findings: "Sequence[Finding]") -> dict[str, Any]:
+def _as_json(link: "Link", result: "ProbeResult", findings: "Sequence[Finding]") -> dict[str, Any]:
     from hilsim.protocols.mavlink.message_names import message_name  # noqa: PLC0415
 
     return {
         "link": dataclasses.asdict(link),
         "can_begin": all(finding.verdict != "bad" for finding in findings),
         "findings": [dataclasses.asdict(finding) for finding in findings],
-        "controller": dataclasses.asdict(heard.beat) | {"is_armed": heard.beat.is_armed, "has_hil": heard.beat.has_hil} if heard.beat else None,
-        "parameters": dict(heard.parameters),
+        "controller": dataclasses.asdict(result.beat) | {"is_armed": result.beat.is_armed, "has_hil": result.beat.has_hil} if result.beat else None,
+        "parameters": dict(result.parameters),
         "streams": [
-            {"name": message_name(each.id), "id": each.id, "rate_hz": round(heard.rate_hz(each.id), 2), "bytes": each.bytes} for each in heard.streams
+            {"name": message_name(each.id), "id": each.id, "rate_hz": round(result.rate_hz(each.id), 2), "bytes": each.bytes}
+            for each in result.streams
         ],
-        "streamed_bytes_per_s": round(heard.streamed_bytes_per_s),
-        "texts": [dataclasses.asdict(text) for text in heard.texts],
-        "estimator_flags": heard.estimator_flags,
-        "received_bytes": heard.received_bytes,
-        "skipped_bytes": heard.skipped_bytes,
+        "streamed_bytes_per_s": round(result.streamed_bytes_per_s),
+        "texts": [dataclasses.asdict(text) for text in result.texts],
+        "estimator_flags": result.estimator_flags,
+        "received_bytes": result.received_bytes,
+        "skipped_bytes": result.skipped_bytes,
     }
 
 

@@ -86,8 +86,8 @@ def _format(path: Path) -> str:
 def _instead(file: CaptureFile) -> str:
     """What a file without datagrams does contain."""
     frames = file.notes.frames
-    told = ", ".join(line.replace(f" of {frames} frames:", "").replace(" passed over:", "") for line in file.notes.lines())
-    return f" among {frames} frames: {told}" if frames else f": it holds no frames{', ' if told else ''}{told}"
+    counts = ", ".join(line.replace(f" of {frames} frames:", "").replace(" passed over:", "") for line in file.notes.lines())
+    return f" among {frames} frames: {counts}" if frames else f": it holds no frames{', ' if counts else ''}{counts}"
 
 
 def _show(facts: CaptureFacts, summary: CaptureSummary) -> None:

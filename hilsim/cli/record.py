@@ -127,9 +127,9 @@ def _say_broken_off(done_s: float, duration_s: float, files: list[Path]) -> None
     for path in files:
         part = part_path(path)
         kept = f"what was written is kept in {part}, and {path} is as it was" if part != path else f"{path} is not whole"
-        said = (
+        text = (
             f"broken off after {done_s:g} s of {duration_s:g} s: {kept}"
             if done_s > 0
             else f"broken off before anything was recorded: {path} is as it was"
         )
-        click.secho(said, fg="yellow", err=True)
+        click.secho(text, fg="yellow", err=True)

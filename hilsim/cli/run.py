@@ -74,13 +74,13 @@ def run(
         "rotate_s": record_rotate_s,
         "keep": record_keep,
     }
-    given = {name: value for name, value in options.items() if value is not None}
-    source = RigFile(path=rig, changes=changes(settings, to), recording=given)
+    overrides = {name: value for name, value in options.items() if value is not None}
+    source = RigFile(path=rig, changes=changes(settings, to), recording=overrides)
     if ready_file is None:
         ending = asyncio.run(serve(source, console, duration_s=duration_s))
     else:
         with ReadyFile(path=ready_file.absolute()).kept() as ready:
-            ending = asyncio.run(serve(source, ready.told_by(console), duration_s=duration_s))
+            ending = asyncio.run(serve(source, ready.console(console), duration_s=duration_s))
     if person:
         screen.close()
     leave(ending)

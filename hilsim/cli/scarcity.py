@@ -15,17 +15,17 @@ def scarcity(error: BaseException) -> str:
 
     Of a group the first one decides that says so: when one task finds no memory, others fail in ways of their own.
     """
-    for one in _chain(error):
-        told = ""
-        if isinstance(one, MemoryError):
-            told = _MEMORY
-        elif isinstance(one, OSError | ImportError):
-            number = one.errno if isinstance(one, OSError) else None
-            told = _MEMORY if any(text in str(one) for text in _OF_THE_LOADER) else _BY_ERRNO.get(number or 0, "")
-        elif isinstance(one, RuntimeError) and "can't start new thread" in str(one):
-            told = _THREADS
-        if told:
-            return f"hilsim {told} ({str(one) or type(one).__name__})"
+    for fault in _chain(error):
+        sentence = ""
+        if isinstance(fault, MemoryError):
+            sentence = _MEMORY
+        elif isinstance(fault, OSError | ImportError):
+            number = fault.errno if isinstance(fault, OSError) else None
+            sentence = _MEMORY if any(text in str(fault) for text in _OF_THE_LOADER) else _BY_ERRNO.get(number or 0, "")
+        elif isinstance(fault, RuntimeError) and "can't start new thread" in str(fault):
+            sentence = _THREADS
+        if sentence:
+            return f"hilsim {sentence} ({str(fault) or type(fault).__name__})"
     return ""
 
 
@@ -34,8 +34,8 @@ def _chain(error: BaseException) -> list[BaseException]:
     found: list[BaseException] = []
     waiting = [error]
     while waiting and len(found) < 100:
-        one = waiting.pop(0)
-        found.append(one)
-        waiting += one.exceptions if isinstance(one, BaseExceptionGroup) else ()
-        waiting += [cause for cause in (one.__cause__, one.__context__) if cause is not None]
+        fault = waiting.pop(0)
+        found.append(fault)
+        waiting += fault.exceptions if isinstance(fault, BaseExceptionGroup) else ()
+        waiting += [cause for cause in (fault.__cause__, fault.__context__) if cause is not None]
     return found

@@ -160,13 +160,13 @@ def _vehicle_state(vehicle: VehicleReading) -> str:
     }
     if vehicle.is_crashed:
         return click.style("vehicle crashed", fg="red")
-    said = f"{words[vehicle.state]}{' armed' if vehicle.is_armed else ''}"
+    text = f"{words[vehicle.state]}{' armed' if vehicle.is_armed else ''}"
     if vehicle.state not in ("", "flying"):
-        return click.style(said, fg="yellow")
-    said = f"{said} {vehicle.height_m:.1f} m"
+        return click.style(text, fg="yellow")
+    text = f"{text} {vehicle.height_m:.1f} m"
     if vehicle.is_touching:
-        said += click.style(" touching", fg="yellow")
-    return said if vehicle.state == "" else f"{said}, {_autopilot_state(vehicle)}"
+        text += click.style(" touching", fg="yellow")
+    return text if vehicle.state == "" else f"{text}, {_autopilot_state(vehicle)}"
 
 
 def _autopilot_state(vehicle: VehicleReading) -> str:

@@ -1,4 +1,4 @@
-"""What a vehicle touches beyond standing on its legs, told as contacts with a beginning and an end; nothing that stops it or pushes it goes unrepresentable.
+"""What a vehicle touches beyond standing on its legs, as contacts with a beginning and an end; whatever stops or pushes it is reported.
 
 A vehicle that scrapes along a wall touches it and does not, a thousand times a second: one contact goes on until nothing has touched for ``PART_NS``.
 """

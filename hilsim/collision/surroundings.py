@@ -67,14 +67,14 @@ def _feelers() -> npt.NDArray[np.float32]:
     return directions
 
 
-def surroundings(multirotor: Multirotor) -> Surroundings:
+def build_surroundings(multirotor: Multirotor) -> Surroundings:
     """Nothing about a vehicle yet."""
     points, feelers = multirotor.point.shape[0], _feelers()
     rays = points + 1 + len(feelers)
     direction = np.zeros((rays, 3), np.float32)
     direction[: points + 1, 2] = -1.0
     direction[points + 1 :] = feelers
-    made = Surroundings(
+    around = Surroundings(
         ground=np.zeros((points, PLANE_SIZE)),
         obstacles=np.zeros((MOST_OBSTACLES, PLANE_SIZE)),
         height_m=np.full(1, np.inf),
@@ -85,10 +85,10 @@ def surroundings(multirotor: Multirotor) -> Surroundings:
         instance=np.zeros(rays, np.int32),
         triangle=np.zeros(rays, np.int32),
     )
-    for planes in (made.ground, made.obstacles):
+    for planes in (around.ground, around.obstacles):
         planes[:, 2] = 1.0
         planes[:, 3] = -np.inf
-    return made
+    return around
 
 
 @kernel

@@ -59,13 +59,13 @@ class Changed:
         table: The table.
         directory: The rig's own.
         faults: Options that could not be made, a sentence each.
-        made: Which option set the value at which place.
+        options: Which option set the value at which place.
     """
 
     table: dict[str, Any]
     directory: Path
     faults: list[str] = field(default_factory=list)
-    made: dict[Location, str] = field(default_factory=dict)
+    options: dict[Location, str] = field(default_factory=dict)
 
     def send(self, to: str) -> None:
         """``--to``."""
@@ -104,7 +104,7 @@ class Changed:
 
     def named(self, fault: str) -> str:
         """A fault of the changed table, with the options that set what it is about."""
-        options = [option for place, option in self.made.items() if _is_about(fault, place)]
+        options = [option for place, option in self.options.items() if _is_about(fault, place)]
         return f"{fault} ({', '.join(dict.fromkeys(options))})" if options else fault
 
     def _located(self, key: str) -> Location:
@@ -147,7 +147,7 @@ class Changed:
             if not isinstance(node, dict | list):
                 raise ConfigError(f"{key_path(place[: depth + 1])} must be a table to have {place[depth + 1]}, got {node!r}")
         node[place[-1]] = value
-        self.made[place] = option
+        self.options[place] = option
 
     def _profile_part(self, place: Location) -> dict[str, Any]:
         """What an override replaces only a part of: the profile's own table; elsewhere an empty one."""

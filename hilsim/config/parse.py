@@ -69,7 +69,7 @@ def collect_faults(kind: type[T], table: dict[str, Any]) -> tuple[T | None, list
                     location = location[:-1]  # the hole was made here: give up the table around it
                 else:
                     holes = _holes(remaining, location, removed)
-                    faults.update(dict.fromkeys(said for said in _sentences(fault, location, kind) if not _speaks_of(said, holes)))
+                    faults.update(dict.fromkeys(sentence for sentence in _sentences(fault, location, kind) if not _speaks_of(sentence, holes)))
                     location = location[:-1] if is_absent else location
                 removed.add(location)
             if len(faults) > TOML_FAULTS.bound or () in removed or not _take_out(remaining, removed):
@@ -147,24 +147,24 @@ def _sentences(fault: Any, location: Location, kind: type[Any]) -> list[str]:
 
 
 def _sentence(fault: Any, path: str, location: Location, kind: type[Any]) -> str:
-    given = _shown(fault["input"])
+    shown = _shown(fault["input"])
     match fault["type"]:
         case "unexpected_keyword_argument":
-            said = f"{path}: unknown key{_suggestion(kind, location)}"
+            text = f"{path}: unknown key{_suggestion(kind, location)}"
         case "missing" | "too_long" if isinstance(fault["input"], list) and (count := _length_at(kind, location)):
-            said = f"{path} must have {count} entries, got {given}"
+            text = f"{path} must have {count} entries, got {shown}"
         case "tuple_type" if isinstance(fault["input"], dict) and _is_of_tables(kind, location):
-            said = f"{path} must be a list of tables, got one table: write [[{_ENTRY.sub('', path)}]]"
+            text = f"{path} must be a list of tables, got one table: write [[{_ENTRY.sub('', path)}]]"
         case "missing" | "missing_keyword_only_argument":
-            said = f"{path} must be given"
+            text = f"{path} must be given"
         case "union_tag_not_found" | "union_tag_invalid":
-            said = _kind_sentence(f"{path}.kind", fault["ctx"])
+            text = _kind_sentence(f"{path}.kind", fault["ctx"])
         case "dataclass_type":
-            said = f"{path or 'the file'} must be a table, got {given}"
+            text = f"{path or 'the file'} must be a table, got {shown}"
         case _:
             rule = str(fault["msg"]).removeprefix("Input should be ").removeprefix("a valid ")
-            said = f"{path} must be {rule}, got {given}"
-    return said
+            text = f"{path} must be {rule}, got {shown}"
+    return text
 
 
 def _kind_sentence(path: str, context: dict[str, Any]) -> str:

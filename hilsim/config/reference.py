@@ -66,8 +66,8 @@ def _title(path: str) -> str:
 
 def _kind_text(kind: type[Any]) -> str:
     """Which of several kinds of table at one place this is."""
-    one = [field.default for field in fields(kind) if field.name == "kind" and len(get_args(get_type_hints(kind)["kind"])) == 1]
-    return f', `kind = "{one[0]}"`' if one else ""
+    kinds = [field.default for field in fields(kind) if field.name == "kind" and len(get_args(get_type_hints(kind)["kind"])) == 1]
+    return f', `kind = "{kinds[0]}"`' if kinds else ""
 
 
 def _inner_path(path: str, name: str, hint: Any) -> str:

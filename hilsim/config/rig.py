@@ -267,16 +267,16 @@ def _vehicle(spec: RigSpec, path: Path) -> VehicleSpec | None:
     return parse_table(VehicleSpec, read_toml(profile), str(profile))
 
 
-def with_recording(rig: Rig, given: Mapping[str, str | float]) -> Rig:
+def with_recording(rig: Rig, values: Mapping[str, str | float]) -> Rig:
     """The rig with keys of its ``[record]`` replaced by those given on the command line.
 
     Raises:
         ConfigError: together they are not sound.
     """
-    if not given:
+    if not values:
         return rig
     try:
-        record = replace(rig.spec.record, **given)  # type: ignore[arg-type] # keys and types are those of the command's options
+        record = replace(rig.spec.record, **values)  # type: ignore[arg-type] # keys and types are those of the command's options
         require((bool(record.file), "file must be given where rotation is"))
     except ValueError as error:
         raise ConfigError("\n".join(f"{rig.path} with the command line's options: record.{fault}" for fault in str(error).split("; "))) from error

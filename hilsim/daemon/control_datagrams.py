@@ -68,11 +68,11 @@ class CommandPort:
         except HilsimError as error:
             return self._refuse(Refusal.NOT_A_COMMAND, sender, str(error))
         self.running.commands.obeyed += 1
-        told = f"{answer}\n".encode()
+        reply = f"{answer}\n".encode()
         return (
-            told
-            if len(told) <= _LONGEST_ANSWER
-            else _error(f"the answer has {len(told)} bytes, more than a datagram holds: ask at the control socket")
+            reply
+            if len(reply) <= _LONGEST_ANSWER
+            else _error(f"the answer has {len(reply)} bytes, more than a datagram holds: ask at the control socket")
         )
 
     def _turned_away(self, datagram: bytes, sender: str) -> Refusal | None:
@@ -94,14 +94,14 @@ class CommandPort:
         self._allowance -= 1.0
         return True
 
-    def _refuse(self, reason: Refusal, sender: str, told: str = "") -> bytes:
+    def _refuse(self, reason: Refusal, sender: str, answer: str = "") -> bytes:
         """Count it; who does not keep to the rules gets no answer."""
         refused = self.running.commands.refused
         if not refused[reason]:
             advice = "further ones are counted only: hilsim_control_refused_commands_total"
             log.warning("control.datagram_refused", reason=reason.value, peer=sender, advice=advice)
         refused[reason] += 1
-        return _error(told) if told else b""
+        return _error(answer) if answer else b""
 
 
 def _line(datagram: bytes) -> str:

@@ -111,8 +111,8 @@ class HealthReporter:
         self._log = log
         self._streaming = streaming
         self._noted: set[tuple[str, str]] = set()
-        self._said: frozenset[tuple[str, str, str]] = frozenset()
-        self._said_ns: int | None = None
+        self._status: frozenset[tuple[str, str, str]] = frozenset()
+        self._status_ns: int | None = None
 
     def step(self, reading: Reading, now_ns: int, notes: Iterable[tuple[str, str]] = ()) -> Reading:
         """Look once; to be called about twice a second.
@@ -150,10 +150,10 @@ class HealthReporter:
     def _tell_manager(self, reading: Reading, now_ns: int) -> None:
         """A new status when faults come, go or change their level, and new figures each 10 s."""
         faults = frozenset((*fault.identity, fault.level.value) for fault in reading.faults)
-        is_due = bool(faults) and self._said_ns is not None and now_ns - self._said_ns >= _STATUS_NS
-        if faults != self._said or is_due:
+        is_due = bool(faults) and self._status_ns is not None and now_ns - self._status_ns >= _STATUS_NS
+        if faults != self._status or is_due:
             self._manager.status("; ".join(fault.sentence for fault in reading.faults) or self._streaming())
-            self._said, self._said_ns = faults, now_ns
+            self._status, self._status_ns = faults, now_ns
 
 
 def _without_count(note: str) -> str:

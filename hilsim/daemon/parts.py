@@ -97,12 +97,12 @@ class RigContext:
         for known in (self._shown, self._built):
             if known is not None and known.key == key:
                 return known.scenery
-        made = _Shown(key, build_scenery(rig))
+        shown = _Shown(key, build_scenery(rig))
         if rig is self.rig and self._shown is None:
-            self._shown = made
+            self._shown = shown
         else:
-            self._built = made
-        return made.scenery
+            self._built = shown
+        return shown.scenery
 
     def shows(self, rig: Rig) -> bool:
         """Whether what is seen now is what there is to see in another rig."""

@@ -85,8 +85,8 @@ async def compile_kernels(rig: Rig, tell: Callable[[int], None]) -> tuple[int, .
 
     async def listen(child: asyncio.subprocess.Process) -> None:
         nonlocal compiled
-        while child.stdout is not None and (said := await child.stdout.read(4096)):
-            compiled += said.count(_TOLD)
+        while child.stdout is not None and (chunk := await child.stdout.read(4096)):
+            compiled += chunk.count(_TOLD)
             tell(compiled)
 
     async def run(tasks: Sequence[str]) -> None:
@@ -136,7 +136,7 @@ def _compile_stages(rig: Rig) -> None:
 
 
 def _compile_flight(rig: Rig) -> None:
-    """Fly a vehicle for some steps over nothing; the rig's own child compiles the talk with a controller."""
+    """Fly a vehicle for some steps over nothing; the rig's own child compiles the exchange with a controller."""
     from hilsim.autopilot.loop_setup import build_loop_setup, flown_track, open_line  # noqa: PLC0415 - only the child needs these
     from hilsim.autopilot.specs import VehicleRigSpec  # noqa: PLC0415
     from hilsim.scene.world import build_world  # noqa: PLC0415
@@ -153,7 +153,7 @@ def _compile_lidar(_: Rig) -> None:
     from hilsim.emulator.firing import fire  # noqa: PLC0415
     from hilsim.emulator.fused import render_info_packet  # noqa: PLC0415
     from hilsim.emulator.hits import collect  # noqa: PLC0415
-    from hilsim.emulator.planning import lidar_plan  # noqa: PLC0415
+    from hilsim.emulator.planning import build_lidar_plan  # noqa: PLC0415
     from hilsim.emulator.setting import LidarSetting  # noqa: PLC0415
     from hilsim.emulator.workspace import allocate_workspace  # noqa: PLC0415
     from hilsim.geometry.poses import Pose  # noqa: PLC0415
@@ -166,7 +166,7 @@ def _compile_lidar(_: Rig) -> None:
 
     path = profiles_directory() / "sensors" / "vlp16.toml"
     setting = LidarSetting(name="none", stream=0, spec=parse_table(VelodyneSpec, read_toml(path), str(path)))
-    plan = lidar_plan(setting, seed=0, utc_epoch_ns=0)
+    plan = build_lidar_plan(setting, seed=0, utc_epoch_ns=0)
     platform, world = build_platform(fixed_track(Pose())), build_world([])
     payload = np.zeros(DATA_PACKET_SIZE, np.uint8)
     workspace = allocate_workspace(plan, plan.sequences_per_packet, is_opaque=True)

@@ -43,7 +43,7 @@ class ReadyFile:
         finally:
             self.end()
 
-    def told_by(self, console: Console) -> Console:
+    def console(self, console: Console) -> Console:
         """A console that also keeps the file: it is there once packets flow, follows reloads, and goes before anything is closed."""
 
         def started(running: RunningRig, metrics: str) -> None:

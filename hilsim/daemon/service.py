@@ -25,7 +25,7 @@ from hilsim.daemon.starting import Start, StoppedError, in_thread, log_refused_c
 from hilsim.daemon.stopping import Stopping, signals_handled
 from hilsim.errors import HilsimError, TransmitError
 from hilsim.telemetry.guarded import guarded
-from hilsim.telemetry.loop_faults import loop_faults_said
+from hilsim.telemetry.loop_faults import loop_faults_logged
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.real_time_limit import LONGEST_STRETCH_S, leave_real_time, real_time_limited
 
@@ -97,11 +97,11 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
     say_hosts(rig)
     log.info("daemon.preparing", rig=shown(rig), first_start=_FIRST_START)
     running = RunningRig(rig=rig, say=_say)
-    async with _listening() as told:
-        start = Start(tell=console.step, manager=manager, stopping=told.stopping)
+    async with _signal_requests() as requests:
+        start = Start(tell=console.step, manager=manager, stopping=requests.stopping)
         has_streamed = False
         try:
-            with told.stopping.naming_exceptions(), contextlib.suppress(StoppedError):
+            with requests.stopping.naming_exceptions(), contextlib.suppress(StoppedError):
                 await _open(running, start)
                 async with _streams(running, start) as metrics:
                     has_streamed = True
@@ -116,13 +116,13 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
                         **running.obtained,
                     )
                     console.started(running, metrics)
-                    await _run(running, source, console, manager, told, duration_s, until_played=until_played)
+                    await _run(running, source, console, manager, requests, duration_s, until_played=until_played)
                     console.ended(running)
         finally:
             manager.stopping("stopping")
             totals = {} if start.is_abandoned else running.stop()
-            log.info("daemon.stopped", reason=told.stopping.reason, **totals)
-    return Ending(has_streamed=has_streamed, signal_number=told.number, is_abandoned=start.is_abandoned)
+            log.info("daemon.stopped", reason=requests.stopping.reason, **totals)
+    return Ending(has_streamed=has_streamed, signal_number=requests.number, is_abandoned=start.is_abandoned)
 
 
 @contextlib.asynccontextmanager
@@ -216,7 +216,7 @@ async def _run(
     source: RigSource,
     console: Console,
     manager: ServiceManager,
-    told: "_Told",
+    requests: "_SignalRequests",
     duration_s: float | None,
     *,
     until_played: bool,
@@ -227,15 +227,15 @@ async def _run(
             tasks.create_task(guarded("report", lambda: _report(running, console, reporter)), name="report"),
             tasks.create_task(guarded("watchdog", lambda: _feed_watchdog(running, manager)), name="watchdog"),
             tasks.create_task(guarded("pace", lambda: _pace(running)), name="pace"),
-            tasks.create_task(guarded("reload", lambda: _reload_when_told(running, source, manager, told.reload)), name="reload"),
+            tasks.create_task(guarded("reload", lambda: _reload_when_told(running, source, manager, requests.reload)), name="reload"),
         ]
         if until_played:
-            helpers.append(tasks.create_task(_stop_when_played(running, told.stopping), name="played"))
+            helpers.append(tasks.create_task(_stop_when_played(running, requests.stopping), name="played"))
         try:
             async with asyncio.timeout(duration_s):
-                await told.stopping.wait()
+                await requests.stopping.wait()
         except TimeoutError:
-            told.stopping.stop(f"{duration_s:g} s have passed, as told")
+            requests.stopping.stop(f"{duration_s:g} s have passed, as told")
         for task in helpers:
             task.cancel()
 
@@ -311,8 +311,8 @@ async def _reload(running: RunningRig, source: RigSource) -> str:
 
 
 @dataclass(kw_only=True, eq=False)
-class _Told:
-    """What the daemon was told.
+class _SignalRequests:
+    """What signals have asked of the daemon.
 
     Attributes:
         stopping: Why it stops.
@@ -331,12 +331,12 @@ class _Told:
 
 
 @contextlib.asynccontextmanager
-async def _listening() -> AsyncIterator[_Told]:
+async def _signal_requests() -> AsyncIterator[_SignalRequests]:
     """Listen to SIGTERM, SIGINT and SIGHUP while the block runs."""
-    told = _Told()
+    requests = _SignalRequests()
     handlers: dict[signal.Signals, Callable[[str], None]] = {
-        number: lambda reason, number=number: told.stop_by(number, reason)  # type: ignore[misc] # mypy sees no default of a lambda's argument
+        number: lambda reason, number=number: requests.stop_by(number, reason)  # type: ignore[misc] # mypy sees no default of a lambda's argument
         for number in (signal.SIGTERM, signal.SIGINT)
     }
-    with loop_faults_said(), signals_handled(handlers | {signal.SIGHUP: lambda _reason: told.reload.set()}):
-        yield told
+    with loop_faults_logged(), signals_handled(handlers | {signal.SIGHUP: lambda _reason: requests.reload.set()}):
+        yield requests

@@ -109,12 +109,12 @@ class Start:
         def waiting() -> None:
             nonlocal logged_s
             now_s = time.monotonic()
-            said = text() if now_s - began_s < _TELL_S else f"{text()}, {now_s - began_s:.0f} s"
-            self.tell(said)
-            self.manager.starting(said, _MORE_TIME_US)
+            status = text() if now_s - began_s < _TELL_S else f"{text()}, {now_s - began_s:.0f} s"
+            self.tell(status)
+            self.manager.starting(status, _MORE_TIME_US)
             if now_s - logged_s >= _LOG_S:
                 logged_s = now_s
-                log.info("daemon.still_preparing", step=said)
+                log.info("daemon.still_preparing", step=status)
 
         yield waiting
 

@@ -123,13 +123,13 @@ def signals_handled(handlers: dict[signal.Signals, Callable[[str], None]]) -> It
     """Call a handler in the running loop for each of its signals while the block runs, with ``"signal SIGTERM from pid 812 (bash), uid 0"``."""
     loop, senders = asyncio.get_running_loop(), Senders()
 
-    def told(number: signal.Signals) -> None:
+    def handle(number: signal.Signals) -> None:
         sender = senders.sender(number)
         handlers[number](f"signal {number.name}" + (f" from {sender}" if sender else ""))
 
     with ExitStack() as leaving:
         for number in handlers:
-            loop.add_signal_handler(number, told, number)
+            loop.add_signal_handler(number, handle, number)
             leaving.callback(loop.remove_signal_handler, number)
             senders.attend(number)
         yield

@@ -58,29 +58,29 @@ _SYMPTOMS = (  # the first that is part of a text, in small letters
 )
 
 
-def diagnose(link: Link, heard: ProbeResult) -> tuple[Finding, ...]:
+def diagnose(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
     """Everything that can be said; hardware in the loop can begin if nothing is ``bad``."""
-    first = (*_port(link), *_noise(link, heard))
-    beat = heard.beat
+    first = (*_port(link), *_noise(link, result))
+    beat = result.beat
     if beat is None:
-        return (*_port(link), silence_finding(link, heard))
+        return (*_port(link), silence_finding(link, result))
     if beat.autopilot != PX4:
         return (*first, _foreign(beat))
     if beat.is_armed:
         return (*first, _controller(beat), _armed(beat))
     if link.line is Line.NETWORK:
-        return (*first, _controller(beat), *traffic_findings(link, heard), *_texts(heard.texts))
+        return (*first, _controller(beat), *traffic_findings(link, result), *_texts(result.texts))
     return (
         *first,
         _controller(beat),
-        *_others(heard),
+        *_others(result),
         _armed(beat),
-        _hil(beat, heard),
-        *parameter_findings(heard),
-        *traffic_findings(link, heard),
-        *_sensors(heard),
-        _estimator(heard),
-        *_texts(heard.texts),
+        _hil(beat, result),
+        *parameter_findings(result),
+        *traffic_findings(link, result),
+        *_sensors(result),
+        _estimator(result),
+        *_texts(result.texts),
     )
 
 
@@ -95,16 +95,16 @@ def _port(link: Link) -> tuple[Finding, ...]:
     return (Finding(subject="port", verdict="fair", fact=f"{shown}: {kind}", advice=advice),)
 
 
-def _noise(link: Link, heard: ProbeResult) -> tuple[Finding, ...]:
+def _noise(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
     """Bytes between frames; some come before the first whole frame."""
-    if heard.skipped_bytes <= max(0.01 * heard.received_bytes, 300):
+    if result.skipped_bytes <= max(0.01 * result.received_bytes, 300):
         return ()
     advice = "see that no other program reads the port (it takes a share of the bytes)"
     if link.line is Line.UART:
         advice += "\nshorten the cable, join the grounds, and see that both ends have the same baud rate"
     return (
         Finding(
-            subject="noise", verdict="fair", fact=f"{heard.skipped_bytes} of {heard.received_bytes} bytes belong to no MAVLink frame", advice=advice
+            subject="noise", verdict="fair", fact=f"{result.skipped_bytes} of {result.received_bytes} bytes belong to no MAVLink frame", advice=advice
         ),
     )
 
@@ -139,10 +139,10 @@ def _armed(beat: Beat) -> Finding:
     return Finding(subject="armed", verdict="bad", fact=fact, advice="see that it is no real aircraft; disarm it, then ask again")
 
 
-def _others(heard: ProbeResult) -> tuple[Finding, ...]:
+def _others(result: ProbeResult) -> tuple[Finding, ...]:
     """Who else speaks on this link."""
     findings = []
-    for beat in heard.others:
+    for beat in result.others:
         who = f"system {beat.system} component {beat.component}"
         if beat.autopilot in _AUTOPILOTS and beat.autopilot:
             fact = f"{who}: a second flight controller ({_AUTOPILOTS[beat.autopilot]})"
@@ -152,19 +152,19 @@ def _others(heard: ProbeResult) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _hil(beat: Beat, heard: ProbeResult) -> Finding:
+def _hil(beat: Beat, result: ProbeResult) -> Finding:
     if beat.has_hil:
         return Finding(subject="HIL flag", verdict="good", fact=f"base_mode {beat.base_mode} has it (32)")
     fact = f"base_mode {beat.base_mode} lacks it (32): hilsim sends no sensors to what may be a real aircraft"
-    if heard.parameters.get("SYS_HITL") == 1:
+    if result.parameters.get("SYS_HITL") == 1:
         return Finding(subject="HIL flag", verdict="bad", fact=f"{fact}; SYS_HITL is 1 already", advice=f"{RESTART}: SYS_HITL is read at its start")
     advice = f"take the propellers off\nset SYS_HITL = 1 and SYS_AUTOSTART = 1001 (HIL Quadcopter X)\n{RESTART}"
     return Finding(subject="HIL flag", verdict="bad", fact=fact, advice=advice)
 
 
-def _sensors(heard: ProbeResult) -> tuple[Finding, ...]:
+def _sensors(result: ProbeResult) -> tuple[Finding, ...]:
     """What SYS_STATUS says; nobody sends sensors now, so that unhealthy ones are no fault."""
-    health = heard.health
+    health = result.health
     if health is None:
         return ()
     findings = []
@@ -179,8 +179,8 @@ def _sensors(heard: ProbeResult) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _estimator(heard: ProbeResult) -> Finding:
-    flags = heard.estimator_flags
+def _estimator(result: ProbeResult) -> Finding:
+    flags = result.estimator_flags
     if flags is None:
         fact = "no ESTIMATOR_STATUS, which comes some seconds after sensors do; if it stays away then, magnetometer or barometer are missing"
     elif flags & _READY_FLAGS == _READY_FLAGS:

@@ -91,7 +91,7 @@ def _converse(probe: Probe, descriptor: int, where: str) -> ProbeResult:
     while True:
         now_ns = time.monotonic_ns() - begun_ns
         if probe.is_over(now_ns):
-            return probe.heard(now_ns)
+            return probe.result(now_ns)
         try:
             rest += probe.advance(now_ns)
             with contextlib.suppress(BlockingIOError):

@@ -15,12 +15,12 @@ _HIL_AIRFRAMES, _SIH_AIRFRAMES = range(1000, 1100), range(1100, 1200)
 _MANUAL = {0: "a transmitter at the board's own receiver", 1: "a joystick at the ground station"}
 
 
-def parameter_findings(heard: ProbeResult) -> tuple[Finding, ...]:
+def parameter_findings(result: ProbeResult) -> tuple[Finding, ...]:
     """A finding for each setting that matters and was answered, and what was not."""
-    values = heard.parameters
-    has_flag = heard.beat is not None and heard.beat.has_hil
+    values = result.parameters
+    has_flag = result.beat is not None and result.beat.has_hil
     return (
-        *_answers(heard),
+        *_answers(result),
         *(_hitl(int(values["SYS_HITL"]), has_flag=has_flag) if "SYS_HITL" in values else ()),
         *(_airframe(int(values["SYS_AUTOSTART"])) if "SYS_AUTOSTART" in values else ()),
         *(_calibration(name, int(values[name]), wanted) for name, wanted in _SIMULATED_IDS.items() if name in values),
@@ -30,16 +30,16 @@ def parameter_findings(heard: ProbeResult) -> tuple[Finding, ...]:
     )
 
 
-def _answers(heard: ProbeResult) -> tuple[Finding, ...]:
-    missing = [name for name in heard.asked if name not in heard.parameters]
-    if not heard.asked:
+def _answers(result: ProbeResult) -> tuple[Finding, ...]:
+    missing = [name for name in result.asked if name not in result.parameters]
+    if not result.asked:
         return ()
-    if not heard.parameters:
-        fact = f"none of {len(heard.asked)} was answered"
+    if not result.parameters:
+        fact = f"none of {len(result.asked)} was answered"
         advice = "ask again with --seconds 20; if it stays so, the controller does not hear us: look at TX, and at the baud rate of both ends"
         return (Finding(subject="parameters", verdict="fair", fact=fact, advice=advice),)
     shown = f"; not there or not answered: {', '.join(missing)}" if missing else ""
-    fact = f"{len(heard.parameters)} of {len(heard.asked)} answered{shown}"
+    fact = f"{len(result.parameters)} of {len(result.asked)} answered{shown}"
     essential = {"SYS_HITL", *_SIMULATED_IDS} & set(missing)
     if essential:
         return (

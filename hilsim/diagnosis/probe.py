@@ -25,8 +25,8 @@ from hilsim.protocols.mavlink.messages import (
     SYS_STATUS,
     Draft,
     Message,
-    draft,
-    origin,
+    build_draft,
+    build_origin,
 )
 from hilsim.units import NS_PER_S
 
@@ -95,7 +95,7 @@ class Probe:
     _sample: bytes = b""
     _last_ns: int = 0
     _beat: Beat | None = None
-    _heard_ns: int = 0
+    _beat_ns: int = 0
     _others: dict[tuple[int, int], Beat] = field(default_factory=dict)
     _has_echo: bool = False
     _streams: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -112,14 +112,14 @@ class Probe:
     _next_round_ns: int = 0
 
     def __post_init__(self) -> None:
-        self._origin = origin(self.spec.system, self.spec.component)
-        self._drafts = {message.id: draft(message) for message in (HEARTBEAT, SYS_STATUS, PARAM_VALUE, ESTIMATOR_STATUS, STATUSTEXT)}
-        self._own = draft(HEARTBEAT)
+        self._origin = build_origin(self.spec.system, self.spec.component)
+        self._drafts = {message.id: build_draft(message) for message in (HEARTBEAT, SYS_STATUS, PARAM_VALUE, ESTIMATOR_STATUS, STATUSTEXT)}
+        self._own = build_draft(HEARTBEAT)
         self._own.record["autopilot"], self._own.record["mavlink_version"] = NO_AUTOPILOT, PROTOCOL_VERSION
         self._own.record["system_status"] = 4  # active
 
     def prepare(self) -> None:
-        """Compile what reads and writes frames, which must not hold up the conversation."""
+        """Compile what reads and writes frames, which must not hold up the probe."""
         other = Probe(self.spec)
         other.receive(other.advance(0), 0)
 
@@ -147,17 +147,17 @@ class Probe:
         return out + self._ask(now_ns)
 
     def is_over(self, now_ns: int) -> bool:
-        """Whether enough was heard: at once when nothing more may be asked."""
+        """Whether enough was received: at once when nothing more may be asked."""
         if self._beat is None:
             return now_ns >= self.spec.wait_s * NS_PER_S
-        return self._beat.is_armed or self._beat.autopilot != PX4 or now_ns - self._heard_ns >= self.spec.listen_s * NS_PER_S
+        return self._beat.is_armed or self._beat.autopilot != PX4 or now_ns - self._beat_ns >= self.spec.listen_s * NS_PER_S
 
-    def heard(self, now_ns: int) -> ProbeResult:
-        """All that was heard until now."""
+    def result(self, now_ns: int) -> ProbeResult:
+        """All that was received until now."""
         has_beat = self._beat is not None
         return ProbeResult(
-            waited_s=(self._heard_ns if has_beat else now_ns) / NS_PER_S,
-            listened_s=(now_ns - self._heard_ns) / NS_PER_S if has_beat else 0.0,
+            waited_s=(self._beat_ns if has_beat else now_ns) / NS_PER_S,
+            listened_s=(now_ns - self._beat_ns) / NS_PER_S if has_beat else 0.0,
             beat=self._beat,
             others=tuple(self._others.values()),
             has_echo=self._has_echo,
@@ -190,7 +190,7 @@ class Probe:
         self._next_round_ns = now_ns + _ROUND_NS
         name = self._queue.pop(0)
         self._asked[name] = None
-        request = draft(PARAM_REQUEST_READ)
+        request = build_draft(PARAM_REQUEST_READ)
         request.record["param_index"] = -1  # by its name
         request.record["target_system"], request.record["target_component"] = self._beat.system, self._beat.component
         request.record["param_id"][0, : len(name)] = np.frombuffer(name.encode(), np.uint8)
@@ -210,51 +210,51 @@ class Probe:
                 self._streams[frame.id] = frames + 1, size + frame.size
 
     def _read(self, frame: Frame, content: Draft, now_ns: int) -> None:
-        said = content.record[0]
+        record = content.record[0]
         if frame.id == HEARTBEAT.id:
-            self._read_heartbeat(frame, said, now_ns)
+            self._read_heartbeat(frame, record, now_ns)
         elif self._beat is None or frame.system != self._beat.system:
             return
         elif frame.id == SYS_STATUS.id:
-            enabled, healthy = int(said["onboard_control_sensors_enabled"]), int(said["onboard_control_sensors_health"])
-            self._health = Health(enabled=enabled, healthy=healthy, load_ratio=float(said["load"]) / 1000.0)
+            enabled, healthy = int(record["onboard_control_sensors_enabled"]), int(record["onboard_control_sensors_health"])
+            self._health = Health(enabled=enabled, healthy=healthy, load_ratio=float(record["load"]) / 1000.0)
         elif frame.id == ESTIMATOR_STATUS.id:
-            self._estimator_flags = int(said["flags"])
+            self._estimator_flags = int(record["flags"])
         elif frame.id == PARAM_VALUE.id:
-            name, kind = _text(said["param_id"]), _VALUE_DTYPES.get(int(said["param_type"]))
+            name, kind = _text(record["param_id"]), _VALUE_DTYPES.get(int(record["param_type"]))
             if name in self._asked and kind is not None:
                 self._parameters[name] = content.payload[: np.dtype(kind).itemsize].view(kind)[0].item()
         elif frame.id == STATUSTEXT.id:
-            self._read_text(said)
+            self._read_text(record)
 
-    def _read_heartbeat(self, frame: Frame, said: Any, now_ns: int) -> None:
+    def _read_heartbeat(self, frame: Frame, record: Any, now_ns: int) -> None:
         beat = Beat(
             system=frame.system,
             component=frame.component,
-            vehicle_type=int(said["type"]),
-            autopilot=int(said["autopilot"]),
-            base_mode=int(said["base_mode"]),
+            vehicle_type=int(record["type"]),
+            autopilot=int(record["autopilot"]),
+            base_mode=int(record["base_mode"]),
         )
         sender = frame.system, frame.component
         if sender == (self.spec.system, self.spec.component) and beat.autopilot == NO_AUTOPILOT:
             self._has_echo = True
         elif beat.autopilot != NO_AUTOPILOT and (self._beat is None or sender == (self._beat.system, self._beat.component)):
             if self._beat is None:
-                self._heard_ns = now_ns
+                self._beat_ns = now_ns
             self._beat = beat
         else:
             self._others[sender] = beat
 
-    def _read_text(self, said: Any) -> None:
+    def _read_text(self, record: Any) -> None:
         """Keep a text, whole: a longer one comes in pieces of 50 characters under one id."""
-        text, number = _text(said["text"]), int(said["id"])
+        text, number = _text(record["text"]), int(record["id"])
         if number:
             self._pieces[number] = self._pieces.get(number, "") + text
-            if len(text) == said["text"].size:
+            if len(text) == record["text"].size:
                 return
             text = self._pieces.pop(number)
         if len(self._texts) < _MOST_TEXTS:
-            self._texts[Text(severity=int(said["severity"]), text=text)] = None
+            self._texts[Text(severity=int(record["severity"]), text=text)] = None
 
 
 def _text(characters: Any) -> str:

@@ -15,22 +15,24 @@ _PROGRAMS = "other programs: end QGroundControl and whatever else opens the port
 _TEXT_SHARE = 0.9
 
 
-def silence_finding(link: Link, heard: ProbeResult) -> Finding:
+def silence_finding(link: Link, result: ProbeResult) -> Finding:
     """What is wrong, in order of what to look at first."""
-    if heard.has_echo:
+    if result.has_echo:
         fact = "only hilsim's own heartbeats come back: TX and RX are joined, or the other end echoes"
         return _bad(fact, ["unjoin TX and RX", "name the controller's MAVLink port, not a console"])
-    if heard.frames:
-        return _bad(f"{heard.frames} MAVLink frames in {heard.waited_s:.1f} s, but no flight controller's heartbeat{_senders(heard)}", _behind(link))
-    if heard.received_bytes and _is_text(heard.sample):
-        line = heard.sample.decode("ascii", errors="replace").split("\n")[0].strip()[:60]
+    if result.frames:
         return _bad(
-            f'{heard.received_bytes} bytes of plain text came ("{line}"): a console or a sensor, not MAVLink',
+            f"{result.frames} MAVLink frames in {result.waited_s:.1f} s, but no flight controller's heartbeat{_senders(result)}", _behind(link)
+        )
+    if result.received_bytes and _is_text(result.sample):
+        line = result.sample.decode("ascii", errors="replace").split("\n")[0].strip()[:60]
+        return _bad(
+            f'{result.received_bytes} bytes of plain text came ("{line}"): a console or a sensor, not MAVLink',
             ["name the port of the controller that speaks MAVLink: its USB, TELEM 1 or TELEM 2, not its debug console"],
         )
-    if heard.received_bytes:
-        return _bad(f"{heard.received_bytes} bytes in {heard.waited_s:.1f} s, but no MAVLink frame in them", _garbled(link))
-    return _bad(f"not a byte in {heard.waited_s:.1f} s, though it was called each second", _silent(link))
+    if result.received_bytes:
+        return _bad(f"{result.received_bytes} bytes in {result.waited_s:.1f} s, but no MAVLink frame in them", _garbled(link))
+    return _bad(f"not a byte in {result.waited_s:.1f} s, though it was called each second", _silent(link))
 
 
 def _bad(fact: str, steps: list[str]) -> Finding:
@@ -60,8 +62,8 @@ def _behind(link: Link) -> list[str]:
     ]
 
 
-def _senders(heard: ProbeResult) -> str:
-    senders = ", ".join(f"system {beat.system} component {beat.component}" for beat in heard.others)
+def _senders(result: ProbeResult) -> str:
+    senders = ", ".join(f"system {beat.system} component {beat.component}" for beat in result.others)
     return f", only {senders}" if senders else ""
 
 

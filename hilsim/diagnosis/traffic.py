@@ -49,10 +49,10 @@ def instances(values: Mapping[str, float]) -> tuple[Instance, ...]:
     return tuple(found)
 
 
-def traffic_findings(link: Link, heard: ProbeResult) -> tuple[Finding, ...]:
+def traffic_findings(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
     """The budget, motors and streams."""
-    matching = tuple(each for each in instances(heard.parameters) if each.baud == link.baud) if link.line is Line.UART else ()
-    return (*_ports(link, matching), *_budget(link, matching), *_motors(link, heard), *_streams(link, heard))
+    matching = tuple(each for each in instances(result.parameters) if each.baud == link.baud) if link.line is Line.UART else ()
+    return (*_ports(link, matching), *_budget(link, matching), *_motors(link, result), *_streams(link, result))
 
 
 def _ports(link: Link, matching: tuple[Instance, ...]) -> tuple[Finding, ...]:
@@ -98,10 +98,10 @@ def _budget(link: Link, matching: tuple[Instance, ...]) -> tuple[Finding, ...]:
     return (Finding(subject="budget", verdict="fair", fact=fact, advice=advice),)
 
 
-def _motors(link: Link, heard: ProbeResult) -> tuple[Finding, ...]:
-    if heard.beat is None or not (heard.beat.has_hil or link.line is Line.NETWORK):
+def _motors(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
+    if result.beat is None or not (result.beat.has_hil or link.line is Line.NETWORK):
         return ()
-    rate_hz = heard.rate_hz(HIL_ACTUATOR_CONTROLS.id)
+    rate_hz = result.rate_hz(HIL_ACTUATOR_CONTROLS.id)
     if rate_hz > 0.0:
         return (Finding(subject="motors", verdict="good", fact=f"HIL_ACTUATOR_CONTROLS {rate_hz:.1f} Hz; more when sensors come"),)
     if link.line is Line.NETWORK:
@@ -112,13 +112,13 @@ def _motors(link: Link, heard: ProbeResult) -> tuple[Finding, ...]:
     return (Finding(subject="motors", verdict="good", fact=fact),)
 
 
-def _streams(link: Link, heard: ProbeResult) -> tuple[Finding, ...]:
-    if not heard.streams or not heard.listened_s:
+def _streams(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
+    if not result.streams or not result.listened_s:
         return ()
-    most = sorted(heard.streams, key=lambda stream: -stream.bytes)
-    shown = ", ".join(f"{message_name(stream.id)} {stream.frames / heard.listened_s:.1f} Hz" for stream in most[:_MOST_STREAMS])
+    most = sorted(result.streams, key=lambda stream: -stream.bytes)
+    shown = ", ".join(f"{message_name(stream.id)} {stream.frames / result.listened_s:.1f} Hz" for stream in most[:_MOST_STREAMS])
     rest = f" and {len(most) - _MOST_STREAMS} more" if len(most) > _MOST_STREAMS else ""
-    took = heard.streamed_bytes_per_s
+    took = result.streamed_bytes_per_s
     fact = f"{took:.0f} bytes/s: {shown}{rest}"
     if link.line is not Line.UART:
         return (Finding(subject="streams", verdict="good", fact=fact),)

@@ -102,11 +102,11 @@ def _window_share(plan: LidarPlan, reading_cdeg: int, channel: int, index: int) 
 
 
 @inlined_kernel
-def _reported(plan: LidarPlan, echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], count: int, which: int) -> int:
-    """The echo that return ``which`` of a firing reports, -1 for none."""
+def _reported(plan: LidarPlan, echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], count: int, return_number: int) -> int:
+    """The echo that return ``return_number`` of a firing reports, -1 for none."""
     if plan.family == _CEPTON:
-        return reported_pair(echoes, kept, count, which, plan.reports_last)
-    return chosen_echo(echoes, kept, count, which, plan.returns, plan.reports_last)
+        return reported_pair(echoes, kept, count, return_number, plan.reports_last)
+    return chosen_echo(echoes, kept, count, return_number, plan.returns, plan.reports_last)
 
 
 @inlined_kernel
@@ -144,7 +144,7 @@ def _background_echo(hits: Hits, firing: int) -> int:
 
 
 @inlined_kernel
-def _thin(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Workspace) -> None:
+def _decimate(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Workspace) -> None:
     """Let a decimated sensor keep back the firings that it does not report."""
     if not plan.is_decimated:
         return
@@ -208,7 +208,7 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Wor
     baseline = response.baseline
     is_weak = _takes_light(plan)
     is_plain = plan.overlay.rule == _SYNTHETIC_ONLY
-    has_alarms = plan.false_alarms.rate_per_shot > 0.0
+    has_alarms = plan.false_alarms.rate_per_firing > 0.0
     for sequence in range(sequences):
         index = first_sequence + sequence
         if not is_swept:
@@ -228,18 +228,18 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Wor
                 certain = _echo_of(hits, firing, FALSE_ALARM_RAY) if is_alarm else -1
             recorded = -1 if is_weak or is_plain else _background_echo(hits, firing)
             count = _detected(response, echoes, found, certain, recorded, channel, index, kept)
-            for which in range(plan.returns):
-                echo = _reported(plan, echoes, kept, count, which)
-                reported_echo[which, sequence, channel] = echo
+            for return_number in range(plan.returns):
+                echo = _reported(plan, echoes, kept, count, return_number)
+                reported_echo[return_number, sequence, channel] = echo
                 if echo < 0:
-                    distance[which, sequence, channel] = 0
-                    reflectivity[which, sequence, channel] = baseline[channel]
-                    flags[which, sequence, channel] = blocked
-                    reported_m[which, sequence, channel] = np.inf
+                    distance[return_number, sequence, channel] = 0
+                    reflectivity[return_number, sequence, channel] = baseline[channel]
+                    flags[return_number, sequence, channel] = blocked
+                    reported_m[return_number, sequence, channel] = np.inf
                     continue
-                distance[which, sequence, channel] = int(echoes[echo, ECHO_CODE])
-                reported_m[which, sequence, channel] = echoes[echo, ECHO_RANGE]
-                byte, said = brightness(response, echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE], echoes[echo, ECHO_RETRO])
-                reflectivity[which, sequence, channel] = byte
-                flags[which, sequence, channel] = blocked | said
-    _thin(plan, first_sequence, sequences, workspace)
+                distance[return_number, sequence, channel] = int(echoes[echo, ECHO_CODE])
+                reported_m[return_number, sequence, channel] = echoes[echo, ECHO_RANGE]
+                byte, marks = brightness(response, echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE], echoes[echo, ECHO_RETRO])
+                reflectivity[return_number, sequence, channel] = byte
+                flags[return_number, sequence, channel] = blocked | marks
+    _decimate(plan, first_sequence, sequences, workspace)

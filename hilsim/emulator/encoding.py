@@ -68,12 +68,12 @@ def encode_points(plan: LidarPlan, packet: int, returns: Returns, offset: int, p
             image_x, image_z = image_point(plan.mirror, channel, firing_ns)
             parity = _PARITY if scan_number(plan.mirror, firing_ns) & 1 else _NOTHING
             now_us = counter_us(plan.clock, firing_ns)
-            for which in range(plan.returns):
-                flags = parity | returns.flags[which, sequence, channel] | (_SECOND if which > 0 else _NOTHING)
-                distance = returns.distance[which, sequence, channel]
+            for return_number in range(plan.returns):
+                flags = parity | returns.flags[return_number, sequence, channel] | (_SECOND if return_number > 0 else _NOTHING)
+                distance = returns.distance[return_number, sequence, channel]
                 x, y, z = _point_counts(plan, distance, image_x, image_z)
                 fits = _fits(x, y, z)
-                reflectivity = int(returns.reflectivity[which, sequence, channel])
+                reflectivity = int(returns.reflectivity[return_number, sequence, channel])
                 if distance == 0 or not fits:
                     unrepresentable += 0 if fits else 1
                     flags = flags & ~_OF_ECHO | _NO_RETURN

@@ -15,7 +15,7 @@ from hilsim.emulator.fused import frame_datagram, render_data_packets, render_in
 from hilsim.emulator.hits import collect
 from hilsim.emulator.overlay import Overlay, OverlayRule
 from hilsim.emulator.plan import BeamCells, LidarPlan
-from hilsim.emulator.planning import lidar_plan
+from hilsim.emulator.planning import build_lidar_plan
 from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due
 from hilsim.emulator.setting import LidarSetting
@@ -61,7 +61,7 @@ class LidarEmulator:
     @cached_property
     def plan(self) -> LidarPlan:
         """Kernel-side lidar."""
-        return lidar_plan(self.setting, seed=self.seed, utc_epoch_ns=self.utc_epoch_ns, overlay=self.overlay, cells=self.cells)
+        return build_lidar_plan(self.setting, seed=self.seed, utc_epoch_ns=self.utc_epoch_ns, overlay=self.overlay, cells=self.cells)
 
     def first_data_packet(self, start_ns: int) -> int:
         """Index of the first data packet due at or after rig time ``start_ns``."""

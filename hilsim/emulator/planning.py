@@ -8,22 +8,24 @@ from hilsim.emulator.setting import LidarSetting
 from hilsim.geometry.poses import Pose
 from hilsim.protocols.velodyne.geometry import even_delays_ns
 from hilsim.scene.world import World
-from hilsim.sensor.beam import beam
-from hilsim.sensor.clock import device_clock
+from hilsim.sensor.beam import build_beam
+from hilsim.sensor.clock import build_device_clock
 from hilsim.sensor.decimation import no_decimation
-from hilsim.sensor.false_alarms import false_alarms
+from hilsim.sensor.false_alarms import build_false_alarms
 from hilsim.sensor.head import no_head
 from hilsim.sensor.mirror import no_mirror
-from hilsim.sensor.position_stream import periodic_stream
-from hilsim.sensor.response import response
+from hilsim.sensor.position_stream import build_periodic_stream
+from hilsim.sensor.response import build_response
 from hilsim.sensor.velodyne_specs import GpsSetting
-from hilsim.sensor.weather import Weather, weather
-from hilsim.sensor.window import window
+from hilsim.sensor.weather import Weather, build_weather
+from hilsim.sensor.window import build_window
 
 _NOISE_MARGIN_SIGMAS = 8.0
 
 
-def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: Overlay | None = None, cells: BeamCells | None = None) -> LidarPlan:
+def build_lidar_plan(
+    setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: Overlay | None = None, cells: BeamCells | None = None
+) -> LidarPlan:
     """Kernel-side lidar of a setting.
 
     Args:
@@ -37,12 +39,12 @@ def lidar_plan(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: 
     return setting.family.complete(plan, seed=seed, stream=setting.stream, utc_epoch_ns=utc_epoch_ns)
 
 
-def beam_cells(setting: LidarSetting, world: World, body: Pose) -> BeamCells:
+def build_beam_cells(setting: LidarSetting, world: World, body: Pose) -> BeamCells:
     """Cells of a lidar on a platform that stands at ``body``: with them it reports the same, and casts rays faster where static objects are many.
 
     Takes about a second a sensor in a street.
     """
-    return setting.family.beam_cells(lidar_plan(setting, seed=0, utc_epoch_ns=0), world, body)
+    return setting.family.beam_cells(build_lidar_plan(setting, seed=0, utc_epoch_ns=0), world, body)
 
 
 def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: Overlay, cells: BeamCells) -> LidarPlan:
@@ -52,19 +54,21 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
     nothing = np.zeros(spec.laser_count)
     return LidarPlan(
         family=-1,
-        clock=device_clock(setup.clock, follows_pulse=setting.follows_pulse, start_ns=round(setup.start_delay_us * 1000), utc_epoch_ns=utc_epoch_ns),
+        clock=build_device_clock(
+            setup.clock, follows_pulse=setting.follows_pulse, start_ns=round(setup.start_delay_us * 1000), utc_epoch_ns=utc_epoch_ns
+        ),
         head=no_head(),
         mirror=no_mirror(),
-        beam=beam(spec.beam, setup.sub_rays),
-        response=response(spec, seed=seed, stream=setting.stream),
+        beam=build_beam(spec.beam, setup.sub_rays),
+        response=build_response(spec, seed=seed, stream=setting.stream),
         weather=_weather(setting),
-        window=window(setup.window),
-        false_alarms=false_alarms(setup.false_alarms),
+        window=build_window(setup.window),
+        false_alarms=build_false_alarms(setup.false_alarms),
         overlay=overlay,
         beam_cells=cells,
         decimation=no_decimation(spec.laser_count),
         is_decimated=False,
-        position=periodic_stream(None, seed=seed, stream=setting.stream),
+        position=build_periodic_stream(None, seed=seed, stream=setting.stream),
         gps=_gps(setup.gps),
         info=np.zeros(0, np.uint8),
         header_version=0,
@@ -92,7 +96,7 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
 
 def _weather(setting: LidarSetting) -> Weather:
     spec = setting.spec
-    return weather(
+    return build_weather(
         setting.weather,
         threshold_energy=spec.detector.threshold_energy,
         pulse_ns=spec.detector.pulse_ns,

@@ -214,20 +214,20 @@ def _echo_energy(hits: Hits, firing: int, echo: int) -> float:
 
 
 @kernel
-def _return_type(plan: LidarPlan, hits: Hits, firing: int, which: int, echo: int, other: int) -> int:
-    """``ReturnType`` of return ``which``, whose echo is ``echo``, beside that of the pair's other return."""
+def _return_type(plan: LidarPlan, hits: Hits, firing: int, return_number: int, echo: int, other: int) -> int:
+    """``ReturnType`` of return ``return_number``, whose echo is ``echo``, beside that of the pair's other return."""
     if plan.returns == 1:
         return _LAST if plan.reports_last else _STRONGEST
     if echo == other or other < 0:
         return _BOTH
     if plan.family == _CEPTON:
-        first, second = (echo, other) if which == 0 else (other, echo)
-        if which == 0:
+        first, second = (echo, other) if return_number == 0 else (other, echo)
+        if return_number == 0:
             return _BOTH if first > second else _STRONGEST
         return _SECOND if first > second else _LAST
-    last, strongest = (echo, other) if which == 0 else (other, echo)
+    last, strongest = (echo, other) if return_number == 0 else (other, echo)
     last_is_strongest = _echo_energy(hits, firing, last) > _echo_energy(hits, firing, strongest)
-    if which == 0:
+    if return_number == 0:
         return _BOTH if last_is_strongest else _LAST
     return _SECOND if last_is_strongest else _STRONGEST
 
@@ -283,7 +283,7 @@ def note_returns(
         world: What it saw.
         mount_m: ``float64[3]``, sensor's origin in the platform's body frame.
         first_sequence: Index of the first firing sequence, a packet's first.
-        workspace: After ``respond`` and ``thin``.
+        workspace: After ``emulator.detection.respond``.
         truth: Written from ``row`` on.
         row: First row to write.
 
@@ -292,10 +292,10 @@ def note_returns(
     """
     returns, hits = workspace.returns, workspace.hits
     distance, reported_echo = returns.distance, returns.echo
-    which_count, sequences, channels = distance.shape
+    return_count, sequences, channels = distance.shape
     is_interleaved = plan.family == _CEPTON
     sequences_per_block = _ONE if is_interleaved else _RECORDS // channels
-    outer, inner = (_ONE, which_count) if is_interleaved else (which_count, _ONE)
+    outer, inner = (_ONE, return_count) if is_interleaved else (return_count, _ONE)
     sub_rays = plan.beam.share.size
     mount = (plan.mount_orientation[0], plan.mount_orientation[1], plan.mount_orientation[2], plan.mount_orientation[3])
     for begin in range(0, sequences, sequences_per_block):
@@ -305,29 +305,29 @@ def note_returns(
                 of_packet = index % plan.sequences_per_packet
                 for channel in range(channels):
                     for return_of_point in range(inner):
-                        which = block_return + return_of_point
+                        return_number = block_return + return_of_point
                         firing_ns = index * plan.sequence_ns + plan.firing_offset_ns[channel]
-                        code = distance[which, sequence, channel]
+                        code = distance[return_number, sequence, channel]
                         if code == 0 or not is_said(plan, channel, firing_ns, code):
                             continue
                         firing = channel * sequences + sequence
-                        echo = int(reported_echo[which, sequence, channel])
-                        other = int(reported_echo[which_count - 1 - which, sequence, channel])
+                        echo = int(reported_echo[return_number, sequence, channel])
+                        other = int(reported_echo[return_count - 1 - return_number, sequence, channel])
                         time_ns = workspace.rays.time_ns[firing * sub_rays]
                         truth.packet[row] = index // plan.sequences_per_packet
-                        truth.block[row] = 0 if is_interleaved else of_packet // sequences_per_block * which_count + which
+                        truth.block[row] = 0 if is_interleaved else of_packet // sequences_per_block * return_count + return_number
                         truth.record[row] = (
-                            (of_packet * channels + channel) * which_count + which
+                            (of_packet * channels + channel) * return_count + return_number
                             if is_interleaved
                             else of_packet % sequences_per_block * channels + channel
                         )
                         truth.sequence[row] = index
                         truth.channel[row] = channel
-                        truth.return_type[row] = _return_type(plan, hits, firing, which, echo, other)
+                        truth.return_type[row] = _return_type(plan, hits, firing, return_number, echo, other)
                         truth.time_ns[row] = time_ns
-                        truth.distance[row] = distance[which, sequence, channel]
-                        truth.reflectivity[row] = returns.reflectivity[which, sequence, channel]
-                        truth.range_m[row] = returns.range_m[which, sequence, channel]
+                        truth.distance[row] = distance[return_number, sequence, channel]
+                        truth.reflectivity[row] = returns.reflectivity[return_number, sequence, channel]
+                        truth.range_m[row] = returns.range_m[return_number, sequence, channel]
                         _describe_echo(world, hits, firing, echo, truth, row)
                         (x, y, z), body = platform_state(platform, time_ns)
                         mx, my, mz = rotate(body, (mount_m[0], mount_m[1], mount_m[2]))

@@ -81,7 +81,7 @@ class Workspace(NamedTuple):
         kept: ``int64[m]``, echoes of one firing that are detected.
         reported: ``bool[c, s]``, firings that a decimated sensor reports.
         returns: What is reported.
-        unrepresentable: ``int64[1]``, returns so far that the packet format could not say.
+        unrepresentable: ``int64[1]``, returns so far that the packet format could not represent.
     """
 
     rays: Rays

@@ -135,7 +135,7 @@ class Framing(NamedTuple):
 PAYLOAD_ONLY = Framing(header_size=0, template=np.zeros(HEADER_SIZE, np.uint8), counting_identification=False, udp_checksum=False)
 
 
-def framing(style: LinkStyle, flow: FlowKey, *, source_mac: str, destination_mac: str) -> Framing:
+def build_framing(style: LinkStyle, flow: FlowKey, *, source_mac: str, destination_mac: str) -> Framing:
     """Whole Ethernet frames with a sensor's own headers.
 
     Raises:

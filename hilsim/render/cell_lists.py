@@ -92,8 +92,8 @@ def _sampled_ranges(
         unused = np.zeros(len(going), np.int64), max_range_m, 1, 0.0, 0.0, NO_CELLS, NO_CELL, np.zeros(len(going))
         cast_beams(world, begin, direction[going], *unused, *hits)
         sampled[going] += hits[0]
-        met = hits[2] >= 0
-        going = going[met][passes[world.material[hits[2][met]]]]
+        hit = hits[2] >= 0
+        going = going[hit][passes[world.material[hits[2][hit]]]]
         sampled[going] += _STEP_M
         if len(going) == 0:
             break

@@ -94,12 +94,12 @@ class Word(IntEnum):
     """Packets put into rings."""
     DUE_NS = 5
     """Time line: when the packet played last was due."""
-    RAN_DRY = 6
-    """Times the packet queue became empty by playing: the capture has ended, or the reader was too slow."""
+    UNDERRUNS = 6
+    """Times the player found the packet queue empty: the capture has ended, or the reader was too slow."""
     WAITED_FOR_RING = 7
     FLUSHED = 8
     """Packets thrown away by seeking."""
-    IS_DRY = 9
+    IS_EMPTY = 9
     LATE = 10
     """Packets put into their ring after their deadline."""
     POSTPONED = 11
@@ -166,7 +166,7 @@ def _flush(queue: PacketQueue, words: npt.NDArray[np.int64]) -> None:
     surplus = load_acquire(words, (Word.FLUSH_TO,)) - queue.head[0]
     if surplus > 0:
         words[Word.FLUSHED] += surplus
-        words[Word.IS_DRY] = 1
+        words[Word.IS_EMPTY] = 1
         release(queue, surplus)
 
 
@@ -202,13 +202,13 @@ def play(
     while load_acquire(words, (Word.STOP,)) == 0:
         _flush(queue, words)
         now_ns = monotonic_ns()
-        is_dry = waiting(queue) == 0
-        if is_dry or load_acquire(words, (Word.PAUSED_AT_NS,)) != 0:
-            words[Word.RAN_DRY] += is_dry and words[Word.IS_DRY] == 0
-            words[Word.IS_DRY] = is_dry
+        is_empty = waiting(queue) == 0
+        if is_empty or load_acquire(words, (Word.PAUSED_AT_NS,)) != 0:
+            words[Word.UNDERRUNS] += is_empty and words[Word.IS_EMPTY] == 0
+            words[Word.IS_EMPTY] = is_empty
             doze_until(now_ns + _POLL_NS, brake)
             continue
-        words[Word.IS_DRY] = 0
+        words[Word.IS_EMPTY] = 0
         slot = queue.head[0] % slots
         epoch_ns = load_acquire(words, (Word.EPOCH_NS,)) + postponed_ns(postponement)
         due_ns = epoch_ns + _scaled(queue.time_ns[slot], scale)

@@ -237,7 +237,7 @@ class ReplaySource:
             passes=place.passes,
             played_packets=words[Word.PLAYED],
             waiting_packets=waiting_packets,
-            underruns=max(words[Word.RAN_DRY] - self._endings - int(has_ended), 0),
+            underruns=max(words[Word.UNDERRUNS] - self._endings - int(has_ended), 0),
             late_packets=words[Word.LATE],
             is_paused=bool(words[Word.PAUSED_AT_NS]),
             has_ended=has_ended,

@@ -114,8 +114,8 @@ class ReplaySpec:
     @property
     def source_addresses(self) -> tuple[str, ...]:
         """Addresses that it was told to send from."""
-        told = (self.source, *(parse_endpoints(rule.send).source for rule in self.flow))
-        return tuple(address for address in told if is_ipv4(address))
+        addresses = (self.source, *(parse_endpoints(rule.send).source for rule in self.flow))
+        return tuple(address for address in addresses if is_ipv4(address))
 
 
 def _is_mac(text: str) -> bool:

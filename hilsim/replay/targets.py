@@ -10,7 +10,7 @@ from hilsim.protocols.ethernet import (
     VELODYNE_POSITION_STYLE,
     Framing,
     LinkStyle,
-    framing,
+    build_framing,
     mac_of,
     parse_mac,
 )
@@ -73,7 +73,7 @@ def link_framing(spec: ReplaySpec, target: FlowKey, first: CapturedDatagram, kin
         ConfigError: they are to be sent to one host whose MAC address is not known.
     """
     recorded = first.link if first.is_ethernet else None
-    return framing(
+    return build_framing(
         link_style(first, kind),
         target,
         source_mac=recorded[6:12].hex(":") if recorded else _UNKNOWN_MAC,

@@ -1,7 +1,7 @@
 """A background: what a sensor that stood still saw of a real place, as a depth map in its own encoder's coordinates.
 
 Cells are indexed by where a beam points, not by where it hits: columns are azimuth (a sensor that turns) or image x (one that looks through a window), rows
-elevation or image z, row 0 the lowest. A cell holds the distance of the surface that stayed, in whole millimetres.
+elevation or image z, row 0 the lowest. A cell holds the distance of the background surface, in whole millimetres.
 
 The layout follows Cepton's "AR simulator" note (https://developer.cepton.com/blog/AR_simulator): ``depth_map[ez][ex] = distance_mm``.
 """

@@ -89,9 +89,9 @@ its mirror image is not rendered. Transmission 85 %: as quoted from the HDL-64E 
 
 
 def _finite(name: str, values: Iterable[float]) -> Rule:
-    given = tuple(values)
-    holds = all(math.isfinite(value) and abs(value) <= FARTHEST_M for value in given)
-    return holds, f"{name} must be finite and at most {FARTHEST_M:.0e}, got {given}"
+    numbers = tuple(values)
+    holds = all(math.isfinite(value) and abs(value) <= FARTHEST_M for value in numbers)
+    return holds, f"{name} must be finite and at most {FARTHEST_M:.0e}, got {numbers}"
 
 
 def _positive(name: str, value: float) -> Rule:
@@ -99,9 +99,9 @@ def _positive(name: str, value: float) -> Rule:
 
 
 def _sized(name: str, *values: float) -> Rule:
-    given = values if len(values) > 1 else values[0]
+    numbers = values if len(values) > 1 else values[0]
     holds = all(SIZE_M.holds(value) and value <= FARTHEST_M for value in values)
-    return holds, f"{name} must be at least {SIZE_M.text} and at most {FARTHEST_M:.0e}, got {given}"
+    return holds, f"{name} must be at least {SIZE_M.text} and at most {FARTHEST_M:.0e}, got {numbers}"
 
 
 def _tessellation(radius_m: float, tolerance_m: float, count: Callable[[float, float], int]) -> Iterator[Rule]:

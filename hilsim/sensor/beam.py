@@ -36,7 +36,7 @@ class Beam(NamedTuple):
     spread: float
 
 
-def beam(spec: BeamSpec, sub_rays: int) -> Beam:
+def build_beam(spec: BeamSpec, sub_rays: int) -> Beam:
     """Kernel-side bundle of a beam.
 
     Raises:

@@ -34,7 +34,7 @@ class DeviceClock(NamedTuple):
     utc_epoch_ns: int
 
 
-def device_clock(setting: ClockSetting, *, follows_pulse: bool, start_ns: int, utc_epoch_ns: int) -> DeviceClock:
+def build_device_clock(setting: ClockSetting, *, follows_pulse: bool, start_ns: int, utc_epoch_ns: int) -> DeviceClock:
     """Kernel-side clock of a setting.
 
     Args:

@@ -11,7 +11,7 @@ those depend on the machine or contradict their own text:
   would be behind a sensor whose azimuth 0 is +x, where it cannot report anything. With 360 degrees the two are mirror images.
 
 Frames: the functions on points take azimuth 0 at +x, counter-clockwise, as ROS point clouds have it. A Velodyne's own azimuth is clockwise from
-+y (``geometry.frames``); pass such azimuths to ``thin_rays`` as they are.
++y (``geometry.frames``); pass such azimuths to ``decimate_rays`` as they are.
 """
 
 import math
@@ -40,11 +40,11 @@ _TURN_SEQUENCES_MIN = 10
 _MINUTE_NS = 60_000_000_000
 
 
-class Thinned(NamedTuple):
+class Decimated(NamedTuple):
     """What is left.
 
     Attributes:
-        mask: ``bool[n]`` over all points, for whatever else belongs to them: ``intensity[thinned.mask]``.
+        mask: ``bool[n]`` over all points, for whatever else belongs to them: ``intensity[decimated.mask]``.
         arrays: The given per-point arrays without the points that were left out, in their original order.
     """
 
@@ -117,7 +117,7 @@ def azimuths_deg(points: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return azimuth
 
 
-def decimate_beams(ring: npt.NDArray[Any], step: int, *arrays: npt.NDArray[Any]) -> Thinned:
+def decimate_beams(ring: npt.NDArray[Any], step: int, *arrays: npt.NDArray[Any]) -> Decimated:
     """Keep the points of every ``step``-th ring: those with ``ring % step == 0``. Ring 0, with all that lies below the field of view, always stays.
 
     Args:
@@ -130,10 +130,10 @@ def decimate_beams(ring: npt.NDArray[Any], step: int, *arrays: npt.NDArray[Any])
     """
     require(_ring_rule(ring), step_rule("step", step), *_length_rules(len(ring), arrays))
     mask = ring.astype(np.int64) % int(step) == 0  # in uint8, as decoders give rings, there is no step of 300
-    return Thinned(mask, tuple(array[mask] for array in arrays))
+    return Decimated(mask, tuple(array[mask] for array in arrays))
 
 
-def thin_rays(azimuth_deg: npt.NDArray[Any], ring: npt.NDArray[Any], step: int, *arrays: npt.NDArray[Any]) -> Thinned:
+def decimate_rays(azimuth_deg: npt.NDArray[Any], ring: npt.NDArray[Any], step: int, *arrays: npt.NDArray[Any]) -> Decimated:
     """Keep one of ``step`` points of each ring: sorted by azimuth, the smallest and every ``step``-th after it; ceil(n / step) of a ring's n points.
 
     Equal azimuths keep their original order, NaN comes after all numbers. What is kept stays in its original order, not in that of azimuths.
@@ -158,7 +158,7 @@ def thin_rays(azimuth_deg: npt.NDArray[Any], ring: npt.NDArray[Any], step: int, 
     first_of_ring = np.searchsorted(sorted_ring, sorted_ring)
     mask = np.zeros(len(ring), np.bool_)
     mask[order] = (np.arange(len(ring)) - first_of_ring) % int(step) == 0
-    return Thinned(mask, tuple(array[mask] for array in arrays))
+    return Decimated(mask, tuple(array[mask] for array in arrays))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -330,7 +330,7 @@ def channel_rings(spec: VelodyneSpec) -> npt.NDArray[np.int64]:
     return np.argsort(order)
 
 
-def decimation(setting: DecimationSpec, spec: VelodyneSpec) -> Decimation:
+def build_decimation(setting: DecimationSpec, spec: VelodyneSpec) -> Decimation:
     """Kernel-side decimation of a model.
 
     Raises:
@@ -393,8 +393,8 @@ def reported_firings(decimation: Decimation, head: Head, first_sequence: int, se
 
     A channel's turn begins with its first firing at or past azimuth 0, by the true azimuth of its own beam, and firings are counted from there: number 0,
     ``ray_step``, 2 ``ray_step`` … are reported, and the count begins anew at the next passage. Azimuth grows with time, so over a whole turn
-    that is what ``thin_rays`` keeps of the turn's firings sorted by azimuth. It thins *firings*, whether anything comes back or not: what a coarser sensor
-    would have fired. A cloud that was decoded first lacks the misses, and ``thin_rays`` then counts only what there is.
+    that is what ``decimate_rays`` keeps of the turn's firings sorted by azimuth. It leaves out *firings*, whether anything comes back or not: what a coarser sensor
+    would have fired. A cloud that was decoded first lacks the misses, and ``decimate_rays`` then counts only what there is.
 
     A pure function of the firing's index: turns before the sensor's first firing are counted as if the head had turned then.
 
@@ -440,9 +440,9 @@ def withhold_firings(
         reflectivity: ``uint8[r, s, c]``, changed in place.
     """
     returns, sequences, channels = distance.shape
-    for which in range(returns):
+    for return_number in range(returns):
         for sequence in range(sequences):
             for channel in range(channels):
                 if not reported[channel, sequence]:
-                    distance[which, sequence, channel] = 0
-                    reflectivity[which, sequence, channel] = baseline[channel]
+                    distance[return_number, sequence, channel] = 0
+                    reflectivity[return_number, sequence, channel] = baseline[channel]

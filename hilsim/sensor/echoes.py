@@ -136,16 +136,17 @@ def strongest_echo(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64],
 
 
 @kernel
-def reported_pair(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], count: int, which: int, reports_last: bool) -> int:  # noqa: FBT001 - as below
-    """The echo that return ``which`` of a Cepton-style firing reports, -1 for none: the strongest (or the last), then the last, or the second strongest where that is it.
+def reported_pair(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], count: int, return_number: int, reports_last: bool) -> int:  # noqa: FBT001 - as below
+    """The echo that a return of a Cepton-style firing reports, -1 for none.
 
-    A second return is another echo than the first, or there is none (SDK 1 manual: the farthest if different, else the second strongest).
+    Return 0 is the strongest (or the last) echo, return 1 the last, or the second strongest where return 0 is the last already. A second return is
+    another echo than the first, or there is none (SDK 1 manual: the farthest if different, else the second strongest).
     """
     if count == 0:
         return -1
     strongest = strongest_echo(echoes, kept, count, -1)
     last = int(kept[count - 1])
-    if which == 0:
+    if return_number == 0:
         return last if reports_last else strongest
     if count == 1:
         return -1
@@ -157,11 +158,11 @@ def chosen_echo(
     echoes: npt.NDArray[np.float64],
     kept: npt.NDArray[np.int64],
     count: int,
-    which: int,
+    return_number: int,
     returns: int,
     reports_last: bool,  # noqa: FBT001 - a kernel takes plain positional scalars
 ) -> int:
-    """The echo that return ``which`` of a firing reports, -1 for none: the last, or the strongest, or the second strongest where that is the last.
+    """The echo that return ``return_number`` of a firing reports, -1 for none: the last, or the strongest, or the second strongest where that is the last.
 
     In dual return mode the first return is the last and the second the strongest (VLP-16 manual 63-9243 page 57); both are the same echo where there
     is only one. The firmware's rank is taken to be by energy (recommended, unproven).
@@ -170,14 +171,14 @@ def chosen_echo(
         echoes: Of ``group_echoes``.
         kept: Detected echoes, nearest first.
         count: How many of them.
-        which: 0, or 1 in dual mode.
+        return_number: 0, or 1 in dual mode.
         returns: 1, or 2 in dual mode.
         reports_last: Whether return 0 is the last.
     """
     if count == 0:
         return -1
     last = int(kept[count - 1])
-    if which == 0 and reports_last:
+    if return_number == 0 and reports_last:
         return last
     strongest = strongest_echo(echoes, kept, count, -1)
     if returns == 2 and strongest == last and count > 1:

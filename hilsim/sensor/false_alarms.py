@@ -4,8 +4,9 @@ Rice's rate for Gaussian noise, ``exp(-TNR^2 / 2) / (2 sqrt(3) tau)``, over a ga
 deviations [C]; a laboratory lidar around noon had 8e-4 [S, an abstract on adaptive noise suppression, Institute of Microelectronics CAS]. No rate of a Velodyne was found.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,24 +23,26 @@ class FalseAlarmSpec:
     """How often.
 
     Attributes:
-        rate_per_shot: Probability in one firing, 0 to 0.1. Recommended, unproven [R]: night 0, sun 1.4e-4, strong sun 8e-4.
+        rate_per_firing: Probability in one firing, 0 to 0.1. Recommended, unproven [R]: night 0, sun 1.4e-4, strong sun 8e-4.
     """
 
-    rate_per_shot: float = 0.0
+    moved_keys: ClassVar[Mapping[str, str]] = {"rate_per_shot": "rate_per_firing"}
+
+    rate_per_firing: float = 0.0
 
     def __post_init__(self) -> None:
-        require((0.0 <= self.rate_per_shot <= 0.1, f"rate_per_shot must be 0 to 0.1, got {self.rate_per_shot}"))
+        require((0.0 <= self.rate_per_firing <= 0.1, f"rate_per_firing must be 0 to 0.1, got {self.rate_per_firing}"))
 
 
 class FalseAlarms(NamedTuple):
-    """Kernel-side false alarms; ``rate_per_shot`` as in ``FalseAlarmSpec``."""
+    """Kernel-side false alarms; ``rate_per_firing`` as in ``FalseAlarmSpec``."""
 
-    rate_per_shot: float
+    rate_per_firing: float
 
 
-def false_alarms(spec: FalseAlarmSpec) -> FalseAlarms:
+def build_false_alarms(spec: FalseAlarmSpec) -> FalseAlarms:
     """Kernel-side false alarms."""
-    return FalseAlarms(float(spec.rate_per_shot))
+    return FalseAlarms(float(spec.rate_per_firing))
 
 
 @kernel
@@ -56,10 +59,10 @@ def false_alarm(
         max_range_m: Ranges are uniform up to this, as noise is.
         threshold_energy: Of detection; energies are uniform from this to 1.4 times it.
     """
-    if alarms.rate_per_shot == 0.0:
+    if alarms.rate_per_firing == 0.0:
         return 0.0, 0.0
     occurs, place = uniform_pair(seed, stream, sequence, _FALSE_ALARM)
-    if occurs >= alarms.rate_per_shot:
+    if occurs >= alarms.rate_per_firing:
         return 0.0, 0.0
-    excess = occurs / alarms.rate_per_shot  # given that it occurs, uniform in [0, 1)
+    excess = occurs / alarms.rate_per_firing  # given that it occurs, uniform in [0, 1)
     return (1.0 - place) * max_range_m, threshold_energy * (1.0 + _ENERGY_SPREAD * excess)

@@ -64,15 +64,15 @@ def rate_rule(spec: VelodyneSpec, setup: SensorSetup) -> tuple[bool, str]:
     )
 
 
-def build_head(spec: VelodyneSpec, setup: SensorSetup, *, seed: int, stream: int) -> Head:
+def build_model_head(spec: VelodyneSpec, setup: SensorSetup, *, seed: int, stream: int) -> Head:
     """Kernel-side head of a model as it is set up; ``stream`` is the sensor's number within the rig."""
     rate_rpm = mean_rate_rpm(setup)
     encoder = spec.encoder_at(rate_rpm)
     rate = rate_rpm + encoder.rate_offset_rpm
-    return head(rate_rpm=rate, phase_deg=setup.phase_deg, encoder=encoder, rate_jitter=spec.rate_jitter, seed=seed, stream=stream)
+    return build_head(rate_rpm=rate, phase_deg=setup.phase_deg, encoder=encoder, rate_jitter=spec.rate_jitter, seed=seed, stream=stream)
 
 
-def head(*, rate_rpm: float, phase_deg: float, encoder: EncoderSpec, rate_jitter: RateJitterSpec, seed: int, stream: int) -> Head:
+def build_head(*, rate_rpm: float, phase_deg: float, encoder: EncoderSpec, rate_jitter: RateJitterSpec, seed: int, stream: int) -> Head:
     """Kernel-side head; the phases of its swings are drawn from the rig's seed (every unit has its own)."""
     per_turn, drift = (2 * np.pi * uniform(np.uint64(seed), stream, index, int(Purpose.HEAD_RATE_JITTER)) for index in (0, 1))
     return Head(

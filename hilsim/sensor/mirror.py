@@ -47,7 +47,7 @@ class Mirror(NamedTuple):
     segment: npt.NDArray[np.float64]
 
 
-def mirror(spec: CeptonSpec, *, phase_deg: float) -> Mirror:
+def build_mirror(spec: CeptonSpec, *, phase_deg: float) -> Mirror:
     """Kernel-side mirror of a model; ``phase_deg`` is added to the sweep across at device time 0."""
     return _mirror(
         spec.mirror,

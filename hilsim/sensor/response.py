@@ -64,7 +64,7 @@ class Response(NamedTuple):
     stream: int
 
 
-def response(spec: LidarSpec, *, seed: int, stream: int) -> Response:
+def build_response(spec: LidarSpec, *, seed: int, stream: int) -> Response:
     """Kernel-side response of a model; ``stream`` is the sensor's number within the rig."""
     detector = spec.detector
     channels = range(spec.laser_count)

@@ -2,7 +2,7 @@
 
 Energies are normalised: a white Lambertian wall at 1 m, normal incidence, clear air, has 1. Extinction of all kinds adds up. Fog and dust are a *soft
 target*, one echo a firing; drops and flakes are counted one by one where each alone exceeds the detection threshold. Tables are made once, by
-``weather``; the kernels look up and draw by counter, so an echo depends on (seed, stream, sequence) only.
+``build_weather``; the kernels look up and draw by counter, so an echo depends on (seed, stream, sequence) only.
 
 Trust. [S]: read in the named source; [C]: computed from the formula; [K]: general knowledge, source named but not read again; [R]: recommended
 here, unproven by any source. Sources: [FOG] Hahner et al., Fog simulation on real lidar point clouds, ICCV 2021; [SNOW] Hahner et al., LiDAR snowfall
@@ -90,7 +90,7 @@ class WeatherSpec:
 
 
 class Weather(NamedTuple):
-    """Kernel-side weather; made by ``weather``, or ``CLEAR``.
+    """Kernel-side weather; build with ``build_weather``, or ``CLEAR``.
 
     Attributes:
         has_echoes: Whether the weather makes any.
@@ -124,7 +124,7 @@ class Weather(NamedTuple):
     table: npt.NDArray[np.float64]
 
 
-def weather(
+def build_weather(
     spec: WeatherSpec,
     *,
     threshold_energy: float,
@@ -191,7 +191,9 @@ def weather(
     )
 
 
-CLEAR = weather(WeatherSpec(), threshold_energy=5e-5, pulse_ns=5.0, divergence_h_mrad=0.0, divergence_v_mrad=0.0, window_h_mm=0.0, window_v_mm=0.0)
+CLEAR = build_weather(
+    WeatherSpec(), threshold_energy=5e-5, pulse_ns=5.0, divergence_h_mrad=0.0, divergence_v_mrad=0.0, window_h_mm=0.0, window_v_mm=0.0
+)
 
 
 @kernel
@@ -268,10 +270,10 @@ def _particle_echoes(
 ) -> int:
     """Append ``number`` drops or flakes but for those beyond the hard hit; each at least at the threshold, at most a filled beam."""
     count = start
-    for which in range(number):
+    for particle in range(number):
         if count >= range_m.size:
             break
-        draw, excess = uniform_pair(seed, stream, sequence * _PARTICLES_PER_FIRING + which, purpose)
+        draw, excess = uniform_pair(seed, stream, sequence * _PARTICLES_PER_FIRING + particle, purpose)
         at = _particle_range_m(weather.table, row, particles.step_m, draw)
         if np.float32(at) >= hard_range_m:
             continue

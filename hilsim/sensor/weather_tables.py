@@ -131,8 +131,8 @@ def soft_table(extinction_per_m: float, soft_extinction_per_m: float, pulse_ns: 
             near_gain_m=near_gain_m,
             hard_range_m=hard_range_m,
         )
-        which = int(np.argmax(energy >= energy.max() * (1.0 - 1e-9)))  # the nearest, where a clipped pulse has the same energy at many ranges
-        return float(energy[which]), float(before[which])
+        index = int(np.argmax(energy >= energy.max() * (1.0 - 1e-9)))  # the nearest, where a clipped pulse has the same energy at many ranges
+        return float(energy[index]), float(before[index])
 
     _, open_range_m = peak(math.inf)
     hard_range_m = np.linspace(OVERLAP_FROM_M, open_range_m + half_m, _ENTRIES)

@@ -77,7 +77,7 @@ class Window(NamedTuple):
     sectors: npt.NDArray[np.float64]
 
 
-def window(spec: WindowSpec) -> Window:
+def build_window(spec: WindowSpec) -> Window:
     """Kernel-side window."""
     sectors = np.zeros((len(spec.sectors), 5))
     for at, sector in enumerate(spec.sectors):

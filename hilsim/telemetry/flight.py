@@ -5,7 +5,7 @@ import numpy as np
 from hilsim.autopilot.ground_stations.endpoints import StationCounters
 from hilsim.autopilot.loop_context import FlightCount
 from hilsim.autopilot.loop_setup import LoopSetup
-from hilsim.autopilot.passing_state import AutopilotSays, Truth
+from hilsim.autopilot.passing_state import AutopilotStatus, Truth
 from hilsim.autopilot.send_queue import OutboxCount
 from hilsim.autopilot.session import SessionState, SessionWord
 from hilsim.collision.contacts import TouchWord
@@ -16,24 +16,24 @@ from hilsim.telemetry.vehicle_readings import StationReading, VehicleReading
 
 
 def read_flight(
-    made: LoopSetup, *, rate_hz: float, now_ns: int, truth: Truth, autopilot: AutopilotSays, stations: tuple[StationCounters, ...] = ()
+    setup: LoopSetup, *, rate_hz: float, now_ns: int, truth: Truth, autopilot: AutopilotStatus, stations: tuple[StationCounters, ...] = ()
 ) -> VehicleReading:
-    """What flies and its link, wait-free.
+    """Readings of a vehicle and its link, wait-free.
 
     Args:
-        made: Of the loop.
+        setup: Of its loop.
         rate_hz: Sensor frames a second.
         now_ns: Rig time.
         truth: Where the vehicle is.
-        autopilot: What its controller says of itself.
+        autopilot: Its controller's status.
         stations: Ports for ground stations.
     """
-    counts, word = made.shared.counts.tolist(), made.shared.session.word.tolist()
-    stream, outbox = made.buffers.stream.counts.tolist(), made.buffers.outbox.counts.tolist()
-    bins = np.stack([made.shared.lateness, made.shared.round_trip, made.shared.gap])
-    lateness, round_trip, gap = read_histograms(LINK_BOUNDS_S, bins, made.shared.sums_ns[:3].tolist())
+    counts, word = setup.shared.counts.tolist(), setup.shared.session.word.tolist()
+    stream, outbox = setup.buffers.stream.counts.tolist(), setup.buffers.outbox.counts.tolist()
+    bins = np.stack([setup.shared.lateness, setup.shared.round_trip, setup.shared.gap])
+    lateness, round_trip, gap = read_histograms(LINK_BOUNDS_S, bins, setup.shared.sums_ns[:3].tolist())
     return VehicleReading(
-        state="" if made.context.is_held else SessionState(word[SessionWord.STATE]).name.lower(),
+        state="" if setup.context.is_held else SessionState(word[SessionWord.STATE]).name.lower(),
         changes=word[SessionWord.CHANGES],
         losses=counts[FlightCount.LINK_LOSSES],
         sensor_rate_hz=rate_hz,
@@ -55,12 +55,12 @@ def read_flight(
         round_trip=round_trip,
         actuator_gap=gap,
         is_armed=bool(word[SessionWord.ARMED]),
-        is_crashed=bool(made.flight.state.crashed[0]),
-        height_m=float(made.flight.around.height_m[0]),
+        is_crashed=bool(setup.flight.state.crashed[0]),
+        height_m=float(setup.flight.around.height_m[0]),
         silences=word[SessionWord.SILENCES],
         actuator_age_s=1e-9 * max(now_ns - word[SessionWord.ACTUATOR_NS], 0) if word[SessionWord.ACTUATOR_NS] > 0 else None,
-        contacts=int(made.shared.touch.word[TouchWord.COUNT]),
-        is_touching=bool(made.shared.touch.word[TouchWord.KINDS]),
+        contacts=int(setup.shared.touch.word[TouchWord.COUNT]),
+        is_touching=bool(setup.shared.touch.word[TouchWord.KINDS]),
         truth=truth,
         errors=autopilot.errors,
         is_ready=autopilot.is_ready,

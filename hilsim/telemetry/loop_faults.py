@@ -1,4 +1,4 @@
-"""What asyncio complains of outside any task: said by our own log, and not a hundred times a second.
+"""Errors that asyncio reports outside any task go to hilsim's own log, and not a hundred times a second.
 
 When no file descriptor is left, asyncio (3.11) reports each of up to ``backlog`` failed ``accept`` calls with a traceback, and tries again each second: 70 kB of log a second.
 """
@@ -15,36 +15,36 @@ import structlog
 log = structlog.get_logger("hilsim")
 
 PAUSE_S = 60.0
-"""Between two words about the same want."""
+"""Between two log events about the same shortage."""
 
-_WANTS = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+_SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
 class LoopFaults:
     """An exception handler of an event loop."""
 
     def __init__(self) -> None:
-        self._said_s: float | None = None
-        self._unrepresentable = 0
+        self._logged_s: float | None = None
+        self._suppressed = 0
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Say it; of connections that could not be accepted, once a minute."""
+        """Log the error; connections that could not be accepted are logged once a minute."""
         error = context.get("exception")
-        if not isinstance(error, OSError) or error.errno not in _WANTS or "accept" not in str(context.get("message", "")):
+        if not isinstance(error, OSError) or error.errno not in _SHORTAGES or "accept" not in str(context.get("message", "")):
             loop.default_exception_handler(context)
             return
         now_s = time.monotonic()
-        if self._said_s is not None and now_s - self._said_s < PAUSE_S:
-            self._unrepresentable += 1
+        if self._logged_s is not None and now_s - self._logged_s < PAUSE_S:
+            self._suppressed += 1
             return
         advice = "raise the limit of open files (LimitNOFILE), or close what holds them"
-        log.warning("connection.not_accepted", reason=error.strerror, unrepresentable=self._unrepresentable, advice=advice)
-        self._said_s, self._unrepresentable = now_s, 0
+        log.warning("connection.not_accepted", reason=error.strerror, suppressed=self._suppressed, advice=advice)
+        self._logged_s, self._suppressed = now_s, 0
 
 
 @contextmanager
-def loop_faults_said() -> Iterator[None]:
-    """Have the running loop's complaints said this way while the block runs."""
+def loop_faults_logged() -> Iterator[None]:
+    """Send the running loop's errors to hilsim's log while the block runs."""
     loop = asyncio.get_running_loop()
     former = loop.get_exception_handler()
     loop.set_exception_handler(LoopFaults())

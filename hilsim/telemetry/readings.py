@@ -121,7 +121,7 @@ class SensorReading:
         ),
     ] = 1
     unrepresentable_returns: Annotated[
-        int, counter("hilsim_unrepresentable_returns_total", "Returns sent as no return, because the packet format cannot say where they are")
+        int, counter("hilsim_unrepresentable_returns_total", "Returns sent as no return, because the packet format cannot represent where they are")
     ] = 0
     device_clock_offset_s: Annotated[float, gauge("hilsim_device_clock_offset_seconds", "The sensor's own clock minus the rig's time")]
     rotation_rate_hz: Annotated[float | None, gauge("hilsim_rotation_rate_hertz", "Rotations a second of the sensor's head")]

@@ -149,13 +149,13 @@ def _ask(asking: socket.socket, kind: int, flags: int, body: bytes) -> Iterator[
         answer = asking.recv(_BUFFER_SIZE)
         at = 0
         while at + _HEADER.size <= len(answer):
-            size, said, answer_flags, _, _ = _HEADER.unpack_from(answer, at)
-            if said == _ERROR:
+            size, message_type, answer_flags, _, _ = _HEADER.unpack_from(answer, at)
+            if message_type == _ERROR:
                 number = -struct.unpack_from("=i", answer, at + _HEADER.size)[0]
                 if number in _NO_ROUTE:
                     return
                 raise OSError(number, os.strerror(number))
-            if said == _DONE:
+            if message_type == _DONE:
                 return
             yield answer[at + _HEADER.size : at + size]
             if not answer_flags & _MULTI:

@@ -1,4 +1,4 @@
-"""A disturbance that makes a smooth flight hard for pose estimators: the body drifts about its path and rocks about a wandering axis.
+"""A disturbance that makes a smooth flight hard for pose estimators: the body drifts about its path and rocks about a drifting axis.
 
 Position follows a Catmull-Rom spline through keyframes of three normal numbers. The axis of rotation moves by slerp between keyframes
 spread evenly over the sphere; the angle about it is ``amplitude * cos(2 pi f t)``. Two following axes that nearly oppose each other would
@@ -154,7 +154,7 @@ def _catmull_rom(a: float, b: float, c: float, d: float, s: float) -> float:
 
 @kernel
 def disturbance_pose(disturbance: Disturbance, time_ns: int) -> tuple[Vector, Quaternion]:
-    """Displacement in metres and rotation of the wobbling frame in the body, at rig time ``time_ns``."""
+    """Displacement in metres and rotation of the disturbed frame in the body, at rig time ``time_ns``."""
     key = time_ns // disturbance.interval_ns
     s = (time_ns - key * disturbance.interval_ns) / disturbance.interval_ns
     position = (0.0, 0.0, 0.0)

@@ -23,7 +23,7 @@ class InertialSensor(NamedTuple):
 
     Attributes:
         noise: Standard deviation of the white noise of a reading, on each axis.
-        bias: Standard deviation of the wandering bias.
+        bias: Standard deviation of the drifting bias.
         interval_ns: Between the bias's keys.
         limit: Largest reading of an axis.
     """

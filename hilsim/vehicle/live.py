@@ -39,7 +39,7 @@ class LivePose(NamedTuple):
     state: npt.NDArray[np.float64]
 
 
-def live_pose() -> LivePose:
+def build_live_pose() -> LivePose:
     """No states yet: at the world's origin, level, looking east."""
     state = np.zeros((SLOTS, STATE_SIZE))
     state[:, 6] = 1.0

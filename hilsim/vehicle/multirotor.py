@@ -437,17 +437,17 @@ def advance(
     ground: npt.NDArray[np.float64],
     obstacles: npt.NDArray[np.float64],
     steps: int,
-    felt: npt.NDArray[np.float64],
+    imu_means: npt.NDArray[np.float64],
 ) -> None:
     """Advance ``state`` by ``steps`` steps with all arguments held.
 
-    ``felt``, ``float64[6]``, is written with the mean specific force and the mean rates, in body axes: what an ideal IMU with this period feels.
+    ``imu_means``, ``float64[6]``, is written with the mean specific force and the mean rates, in body axes: what an ideal IMU with this period feels.
     """
-    felt[:] = 0.0
+    imu_means[:] = 0.0
     for _ in range(steps):
         for part in range(3):
-            felt[3 + part] += 0.5 * state.motion[RATES + part] / steps
+            imu_means[3 + part] += 0.5 * state.motion[RATES + part] / steps
         step(multirotor, state, command, wind_mps, ground, obstacles)
         for part in range(3):
-            felt[part] += state.specific_force_mps2[part] / steps
-            felt[3 + part] += 0.5 * state.motion[RATES + part] / steps
+            imu_means[part] += state.specific_force_mps2[part] / steps
+            imu_means[3 + part] += 0.5 * state.motion[RATES + part] / steps

@@ -10,7 +10,7 @@ _STANDARD_GRAVITY_MPS2 = 9.80665
 
 @dataclass(frozen=True, kw_only=True)
 class ImuSpec:
-    """Accelerometer and gyroscope: white noise, a wandering bias, a range.
+    """Accelerometer and gyroscope: white noise, a drifting bias, a range.
 
     Noise and ranges: InvenSense MPU-6000 product specification PS-MPU-6000A-00 rev 3.4, sections 6.1 and 6.2 (0.005 deg/s/sqrt(Hz), 400 ug/sqrt(Hz);
     full scale 2000 deg/s and 16 g). Bias drift: AirSim's ``ImuSimpleParams.hpp`` (36 ug over 800 s, 4.6 deg/h over 500 s, after Greenheck 2009). The

@@ -16,8 +16,8 @@ _NEAR_M = 0.4
 
 
 @dataclass
-class ProbeResult:
-    """What the controller said of itself, as it came through the bridge."""
+class ControllerReport:
+    """What the controller reported of itself to the ground station."""
 
     base_mode: int | None = None
     estimator_flags: int = 0
@@ -57,7 +57,7 @@ class Station:
 
     def __init__(self, script="listen", *, system=255, height_m=2.5, hover_s=2.0):
         self.writer = Writer(system, 190)
-        self.heard = ProbeResult()
+        self.heard = ControllerReport()
         self.came, self.sent, self.events, self.acks = [], [], [], []
         self.garbage = 0
         self.out = []

@@ -13,7 +13,7 @@ from hilsim.config.parse import read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.protocols.cepton.stdv import FRAME_PARITY, STDV_SIGNATURE, decode_stdv_points, read_stdv_header
-from hilsim.sensor.mirror import mirror, scan_number
+from hilsim.sensor.mirror import build_mirror, scan_number
 from tests.interop.cepton_judges import SDKS, judge_capture, listening, require_sdk
 from tests.system.conftest import *  # noqa: F403 - the daemon fixture
 from tests.system.flying import await_figure
@@ -97,7 +97,7 @@ def scan_sizes(points):
 def expected_sizes(duration_s):
     """Points of each whole scan of the front sensor, from its model alone."""
     spec = parse_profile(read_toml(profiles_directory() / "sensors" / "hr80w-like.toml"), "hr80w-like")
-    swept = mirror(spec, phase_deg=0.0)
+    swept = build_mirror(spec, phase_deg=0.0)
     scans = np.array(
         [
             scan_number(swept, sequence * spec.sequence_ns + laser * spec.firing_ns)

@@ -11,7 +11,7 @@ import pytest
 from velodyne_decoder import Config, Model, read_pcap
 
 from hilsim.capture.pcap import PcapWriter
-from hilsim.protocols.ethernet import HEADER_SIZE, VELODYNE_DATA_STYLE, framing, write_headers
+from hilsim.protocols.ethernet import HEADER_SIZE, VELODYNE_DATA_STYLE, build_framing, write_headers
 from hilsim.protocols.flow_key import FlowKey
 from tests.system.replaying import Arrivals, replay, rerouted
 
@@ -34,7 +34,7 @@ def decoded(path, model):
 
 def as_capture(datagrams, path):
     """What arrived, as a capture with a sensor's headers."""
-    header = framing(
+    header = build_framing(
         VELODYNE_DATA_STYLE,
         FlowKey("192.168.1.201", 2368, "255.255.255.255", 2368),
         source_mac="60:76:88:10:00:01",

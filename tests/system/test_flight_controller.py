@@ -33,7 +33,9 @@ def test_a_controller_flies_over_a_serial_port_beside_a_lidar_that_loses_no_pack
     assert said["hilsim_vehicle_crashed"] == 0
     assert said["hilsim_link_garbage_bytes_total"] == 0
     assert faults(running) == set()
-    assert [row["state"] for row in events(running, "session.changed")][:2] == ["calling", "flying"]
+    states = [row["state"] for row in events(running, "session.changed")]
+    assert states[states.index("flying") :] in (["flying"], ["flying", "unplugged"])  # the controller's process has ended by now
+    assert set(states[: states.index("flying")]) <= {"unplugged", "calling"}  # what lasts for less than a look is not logged
 
 
 def test_controllers_fly_over_tcp_in_lockstep_and_by_datagrams(daemon, rig, programs, free_port):

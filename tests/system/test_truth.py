@@ -18,7 +18,7 @@ pytestmark = pytest.mark.system
 
 OPTICS = """sub_rays = 7
 return_mode = "dual"
-false_alarms = { rate_per_shot = 0.01 }
+false_alarms = { rate_per_firing = 0.01 }
 """
 SECOND = """[[sensor]]
 name = "second"

@@ -95,20 +95,20 @@ class Comparison:
 
     def notes(self) -> list[str]:
         """What a reader must know before believing a distance."""
-        told = []
+        sentences = []
         if self.a.model is not self.b.model:
-            told.append(f"the models differ ({self.a.model.name}, {self.b.model.name}): nothing is judged")
+            sentences.append(f"the models differ ({self.a.model.name}, {self.b.model.name}): nothing is judged")
         if self.a.return_mode is not self.b.return_mode:
-            told.append("the return modes differ: pairs are not compared")
+            sentences.append("the return modes differ: pairs are not compared")
         if rates_differ(self.a, self.b):
             rates = ", ".join(f"{stream.azimuth.rate_rpm:.0f} rpm" for stream in (self.a, self.b))
-            told.append(f"the rotation rates differ ({rates}): rotation, azimuth and range noise are not judged")
+            sentences.append(f"the rotation rates differ ({rates}): rotation, azimuth and range noise are not judged")
         for letter, stream in (("A", self.a), ("B", self.b)):
             if stream.other_packets:
-                told.append(f"{letter}: {stream.other_packets:,} data packets of another mode or model were passed over")
+                sentences.append(f"{letter}: {stream.other_packets:,} data packets of another mode or model were passed over")
             if stream.spacing.doubt:
-                told.append(f"{letter}: {stream.spacing.doubt}; spacing is not the sensor's")
-        return told
+                sentences.append(f"{letter}: {stream.spacing.doubt}; spacing is not the sensor's")
+        return sentences
 
 
 def compare(a: StreamStatistics, b: StreamStatistics, limits: Mapping[str, float] | None = None) -> Comparison:

@@ -64,12 +64,12 @@ def draw_comparison(comparison: Comparison, names: tuple[str, str], path: Path) 
 
 
 def _title(axes: Any, what: str, row: Row | None, across: str, up: str = "share") -> None:
-    told = what
+    title = what
     if row is not None and not np.isnan(row.distance):
-        told += f": {row.distance:.3g} {row.statistic.unit}".rstrip() + (
+        title += f": {row.distance:.3g} {row.statistic.unit}".rstrip() + (
             f", {row.verdict}" if row.verdict in {Verdict.ALIKE, Verdict.DIFFERS} else ""
         )
-    axes.set_title(told, fontsize=11, color="tab:red" if row is not None and row.verdict is Verdict.DIFFERS else "black")
+    axes.set_title(title, fontsize=11, color="tab:red" if row is not None and row.verdict is Verdict.DIFFERS else "black")
     axes.set_xlabel(across)
     axes.set_ylabel(up)
 

@@ -88,11 +88,11 @@ class Histogram:
         return {"values": [round(value, 6) for value in self.centres[filled].tolist()], "counts": self.counts[filled].tolist()}
 
 
-def total_variation(one: Histogram, other: Histogram) -> float:
+def total_variation(first: Histogram, other: Histogram) -> float:
     """Half the sum of the differences of shares, 0 (the same) to 1 (nothing in common); NaN where one is empty. Both have one grid."""
-    return 0.5 * float(np.abs(one.shares() - other.shares()).sum())
+    return 0.5 * float(np.abs(first.shares() - other.shares()).sum())
 
 
-def wasserstein(one: Histogram, other: Histogram) -> float:
+def wasserstein(first: Histogram, other: Histogram) -> float:
     """How far values must be moved in the mean to make one out of the other, in the grid's unit; NaN where one is empty. Both have one grid."""
-    return one.width * float(np.abs(np.cumsum(one.shares() - other.shares())).sum())
+    return first.width * float(np.abs(np.cumsum(first.shares() - other.shares())).sum())

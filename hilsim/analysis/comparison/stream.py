@@ -110,11 +110,11 @@ def gather(datagrams: Iterable[CapturedDatagram], *, name: str, sensor: str = ""
 
 
 def _check_sensor(packets: dict[str, int], sensor: str, name: str) -> None:
-    told = ", ".join(f"{address} ({count:,} packets)" for address, count in packets.items())
+    senders = ", ".join(f"{address} ({count:,} packets)" for address, count in packets.items())
     if sensor and packets and sensor not in packets:
-        raise CaptureError(f"{name}: the sensor must be one of {told}, got {sensor}")
+        raise CaptureError(f"{name}: the sensor must be one of {senders}, got {sensor}")
     if not sensor and len(packets) > 1:
-        raise CaptureError(f"{name}: one sensor must be chosen, got {told}")
+        raise CaptureError(f"{name}: one sensor must be chosen, got {senders}")
 
 
 def _begin(datagrams: list[CapturedDatagram], name: str) -> StreamStatistics:

@@ -71,11 +71,11 @@ def _finding_lines(sensor: SensorResult) -> list[str]:
     lines = []
     ranked = sorted(sensor.findings, key=lambda finding: _ORDER.index(finding.severity))
     for rule in dict.fromkeys(finding.rule for finding in ranked):
-        told = [finding for finding in ranked if finding.rule == rule]
-        lines += [f"  {_finding_line(finding)}" for finding in told]
-        more = sensor.counts[rule] - len(told)
+        of_rule = [finding for finding in ranked if finding.rule == rule]
+        lines += [f"  {_finding_line(finding)}" for finding in of_rule]
+        more = sensor.counts[rule] - len(of_rule)
         if more:
-            lines.append(f"  {told[0].severity.value:7} {rule}: and {more} more")
+            lines.append(f"  {of_rule[0].severity.value:7} {rule}: and {more} more")
     return lines
 
 

@@ -112,8 +112,8 @@ class CheckResult:
 
     def count(self, severity: Severity) -> int:
         """Findings in full of one severity."""
-        told = [*self.findings, *(finding for sensor in self.sensors for finding in sensor.findings)]
-        return sum(finding.severity is severity for finding in told)
+        findings = [*self.findings, *(finding for sensor in self.sensors for finding in sensor.findings)]
+        return sum(finding.severity is severity for finding in findings)
 
     @property
     def passed(self) -> bool:

@@ -221,8 +221,8 @@ def _velodyne_lines(flow: FlowSummary, data: VelodyneData) -> Iterator[Line]:
     yield from _missing_lines(data.missing)
     yield from _clock_lines(clock, flow.packets)
     if data.is_early_unit:
-        said = BY_PRODUCT[data.products[0]].name
-        yield _problem(f"says it is an {said} (product byte 0x{data.products[0]:02x}), as 2014 firmware does: tell decoders the model")
+        product = BY_PRODUCT[data.products[0]].name
+        yield _problem(f"says it is an {product} (product byte 0x{data.products[0]:02x}), as 2014 firmware does: tell decoders the model")
 
 
 def _past_hour(stamp_us: int) -> str:

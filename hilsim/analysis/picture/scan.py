@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hilsim.errors import CaptureError, PacketError
 from hilsim.protocols.velodyne.data import BLOCK_FLAG, BLOCKS, RECORDS_PER_BLOCK, Return, ReturnMode
-from hilsim.protocols.velodyne.firing import fire_groups, record_firings
+from hilsim.protocols.velodyne.firing import build_record_firings, fire_groups
 from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.protocols.velodyne.models import BY_NAME, OTHER_PRODUCTS, identify_model
 from hilsim.units import TURN_CDEG
@@ -96,7 +96,7 @@ def first_scan(packets: npt.NDArray[Any], geometry: FiringGeometry) -> Scan:
     first, stop = _turn(azimuth, steps, packets.size)
     typical = float(np.median(steps))
     group_step_cdeg = float(steps[steps < 2.0 * typical + 1.0].mean())  # without leaps across what is not fired at, or was lost
-    firings = record_firings(geometry)
+    firings = build_record_firings(geometry)
     fired_cdeg = np.empty((stop - first, firings.share.size))
     fire_groups(firings, azimuth[first:stop], group_step_cdeg, fired_cdeg)
     step_cdeg = group_step_cdeg * channels / firings.share.size

@@ -115,7 +115,7 @@ class Peer:
         outgoing: Frames for it.
         incoming: Frames from it.
         rest: TCP: what its socket did not take of a frame.
-        heard_s: When it was last heard, by the event loop's clock.
+        received_s: When it last sent something, by the event loop's clock.
         connection: TCP: its socket.
         stream: TCP: what came and is not whole.
     """
@@ -123,7 +123,7 @@ class Peer:
     outgoing: deque[bytes] = field(default_factory=deque)
     incoming: deque[bytes] = field(default_factory=deque)
     rest: bytes = b""
-    heard_s: float = 0.0
+    received_s: float = 0.0
     connection: socket.socket | None = None
     stream: ByteStream | None = None
 

@@ -66,7 +66,7 @@ class TcpStation(StationPort):
             return
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _GIVE_UP_MS)
-        peer = Peer(connection=connection, stream=allocate_stream(2 * _CHUNK), heard_s=self.loop.time())
+        peer = Peer(connection=connection, stream=allocate_stream(2 * _CHUNK), received_s=self.loop.time())
         self.peers.append(peer)
         self.counters.peers = len(self.peers)
         self.loop.add_reader(connection, self._read, peer)
@@ -100,10 +100,10 @@ class TcpStation(StationPort):
             return
         skipped = int(stream.counts[StreamCount.SKIPPED_BYTES])
         now_s = self.loop.time()
-        if now_s - peer.heard_s > _HALF_FRAME_S:
+        if now_s - peer.received_s > _HALF_FRAME_S:
             while pending(stream) > 0 and abandon(stream):
                 self.keep_incoming(peer, self.frames_in(stream))
-        peer.heard_s = now_s
+        peer.received_s = now_s
         append(stream, np.frombuffer(chunk, np.uint8))
         self.keep_incoming(peer, self.frames_in(stream))
         self.counters.skipped_bytes += int(stream.counts[StreamCount.SKIPPED_BYTES]) - skipped

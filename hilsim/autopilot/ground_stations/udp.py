@@ -107,7 +107,7 @@ class UdpStation(StationPort):
         if peer is None:
             self.counters.strangers += 1
             return
-        peer.heard_s = self.loop.time()
+        peer.received_s = self.loop.time()
         self.keep_incoming(peer, frames)
         while len(peer.incoming) > self.spec.queue_frames:
             peer.incoming.popleft()
@@ -128,6 +128,6 @@ class UdpStation(StationPort):
         if self.spec.remote is not None:
             return
         silent_since = self.loop.time() - self.spec.silence_s
-        for address in [address for address, peer in self._by_address.items() if peer.heard_s < silent_since]:
+        for address in [address for address, peer in self._by_address.items() if peer.received_s < silent_since]:
             self.counters.dropped_from_station += len(self._by_address.pop(address).incoming)
         self.counters.peers = len(self._by_address)

@@ -75,13 +75,13 @@ def _setting(formed: BackgroundMap) -> GridSetting:
 
 def _rule(formed: BackgroundMap) -> SurfaceRule:
     """Which surface the map shows, as it says; how far it is, is what is checked."""
-    told = formed.provenance.get("settings", {})
+    settings = formed.provenance.get("settings", {})
     usual = SurfaceRule()
     return SurfaceRule(
-        kind=told.get("surface", usual.kind),
-        quantile=told.get("quantile") or usual.quantile,
-        min_hits=told.get("min_hits", usual.min_hits),
-        min_share=told.get("min_share", usual.min_share),
+        kind=settings.get("surface", usual.kind),
+        quantile=settings.get("quantile") or usual.quantile,
+        min_hits=settings.get("min_hits", usual.min_hits),
+        min_share=settings.get("min_share", usual.min_share),
     )
 
 

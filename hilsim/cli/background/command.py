@@ -160,10 +160,10 @@ def _refuse_nonsense(captures: tuple[Path, ...], listen: Address | None, output:
         raise click.UsageError("each capture must be given once")
 
 
-def _check(file: Path, made: Callable[[GridSetting, NamedProfile | None, SurfaceRule], Generated], *, is_json: bool) -> None:
+def _check(file: Path, build: Callable[[GridSetting, NamedProfile | None, SurfaceRule], Generated], *, is_json: bool) -> None:
     from hilsim.cli.background import check  # noqa: PLC0415 - brings in what renders
 
-    agreement, found, what = check.check(file, made)
+    agreement, found, what = check.check(file, build)
     if is_json:
         click.echo(json.dumps(check.as_json(agreement, found, what), indent=2))
     else:
@@ -203,7 +203,7 @@ def _captured(
         if len(captures) > 1 and not motion.is_utc:
             raise click.UsageError("several captures need poses with UTC times (seconds since 1970)")
     named = profile.spec if profile else None
-    job, found = prepare(captures[0], setting, sensor=sensor, named=named, stretch=stretch, motion=motion, watch=progress_bar)
+    job, found = prepare(captures[0], setting, sensor=sensor, named=named, stretch=stretch, motion=motion, progress=progress_bar)
     sizes = sum(path.stat().st_size for path in captures if path.is_file())
     label = f"reading {captures[0].name}" if len(captures) == 1 else f"reading {len(captures)} captures"
     with progress_bar(sizes, label) as advance:

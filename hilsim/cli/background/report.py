@@ -51,11 +51,11 @@ def _stood_still(found: Generated) -> str:
 
 def warnings(found: Generated) -> tuple[str, ...]:
     """What a map is not good for."""
-    told = figures(found)
-    covered = told["covered"] / told["cells"]
+    numbers = figures(found)
+    covered = numbers["covered"] / numbers["cells"]
     if covered >= _LEAST_COVERED:
         return ()
-    few = f"the map covers only {told['covered']:,} of its {told['cells']:,} cells ({covered:.1%})"
+    few = f"the map covers only {numbers['covered']:,} of its {numbers['cells']:,} cells ({covered:.1%})"
     return (f"{few}: elsewhere a rig shows nothing; record longer, or take fewer cells (--columns)",)
 
 
@@ -66,19 +66,19 @@ def as_json(found: Generated, files: tuple[Path, ...]) -> dict[str, Any]:
 
 def as_text(found: Generated, files: tuple[Path, ...]) -> list[str]:
     """For people."""
-    told = figures(found)
-    cells, covered = told["cells"], told["covered"]
+    numbers = figures(found)
+    cells, covered = numbers["cells"], numbers["covered"]
     lines = [
-        f"{told['model']} {told['sensor']}: {len(told['captures'])} capture(s), {told['packets']:,} packets, {told['returns']:,} returns",
-        f"covered {covered:,} of {cells:,} cells ({covered / cells:.1%}), {told['rows']} rows x {told['columns']} columns",
-        f"returns a cell: median {told['hits_median']:,}, least {told['hits_least']:,}",
+        f"{numbers['model']} {numbers['sensor']}: {len(numbers['captures'])} capture(s), {numbers['packets']:,} packets, {numbers['returns']:,} returns",
+        f"covered {covered:,} of {cells:,} cells ({covered / cells:.1%}), {numbers['rows']} rows x {numbers['columns']} columns",
+        f"returns a cell: median {numbers['hits_median']:,}, least {numbers['hits_least']:,}",
     ]
-    if told["too_few_hits"]:
-        lines.append(f"left out: {told['too_few_hits']:,} cells with too few returns (--min-hits, --min-share)")
-    if told["doubtful"]:
-        lines.append(f"doubtful: {told['doubtful']:,} cells where less than half of the returns lie at the surface (edges, foliage, traffic)")
-    if told["outside"]:
-        lines.append(f"outside the grid: {told['outside']:,} returns")
+    if numbers["too_few_hits"]:
+        lines.append(f"left out: {numbers['too_few_hits']:,} cells with too few returns (--min-hits, --min-share)")
+    if numbers["doubtful"]:
+        lines.append(f"doubtful: {numbers['doubtful']:,} cells where less than half of the returns lie at the surface (edges, foliage, traffic)")
+    if numbers["outside"]:
+        lines.append(f"outside the grid: {numbers['outside']:,} returns")
     if found.change is not None and not found.change.is_judged:
         lines.append(
             f"stood still: not checked: too short ({found.change.compared:,} cells have returns in both the first and the last third, {FEWEST_CELLS} are needed)"

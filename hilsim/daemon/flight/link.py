@@ -1,6 +1,6 @@
-"""Keeps the link to the flight controller: opens it, hands it to the loop that flies, closes it when it is gone, and opens it again; and serves ground stations.
+"""Keeps the link to the flight controller: opens it, hands it to the flight loop, closes it when it is gone, and opens it again; and serves ground stations.
 
-What happens is said once, in the log; whatever goes wrong with a link, nothing else in the daemon notices.
+Each event is logged once; a fault of the link reaches nothing else in the daemon.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ async def serve_link(vehicle: FlyingVehicle | None) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _kept_link(vehicle: FlyingVehicle) -> AsyncIterator[None]:
-    shared = vehicle.build_loop_setup.shared
+    shared = vehicle.loop_setup.shared
     stations = [station_of(station) for station in vehicle.spec.ground_station]
     async with forward(
         stations,
@@ -64,7 +64,7 @@ async def _kept_link(vehicle: FlyingVehicle) -> AsyncIterator[None]:
         to_controller=shared.to_controller,
         arrival_descriptor=int(shared.wakes[1]),
         link_descriptor=int(shared.wakes[0]),
-        listener=vehicle.hear,
+        listener=vehicle.note_frame,
     ) as forwarder:
         vehicle.forwarder = forwarder
         endpoint = endpoint_of(vehicle.spec.controller)
@@ -106,10 +106,10 @@ def rates_of(spec: VehicleRigSpec) -> LinkRates:
 
 async def _tell_changes(vehicle: FlyingVehicle) -> None:
     """Log each change of the session, and what becomes of the vehicle, once."""
-    said = FlightLog(vehicle)
+    flight_log = FlightLog(vehicle)
     while True:
         await asyncio.sleep(_POLL_S)
-        said.look()
+        flight_log.look()
 
 
 class _Keeper:
@@ -164,8 +164,8 @@ class _Keeper:
             log.warning("link.rate_lowered", asked_hz=controller.rate_hz, sensor_rate_hz=rate_hz, baud=baud, line_bytes_per_s=budget.line_bytes_per_s)
         self.forwarder.discard()
         self.vehicle.device = device
-        way = paced_line(controller.kind, budget) if line is Line.UART else open_line(controller.kind)
-        await asyncio.to_thread(self.vehicle.link, descriptor, way, rate_hz)
+        controller_line = paced_line(controller.kind, budget) if line is Line.UART else open_line(controller.kind)
+        await asyncio.to_thread(self.vehicle.link, descriptor, controller_line, rate_hz)
 
 
 def endpoint_of(controller: ControllerSpec) -> Endpoint:

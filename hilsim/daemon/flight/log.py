@@ -1,4 +1,4 @@
-"""What becomes of a vehicle, said in the log: its session, its contacts, its controller's silences, and when it may be armed."""
+"""Logs what happens to a vehicle: its session, its contacts, its controller's silences, and when it may be armed."""
 
 import structlog
 
@@ -14,7 +14,7 @@ _REPAIR = "restart the flight controller: when it comes back disarmed, the vehic
 
 
 class FlightLog:
-    """Says each change once; ``look`` is called some times a second."""
+    """Logs each change once; ``look`` is called some times a second."""
 
     def __init__(self, vehicle: FlyingVehicle) -> None:
         self._vehicle = vehicle
@@ -24,7 +24,7 @@ class FlightLog:
         self._trouble = ""
 
     def look(self) -> None:
-        """Say what has changed since the last look."""
+        """Log what has changed since the last look."""
         self._look_at_session()
         self._look_at_contacts()
         self._look_at_autopilot()
@@ -49,10 +49,10 @@ class FlightLog:
         self._changes = vehicle.changes
         state = vehicle.state
         tell = log.info if state in _QUIET else log.warning
-        if vehicle.build_loop_setup.shared.session.word[SessionWord.REASON] in {Reason.LINK_LOST, Reason.REBOOT, Reason.RESTART}:
+        if vehicle.loop_setup.shared.session.word[SessionWord.REASON] in {Reason.LINK_LOST, Reason.REBOOT, Reason.RESTART}:
             vehicle.autopilot.forget()
         tell("session.changed", state=state.name.lower(), reason=vehicle.reason)
-        silences = int(vehicle.build_loop_setup.shared.session.word[SessionWord.SILENCES])
+        silences = int(vehicle.loop_setup.shared.session.word[SessionWord.SILENCES])
         if state is SessionState.SILENT and not self._silent:
             self._silent = True
             log.warning("flight.controller_silent", silent_s=COMMAND_SILENT_NS * 1e-9, position_m=vehicle.position_m, silences=silences)
@@ -62,7 +62,7 @@ class FlightLog:
 
     def _look_at_contacts(self) -> None:
         """A contact lasts half a second at least, so none begins and ends between two looks."""
-        touch = self._vehicle.build_loop_setup.shared.touch
+        touch = self._vehicle.loop_setup.shared.touch
         count, kinds = int(touch.word[TouchWord.COUNT]), Touching(int(touch.word[TouchWord.KINDS]))
         fastest_mps, began_mps = (round(float(speed_mps), 2) for speed_mps in touch.closing_mps)
         if self._touching and (not kinds or count != self._contacts):
@@ -78,15 +78,18 @@ class FlightLog:
         ready = self._vehicle.autopilot.is_ready
         if ready != self._ready:
             self._ready = ready
-            said = self._vehicle.autopilot
+            autopilot = self._vehicle.autopilot
             if ready:
                 log.info(
-                    "flight.ready_to_arm", estimator_flags=f"0x{said.estimator_flags or 0:03x}", has_home=said.has_home, last_warning=said.warning
+                    "flight.ready_to_arm",
+                    estimator_flags=f"0x{autopilot.estimator_flags or 0:03x}",
+                    has_home=autopilot.has_home,
+                    last_warning=autopilot.warning,
                 )
             else:
-                log.warning("flight.not_ready_to_arm", reason=said.obstacle, last_warning=said.warning)
+                log.warning("flight.not_ready_to_arm", reason=autopilot.obstacle, last_warning=autopilot.warning)
 
 
 def kind_names(kinds: Touching) -> str:
-    """Of what touches, in words: ``obstacle, moving``."""
+    """Kinds of contact in words: ``obstacle, moving``."""
     return ", ".join(kind.name.lower().replace("_", " ") for kind in Touching if kind in kinds and kind.name)

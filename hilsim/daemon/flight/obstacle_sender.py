@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from hilsim.autopilot.obstacle_map import ObstacleMap, Sight, build_obstacle_map, sight
 from hilsim.autopilot.obstacle_messages import MAV_COMP_ID_OBSTACLE_AVOIDANCE, distance_frame, obstacle_frame
-from hilsim.autopilot.obstacle_sectors import told_distance, told_obstacles
+from hilsim.autopilot.obstacle_sectors import distance_of_beam, obstacles_of_sectors
 from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.emulator.setting import LidarSetting
-from hilsim.protocols.mavlink.messages import Origin, origin
+from hilsim.protocols.mavlink.messages import Origin, build_origin
 from hilsim.rangefinders.specs import DistanceSensorSpec, ScanMessageSpec
 from hilsim.transmit.packet_queue import PacketQueue, put
 from hilsim.transmit.scheduling import ThreadSettings, enter
@@ -64,17 +64,17 @@ class ScanMessages:
         """A new obstacle map for a lidar that is about to stream; the one it had before is read no more."""
         obstacle = self.spec.obstacle
         wanted = obstacle if obstacle is not None and obstacle.sensor == setting.name else None
-        made = build_obstacle_map(wanted, self._beams(setting.name), turn_ns=setting.family.scan_ns)
-        if made.is_on:
-            self._obstacle_maps[setting.name] = made
-        return made
+        new_map = build_obstacle_map(wanted, self._beams(setting.name), turn_ns=setting.family.scan_ns)
+        if new_map.is_on:
+            self._obstacle_maps[setting.name] = new_map
+        return new_map
 
     def warm(self) -> None:
-        """Load or compile what reads lookouts and writes frames."""
+        """Load or compile what reads obstacle maps and writes frames."""
         for due in self._messages():
             obstacle_map = self._obstacle_maps[due.spec.sensor]
             width = obstacle_map.shown.shape[1] - obstacle_map.cones.shape[0]
-            self._frame(due, Sight(1, 0, np.full(width, np.inf), np.full(obstacle_map.cones.shape[0], np.inf)), origin(1, 1))
+            self._frame(due, Sight(1, 0, np.full(width, np.inf), np.full(obstacle_map.cones.shape[0], np.inf)), build_origin(1, 1))
             sight(obstacle_map)
 
     def start(self) -> None:
@@ -104,7 +104,7 @@ class ScanMessages:
 
     def _run(self) -> None:
         enter(_PLAIN)
-        sender = origin(self.spec.controller.system_id, MAV_COMP_ID_OBSTACLE_AVOIDANCE)
+        sender = build_origin(self.spec.controller.system_id, MAV_COMP_ID_OBSTACLE_AVOIDANCE)
         messages = self._messages()
         now_ns = time.monotonic_ns()
         for place, due in enumerate(messages):
@@ -127,8 +127,8 @@ class ScanMessages:
 
     def _frame(self, due: _Due, seen: Sight, sender: Origin) -> npt.NDArray[np.uint8] | None:
         if isinstance(due.spec, DistanceSensorSpec):
-            told = told_distance(due.spec, float(seen.cones[due.cone]))
-            return distance_frame(told, seen.time_ns, sender) if told else None
+            distance = distance_of_beam(due.spec, float(seen.cones[due.cone]))
+            return distance_frame(distance, seen.time_ns, sender) if distance else None
         if self.spec.obstacle is None:
             raise AssertionError("a message is of a distance or of obstacles")
-        return obstacle_frame(told_obstacles(self.spec.obstacle, seen.sectors), seen.time_ns, sender)
+        return obstacle_frame(obstacles_of_sectors(self.spec.obstacle, seen.sectors), seen.time_ns, sender)

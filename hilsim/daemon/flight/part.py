@@ -34,7 +34,7 @@ class VehiclePart(Part):
             return
         self._signature = asset_signature(rig)
         self.vehicle = build_vehicle(rig, self.context.scenery(rig))
-        self._messages = ScanMessages(spec=rig.spec.vehicle, observations=self.vehicle.build_loop_setup.shared.observations)
+        self._messages = ScanMessages(spec=rig.spec.vehicle, observations=self.vehicle.loop_setup.shared.observations)
         self.context.obstacle_map = self._messages.obstacle_map
 
     def warm(self) -> None:
@@ -49,7 +49,7 @@ class VehiclePart(Part):
             self._messages.warm()
 
     def rehearse(self, *, stages: bool) -> None:
-        """Load or compile what flies; sensors have their lookouts."""
+        """Load or compile the flight loop's kernels; sensors have their obstacle maps."""
         if not stages:
             self.warm()
             self.stop()

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from hilsim.autopilot.passing_state import AutopilotSays, Errors, Truth
+from hilsim.autopilot.passing_state import AutopilotStatus, Errors, Truth
 from hilsim.autopilot.session import SessionState
 from hilsim.errors import CaptureError
 from hilsim.units import NS_PER_S
@@ -47,7 +47,7 @@ class Flown(Protocol):
     """What is asked of a vehicle."""
 
     live: LivePose
-    autopilot: AutopilotSays
+    autopilot: AutopilotStatus
 
     @property
     def state(self) -> SessionState:
@@ -139,7 +139,7 @@ class PoseLog:
     def _row(self, at_ns: int, state: npt.NDArray[np.float64]) -> list[float | int | str | None]:
         flown, truth = self._flown, truth_of(state)
         contacts, kinds = flown.contacts
-        said = flown.autopilot.errors
+        errors = flown.autopilot.errors
         return [
             at_ns * 1e-9,
             *truth.position_m,
@@ -151,13 +151,13 @@ class PoseLog:
             int(flown.is_crashed),
             int(flown.is_armed),
             flown.state.name.lower(),
-            *_errors(said),
+            *_errors(errors),
         ]
 
 
-def _errors(said: Errors) -> list[float | None]:
+def _errors(errors: Errors) -> list[float | None]:
     found: list[float | None] = []
-    for part in (said.position_m, said.velocity_mps, said.attitude_deg):
+    for part in (errors.position_m, errors.velocity_mps, errors.attitude_deg):
         found += [None] * 3 if part is None else list(part)
     return found
 

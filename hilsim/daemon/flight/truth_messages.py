@@ -12,7 +12,7 @@ from hilsim.geometry.geodesy import geodetic_at
 from hilsim.geometry.rotations import ned_from_frd
 from hilsim.protocols.mavlink.codec import write_frame
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME
-from hilsim.protocols.mavlink.messages import HIL_STATE_QUATERNION, draft, origin
+from hilsim.protocols.mavlink.messages import HIL_STATE_QUATERNION, build_draft, build_origin
 
 PERIOD_S = 0.05
 COMPONENT_ID = 201
@@ -24,36 +24,36 @@ async def tell_truth(vehicle: FlyingVehicle, forwarder: Forwarder) -> None:
     """For ever, where any station wants it."""
     if not any(station.spec.truth for station in forwarder.stations):
         return
-    speaker = TruthSpeaker(vehicle)
-    await asyncio.to_thread(speaker.frame)  # compiles, if need be
+    sender = TruthSender(vehicle)
+    await asyncio.to_thread(sender.frame)  # compiles, if need be
     while True:
         await asyncio.sleep(PERIOD_S)
-        forwarder.tell_truth(speaker.frame())
+        forwarder.tell_truth(sender.frame())
 
 
-class TruthSpeaker:
+class TruthSender:
     """Makes frames of a vehicle's truth."""
 
     def __init__(self, vehicle: FlyingVehicle) -> None:
         self._vehicle = vehicle
-        self._draft = draft(HIL_STATE_QUATERNION)
-        self._origin = origin(vehicle.spec.controller.system_id, COMPONENT_ID)
+        self._draft = build_draft(HIL_STATE_QUATERNION)
+        self._origin = build_origin(vehicle.spec.controller.system_id, COMPONENT_ID)
         self._frame = np.zeros(LARGEST_FRAME, np.uint8)
 
     def frame(self) -> bytes:
         """The next, of now."""
-        vehicle, truth, said = self._vehicle, self._vehicle.truth, self._draft.record
+        vehicle, truth, record = self._vehicle, self._vehicle.truth, self._draft.record
         latitude, longitude, altitude_m = geodetic_at(vehicle.home, truth.position_m)
-        force = vehicle.build_loop_setup.flight.state.specific_force_mps2.tolist()
-        said["time_usec"] = time.monotonic_ns() // 1000
-        said["attitude_quaternion"] = ned_from_frd(truth.orientation)
-        said["rollspeed"], said["pitchspeed"], said["yawspeed"] = frd_from_flu(truth.rates_radps)
-        said["lat"], said["lon"], said["alt"] = round(latitude * 1e7), round(longitude * 1e7), round(altitude_m * 1e3)
+        force = vehicle.loop_setup.flight.state.specific_force_mps2.tolist()
+        record["time_usec"] = time.monotonic_ns() // 1000
+        record["attitude_quaternion"] = ned_from_frd(truth.orientation)
+        record["rollspeed"], record["pitchspeed"], record["yawspeed"] = frd_from_flu(truth.rates_radps)
+        record["lat"], record["lon"], record["alt"] = round(latitude * 1e7), round(longitude * 1e7), round(altitude_m * 1e3)
         for name, speed in zip(("vx", "vy", "vz"), ned_from_enu(truth.velocity_mps), strict=True):
-            said[name] = _short(100.0 * speed)
-        said["ind_airspeed"] = said["true_airspeed"] = min(round(100.0 * truth.speed_mps), 65_535)
+            record[name] = _short(100.0 * speed)
+        record["ind_airspeed"] = record["true_airspeed"] = min(round(100.0 * truth.speed_mps), 65_535)
         for name, part in zip(("xacc", "yacc", "zacc"), frd_from_flu((force[0], force[1], force[2])), strict=True):
-            said[name] = _short(_MG_PER_MPS2 * part)
+            record[name] = _short(_MG_PER_MPS2 * part)
         size = write_frame(HIL_STATE_QUATERNION, self._draft.payload, self._origin, self._frame)
         return self._frame[:size].tobytes()
 

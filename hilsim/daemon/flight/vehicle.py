@@ -17,8 +17,8 @@ from hilsim.autopilot.ground_stations.forwarding import Forwarder
 from hilsim.autopilot.loop import fly
 from hilsim.autopilot.loop_context import ControlWord, Line
 from hilsim.autopilot.loop_setup import LoopSetup, build_loop_context, build_loop_setup, open_line
-from hilsim.autopilot.passing_state import AutopilotSays, Truth
-from hilsim.autopilot.send_queue import pace
+from hilsim.autopilot.passing_state import AutopilotStatus, Truth
+from hilsim.autopilot.send_queue import build_pace
 from hilsim.autopilot.session import REASONS, Reason, SessionState, SessionWord
 from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.collision.contacts import TouchWord
@@ -34,7 +34,7 @@ from hilsim.scene.world import World
 from hilsim.telemetry.flight import read_flight
 from hilsim.telemetry.vehicle_readings import VehicleReading
 from hilsim.transmit.scheduling import ThreadSettings, enter
-from hilsim.vehicle.live import LivePose, live_pose
+from hilsim.vehicle.live import LivePose, build_live_pose
 from hilsim.vehicle.specs import VehicleSpec
 
 log = structlog.get_logger("hilsim")
@@ -51,7 +51,7 @@ def paced_line(kind: str, budget: LinkBudget) -> Line:
     if budget.line_bytes_per_s is None:
         return open_line(kind)
     left = max(_USABLE * budget.line_bytes_per_s - budget.uplink_bytes_per_s, 0.0)
-    share = pace(line_bytes_per_s=budget.line_bytes_per_s, station_bytes_per_s=1000.0 + left)
+    share = build_pace(line_bytes_per_s=budget.line_bytes_per_s, station_bytes_per_s=1000.0 + left)
     return Line(pace=share, is_stream=True, is_simulator=False)
 
 
@@ -92,8 +92,8 @@ class FlyingVehicle:
     rate_hz: int = 0
     forwarder: Forwarder | None = None
     truth_path: Path | None = None
-    autopilot: AutopilotSays = field(default_factory=AutopilotSays)
-    build_loop_setup: LoopSetup = field(init=False)
+    autopilot: AutopilotStatus = field(default_factory=AutopilotStatus)
+    loop_setup: LoopSetup = field(init=False)
     _epoch_ns: int = 0
     _utc_epoch_ns: int = 0
     _thread: threading.Thread | None = None
@@ -104,7 +104,7 @@ class FlyingVehicle:
     def __post_init__(self) -> None:
         controller = self.spec.controller
         self.rate_hz = controller.rate_hz
-        self.build_loop_setup = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
+        self.loop_setup = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
 
     def warm(self) -> None:
         """Load or compile the loop, and open what it listens on, without flying.
@@ -113,7 +113,7 @@ class FlyingVehicle:
             CaptureError: the file of its truth cannot be created.
             LinkError: ArduPilot's port cannot be had.
         """
-        shared = self.build_loop_setup.shared
+        shared = self.loop_setup.shared
         if self.spec.controller.kind == "ardupilot":
             self._socket = open_udp(*self.spec.controller.endpoint)
             self._warm_pilot(self._socket)
@@ -137,7 +137,7 @@ class FlyingVehicle:
         if self._log is not None:
             self._log.close()
             self._log = None
-        shared = self.build_loop_setup.shared
+        shared = self.loop_setup.shared
         for column in range(2):
             if shared.wakes[column] >= 0:
                 os.close(int(shared.wakes[column]))
@@ -154,32 +154,32 @@ class FlyingVehicle:
     @property
     def state(self) -> SessionState:
         """Of the session with the controller."""
-        return SessionState(int(self.build_loop_setup.shared.session.word[SessionWord.STATE]))
+        return SessionState(int(self.loop_setup.shared.session.word[SessionWord.STATE]))
 
     @property
     def reason(self) -> str:
         """Why the session is where it is."""
-        return REASONS[Reason(int(self.build_loop_setup.shared.session.word[SessionWord.REASON]))]
+        return REASONS[Reason(int(self.loop_setup.shared.session.word[SessionWord.REASON]))]
 
     @property
     def is_armed(self) -> bool:
         """By the controller."""
-        return bool(self.build_loop_setup.shared.session.word[SessionWord.ARMED])
+        return bool(self.loop_setup.shared.session.word[SessionWord.ARMED])
 
     @property
     def is_crashed(self) -> bool:
         """It has hit something hard."""
-        return bool(self.build_loop_setup.flight.state.crashed[0])
+        return bool(self.loop_setup.flight.state.crashed[0])
 
     @property
     def position_m(self) -> list[float]:
         """Of its centre of mass in the world, to centimetres."""
-        return [round(value, 2) for value in self.build_loop_setup.flight.state.motion[:3].tolist()]
+        return [round(value, 2) for value in self.loop_setup.flight.state.motion[:3].tolist()]
 
     @property
     def home(self) -> Home:
         """Of the world on the Earth."""
-        return self.build_loop_setup.context.instruments.home
+        return self.loop_setup.context.instruments.home
 
     @property
     def truth(self) -> Truth:
@@ -189,23 +189,23 @@ class FlyingVehicle:
     @property
     def contacts(self) -> tuple[int, int]:
         """How many have begun so far, and the ``Touching`` of the one that goes on, 0 for none."""
-        word = self.build_loop_setup.shared.touch.word
+        word = self.loop_setup.shared.touch.word
         return int(word[TouchWord.COUNT]), int(word[TouchWord.KINDS])
 
-    def hear(self, message_id: int, frame: bytes, came_ns: int) -> None:
-        """Take note of a frame of the controller that goes by."""
+    def note_frame(self, message_id: int, frame: bytes, came_ns: int) -> None:
+        """Read the controller's status from a frame on its way to ground stations."""
         del came_ns  # some milliseconds ago at most, less than the autopilot's own delay
-        self.autopilot.hear(message_id, frame, self.home, self.truth)
+        self.autopilot.note_frame(message_id, frame, self.home, self.truth)
 
     @property
     def changes(self) -> int:
         """Of the session so far."""
-        return int(self.build_loop_setup.shared.session.word[SessionWord.CHANGES])
+        return int(self.loop_setup.shared.session.word[SessionWord.CHANGES])
 
     @property
     def is_linked(self) -> bool:
         """Whether the loop has a link."""
-        return int(self.build_loop_setup.shared.control[ControlWord.LINK]) >= 0
+        return int(self.loop_setup.shared.control[ControlWord.LINK]) >= 0
 
     def link(self, descriptor: int, line: Line, rate_hz: int) -> None:
         """Hand the loop a link, which it keeps until ``is_linked`` is False.
@@ -215,18 +215,18 @@ class FlyingVehicle:
         """
         if self.is_linked:
             raise LinkError("a vehicle must have one link at a time, got a second one")
-        if (line, rate_hz) != (self.build_loop_setup.context.line, self.rate_hz):
+        if (line, rate_hz) != (self.loop_setup.context.line, self.rate_hz):
             self._refit(line, rate_hz)
-        publish(self.build_loop_setup.shared.control, ControlWord.LINK, descriptor)
+        publish(self.loop_setup.shared.control, ControlWord.LINK, descriptor)
 
     def release_link(self) -> None:
-        """Ask the loop to let go of its link."""
-        publish(self.build_loop_setup.shared.control, ControlWord.CLOSES, 1)
+        """Ask the loop to release its link."""
+        publish(self.loop_setup.shared.control, ControlWord.CLOSES, 1)
 
     def reading(self) -> VehicleReading:
         """What a scrape shows; wait-free."""
         return read_flight(
-            self.build_loop_setup,
+            self.loop_setup,
             rate_hz=self.rate_hz,
             now_ns=time.monotonic_ns() - self._epoch_ns,
             truth=self.truth,
@@ -240,19 +240,17 @@ class FlyingVehicle:
         context = build_loop_context(self.spec, self.profile, line, seed=self.seed, rate_hz=rate_hz)
         was_alive = self.alive
         self._end()
-        self.build_loop_setup = LoopSetup(
-            context=context, flight=self.build_loop_setup.flight, shared=self.build_loop_setup.shared, buffers=self.build_loop_setup.buffers
-        )
+        self.loop_setup = LoopSetup(context=context, flight=self.loop_setup.flight, shared=self.loop_setup.shared, buffers=self.loop_setup.buffers)
         if was_alive:
             self._begin()
 
     def _begin(self) -> None:
-        publish(self.build_loop_setup.shared.control, ControlWord.ENDS, 0)
+        publish(self.loop_setup.shared.control, ControlWord.ENDS, 0)
         self._thread = threading.Thread(target=self._run, name="fly", daemon=True)
         self._thread.start()
 
     def _end(self) -> None:
-        shared = self.build_loop_setup.shared
+        shared = self.loop_setup.shared
         publish(shared.control, ControlWord.ENDS, 1)
         if self._thread is not None:
             self._thread.join()
@@ -266,23 +264,23 @@ class FlyingVehicle:
             self._fly(self._epoch_ns, self._utc_epoch_ns)
 
     def _fly(self, epoch_ns: int, utc_epoch_ns: int) -> None:
-        made = self.build_loop_setup
-        fly(made.context, made.flight, self.world, self.live, made.shared, made.buffers, epoch_ns, utc_epoch_ns)
+        setup = self.loop_setup
+        fly(setup.context, setup.flight, self.world, self.live, setup.shared, setup.buffers, epoch_ns, utc_epoch_ns)
 
     def _warm_pilot(self, opened: socket.socket) -> None:
         """Answer a frame with a vehicle of its own, which nobody sees."""
         controller = self.spec.controller
-        made = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
-        self._piloted(made, live_pose(), opened).answer(_IDLE_SERVOS, ("", 0))
+        setup = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
+        self._piloted(setup, build_live_pose(), opened).answer(_IDLE_SERVOS, ("", 0))
 
-    def _piloted(self, made: LoopSetup, live: LivePose, opened: socket.socket) -> JsonPilot:
+    def _piloted(self, setup: LoopSetup, live: LivePose, opened: socket.socket) -> JsonPilot:
         return JsonPilot(
-            context=made.context,
+            context=setup.context,
             vehicle=self.profile,
-            flight=made.flight,
+            flight=setup.flight,
             world=self.world,
             live=live,
-            shared=made.shared,
+            shared=setup.shared,
             opened=opened,
             epoch_ns=self._epoch_ns,
         )
@@ -295,8 +293,8 @@ class FlyingVehicle:
     def _answer(self) -> None:
         if self._socket is None:
             raise AssertionError("ArduPilot's socket is opened before the vehicle flies")
-        self._pilot = self._piloted(self.build_loop_setup, self.live, self._socket)
-        while self.build_loop_setup.shared.control[ControlWord.ENDS] == 0:
+        self._pilot = self._piloted(self.loop_setup, self.live, self._socket)
+        while self.loop_setup.shared.control[ControlWord.ENDS] == 0:
             try:
                 self._pilot.run()
             except Exception:
@@ -304,7 +302,7 @@ class FlyingVehicle:
 
 
 def build_vehicle(rig: Rig, scenery: Scenery) -> FlyingVehicle:
-    """What flies in a rig that has a vehicle."""
+    """The vehicle of a rig that has one."""
     spec, profile, transmit = rig.spec.vehicle, rig.vehicle, rig.spec.transmit
     if spec is None or profile is None or scenery.live is None:
         raise AssertionError("a rig without a vehicle has nothing that flies")

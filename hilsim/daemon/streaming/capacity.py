@@ -48,17 +48,17 @@ class Capacity:
     def sentence(self) -> str:
         """For a person: what is needed, what is here, and what will be given up."""
         sensors = f"{len(self.loads)} sensor(s)" if len(self.loads) != 1 else self.loads[0].name
-        said = f"rendering {sensors} needs {self.needed_cores:.2f} of a core, {self.cores} are here (measured)"
+        text = f"rendering {sensors} needs {self.needed_cores:.2f} of a core, {self.cores} are here (measured)"
         if self.is_civil:
-            return said
+            return text
         if self.fits:
-            return f"{said}: it fits, but not under real-time scheduling, so packets are less punctual on a busy machine"
+            return f"{text}: it fits, but not under real-time scheduling, so packets are less punctual on a busy machine"
         fitted = fit_rays(self.loads, self.cores)
         rays = ", ".join(f"{load.name}: {load.rays} of {load.wanted_rays}" for load in fitted if load.rays < load.wanted_rays)
         fewer = f"; with fewer rays a beam ({rays}) it needs {total_share(fitted):.2f}" if rays else ""
         if fits(fitted, self.cores):
-            return f"{said}: it does not fit{fewer}, and is rendered so"
-        return f"{said}: it does not fit{fewer}, and packets will be missing: use fewer sensors or more cores"
+            return f"{text}: it does not fit{fewer}, and is rendered so"
+        return f"{text}: it does not fit{fewer}, and packets will be missing: use fewer sensors or more cores"
 
 
 def measure_capacity(rig: Rig, scenery: Scenery, *, seconds: float = 0.0) -> Capacity:

@@ -34,7 +34,7 @@ _NONE = constant(0)
 
 @inlined_kernel
 def _seek_positions(plan: LidarPlan, from_ns: int, positions: npt.NDArray[np.int64]) -> None:
-    """Set ``positions`` to each train's first packet that is due at or after rig time ``from_ns``."""
+    """Set ``positions`` to each schedule's first packet that is due at or after rig time ``from_ns``."""
     latency_ns = plan.position.latency_ns + plan.data_latency_ns
     seek_positions(plan.position, max(device_from_rig(plan.clock, from_ns - latency_ns) - 2, 0), positions)
     schedule, position_ns = next_position(plan.position, positions)
@@ -182,7 +182,7 @@ def render_ahead(
     datagram: npt.NDArray[np.uint8],
     positions: npt.NDArray[np.int64],
 ) -> None:
-    """Feed both rings of a lidar until told to stop.
+    """Render packets into both rings of a lidar until told to stop.
 
     Args:
         plan: The lidar.
@@ -199,9 +199,9 @@ def render_ahead(
         stop_packet: Index of the data packet to end before; -1: none.
         state: Shared.
         workspace: Working arrays.
-        obstacle_map: Told what each packet says, once it is on its way.
+        obstacle_map: Where a packet's returns are noted, once it is in the ring.
         datagram: ``uint8[>= frame]``, working array.
-        positions: ``int64[t]``, working array: next packet of each position train.
+        positions: ``int64[t]``, working array: next packet of each position schedule.
     """
     counters, words = state.counters, state.words
     store_release(words, (RenderWord.WAITING,), 1)

@@ -30,7 +30,7 @@ class RenderCounter(IntEnum):
     NEXT_PACKET = 6
     """Index of the next data packet: all before it are in the ring, sent, or counted as skipped."""
     UNREPRESENTABLE = 7
-    """Returns that the packet format cannot say, sent as no return."""
+    """Returns that the packet format cannot represent, sent as no return."""
     ESTIMATE_NS = 8
     """Running estimate of the time to render and encode a data packet; a gauge."""
     POSITIONS_SKIPPED = 9
@@ -60,7 +60,7 @@ class Place(IntEnum):
     POSITIONS_FROM_NS = 2
     """The same of position packets."""
     SCHEDULES = 6
-    """First of the columns with the next packet of each position train, where the loop ended."""
+    """First of the columns with the next packet of each position schedule, where the loop ended."""
 
 
 class RenderState(NamedTuple):

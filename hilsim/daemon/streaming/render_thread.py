@@ -46,7 +46,7 @@ class RenderThread:
         lead_ns: How long before its deadline a packet is rendered, to begin with; ``set_lead_ns`` changes it.
         settings: Scheduling of the thread.
         late_limit_ns: How late the sending loop still sends a datagram.
-        obstacle_map: Told what is near the vehicle that carries the lidar.
+        obstacle_map: Where the lidar's returns are noted, for a vehicle's flight controller.
         state: Shared with the loop; after ``hand_over_to`` with the successor too.
         scheduling_mode: What the thread obtained.
     """
@@ -102,7 +102,7 @@ class RenderThread:
 
         Raises:
             TransmitError: the successor's scheduling is not permitted; this render thread goes on.
-            ValueError: the successor feeds other rings or from another epoch, or this render thread does not run.
+            ValueError: the successor renders for other rings or from another epoch, or this render thread does not run.
         """
         if not self.alive:
             raise ValueError("a render thread must run to be succeeded")
@@ -136,7 +136,7 @@ class RenderThread:
         """Load or compile the loop's kernel and touch its arrays, without rendering anything."""
         stopped = allocate_state()
         stopped.words[RenderWord.STOP] = 1
-        self._feed(stopped)
+        self._render(stopped)
         self.set_lead_ns(self.lead_ns)  # loads its kernel too
 
     def measure(self) -> None:
@@ -170,7 +170,7 @@ class RenderThread:
         state.place[Place.POSITIONS_FROM_NS] = NEVER_NS // 2
         publish(state.lead, 0, NEVER_NS)
         begun_ns = time.thread_time_ns()
-        self._feed(state, rings, first + count, epoch_ns=time.monotonic_ns() + _REHEARSAL_AHEAD_NS)
+        self._render(state, rings, first + count, epoch_ns=time.monotonic_ns() + _REHEARSAL_AHEAD_NS)
         return time.thread_time_ns() - begun_ns
 
     def successor(self, lidar: LidarEmulator) -> "RenderThread":
@@ -239,9 +239,9 @@ class RenderThread:
             return
         finally:
             self._entered.set()
-        self._feed(self.state)
+        self._render(self.state)
 
-    def _feed(self, state: RenderState, rings: Rings | None = None, stop_packet: int = -1, *, epoch_ns: int | None = None) -> None:
+    def _render(self, state: RenderState, rings: Rings | None = None, stop_packet: int = -1, *, epoch_ns: int | None = None) -> None:
         """Run the loop; for nobody, where the rings are not this render thread's own."""
         lidar = self.lidar
         render_ahead(

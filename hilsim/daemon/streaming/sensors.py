@@ -169,12 +169,12 @@ class Sensors(Part):
         wanted = {sensor.name: number for number, sensor in enumerate(rig.spec.sensor)}
         same_scenery = self.context.shows(rig)
         kept = {name for name, streaming in self.streams.items() if name in wanted and same_scenery and _is_same(streaming, rig)}
-        made = {name: self._make(rig, number, (-1, -1)) for name, number in wanted.items() if name not in kept}
-        for streaming in made.values():
+        streams = {name: self._make(rig, number, (-1, -1)) for name, number in wanted.items() if name not in kept}
+        for streaming in streams.values():
             self._set_epoch(streaming)
             streaming.render_thread.warm()
-        flows = {name: self._flows(rig, wanted[name], streaming) for name, streaming in made.items()}
-        return SensorChange(sensors=self, rig=rig, kept=frozenset(kept), made=made, opened=flows)
+        flows = {name: self._flows(rig, wanted[name], streaming) for name, streaming in streams.items()}
+        return SensorChange(sensors=self, rig=rig, kept=frozenset(kept), streams=streams, opened=flows)
 
     def become(self, change: "SensorChange") -> tuple[str, ...]:
         """Become the sensors of another rig, whose sockets are held.
@@ -187,10 +187,10 @@ class Sensors(Part):
         """
         with self.pacer.lock:
             done = [f"{name}: unchanged" for name in change.kept]
-            for name in [name for name in self.streams if name not in change.kept and name not in change.made]:
+            for name in [name for name in self.streams if name not in change.kept and name not in change.streams]:
                 self._close(self.streams.pop(name))
                 done.append(f"{name}: removed")
-            for name, streaming in change.made.items():
+            for name, streaming in change.streams.items():
                 done.append(f"{name}: {self._put_in_place(streaming, change.opened[name])}")
             self.pacer.set_lead(LeadBounds(*lead_bounds_ns(change.rig)))
         return tuple(done)
@@ -347,14 +347,14 @@ class SensorChange(Change):
         sensors: That change.
         rig: What they become.
         kept: Names of sensors that stream on untouched.
-        made: Sensors that begin or take over, by name; all others end.
+        streams: Sensors that begin or take over, by name; all others end.
         opened: Flows of these.
     """
 
     sensors: Sensors
     rig: Rig
     kept: frozenset[str]
-    made: dict[str, Streaming]
+    streams: dict[str, Streaming]
     opened: "dict[str, tuple[_Flow, ...]]"
 
     @property

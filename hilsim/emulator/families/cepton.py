@@ -20,8 +20,8 @@ from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.scene.world import World
 from hilsim.sensor.cepton_specs import CeptonSetting, CeptonSpec
 from hilsim.sensor.clock import DeviceClock
-from hilsim.sensor.mirror import image_extent, mirror
-from hilsim.sensor.position_stream import periodic_stream
+from hilsim.sensor.mirror import build_mirror, image_extent
+from hilsim.sensor.position_stream import build_periodic_stream
 from hilsim.sensor.response import cepton_ratios
 from hilsim.sensor.specs import DecimationSpec
 
@@ -109,8 +109,8 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
         info = self._info(utc_epoch_ns) if identity.info_packets else plan.info
         return plan._replace(
             family=int(Family.CEPTON),
-            mirror=mirror(spec, phase_deg=setup.phase_deg),
-            position=periodic_stream(INFO_PERIOD_NS if identity.info_packets else None, seed=seed, stream=stream),
+            mirror=build_mirror(spec, phase_deg=setup.phase_deg),
+            position=build_periodic_stream(INFO_PERIOD_NS if identity.info_packets else None, seed=seed, stream=stream),
             info=info,
             header_version=identity.header_version,
             data_size=packet_size(identity.header_version, plan.sequences_per_packet * spec.laser_count * plan.returns),

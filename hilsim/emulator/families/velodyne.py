@@ -19,9 +19,9 @@ from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE, POSITION_PO
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.scene.world import World
 from hilsim.sensor.clock import DeviceClock, stamp_us
-from hilsim.sensor.decimation import decimation
-from hilsim.sensor.head import build_head, mean_rate_rpm, rate_rule
-from hilsim.sensor.position_stream import position_stream
+from hilsim.sensor.decimation import build_decimation
+from hilsim.sensor.head import build_model_head, mean_rate_rpm, rate_rule
+from hilsim.sensor.position_stream import build_position_stream
 from hilsim.sensor.response import velodyne_ratios
 from hilsim.sensor.specs import DecimationSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
@@ -118,10 +118,10 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
         elevation_deg = np.array([channel.elevation_deg for channel in spec.channels])
         return plan._replace(
             family=int(Family.VELODYNE),
-            head=build_head(spec, setup, seed=seed, stream=stream),
-            decimation=decimation(setup.decimation, spec),
+            head=build_model_head(spec, setup, seed=seed, stream=stream),
+            decimation=build_decimation(setup.decimation, spec),
             is_decimated=setup.decimation != DecimationSpec(),
-            position=position_stream(spec.position, seed=seed, stream=stream),
+            position=build_position_stream(spec.position, seed=seed, stream=stream),
             data_size=DATA_PACKET_SIZE,
             info_size=POSITION_PACKET_SIZE,
             stamp_offset_ns=last_firing_ns if model and model.stamps_last_firing else 0,

@@ -324,12 +324,12 @@ LAYOUTS = {
 }
 
 
-def draft(message: Message) -> Draft:
+def build_draft(message: Message) -> Draft:
     """A message with every field 0."""
     record = np.zeros(1, LAYOUTS[message])
     return Draft(record, record.view(np.uint8))
 
 
-def origin(system: int, component: int) -> Origin:
+def build_origin(system: int, component: int) -> Origin:
     """A sender whose first frame has number 0."""
     return Origin(system, component, np.zeros(8, np.int64))

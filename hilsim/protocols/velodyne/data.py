@@ -155,7 +155,7 @@ def encode_data_packet(
     sequences_per_block = RECORDS_PER_BLOCK // channels
     for block in range(BLOCKS):
         first = (block // returns) * sequences_per_block
-        which = block % returns
+        return_number = block % returns
         at = 100 * block
         payload[at] = BLOCK_FLAG & 0xFF
         payload[at + 1] = BLOCK_FLAG >> 8
@@ -164,10 +164,10 @@ def encode_data_packet(
         at += 4
         for sequence in range(first, first + sequences_per_block):
             for channel in range(channels):
-                code = distance[which, sequence, channel]
+                code = distance[return_number, sequence, channel]
                 payload[at] = code & 0xFF
                 payload[at + 1] = code >> 8
-                payload[at + 2] = reflectivity[which, sequence, channel]
+                payload[at + 2] = reflectivity[return_number, sequence, channel]
                 at += 3
     for byte in range(4):
         payload[1200 + byte] = (stamp_us >> (8 * byte)) & 0xFF

@@ -20,7 +20,7 @@ _BLOCKS = constant(BLOCKS)
 
 
 class RecordFirings(NamedTuple):
-    """When and where the lasers of a group's records fire; build with ``record_firings``.
+    """When and where the lasers of a group's records fire; build with ``build_record_firings``.
 
     Attributes:
         blocks: Of a group, in a mode of one return: 1, or 4 of a VLS-128.
@@ -41,7 +41,7 @@ class RecordFirings(NamedTuple):
     unit_mm: float
 
 
-def record_firings(geometry: FiringGeometry) -> RecordFirings:
+def build_record_firings(geometry: FiringGeometry) -> RecordFirings:
     """Of a model's packets."""
     lasers = len(geometry.elevation_deg)
     sequences = max(RECORDS_PER_BLOCK // lasers, 1)
@@ -61,14 +61,14 @@ def record_firings(geometry: FiringGeometry) -> RecordFirings:
 
 @kernel
 def block_azimuth_cdeg(payload: npt.NDArray[np.uint8], block: int) -> int:
-    """The azimuth that a block of a data packet says."""
+    """The azimuth in a block of a data packet."""
     azimuth_cdeg: int = signed(payload[100 * block + 2]) | signed(payload[100 * block + 3]) << 8
     return azimuth_cdeg
 
 
 @kernel
-def told_step_cdeg(payload: npt.NDArray[np.uint8], block: int, group_blocks: int) -> int:
-    """How far the head turns from a group, which begins with ``block`` and has ``group_blocks``, to the next; -1 where the packet does not tell."""
+def packet_step_cdeg(payload: npt.NDArray[np.uint8], block: int, group_blocks: int) -> int:
+    """How far the head turns from a group, which begins with ``block`` and has ``group_blocks``, to the next; -1 where the packet does not show it."""
     if block + 2 * group_blocks > _BLOCKS:
         return -1
     step = (block_azimuth_cdeg(payload, block + group_blocks) - block_azimuth_cdeg(payload, block)) % TURN_CDEG
@@ -77,9 +77,9 @@ def told_step_cdeg(payload: npt.NDArray[np.uint8], block: int, group_blocks: int
 
 @kernel
 def first_step_cdeg(payload: npt.NDArray[np.uint8], group_blocks: int) -> int:
-    """The first step that a packet tells, which speaks for the groups before it; -1 where it tells none."""
+    """The first step that a packet shows, which stands for the groups before it; -1 where it shows none."""
     for block in range(0, _BLOCKS, group_blocks):
-        step = told_step_cdeg(payload, block, group_blocks)
+        step = packet_step_cdeg(payload, block, group_blocks)
         if step >= 0:
             return step
     return -1

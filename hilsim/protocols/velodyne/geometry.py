@@ -105,7 +105,7 @@ HDL_32E_GEOMETRY = FiringGeometry(
     model="HDL-32E",
     elevation_deg=_HDL_32E_ELEVATIONS,
     azimuth_offset_deg=_NO_OFFSETS_32,  # manual page 23: no horizontal or rotational correction exists
-    delay_ns=even_delays_ns(32, 1152),  # manual page 9: slots of 1.152 us, 40 a sequence; the azimuth is the first shot's
+    delay_ns=even_delays_ns(32, 1152),  # manual page 9: slots of 1.152 us, 40 a sequence; the azimuth is the first firing's
     sequence_ns=46_080,  # manual page 9
     distance_unit_mm=2.0,
 )

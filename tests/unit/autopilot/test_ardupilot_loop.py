@@ -14,7 +14,7 @@ from hilsim.autopilot.ardupilot_loop import SILENT_NS, JsonPilot
 from hilsim.autopilot.loop_context import FlightCount
 from hilsim.autopilot.loop_setup import build_loop_setup, open_line
 from hilsim.autopilot.session import SessionState, SessionWord
-from hilsim.vehicle.live import live_pose
+from hilsim.vehicle.live import build_live_pose
 from tests.flight import _FLOOR, vehicle_spec
 from tests.unit.vehicle.vehicles import compiled_only, profile
 
@@ -38,7 +38,7 @@ def piloted(kind=socket.socket):
         vehicle=profile("iris"),
         flight=made.flight,
         world=_FLOOR,
-        live=live_pose(),
+        live=build_live_pose(),
         shared=made.shared,
         opened=opened,
         epoch_ns=time.monotonic_ns(),
@@ -82,7 +82,7 @@ def test_another_sender_neither_steers_nor_resets_a_vehicle_that_is_flown_and_ma
     np.testing.assert_array_equal(pilot.flight.state.motion, motion)
     assert "the vehicle must have one simulation at a time, got a second one beside 127.0.0.1:40001" in pilot.trouble
     assert pilot.answer(frame(110, pwm=1900), PEER) != b""
-    pilot._heard_ns -= SILENT_NS + 1
+    pilot._received_ns -= SILENT_NS + 1
     assert json.loads(pilot.answer(frame(1), OTHER))["timestamp"] == pytest.approx(0.0025, abs=1e-6)  # anew
 
 
@@ -122,11 +122,11 @@ def test_a_simulation_that_stops_leaves_its_vehicle_still_and_is_said_to_be_sile
     assert word[SessionWord.STATE] == SessionState.FLYING
     newest = pilot.live.state[(int(pilot.live.written[0]) - 1) % len(pilot.live.time_ns)]
     assert abs(newest[5]) > 0.1
-    pilot._heard_ns -= 300_000_000
+    pilot._received_ns -= 300_000_000
     pilot._note_silence()
     assert word[SessionWord.STATE] == SessionState.SILENT
     newest = pilot.live.state[(int(pilot.live.written[0]) - 1) % len(pilot.live.time_ns)]
     assert newest[3:6].tolist() == [0.0] * 3
-    pilot._heard_ns -= SILENT_NS
+    pilot._received_ns -= SILENT_NS
     pilot._note_silence()
     assert word[SessionWord.STATE] == SessionState.CALLING

@@ -311,7 +311,7 @@ async def test_half_a_frame_on_tcp_is_forgotten_after_half_a_second(controller, 
             await until(lambda: forwarder.stations[0].peers and forwarder.stations[0].peers[0].stream.place[1] == 30)
             loop = asyncio.get_running_loop()
             now_s = loop.time()
-            monkeypatch.setattr(forwarder.stations[0].peers[0], "heard_s", now_s - 0.6)
+            monkeypatch.setattr(forwarder.stations[0].peers[0], "received_s", now_s - 0.6)
             stream.send(heartbeat_bytes())
             assert await controller.hears_within_limit(1) == [heartbeat_bytes()]
             assert forwarder.readings()[0].skipped_bytes == 30

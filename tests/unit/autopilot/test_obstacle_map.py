@@ -9,7 +9,7 @@ from hilsim.autopilot.obstacle_map import TURN_SLICES, build_obstacle_map, no_ob
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.fused import render_data_packet
-from hilsim.emulator.planning import lidar_plan
+from hilsim.emulator.planning import build_lidar_plan
 from hilsim.emulator.workspace import allocate_workspace
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import from_roll_pitch_yaw, matrix_from_quaternion
@@ -20,7 +20,7 @@ from hilsim.scene.primitives import box, plane
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.specs import DecimationSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
-from hilsim.vehicle.live import STATE_SIZE, live_pose, write_state
+from hilsim.vehicle.live import STATE_SIZE, build_live_pose, write_state
 from hilsim.vehicle.platform import live_platform
 from tests.lidars import lidar_setting
 from tests.unit.vehicle.vehicles import compiled_only
@@ -49,8 +49,8 @@ class Bench:
         path = profiles_directory() / "sensors" / f"{profile}.toml"
         spec = parse_table(VelodyneSpec, read_toml(path), str(path))
         self.setting = lidar_setting(spec, name="top", **(MOUNTED | setting))
-        self.plan = lidar_plan(self.setting, seed=4, utc_epoch_ns=0)
-        self.live, self.world, self.orientation = live_pose(), world, orientation
+        self.plan = build_lidar_plan(self.setting, seed=4, utc_epoch_ns=0)
+        self.live, self.world, self.orientation = build_live_pose(), world, orientation
         state = np.zeros(STATE_SIZE)
         state[:3], state[6:10] = PLACE, orientation
         write_state(self.live, 0, state)

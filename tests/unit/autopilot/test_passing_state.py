@@ -5,7 +5,7 @@ import math
 import pytest
 from pymavlink.dialects.v20 import common
 
-from hilsim.autopilot.passing_state import AutopilotSays, Errors, Truth
+from hilsim.autopilot.passing_state import AutopilotStatus, Errors, Truth
 from hilsim.geometry.geodesy import HomeSpec, build_home, geodetic_at
 from hilsim.geometry.rotations import from_roll_pitch_yaw
 from tests.controllers.wire import Writer
@@ -19,7 +19,7 @@ READY = 0x37F
 def told(said, *messages, truth=TRUTH):
     writer = Writer(1, 1)
     for message in messages:
-        said.hear(message.get_msgId(), writer.pack(message), HOME, truth)
+        said.note_frame(message.get_msgId(), writer.pack(message), HOME, truth)
     return said
 
 
@@ -40,13 +40,13 @@ def home():
     ],
 )
 def test_estimator_and_home_together_say_whether_it_could_be_armed(flags, obstacle):
-    said = told(AutopilotSays(), estimator(flags), home())
+    said = told(AutopilotStatus(), estimator(flags), home())
     assert said.obstacle == obstacle
     assert said.is_ready == (obstacle == "")
 
 
 def test_without_estimator_or_home_it_is_said_which_is_missing_and_a_restart_forgets_both():
-    said = AutopilotSays()
+    said = AutopilotStatus()
     assert said.obstacle == "no ESTIMATOR_STATUS has come"
     told(said, estimator(READY))
     assert said.obstacle == "no HOME_POSITION has come"
@@ -58,7 +58,7 @@ def test_without_estimator_or_home_it_is_said_which_is_missing_and_a_restart_for
 
 def test_the_last_warning_is_kept_and_notices_are_not():
     text = common.MAVLink_statustext_message
-    said = told(AutopilotSays(), text(4, b"Stopping compass use!"), text(6, b"[logger] started"))
+    said = told(AutopilotStatus(), text(4, b"Stopping compass use!"), text(6, b"[logger] started"))
     assert said.warning == "Stopping compass use!"
     assert told(said, text(2, b"x" * 50)).warning == "x" * 50
 
@@ -69,11 +69,11 @@ def test_what_it_believes_of_its_place_speed_and_attitude_is_compared_with_the_t
     velocity = common.MAVLink_local_position_ned_message(1, 0, 0, 0, 2.1, 1.2, -0.4)  # north, east, down
     attitude = common.MAVLink_attitude_message(1, math.radians(2.0), math.radians(-1.0), math.radians(-179.0), 0, 0, 0)
     west = Truth(position_m=PLACE, velocity_mps=(1.0, 2.0, 0.5), orientation=from_roll_pitch_yaw(0.0, 0.0, -90.0))  # nose south: yaw 180
-    errors = told(AutopilotSays(), position, velocity, attitude, truth=west).errors
+    errors = told(AutopilotStatus(), position, velocity, attitude, truth=west).errors
     assert errors.position_m == pytest.approx((0.5, -0.25, 0.1), abs=0.02)
     assert errors.velocity_mps == pytest.approx((0.2, 0.1, -0.1), abs=1e-5)
     assert errors.attitude_deg == pytest.approx((2.0, -1.0, 1.0), abs=1e-3)
-    assert AutopilotSays().errors == Errors()
+    assert AutopilotStatus().errors == Errors()
 
 
 def test_truth_says_speed_tilt_and_angles_as_an_autopilot_does():

@@ -5,21 +5,21 @@ import socket
 import numpy as np
 import pytest
 
-from hilsim.autopilot.send_queue import OutboxCount, allocate_outbox, empty, flush, offer_sample, pace, post
+from hilsim.autopilot.send_queue import OutboxCount, allocate_outbox, build_pace, empty, flush, offer_sample, post
 from hilsim.links.descriptors import Outcome
 from hilsim.links.serial_port import open_serial
 from hilsim.links.serial_spec import SerialSpec
 from hilsim.protocols.mavlink.codec import write_frame
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME, allocate_stream, append, next_frame
-from hilsim.protocols.mavlink.messages import HEARTBEAT, HIL_SENSOR, draft, origin
+from hilsim.protocols.mavlink.messages import HEARTBEAT, HIL_SENSOR, build_draft, build_origin
 from hilsim.transmit.packet_queue import allocate_packet_queue, put, waiting
 from tests.mavlink import hil_sensor_bytes, mixture, unknown_bytes
 
 MS = 1_000_000
 S = 1_000_000_000
 START = 5 * S
-USB = pace(line_bytes_per_s=None, station_bytes_per_s=100_000)
-UART_115200 = pace(line_bytes_per_s=11_520, station_bytes_per_s=1000)
+USB = build_pace(line_bytes_per_s=None, station_bytes_per_s=100_000)
+UART_115200 = build_pace(line_bytes_per_s=11_520, station_bytes_per_s=1000)
 
 
 class Way:
@@ -29,16 +29,16 @@ class Way:
         self.near, self.far = socket.socketpair(socket.AF_UNIX, kind)
         self.near.settimeout(0)
         self.far.settimeout(0)
-        self.outbox, self.stations, self.sender = allocate_outbox(8), allocate_packet_queue(16, LARGEST_FRAME), origin(1, 200)
+        self.outbox, self.stations, self.sender = allocate_outbox(8), allocate_packet_queue(16, LARGEST_FRAME), build_origin(1, 200)
 
     def beat(self):
         frame = np.zeros(LARGEST_FRAME, np.uint8)
-        beat = draft(HEARTBEAT)
+        beat = build_draft(HEARTBEAT)
         beat.record["mavlink_version"] = 3
         return bool(post(self.outbox, frame, write_frame(HEARTBEAT, beat.payload, self.sender, frame)))
 
     def offer(self, time_usec):
-        sample = draft(HIL_SENSOR)
+        sample = build_draft(HIL_SENSOR)
         sample.record["time_usec"], sample.record["fields_updated"] = time_usec, 0x1FFF
         offer_sample(self.outbox, sample.payload)
 
@@ -170,7 +170,7 @@ def test_frames_that_were_held_back_do_not_leave_in_a_burst_after_a_stall(way):
 def test_a_frame_written_in_part_is_finished_first(cable):
     plug = cable()
     port = open_serial(SerialSpec(port=plug.device))
-    outbox, stations, sender = allocate_outbox(), allocate_packet_queue(512, LARGEST_FRAME), origin(1, 200)
+    outbox, stations, sender = allocate_outbox(), allocate_packet_queue(512, LARGEST_FRAME), build_origin(1, 200)
     frame = np.frombuffer(hil_sensor_bytes(), np.uint8)
     try:
         filled = 0
@@ -227,4 +227,4 @@ def test_each_frame_is_a_datagram_of_its_own():
 )
 def test_an_impossible_pace_is_refused(arguments, fault):
     with pytest.raises(ValueError, match=fault):
-        pace(**arguments)
+        build_pace(**arguments)

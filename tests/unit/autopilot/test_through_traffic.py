@@ -10,19 +10,19 @@ from pymavlink.dialects.v20 import common
 
 from hilsim.autopilot.ground_stations.endpoints import Protocol, StationSpec
 from hilsim.autopilot.ground_stations.forwarding import forward
-from hilsim.autopilot.send_queue import allocate_outbox, flush, pace
+from hilsim.autopilot.send_queue import allocate_outbox, build_pace, flush
 from hilsim.links.descriptors import Outcome, allocate_waits, clear_wake, pass_on, receive, wake
 from hilsim.links.serial_port import open_serial
 from hilsim.links.serial_spec import SerialSpec
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME, FrameState, allocate_stream, next_frame
-from hilsim.protocols.mavlink.messages import origin
+from hilsim.protocols.mavlink.messages import build_origin
 from hilsim.transmit.packet_queue import allocate_packet_queue
 from tests.mavlink import heartbeat_bytes, hil_sensor_bytes, mixture, signing_packer
 
 GROSS_LIMIT_S = 30
 IS_STREAM = True
-SENDER = origin(1, 200)
-PACE = pace(line_bytes_per_s=None, station_bytes_per_s=1e6)
+SENDER = build_origin(1, 200)
+PACE = build_pace(line_bytes_per_s=None, station_bytes_per_s=1e6)
 
 
 class Link:

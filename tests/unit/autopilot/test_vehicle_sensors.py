@@ -8,8 +8,8 @@ import pytest
 from hilsim.autopilot.vehicle_sensors import BAROMETER_FIELDS, IMU_FIELDS, MAGNETOMETER_FIELDS, PITOT_FIELDS, build_instruments, fill_gps, fill_sensor
 from hilsim.geometry.geodesy import HomeSpec
 from hilsim.geometry.rotations import from_roll_pitch_yaw
-from hilsim.protocols.mavlink.messages import HIL_GPS, HIL_SENSOR, draft
-from hilsim.vehicle.live import live_pose, write_state
+from hilsim.protocols.mavlink.messages import HIL_GPS, HIL_SENSOR, build_draft
+from hilsim.vehicle.live import build_live_pose, write_state
 from hilsim.vehicle.magnetism import magnetic_field
 from hilsim.vehicle.multirotor import build_multirotor, state_at
 from hilsim.vehicle.sensor_specs import BarometerSpec, GpsSpec, ImuSpec, MagnetometerSpec, PitotSpec, SensorsSpec
@@ -46,7 +46,7 @@ def standing(position_m=(0.0, 0.0, 0.0), orientation=(1.0, 0.0, 0.0, 0.0), veloc
 
 
 def sensed(state, *, imu_sums=(0.0,) * 6, frame=0, wind_mps=(0.0, 0.0, 0.0), into=None):
-    said = into or draft(HIL_SENSOR)
+    said = into or build_draft(HIL_SENSOR)
     fill_sensor(instruments(), state, wind_mps, np.array(imu_sums, dtype=np.float64), frame, 77, said.record)
     return said
 
@@ -115,13 +115,13 @@ def test_what_is_not_new_keeps_its_last_value():
 
 
 def fixed(live, rig_ns, physics_ns=10 * S):
-    said = draft(HIL_GPS)
+    said = build_draft(HIL_GPS)
     fill_gps(instruments(), live, rig_ns, physics_ns, UTC_EPOCH_NS, said.record)
     return said.record[0]
 
 
 def test_a_position_is_that_of_its_latency_ago_with_the_time_of_then():
-    live = live_pose()
+    live = build_live_pose()
     for step in range(400):
         state = np.zeros(13)
         state[1], state[4], state[6] = 10.0 * step * 1e-3, 10.0, 1.0
@@ -137,14 +137,14 @@ def test_a_position_is_that_of_its_latency_ago_with_the_time_of_then():
 
 
 def test_a_receiver_that_was_just_switched_on_has_no_fix():
-    said = fixed(live_pose(), 0, physics_ns=0)
+    said = fixed(build_live_pose(), 0, physics_ns=0)
     assert (said["fix_type"], said["lat"], said["cog"], said["satellites_visible"]) == (1, 0, 65535, 0)
     assert said["eph"] > 1000
 
 
 def test_a_receivers_course_is_clockwise_from_north():
     for velocity, course in (((3.0, 0.0), 9000), ((0.0, -3.0), 18_000), ((-3.0, 3.0), 31_500)):
-        live, state = live_pose(), np.zeros(13)
+        live, state = build_live_pose(), np.zeros(13)
         state[3:5], state[6] = velocity, 1.0
         write_state(live, 0, state)
         said = fixed(live, 200 * MS)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from hilsim.background.imaging import add_points, image_plan, widen
+from hilsim.background.imaging import add_points, build_image_plan, widen
 from hilsim.background.survey import kinds_of
 from hilsim.background.table import BINS, COUNT, KEY, bin_of, empty_table, grown, in_order
-from hilsim.background.turning import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS, TALLY_SIZE, add_data_packets, turning_plan
+from hilsim.background.turning import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS, TALLY_SIZE, add_data_packets, build_turning_plan
 from hilsim.capture.batches import CaptureBatches
 from hilsim.protocols.cepton.stdv import PointFlag
 from hilsim.protocols.velodyne.geometry import HDL_32E_GEOMETRY, VLP_32C_GEOMETRY
@@ -20,7 +20,7 @@ COLUMNS = 1800
 
 def decoded(batches, geometry, product, columns=COLUMNS):
     grid = AzimuthGrid(columns=columns, elevation_deg=geometry.rows_deg)
-    plan = turning_plan(geometry, grid, product)
+    plan = build_turning_plan(geometry, grid, product)
     table, tally = empty_table(grid.rows * grid.columns), np.zeros(TALLY_SIZE, np.int64)
     for some in batches:
         at = 0
@@ -102,7 +102,7 @@ def test_points_fall_into_image_cells_and_flagged_ones_into_none():
     points += [(0, 2000, 0, 99, 8, flag) for flag in (PointFlag.NO_RETURN, PointFlag.NOISE, PointFlag.BLOCKED)] + [(5, 0, 5, 99, 8, 0)]
     some = batch([stdv_payload(points)])
     table, tally = empty_table(55), np.zeros(TALLY_SIZE, np.int64)
-    add_points(image_plan(grid), some, np.array([True]), 0, table, tally)
+    add_points(build_image_plan(grid), some, np.array([True]), 0, table, tally)
     rows = in_order(table)
     assert (tally[RETURNS], tally[EMPTY], tally[OUTSIDE]) == (3, 4, 1)
     assert [(int(key) // BINS // 5, int(key) // BINS % 5) for key in rows[:, KEY]] == [(0, 0), (5, 2), (10, 4)]
@@ -118,5 +118,5 @@ def test_a_packet_whose_points_are_not_all_there_has_none(size):
     grid = ImageGrid(columns=3, rows=3, x_min=-1.0, x_max=1.0, z_min=-1.0, z_max=1.0)
     some = batch([stdv_payload([(0, 2000, 0, 40, 8, 0)] * 3)[:size]])
     table, tally = empty_table(9), np.zeros(TALLY_SIZE, np.int64)
-    add_points(image_plan(grid), some, np.array([True]), 0, table, tally)
+    add_points(build_image_plan(grid), some, np.array([True]), 0, table, tally)
     assert tally[RETURNS] == 0

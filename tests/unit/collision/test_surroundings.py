@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hilsim.collision.surroundings import LOOK_NS, carry_planes, look_around, surface_velocity, surroundings
+from hilsim.collision.surroundings import LOOK_NS, build_surroundings, carry_planes, look_around, surface_velocity
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import linear_track
 from hilsim.scene.materials import DEFAULTS
@@ -24,7 +24,7 @@ _MULTIROTOR = build_multirotor(BARE)
 def looked(objects, position_m=(0.0, 0.0, 1.0), *, velocity_mps=(0.0, 0.0, 0.0), rig_ns=0, orientation=(1.0, 0.0, 0.0, 0.0)):
     state = state_at(_MULTIROTOR, position_m, orientation)
     state.motion[3:6] = velocity_mps
-    around = surroundings(_MULTIROTOR)
+    around = build_surroundings(_MULTIROTOR)
     look_around(build_world(objects), _MULTIROTOR, state, rig_ns, around)
     return around
 
@@ -39,7 +39,7 @@ def wall(x_m):
 
 
 def test_before_the_first_look_there_is_nothing():
-    around = surroundings(_MULTIROTOR)
+    around = build_surroundings(_MULTIROTOR)
     assert around.ground.tolist() == [list(NOTHING)] * len(_MULTIROTOR.point)
     assert around.obstacles.tolist() == [list(NOTHING)] * MOST_OBSTACLES
     assert around.height_m.tolist() == [np.inf]

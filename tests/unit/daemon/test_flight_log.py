@@ -10,7 +10,7 @@ from hilsim.daemon.flight.log import FlightLog
 from hilsim.daemon.flight.vehicle import FlyingVehicle
 from hilsim.scene.world import build_world
 from hilsim.transmit.scheduling import ThreadSettings
-from hilsim.vehicle.live import live_pose
+from hilsim.vehicle.live import build_live_pose
 from tests.flight import vehicle_spec
 from tests.unit.vehicle.vehicles import BARE
 
@@ -18,7 +18,7 @@ from tests.unit.vehicle.vehicles import BARE
 @pytest.fixture
 def vehicle():
     return FlyingVehicle(
-        spec=vehicle_spec(), profile=BARE, seed=1, world=build_world([]), live=live_pose(), settings=ThreadSettings(scheduling="plain")
+        spec=vehicle_spec(), profile=BARE, seed=1, world=build_world([]), live=build_live_pose(), settings=ThreadSettings(scheduling="plain")
     )
 
 
@@ -29,7 +29,7 @@ def said(log):
 
 
 def enter(vehicle, state, reason):
-    word = vehicle.build_loop_setup.shared.session.word
+    word = vehicle.loop_setup.shared.session.word
     word[SessionWord.STATE], word[SessionWord.REASON] = state, reason
     word[SessionWord.CHANGES] += 1
 
@@ -45,7 +45,7 @@ def test_a_controller_that_falls_silent_is_said_with_its_reason_and_again_when_i
     enter(vehicle, SessionState.FLYING, Reason.HEARTBEAT)
     said(log)
     enter(vehicle, SessionState.SILENT, Reason.NO_COMMANDS)
-    vehicle.build_loop_setup.shared.session.word[SessionWord.SILENCES] = 1
+    vehicle.loop_setup.shared.session.word[SessionWord.SILENCES] = 1
     changed, silent = said(log)
     assert (changed["event"], changed["state"], changed["log_level"]) == ("session.changed", "silent", "warning")
     assert changed["reason"].startswith("no motor command of the controller for 0.2 s")
@@ -56,7 +56,7 @@ def test_a_controller_that_falls_silent_is_said_with_its_reason_and_again_when_i
 
 
 def test_a_contact_is_said_when_it_begins_with_its_speed_and_kind_and_when_it_ends_with_how_long_it_lasted(vehicle):
-    log, touch = FlightLog(vehicle), vehicle.build_loop_setup.shared.touch
+    log, touch = FlightLog(vehicle), vehicle.loop_setup.shared.touch
     touch.word[:4] = (1, Touching.OBSTACLE | Touching.MOVING, 5_000_000_000, 5_000_000_000)
     touch.closing_mps[:] = 6.0, 4.5
     [began] = said(log)
@@ -70,7 +70,7 @@ def test_a_contact_is_said_when_it_begins_with_its_speed_and_kind_and_when_it_en
 
 
 def test_a_crashed_vehicle_that_is_armed_is_said_each_time_with_what_to_do(vehicle):
-    log, word, crashed = FlightLog(vehicle), vehicle.build_loop_setup.shared.session.word, vehicle.build_loop_setup.flight.state.crashed
+    log, word, crashed = FlightLog(vehicle), vehicle.loop_setup.shared.session.word, vehicle.loop_setup.flight.state.crashed
     word[SessionWord.ARMED] = crashed[0] = 1
     assert [row["event"] for row in said(log)] == ["vehicle.armed", "vehicle.crashed"]
     for _ in range(2):

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from hilsim.capture.pcap import CaptureFile
 from hilsim.daemon.sinks import follower
 from hilsim.daemon.sinks.follower import Follower, queue_slots
-from hilsim.protocols.ethernet import PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, framing
+from hilsim.protocols.ethernet import PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, build_framing
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.sinks.pcap import PcapSeriesSink, RecordSpec
 from hilsim.transmit.ring import push
@@ -29,7 +29,7 @@ SIZE = 84  # of a frame below; a record of it is 100 bytes
 
 
 def framed(source_port, style=VELODYNE_DATA_STYLE):
-    return framing(
+    return build_framing(
         style,
         FlowKey("192.168.1.201", source_port, "192.168.1.77", 2368),
         source_mac="60:76:88:10:00:01",

@@ -7,19 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hilsim.autopilot.passing_state import AutopilotSays, Errors
+from hilsim.autopilot.passing_state import AutopilotStatus, Errors
 from hilsim.autopilot.session import SessionState
 from hilsim.daemon.flight.pose_log import COLUMNS, PoseLog, newest_truth, samples_since
 from hilsim.errors import CaptureError
-from hilsim.vehicle.live import LivePose, live_pose, write_state
+from hilsim.vehicle.live import LivePose, build_live_pose, write_state
 
 MS = 1_000_000
 
 
 @dataclass
 class Flown:
-    live: LivePose = field(default_factory=live_pose)
-    autopilot: AutopilotSays = field(default_factory=AutopilotSays)
+    live: LivePose = field(default_factory=build_live_pose)
+    autopilot: AutopilotStatus = field(default_factory=AutopilotStatus)
     state: SessionState = SessionState.FLYING
     is_armed: bool = True
     is_crashed: bool = False
@@ -35,7 +35,7 @@ def fly(live, begin_ms, end_ms):
 
 
 def test_samples_are_at_whole_periods_each_once_and_what_is_overwritten_is_left_out():
-    live = live_pose()
+    live = build_live_pose()
     assert samples_since(live, -1, 20 * MS) == []
     fly(live, 0, 101)
     first = samples_since(live, -1, 20 * MS)
@@ -50,7 +50,7 @@ def test_samples_are_at_whole_periods_each_once_and_what_is_overwritten_is_left_
 
 @pytest.mark.parametrize("name", ["truth.csv", "truth.parquet"])
 def test_every_row_has_its_truth_and_what_the_autopilot_was_off_by(tmp_path, name):
-    flown = Flown(autopilot=AutopilotSays(errors=Errors(position_m=(0.1, 0.2, 0.3))))
+    flown = Flown(autopilot=AutopilotStatus(errors=Errors(position_m=(0.1, 0.2, 0.3))))
     fly(flown.live, 0, 401)
     made = PoseLog(tmp_path / name, 50, flown)
     made.close()

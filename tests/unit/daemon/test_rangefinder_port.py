@@ -19,7 +19,7 @@ from hilsim.rangefinders.tfmini import TfminiSpec
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.vehicle.live import live_pose
+from hilsim.vehicle.live import build_live_pose
 from hilsim.vehicle.platform import build_platform, live_platform
 from tests.unit.rangefinders.test_tfmini import parse
 
@@ -114,7 +114,7 @@ def test_a_rangefinder_sees_from_where_its_platform_is(at_port, world):
     device = at_port(TfminiSpec, is_there=False)[0].configured.device
     ahead_and_behind = np.zeros(2, np.int64), np.array([0.0, 180.0])
     np.testing.assert_allclose(device.sample(*ahead_and_behind), [4.0, np.inf], atol=1e-3)
-    live = live_pose()
+    live = build_live_pose()
     device.see(Scenery(world=world, platform=live_platform(live)))
     live.written[0] = 1
     live.state[0, 0] = 1.5

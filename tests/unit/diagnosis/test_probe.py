@@ -26,7 +26,7 @@ def conversation(probe, controller=None, *, loses=lambda _count: False):
             controller.receive(now_ns // 1000, b"" if data and loses(next(numbers)) else data)
             probe.receive(controller.advance(now_ns // 1000), now_ns)
         now_ns += STEP_NS
-    return probe.heard(now_ns), sent
+    return probe.result(now_ns), sent
 
 
 def names(sent):
@@ -39,7 +39,7 @@ def told(*frames, spec=None):
     for frame in (heartbeat_bytes(packer(1, 1)), *frames):
         probe._asked["X"] = None
         probe.receive(bytes(frame), 0)
-    return probe.heard(1_000_000_000)
+    return probe.result(1_000_000_000)
 
 
 def parameter_bytes(value, kind, name="X", system=1):
@@ -162,7 +162,7 @@ def test_others_are_told_from_the_controller():
 def test_an_echo_is_no_controller():
     probe = Probe(ProbeSpec(wait_s=1.0))
     probe.receive(probe.advance(0), 0)
-    heard = probe.heard(10**9)
+    heard = probe.result(10**9)
     assert (heard.has_echo, heard.beat, heard.others) == (True, None, ())
 
 
@@ -179,7 +179,7 @@ def test_noise_is_counted_and_the_first_of_it_is_kept():
     probe = Probe(ProbeSpec())
     noise = b"nsh> help\r\n" * 1000
     probe.receive(noise, 0)
-    heard = probe.heard(10**9)
+    heard = probe.result(10**9)
     assert (heard.received_bytes, heard.skipped_bytes, heard.frames, heard.sample) == (11_000, 11_000, 0, noise[:4096])
 
 
@@ -187,15 +187,15 @@ def test_a_frame_that_was_cut_off_does_not_swallow_the_next():
     probe = Probe(ProbeSpec())
     probe.receive(b"\xfd\xff\x00" + heartbeat_bytes(packer(1, 1)), 0)
     probe.advance(10_000_000)
-    assert probe.heard(10_000_000).beat is None
+    assert probe.result(10_000_000).beat is None
     probe.advance(60_000_000)
-    assert probe.heard(60_000_000).beat is not None
+    assert probe.result(60_000_000).beat is not None
 
 
 def test_preparing_leaves_the_conversation_untouched():
     probe = Probe(ProbeSpec())
     probe.prepare()
-    assert probe.heard(0) == Probe(ProbeSpec()).heard(0)
+    assert probe.result(0) == Probe(ProbeSpec()).result(0)
     assert probe.advance(0)[4] == 0
 
 

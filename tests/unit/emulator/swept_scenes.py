@@ -10,7 +10,7 @@ from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
 from hilsim.protocols.cepton.stdv import PointFlag, decode_stdv_points, read_stdv_header
 from hilsim.scene.world import build_world
-from hilsim.sensor.mirror import image_point, mirror
+from hilsim.sensor.mirror import build_mirror, image_point
 from hilsim.vehicle.platform import build_platform
 from tests.lidars import lidar_setting
 
@@ -67,7 +67,7 @@ def firings(lidar, first=0, count=1):
 
 def images(lidar, channel, device_ns):
     """``float64[n, 2]`` of where firings look."""
-    swept = mirror(lidar.setting.spec, phase_deg=lidar.setting.setup.phase_deg)
+    swept = build_mirror(lidar.setting.spec, phase_deg=lidar.setting.setup.phase_deg)
     return np.array([image_point(swept, int(laser), int(time)) for laser, time in zip(channel, device_ns, strict=True)])
 
 

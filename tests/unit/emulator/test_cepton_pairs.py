@@ -126,7 +126,7 @@ def test_rows_are_the_packets_returns_in_the_order_of_their_points(mode, version
         wall(6.0, diffuse(30, porosity=0.6), y=(-3.0, 0.0), label=5),
     ]
     spec = dataclasses.replace(mirror_spec(row_of_eight(), range_noise_m=0.005, drop_out_ratio=0.05), beam=WIDE)
-    optics = {"weather": WeatherSpec(fog_visibility_m=200.0), "false_alarms": FalseAlarmSpec(rate_per_shot=0.05)}
+    optics = {"weather": WeatherSpec(fog_visibility_m=200.0), "false_alarms": FalseAlarmSpec(rate_per_firing=0.05)}
     lidar = swept_lidar(objects, spec, return_mode=mode, sub_rays=7, cepton=CeptonSetting(header_version=version), **optics)
     first, count = 3, 30
     batch, truth = packets_with_truth(lidar, first, count)

@@ -8,7 +8,7 @@ from hilsim.config.profiles import profiles_directory
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.emulator.families.registry import FAMILIES, family_of
 from hilsim.emulator.plan import LidarPlan
-from hilsim.emulator.planning import lidar_plan
+from hilsim.emulator.planning import build_lidar_plan
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import ClockSetting, LidarSpec
 from tests.lidars import lidar_setting
@@ -44,12 +44,12 @@ def test_plans_of_all_families_are_of_one_type():
     def types(plan):
         return [(part.dtype, part.ndim) if isinstance(part, np.ndarray) else type(part) for part in plan]
 
-    plans = [lidar_plan(lidar_setting(shipped(path)), seed=1, utc_epoch_ns=0) for path in SHIPPED]
+    plans = [build_lidar_plan(lidar_setting(shipped(path)), seed=1, utc_epoch_ns=0) for path in SHIPPED]
     assert all(types(plan) == types(plans[0]) for plan in plans)
 
 
 def test_a_family_fills_in_what_the_plan_of_any_lidar_leaves_open(setting):
-    plan = lidar_plan(setting, seed=1, utc_epoch_ns=0)
+    plan = build_lidar_plan(setting, seed=1, utc_epoch_ns=0)
     assert isinstance(plan, LidarPlan)
     assert plan.family >= 0
     assert plan.data_size > 0
@@ -71,7 +71,7 @@ def test_only_a_head_has_a_rate(setting):
 @pytest.mark.parametrize(("start_us", "rig_s", "offset_s"), [(0.0, 0.0, 0.0), (0.0, 5400.0, 0.0), (1000.0, 1.0, -0.001)])
 def test_a_free_velodynes_clock_is_as_far_ahead_as_its_stamps_say(start_us, rig_s, offset_s):
     setting = lidar_setting(shipped(profiles_directory() / "sensors" / "vlp16.toml"), start_delay_us=start_us)
-    plan = lidar_plan(setting, seed=1, utc_epoch_ns=0)
+    plan = build_lidar_plan(setting, seed=1, utc_epoch_ns=0)
     assert setting.family.clock_offset_s(plan.clock, round(rig_s * 1e9), 0) == pytest.approx(offset_s, abs=2e-6)
 
 
@@ -79,4 +79,4 @@ def test_a_cepton_is_ahead_by_the_time_it_was_on():
     cepton = next(spec for spec in map(shipped, SHIPPED) if spec.family == "cepton")
     for stamps, offset_s in (("power_up", 7.5), ("utc", 0.0)):
         setting = lidar_setting(cepton, clock=ClockSetting(offset_s=7.5, stamps=stamps))
-        assert setting.family.clock_offset_s(lidar_plan(setting, seed=1, utc_epoch_ns=0).clock, 10**9, 0) == offset_s
+        assert setting.family.clock_offset_s(build_lidar_plan(setting, seed=1, utc_epoch_ns=0).clock, 10**9, 0) == offset_s

@@ -17,7 +17,7 @@ from hilsim.render.renderer import CpuRenderer
 from hilsim.scene.materials import DEFAULTS, Material
 from hilsim.scene.primitives import cylinder, sphere
 from hilsim.scene.world import SceneObject
-from hilsim.sensor.decimation import channel_rings, decimate_beams, thin_rays
+from hilsim.sensor.decimation import channel_rings, decimate_beams, decimate_rays
 from hilsim.sensor.echoes import COSINE, ECHO_ENERGY, ENERGY, RANGE, RETRO
 from hilsim.sensor.false_alarms import FalseAlarmSpec
 from hilsim.sensor.specs import BeamSpec, DecimationSpec
@@ -225,7 +225,7 @@ def test_a_sector_for_some_elevations_leaves_the_other_channels_alone(vlp16):
 @compiled_only
 def test_false_alarms_come_at_their_rate_uniform_in_range_as_bright_as_the_threshold(vlp16):
     rate = 0.02
-    lidar = still_lidar([], vlp16, false_alarms=FalseAlarmSpec(rate_per_shot=rate))
+    lidar = still_lidar([], vlp16, false_alarms=FalseAlarmSpec(rate_per_firing=rate))
     _, truth = packets_with_truth(lidar, 0, 4 * TURN_PACKETS)
     workspace = 4 * TURN_PACKETS * 384
     share = rate * (1 - vlp16.range_min_m / vlp16.range_max_m)
@@ -242,7 +242,7 @@ def test_false_alarms_come_at_their_rate_uniform_in_range_as_bright_as_the_thres
 
 def test_a_false_alarm_beside_a_wall_is_never_the_strongest_and_sometimes_the_last(vlp16):
     def reported_m(mode):
-        lidar = still_lidar([wall(10.0, diffuse(50))], level(vlp16), false_alarms=FalseAlarmSpec(rate_per_shot=0.1), return_mode=mode)
+        lidar = still_lidar([wall(10.0, diffuse(50))], level(vlp16), false_alarms=FalseAlarmSpec(rate_per_firing=0.1), return_mode=mode)
         return workspace_of(lidar, 12).returns.range_m[0].reshape(-1)
 
     np.testing.assert_allclose(reported_m("strongest"), 10.0, atol=0.15)
@@ -316,7 +316,7 @@ def test_a_thinned_sensor_reports_what_the_array_functions_keep_of_a_turn(vlp16,
     of_turn = np.floor(turns + 1e-12) == 0.0
     ring = np.broadcast_to(channel_rings(spec), whole.shape)
     azimuth_deg = (360.0 * turns)[of_turn]
-    keeps = decimate_beams(ring[of_turn], step[0]).mask & thin_rays(azimuth_deg, ring[of_turn], step[1]).mask
+    keeps = decimate_beams(ring[of_turn], step[0]).mask & decimate_rays(azimuth_deg, ring[of_turn], step[1]).mask
     assert (whole > 0).all()
     np.testing.assert_array_equal(thinned[of_turn], np.where(keeps, whole[of_turn], 0))
 
@@ -413,7 +413,7 @@ def furnished(vlp16):
             "window": WindowSpec(
                 soiling_transmission=0.95, sectors=(WindowSectorSpec(azimuth_from_deg=100.0, azimuth_to_deg=140.0, transmission=0.3),)
             ),
-            "false_alarms": FalseAlarmSpec(rate_per_shot=0.01),
+            "false_alarms": FalseAlarmSpec(rate_per_firing=0.01),
             "decimation": DecimationSpec(ray_step=2),
             "return_mode": "dual",
             "sub_rays": 7,

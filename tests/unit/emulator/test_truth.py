@@ -54,7 +54,7 @@ def furnished(vlp16):
             wall(4.0, diffuse(2, transmission=0.85), y=(-9.0, -3.0), angle_deg=10.0, label=6),
         ]
         spec = dataclasses.replace(level(vlp16), range_noise_m=0.005, drop_out_ratio=0.05)
-        optics = {"weather": WeatherSpec(fog_visibility_m=200.0), "false_alarms": FalseAlarmSpec(rate_per_shot=0.05)}
+        optics = {"weather": WeatherSpec(fog_visibility_m=200.0), "false_alarms": FalseAlarmSpec(rate_per_firing=0.05)}
         return still_lidar(objects, spec, **{"phase_deg": 345.0} | optics | setting)
 
     return make
@@ -180,7 +180,7 @@ def test_echoes_of_fog_are_nobodys(vlp16):
 
 
 def test_false_alarms_are_nobodys_and_said_to_be_such(vlp16):
-    lidar = still_lidar([wall(20.0, diffuse(50), label=7)], level(vlp16), false_alarms=FalseAlarmSpec(rate_per_shot=0.1), return_mode="last")
+    lidar = still_lidar([wall(20.0, diffuse(50), label=7)], level(vlp16), false_alarms=FalseAlarmSpec(rate_per_firing=0.1), return_mode="last")
     truth = truth_of(lidar, 8)
     false = truth.cause == Cause.FALSE_ALARM
     assert 1 <= false.sum() < 40

@@ -10,7 +10,7 @@ from hilsim._jit import kernel
 from hilsim.protocols.mavlink.codec import read_payload, write_frame
 from hilsim.protocols.mavlink.crc_extras import CRC_EXTRA, EXTRA_BY_ID, UNKNOWN
 from hilsim.protocols.mavlink.frames import FrameState, allocate_stream, append, next_frame
-from hilsim.protocols.mavlink.messages import HEARTBEAT, HIL_SENSOR, LAYOUTS, PARAM_REQUEST_LIST, draft, origin
+from hilsim.protocols.mavlink.messages import HEARTBEAT, HIL_SENSOR, LAYOUTS, PARAM_REQUEST_LIST, build_draft, build_origin
 from tests.mavlink import packer, records, theirs
 
 ANY = st.sampled_from(list(LAYOUTS)).flatmap(lambda message: st.tuples(st.just(message), records(message)))
@@ -24,7 +24,7 @@ def written(message, record, sender):
 
 
 def read(message, data):
-    stream, back = allocate_stream(), draft(message)
+    stream, back = allocate_stream(), build_draft(message)
     back.payload[:] = 0xAA
     append(stream, np.frombuffer(data, np.uint8))
     frame = next_frame(stream)
@@ -57,7 +57,7 @@ def test_a_layout_is_the_one_on_the_wire(message):
 @given(case=ANY, system=st.integers(1, 255), component=st.integers(0, 255), sequence=st.integers(0, 1000))
 def test_frames_are_byte_identical_to_pymavlinks(case, system, component, sequence):
     message, record = case
-    sender, mav = origin(system, component), packer(system, component)
+    sender, mav = build_origin(system, component), packer(system, component)
     sender.sequence[0], mav.seq = sequence, sequence & 0xFF
     assert written(message, record, sender) == bytes(theirs(message, record[0]).pack(mav))
     assert sender.sequence[0] == sequence + 1
@@ -69,7 +69,7 @@ def test_every_truncation_is_byte_identical_and_comes_back_whole(message):
         payload = np.arange(1, message.size + 1).astype(np.uint8)  # no zero among them: the longest is 167
         payload[kept:] = 0
         record = payload.view(LAYOUTS[message])
-        data = written(message, record, origin(1, 200))
+        data = written(message, record, build_origin(1, 200))
         assert len(data) == 12 + max(kept, 1)
         assert data == bytes(theirs(message, record[0]).pack(packer()))
         assert read(message, data).tobytes() == payload.tobytes()
@@ -87,23 +87,23 @@ def test_what_pymavlink_packs_is_read_back_in_both_versions(case):
 
 
 def test_a_heartbeat_keeps_the_nine_bytes_by_which_px4_knows_it_on_usb():
-    beat = draft(HEARTBEAT)
+    beat = build_draft(HEARTBEAT)
     beat.record["mavlink_version"] = 3
-    data = written(HEARTBEAT, beat.record, origin(1, 200))
+    data = written(HEARTBEAT, beat.record, build_origin(1, 200))
     assert (len(data), data[0], data[1], data[7:10]) == (21, 0xFD, 9, b"\0\0\0")
 
 
 def test_a_full_hil_sensor_without_id_is_74_bytes():
-    sample = draft(HIL_SENSOR)
+    sample = build_draft(HIL_SENSOR)
     sample.record["xacc"] = 1.0
     sample.record["fields_updated"] = 0x1FFF
-    assert len(written(HIL_SENSOR, sample.record, origin(1, 200))) == 74
+    assert len(written(HIL_SENSOR, sample.record, build_origin(1, 200))) == 74
 
 
 def test_the_sequence_wraps_at_256():
-    sender = origin(1, 200)
+    sender = build_origin(1, 200)
     sender.sequence[0] = 255
-    request = draft(PARAM_REQUEST_LIST).record
+    request = build_draft(PARAM_REQUEST_LIST).record
     assert [written(PARAM_REQUEST_LIST, request, sender)[4] for _ in range(3)] == [255, 0, 1]
 
 
@@ -117,13 +117,13 @@ def _fill_and_write(sample, sender, frame):
 
 
 def test_a_kernel_that_fills_a_record_writes_what_it_filled_in():
-    sample, frames = draft(HIL_SENSOR), np.zeros((3, 80), np.uint8)
-    size = _fill_and_write(sample, origin(1, 200), frames)
+    sample, frames = build_draft(HIL_SENSOR), np.zeros((3, 80), np.uint8)
+    size = _fill_and_write(sample, build_origin(1, 200), frames)
     for number in range(3):
         assert read(HIL_SENSOR, frames[number, :size].tobytes())[["xacc", "time_usec"]].tolist() == [(number + 0.5, number)]
 
 
 def test_bytes_beyond_the_layout_are_left_out():
     longer = np.zeros(300, np.uint8)
-    size = write_frame(HEARTBEAT._replace(size=12), np.arange(1, 13, dtype=np.uint8), origin(1, 200), longer)
+    size = write_frame(HEARTBEAT._replace(size=12), np.arange(1, 13, dtype=np.uint8), build_origin(1, 200), longer)
     assert read(HEARTBEAT, longer[:size].tobytes()).tobytes() == bytes(range(1, 10))

@@ -12,7 +12,7 @@ from hilsim.render.cells import NO_CELL, NO_CELLS
 from hilsim.render.cpu import cast_rays
 from hilsim.render.reference import ReferenceRenderer
 from hilsim.scene.world import build_world
-from hilsim.sensor.beam import SUB_RAY_COUNTS, Beam, beam
+from hilsim.sensor.beam import SUB_RAY_COUNTS, Beam, build_beam
 from hilsim.sensor.specs import BeamSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
@@ -66,7 +66,7 @@ def assert_same(world, pattern, rays, max_range_m=MAX_RANGE_M):
 @pytest.fixture(scope="module")
 def vlp16_beam():
     spec = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16").beam
-    return lambda sub_rays: beam(spec, sub_rays)
+    return lambda sub_rays: build_beam(spec, sub_rays)
 
 
 @pytest.mark.parametrize("sub_rays", SUB_RAY_COUNTS)
@@ -87,7 +87,7 @@ def test_a_beam_of_one_ray_is_that_ray_to_the_bit(random_world, vlp16_beam):
 
 def test_rays_of_a_wide_beam_are_not_lost_where_its_centre_misses(random_world):
     # 100 mrad from a window of 10 cm: at 50 m the spot is 5 m wide, wider than most of what there is.
-    pattern = beam(BeamSpec(divergence_h_mrad=100.0, divergence_v_mrad=100.0, window_h_mm=100.0, window_v_mm=100.0), 19)
+    pattern = build_beam(BeamSpec(divergence_h_mrad=100.0, divergence_v_mrad=100.0, window_h_mm=100.0, window_v_mm=100.0), 19)
     world = random_world(11, movers=8)
     rays = bundles(np.random.default_rng(11), pattern, 2000)
     assert assert_same(world, pattern, rays) > 0.5
@@ -106,7 +106,9 @@ def test_rays_of_a_wide_beam_are_not_lost_where_its_centre_misses(random_world):
 )
 @settings(max_examples=40)
 def test_beams_find_what_single_rays_find_in_any_soup(random_world, seed, sub_rays, movers, divergence_mrad, max_range_m):
-    pattern = beam(BeamSpec(divergence_h_mrad=divergence_mrad, divergence_v_mrad=0.4 * divergence_mrad, window_h_mm=9.5, window_v_mm=12.7), sub_rays)
+    pattern = build_beam(
+        BeamSpec(divergence_h_mrad=divergence_mrad, divergence_v_mrad=0.4 * divergence_mrad, window_h_mm=9.5, window_v_mm=12.7), sub_rays
+    )
     assert_same(random_world(seed, movers=movers), pattern, bundles(np.random.default_rng(seed), pattern, 300), max_range_m)
 
 
@@ -122,7 +124,7 @@ def test_beams_find_what_the_reference_finds(random_world, vlp16_beam):
 
 
 def test_rays_side_by_side_are_not_lost_where_the_centre_misses(random_world):
-    pattern = beam(BeamSpec(window_h_mm=100.0, window_v_mm=100.0), 19)
+    pattern = build_beam(BeamSpec(window_h_mm=100.0, window_v_mm=100.0), 19)
     for seed in range(20, 26):
         assert_same(random_world(seed, movers=8), pattern, bundles(np.random.default_rng(seed), pattern, 2000))
 

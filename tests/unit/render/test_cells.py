@@ -16,7 +16,7 @@ from hilsim.scene.primitives import box, plane
 from hilsim.scene.specs import SceneSpec
 from hilsim.scene.street import street_objects, street_platform_track
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.sensor.beam import beam
+from hilsim.sensor.beam import build_beam
 from hilsim.sensor.specs import BeamSpec
 from tests.meshes import join_meshes
 
@@ -42,7 +42,7 @@ class Standing:
     """A sensor that turns at one place: its cells, and beams from it."""
 
     def __init__(self, world, position_m, orientation=LEVEL, *, sub_rays=1, sectors=900, max_range_m=MAX_RANGE_M, spot=SPOT, most=32):
-        self.pattern = beam(spot, sub_rays)
+        self.pattern = build_beam(spot, sub_rays)
         self.world, self.orientation, self.sectors, self.max_range_m = world, orientation, sectors, max_range_m
         self.origin_m = np.array(position_m) + RISE_M[:, np.newaxis] * matrix_from_quaternion(orientation)[:, 2]
         footprint = self.pattern.width_m, self.pattern.spread

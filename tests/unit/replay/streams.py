@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim.capture.pcap import PcapWriter
-from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, framing, write_headers
+from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, build_framing, write_headers
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.velodyne.data import Product, ReturnMode, encode_data_packet
 from hilsim.replay.timeline import Recorded
@@ -129,7 +129,7 @@ def stamp_us_of(payload):
 
 def frame_of(flow, payload, *, style=VELODYNE_DATA_STYLE, source_mac="60:76:88:10:2f:6f", destination_mac="ff:ff:ff:ff:ff:ff", identification=0):
     """An Ethernet frame."""
-    shape = framing(style, flow, source_mac=source_mac, destination_mac=destination_mac)
+    shape = build_framing(style, flow, source_mac=source_mac, destination_mac=destination_mac)
     frame = np.zeros(42 + len(payload), np.uint8)
     frame[42:] = np.frombuffer(payload, np.uint8)
     write_headers(shape.template, identification, style.udp_checksum, frame, len(payload))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hilsim.emulator.retime import Retiming, StampClock
-from hilsim.protocols.ethernet import PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, framing
+from hilsim.protocols.ethernet import PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, build_framing
 from hilsim.replay.player import AHEAD_NS, Player, Word, put_run
 from hilsim.transmit.ring import allocate_rings, depth
 from hilsim.transmit.scheduling import ThreadSettings
@@ -314,17 +314,17 @@ def test_running_dry_is_counted_once_each_time_and_not_for_a_flush(bench):
     player = bench()
     player.put([0, 1])
     player.start_in_the_past()
-    await_that(lambda: player.word(Word.RAN_DRY) == 1)
+    await_that(lambda: player.word(Word.UNDERRUNS) == 1)
     player.put([2])
-    await_that(lambda: player.word(Word.RAN_DRY) == 2)
+    await_that(lambda: player.word(Word.UNDERRUNS) == 2)
     player.player.pause(paused=True)
     player.put([3])
-    await_that(lambda: player.word(Word.IS_DRY) == 0)
+    await_that(lambda: player.word(Word.IS_EMPTY) == 0)
     player.player.flush()
     await_that(lambda: player.word(Word.FLUSHED) == 1)
     player.player.pause(paused=False)
     time.sleep(0.02)
-    assert player.word(Word.RAN_DRY) == 2
+    assert player.word(Word.UNDERRUNS) == 2
 
 
 def test_it_stops_whatever_it_waits_for(bench):
@@ -348,7 +348,7 @@ def test_frames_have_the_headers_of_their_framing_and_count_from_one(bench):
     macs = {"source_mac": "60:76:88:10:2f:6f", "destination_mac": "02:00:00:00:00:09"}
     styles = (VELODYNE_POSITION_STYLE, VELODYNE_DATA_STYLE)
     for track, style in enumerate(styles):
-        player.player.route(track, track, Retiming.NOTHING, framing(style, SENSOR, **macs))
+        player.player.route(track, track, Retiming.NOTHING, build_framing(style, SENSOR, **macs))
         player.put(np.arange(5), track=track, payload=b"payload")
     player.start_in_the_past()
     player.played(10)
@@ -369,7 +369,7 @@ def test_frames_have_the_headers_of_their_framing_and_count_from_one(bench):
 
 def test_the_same_packet_is_not_numbered_twice_because_its_ring_was_full(bench):
     player = bench(ring_slots=2)
-    shape = framing(VELODYNE_POSITION_STYLE, SENSOR, source_mac="60:76:88:10:2f:6f", destination_mac="02:00:00:00:00:09")
+    shape = build_framing(VELODYNE_POSITION_STYLE, SENSOR, source_mac="60:76:88:10:2f:6f", destination_mac="02:00:00:00:00:09")
     player.player.route(0, 0, Retiming.NOTHING, shape)
     player.put(np.arange(30))
     player.start_in_the_past()

@@ -8,7 +8,7 @@ import pytest
 
 from hilsim.protocols.cepton.stdv import PointFlag
 from hilsim.sensor.echoes import reported_pair
-from hilsim.sensor.response import ReturnFlag, brightness, cepton_reflectivity, response, return_flags
+from hilsim.sensor.response import ReturnFlag, brightness, build_response, cepton_reflectivity, return_flags
 from tests.cepton_models import mirror_spec, with_detector
 
 
@@ -18,7 +18,7 @@ def ratio_of(code):
 
 
 def cepton(**detector):
-    return response(with_detector(mirror_spec(), **detector), seed=1, stream=0)
+    return build_response(with_detector(mirror_spec(), **detector), seed=1, stream=0)
 
 
 @pytest.mark.parametrize("code", range(256))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.sensor.clock import counter_us, device_clock, device_from_rig, rig_from_device, scaled_down, scaled_up, stamp_us, utc_lead_us
+from hilsim.sensor.clock import build_device_clock, counter_us, device_from_rig, rig_from_device, scaled_down, scaled_up, stamp_us, utc_lead_us
 from hilsim.sensor.specs import ClockSetting
 
 PACKET_NS = 24 * 55_296
@@ -16,7 +16,7 @@ HOUR_NS = 3_600_000_000_000
 
 def free(offset_s=0.0, oscillator_ppm=0.0, stamp_ppm=0.0, start_ns=0):
     setting = ClockSetting(sync="free", offset_s=offset_s, oscillator_ppm=oscillator_ppm, stamp_ppm=stamp_ppm)
-    return device_clock(setting, follows_pulse=False, start_ns=start_ns, utc_epoch_ns=0)
+    return build_device_clock(setting, follows_pulse=False, start_ns=start_ns, utc_epoch_ns=0)
 
 
 def test_a_packet_of_24_firing_sequences_lasts_165888_over_125_microseconds():
@@ -51,7 +51,7 @@ def test_stamps_do_not_drift_in_a_million_packets():
 def test_stamps_wrap_continuously_at_the_top_of_the_hour(sync):
     start_ns = HOUR_NS - 500 * PACKET_NS
     setting = ClockSetting(sync=sync, offset_s=start_ns / 1e9)
-    clock = device_clock(setting, follows_pulse=sync == "pps", start_ns=0, utc_epoch_ns=start_ns)
+    clock = build_device_clock(setting, follows_pulse=sync == "pps", start_ns=0, utc_epoch_ns=start_ns)
     stamps = np.array([stamp_us(clock, packet * PACKET_NS) for packet in range(1000)])
     assert stamps.max() < 3_600_000_000
     assert set(np.diff(stamps) % 3_600_000_000) == {1327, 1328}
@@ -69,7 +69,7 @@ def test_a_steered_stamp_runs_ahead_of_the_firing_clock():
 
 
 def test_the_pulse_sets_the_stamp_to_utc_every_second_despite_a_wrong_oscillator():
-    clock = device_clock(ClockSetting(sync="pps", oscillator_ppm=50.0), follows_pulse=True, start_ns=0, utc_epoch_ns=7 * 10**9)
+    clock = build_device_clock(ClockSetting(sync="pps", oscillator_ppm=50.0), follows_pulse=True, start_ns=0, utc_epoch_ns=7 * 10**9)
     for second in range(1, 100):
         device_ns = int(device_from_rig(clock, second * 10**9)) + 1
         assert stamp_us(clock, device_ns) == (7 + second) * 1_000_000
@@ -83,7 +83,7 @@ def test_the_pulse_sets_the_stamp_to_utc_every_second_despite_a_wrong_oscillator
     st.integers(0, HOUR_NS - 1),
 )
 def test_a_stamp_under_the_pulse_is_the_exact_floor_of_what_the_oscillator_counted_since_the_second(device_ns, oscillator_ppm, stamp_ppm, start_ns):
-    clock = device_clock(
+    clock = build_device_clock(
         ClockSetting(sync="pps", oscillator_ppm=oscillator_ppm, stamp_ppm=stamp_ppm),
         start_ns=start_ns,
         utc_epoch_ns=1_767_225_600 * 10**9,
@@ -98,7 +98,7 @@ def test_a_stamp_under_the_pulse_is_the_exact_floor_of_what_the_oscillator_count
 
 @pytest.mark.parametrize("before_the_hour_us", [1, 100, 900])
 def test_a_fast_oscillator_under_the_pulse_wraps_before_the_hour_ends(before_the_hour_us):
-    clock = device_clock(
+    clock = build_device_clock(
         ClockSetting(sync="pps", oscillator_ppm=1000.0), start_ns=HOUR_NS - before_the_hour_us * 1000, utc_epoch_ns=0, follows_pulse=True
     )
     assert stamp_us(clock, 0) == 10**6 - before_the_hour_us + (10**6 - before_the_hour_us) // 1000 - 10**6
@@ -113,7 +113,7 @@ def test_a_clock_setting_names_every_broken_rule():
 def test_a_synchronised_counter_in_utc_shows_the_instant_of_each_firing_whatever_the_oscillator(oscillator_ppm):
     setting = ClockSetting(stamps="utc", oscillator_ppm=oscillator_ppm, offset_s=77.0)
     epoch_ns = 1_767_225_600_123_456_789
-    clock = device_clock(setting, follows_pulse=True, start_ns=5_000, utc_epoch_ns=epoch_ns)
+    clock = build_device_clock(setting, follows_pulse=True, start_ns=5_000, utc_epoch_ns=epoch_ns)
     for device_ns in (0, 10**9, 3_600 * 10**9 + 7):
         true_ns = epoch_ns + 5_000 + device_ns * 10**9 // (10**9 + round(oscillator_ppm * 1000))
         assert counter_us(clock, device_ns) == true_ns // 1000
@@ -122,6 +122,6 @@ def test_a_synchronised_counter_in_utc_shows_the_instant_of_each_firing_whatever
 
 def test_a_free_counter_in_utc_begins_at_utc_and_drifts_away():
     setting = ClockSetting(stamps="utc", sync="free", stamp_ppm=100.0)
-    clock = device_clock(setting, follows_pulse=False, start_ns=0, utc_epoch_ns=2 * 10**18)
+    clock = build_device_clock(setting, follows_pulse=False, start_ns=0, utc_epoch_ns=2 * 10**18)
     assert counter_us(clock, 0) == 2 * 10**15
     assert counter_us(clock, 10**10) == 2 * 10**15 + 10**7 + 1000

@@ -19,17 +19,17 @@ from hilsim.sensor.decimation import (
     SpuriousSpec,
     add_spurious_points,
     azimuths_deg,
+    build_decimation,
     channel_rings,
     decimate_beams,
-    decimation,
+    decimate_rays,
     draw_spurious,
     place_spurious,
     reported_firings,
     ring_ids,
-    thin_rays,
     withhold_firings,
 )
-from hilsim.sensor.head import head, head_turns
+from hilsim.sensor.head import build_head, head_turns
 from hilsim.sensor.specs import DecimationSpec
 from hilsim.sensor.velodyne_specs import ChannelSpec, EncoderSpec, RateJitterSpec, VelodyneSpec
 
@@ -160,7 +160,7 @@ def test_thinned_beams_keep_order_and_ring_0_and_are_idempotent_and_blind_to_ord
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 24, 25])
 def test_thinned_rays_are_the_published_functions(published, step):
     points, ring = published["grid_points"], published["grid_ring"]
-    mask, (kept, tags) = thin_rays(azimuths_deg(points), ring, step, points, published["grid_tags"])
+    mask, (kept, tags) = decimate_rays(azimuths_deg(points), ring, step, points, published["grid_tags"])
     np.testing.assert_array_equal(mask, published[f"ray_step{step}_mask"])
     np.testing.assert_array_equal(kept, published[f"ray_step{step}_points"])
     np.testing.assert_array_equal(tags, published[f"ray_step{step}_tags"])
@@ -176,14 +176,14 @@ def test_azimuths_are_the_published_functions(published):
 def test_where_the_published_arrays_hold_ties_the_stable_rule_holds(published, step):
     # az_edge has five points of azimuth 0 and more; which of them theirs keeps depends on the machine. Only how many may be compared.
     azimuth = azimuths_deg(published["az_edge_points"])
-    mask = thin_rays(azimuth, np.zeros(len(azimuth), int), step).mask
+    mask = decimate_rays(azimuth, np.zeros(len(azimuth), int), step).mask
     stable = sorted(range(len(azimuth)), key=lambda place: azimuth[place])
     assert np.flatnonzero(mask).tolist() == sorted(stable[::step])
     assert mask.sum() == published[f"az_edge_mask{step}"].sum()
 
 
 def test_equal_azimuths_keep_their_order():
-    assert thin_rays(np.array([7.0, 5.0, 7.0, 5.0, 7.0]), np.zeros(5, int), 2).mask.tolist() == [True, True, False, False, True]
+    assert decimate_rays(np.array([7.0, 5.0, 7.0, 5.0, 7.0]), np.zeros(5, int), 2).mask.tolist() == [True, True, False, False, True]
 
 
 def test_points_just_below_azimuth_zero_are_at_zero_not_360():
@@ -193,8 +193,8 @@ def test_points_just_below_azimuth_zero_are_at_zero_not_360():
 
 def test_a_point_without_azimuth_comes_last():
     azimuth = azimuths_deg(np.array([[np.nan, 1.0, 0.0], [1.0, -1.0, 0.0], [1.0, 1.0, 0.0]]))
-    assert thin_rays(azimuth, np.zeros(3, int), 2).mask.tolist() == [True, False, True]
-    assert thin_rays(azimuth, np.zeros(3, int), 3).mask.tolist() == [False, False, True]
+    assert decimate_rays(azimuth, np.zeros(3, int), 2).mask.tolist() == [True, False, True]
+    assert decimate_rays(azimuth, np.zeros(3, int), 3).mask.tolist() == [False, False, True]
 
 
 def test_float32_points_have_float32_azimuths_below_360():
@@ -206,7 +206,7 @@ def test_float32_points_have_float32_azimuths_below_360():
 def test_no_points_thin_to_none(published):
     none = np.zeros((0, 3))
     ring = ring_ids(none, 16, **VLP16)
-    mask, (points,) = thin_rays(azimuths_deg(none), ring, 2, none)
+    mask, (points,) = decimate_rays(azimuths_deg(none), ring, 2, none)
     assert (ring.shape, mask.shape, points.shape) == (published["empty_ring"].shape, published["empty_ray_mask"].shape, (0, 3))
     assert (ring.dtype, mask.dtype) == (published["empty_ring"].dtype, published["empty_ray_mask"].dtype)
     assert decimate_beams(ring, 2, none).mask.shape == (0,)
@@ -223,7 +223,7 @@ CLOUDS = st.integers(0, 60).flatmap(
 @given(CLOUDS, st.integers(1, 70))
 def test_thinned_rays_keep_the_smallest_and_every_step_th_of_each_ring_in_their_order(cloud, step):
     azimuth, ring = cloud
-    mask, (kept,) = thin_rays(azimuth, ring, step, np.arange(len(ring)))
+    mask, (kept,) = decimate_rays(azimuth, ring, step, np.arange(len(ring)))
     assert (np.diff(kept) > 0).all()
     for number in np.unique(ring):
         of_ring = np.flatnonzero(ring == number)
@@ -237,20 +237,20 @@ def test_decimating_rays_twice_is_decimation_by_the_product(cloud, first, second
     # So decimation rays is idempotent only where it leaves at most one point a ring.
     azimuth, ring = cloud
     place = np.arange(len(ring))
-    _, once = thin_rays(azimuth, ring, first, azimuth, ring, place)
-    twice = thin_rays(once[0], once[1], second, once[2]).arrays[0]
-    assert twice.tolist() == thin_rays(azimuth, ring, first * second, place).arrays[0].tolist()
+    _, once = decimate_rays(azimuth, ring, first, azimuth, ring, place)
+    twice = decimate_rays(once[0], once[1], second, once[2]).arrays[0]
+    assert twice.tolist() == decimate_rays(azimuth, ring, first * second, place).arrays[0].tolist()
 
 
 @given(CLOUDS, st.integers(1, 10), st.randoms(use_true_random=False))
 def test_shuffled_points_thin_to_the_same_azimuths_and_to_the_same_points_where_none_are_tied(cloud, step, random):
     azimuth, ring = cloud
     shuffled = np.array(random.sample(range(len(ring)), len(ring)), int)
-    kept = thin_rays(azimuth, ring, step, ring, azimuth).arrays
-    other = thin_rays(azimuth[shuffled], ring[shuffled], step, ring[shuffled], azimuth[shuffled]).arrays
+    kept = decimate_rays(azimuth, ring, step, ring, azimuth).arrays
+    other = decimate_rays(azimuth[shuffled], ring[shuffled], step, ring[shuffled], azimuth[shuffled]).arrays
     assert sorted(zip(*kept, strict=True)) == sorted(zip(*other, strict=True))
     untied = azimuth + np.arange(len(ring)) * 1e-6
-    assert thin_rays(untied[shuffled], ring[shuffled], step).mask.tolist() == thin_rays(untied, ring, step).mask[shuffled].tolist()
+    assert decimate_rays(untied[shuffled], ring[shuffled], step).mask.tolist() == decimate_rays(untied, ring, step).mask[shuffled].tolist()
 
 
 # Spurious points
@@ -360,11 +360,11 @@ REFUSALS = [
     (lambda: decimate_beams(RING, True), "step must be a whole number of 1 to 2147483647, got True"),  # noqa: FBT003
     (lambda: decimate_beams(AZIMUTH, 2), "ring must be integers of shape (n,), got float64 of shape (3,)"),
     (lambda: decimate_beams(RING, 2, POINTS, np.zeros(4)), "per-point array 1 must have length 3, got shape (4,)"),
-    (lambda: thin_rays(AZIMUTH, RING, 0), "step must be a whole number of 1 to 2147483647, got 0"),
-    (lambda: thin_rays(AZIMUTH, RING, -1), "step must be a whole number of 1 to 2147483647, got -1"),
-    (lambda: thin_rays(np.zeros(2), RING, 2), "azimuth_deg must have the shape of ring, (3,), got (2,)"),
-    (lambda: thin_rays(AZIMUTH, POINTS.astype(int), 2), "ring must be integers of shape (n,), got int64 of shape (3, 3)"),
-    (lambda: thin_rays(AZIMUTH, RING, 2, np.float64(1)), "per-point array 0 must have length 3, got shape ()"),
+    (lambda: decimate_rays(AZIMUTH, RING, 0), "step must be a whole number of 1 to 2147483647, got 0"),
+    (lambda: decimate_rays(AZIMUTH, RING, -1), "step must be a whole number of 1 to 2147483647, got -1"),
+    (lambda: decimate_rays(np.zeros(2), RING, 2), "azimuth_deg must have the shape of ring, (3,), got (2,)"),
+    (lambda: decimate_rays(AZIMUTH, POINTS.astype(int), 2), "ring must be integers of shape (n,), got int64 of shape (3, 3)"),
+    (lambda: decimate_rays(AZIMUTH, RING, 2, np.float64(1)), "per-point array 0 must have length 3, got shape ()"),
     (lambda: spurious_spec(rate=-0.1), "rate must be 0 to 1, got -0.1"),
     (lambda: spurious_spec(rate=1.5), "rate must be 0 to 1, got 1.5"),
     (lambda: spurious_spec(rate=np.nan), "rate must be 0 to 1, got nan"),
@@ -389,7 +389,7 @@ REFUSALS = [
     ),
     (lambda: DecimationSpec(ray_step=1.5), "ray_step must be a whole number of 1 to 2147483647, got 1.5"),
     (
-        lambda: decimation(DecimationSpec(), sensor(rate_max_rpm=200_000)),
+        lambda: build_decimation(DecimationSpec(), sensor(rate_max_rpm=200_000)),
         "a turn at rate_max_rpm must have at least 10 firing sequences for decimation, got 5.43",
     ),
 ]
@@ -422,12 +422,12 @@ def test_a_sensors_rings_are_numbered_by_elevation_even_where_they_are_spaced_un
     assert elevation[np.argsort(channel_rings(spec))].tolist() == sorted(elevation)
     even = ring_ids(rays_at(elevation), 32, lower_fov_deg=-25.0, upper_fov_deg=15.0)
     assert len(np.unique(even)) < 32  # why the even formula would not do
-    assert decimation(DecimationSpec(beam_step=2), spec).keeps_channel.sum() == 16
+    assert build_decimation(DecimationSpec(beam_step=2), spec).keeps_channel.sum() == 16
 
 
 def make_head(rate_rpm=600, phase_deg=0.0, rate_jitter=None):
     perfect = EncoderSpec(rate_rpm=600, tick_cdeg=0.0, noise_cdeg=0.0)
-    return head(rate_rpm=rate_rpm, phase_deg=phase_deg, encoder=perfect, rate_jitter=rate_jitter or RateJitterSpec(), seed=1, stream=0)
+    return build_head(rate_rpm=rate_rpm, phase_deg=phase_deg, encoder=perfect, rate_jitter=rate_jitter or RateJitterSpec(), seed=1, stream=0)
 
 
 STREAMED = 3300
@@ -468,7 +468,7 @@ def test_a_streams_reported_firings_are_the_array_functions_over_whole_turns(str
     spec, of_head, first, points = stream
     setting = DecimationSpec(beam_step=3, ray_step=step)
     reported = np.zeros(points.shape[:2], bool)
-    reported_firings(decimation(setting, spec), of_head, first, STREAMED, reported)
+    reported_firings(build_decimation(setting, spec), of_head, first, STREAMED, reported)
 
     turn = whole_turns(azimuths_deg(points.reshape(-1, 3)).reshape(points.shape[:2]))
     ring = np.broadcast_to(channel_rings(spec)[:, None], turn.shape)
@@ -476,7 +476,7 @@ def test_a_streams_reported_firings_are_the_array_functions_over_whole_turns(str
     for number in range(turn.max() + 1):
         of_turn = turn == number
         beams = decimate_beams(ring[of_turn], setting.beam_step, points[of_turn], ring[of_turn])
-        rays = thin_rays(azimuths_deg(beams.arrays[0]), beams.arrays[1], step)
+        rays = decimate_rays(azimuths_deg(beams.arrays[0]), beams.arrays[1], step)
         expected = beams.mask.copy()
         expected[beams.mask] = rays.mask
         np.testing.assert_array_equal(reported[of_turn], expected)
@@ -484,7 +484,7 @@ def test_a_streams_reported_firings_are_the_array_functions_over_whole_turns(str
 
 def report(setting, *, first, sequences, spec=PUCK, **of_head):
     reported = np.zeros((len(spec.channels), sequences), bool)
-    reported_firings(decimation(setting, spec), make_head(**of_head), first, sequences, reported)
+    reported_firings(build_decimation(setting, spec), make_head(**of_head), first, sequences, reported)
     return reported
 
 
@@ -565,7 +565,7 @@ def test_firings_are_thinned_whether_or_not_anything_comes_back():
     hit = np.arange(100) % 2 == 1
     azimuth = np.arange(100) * 0.2
     assert (reported & hit).sum() == 0
-    assert thin_rays(azimuth[hit], np.zeros(50, int), 2).mask.sum() == 25
+    assert decimate_rays(azimuth[hit], np.zeros(50, int), 2).mask.sum() == 25
 
 
 def test_the_how_tos_examples_run_and_give_what_it_says():

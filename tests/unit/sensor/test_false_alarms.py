@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.sensor.false_alarms import FalseAlarmSpec, false_alarm, false_alarms
+from hilsim.sensor.false_alarms import FalseAlarmSpec, build_false_alarms, false_alarm
 
 THRESHOLD = 5e-5
 MAX_RANGE_M = 130.0
 
 
 def alarms_of(rate, firings, *, seed=7, stream=3):
-    made = false_alarms(FalseAlarmSpec(rate_per_shot=rate))
+    made = build_false_alarms(FalseAlarmSpec(rate_per_firing=rate))
     return np.array([false_alarm(made, seed, stream, sequence, MAX_RANGE_M, THRESHOLD) for sequence in range(firings)])
 
 
@@ -36,7 +36,7 @@ def test_alarms_have_the_given_rate_and_are_uniform_in_range_and_energy():
 
 def test_an_alarm_depends_on_its_firing_only():
     forwards = alarms_of(0.1, 300)
-    made = false_alarms(FalseAlarmSpec(rate_per_shot=0.1))
+    made = build_false_alarms(FalseAlarmSpec(rate_per_firing=0.1))
     backwards = np.array([false_alarm(made, 7, 3, sequence, MAX_RANGE_M, THRESHOLD) for sequence in reversed(range(300))])[::-1]
     np.testing.assert_array_equal(forwards, backwards)
     assert (alarms_of(0.1, 300, stream=4) != forwards).any()
@@ -45,5 +45,5 @@ def test_an_alarm_depends_on_its_firing_only():
 
 @pytest.mark.parametrize("rate", [-1e-4, 0.11, math.nan])
 def test_a_senseless_rate_is_refused(rate):
-    with pytest.raises(ValueError, match=r"rate_per_shot must be 0 to 0.1, got"):
-        FalseAlarmSpec(rate_per_shot=rate)
+    with pytest.raises(ValueError, match=r"rate_per_firing must be 0 to 0.1, got"):
+        FalseAlarmSpec(rate_per_firing=rate)

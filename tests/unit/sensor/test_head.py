@@ -7,7 +7,7 @@ import pytest
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.protocols.velodyne.data import decode_data_packets
-from hilsim.sensor.head import head, head_reading_cdeg, head_turns
+from hilsim.sensor.head import build_head, head_reading_cdeg, head_turns
 from hilsim.sensor.velodyne_specs import EncoderSpec, RateJitterSpec, VelodyneSpec
 
 SEQUENCE_NS = 55_296
@@ -18,7 +18,7 @@ VLP16, REAL = PROFILE.encoder_at(600), PROFILE.rate_jitter
 
 
 def make(rate_rpm=600, phase_deg=0.0, encoder=PERFECT, rate_jitter=STILL, seed=1):
-    return head(rate_rpm=rate_rpm, phase_deg=phase_deg, encoder=encoder, rate_jitter=rate_jitter, seed=seed, stream=0)
+    return build_head(rate_rpm=rate_rpm, phase_deg=phase_deg, encoder=encoder, rate_jitter=rate_jitter, seed=seed, stream=0)
 
 
 def increments(readings):

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hilsim.sensor.cepton_specs import MirrorSpec, SegmentSpec
-from hilsim.sensor.mirror import image_extent, image_point, mirror, no_mirror, scan_number
+from hilsim.sensor.mirror import build_mirror, image_extent, image_point, no_mirror, scan_number
 from tests.cepton_models import MIDDLE, TEN_HZ, mirror_spec
 
 YEAR_NS = 365 * 86_400 * 10**9
 
 
 def kernel_side(segments=(MIDDLE,), phase_deg=0.0, **swept):
-    return mirror(mirror_spec(segments, dataclasses.replace(TEN_HZ, **swept)), phase_deg=phase_deg)
+    return build_mirror(mirror_spec(segments, dataclasses.replace(TEN_HZ, **swept)), phase_deg=phase_deg)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_the_extent_holds_every_sample_and_little_more(middle, scale, ratio, pha
         [SegmentSpec(image_x=middle, image_z=-middle, scale_x=scale, scale_z=-scale)],
         MirrorSpec(x_hz=10.0, x_amplitude=0.5, z_hz=10.0, z_amplitude=0.2, **harmonic),
     )
-    swept = mirror(one, phase_deg=0.0)
+    swept = build_mirror(one, phase_deg=0.0)
     reached = [farthest(swept, axis, sign) for axis in (0, 1) for sign in (-1.0, 1.0)]
     for bound, sample, sign in zip(image_extent(one), reached, (-1.0, 1.0, -1.0, 1.0), strict=True):
         assert -1e-12 <= sign * (bound - sample) <= 1e-6 * abs(scale)

@@ -5,8 +5,8 @@ import pytest
 
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
-from hilsim.sensor.position_stream import next_position, position_stream, position_time_ns, seek_positions
-from hilsim.sensor.response import distance_code, is_dropped, noise_sd_m, reflectivity_byte, response
+from hilsim.sensor.position_stream import build_position_stream, next_position, position_time_ns, seek_positions
+from hilsim.sensor.response import build_response, distance_code, is_dropped, noise_sd_m, reflectivity_byte
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 
@@ -16,7 +16,7 @@ def vlp16(**override):
 
 
 def quiet(**override):
-    return response(vlp16(range_noise_m=0.0, **override), seed=1, stream=0)
+    return build_response(vlp16(range_noise_m=0.0, **override), seed=1, stream=0)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_ranges_are_rounded_to_2_mm_and_limited(range_m, code):
 
 
 def test_range_noise_has_the_given_spread_and_no_bias():
-    noisy = response(vlp16(), seed=1, stream=0)
+    noisy = build_response(vlp16(), seed=1, stream=0)
     measured = np.array([distance_code(noisy, 20.0, 0.02, channel, sequence, 0) for channel in range(16) for sequence in range(1000)]) * 0.002
     assert measured.mean() == pytest.approx(20.0, abs=4 * 0.02 / np.sqrt(measured.size))
     assert measured.std() == pytest.approx(0.02, rel=0.03)
@@ -60,18 +60,18 @@ def test_drop_outs_have_the_given_share():
 
 
 def test_the_same_firing_always_draws_the_same_noise():
-    noisy = response(vlp16(), seed=1, stream=0)
+    noisy = build_response(vlp16(), seed=1, stream=0)
     assert [distance_code(noisy, 20.0, 0.02, 3, 77, 0) for _ in range(3)] == [distance_code(noisy, 20.0, 0.02, 3, 77, 0)] * 3
 
 
 def test_every_echo_of_a_firing_has_noise_of_its_own():
-    noisy = response(vlp16(), seed=1, stream=0)
+    noisy = build_response(vlp16(), seed=1, stream=0)
     assert len({distance_code(noisy, 20.0, 0.02, 3, 77, echo) for echo in range(4)}) == 4
 
 
 @pytest.mark.parametrize(("percent", "sd_mm"), [(1.5, 16.5), (8.0, 9.5), (15.0, 7.8), (30.0, 6.4), (85.0, 5.3)])
 def test_weak_echoes_are_noisier_as_measured_on_real_units(percent, sd_mm):
-    noisy = response(vlp16(), seed=1, stream=0)
+    noisy = build_response(vlp16(), seed=1, stream=0)
     assert 1000 * noise_sd_m(noisy, percent / 100 / 10.0**2, 10.0) == pytest.approx(sd_mm, abs=0.05)
     assert noise_sd_m(noisy, percent / 100 / 30.0**2, 30.0) > noise_sd_m(noisy, percent / 100 / 10.0**2, 10.0)
 
@@ -82,7 +82,7 @@ def test_a_spec_names_every_broken_rule_at_once():
 
 
 def test_position_intervals_are_irregular_like_a_real_units():
-    stream = position_stream(vlp16().position, seed=1, stream=0)
+    stream = build_position_stream(vlp16().position, seed=1, stream=0)
     counters = np.zeros(2, np.int64)
     times = []
     for _ in range(3000):
@@ -96,7 +96,7 @@ def test_position_intervals_are_irregular_like_a_real_units():
 
 
 def test_a_position_stream_can_be_entered_anywhere():
-    stream = position_stream(vlp16().position, seed=1, stream=0)
+    stream = build_position_stream(vlp16().position, seed=1, stream=0)
     everything = sorted(position_time_ns(stream, schedule, index) for schedule in (0, 1) for index in range(400))
     counters = np.zeros(2, np.int64)
     seek_positions(stream, 1_000_000_000, counters)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from hilsim.rng import Purpose, uniform, uniform_pair
-from hilsim.sensor.weather import CLEAR, WeatherSpec, extinction, weather, weather_echoes
+from hilsim.sensor.weather import CLEAR, WeatherSpec, build_weather, extinction, weather_echoes
 from hilsim.sensor.weather_tables import soft_echo_energy, visibility_extinction_per_m
 
 THRESHOLD = 5e-5
@@ -19,7 +19,7 @@ SEED, STREAM = 11, 5
 
 
 def made(**spec):
-    return weather(WeatherSpec(**spec), threshold_energy=THRESHOLD, **VLP16_BEAM)
+    return build_weather(WeatherSpec(**spec), threshold_energy=THRESHOLD, **VLP16_BEAM)
 
 
 def echoes(weather, sequence, hard_range_m=math.inf, *, room=32, start=0, seed=SEED, stream=STREAM):
@@ -418,14 +418,14 @@ def test_a_spec_names_every_broken_rule_at_once():
 
 def test_rain_needs_a_threshold_and_one_that_leaves_a_number_that_can_be_drawn():
     with pytest.raises(ValueError, match=r"threshold_energy must be above 0 where it rains or snows .* got 0"):
-        weather(WeatherSpec(rain_mm_per_h=5.0), threshold_energy=0.0, **VLP16_BEAM)
+        build_weather(WeatherSpec(rain_mm_per_h=5.0), threshold_energy=0.0, **VLP16_BEAM)
     with pytest.raises(ValueError, match=r"drops or flakes above threshold_energy must be at most 500 a firing, got"):
-        weather(WeatherSpec(snow_mm_per_h=50.0), threshold_energy=1e-9, **VLP16_BEAM)
-    assert weather(WeatherSpec(fog_visibility_m=50.0), threshold_energy=0.0, **VLP16_BEAM).has_echoes
+        build_weather(WeatherSpec(snow_mm_per_h=50.0), threshold_energy=1e-9, **VLP16_BEAM)
+    assert build_weather(WeatherSpec(fog_visibility_m=50.0), threshold_energy=0.0, **VLP16_BEAM).has_echoes
 
 
 def test_a_pencil_beam_meets_no_drops():
     pencil = VLP16_BEAM | {"divergence_h_mrad": 0.0, "divergence_v_mrad": 0.0, "window_h_mm": 0.0, "window_v_mm": 0.0}
-    air = weather(WeatherSpec(rain_mm_per_h=50.0, snow_mm_per_h=2.5), threshold_energy=THRESHOLD, **pencil)
+    air = build_weather(WeatherSpec(rain_mm_per_h=50.0, snow_mm_per_h=2.5), threshold_energy=THRESHOLD, **pencil)
     assert air.rain.mean == air.snow.mean == 0.0
     assert not air.has_echoes

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilsim.sensor.window import WindowSectorSpec, WindowSpec, window, window_transmission
+from hilsim.sensor.window import WindowSectorSpec, WindowSpec, build_window, window_transmission
 
 ELEVATION_DEG = [-15.0, 1.0, -13.0, 3.0, 15.0]
 
@@ -15,7 +15,7 @@ def sector(start, stop, transmission=0.5, **elevation):
 
 
 def behind(*sectors, dirt=1.0):
-    return window(WindowSpec(soiling_transmission=dirt, sectors=sectors))
+    return build_window(WindowSpec(soiling_transmission=dirt, sectors=sectors))
 
 
 @pytest.mark.parametrize(

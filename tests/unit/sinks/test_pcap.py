@@ -9,7 +9,7 @@ import pytest
 
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
-from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, framing
+from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, build_framing
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.sinks.base import SentBatch, SinkFlow
 from hilsim.sinks.pcap import PcapFileSink, PcapSeriesSink, RecordSpec
@@ -17,7 +17,7 @@ from hilsim.sinks.pcap import PcapFileSink, PcapSeriesSink, RecordSpec
 SECOND = 1_000_000_000
 UTC_NS = 1_800_000_000 * SECOND
 SIZE = 84  # of a frame below; a record of it is 100 bytes
-HEADERS = framing(
+HEADERS = build_framing(
     VELODYNE_DATA_STYLE,
     FlowKey("192.168.1.201", 2368, "192.168.1.77", 2368),
     source_mac="60:76:88:10:00:01",

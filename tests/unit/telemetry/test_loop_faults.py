@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from hilsim.telemetry.loop_faults import LoopFaults, loop_faults_said
+from hilsim.telemetry.loop_faults import LoopFaults, loop_faults_logged
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def no_descriptor_left():
 @pytest.mark.asyncio
 async def test_connections_that_cannot_be_accepted_are_said_once_and_without_traceback(no_descriptor_left, caplog):
     clients = [socket.socket() for _ in range(20)]
-    with loop_faults_said(), capture_logs() as log:
+    with loop_faults_logged(), capture_logs() as log:
         server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
         address = server.sockets[0].getsockname()
         no_descriptor_left()
@@ -65,6 +65,6 @@ async def test_other_complaints_are_said_as_ever(caplog):
 async def test_afterwards_the_loop_has_its_former_handler():
     loop = asyncio.get_running_loop()
     before = loop.get_exception_handler()
-    with loop_faults_said():
+    with loop_faults_logged():
         assert isinstance(loop.get_exception_handler(), LoopFaults)
     assert loop.get_exception_handler() is before

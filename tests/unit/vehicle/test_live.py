@@ -8,7 +8,7 @@ from numba import config
 
 from hilsim.geometry.rotations import about_axis, from_roll_pitch_yaw, multiply
 from hilsim.vehicle import live
-from hilsim.vehicle.live import FARTHEST_NS, SLOTS, live_motion, live_pose, live_state, write_state
+from hilsim.vehicle.live import FARTHEST_NS, SLOTS, build_live_pose, live_motion, live_state, write_state
 from hilsim.vehicle.platform import live_platform, platform_state
 
 MS = 1_000_000
@@ -34,11 +34,11 @@ def apart(found, expected):
 
 
 def test_before_the_first_state_a_vehicle_stands_at_the_origin():
-    assert live_state(live_pose(), 5 * MS) == ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0))
+    assert live_state(build_live_pose(), 5 * MS) == ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0))
 
 
 def test_a_state_is_carried_on_with_its_velocity_and_its_rates():
-    live = live_pose()
+    live = build_live_pose()
     write_state(live, 10 * MS, state((1.0, 2.0, 3.0), (4.0, -2.0, 1.0), from_roll_pitch_yaw(10.0, 20.0, 30.0), (0.5, -1.0, 2.0)))
     position, turn = live_state(live, 14 * MS)
     assert position == pytest.approx((1.016, 1.992, 3.004))
@@ -48,13 +48,13 @@ def test_a_state_is_carried_on_with_its_velocity_and_its_rates():
 
 
 def test_a_vehicle_whose_thread_has_stalled_goes_no_farther_than_50_ms():
-    live = live_pose()
+    live = build_live_pose()
     write_state(live, 0, state(velocity=(10.0, 0.0, 0.0)))
     assert live_state(live, FARTHEST_NS)[0] == live_state(live, 100 * FARTHEST_NS)[0] == pytest.approx((0.5, 0.0, 0.0))
 
 
 def test_between_states_and_4_ms_ahead_poses_are_as_near_as_the_motion_is_smooth():
-    live = live_pose()
+    live = build_live_pose()
     for step in range(600):
         write_state(live, step * MS, circling(step * MS))
     for time_ns in range(300 * MS, 599 * MS, 777_777):
@@ -66,7 +66,7 @@ def test_between_states_and_4_ms_ahead_poses_are_as_near_as_the_motion_is_smooth
 
 
 def test_states_older_than_half_of_what_is_kept_are_answered_by_the_oldest():
-    live = live_pose()
+    live = build_live_pose()
     for step in range(3 * SLOTS):
         write_state(live, step * MS, state((float(step), 0.0, 0.0)))
     oldest = 3 * SLOTS - SLOTS // 2
@@ -75,7 +75,7 @@ def test_states_older_than_half_of_what_is_kept_are_answered_by_the_oldest():
 
 
 def test_a_platform_follows_its_vehicle():
-    live = live_pose()
+    live = build_live_pose()
     platform = live_platform(live)
     write_state(live, 0, state((1.0, 2.0, 3.0)))
     assert platform_state(platform, 2 * MS)[0] == (1.0, 2.0, 3.0)
@@ -85,7 +85,7 @@ def test_a_platform_follows_its_vehicle():
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="kernels as plain Python hold the GIL: nothing runs at once")
 def test_a_reader_beside_the_writer_never_sees_half_a_state():
-    live = live_pose()
+    live = build_live_pose()
     stop = threading.Event()
 
     def write():
@@ -108,7 +108,7 @@ def test_a_reader_beside_the_writer_never_sees_half_a_state():
 @pytest.mark.parametrize(("ask", "inner"), [(live_state, "_state_at"), (live_motion, "_motion_at")], ids=["pose", "motion"])
 def test_a_reader_that_was_held_up_while_the_writer_came_round_looks_again(monkeypatch, ask, inner):
     """As plain Python, so that the reader can be held up at the one place where it matters."""
-    vessel, plain = live_pose(), getattr(getattr(live, inner), "py_func", getattr(live, inner))
+    vessel, plain = build_live_pose(), getattr(getattr(live, inner), "py_func", getattr(live, inner))
     counts = []
 
     def held_up(poses, time_ns, count):
@@ -130,7 +130,7 @@ def test_a_reader_that_was_held_up_while_the_writer_came_round_looks_again(monke
 
 
 def test_motion_is_that_of_the_newest_state_that_is_not_later():
-    live = live_pose()
+    live = build_live_pose()
     for step in range(3):
         write_state(live, step * 10 * MS, state((float(step), 0.0, 0.0), (0.0, float(step), 0.0)))
     assert live_motion(live, 10 * MS) == ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
@@ -139,7 +139,7 @@ def test_motion_is_that_of_the_newest_state_that_is_not_later():
 
 
 def test_motion_before_the_first_state_or_what_is_kept_is_that_of_the_oldest():
-    live = live_pose()
+    live = build_live_pose()
     assert live_motion(live, 5 * MS) == ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
     write_state(live, 10 * MS, state((7.0, 0.0, 0.0)))
     assert live_motion(live, 0)[0] == (7.0, 0.0, 0.0)

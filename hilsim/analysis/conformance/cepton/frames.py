@@ -86,8 +86,8 @@ class FramesTopic:
         if len(self._durations_us) >= _FEWEST_TO_JUDGE:
             typical_us = self.duration_us
             if abs(duration_us - typical_us) > _LARGEST_DEVIATION * typical_us:
-                said = f"a frame must take {typical_us:.0f} us as those before, got {duration_us} us and {points} points"
-                log.tell(LENGTH, said, place, severity=Severity.ERROR if duration_us < typical_us / 2 else None)
+                text = f"a frame must take {typical_us:.0f} us as those before, got {duration_us} us and {points} points"
+                log.tell(LENGTH, text, place, severity=Severity.ERROR if duration_us < typical_us / 2 else None)
         if len(self._durations_us) < _LEARNT:
             self._durations_us.append(duration_us)
             self._sizes.append(points)

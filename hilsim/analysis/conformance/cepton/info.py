@@ -146,25 +146,25 @@ class InfoTopic:
                 severity=Severity.WARNING if version == 0 else None,
             )
             return
-        said = read_info_packet(payload)
-        if said is not None:
-            self._look_at_fields(payload, said, place, log)
-            self._look_at_times(said, datagram.host_stamp_ns, stamp_us, place, log)
-            self.latest, self._latest_ns = said, datagram.host_stamp_ns
+        info = read_info_packet(payload)
+        if info is not None:
+            self._look_at_fields(payload, info, place, log)
+            self._look_at_times(info, datagram.host_stamp_ns, stamp_us, place, log)
+            self.latest, self._latest_ns = info, datagram.host_stamp_ns
 
-    def _look_at_fields(self, payload: bytes, said: InfoPacket, place: Place, log: FindingLog) -> None:
+    def _look_at_fields(self, payload: bytes, info: InfoPacket, place: Place, log: FindingLog) -> None:
         fields = np.frombuffer(payload, INFO_PACKET_DTYPE, count=1)[0]
-        if said.blocks:
-            log.tell(BLOCKS, f"block flags must be 0, got {said.blocks}", place._replace(byte_offset=5))
+        if info.blocks:
+            log.tell(BLOCKS, f"block flags must be 0, got {info.blocks}", place._replace(byte_offset=5))
         filled = [name for name in _RESERVED if np.any(fields[name])]
         if filled:
             log.tell(RESERVED, f"reserved bytes must be 0, got others at byte {INFO_PACKET_DTYPE.fields[filled[0]][1]}", place)  # type: ignore[index] # it has fields
-        if said.model not in MODELS:
-            log.tell(MODEL, f"model must be one of the vendor's, got {said.model}", place._replace(byte_offset=8))
+        if info.model not in MODELS:
+            log.tell(MODEL, f"model must be one of the vendor's, got {info.model}", place._replace(byte_offset=8))
         name = payload[20:48].rstrip(b"\0")
         if not name or not name.isascii() or not name.decode("ascii").isprintable():
             log.tell(NAME, f"the model's name must be printable ASCII before zeros, got {name!r}", place._replace(byte_offset=20))
-        if said.serial == 0:
+        if info.serial == 0:
             log.tell(SERIAL, "serial number must not be 0", place._replace(byte_offset=12))
         if bytes(fields["firmware"]) != bytes(fields["firmware_again"]):
             log.tell(
@@ -172,32 +172,32 @@ class InfoTopic:
                 f"the firmware's version must be the same at bytes 16 and 52, got {payload[16:20].hex(' ')} and {payload[52:56].hex(' ')}",
                 place,
             )
-        if said.returns not in {1, 2}:
-            log.tell(RETURNS, f"returns must be 1 or 2, got {said.returns}", place._replace(byte_offset=85))
+        if info.returns not in {1, 2}:
+            log.tell(RETURNS, f"returns must be 1 or 2, got {info.returns}", place._replace(byte_offset=85))
         if self.latest is not None:
-            self._look_at_change(self.latest, said, place, log)
+            self._look_at_change(self.latest, info, place, log)
 
-    def _look_at_change(self, latest: InfoPacket, said: InfoPacket, place: Place, log: FindingLog) -> None:
+    def _look_at_change(self, latest: InfoPacket, info: InfoPacket, place: Place, log: FindingLog) -> None:
         for name in ("model", "serial", "model_name", "part_number", "firmware", "returns"):
-            was, became = getattr(latest, name), getattr(said, name)
+            was, became = getattr(latest, name), getattr(info, name)
             if was != became:
                 log.tell(CHANGED, f"{name} must stay {was}, got {became}", place)
-        if latest.power_up_us != said.power_up_us:
-            is_later = said.power_up_us > latest.power_up_us
+        if latest.power_up_us != info.power_up_us:
+            is_later = info.power_up_us > latest.power_up_us
             log.tell(
                 CHANGED,
-                f"power_up_us must stay {latest.power_up_us}, got {said.power_up_us}",
+                f"power_up_us must stay {latest.power_up_us}, got {info.power_up_us}",
                 place._replace(byte_offset=64),
                 severity=Severity.WARNING if is_later else None,
             )
 
-    def _look_at_times(self, said: InfoPacket, host_ns: int, stamp_us: int | None, place: Place, log: FindingLog) -> None:
+    def _look_at_times(self, info: InfoPacket, host_ns: int, stamp_us: int | None, place: Place, log: FindingLog) -> None:
         if self.latest is not None:
             gap_s = (host_ns - self._latest_ns) / 1e9
             if len(self._gaps_s) < _KEPT_GAPS:
                 self._gaps_s.append(gap_s)
-            leap_us = said.sync_offset_us - self.latest.sync_offset_us
-            if said.power_up_us == self.latest.power_up_us and abs(leap_us) > 1000.0 + 1000.0 * gap_s:
+            leap_us = info.sync_offset_us - self.latest.sync_offset_us
+            if info.power_up_us == self.latest.power_up_us and abs(leap_us) > 1000.0 + 1000.0 * gap_s:
                 log.tell(
                     SYNC_LEAP,
                     f"the offset must move by at most 1 ms and 0.1 %, got {leap_us} us in {gap_s:.3f} s",
@@ -205,10 +205,10 @@ class InfoTopic:
                 )
         if stamp_us is None:
             return
-        if said.sync_offset_us:
-            self._sync_s.append((stamp_us + said.sync_offset_us) / 1e6 - host_ns / 1e9)
-        if said.power_up_us and stamp_us < UTC_FROM_US:
-            self._power_up_s.append((stamp_us + said.power_up_us) / 1e6 - host_ns / 1e9)
+        if info.sync_offset_us:
+            self._sync_s.append((stamp_us + info.sync_offset_us) / 1e6 - host_ns / 1e9)
+        if info.power_up_us and stamp_us < UTC_FROM_US:
+            self._power_up_s.append((stamp_us + info.power_up_us) / 1e6 - host_ns / 1e9)
         self._sync_s, self._power_up_s = self._sync_s[-_KEPT_GAPS:], self._power_up_s[-_KEPT_GAPS:]
 
     def conclude(self, point_packets: int, seconds: int, log: FindingLog) -> None:

@@ -116,10 +116,10 @@ class SequenceTopic:
         passed_us = packet.stamp_us - self._end_us
         if not 1 < step <= _FARTHEST_LEAP:
             runs_on = 0 <= passed_us <= _MOST_OVERTAKEN * max(self._last_duration_us, 1)
-            said = f"the number begins anew: {packet.sequence} after {self._last.sequence if self._last else None}, " + (
+            text = f"the number begins anew: {packet.sequence} after {self._last.sequence if self._last else None}, " + (
                 "while stamps run on" if runs_on else "and so do the stamps"
             )
-            log.tell(RESTART, said, place, severity=Severity.ERROR if runs_on else None)
+            log.tell(RESTART, text, place, severity=Severity.ERROR if runs_on else None)
             self._seen.clear()
             return
         expected_us = (step - 1) * self._last_duration_us

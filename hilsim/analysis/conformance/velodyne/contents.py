@@ -58,8 +58,8 @@ class ContentsTopic:
         records = np.ascontiguousarray(block.run.packets["blocks"]["channels"]).view(np.uint8).reshape(len(block.frames), -1)
         before = records[:1] if self._last is None else self._last
         same = (np.concatenate((before, records[:-1])) == records).all(axis=1)
-        told = (block.distance > 0).sum(axis=(1, 2)) >= _FEWEST_RETURNS
-        rows = np.flatnonzero(same & told & block.run.knows_step & (block.run.step_us != 0))
+        is_judged = (block.distance > 0).sum(axis=(1, 2)) >= _FEWEST_RETURNS
+        rows = np.flatnonzero(same & is_judged & block.run.knows_step & (block.run.step_us != 0))
         self._check_block_copies(block, records, before[-1:], log)
         self._last = records[-1:].copy()
         log.tell_each(
@@ -72,8 +72,8 @@ class ContentsTopic:
         pair = 2 if block.is_dual else 1
         groups = records.reshape(-1, records.shape[1] * pair // BLOCKS)
         previous = np.concatenate((before.reshape(-1, groups.shape[1])[-1:], groups[:-1]))
-        told = (block.distance > 0).reshape(len(groups), -1).sum(axis=1) >= _FEWEST_OF_BLOCK * pair
-        same = ((groups == previous).all(axis=1) & told).reshape(len(records), -1)
+        is_judged = (block.distance > 0).reshape(len(groups), -1).sum(axis=1) >= _FEWEST_OF_BLOCK * pair
+        same = ((groups == previous).all(axis=1) & is_judged).reshape(len(records), -1)
         same[~block.run.knows_step | (block.run.step_us == 0), 0] = False
         at = same.argmax(axis=1) * pair
         log.tell_each(

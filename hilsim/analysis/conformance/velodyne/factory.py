@@ -157,8 +157,8 @@ class FactoryTopic:
         elif is_said and not self.is_dual and len(np.unique(azimuth)) > 1:
             self._once(MODE, mode, f"return mode 0x{mode:02x} is dual, but blocks do not come in pairs of one azimuth", at, log)
         elif not known.is_documented:
-            told = f"return mode 0x{mode:02x} ({known.words}) is known of newer firmware only; checked as {'dual' if known.is_dual else 'single'}"
-            self._once(MODE, mode, told, at, log, Severity.WARNING)
+            text = f"return mode 0x{mode:02x} ({known.words}) is known of newer firmware only; checked as {'dual' if known.is_dual else 'single'}"
+            self._once(MODE, mode, text, at, log, Severity.WARNING)
 
     def _find_model(self, product: int, median_step_us: float | None, place: Place, log: FindingLog) -> None:
         at = place._replace(byte_offset=1205)

@@ -213,8 +213,8 @@ class LasersTopic:
             sides = [share[side] for side in (*below[-1:], *above[:1])]
             least = _INNER_SHARE if len(sides) == 2 else _OUTER_SHARE
             if sides and min(sides) >= least:
-                told = " and ".join(f"{100 * side:.0f} %" for side in sides)
-                log.tell(DEAD, f"laser {order[place]} returned nothing in {self._firings} firings, its neighbours by elevation in {told} of them")
+                shares = " and ".join(f"{100 * side:.0f} %" for side in sides)
+                log.tell(DEAD, f"laser {order[place]} returned nothing in {self._firings} firings, its neighbours by elevation in {shares} of them")
 
     def _conclude_order(self, order: npt.NDArray[np.int64], log: FindingLog) -> None:
         sums, counts = self._unlike

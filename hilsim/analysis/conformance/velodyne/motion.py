@@ -89,8 +89,8 @@ class MotionTopic:
 
     def conclude(self, log: FindingLog, repeats: RepeatsTopic) -> None:
         """Report leaps, but for those at the seam of a loop, which are told with it."""
-        told = [leap for leap in self.leaps if not repeats.is_seam(leap.packet)]
-        log.tell_each(MOTION, range(len(told)), lambda number: told[number].message, lambda number: told[number].place)
+        leaps = [leap for leap in self.leaps if not repeats.is_seam(leap.packet)]
+        log.tell_each(MOTION, range(len(leaps)), lambda number: leaps[number].message, lambda number: leaps[number].place)
         if self.uncounted:
             log.counts[MOTION.id] = log.counts.get(MOTION.id, 0) + self.uncounted
         if self._borders < _FEWEST_BORDERS:

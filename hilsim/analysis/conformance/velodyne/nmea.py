@@ -81,8 +81,8 @@ _MOST_ADVANCE_S = 2.0
 _LONGEST_STEP_US = 60_000_000  # between position packets: after more, the receiver may have been another
 
 
-class _Said(NamedTuple):
-    """What a valid sentence says of the time.
+class _TimeOfSentence(NamedTuple):
+    """The time in a valid sentence.
 
     Attributes:
         day_s: Seconds past midnight.
@@ -99,8 +99,8 @@ class NmeaTopic:
     def __init__(self) -> None:
         self.sentences = 0
         self._last: bytes | None = None
-        self._said: _Said | None = None
-        self._locked_before: tuple[_Said, int] | None = None  # the last sentence in lock that was new, and the running time then
+        self._time: _TimeOfSentence | None = None
+        self._locked_before: tuple[_TimeOfSentence, int] | None = None  # the last sentence in lock that was new, and the running time then
         self._running_us = 0  # of the stamps
         self._last_us: int | None = None
         self._hours: Counter[int | None] = Counter()
@@ -114,14 +114,14 @@ class NmeaTopic:
             is_new = raw != self._last
             if is_new:
                 self._last = raw
-                self._said = self._parse(raw, block.place(row, NMEA_OFFSET), log) if any(raw) else None
+                self._time = self._parse(raw, block.place(row, NMEA_OFFSET), log) if any(raw) else None
                 self._compare_host(int(block.host_stamp_ns[row]))
-            if self._said is None or block.packets["pps"][row] != PpsState.LOCKED:
+            if self._time is None or block.packets["pps"][row] != PpsState.LOCKED:
                 self._locked_before = None
                 continue
             if is_new:
-                self._check_advance(self._said, block.place(row, NMEA_OFFSET), log)
-            ahead_s = (stamp_us // 1_000_000 - self._said.day_s % _HOUR_S + 1800) % _HOUR_S - 1800
+                self._check_advance(self._time, block.place(row, NMEA_OFFSET), log)
+            ahead_s = (stamp_us // 1_000_000 - self._time.day_s % _HOUR_S + 1800) % _HOUR_S - 1800
             if not 0 <= ahead_s <= 1:
                 message = f"the stamp must be in the sentence's second or the next, got {ahead_s:+d} s"
                 log.tell(TIME, message, block.place(row, 198), severity=Severity.WARNING if -1 <= ahead_s <= 2 else None)
@@ -133,29 +133,29 @@ class NmeaTopic:
         if abs(step_us) > _LONGEST_STEP_US:
             self._locked_before = None
 
-    def _check_advance(self, said: _Said, place: Place, log: FindingLog) -> None:
+    def _check_advance(self, sentence: _TimeOfSentence, place: Place, log: FindingLog) -> None:
         if self._locked_before is not None:
             before, running_us = self._locked_before
             by_stamps_s = (self._running_us - running_us) / 1e6
-            if said.utc_s is not None and before.utc_s is not None:
-                by_sentence_s = said.utc_s - before.utc_s
+            if sentence.utc_s is not None and before.utc_s is not None:
+                by_sentence_s = sentence.utc_s - before.utc_s
             else:
-                by_sentence_s = (said.day_s - before.day_s + _DAY_S // 2) % _DAY_S - _DAY_S // 2
+                by_sentence_s = (sentence.day_s - before.day_s + _DAY_S // 2) % _DAY_S - _DAY_S // 2
             if abs(by_sentence_s - by_stamps_s) > _MOST_ADVANCE_S:
                 log.tell(ADVANCE, f"sentences must advance with the stamps, got {by_sentence_s:+d} s in {by_stamps_s:.3f} s", place)
-        self._locked_before = said, self._running_us
+        self._locked_before = sentence, self._running_us
 
     def _compare_host(self, host_ns: int) -> None:
         """Note by how many hours a sentence is off the capture's time, or None where it is off otherwise."""
-        if self._said is None or self._said.utc_s is None:
+        if self._time is None or self._time.utc_s is None:
             return
-        off_s = self._said.utc_s - host_ns // NS_PER_S
+        off_s = self._time.utc_s - host_ns // NS_PER_S
         hours = round(off_s / _HOUR_S)
         is_usual = abs(off_s) <= _LARGEST_ZONE_S + _NEAR_S or any(abs(abs(off_s) - usual_s) <= _NEAR_S for usual_s in _OFF_S)
         is_near = abs(off_s - hours * _HOUR_S) <= _NEAR_S and is_usual
         self._hours[hours if is_near else None] += 1
 
-    def _parse(self, raw: bytes, place: Place, log: FindingLog) -> _Said | None:
+    def _parse(self, raw: bytes, place: Place, log: FindingLog) -> _TimeOfSentence | None:
         """Report what is wrong with one sentence; the time it says where it is a valid position."""
         self.sentences += 1
         text, ending, padding = _cut(raw)
@@ -179,14 +179,14 @@ class NmeaTopic:
         if match is None:
             log.tell(FIELDS, f"the fields must be those of the sentence, got {body.decode('ascii')}", place)
             return None
-        said = match.groupdict()
-        for wrong in _impossible(said):
+        fields = match.groupdict()
+        for wrong in _impossible(fields):
             log.tell(VALUES, f"{wrong}, in {body.decode('ascii')}", place)
-        if said["status"] in {"V", "0"}:  # no fix
+        if fields["status"] in {"V", "0"}:  # no fix
             return None
-        day_s = _HOUR_S * int(said["hour"]) + 60 * int(said["minute"]) + int(said["second"])
-        date = _date_of(said.get("date"))
-        return _Said(day_s, None if date is None else int(date.timestamp()) + day_s)
+        day_s = _HOUR_S * int(fields["hour"]) + 60 * int(fields["minute"]) + int(fields["second"])
+        date = _date_of(fields.get("date"))
+        return _TimeOfSentence(day_s, None if date is None else int(date.timestamp()) + day_s)
 
     def conclude(self, log: FindingLog) -> None:
         """Report sentences of another hour than the capture's."""
@@ -196,20 +196,20 @@ class NmeaTopic:
             log.tell(HOUR, f"sentences must be of the capture's hour, got {hours:+d} h in all of {count}{why}")
 
 
-def _impossible(said: dict[str, str | None]) -> Iterator[str]:
+def _impossible(fields: dict[str, str | None]) -> Iterator[str]:
     """What no receiver can say, in words."""
     for name, most_deg in (("latitude", 90), ("longitude", 180)):
-        text = said[name]
+        text = fields[name]
         if text:
             degrees, minutes = divmod(float(text), 100.0)
             if minutes >= 60.0 or degrees + minutes / 60.0 > most_deg:
                 yield f"the {name} must be at most {most_deg} degrees with minutes below 60, got {text}"
-    if float(said.get("speed") or 0) > _FASTEST_KNOTS:
-        yield f"the speed must be at most {_FASTEST_KNOTS:.0f} knots, got {said['speed']}"
-    if float(said.get("course") or 0) > 360.0:
-        yield f"the course must be at most 360 degrees, got {said['course']}"
-    if said.get("date") and _date_of(said["date"]) is None:
-        yield f"the date must be in the calendar, got {said['date']} (ddmmyy)"
+    if float(fields.get("speed") or 0) > _FASTEST_KNOTS:
+        yield f"the speed must be at most {_FASTEST_KNOTS:.0f} knots, got {fields['speed']}"
+    if float(fields.get("course") or 0) > 360.0:
+        yield f"the course must be at most 360 degrees, got {fields['course']}"
+    if fields.get("date") and _date_of(fields["date"]) is None:
+        yield f"the date must be in the calendar, got {fields['date']} (ddmmyy)"
 
 
 def _date_of(text: str | None) -> datetime | None:

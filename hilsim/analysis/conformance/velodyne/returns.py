@@ -130,9 +130,9 @@ class ReturnsTopic:
 
     def _count_copies(self, distance: npt.NDArray[np.uint16]) -> None:
         first, second = distance[:, :, :16], distance[:, :, 16:]
-        told = (first > 0).sum(axis=2) >= 4
-        self._sequences += int(told.sum())
-        self._copied += int((told & (first == second).all(axis=2)).sum())
+        is_judged = (first > 0).sum(axis=2) >= 4
+        self._sequences += int(is_judged.sum())
+        self._copied += int((is_judged & (first == second).all(axis=2)).sum())
 
     @property
     def no_return_ratio(self) -> float:
