@@ -181,7 +181,7 @@ TOML_NESTING = Limit(
 TOML_ITEMS = Limit(
     subject="length of a list", bound=10_000, applies_to="rigs and profiles", reason="longer tracks and meshes have files of their own"
 )
-TOML_TEXT = Limit(subject="length of a text", bound=4096, unit="characters", applies_to="rigs and profiles", reason="Linux knows no longer paths")
+TOML_TEXT = Limit(subject="length of a text", bound=4096, unit="characters", applies_to="rigs and profiles", reason="Linux has no longer paths")
 TOML_DIGITS = Limit(
     subject="digits of a number",
     bound=64,
@@ -240,7 +240,7 @@ VERIFY_WAITING = Limit(
     reason="they are held whole; 25 MB",
 )
 INSPECT_FLOWS = Limit(
-    subject="flows told apart", bound=128, applies_to="`hilsim inspect`: further ones are counted only", reason="a person reads the list"
+    subject="flows listed apart", bound=128, applies_to="`hilsim inspect`: further ones are counted only", reason="a person reads the list"
 )
 CONTROL_LINE_BYTES = Limit(subject="a command", bound=1024, unit="bytes", applies_to="the control socket", reason="the longest command has 100")
 CONTROL_COMMANDS_A_SECOND = Limit(

@@ -36,7 +36,7 @@ class ControllerSpec:
             ``address``; ``ardupilot``: ArduPilot's simulation by its JSON link (it sends here); ``hold``: nobody, the built-in position hold flies the waypoints.
         port: Serial device; one of /dev/serial/by-id stays the same when it is plugged in again.
         baud: Of a true UART; on USB it is only a number.
-        is_uart: Whether the port is a true UART, whose baud rate limits what can be said; by default told by the device.
+        is_uart: Whether the port is a true UART, whose baud rate limits the link; by default found out from the device.
         address: ``tcp``: where to listen, 127.0.0.1:4560 by default; ``udp``: the controller's; ``ardupilot``: where to listen, 127.0.0.1:9002 by default; as ``a.b.c.d:port``.
         lockstep: ``tcp`` only: the controller's clock is the simulation's.
         rate_hz: Sensor frames a second.
@@ -142,7 +142,7 @@ class VehicleRigSpec:
         wind: What blows.
         sensors: What it measures with.
         controller: Who steers it.
-        ground_station: Who listens behind hilsim, and is heard by the controller.
+        ground_station: Ports at which ground stations exchange frames with the controller.
         hold: Gains of the position hold.
         waypoint: Where the position hold flies, times rising; straight lines between.
         obstacle: OBSTACLE_DISTANCE to the controller, made of a lidar's scan.

@@ -101,7 +101,7 @@ def record(
     for note in result.notes:
         click.secho(f"note: {note}", fg="yellow", err=True)
     click.echo(
-        f"{output}: {result.packets:,} packets, {result.bytes_:,} bytes, {duration_s:g} s in {took_s:.1f} s ({duration_s / took_s:.1f} x real time)"
+        f"{output}: {result.packets:,} packets, {result.bytes_:,} bytes, {duration_s:g} s in {took_s:.1f} s ({_speed(duration_s / took_s)} real time)"
     )
     if truth is not None:
         click.echo(f"{truth}: ground truth of {result.returns:,} returns")
@@ -117,6 +117,11 @@ def _renderer(backend: Literal["cpu", "cuda"]) -> "Renderer | None":
         return CudaRenderer()
     except RuntimeError as error:
         raise click.BadParameter(str(error), param_hint="--backend") from error
+
+
+def _speed(ratio: float) -> str:
+    """A ratio to real time with two digits at least: ``0.0093x``, ``12.4x``."""
+    return f"{ratio:.1f}x" if ratio >= 1.0 else f"{ratio:.2g}x"
 
 
 def _say_broken_off(done_s: float, duration_s: float, files: list[Path]) -> None:

@@ -71,12 +71,12 @@ class PlatformSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class ControlSpec:
-    """How a running daemon is told what to do.
+    """Where a running daemon takes commands.
 
     Attributes:
         socket: Path of a Unix socket that ``hilsim control`` talks to, relative to the rig; empty: none. Its owner alone may use it.
         listen: ``ADDRESS:PORT`` for commands by UDP (``hilsim control udp:ADDRESS:PORT``), one datagram each, from any user of the host; empty: none.
-        peers: IPv4 addresses whose datagrams are obeyed; empty: any, which only a loopback address may say. A sender's address can be forged.
+        peers: IPv4 addresses whose datagrams are obeyed; empty: any, which only a loopback address may have. A sender's address can be forged.
     """
 
     socket: str = ""
@@ -122,7 +122,7 @@ class RigSpec:
         transmit: How packets are sent.
         metrics: Where metrics are served.
         record: Where what was sent is recorded.
-        control: How it is told what to do while it runs.
+        control: Where it takes commands while it runs.
     """
 
     name: str

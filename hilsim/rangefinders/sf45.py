@@ -71,7 +71,7 @@ class Sf45Spec(RangefinderSpec):
 
     Attributes:
         kind: ``sf45``; must be given.
-        low_angle_deg: Where the swing ends on the left, until the driver says otherwise.
+        low_angle_deg: Where the swing ends on the left, until the driver sets another.
         high_angle_deg: Where it ends on the right.
         scan_speed_dps: Speed of the swing at scan speed setting 5. The vendor gives the setting no unit, so it is inversely proportional to the setting here;
             390 is what ArduPilot's own simulator of the sensor takes (``libraries/SITL/SIM_PS_LightWare_SF45B.cpp``).

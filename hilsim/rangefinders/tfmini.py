@@ -43,10 +43,10 @@ class TfminiSpec(RangefinderSpec):
 
     Attributes:
         kind: ``tfmini``; must be given.
-        model: ``tfmini``: bytes 6 and 7 say the distance mode, a weak echo is 65535; ``tfmini_plus``: they say the temperature, a weak echo is 0;
+        model: ``tfmini``: bytes 6 and 7 hold the distance mode, a weak echo is 65535; ``tfmini_plus``: they hold the temperature, a weak echo is 0;
             ``tfmini_s``: temperature and 65535.
         rate_hz: Frames a second; the sensor knows 1000 / n, the oldest model only 100 / n.
-        temperature_deg_c: Of the chip, where the model tells it.
+        temperature_deg_c: Of the chip, where the model reports it.
     """
 
     kind: Literal["tfmini"] = "tfmini"

@@ -19,9 +19,9 @@ class BackgroundSpec:
         sensor: Which sensor sees it; may be left out where the rig has one.
         rule: ``nearest``: the nearer of object and background; ``background-first``: the background wherever there is one; ``synthetic-only``: as if there were none.
         sampling: ``nearest``: the cell that a beam looks at; ``edge-aware``: between the cells of one surface, the cell itself at edges.
-        height_m: "Ground only" mounting, in place of what the file says: height of the sensor above the scene's ground.
+        height_m: "Ground only" mounting, in place of the file's own: height of the sensor above the scene's ground.
         pitch_deg: Tilt of the sensor at ``height_m``, positive nose down.
-        position_m: Full mounting in place of what the file says: where the sensor is in the world.
+        position_m: Full mounting in place of the file's own: where the sensor is in the world.
         rotation_deg: Roll, pitch and yaw of the sensor at ``position_m``; all 0 looks east.
         image_x: Image x of a bitmap's first and last column, if hilsim did not make it; by default what the sensor reaches.
         image_z: Image z of its lowest and highest row.

@@ -369,7 +369,7 @@ class SceneSpec:
     """A rig's ``[scene]`` table.
 
     Attributes:
-        generator: ``street``: hilsim's own demo street; ``none``: only what the tables below say.
+        generator: ``street``: hilsim's own demo street; ``none``: only what the tables below hold.
         generator_seed: Which street.
         generator_moving_cars: How many cars drive in it.
         generator_pedestrians: How many people walk in it.

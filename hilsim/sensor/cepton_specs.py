@@ -161,7 +161,7 @@ class CeptonSpec(LidarSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class CeptonSetting:
-    """What a Cepton-style sensor says of itself, and how.
+    """What a Cepton-style sensor reports of itself, and how.
 
     Attributes:
         header_version: Of point packets: 2 (144 points), or 1 (143 points, read by the vendor's SDK 2 and not by SDK 3).

@@ -35,7 +35,7 @@ class SensorSetup:
         decimation: Which firings it reports.
         clock: The sensor's own clock.
         gps: The receiver on its GPS input; without it position packets carry no sentence.
-        cepton: What a Cepton-style sensor says of itself; only for one.
+        cepton: What a Cepton-style sensor reports of itself; only for one.
     """
 
     mount_position_m: Vector = (0.0, 0.0, 0.0)

@@ -70,8 +70,8 @@ class DetectorSpec:
             reflectivity of b percent at range R.
         range_noise_onset_m: R1.
         laser_bias_m: Standard deviation of each laser's constant range error.
-        saturation_ratio: Echoes of more than so many times the threshold's energy saturate the receiver, and are flagged where packets can say so; 0: none.
-        doubt_ratio: Echoes of less than so many times the threshold's energy are flagged as noise where packets can say so; 0: none.
+        saturation_ratio: Echoes of more than so many times the threshold's energy saturate the receiver, and are flagged where packets have a field for it; 0: none.
+        doubt_ratio: Echoes of less than so many times the threshold's energy are flagged as noise where packets have a field for it; 0: none.
     """
 
     threshold_reflectivity: float = 0.0

@@ -47,7 +47,7 @@ class EncoderSpec:
         rate_rpm: Rotation rate this was measured at.
         tick_cdeg: Width of an encoder step in 0.01 deg; 0 reads without a grid.
         noise_cdeg: Standard deviation of the reading noise in 0.01 deg.
-        rate_offset_rpm: How much faster the unit turns than it was told.
+        rate_offset_rpm: How much faster the unit turns than its setting.
     """
 
     rate_rpm: int

@@ -131,7 +131,7 @@ class VehicleReading:
         ),
         gauge(
             "hilsim_vehicle_attitude_radians",
-            "True roll, pitch and yaw, as an autopilot says them",
+            "True roll, pitch and yaw, in an autopilot's convention",
             labels=("angle",),
             samples=angles("roll_pitch_yaw_deg"),
         ),

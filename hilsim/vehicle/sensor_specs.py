@@ -131,13 +131,13 @@ class GpsSpec:
         drift_vertical_m: The same of height.
         drift_s: Correlation time of the slow error.
         noise_velocity_mps: Standard deviation of each part of the velocity.
-        eph_m: Horizontal accuracy it says of itself, in the long run.
+        eph_m: Horizontal accuracy that it reports, in the long run.
         epv_m: The same of height.
-        first_eph_m: What it says when it is switched on.
+        first_eph_m: Horizontal accuracy that it reports when it is switched on.
         settling_s: Time constant from there to the long run.
-        fix_eph_m: It has a three-dimensional fix as soon as it says this or better.
+        fix_eph_m: It has a three-dimensional fix as soon as it reports this or better.
         satellites: That it uses once it has a fix.
-        latency_ns: From the fix to when an autopilot hears of it (PX4's EKF2_GPS_DELAY is 110 ms); the sender's to keep.
+        latency_ns: From the fix to when an autopilot receives it (PX4's EKF2_GPS_DELAY is 110 ms); the sender's to keep.
     """
 
     noise_horizontal_m: float = 0.03

@@ -36,7 +36,7 @@ from hilsim.sensor.velodyne_specs import ChannelSpec, EncoderSpec, RateJitterSpe
 VLP16 = {"lower_fov_deg": -15.0, "upper_fov_deg": 15.0}
 PUCK = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
 WILD = RateJitterSpec(per_turn_ratio=0.2, drift_ratio=0.2, drift_period_s=0.15)
-HOW_TO = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "thin-a-sensor.md"
+HOW_TO = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "decimate-a-sensor.md"
 BASELINE = np.arange(1, 17, dtype=np.uint8)
 
 

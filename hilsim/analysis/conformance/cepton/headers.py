@@ -42,7 +42,7 @@ CHANGED = Rule(
     id="stdv.changed",
     severity=Severity.ERROR,
     holds="a sensor's header version never changes",
-    source="one firmware speaks one version",
+    source="one firmware sends one version",
 )
 RULES = (VERSION, SIZE, COUNT, POINT, FLAGS, CHANGED)
 

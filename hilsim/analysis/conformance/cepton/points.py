@@ -49,13 +49,13 @@ SECOND_PARITY = Rule(id="second.parity", severity=Severity.ERROR, holds="both re
 SECOND_ALONE = Rule(
     id="second.alone",
     severity=Severity.WARNING,
-    holds="where the first of two is no return, neither is the second (but where the first is farther than x, y and z can say)",
+    holds="where the first of two is no return, neither is the second (but where the first is farther than x, y and z can represent)",
     source="SDK guide: the first is the strongest return there is",
 )
 SECOND_DIRECTION = Rule(
     id="second.direction",
     severity=Severity.ERROR,
-    holds="both returns of a firing lie in one direction, as far as points 5 mm apart can say",
+    holds="both returns of a firing lie in one direction, as far as points 5 mm apart can show",
     source="one pulse of one laser",
 )
 SECOND_SAME = Rule(

@@ -71,7 +71,7 @@ ONE_SENDER = Rule(
 DESTINATION_PORT = Rule(
     id="header.destination_port",
     severity=Severity.NOTE,
-    holds="data packets go to port 2368 and position packets to 8308, unless the sensor was told otherwise",
+    holds="data packets go to port 2368 and position packets to 8308, unless the sensor was set otherwise",
     source="manual 63-9243 page 50",
 )
 RULES = (OWN, MAC, OFFLOAD, SHAPE, TTL, FRAGMENT, IDENTIFICATION, UDP_CHECKSUM, PORT, ONE_SENDER, DESTINATION_PORT)
