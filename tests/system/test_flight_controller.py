@@ -79,7 +79,7 @@ def test_a_cable_that_is_out_noise_and_half_frames_in_hover_do_not_end_the_fligh
     assert lidar.longest_gap_s < 0.5
     reasons = [row["reason"] for row in events(running, "session.changed")]
     assert "the link is gone (unplugged, or its other end closed)" in reasons
-    assert "the port must open, got No such file or directory: plug the flight controller in" in running.text()
+    assert "the port must open, got No such file or directory: plug the device in" in running.text()
 
 
 def test_a_controller_that_reboots_and_loses_its_cable_on_the_ground_flies_all_the_same(daemon, rig, programs, tmp_path):
