@@ -40,7 +40,7 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
     if scenery is not None and checked.lidars and cost is not False:
         _say_cost(checked, scenery, is_wanted=cost is True)
     seen = f", {triangle_count(scenery.world):,} triangles" if scenery else ""
-    others = f", {len(checked.spec.rangefinder)} rangefinder(s)" if checked.spec.rangefinder else ""
+    others = f", {len(checked.spec.serial_devices)} serial device(s)" if checked.spec.serial_devices else ""
     others += f", {len(checked.spec.replay)} replay(s)" if checked.spec.replay else ""
     click.secho(f"{rig}: sound; {len(checked.lidars)} sensor(s){seen}{others}", fg="green", err=True)
 

@@ -42,7 +42,7 @@ class Screen:
     def started(self, running: "RunningRig", metrics: str) -> None:
         """Where everything is."""
         from hilsim.assembly.build import sensor_flows  # noqa: PLC0415 - loads kernels, and they are loaded by now
-        from hilsim.rangefinders.registry import rangefinder_names  # noqa: PLC0415 - as above
+        from hilsim.daemon.serial_devices.part import SerialDevices  # noqa: PLC0415 - as above
 
         self._over("")
         rig = running.rig
@@ -50,8 +50,8 @@ class Screen:
             _titled(sensor.name, _summary(lidar, sensor_flows(sensor, lidar)))
         if rig.spec.vehicle is not None:
             _titled("vehicle", _vehicle_summary(rig.spec.vehicle))
-        for name, device in zip(rangefinder_names(rig.spec.rangefinder), rig.spec.rangefinder, strict=True):
-            _titled(name, f"{device.port} at {device.baud} baud")
+        for device in running.part(SerialDevices).ports.values():
+            _titled(device.name, f"{device.configured.serial.port} at {device.configured.serial.baud} baud")
         for name, recorded, flow in running.replays.routes:
             _titled(name, f"{flow.name.rpartition('/')[2]:9} {recorded.source}:{recorded.source_port} {_arrow(flow.socket)}")
         for name, note in running.replays.notes:

@@ -24,7 +24,7 @@ _ONLY_READ = {
     "hdl64": "HDL-64E",
     "vls128": "VLS-128",
 }
-"""Models whose captures are read, by their plain names; listed only while no profile of that name is shipped."""
+"""Models whose captures are read, by their plain names; listed only while no profile of the model is shipped."""
 
 
 def profiles_directory() -> Path:
@@ -52,12 +52,12 @@ def did_you_mean(word: str, known: Iterable[str], *, of_models: bool = False) ->
         known: What it could have been.
         of_models: They are names of sensors: what people call them is known, and so are models of which captures are read alone.
     """
-    plain, note = _plain(word), ""
-    if of_models and plain in _ONLY_READ:
-        plain, note = "vlp16", f"; captures of a {_ONLY_READ[plain]} are read, but there is no profile to emulate one"
-    if of_models:
-        plain = _plain(_OTHER_NAMES.get(plain, plain))
     by_plain = {_plain(name): name for name in known}
+    plain, note = _plain(word), ""
+    if of_models:
+        plain = _plain(_OTHER_NAMES.get(plain, _ONLY_READ.get(plain, plain)))
+        if plain not in by_plain and plain in _ONLY_READ:
+            plain, note = "vlp16", f"; captures of a {_ONLY_READ[plain]} are read, but there is no profile to emulate one"
     near = difflib.get_close_matches(plain, by_plain, n=1)
     return note + (f'; did you mean "{by_plain[near[0]]}"?' if near else "")
 

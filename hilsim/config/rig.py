@@ -21,6 +21,7 @@ from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.geometry.frames import Vector
 from hilsim.limits import SENSORS
+from hilsim.links.serial_spec import SerialSpec
 from hilsim.rangefinders.registry import AnyRangefinderSpec
 from hilsim.replay.specs import ReplaySpec
 from hilsim.scene.specs import SceneSpec
@@ -147,7 +148,7 @@ class RigSpec:
         require(
             SENSORS.rule(len(names)),
             (
-                bool(names or self.rangefinder) or self.vehicle is not None,
+                bool(names or self.serial_devices) or self.vehicle is not None,
                 "sensor, rangefinder or replay must have at least one entry, or vehicle be given",
             ),
             (self.platform.kind != "vehicle" or self.vehicle is not None, 'platform.kind "vehicle" needs a [vehicle], got none'),
@@ -173,12 +174,17 @@ class RigSpec:
             *self._port_rules(),
         )
 
+    @property
+    def serial_devices(self) -> tuple[SerialSpec, ...]:
+        """Every device on a serial port of its own, whatever its table: it makes a rig by itself, and its port is no other's."""
+        return self.rangefinder
+
     def _port_rules(self) -> Iterator[tuple[bool, str]]:
         """A serial port has one device."""
-        ports = [spec.port for spec in self.rangefinder]
+        ports = [spec.port for spec in self.serial_devices]
         ports += [self.vehicle.controller.port] if self.vehicle is not None and self.vehicle.controller.port else []
         repeated = sorted(port for port, count in Counter(ports).items() if count > 1)
-        yield not repeated, f"port of rangefinders and controller must differ, got {', '.join(repeated)} more than once"
+        yield not repeated, f"port of serial devices and controller must differ, got {', '.join(repeated)} more than once"
 
     def _scan_rules(self) -> Iterator[tuple[bool, str]]:
         """The lidars whose scans are to be sent to the controller are there."""

@@ -13,10 +13,10 @@ from hilsim.diagnosis.probe import Probe, ProbeSpec
 from hilsim.diagnosis.probe_result import Link, ProbeResult
 from hilsim.errors import ConfigError, LinkError
 from hilsim.links.addresses import host_and_port, is_address
-from hilsim.links.budget import Line
+from hilsim.links.budget import Line, line_kind
 from hilsim.links.serial_port import open_serial
 from hilsim.links.serial_spec import SerialSpec
-from hilsim.links.sockets import accept_controller, listen_tcp
+from hilsim.links.sockets import accept_connection, listen_tcp
 from hilsim.units import NS_PER_S
 
 _TCP = "tcp:"
@@ -52,7 +52,7 @@ def examine_link(where: str, *, baud: int, is_uart: bool | None, seconds: float)
 @contextmanager
 def _plugged_in(spec: SerialSpec, *, is_uart: bool | None) -> Iterator[tuple[int, Link]]:
     port = open_serial(spec)
-    line = port.line if is_uart is None else (Line.UART if is_uart else Line.USB)
+    line = line_kind(is_uart, port.line)
     try:
         yield port.descriptor, Link(path=spec.port, device=port.device, lasting_name=port.name, line=line, baud=spec.baud)
     finally:
@@ -73,7 +73,7 @@ def _connected(address: str, seconds: float) -> Iterator[tuple[int, Link]]:
 
 def _awaited(listener: socket.socket, address: str, seconds: float) -> socket.socket:
     end_ns = time.monotonic_ns() + round(seconds * NS_PER_S)
-    while (connection := accept_controller(listener)) is None:
+    while (connection := accept_connection(listener)) is None:
         if time.monotonic_ns() >= end_ns:
             raise LinkError(
                 f"tcp port {address}: PX4's simulation must connect within {seconds:g} s, got nobody: start it for an external simulator "

@@ -41,6 +41,13 @@ class Line(StrEnum):
     NETWORK = "network"
 
 
+def line_kind(is_uart: bool | None, found: Line) -> Line:  # noqa: FBT001 - three-valued
+    """What a rig says of a serial port, or else what the device tells."""
+    if is_uart is None:
+        return found
+    return Line.UART if is_uart else Line.USB
+
+
 @dataclass(frozen=True, kw_only=True)
 class LinkRates:
     """How often each message is sent to the controller, in Hz.

@@ -25,9 +25,9 @@ _BY_ID = Path("/dev/serial/by-id")
 _TTY_CLASS = Path("/sys/class/tty")
 _IFLAG, _OFLAG, _CFLAG, _LFLAG, _CC = 0, 1, 2, 3, 6
 _ADVICE = {
-    errno.ENOENT: "plug the flight controller in, with a cable that carries data, and see ls /dev/serial/by-id",
-    errno.ENXIO: "plug the flight controller in, with a cable that carries data",
-    errno.ENODEV: "plug the flight controller in, with a cable that carries data",
+    errno.ENOENT: "plug the device in, with a cable that carries data, and see ls /dev/serial/by-id",
+    errno.ENXIO: "plug the device in, with a cable that carries data",
+    errno.ENODEV: "plug the device in, with a cable that carries data",
     errno.EACCES: "join the group of the device (usermod -aG dialout USER) or run as a user that may",
     errno.EPERM: "join the group of the device (usermod -aG dialout USER) or run as a user that may",
     errno.EBUSY: "end the program that holds it",

@@ -1,4 +1,4 @@
-"""Sockets to a flight controller: a TCP server that PX4's simulator link connects to, and UDP."""
+"""Sockets of links: TCP ports that others connect to, and UDP ports."""
 
 import errno
 import os
@@ -26,8 +26,8 @@ def open_udp(address: str, port: int) -> socket.socket:
     return _bound(socket.SOCK_DGRAM, address, port)
 
 
-def accept_controller(listener: socket.socket) -> socket.socket | None:
-    """The connection of a controller that waits to be let in, non-blocking and without delay; None when none does."""
+def accept_connection(listener: socket.socket) -> socket.socket | None:
+    """A connection that waits to be let in, non-blocking and without delay; None when none does."""
     try:
         accepted, _ = listener.accept()
     except (BlockingIOError, ConnectionAbortedError, InterruptedError):

@@ -1,17 +1,20 @@
 """Bad input of every kind: a clear message, exit code 1, nothing half-started."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
 
 import pytest
 
+from hilsim._kernel_cache import cache_directory
 from tests.support import ROOM, write_rig
 from tests.system.conftest import SCENE, sensor_table
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
 
+_NOBODY = 65534
 COLD_TIMEOUT_S = 800
 """Who may not use the cache compiles everything: minutes on a busy machine."""
 
@@ -102,6 +105,21 @@ def test_raw_frames_on_an_interface_that_is_not_there_are_refused(tmp_path):
     refused(hilsim("run", write_rig(tmp_path, SCENE + table), "--duration-s", "5"), "nothere0")
 
 
+@pytest.fixture(scope="module")
+def nobodys_cache(tmp_path_factory):
+    """A copy of compiled kernels, for a user who can neither read root's nor, where Python is root's own, start the processes that compile them."""
+    rig = write_rig(tmp_path_factory.mktemp("warm"), SCENE + sensor_table("roof", 40_001, 40_002))
+    assert hilsim("warm", rig).returncode == 0
+    place = tmp_path_factory.mktemp("nobody") / "kernels"
+    shutil.copytree(cache_directory(), place)
+    for path in (place, *place.rglob("*")):
+        os.chown(path, _NOBODY, _NOBODY)
+    for parent in place.parents:
+        if parent.name.startswith(("pytest-", "nobody")):
+            parent.chmod(0o755)
+    return place.parent
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to start a process without root's rights")
 @pytest.mark.parametrize(
     ("network", "transmit", "named"),
@@ -110,19 +128,31 @@ def test_raw_frames_on_an_interface_that_is_not_there_are_refused(tmp_path):
         ("", '[transmit]\nscheduling = "fifo"\n', "CAP_SYS_NICE"),
     ],
 )
-def test_without_the_right_the_message_says_which_one_to_grant(tmp_path, network, transmit, named):
+def test_without_the_right_the_message_says_which_one_to_grant(tmp_path, nobodys_cache, network, transmit, named):
     path = write_rig(tmp_path, SCENE + transmit + sensor_table("roof", 40_001, 40_002, network=network))
     tmp_path.chmod(0o755)
     for parent in tmp_path.parents:
         if parent.name.startswith("pytest-"):
             parent.chmod(0o755)
     result = subprocess.run(
-        ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable, "-m", "hilsim", "run", str(path), "--duration-s", "5"],
+        [
+            "setpriv",
+            f"--reuid={_NOBODY}",
+            f"--regid={_NOBODY}",
+            "--clear-groups",
+            sys.executable,
+            "-m",
+            "hilsim",
+            "run",
+            str(path),
+            "--duration-s",
+            "5",
+        ],
         capture_output=True,
         text=True,
         timeout=COLD_TIMEOUT_S,
         check=False,
-        env=os.environ | {"HOME": "/nonexistent", "XDG_CACHE_HOME": "/nonexistent"},
+        env=os.environ | {"HOME": "/nonexistent", "NUMBA_CACHE_DIR": str(nobodys_cache)},
     )
     refused(result, named)
 

@@ -33,7 +33,9 @@ def test_a_controller_flies_over_a_serial_port_beside_a_lidar_that_loses_no_pack
     assert said["hilsim_vehicle_crashed"] == 0
     assert said["hilsim_link_garbage_bytes_total"] == 0
     assert faults(running) == set()
-    assert [row["state"] for row in events(running, "session.changed")][:2] == ["calling", "flying"]
+    states = [row["state"] for row in events(running, "session.changed")]
+    assert states[states.index("flying") :] in (["flying"], ["flying", "unplugged"])  # the controller's process has ended by now
+    assert set(states[: states.index("flying")]) <= {"unplugged", "calling"}  # what lasts for less than a look is not logged
 
 
 def test_controllers_fly_over_tcp_in_lockstep_and_by_datagrams(daemon, rig, programs, free_port):
@@ -77,7 +79,7 @@ def test_a_cable_that_is_out_noise_and_half_frames_in_hover_do_not_end_the_fligh
     assert lidar.longest_gap_s < 0.5
     reasons = [row["reason"] for row in events(running, "session.changed")]
     assert "the link is gone (unplugged, or its other end closed)" in reasons
-    assert "the port must open, got No such file or directory: plug the flight controller in" in running.text()
+    assert "the port must open, got No such file or directory: plug the device in" in running.text()
 
 
 def test_a_controller_that_reboots_and_loses_its_cable_on_the_ground_flies_all_the_same(daemon, rig, programs, tmp_path):

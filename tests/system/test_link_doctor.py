@@ -203,7 +203,7 @@ def test_a_busy_port_names_who_holds_it(port):
 def test_a_missing_port_is_told():
     result = doctor("/dev/ttyACM_none")
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr.startswith("error: /dev/ttyACM_none: the port must open, got No such file or directory: plug the flight controller in")
+    assert result.stderr.startswith("error: /dev/ttyACM_none: the port must open, got No such file or directory: plug the device in")
 
 
 def test_a_simulation_over_tcp_is_heard(tmp_path):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hilsim.autopilot.ground_stations.endpoints import Peer, StationPort, StationSpec
-from hilsim.links.sockets import listen_tcp
+from hilsim.links.sockets import accept_connection, listen_tcp
 from hilsim.protocols.mavlink.frames import StreamCount, abandon, allocate_stream, append, pending
 
 _CHUNK = 8192
@@ -57,16 +57,13 @@ class TcpStation(StationPort):
             self._drop(peer)
 
     def _accept(self) -> None:
-        try:
-            connection, _ = self._listener.accept()
-        except OSError:
+        connection = accept_connection(self._listener)
+        if connection is None:
             return  # it has left again
         if len(self.peers) >= self.spec.most_peers:
             self.counters.strangers += 1
             connection.close()
             return
-        connection.settimeout(0)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _GIVE_UP_MS)
         peer = Peer(connection=connection, stream=allocate_stream(2 * _CHUNK), received_s=self.loop.time())

@@ -5,7 +5,6 @@ Each event is logged once; a fault of the link reaches nothing else in the daemo
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -14,17 +13,15 @@ import structlog
 from hilsim.autopilot.ground_stations.endpoints import Protocol, StationSpec
 from hilsim.autopilot.ground_stations.forwarding import Forwarder, forward
 from hilsim.autopilot.loop_setup import open_line
-from hilsim.autopilot.specs import GroundStationSpec, VehicleRigSpec
+from hilsim.autopilot.specs import ControllerSpec, GroundStationSpec, VehicleRigSpec
 from hilsim.daemon.flight.log import FlightLog
 from hilsim.daemon.flight.truth_messages import tell_truth
 from hilsim.daemon.flight.vehicle import FlyingVehicle, paced_line, rate_within
 from hilsim.errors import LinkError
 from hilsim.links.addresses import host_and_port
-from hilsim.links.budget import Line as LineKind
-from hilsim.links.budget import LinkRates, plan_link
-from hilsim.links.serial_port import OpenPort, open_serial
+from hilsim.links.budget import Line, LinkRates, plan_link
+from hilsim.links.endpoints import Endpoint, SerialEndpoint, TcpEndpoint, UdpEndpoint, address_towards_peer
 from hilsim.links.serial_spec import SerialSpec
-from hilsim.links.sockets import accept_controller, listen_tcp, open_udp
 from hilsim.protocols.mavlink.messages import HIL_ACTUATOR_CONTROLS
 from hilsim.telemetry.guarded import guarded
 
@@ -70,9 +67,10 @@ async def _kept_link(vehicle: FlyingVehicle) -> AsyncIterator[None]:
         listener=vehicle.note_frame,
     ) as forwarder:
         vehicle.forwarder = forwarder
-        keeper = _keeper(vehicle, forwarder)
+        endpoint = endpoint_of(vehicle.spec.controller)
+        keeper = _Keeper(vehicle, forwarder, endpoint)
         async with contextlib.AsyncExitStack() as opened, asyncio.TaskGroup() as tasks:
-            opened.callback(keeper.close)
+            opened.callback(endpoint.close)
             keeping = tasks.create_task(guarded("link", keeper.keep), name="link")
             telling = tasks.create_task(guarded("truth", lambda: tell_truth(vehicle, forwarder)), name="truth")
             try:
@@ -91,8 +89,7 @@ def station_of(spec: GroundStationSpec) -> StationSpec:
     name = f"{spec.kind} {spec.address}"
     withhold = () if spec.actuators else (HIL_ACTUATOR_CONTROLS.id,)
     if spec.kind == "udp":
-        own = "127.0.0.1" if host.startswith("127.") else "0.0.0.0"  # noqa: S104 - what leaves for another host needs no fixed address
-        return StationSpec(name=name, address=own, remote=(host, port), withhold=withhold, truth=spec.truth)
+        return StationSpec(name=name, address=address_towards_peer(host), remote=(host, port), withhold=withhold, truth=spec.truth)
     protocol = Protocol.TCP if spec.kind == "tcp" else Protocol.UDP
     return StationSpec(name=name, protocol=protocol, address=host, port=port, withhold=withhold, truth=spec.truth)
 
@@ -107,13 +104,6 @@ def rates_of(spec: VehicleRigSpec) -> LinkRates:
     )
 
 
-def line_kind(is_uart: bool | None, detected: LineKind) -> LineKind:  # noqa: FBT001 - three-valued
-    """The kind that a rig sets for a serial port, or else the one found out from the device."""
-    if is_uart is None:
-        return detected
-    return LineKind.UART if is_uart else LineKind.USB
-
-
 async def _tell_changes(vehicle: FlyingVehicle) -> None:
     """Log each change of the session, and what becomes of the vehicle, once."""
     flight_log = FlightLog(vehicle)
@@ -123,19 +113,21 @@ async def _tell_changes(vehicle: FlyingVehicle) -> None:
 
 
 class _Keeper:
-    """Opens one kind of link again and again."""
+    """Opens a link again and again, and hands it to the loop that flies."""
 
-    def __init__(self, vehicle: FlyingVehicle, forwarder: Forwarder) -> None:
+    def __init__(self, vehicle: FlyingVehicle, forwarder: Forwarder, endpoint: Endpoint) -> None:
         self.vehicle = vehicle
         self.forwarder = forwarder
+        self.endpoint = endpoint
 
     async def keep(self) -> None:
         """For ever."""
-        self.close_link()  # where it begins again after an error of this program
+        self.endpoint.close_link()  # where it begins again after an error of this program
         while True:
             try:
-                await self.open()
+                await self._open()
             except LinkError as error:
+                self.endpoint.close_link()
                 if self.vehicle.problem != str(error):
                     self.vehicle.problem = str(error)
                     log.warning("link.not_opened", reason=str(error))
@@ -146,7 +138,7 @@ class _Keeper:
             while self.vehicle.is_linked:  # noqa: ASYNC110 - a thread without the GIL cannot set an Event
                 await asyncio.sleep(_POLL_S)
             self.vehicle.device = ""
-            self.close_link()
+            self.endpoint.close_link()
             await asyncio.sleep(_POLL_S)
 
     async def release(self) -> None:
@@ -157,21 +149,11 @@ class _Keeper:
                 while self.vehicle.is_linked and self.vehicle.alive:  # noqa: ASYNC110 - as above
                     await asyncio.sleep(_POLL_S)
 
-    async def open(self) -> None:
-        """Open the link and hand it over."""
-        raise NotImplementedError
-
-    def close_link(self) -> None:
-        """Close what ``open`` opened."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Close everything."""
-        self.close_link()
-
-    async def hand_over(self, descriptor: int, device: str, line: LineKind, baud: int) -> None:
-        """Give the loop a link, as its budget has it."""
+    async def _open(self) -> None:
+        """Open the link and give it to the loop, as its budget has it."""
         controller = self.vehicle.spec.controller
+        descriptor, device, line = await self.endpoint.open()
+        baud = controller.baud if controller.kind == "serial" else 0
         try:
             budget = plan_link(rates_of(self.vehicle.spec), line=line, baud=baud)
         except LinkError as error:
@@ -182,69 +164,16 @@ class _Keeper:
             log.warning("link.rate_lowered", asked_hz=controller.rate_hz, sensor_rate_hz=rate_hz, baud=baud, line_bytes_per_s=budget.line_bytes_per_s)
         self.forwarder.discard()
         self.vehicle.device = device
-        controller_line = paced_line(controller.kind, budget) if line is LineKind.UART else open_line(controller.kind)
+        controller_line = paced_line(controller.kind, budget) if line is Line.UART else open_line(controller.kind)
         await asyncio.to_thread(self.vehicle.link, descriptor, controller_line, rate_hz)
 
 
-class _SerialKeeper(_Keeper):
-    _port: OpenPort | None = None
-    _name: str | None = None
+def endpoint_of(controller: ControllerSpec) -> Endpoint:
+    """Where the link to a flight controller ends, from what the rig says.
 
-    async def open(self) -> None:
-        controller = self.vehicle.spec.controller
-        spec = SerialSpec(port=controller.port, baud=controller.baud)
-        self._port = await asyncio.to_thread(open_serial, spec, name=self._name)
-        self._name = self._port.name
-        try:
-            await self.hand_over(self._port.descriptor, self._port.device, line_kind(controller.is_uart, self._port.line), controller.baud)
-        except LinkError:
-            self.close_link()
-            raise
-
-    def close_link(self) -> None:
-        if self._port is not None:
-            self._port.close()
-            self._port = None
-
-
-class _TcpKeeper(_Keeper):
-    def __init__(self, vehicle: FlyingVehicle, forwarder: Forwarder) -> None:
-        super().__init__(vehicle, forwarder)
-        self._listener = listen_tcp(*vehicle.spec.controller.endpoint)
-        self._connection: socket.socket | None = None
-
-    async def open(self) -> None:
-        while (connection := accept_controller(self._listener)) is None:  # noqa: ASYNC110 - nor wait for one with the loop's own accept, which keeps none of its settings
-            await asyncio.sleep(_POLL_S)
-        self._connection = connection
-        host, port = connection.getpeername()
-        await self.hand_over(connection.fileno(), f"{host}:{port}", LineKind.NETWORK, 0)
-
-    def close_link(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def close(self) -> None:
-        super().close()
-        self._listener.close()
-
-
-class _UdpKeeper(_Keeper):
-    _socket: socket.socket | None = None
-
-    async def open(self) -> None:
-        host, port = self.vehicle.spec.controller.endpoint
-        self._socket = open_udp("127.0.0.1" if host.startswith("127.") else "0.0.0.0", 0)  # noqa: S104 - as above
-        self._socket.connect((host, port))
-        await self.hand_over(self._socket.fileno(), f"{host}:{port}", LineKind.NETWORK, 0)
-
-    def close_link(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-
-
-def _keeper(vehicle: FlyingVehicle, forwarder: Forwarder) -> _Keeper:
-    kinds: dict[str, type[_Keeper]] = {"serial": _SerialKeeper, "tcp": _TcpKeeper, "udp": _UdpKeeper}
-    return kinds[vehicle.spec.controller.kind](vehicle, forwarder)
+    Raises:
+        LinkError: a port that hilsim itself is to listen on cannot be had.
+    """
+    if controller.kind == "serial":
+        return SerialEndpoint(SerialSpec(port=controller.port, baud=controller.baud), is_uart=controller.is_uart)
+    return TcpEndpoint(*controller.endpoint) if controller.kind == "tcp" else UdpEndpoint(*controller.endpoint)

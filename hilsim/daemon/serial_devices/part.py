@@ -90,7 +90,7 @@ class SerialDevices(Part):
         """Threads that should run and do not."""
         del now_ns
         ended = [port for port in dict(self.ports).values() if not port.alive]
-        return tuple(Fault(key="serial_device_ended", subject=port.name, text="the range sensor's thread has ended") for port in ended)
+        return tuple(Fault(key="serial_device_ended", subject=port.name, text="the device's thread has ended") for port in ended)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

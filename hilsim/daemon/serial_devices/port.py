@@ -63,7 +63,7 @@ class SerialDevicePort:
         """Begin; rig time 0 is CLOCK_MONOTONIC ``epoch_ns`` and UTC ``utc_epoch_ns``."""
         self._epoch_ns = epoch_ns
         self.configured.device.begin(utc_epoch_ns)
-        self._thread = threading.Thread(target=self._run, name=f"range-{self.name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"serial-{self.name}", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
@@ -17,14 +17,26 @@ from hilsim.telemetry.readings import Reading, RecordingReading
 NamedSinks = Iterator[tuple[str, Sink]]
 
 
+class SinkKind(NamedTuple):
+    """One kind of sink.
+
+    Attributes:
+        table: The field of ``RigSpec`` that asks for such sinks; it cannot change while packets flow.
+        make: What makes a rig's sinks, with names that differ from those of all other kinds.
+    """
+
+    table: str
+    make: Callable[[Rig], NamedSinks]
+
+
 def pcap_sinks(rig: Rig) -> NamedSinks:
     """The PCAP files of ``[record]``."""
     if rig.spec.record.file:
         yield "record", PcapSeriesSink(rig.spec.record, rig.directory)
 
 
-KINDS: tuple[Callable[[Rig], NamedSinks], ...] = (pcap_sinks,)
-"""What makes a rig's sinks of each kind, with names that differ: a new kind is one more entry."""
+KINDS: tuple[SinkKind, ...] = (SinkKind("record", pcap_sinks),)
+"""A new kind is one more entry."""
 
 
 class Sinks(Part):
@@ -42,7 +54,7 @@ class Sinks(Part):
         Raises:
             HilsimError: one cannot.
         """
-        named = [pair for kind in KINDS for pair in kind(self.context.rig)]
+        named = [pair for kind in KINDS for pair in kind.make(self.context.rig)]
         for _, sink in named:
             sink.check()
         self.followers = tuple(Follower(name, sink, queue) for queue, (name, sink) in enumerate(named))
@@ -72,8 +84,9 @@ class Sinks(Part):
         Raises:
             ConfigError: there are others.
         """
-        if rig.spec.record != self.context.rig.spec.record:
-            raise ConfigError(f"{rig.path}: [record] cannot change while packets flow; restart the service for that")
+        for table in (kind.table for kind in KINDS):
+            if getattr(rig.spec, table) != getattr(self.context.rig.spec, table):
+                raise ConfigError(f"{rig.path}: [{table}] cannot change while packets flow; restart the service for that")
         return Change()
 
     def stop(self) -> None:

@@ -77,7 +77,7 @@ def test_a_vehicle_carries_the_rangefinders_of_its_rig(tmp_path):
 
 
 def test_ports_must_differ_from_each_other_and_from_the_controllers(tmp_path):
-    with pytest.raises(ConfigError, match=r"port of rangefinders and controller must differ, got /dev/a, /dev/ttyACM0 more than once"):
+    with pytest.raises(ConfigError, match=r"port of serial devices and controller must differ, got /dev/a, /dev/ttyACM0 more than once"):
         loaded(tmp_path, STEERED, *(rangefinder(kind="ld06", port=port) for port in ("/dev/a", "/dev/a", "/dev/ttyACM0")))
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from hilsim.config.places import did_you_mean
 from hilsim.config.profiles import find_profile, profiles_directory
 from hilsim.config.rig import load_rig, with_recording
 from hilsim.errors import ConfigError
@@ -149,9 +150,16 @@ def test_a_profile_by_another_spelling_is_guessed(tmp_path, given, wanted):
 
 
 def test_a_model_that_is_only_read_is_told_to_be_so(tmp_path):
-    path = write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "vlp32c"'))
-    with pytest.raises(ConfigError, match="captures of a VLP-32C are read, but there is no profile to emulate one"):
+    path = write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "vls128"'))
+    with pytest.raises(ConfigError, match="captures of a VLS-128 are read, but there is no profile to emulate one"):
         load_rig(path)
+
+
+@pytest.mark.parametrize("given", ["VLP-32C", "vlp32"])
+def test_a_model_that_has_a_profile_by_now_is_guessed_like_any_other(given):
+    known = ["vlp16", "vlp32c"]
+    assert did_you_mean(given, known, of_models=True) == '; did you mean "vlp32c"?'
+    assert "there is no profile to emulate one" in did_you_mean(given, ["vlp16"], of_models=True)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from hilsim.autopilot.ground_stations.endpoints import Protocol
 from hilsim.autopilot.loop_setup import open_line
 from hilsim.autopilot.specs import ControllerSpec, GroundStationSpec, VehicleRigSpec
-from hilsim.daemon.flight.link import line_kind, rates_of, station_of
+from hilsim.daemon.flight.link import rates_of, station_of
 from hilsim.daemon.flight.vehicle import paced_line, rate_within
 from hilsim.links.addresses import RATES_HZ
 from hilsim.links.budget import Line as LineKind
@@ -45,19 +45,6 @@ def test_a_uart_is_paced_by_its_rate_and_ground_stations_have_what_is_left_over(
 def test_a_line_is_a_stream_or_datagrams_and_only_the_simulator_link_is_without_an_aircraft(kind, is_stream, is_simulator):
     line = open_line(kind)
     assert (line.is_stream, line.is_simulator, line.pace.ns_per_byte) == (is_stream, is_simulator, 0)
-
-
-@pytest.mark.parametrize(
-    ("said", "told", "kind"),
-    [
-        (None, LineKind.USB, LineKind.USB),
-        (None, LineKind.UART, LineKind.UART),
-        (True, LineKind.USB, LineKind.UART),
-        (False, LineKind.UART, LineKind.USB),
-    ],
-)
-def test_what_the_rig_says_of_a_port_outranks_what_the_device_tells(said, told, kind):
-    assert line_kind(said, told) == kind
 
 
 def test_rates_are_those_of_the_rig():

@@ -144,7 +144,7 @@ class Counted:
 
 def test_a_rig_has_as_many_sinks_as_are_registered_and_one_that_hangs_holds_up_nothing(tmp_path, listener, monkeypatch):
     counted, hanging = Counted(hangs=False), Counted(hangs=True)
-    monkeypatch.setattr(part, "KINDS", (*part.KINDS, lambda _rig: iter([("counted", counted), ("hanging", hanging)])))
+    monkeypatch.setattr(part, "KINDS", (*part.KINDS, part.SinkKind("record", lambda _rig: iter([("counted", counted), ("hanging", hanging)]))))
     monkeypatch.setattr(follower, "_LONGEST_END_S", 0.2)
     text = ROOM + '[record]\nfile = "drive.pcap"\n' + NETWORK.format(data=listener.getsockname()[1], position=listener.getsockname()[1] - 1 or 9)
     running = RunningRig(rig=load_rig(write_rig(tmp_path, text)))

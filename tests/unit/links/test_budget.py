@@ -3,7 +3,7 @@
 import pytest
 
 from hilsim.errors import LinkError
-from hilsim.links.budget import Line, LinkRates, plan_link
+from hilsim.links.budget import Line, LinkRates, line_kind, plan_link
 
 
 def test_usb_carries_250_hz_whatever_its_baud_number():
@@ -88,3 +88,16 @@ def test_the_true_state_is_carried_by_a_network():
 def test_an_impossible_rate_is_refused(rates, fault):
     with pytest.raises(ValueError, match=fault):
         LinkRates(**rates)
+
+
+@pytest.mark.parametrize(
+    ("said", "told", "kind"),
+    [
+        (None, Line.USB, Line.USB),
+        (None, Line.UART, Line.UART),
+        (True, Line.USB, Line.UART),
+        (False, Line.UART, Line.USB),
+    ],
+)
+def test_what_the_rig_says_of_a_port_outranks_what_the_device_tells(said, told, kind):
+    assert line_kind(said, told) == kind

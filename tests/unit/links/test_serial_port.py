@@ -97,7 +97,7 @@ def test_an_end_that_left_frees_the_port(cable, holding, opened):
 
 
 def test_a_missing_port_is_named_with_what_to_do():
-    with pytest.raises(LinkError, match=r"/dev/ttyACM_none: the port must open, got No such file or directory: plug the flight controller in"):
+    with pytest.raises(LinkError, match=r"/dev/ttyACM_none: the port must open, got No such file or directory: plug the device in"):
         open_serial(SerialSpec(port="/dev/ttyACM_none"))
 
 

@@ -1,0 +1,147 @@
+"""Where a link ends on this host: a serial port, a TCP port that others connect to, or a UDP port with one peer; each is opened, closed and opened again."""
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from hilsim.links.budget import Line, line_kind
+from hilsim.links.serial_port import OpenPort, open_serial
+from hilsim.links.serial_spec import SerialSpec
+from hilsim.links.sockets import accept_connection, listen_tcp, open_udp
+
+if TYPE_CHECKING:
+    import socket
+
+_POLL_S = 0.02
+
+
+class OpenLink(NamedTuple):
+    """A link that is open.
+
+    Attributes:
+        descriptor: Non-blocking; the endpoint owns it.
+        device: What is at its other end, for people: the port's device, or ``address:port``.
+        line: What kind of line it is.
+    """
+
+    descriptor: int
+    device: str
+    line: Line
+
+
+class Endpoint(Protocol):
+    """One end of a link, which may come and go."""
+
+    async def open(self) -> OpenLink:
+        """Open the link; waits until somebody connects where that is how it begins.
+
+        Raises:
+            LinkError: it cannot be opened now.
+        """
+        ...
+
+    def close_link(self) -> None:
+        """Close what ``open`` opened; ``open`` may follow."""
+        ...
+
+    def close(self) -> None:
+        """Close everything."""
+        ...
+
+
+class SerialEndpoint:
+    """A serial port.
+
+    Args:
+        spec: The port and its rate.
+        is_uart: Whether its bytes go over a line of that rate; None to ask the device.
+    """
+
+    def __init__(self, spec: SerialSpec, *, is_uart: bool | None = None) -> None:
+        self._spec = spec
+        self._is_uart = is_uart
+        self._port: OpenPort | None = None
+        self._name: str | None = None
+
+    async def open(self) -> OpenLink:
+        """Open the port, in a thread: a driver may take its time.
+
+        Raises:
+            LinkError: it cannot be opened now.
+        """
+        port = await asyncio.to_thread(open_serial, self._spec, name=self._name)
+        self._port, self._name = port, port.name
+        return OpenLink(port.descriptor, port.device, line_kind(self._is_uart, port.line))
+
+    def close_link(self) -> None:
+        """Close the port."""
+        if self._port is not None:
+            self._port.close()
+            self._port = None
+
+    def close(self) -> None:
+        """Close the port."""
+        self.close_link()
+
+
+class TcpEndpoint:
+    """A TCP port that one peer at a time connects to.
+
+    Raises:
+        LinkError: the port cannot be had.
+    """
+
+    def __init__(self, address: str, port: int) -> None:
+        self._listener = listen_tcp(address, port)
+        self._connection: socket.socket | None = None
+
+    async def open(self) -> OpenLink:
+        """Wait for a peer, and let it in."""
+        while (connection := accept_connection(self._listener)) is None:  # noqa: ASYNC110 - the event loop's own accept keeps none of its settings
+            await asyncio.sleep(_POLL_S)
+        self._connection = connection
+        host, port = connection.getpeername()
+        return OpenLink(connection.fileno(), f"{host}:{port}", Line.NETWORK)
+
+    def close_link(self) -> None:
+        """Close the connection; the next peer may come."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def close(self) -> None:
+        """Close the connection and the port."""
+        self.close_link()
+        self._listener.close()
+
+
+class UdpEndpoint:
+    """A free UDP port with one peer, whose datagrams alone arrive."""
+
+    def __init__(self, address: str, port: int) -> None:
+        self._peer = address, port
+        self._socket: socket.socket | None = None
+
+    async def open(self) -> OpenLink:
+        """Bind a port and name the peer.
+
+        Raises:
+            LinkError: no port can be had.
+        """
+        self._socket = open_udp(address_towards_peer(self._peer[0]), 0)
+        self._socket.connect(self._peer)
+        return OpenLink(self._socket.fileno(), f"{self._peer[0]}:{self._peer[1]}", Line.NETWORK)
+
+    def close_link(self) -> None:
+        """Close the port."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def close(self) -> None:
+        """Close the port."""
+        self.close_link()
+
+
+def address_towards_peer(peer: str) -> str:
+    """The address to bind for datagrams to a peer: what leaves for another host needs no fixed one."""
+    return "127.0.0.1" if peer.startswith("127.") else "0.0.0.0"  # noqa: S104 - as said
