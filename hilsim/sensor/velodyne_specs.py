@@ -74,6 +74,8 @@ class RateJitterSpec:
         drift_period_s: Period of the slow swing.
     """
 
+    moved_keys: ClassVar[Mapping[str, str]] = {"wander_ratio": "drift_ratio", "wander_period_s": "drift_period_s"}
+
     per_turn_ratio: float = 0.0
     drift_ratio: float = 0.0
     drift_period_s: float = 2.0

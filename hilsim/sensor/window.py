@@ -4,8 +4,9 @@ Dirt only takes light. That it also sends some back is not modelled: no source g
 the 0.5 m that a VLP-16 reports from.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +58,8 @@ class WindowSpec:
         soiling_transmission: Of dirt all over it, one way, above 0 to 1.
         sectors: Parts that let less through; where they overlap, their transmissions multiply.
     """
+
+    moved_keys: ClassVar[Mapping[str, str]] = {"dirt_transmission": "soiling_transmission"}
 
     soiling_transmission: float = 1.0
     sectors: tuple[WindowSectorSpec, ...] = ()

@@ -1,7 +1,9 @@
 """A vehicle's sensors as data. Every default is a published figure; where none was found the text says "recommended"."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from hilsim.errors import require
 
@@ -26,6 +28,13 @@ class ImuSpec:
         gyroscope_drift_s: Correlation time of the bias.
         gyroscope_range_radps: Largest reading of an axis.
     """
+
+    moved_keys: ClassVar[Mapping[str, str]] = {
+        "accelerometer_wander_mps2": "accelerometer_drift_mps2",
+        "accelerometer_wander_s": "accelerometer_drift_s",
+        "gyroscope_wander_radps": "gyroscope_drift_radps",
+        "gyroscope_wander_s": "gyroscope_drift_s",
+    }
 
     accelerometer_noise_mps2_per_sqrt_hz: float = 400e-6 * _STANDARD_GRAVITY_MPS2
     accelerometer_drift_mps2: float = 36e-6 * _STANDARD_GRAVITY_MPS2
@@ -68,6 +77,8 @@ class MagnetometerSpec:
         drift_s: Correlation time of the bias.
     """
 
+    moved_keys: ClassVar[Mapping[str, str]] = {"wander_gauss": "drift_gauss", "wander_s": "drift_s"}
+
     noise_gauss: float = 4e-4 * math.sqrt(100.0)
     drift_gauss: float = 6.4e-6 * math.sqrt(600.0 / 2.0)
     drift_s: float = 600.0
@@ -91,6 +102,8 @@ class BarometerSpec:
         drift_pa: Standard deviation of the slow change of the weather.
         drift_s: Its correlation time.
     """
+
+    moved_keys: ClassVar[Mapping[str, str]] = {"wander_pa": "drift_pa", "wander_s": "drift_s"}
 
     noise_pa: float = 1.0
     drift_pa: float = 0.0001825 * 101_325.0
@@ -139,6 +152,12 @@ class GpsSpec:
         satellites: That it uses once it has a fix.
         latency_ns: From the fix to when an autopilot receives it (PX4's EKF2_GPS_DELAY is 110 ms); the sender's to keep.
     """
+
+    moved_keys: ClassVar[Mapping[str, str]] = {
+        "wander_horizontal_m": "drift_horizontal_m",
+        "wander_vertical_m": "drift_vertical_m",
+        "wander_s": "drift_s",
+    }
 
     noise_horizontal_m: float = 0.03
     noise_vertical_m: float = 0.05
