@@ -43,7 +43,7 @@ class Scenery:
 
     Attributes:
         world: What there is to see.
-        platform: What carries the sensors.
+        platform: Carries the sensors.
         notes: What a person should know of the files read (materials not named in the rig …).
         object_names: Of each object, by its id in the world.
         materials: Of each row of the world's materials.

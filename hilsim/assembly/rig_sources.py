@@ -71,6 +71,6 @@ def shown(rig: Rig) -> str:
 def say_hosts(rig: Rig) -> None:
     """Log which names of hosts became which addresses, and which sensors leave from another address than the rig says."""
     for sensor, source in rig.sources:
-        log.warning("source.replaced", sensor=sensor, source=source, reason="no other host hears packets from a loopback address")
+        log.warning("source.replaced", sensor=sensor, source=source, reason="no other host receives packets from a loopback address")
     for host, address in rig.hosts:
         log.info("host.resolved", host=host, address=address)

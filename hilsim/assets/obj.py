@@ -130,13 +130,13 @@ def _read_face(reading: _Reading, number: int, words: list[str]) -> None:
     rows = []
     for word in words:
         try:
-            given = int(word.split("/", 1)[0])
+            vertex_number = int(word.split("/", 1)[0])
         except ValueError:  # also of a number of thousands of digits
             reading.faults.append(f"line {number}: a face must name vertices by number, got {word[:20]!r}")
             return
-        row = given - 1 if given > 0 else count + given
-        if given == 0 or not 0 <= row < count:
-            reading.faults.append(f"line {number}: a face must name vertices 1 to {count} (those before it), got {given}")
+        row = vertex_number - 1 if vertex_number > 0 else count + vertex_number
+        if vertex_number == 0 or not 0 <= row < count:
+            reading.faults.append(f"line {number}: a face must name vertices 1 to {count} (those before it), got {vertex_number}")
             return
         rows.append(row)
     if len(rows) < 3:

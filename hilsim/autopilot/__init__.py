@@ -1,1 +1,1 @@
-"""Hardware in the loop: the loop that flies a vehicle under a flight controller, and what it sends and receives."""
+"""Hardware in the loop: the flight loop, and what it sends and receives."""

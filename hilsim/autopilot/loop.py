@@ -1,4 +1,4 @@
-"""The loop that flies a vehicle under a flight controller: physics at 1 kHz, sensors on the beat, motors as they come; one thread, without the GIL.
+"""The flight loop: physics at 1 kHz, sensor frames at their rate, motor commands as they come; one thread, without the GIL.
 
 Each turn reads what the controller sent, makes the steps that are due, sends the sensors that are due, and waits until the next step, or for bytes. A machine that stood still for longer than
 ``STALL_NS`` loses that time: the vehicle did not fly in it, and no frame is sent twice as fast afterwards. While no controller steers the vehicle it does not move; when one that has
@@ -230,7 +230,7 @@ def fly(
     epoch_ns: int,
     utc_epoch_ns: int,
 ) -> None:
-    """Fly until told to stop.
+    """Fly until ``shared`` asks the loop to stop.
 
     Args:
         context: Vehicle, sensors and line; constants.

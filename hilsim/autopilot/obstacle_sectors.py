@@ -1,4 +1,4 @@
-"""A lidar's scan as the two obstacle messages of MAVLink say it: 72 sectors around the vehicle, or the distance along one beam.
+"""A lidar's scan as the two obstacle messages of MAVLink: 72 sectors around the vehicle, or the distance along one beam.
 
 OBSTACLE_DISTANCE (330): sector k is centred at 5 k degrees clockwise from forward (``angle_offset`` 0) and 5 degrees wide, its distance in centimetres and level:
 

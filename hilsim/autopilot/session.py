@@ -1,11 +1,11 @@
-"""The session with a flight controller: what it may be sent, and why; decided in the loop that flies, read by everybody else.
+"""The session with a flight controller: what it may be sent, and why; decided in the flight loop, read by everybody else.
 
 Heartbeats alone go out until the controller's own heartbeat has come, because a board starts MAVLink on USB only after it has read one, and sensors hide it. Sensors go out
 only while heartbeats carry the flag of hardware in the loop: without it the controller may be in a real aircraft. What flies stands still whenever no controller steers it.
 
 A controller that steers is one whose motor commands come. When they stop while the port stays open (it has crashed, it has been restarted, somebody has pulled the wire at its end), the vehicle
 and its sensors stand still after ``COMMAND_SILENT_NS``. A controller commands motors only when sensors come, so each of its heartbeats is answered by sensors of a vehicle that is held,
-for ``WAKING_NS``; nothing is sent to one that says nothing, lest what it did not read be the first that the next one reads. One that speaks and has not yet said its heartbeat is asked for it.
+for ``WAKING_NS``; nothing is sent to a silent one, lest what it did not read be the first that the next one reads. One that sends frames but has sent no heartbeat yet is asked for it.
 
 A controller that was lost and comes back disarmed is another one, or the same started anew: who steers a vehicle in the air does not disarm it because its cable was out.
 """
@@ -29,7 +29,7 @@ COMMAND_SILENT_NS = 200_000_000
 WAKING_NS = 1_500_000_000
 """How long sensors go after the heartbeat of a controller that does not steer (yet); heartbeats come once a second."""
 ASKING_NS = 200_000_000
-"""How often a controller that speaks is asked for its heartbeat. PX4 on Linux says the first one a second after its first byte; where a sensor frame of before was read in between and no other
+"""How often a controller that sends frames without a heartbeat is asked for one. PX4 on Linux sends the first one a second after its first byte; where a sensor frame of before was read in between and no other
 followed, its inertial driver takes that second for the sensor's period and never publishes."""
 LOST_NS = 500_000_000
 """A controller that has commanded no motors for so long may be another one when it is back: longer than hosts stand still for, shorter than PX4 takes to start."""
@@ -83,11 +83,11 @@ REASONS = {
 
 
 class Session(NamedTuple):
-    """A session as arrays; written by the loop that flies alone.
+    """A session as arrays; written by the flight loop alone.
 
     Attributes:
         word: ``int64[n]``, columns by ``SessionWord``.
-        control: ``float64[MOST_CONTROLS]``, what the motors are told: 0 to 1, 0 unless armed.
+        control: ``float64[MOST_CONTROLS]``, commands to the motors: 0 to 1, 0 unless armed.
     """
 
     word: npt.NDArray[np.int64]
@@ -187,7 +187,7 @@ def heartbeat_came(session: Session, system: int, component: int, base_mode: int
 
 @kernel
 def lacks_heartbeat(session: Session) -> bool:
-    """Whether a controller that speaks now has yet to say its heartbeat: it is called, or has said none since it fell silent."""
+    """Whether a controller that sends frames now has yet to send its heartbeat: it is called, or has sent none since it fell silent."""
     word = session.word
     return bool(word[_STATE] == _CALLING or (word[_STATE] == _SILENT and word[_HEARTBEAT_NS] < word[_UNANSWERED_NS]))
 

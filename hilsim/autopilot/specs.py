@@ -1,4 +1,4 @@
-"""What a rig's ``[vehicle]`` says: what flies, where, who steers it and who listens."""
+"""The keys of a rig's ``[vehicle]``: which vehicle, where, its controller and its ground stations."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -131,7 +131,7 @@ class FlightWaypointSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class VehicleRigSpec:
-    """What flies and carries the sensors (``platform.kind = "vehicle"``).
+    """The vehicle that carries the sensors (``platform.kind = "vehicle"``).
 
     Attributes:
         profile: A shipped vehicle (``iris``, ``airsim-quad``) or the path of a profile, relative to the rig.

@@ -1,4 +1,4 @@
-"""What a vehicle's instruments say, as the messages that a controller takes them from: groups of fields at their own rates."""
+"""Readings of a vehicle's sensors as the messages that a controller takes: groups of fields at their own rates."""
 
 from typing import Any, NamedTuple
 

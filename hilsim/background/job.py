@@ -1,4 +1,4 @@
-"""The map step: one capture to one partial map. What a worker is handed is picklable and says everything, so that it does not matter which worker does it."""
+"""The map step: one capture to one partial map. A worker's arguments are picklable and complete, so that it does not matter which worker does it."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -184,7 +184,7 @@ def _counted(
 
 
 class _Progress:
-    """Bytes done, told by several threads."""
+    """Bytes done, counted by several threads."""
 
     def __init__(self, advance: Callable[[int], object]) -> None:
         self._advance = advance

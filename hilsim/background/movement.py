@@ -52,9 +52,11 @@ def change(before: PartialMap, after: PartialMap) -> Change:
     """How much the places differ that two partial maps of one grid show."""
     first, second = (surfaces(partial, _HALF_PPM, takes_mean=False) for partial in (before, after))
     is_known = (first.hits > 0) & (second.hits > 0)
-    one, other = first.distance_mm[is_known], second.distance_mm[is_known]
-    limit = np.maximum(_CHANGED_MM, _CHANGED_RATIO * np.minimum(one, other))
-    return Change(compared=int(is_known.sum()), nearer=int((one - other > limit).sum()), farther=int((other - one > limit).sum()))
+    distance_a, distance_b = first.distance_mm[is_known], second.distance_mm[is_known]
+    limit = np.maximum(_CHANGED_MM, _CHANGED_RATIO * np.minimum(distance_a, distance_b))
+    return Change(
+        compared=int(is_known.sum()), nearer=int((distance_a - distance_b > limit).sum()), farther=int((distance_b - distance_a > limit).sum())
+    )
 
 
 def check_standing(before: PartialMap, after: PartialMap, what: str) -> Change:

@@ -1,4 +1,4 @@
-"""Cepton's older packets (STDT) through the vendor's own library, in a process of its own, because the library is not ours to trust: STDT packets in, STDV packets out.
+"""Cepton's older packets (STDT) through the vendor's own library, in a process of its own, because the library is not trusted: STDT packets in, STDV packets out.
 
 python -m hilsim.background.stdt_library CAPTURE OUT.pcap SENSOR    (OUT.pcap: the sensor's points as STDV packets; OUT.notes: what there was to say about the capture)
 
@@ -31,7 +31,7 @@ INFO_SIGNATURE, STDT_SIGNATURE = b"INFO", b"STDT"
 IS_VALID, IS_SATURATED = 1, 2
 """Flags of an image point."""
 FAULT = 3
-"""Exit status after a fault that was told in one line on standard error."""
+"""Exit status after a fault that was reported in one line on standard error."""
 PROGRESS = "hilsim decoded bytes:"
 """Begins lines on standard output that say how far into the capture it is."""
 _DATAGRAMS_A_STEP = 500

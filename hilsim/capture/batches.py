@@ -243,7 +243,7 @@ def _walk(
     """Walk whole records from ``at`` on.
 
     Gives where it stopped, the frames passed, the datagrams found, the last frame's stamp, and why it stopped: ``_MORE`` bytes are needed, the rows
-    are ``_FULL``, or what follows is ``_UNUSUAL``. Of frames that are no IPv4 UDP nothing is told; offsets as in ``hilsim.capture.link``.
+    are ``_FULL``, or what follows is ``_UNUSUAL``. Of frames that are no IPv4 UDP nothing is written; offsets as in ``hilsim.capture.link``.
     """
     found = frames = 0
     why = _MORE

@@ -1,4 +1,4 @@
-"""What a reader has to say about a capture file."""
+"""Notes of a reader on a capture file."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ class CaptureNotes:
 
     Attributes:
         frames: Frames read.
-        interfaces: Most interfaces that a section of a PCAPNG file has told of; 0 in classic PCAP.
+        interfaces: Most interfaces that a section of a PCAPNG file describes; 0 in classic PCAP.
         counts: In how many frames something was passed over or doubted, by what.
         fragmented: What became of how many datagrams that came in fragments, by what.
         cut: Frames whose datagram was passed over because the capture's snap length cut it.

@@ -45,7 +45,7 @@ class Interface(NamedTuple):
 
 
 class SectionLayout(NamedTuple):
-    """What was told of a PCAPNG section up to some place in it.
+    """What is known of a PCAPNG section up to some place in it.
 
     Attributes:
         order: Byte order as ``struct`` writes it.
@@ -65,7 +65,7 @@ class SeekPoint:
         frame: Its number, from 1.
         latest_ns: The latest stamp up to and including that frame's; later than ``host_stamp_ns`` where stamps go backwards.
         offset: Where it begins among the file's decompressed bytes.
-        layout: What was told about the frames before; None at the very start, where it is still to be read.
+        layout: What is known from the frames before; None at the very start, where it is still to be read.
     """
 
     host_stamp_ns: int

@@ -1,4 +1,4 @@
-"""``hilsim control``: tells a running daemon what to do."""
+"""``hilsim control``: sends a command to a running daemon."""
 
 import asyncio
 from pathlib import Path

@@ -39,7 +39,7 @@ Examples:
 @click.option(
     "--baud", type=click.IntRange(LEAST_BAUD, MOST_BAUD), default=DEFAULT_BAUD, show_default=True, help="Of the serial port; on USB only a number."
 )
-@click.option("--uart/--usb", "is_uart", default=None, help="What the serial port is; told by its driver otherwise.")
+@click.option("--uart/--usb", "is_uart", default=None, help="What the serial port is; found out from its driver by default.")
 @click.option(
     "--seconds", type=click.FloatRange(1.0, 600.0), default=8.0, show_default=True, help="Wait so long for a heartbeat, then listen so long."
 )

@@ -40,11 +40,11 @@ class Keys:
         pressed = os.read(sys.stdin.fileno(), 64)
         sources = running.replays.choose("")
         if pressed == b" ":
-            paused = not all(source.state().is_paused for source in sources)
-            for source in sources:
-                source.pause(paused=paused)
+            paused = not all(replay_source.state().is_paused for replay_source in sources)
+            for replay_source in sources:
+                replay_source.pause(paused=paused)
         elif pressed in {_LEFT, _RIGHT}:
-            for source in sources:
-                source.seek(max(source.state().position_s + (_STEP_S if pressed == _RIGHT else -_STEP_S), 0.0))
+            for replay_source in sources:
+                replay_source.seek(max(replay_source.state().position_s + (_STEP_S if pressed == _RIGHT else -_STEP_S), 0.0))
         elif pressed in {b"q", b"\x04"}:
             os.kill(os.getpid(), signal.SIGTERM)

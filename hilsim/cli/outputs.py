@@ -1,4 +1,4 @@
-"""Files that commands write: what can be told to be wrong is told before anything is rendered or read."""
+"""Files that commands write: what is known to be wrong is reported before anything is rendered or read."""
 
 import os
 from pathlib import Path

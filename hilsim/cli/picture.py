@@ -35,7 +35,7 @@ from hilsim.sensor.velodyne_specs import VelodyneSpec
 @click.option("--listen", type=HostPort(), help="Take the packets that arrive at HOST:PORT instead of a rig or capture.")
 @click.option("-o", "--output", type=ImageFile(), required=True, help="Image to write: .png, .svg or .pdf.")
 @click.option("--sensor", default="", help="Which sensor: its name in a rig, its IPv4 address in a capture. Default: the first.")
-@click.option("--model", default="", help="Model (HDL-32E, VLP-16 ...) or profile. Default: told by the packets.")
+@click.option("--model", default="", help="Model (HDL-32E, VLP-16 ...) or profile. Default: found out from the packets.")
 @click.option("--at-s", type=click.FloatRange(0.0), default=0.0, show_default=True, help="Time into the rig or capture.")
 @click.option("--extent-m", type=click.FloatRange(1.0, 300.0), default=None, help="Half width of the view from above.")
 @click.option("--timeout-s", type=click.FloatRange(0.1), default=5.0, show_default=True, help="How long to wait for live packets.")

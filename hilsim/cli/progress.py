@@ -15,7 +15,7 @@ _DATAGRAMS_A_STEP = 4096
 
 @contextmanager
 def progress_bar(size_bytes: int, label: str) -> Iterator[Callable[[int], object] | None]:
-    """A function to be told how many bytes more are done; None where no bar is shown."""
+    """A function that takes how many bytes more are done; None where no bar is shown."""
     if size_bytes < _LARGE_SIZE or not sys.stderr.isatty():
         yield None
         return

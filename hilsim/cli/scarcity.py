@@ -1,4 +1,4 @@
-"""What this machine or this shell does not give enough of, said in a sentence: an operator can mend that, and a traceback does not help."""
+"""A sentence on what this machine or this shell does not give enough of: an operator can mend that, and a traceback does not help."""
 
 import errno
 

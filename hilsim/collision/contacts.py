@@ -45,7 +45,7 @@ class TouchWord(IntEnum):
 
 
 class Touch(NamedTuple):
-    """Contacts of a vehicle; written by the loop that flies it alone.
+    """Contacts of a vehicle; written by the flight loop alone.
 
     Attributes:
         word: ``int64[n]``, columns by ``TouchWord``.

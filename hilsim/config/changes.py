@@ -156,7 +156,7 @@ class Changed:
         try:
             profile = read_toml(find_profile("sensors", str(self._at(place[:2]).get("profile", "vlp16")), self.directory))
         except ConfigError:
-            return {}  # the rig's own fault, told by its check
+            return {}  # the rig's own fault, reported by its check
         found = profile.get(str(place[3]), {})
         return found if isinstance(found, dict | list) else {}  # type: ignore[return-value] # a list of tables is walked as a table is
 

@@ -48,7 +48,7 @@ def _with_addresses(rig: Rig, changes: Changes) -> Rig:
 
 
 def _from_here(rig: Rig, to: str) -> Rig:
-    """The rig with an address of this host as source of each sensor that ``--to`` sends away from it, in place of a loopback one, which no other host can hear.
+    """The rig with an address of this host as source of each sensor that ``--to`` sends away from it, in place of a loopback one, which no other host can reach.
 
     Raises:
         ConfigError: no route leads there, or several sensors would leave from one address and could not be told apart.

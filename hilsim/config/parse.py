@@ -125,7 +125,7 @@ def _remove(table: Any, location: Location) -> bool:
 
 
 def _holes(table: Any, location: Location, removed: set[Location]) -> set[str]:
-    """Keys of the table at a location that were taken out of it: its rules speak of them as if they had not been given."""
+    """Keys of the table at a location that were taken out of it: its rules report them as if they had not been given."""
     node: Any = table
     for part in location:
         if not (isinstance(node, dict) and part in node) and not (isinstance(node, list) and isinstance(part, int)):

@@ -24,7 +24,7 @@ _ONLY_READ = {
     "hdl64": "HDL-64E",
     "vls128": "VLS-128",
 }
-"""Models whose captures are read, by their plain names; told only while no profile of the model is shipped."""
+"""Models whose captures are read, by their plain names; listed only while no profile of the model is shipped."""
 
 
 def profiles_directory() -> Path:

@@ -187,7 +187,7 @@ class RigSpec:
         yield not repeated, f"port of serial devices and controller must differ, got {', '.join(repeated)} more than once"
 
     def _scan_rules(self) -> Iterator[tuple[bool, str]]:
-        """The lidars whose scans are to be told to the controller are there."""
+        """The lidars whose scans are to be sent to the controller are there."""
         if self.vehicle is None:
             return
         names = [sensor.name for sensor in self.sensor]
@@ -205,7 +205,7 @@ class Rig:
         path: The rig file.
         spec: What it says, ``record.stamps`` decided.
         lidars: One setting a sensor, in the rig's order.
-        vehicle: Profile of what flies; None where nothing does.
+        vehicle: The vehicle's profile; None without a vehicle.
         hosts: Names that destinations had, and the addresses that stand in their places now (``config.hosts``).
         sources: Sensors whose loopback source has become an address of this host, and that address.
     """
@@ -260,7 +260,7 @@ def load_rig(path: Path, changes: Changes | None = None) -> Rig:
 
 
 def _vehicle(spec: RigSpec, path: Path) -> VehicleSpec | None:
-    """Profile of what flies."""
+    """Profile of the vehicle."""
     if spec.vehicle is None:
         return None
     profile = find_profile("vehicles", spec.vehicle.profile, path.parent)

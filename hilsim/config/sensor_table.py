@@ -1,4 +1,4 @@
-"""What a rig's ``[[sensor]]`` says: which lidar, where it is mounted, how it is set up, and how its packets reach the wire."""
+"""The keys of a rig's ``[[sensor]]``: which lidar, where it is mounted, how it is set up, and how its packets reach the wire."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

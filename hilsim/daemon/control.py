@@ -1,4 +1,4 @@
-"""What a running daemon can be told: one line a command, one line an answer, over a Unix socket (by UDP: ``control_datagrams``).
+"""Commands to a running daemon: one line a command, one line an answer, over a Unix socket (by UDP: ``control_datagrams``).
 
 =====================  =====================================================
 command                answer
@@ -42,13 +42,13 @@ def obey(running: RunningRig, line: str) -> str:
     """
     match line.split():
         case ["pause" | "resume" as verb, *names] if len(names) <= 1:
-            for source in running.replays.choose("".join(names)):
-                source.pause(paused=verb == "pause")
+            for replay_source in running.replays.choose("".join(names)):
+                replay_source.pause(paused=verb == "pause")
             return "ok"
         case ["seek", seconds, *names] if len(names) <= 1:
             position_s = _position(seconds)
-            for source in running.replays.choose("".join(names)):
-                source.seek(position_s)
+            for replay_source in running.replays.choose("".join(names)):
+                replay_source.seek(position_s)
             return "ok"
         case ["status"]:
             return json.dumps({"replays": [asdict(reading) for reading in running.replays.readings()]})

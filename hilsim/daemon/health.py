@@ -1,4 +1,4 @@
-"""How the daemon is: successive readings are judged, and each fault is said once when it begins and once when it ends."""
+"""How the daemon is: successive readings are judged, and each fault is logged once when it begins and once when it ends."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping

@@ -30,7 +30,7 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _TOLD = b"."
 """What a child writes for each kernel that it has compiled."""
 _LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS = 250, 120, 14
-"""How many there are about; a person is told how far it is, nothing depends on it."""
+"""How many there are about; for the progress that a person sees; nothing depends on it."""
 
 
 def kernel_needs(rig: Rig) -> tuple[str, ...]:
@@ -195,7 +195,7 @@ class _Teller(event.Listener):  # type: ignore[misc]
 
 
 def main(task: str, parent: int) -> None:
-    """A child's life: end with the parent, hear of the rig, compile."""
+    """Main function of a child: end with the parent, read the rig, compile."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended before the line above
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""A file that says that packets flow: for scripts that start a daemon and wait for it."""
+"""A file that shows that packets flow: for scripts that start a daemon and wait for it."""
 
 import json
 import os

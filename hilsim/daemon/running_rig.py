@@ -47,7 +47,7 @@ class RunningRig:
     """A rig and everything that runs for it.
 
     Attributes:
-        health: Judges readings; it has to be told of them (``HealthReporter``).
+        health: Judges readings; ``HealthReporter`` passes them on.
         commands: Counts of commands by datagram (``control_datagrams``).
     """
 

@@ -61,7 +61,7 @@ class Ending:
 
 @dataclass(frozen=True, kw_only=True)
 class Console:
-    """How the daemon speaks to a person; the command line prints, a service only logs.
+    """What the daemon shows a person; the command line prints, a service only logs.
 
     Attributes:
         step: Called with what is being done while starting.
@@ -235,7 +235,7 @@ async def _run(
             async with asyncio.timeout(duration_s):
                 await requests.stopping.wait()
         except TimeoutError:
-            requests.stopping.stop(f"{duration_s:g} s have passed, as told")
+            requests.stopping.stop(f"{duration_s:g} s have passed, as asked")
         for task in helpers:
             task.cancel()
 

@@ -1,4 +1,4 @@
-"""What a start waits for: work in a thread that a signal need not wait for, and kernels that children compile; both told each second."""
+"""What a start waits for: work in a thread that a signal need not wait for, and kernels that children compile; progress is reported each second."""
 
 import asyncio
 import threading
@@ -28,16 +28,16 @@ _GRACE_S = 0.5
 
 
 class StoppedError(Exception):
-    """The daemon was told to stop before it had started."""
+    """The daemon was stopped before it had started."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Start:
-    """A start under way: who is told, and what ends it.
+    """A start under way: whom it reports to, and what ends it.
 
     Attributes:
         tell: Called with what is being done, each second.
-        manager: The service manager; it gives more time as long as it hears of us. It is sent no ``WATCHDOG=1`` before ``READY=1``:
+        manager: The service manager; it gives more time as long as it gets reports. It is sent no ``WATCHDOG=1`` before ``READY=1``:
             the first one arms the watchdog, and a start may well be busy for longer than its interval.
         stopping: Says when the daemon is to stop.
         is_abandoned: A thread was left behind that may still hold what it was opening.

@@ -1,4 +1,4 @@
-"""From what was heard of a flight controller to what keeps hardware in the loop from working, and the setting that mends it.
+"""From a probe result to what keeps hardware in the loop from working, and the setting that mends it.
 
 Sources: PX4 v1.12 (src/modules/mavlink, ROMFS/px4fmu_common/init.d) and what was measured on it; newer PX4 where named.
 """
@@ -140,7 +140,7 @@ def _armed(beat: Beat) -> Finding:
 
 
 def _others(result: ProbeResult) -> tuple[Finding, ...]:
-    """Who else speaks on this link."""
+    """Other senders on this link."""
     findings = []
     for beat in result.others:
         who = f"system {beat.system} component {beat.component}"
@@ -148,7 +148,7 @@ def _others(result: ProbeResult) -> tuple[Finding, ...]:
             fact = f"{who}: a second flight controller ({_AUTOPILOTS[beat.autopilot]})"
             findings.append(Finding(subject="others", verdict="fair", fact=fact, advice="leave one controller on this link"))
         else:
-            findings.append(Finding(subject="others", verdict="good", fact=f"{who} speaks here too, forwarded by the controller"))
+            findings.append(Finding(subject="others", verdict="good", fact=f"{who} sends on this link too, forwarded by the controller"))
     return tuple(findings)
 
 

@@ -1,4 +1,4 @@
-"""What a doctor says of one thing it looked at."""
+"""A finding of ``hilsim doctor``."""
 
 from dataclasses import dataclass
 from typing import Literal

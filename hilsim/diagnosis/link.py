@@ -1,4 +1,4 @@
-"""Listening to a flight controller at its port for a diagnosis: opens it, talks by ``diagnosis.probe``, closes it; nothing is flown."""
+"""Probes a flight controller at its port: opens it, exchanges frames by ``diagnosis.probe``, closes it; nothing is flown."""
 
 import contextlib
 import errno
@@ -31,7 +31,7 @@ def examine_link(where: str, *, baud: int, is_uart: bool | None, seconds: float)
     Args:
         where: A serial device, or ``tcp:a.b.c.d:port`` to wait there for PX4's simulator link.
         baud: Bits per second of a serial device.
-        is_uart: Whether it is a true UART; None: told by the device.
+        is_uart: Whether it is a true UART; None: found out from the device.
         seconds: How long to wait for a heartbeat at most, and how long to listen from then on.
 
     Raises:

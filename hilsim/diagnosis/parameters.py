@@ -1,4 +1,4 @@
-"""What PX4's parameters say of hardware in the loop.
+"""Findings on PX4's parameters for hardware in the loop.
 
 Sources: PX4 v1.12 src/modules/mavlink/mavlink_receiver.cpp (the simulated sensors' ids), ROMFS/px4fmu_common/init.d/airframes/*.hil, and its parameter reference.
 """
@@ -36,7 +36,7 @@ def _answers(result: ProbeResult) -> tuple[Finding, ...]:
         return ()
     if not result.parameters:
         fact = f"none of {len(result.asked)} was answered"
-        advice = "ask again with --seconds 20; if it stays so, the controller does not hear us: look at TX, and at the baud rate of both ends"
+        advice = "ask again with --seconds 20; if it stays so, the controller does not receive from us: look at TX, and at the baud rate of both ends"
         return (Finding(subject="parameters", verdict="fair", fact=fact, advice=advice),)
     shown = f"; not there or not answered: {', '.join(missing)}" if missing else ""
     fact = f"{len(result.parameters)} of {len(result.asked)} answered{shown}"

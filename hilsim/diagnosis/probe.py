@@ -1,4 +1,4 @@
-"""Asking a flight controller about itself: which bytes go out when, and what is made of those that come in; without a clock and without a port.
+"""The probe of a flight controller: which bytes go out when, and what those that come in show; without a clock and without a port.
 
 Heartbeats go out alone until the controller's own has come, because a board starts MAVLink on USB only after it has read one. Then parameters are asked for one
 by one, several times if need be. Nothing that steers, sets or simulates is ever sent, and nothing at all to a controller that is armed.

@@ -1,4 +1,4 @@
-"""What was heard of a flight controller at a port, as values: the material of a diagnosis."""
+"""The result of probing a flight controller at a port, as values: the material of a diagnosis."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

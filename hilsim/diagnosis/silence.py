@@ -1,4 +1,4 @@
-"""Why no flight controller was heard, by what was heard instead."""
+"""Why no flight controller was found, by what was received instead."""
 
 from hilsim.diagnosis.findings import Finding
 from hilsim.diagnosis.probe_result import Link, ProbeResult
@@ -56,7 +56,7 @@ def _garbled(link: Link) -> list[str]:
 
 def _behind(link: Link) -> list[str]:
     return [
-        "name the controller's own port: a gimbal, camera or companion computer speaks here",
+        "name the controller's own port: a gimbal, camera or companion computer sends here",
         "see that PX4 has started (its sound, its lights), and that its microSD card is in",
         *([_UART_MAVLINK] if link.line is Line.UART else []),
     ]

@@ -1,4 +1,4 @@
-"""Third stage: hits → what the sensor reports."""
+"""Third stage, the receiver: hits → the returns that the sensor reports."""
 
 import math
 
@@ -82,7 +82,7 @@ def _weaken(plan: LidarPlan, hits: Hits, firing: int, through: float, channel: i
 
 @inlined_kernel
 def _takes_light(plan: LidarPlan) -> bool:
-    """Whether weather or the window has a say."""
+    """Whether weather or the window takes light or adds echoes."""
     weather, window = plan.weather, plan.window
     return weather.extinction_per_m > 0.0 or weather.has_echoes or window.soiling_transmission < 1.0 or window.sectors.shape[0] > 0
 

@@ -1,4 +1,4 @@
-"""First stage: firings → rays, each from the pose and the direction of its own instant."""
+"""First stage, ray generation: firings → rays, each from the pose and the direction of its own instant."""
 
 import math
 
@@ -59,7 +59,7 @@ def fire(plan: LidarPlan, platform: Platform, first_sequence: int, sequences: in
 
     Args:
         plan: The lidar.
-        platform: What carries it.
+        platform: Carries the lidar.
         first_sequence: Index of the first firing sequence.
         sequences: How many.
         rays: Written.

@@ -90,7 +90,7 @@ def render_data_packet(
 
     Args:
         plan: The lidar.
-        platform: What carries it.
+        platform: Carries the lidar.
         world: What it sees.
         framing: Payload or whole frame.
         packet: Index of the packet since the sensor started.

@@ -1,4 +1,4 @@
-"""What the gyroscopes and accelerometers of a lidar feel, out of the poses of what carries it; written into position packets of models that have them."""
+"""What the gyroscopes and accelerometers of a lidar measure, computed from its platform's poses; written into position packets of models that have them."""
 
 import math
 
@@ -15,7 +15,7 @@ from hilsim.vehicle.platform import Platform, platform_state
 
 STANDARD_GRAVITY_MPS2 = 9.80665
 SPAN_NS = 20_000_000
-"""Motion is told from poses at the beginning, in the middle and at the end of so long, up to now: one who flies at this moment has no later ones."""
+"""Motion is computed from poses at the beginning, in the middle and at the end of so long, up to now: a vehicle that is being flown has no later ones."""
 TEMPERATURE_C = 35.0
 """Of each module, at rest in a public capture: 35 to 41 degrees."""
 _DEG_PER_RAD = 180.0 / math.pi

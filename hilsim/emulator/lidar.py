@@ -35,7 +35,7 @@ class LidarEmulator:
     Attributes:
         setting: The lidar.
         world: What it sees.
-        platform: What carries it.
+        platform: Carries the lidar.
         seed: The rig's seed.
         utc_epoch_ns: UTC of rig time 0.
         data_flow: Where data packets go.

@@ -28,7 +28,7 @@ from hilsim.vehicle.platform import Platform, platform_state
 
 
 class ReturnType(IntEnum):
-    """Which of a firing's echoes a return reports; in single return modes what the sensor was told to report."""
+    """Which of a firing's echoes a return reports; in single return modes what the sensor is set to report."""
 
     STRONGEST = 0
     LAST = 1
@@ -279,7 +279,7 @@ def note_returns(
 
     Args:
         plan: The lidar.
-        platform: What carries it.
+        platform: Carries the lidar.
         world: What it saw.
         mount_m: ``float64[3]``, sensor's origin in the platform's body frame.
         first_sequence: Index of the first firing sequence, a packet's first.

@@ -1,4 +1,4 @@
-"""Addresses and rates as a rig says them; apart from everything that needs kernels, so that a diagnosis need not load what flies."""
+"""Addresses and rates as a rig writes them; apart from everything that needs kernels, so that a diagnosis need not load the flight loop."""
 
 from ipaddress import AddressValueError, IPv4Address
 

@@ -181,7 +181,7 @@ def record(
     sources = LoopbackSources(taken=taken_addresses(rig))
     replays = [OfflineReplay(spec, rig.directory / spec.file, sources, utc_epoch_ns=utc_epoch_ns) for spec in rig.spec.replay]
     for replay, begin_ns in zip(
-        replays, begin_times_ns([(spec, one.first_ns) for spec, one in zip(rig.spec.replay, replays, strict=True)]), strict=True
+        replays, begin_times_ns([(spec, offline.first_ns) for spec, offline in zip(rig.spec.replay, replays, strict=True)]), strict=True
     ):
         replay.begin_ns = begin_ns
     scenery = build_scenery(rig, flight_ns=duration_ns) if rig.spec.sensor else None
@@ -208,6 +208,6 @@ def record(
             progress(done_ns)
     notes = (
         *(scenery.notes if scenery else ()),
-        *(f"{spec.name}: {one.note}" for spec, one in zip(rig.spec.replay, replays, strict=True) if one.note),
+        *(f"{spec.name}: {offline.note}" for spec, offline in zip(rig.spec.replay, replays, strict=True) if offline.note),
     )
     return Recording(packets=packets, bytes_=written, returns=truth_file.rows if truth_file else None, notes=notes)

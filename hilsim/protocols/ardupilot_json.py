@@ -114,7 +114,7 @@ def frame_order(before: int | None, count: int) -> tuple[FrameOrder, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class VehicleReport:
-    """What SITL is told; axes north, east, down and forward, right, down.
+    """The state that SITL is sent; axes north, east, down and forward, right, down.
 
     Attributes:
         time_ns: Since the physics began; never goes back but for a restart.

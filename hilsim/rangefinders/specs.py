@@ -1,4 +1,4 @@
-"""What a rig says of range sensors: what all on a serial port have in common, and messages made of a lidar's scan.
+"""The keys of a rig's range sensors: what all on a serial port have in common, and messages made of a lidar's scan.
 
 Where no other source is named, limits are the vendors': Benewake's SJ-PM-TFmini-T-01 A03, LightWare's SF45/B command list, InnoMaker's page of the LD06.
 """

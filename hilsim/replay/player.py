@@ -183,7 +183,7 @@ def play(
     last_deadline_ns: npt.NDArray[np.int64],
     frame: npt.NDArray[np.uint8],
 ) -> None:
-    """Play the packet queue until told to stop.
+    """Play the packet queue until ``words`` ask to stop.
 
     Args:
         queue: What to play; this is its only consumer.

@@ -113,7 +113,7 @@ class ReplaySpec:
 
     @property
     def source_addresses(self) -> tuple[str, ...]:
-        """Addresses that it was told to send from."""
+        """Addresses that it is set to send from."""
         addresses = (self.source, *(parse_endpoints(rule.send).source for rule in self.flow))
         return tuple(address for address in addresses if is_ipv4(address))
 

@@ -1,4 +1,4 @@
-"""Packets of one kind of one recorded flow, and what can be told and changed about them."""
+"""Packets of one kind of one recorded flow, and what can be read and changed in them."""
 
 from dataclasses import dataclass
 

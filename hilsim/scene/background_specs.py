@@ -1,4 +1,4 @@
-"""What a rig's ``[[scene.background]]`` says."""
+"""The keys of a rig's ``[[scene.background]]``."""
 
 import math
 from collections.abc import Iterator

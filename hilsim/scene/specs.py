@@ -1,4 +1,4 @@
-"""What a rig's ``[scene]`` table says, as frozen values that own their rules.
+"""The keys of a rig's ``[scene]`` table, as frozen values that own their rules.
 
 Frames: the scene's own frame is ENU (x east, y north, z up) with its zero at ``SceneSpec.origin_m`` in the world. An object's shape is put
 into the object's frame by ``position_m`` and ``rotation_deg`` (roll, pitch, yaw as in ``geometry.rotations``); without a motion that frame is

@@ -1,4 +1,4 @@
-"""What the table of Velodyne models says of a profile's model: a profile says only what is not known of the model."""
+"""What the table of Velodyne models holds for a profile's model: a profile adds only what the table lacks."""
 
 from typing import Any
 

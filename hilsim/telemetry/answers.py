@@ -1,4 +1,4 @@
-"""How health is told to programs, over HTTP and over the control socket alike."""
+"""Health as programs read it, over HTTP and over the control socket alike."""
 
 from typing import Any
 

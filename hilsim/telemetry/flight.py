@@ -1,4 +1,4 @@
-"""Reads the counters and histograms of the loop that flies a vehicle while it runs."""
+"""Reads the counters and histograms of the flight loop while it runs."""
 
 import numpy as np
 

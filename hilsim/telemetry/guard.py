@@ -39,7 +39,7 @@ def _without_port(host: str) -> str:
 
 
 class ClientFaults(logging.Filter):
-    """Lets through what aiohttp says of our own faults; that a request made no sense is its sender's affair, told by status 400 and not in our log."""
+    """Lets through what aiohttp says of our own faults; that a request made no sense is its sender's affair, answered by status 400 and not logged."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether it is to be said."""
@@ -59,17 +59,19 @@ class BoundedConnections:
         """For one more connection, which is closed at once where there is no room."""
         now_s = time.monotonic()
         there = self._coming.union(self._server.connections)
-        self._begun_s = {made: begun_s for made, begun_s in self._begun_s.items() if made in there}
+        self._begun_s = {connection: begun_s for connection, begun_s in self._begun_s.items() if connection in there}
         if len(there) >= CONNECTIONS.bound:
-            oldest = min(self._server.connections, key=lambda made: self._begun_s.get(made, now_s), default=None)
+            oldest = min(self._server.connections, key=lambda connection: self._begun_s.get(connection, now_s), default=None)
             if oldest is None or now_s - self._begun_s.get(oldest, now_s) < HELD_S:
                 return _Refused()
             oldest.force_close()
-        made = self._server()
-        self._begun_s[made] = now_s
-        self._coming.add(made)
-        asyncio.get_running_loop().call_soon(self._coming.discard, made)  # right before asyncio tells it, and the server with it, of its connection
-        return made
+        connection = self._server()
+        self._begun_s[connection] = now_s
+        self._coming.add(connection)
+        asyncio.get_running_loop().call_soon(
+            self._coming.discard, connection
+        )  # right before asyncio tells it, and the server with it, of its connection
+        return connection
 
 
 class _Refused(asyncio.Protocol):

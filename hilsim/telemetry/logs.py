@@ -2,7 +2,7 @@
 
 One event a line on standard error. On a terminal: time, level, event, ``key=value`` in colour. Anywhere else (journal, file, pipe): one JSON object a line.
 Event names are constant and dotted, thing first, past tense (``schedule.deadline_missed``); what varies goes into keys with their unit.
-aiohttp and asyncio speak through the standard library: their sentences become the ``message`` of an event named ``<logger>.said``.
+aiohttp and asyncio log through the standard library: their text becomes the ``message`` of an event named ``<logger>.logged``.
 """
 
 import logging
@@ -54,7 +54,7 @@ def configure_logging(level: Level = "info", *, stream: TextIO | None = None) ->
         root.removeHandler(former)
     root.addHandler(handler)
     root.setLevel(level.upper())
-    logging.getLogger("asyncio").setLevel(max(logging.WARNING, root.level))  # its INFO and DEBUG speak of selectors
+    logging.getLogger("asyncio").setLevel(max(logging.WARNING, root.level))  # its INFO and DEBUG are about selectors
     logging.captureWarnings(capture=True)
 
 
@@ -73,5 +73,5 @@ def _order_keys(_: object, __: str, event: structlog.typing.EventDict) -> struct
 def _name_foreign_event(_: object, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
     record: logging.LogRecord = event["_record"]
     event["message"] = event["event"]
-    event["event"] = f"{record.name}.said"
+    event["event"] = f"{record.name}.logged"
     return event

@@ -132,7 +132,7 @@ def _of_interface(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
 
 
 def _of_udp(by_subject: Mapping[str, Mapping[str, int]]) -> Iterator[Fault]:
-    """Datagrams that UDP had no room for, where nothing else explains them: neither what the sockets were told, nor the queues that were seen.
+    """Datagrams that UDP had no room for, where nothing else explains them: neither errors of the sockets, nor the queues that were seen.
 
     The counters are read one after the other, a queue takes its own with it when it is replaced, and after one EAGAIN the kernel counts every error of a socket here: so what is left
     must be more than what is explained.

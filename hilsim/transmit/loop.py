@@ -41,7 +41,7 @@ class LoopEnd(IntEnum):
     """Why the loop ended."""
 
     STOPPED = 0
-    """It was told to."""
+    """It was asked to."""
     TOO_LATE = 1
     """A datagram was later than the limit, and the policy is ``STOP``."""
 
@@ -91,7 +91,7 @@ def allocate_following(queues: int, flows: int, slots: int, capacity: int) -> Fo
 
 
 class LoopSettings(NamedTuple):
-    """What the loop is told once.
+    """Settings of the loop.
 
     Attributes:
         spin_ns: Time before each deadline that is spent awake.

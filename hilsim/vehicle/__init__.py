@@ -1,1 +1,1 @@
-"""What carries the sensors: disturbance and platforms."""
+"""Platforms that carry sensors: tracks with a disturbance, and a multirotor with its own sensors."""

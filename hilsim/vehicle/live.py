@@ -20,7 +20,7 @@ SLOTS = 1024
 STATE_SIZE = 13
 """Position (m), velocity (m/s), orientation (w, x, y, z; world from body), rates (rad/s, body)."""
 FARTHEST_NS = 50_000_000
-"""Poses are carried on no farther than this: where the flying thread has stalled, the vehicle stands still."""
+"""Poses are carried on no farther than this: where the flight thread has stalled, the vehicle stands still."""
 _COUNT = (0,)
 _READ_TRIES = 8
 

@@ -182,7 +182,7 @@ def point_in_world(multirotor: Multirotor, motion: npt.NDArray[np.float64], numb
 
 @kernel
 def legs_down(multirotor: Multirotor, state: MultirotorState) -> int:
-    """How many legs carried something in the last step: what a landing is told by."""
+    """How many legs carried something in the last step: what shows a landing."""
     count = 0
     for number in range(multirotor.legs):
         if state.impulse_ns[number, 0] != 0.0 or state.impulse_ns[number, 1] != 0.0 or state.impulse_ns[number, 2] != 0.0:

@@ -1,4 +1,4 @@
-"""What a sensor rides on: a pose track, or a vehicle that is simulated at this moment; and a disturbance between the body and the sensor rig."""
+"""A platform: the body that carries sensors (on a pose track, or a vehicle being simulated), and a disturbance between the body and the sensor rig."""
 
 from typing import NamedTuple
 

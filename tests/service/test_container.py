@@ -32,11 +32,11 @@ def image():
     wheels = root / "var/tmp/wheels"
     subprocess.run([sys.executable, "-m", "pip", "wheel", "--quiet", f"--wheel-dir={wheels}", "hatchling>=1.27"], check=True, timeout=600)
     scratch = buildah("from", "scratch")
-    queue = SCRATCH / "base.tar"
+    archive = SCRATCH / "base.tar"
     leave_out = ["./opt/hilsim", "./var/tmp", "./proc", "./sys", "./dev", "./run"]
-    subprocess.run(["tar", "-C", str(root), "-cf", str(queue), *(f"--exclude={path}" for path in leave_out), "."], check=True, timeout=600)
-    buildah("add", scratch, queue, "/")
-    queue.unlink()
+    subprocess.run(["tar", "-C", str(root), "-cf", str(archive), *(f"--exclude={path}" for path in leave_out), "."], check=True, timeout=600)
+    buildah("add", scratch, archive, "/")
+    archive.unlink()
     buildah("commit", "--rm", scratch, BASE)
     settings = SCRATCH / "pip.conf"
     settings.write_text("[global]\nno-index = true\nfind-links = /wheels\n")

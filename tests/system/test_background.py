@@ -128,7 +128,7 @@ def cepton_capture(tmp_path_factory):
 
 
 def test_points_have_a_rig_where_a_person_says_what_sensor_sent_them(cepton_capture, tmp_path):
-    without = background(cepton_capture, "-o", tmp_path / "unrepresentable")
+    without = background(cepton_capture, "-o", tmp_path / "unnamed")
     assert without.returncode == 0, without.stderr
     assert without.stdout.splitlines()[-1].startswith("no rig: the packets do not say what sensor sent them; say it with --profile")
     mine, rigs = tmp_path / "profiles" / "mine.toml", tmp_path / "rigs"

@@ -74,7 +74,7 @@ class Limit:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Everything that is told of two streams.
+    """The differences between two streams, with notes.
 
     Attributes:
         a: Statistics of the first stream.

@@ -212,16 +212,16 @@ _REFLECTIVITY = (
 
 def _largest_laser_difference(a: StreamStatistics, b: StreamStatistics) -> float:
     """In percent; NaN between different numbers of lasers."""
-    one, other = a.returns.empty_shares, b.returns.empty_shares
-    return 100.0 * float(np.abs(one - other).max()) if len(one) == len(other) else float("nan")
+    share_a, share_b = a.returns.empty_shares, b.returns.empty_shares
+    return 100.0 * float(np.abs(share_a - share_b).max()) if len(share_a) == len(share_b) else float("nan")
 
 
 def _baseline_difference(a: StreamStatistics, b: StreamStatistics) -> float:
     """Mean over the lasers known of both; NaN where there are none."""
-    one, other = a.returns.baseline, b.returns.baseline
-    if len(one) != len(other):
+    baseline_a, baseline_b = a.returns.baseline, b.returns.baseline
+    if len(baseline_a) != len(baseline_b):
         return float("nan")
-    difference = np.abs(one - other)
+    difference = np.abs(baseline_a - baseline_b)
     known = difference[~np.isnan(difference)]
     return float(known.mean()) if len(known) else float("nan")
 

@@ -27,7 +27,7 @@ class Rule:
         id: ``topic.name``, stable: scripts look for it.
         severity: Of its findings, unless a finding says otherwise.
         holds: What is true of a real sensor, in one sentence.
-        packets: Packets needed before the rule speaks; 1 for rules about a single packet.
+        packets: Packets needed before the rule applies; 1 for rules about a single packet.
         source: Where that is known from.
     """
 

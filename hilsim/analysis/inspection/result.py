@@ -1,4 +1,4 @@
-"""What an inspection ends in: figures of a capture, its sensors and their flows. NaN stands for what could not be told."""
+"""What an inspection ends in: figures of a capture, its sensors and their flows. NaN stands for what could not be measured."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What the grey values of a picture stand for, and the bar below the picture that says so."""
+"""What the grey values of a picture stand for, and the bar below the picture that shows it."""
 
 import math
 from dataclasses import dataclass

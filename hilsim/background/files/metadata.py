@@ -1,4 +1,4 @@
-"""What the files of a background map say beside its arrays: one line of JSON, the same in every format.
+"""Metadata in the files of a background map, beside its arrays: one line of JSON, the same in every format.
 
 ==============  =================================================================================================================================
 ``format``      ``"hilsim-background"``

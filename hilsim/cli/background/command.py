@@ -173,7 +173,7 @@ def _check(file: Path, build: Callable[[GridSetting, NamedProfile | None, Surfac
 
 
 def _mounted(height_m: float | None, pitch_deg: float | None, position_m: Vector | None, rotation_deg: Vector | None) -> Pose | None:
-    """World (or body) from sensor, as far as it was told: by height and tilt above the ground, or in full."""
+    """World (or body) from sensor, as far as it was given: by height and tilt above the ground, or in full."""
     is_ground_only = height_m is not None or pitch_deg is not None
     if is_ground_only and (position_m or rotation_deg):
         raise click.UsageError("give either --height-m and --pitch-deg, or --position-m and --rotation-deg")

@@ -1,4 +1,4 @@
-"""What ``hilsim background`` says of a map."""
+"""The report of ``hilsim background`` on a map."""
 
 from pathlib import Path
 from typing import Any

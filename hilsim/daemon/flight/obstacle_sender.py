@@ -1,6 +1,6 @@
-"""The thread that tells a flight controller what its vehicle's lidars see: OBSTACLE_DISTANCE and DISTANCE_SENSOR, each at its rate.
+"""The thread that sends a flight controller what its vehicle's lidars see: OBSTACLE_DISTANCE and DISTANCE_SENSOR, each at its rate.
 
-It only reads what the rendering threads publish (``autopilot.obstacle_map``) and puts whole frames where the flying thread takes them from. What was told already is not told again: when a lidar
+It only reads what the rendering threads publish (``autopilot.obstacle_map``) and puts whole frames where the flight loop takes them from. What was sent already is not sent again: when a lidar
 stands still, so do its messages, and the controller finds out.
 """
 
@@ -32,7 +32,7 @@ class _Due:
         spec: What the rig says.
         cone: Its place among the cones of its lidar.
         next_ns: CLOCK_MONOTONIC time of the next.
-        number: Of the sight it told last.
+        number: Of the sight it sent last.
     """
 
     spec: ScanMessageSpec

@@ -1,4 +1,4 @@
-"""The vehicle of a rig as a part: what flies, its link, and the messages made of its lidars' scans."""
+"""The vehicle of a rig as a part: the flight loop, its link, and the messages made of its lidars' scans."""
 
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -62,7 +62,7 @@ class VehiclePart(Part):
             self._messages.start()
 
     def change(self, rig: Rig) -> Change:
-        """Refuse whatever touches what flies, or what it flies in.
+        """Refuse a change of the vehicle, or of the scene it flies in.
 
         Raises:
             ConfigError: it does.
@@ -109,5 +109,5 @@ class VehiclePart(Part):
         if self.vehicle is not None and not self.vehicle.alive:
             found.append(Fault(key="flight_ended", text="the thread that flies the vehicle has ended"))
         if self._messages is not None and self._messages.has_ended:
-            found.append(Fault(key="observer_ended", text="the thread that tells the controller of obstacles has ended"))
+            found.append(Fault(key="observer_ended", text="the thread that sends obstacle data to the controller has ended"))
         return tuple(found)

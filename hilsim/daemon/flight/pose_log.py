@@ -1,6 +1,6 @@
 """Where a vehicle truly was, as a file: a row for each sample of its pose, speed and rates, with what it touched and how far the autopilot's estimate was off.
 
-A thread of its own reads what the flying thread has left in ``vehicle.live``; the flying thread knows nothing of it. What cannot be written any more is said once and costs nothing else.
+A thread of its own reads what the flight thread has left in ``vehicle.live``; the flight thread knows nothing of it. What cannot be written any more is said once and costs nothing else.
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""Tells ground stations that ask for it where the vehicle truly is, as HIL_STATE_QUATERNION; the controller never hears it."""
+"""Sends ground stations that ask for it the vehicle's true pose, as HIL_STATE_QUATERNION; it never goes to the controller."""
 
 import asyncio
 import time

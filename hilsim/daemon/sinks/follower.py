@@ -42,7 +42,7 @@ class Follower:
     Attributes:
         name: Of the sink, for logs and metrics.
         sink: Where it goes.
-        fault: Why it has ended before it was told to; empty while it has not.
+        fault: Why it has ended too early; empty while it has not.
     """
 
     def __init__(self, name: str, sink: Sink, queue: int) -> None:

@@ -111,7 +111,7 @@ class Sinks(Part):
         return replace(reading, recording=total)
 
     def faults(self, now_ns: int) -> tuple[Fault, ...]:
-        """Sinks that have ended before they were told to."""
+        """Sinks that have ended too early."""
         del now_ns
         several = len(self.followers) > 1
         return tuple(

@@ -27,7 +27,7 @@ _LOOKS = 5
 _RING_SPARE = 4
 
 Say = Callable[[str, Mapping[str, object]], None]
-"""Is told a dotted event and its keys."""
+"""Takes a dotted event and its keys."""
 
 
 class LeadBounds(NamedTuple):
@@ -61,7 +61,7 @@ class Pacer:
         priority: Of SCHED_FIFO, for rendering.
         lead: Bounds of all sensors' leads.
         ring_slots: What a ring holds: no lead is longer.
-        say: Is told what was decided, in the thread that calls ``step``.
+        say: Called with what was decided, in the thread that calls ``step``.
         cores: Of the machine.
         lock: Held while the pacer looks at sensors and changes them; whoever else changes them holds it too.
     """

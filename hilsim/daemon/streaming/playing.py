@@ -1,4 +1,4 @@
-"""One replay that plays."""
+"""One replay that is running."""
 
 from dataclasses import dataclass, field
 
@@ -15,7 +15,7 @@ class Playing:
     """One replay that plays: its replay source, and the transmitter's rows of its flows."""
 
     spec: ReplaySpec
-    source: ReplaySource
+    replay_source: ReplaySource
     number: int = -1
     """Of its element in ``Postponement``."""
     rows: dict[FlowKey, int] = field(default_factory=dict)
@@ -23,12 +23,12 @@ class Playing:
     @property
     def seen(self) -> dict[FlowKey, tuple[PacketKind, CapturedDatagram]]:
         """Flows in the capture's beginning: what each carries most, and its first datagram."""
-        overview = self.source.overview
+        overview = self.replay_source.overview
         return {flow: (kinds.most_common(1)[0][0], overview.firsts[flow]) for flow, kinds in overview.kinds.items()}
 
     def reading(self) -> ReplayReading:
         """What a scrape shows."""
-        state = self.source.state()
+        state = self.replay_source.state()
         return ReplayReading(
             replay=self.spec.name,
             position_s=state.position_s,

@@ -30,7 +30,7 @@ def earliest_due_ns(now_ns: int, render_ns: int, late_limit_ns: int, late_since_
 
 @kernel
 def lead_in_force_ns(lead_ns: int, render_ns: int, period_ns: int) -> int:
-    """The lead a render thread keeps: the one it is told, unless rendering alone takes longer.
+    """The lead a render thread keeps: the one set, unless rendering alone takes longer.
 
     With a packet's period more, a render thread that cannot keep up never waits for a packet it has skipped to, which would look like a rest.
     """

@@ -186,7 +186,7 @@ def render_ahead(
 
     Args:
         plan: The lidar.
-        platform: What carries it.
+        platform: Carries the lidar.
         world: What it sees.
         data_framing: Bytes of data datagrams.
         position_framing: Bytes of position datagrams.

@@ -84,14 +84,14 @@ class Replays(Part):
             if spec.name in self._playing and self._playing[spec.name].spec == spec:
                 continue
             try:
-                found[spec.name] = Playing(spec=spec, source=ReplaySource(spec, rig.directory / spec.file))
+                found[spec.name] = Playing(spec=spec, replay_source=ReplaySource(spec, rig.directory / spec.file))
             except CaptureError as error:
                 faults.append(str(error))
         if faults:
             raise CaptureError("\n".join(faults))
         for name, playing in found.items():
             transmitter = self.context.transmitter_or_none
-            if transmitter is not None and playing.source.overview.capacity > transmitter.rings.payload.shape[2]:
+            if transmitter is not None and playing.replay_source.overview.capacity > transmitter.rings.payload.shape[2]:
                 raise ConfigError(f"{rig.path}: replay {name} has larger datagrams than the ones that flow; restart the service for it")
         return found
 
@@ -134,7 +134,7 @@ class Replays(Part):
         return tuple(done)
 
     def _remove(self, playing: Playing) -> None:
-        playing.source.stop()
+        playing.replay_source.stop()
         with self._changing:
             for row in playing.rows.values():
                 self.context.transmitter.remove_flow(row)
@@ -143,18 +143,18 @@ class Replays(Part):
     @property
     def flow_count(self) -> int:
         """Flows seen so far."""
-        return sum(len(playing.source.overview.kinds) for playing in self._playing.values())
+        return sum(len(playing.replay_source.overview.kinds) for playing in self._playing.values())
 
     @property
     def capacity(self) -> int:
         """Bytes of the largest datagram or frame."""
-        capacities = [playing.source.overview.capacity + HEADER_SIZE for playing in self._playing.values()]
+        capacities = [playing.replay_source.overview.capacity + HEADER_SIZE for playing in self._playing.values()]
         return min(max(capacities, default=0), _LARGEST_DATAGRAM)
 
     @property
     def packet_rate_hz(self) -> float:
         """Of all flows seen so far together."""
-        return sum(rate for playing in self._playing.values() for rate in playing.source.overview.rate_hz.values())
+        return sum(rate for playing in self._playing.values() for rate in playing.replay_source.overview.rate_hz.values())
 
     def open(self) -> None:
         """Open every flow seen so far.
@@ -199,7 +199,7 @@ class Replays(Part):
         transmit = self.context.rig.spec.transmit
         priority = max(transmit.priority - _PLAYER_PRIORITY_BELOW, 1)
         settings = ThreadSettings(scheduling=transmit.scheduling, priority=priority, slice_us=_PLAYER_SLICE_US)
-        playing.source.open(self.context.transmitter.rings, open_track, settings, self._postponement(playing))
+        playing.replay_source.open(self.context.transmitter.rings, open_track, settings, self._postponement(playing))
 
     def _postponement(self, playing: Playing) -> Postponement | None:
         if playing.spec.late_policy != "postpone":
@@ -210,7 +210,7 @@ class Replays(Part):
 
     def start(self) -> None:
         """Begin to play."""
-        begin_ns = begin_times_ns([(playing.spec, playing.source.overview.first_ns) for playing in self._playing.values()])
+        begin_ns = begin_times_ns([(playing.spec, playing.replay_source.overview.first_ns) for playing in self._playing.values()])
         for playing, after_ns in zip(self._playing.values(), begin_ns, strict=True):
             self._start_one(playing, self.context.clock.epoch_ns + after_ns)
 
@@ -218,12 +218,12 @@ class Replays(Part):
         spec, clock = playing.spec, self.context.clock
         utc_ns = clock.utc_epoch_ns - clock.epoch_ns
         shown_ns = utc_ns if spec.retime == "utc" else round(spec.clock_offset_s * 1e9) - clock.epoch_ns
-        playing.source.start(begin_ns, StampClock(shown_ns=shown_ns, utc_ns=utc_ns))
+        playing.replay_source.start(begin_ns, StampClock(shown_ns=shown_ns, utc_ns=utc_ns))
 
     def stop(self) -> None:
         """End all threads; the transmitter closes the sockets."""
         for playing in self._playing.values():
-            playing.source.stop()
+            playing.replay_source.stop()
         self._playing.clear()
 
     # -- flows -------------------------------------------------------------------------------------------------------------------------
@@ -245,13 +245,13 @@ class Replays(Part):
     def _flow_spec(self, playing: Playing, flow: FlowKey, kind: PacketKind, first: CapturedDatagram) -> FlowSpec:
         """How a recorded flow is sent."""
         spec = playing.spec
-        rate_hz = min(playing.source.overview.rate_hz.get(flow, _UNKNOWN_RATE_HZ) / spec.interval_scale, 1e6)
+        rate_hz = min(playing.replay_source.overview.rate_hz.get(flow, _UNKNOWN_RATE_HZ) / spec.interval_scale, 1e6)
         socket = flow_socket(spec, find_target(spec, flow, kind, self._sources), link_style(first, kind))
         return FlowSpec(name=self._name(playing, flow, kind), socket=socket, packet_rate_hz=rate_hz, sends_late=spec.late_policy == "postpone")
 
     def _name(self, playing: Playing, flow: FlowKey, kind: PacketKind) -> str:
         """``<replay>/<flow>``, with the recorded source between where the capture has several."""
-        sensor = playing.spec.name if len(playing.source.overview.sources) == 1 else f"{playing.spec.name}/{flow.source}"
+        sensor = playing.spec.name if len(playing.replay_source.overview.sources) == 1 else f"{playing.spec.name}/{flow.source}"
         label = _LABELS.get(kind, f"port-{flow.destination_port}")
         taken = set(self.context.rows.values())
         names = [f"{sensor}/{label}", f"{sensor}/{label}-{flow.destination_port}", f"{sensor}/{label}-{flow.source_port}-{flow.destination_port}"]
@@ -277,14 +277,16 @@ class Replays(Part):
         """
         if name and name not in self._playing:
             raise ConfigError(f"a replay must be one of {', '.join(self._playing) or '(none)'}, got {name}")
-        return [playing.source for playing in self._playing.values() if name in {"", playing.spec.name}]
+        return [playing.replay_source for playing in self._playing.values() if name in {"", playing.spec.name}]
 
     @property
     def has_begun(self) -> bool:
         """Whether each replay that begins at once has sent, or has ended."""
         counters = self.context.transmitter.statistics.counters
         return all(
-            playing.spec.offset_s > 0 or playing.source.state().has_ended or any(counters[row, Counter.PACKETS] > 0 for row in playing.rows.values())
+            playing.spec.offset_s > 0
+            or playing.replay_source.state().has_ended
+            or any(counters[row, Counter.PACKETS] > 0 for row in playing.rows.values())
             for playing in self._playing.values()
         )
 
@@ -302,7 +304,7 @@ class Replays(Part):
     @property
     def have_ended(self) -> bool:
         """Whether everything was played and put into rings."""
-        return all(playing.source.state().has_ended or playing.source.state().fault for playing in self._playing.values())
+        return all(playing.replay_source.state().has_ended or playing.replay_source.state().fault for playing in self._playing.values())
 
     def readings(self) -> tuple[ReplayReading, ...]:
         """What a scrape shows of them."""
@@ -311,7 +313,7 @@ class Replays(Part):
     @property
     def notes(self) -> tuple[tuple[str, str], ...]:
         """What a person should know of the captures: name of the replay and a sentence."""
-        return tuple((name, note) for name, playing in self.playing.items() for note in playing.source.notes)
+        return tuple((name, note) for name, playing in self.playing.items() for note in playing.replay_source.notes)
 
     @property
     def routes(self) -> tuple[tuple[str, FlowKey, FlowSpec], ...]:
@@ -322,19 +324,19 @@ class Replays(Part):
     @property
     def scheduling(self) -> dict[str, str]:
         """What each playing thread obtained."""
-        return {f"play-{name}": playing.source.scheduling_mode for name, playing in self.playing.items()}
+        return {f"play-{name}": playing.replay_source.scheduling_mode for name, playing in self.playing.items()}
 
     def faults(self, now_ns: int) -> tuple[Fault, ...]:
         """Why they are not well."""
         del now_ns
         found = []
         for name, playing in self.playing.items():
-            state = playing.source.state()
+            state = playing.replay_source.state()
             if state.fault:
                 found.append(Fault(key="replay_failed", subject=name, text=state.fault))
-            elif not playing.source.alive:
+            elif not playing.replay_source.alive:
                 found.append(Fault(key="replay_failed", subject=name, text="the playing thread has ended"))
-            elif reason := playing.source.brake_reason:
+            elif reason := playing.replay_source.brake_reason:
                 found.append(Fault(key="real_time_left", subject=name, text=f"{reason}; the playing thread has left real-time scheduling"))
         return tuple(found)
 
@@ -372,5 +374,5 @@ class ReplayChange(Change):
 
 
 def taken_addresses(rig: Rig) -> set[str]:
-    """Addresses that the rig's sensors and replays were told to send from."""
+    """Addresses that the rig sets for its sensors and replays to send from."""
     return {sensor.network.source for sensor in rig.spec.sensor} | {address for replay in rig.spec.replay for address in replay.source_addresses}

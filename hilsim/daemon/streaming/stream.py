@@ -1,4 +1,4 @@
-"""One sensor that streams, and what may be said of it while it does."""
+"""One sensor that streams, and its readings while it does."""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,4 @@
-"""A obstacle map against sectors that are worked out from the bytes of the packets, decoded; its window, its gaps, and its poses."""
+"""An obstacle map against sectors that are worked out from the bytes of the packets, decoded; its window, its gaps, and its poses."""
 
 import math
 

@@ -34,14 +34,14 @@ def running(tmp_path):
     replays = Replays(RigContext(rig=Rig(path=path, spec=RigSpec(name="none", replay=specs), lidars=())))
     replays.prepare()
     for each in replays.playing.values():
-        each.source.open(allocate_rings(1, 64, 2048), lambda _track: (0, PAYLOAD_ONLY), ThreadSettings(scheduling="plain"))
-        each.source.start(FAR_FUTURE_NS, StampClock(0, 0))
+        each.replay_source.open(allocate_rings(1, 64, 2048), lambda _track: (0, PAYLOAD_ONLY), ThreadSettings(scheduling="plain"))
+        each.replay_source.start(FAR_FUTURE_NS, StampClock(0, 0))
     yield SimpleNamespace(replays=replays)
     replays.stop()
 
 
 def states(running):
-    return {name: playing.source.state() for name, playing in running.replays.playing.items()}
+    return {name: playing.replay_source.state() for name, playing in running.replays.playing.items()}
 
 
 def paused(running):
@@ -64,8 +64,8 @@ def test_one_replay_or_all_of_them_are_held_back_and_let_go(running):
 
 def test_seeking_is_asked_of_the_named_replay_alone(running):
     assert obey(running, "seek 1.25 front") == "ok"
-    assert running.replays.playing["front"].source._seek_ns in {1_250_000_000, None}  # None: the reading thread has taken it already
-    assert running.replays.playing["rear"].source._seek_ns is None
+    assert running.replays.playing["front"].replay_source._seek_ns in {1_250_000_000, None}  # None: the reading thread has taken it already
+    assert running.replays.playing["rear"].replay_source._seek_ns is None
 
 
 def test_status_tells_every_replay(running):

@@ -216,7 +216,7 @@ def test_more_flows_than_rows_are_a_fault_of_opening(bench, tmp_path):
 @pytest.mark.usefixtures("turning")
 def test_replays_begin_at_their_offsets_on_one_clock(bench):
     bench.start(bench.spec("front", "turning.pcap"), bench.spec("rear", "turning.pcap", offset_s=0.25))
-    epochs = {name: int(playing.source._player.words[Word.EPOCH_NS]) - bench.epoch_ns for name, playing in bench.replays.playing.items()}
+    epochs = {name: int(playing.replay_source._player.words[Word.EPOCH_NS]) - bench.epoch_ns for name, playing in bench.replays.playing.items()}
     assert epochs == {"front": 0, "rear": 250 * MS}
 
 
@@ -247,12 +247,12 @@ def test_a_reload_leaves_alone_what_is_the_same_and_ends_and_begins_what_is_not(
     looped = {"loop": "plain", "interval_scale": 1.0}
     front, rear, side = (bench.spec(name, "turning.pcap", **looped) for name in ("front", "rear", "side"))
     bench.start(front, rear, side)
-    kept = bench.replays.playing["front"].source
-    replaced = bench.replays.playing["rear"].source
+    kept = bench.replays.playing["front"].replay_source
+    replaced = bench.replays.playing["rear"].replay_source
     after = bench.rig(front, replace(rear, offset_s=1.0), bench.spec("top", "turning.pcap", **looped))
     done = bench.change(after)
     assert done == ("front: unchanged", "side: removed", "rear: started with its new settings", "top: started with its new settings")
-    assert bench.replays.playing["front"].source is kept
+    assert bench.replays.playing["front"].replay_source is kept
     assert kept.alive
     assert not replaced.alive
     assert sorted(bench.rows.values()) == ["front/data", "rear/data", "top/data"]
@@ -273,7 +273,7 @@ def test_a_replay_that_cannot_be_opened_while_packets_flow_leaves_nothing_behind
     assert list(bench.rows.values()) == ["front/data"]
     assert set(bench.replays.playing) == {"front"}
     assert threading.active_count() == threads
-    assert bench.replays.playing["front"].source.alive
+    assert bench.replays.playing["front"].replay_source.alive
 
 
 @pytest.mark.usefixtures("turning")
@@ -324,7 +324,7 @@ def test_notes_name_the_replay_they_are_about(bench, tmp_path):
 def test_a_replay_that_is_not_there_cannot_be_chosen(bench):
     bench.open(bench.spec("front", "turning.pcap"), bench.spec("rear", "turning.pcap"))
     assert len(bench.replays.choose("")) == 2
-    assert bench.replays.choose("rear") == [bench.replays.playing["rear"].source]
+    assert bench.replays.choose("rear") == [bench.replays.playing["rear"].replay_source]
     with pytest.raises(ConfigError, match="a replay must be one of front, rear, got side"):
         bench.replays.choose("side")
     with pytest.raises(ConfigError, match=r"a replay must be one of \(none\), got side"):

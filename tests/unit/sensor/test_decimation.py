@@ -234,7 +234,7 @@ def test_thinned_rays_keep_the_smallest_and_every_step_th_of_each_ring_in_their_
 
 @given(CLOUDS, st.integers(1, 6), st.integers(1, 6))
 def test_decimating_rays_twice_is_decimation_by_the_product(cloud, first, second):
-    # So decimation rays is idempotent only where it leaves at most one point a ring.
+    # So decimating rays is idempotent only where it leaves at most one point a ring.
     azimuth, ring = cloud
     place = np.arange(len(ring))
     _, once = decimate_rays(azimuth, ring, first, azimuth, ring, place)

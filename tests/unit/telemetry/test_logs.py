@@ -86,7 +86,7 @@ def test_the_standard_library_speaks_through_the_same_handler(configured):
     configured(stream=stream)
     logging.getLogger("aiohttp.server").error("lost %d clients", 3)
     event = json.loads(stream.getvalue())
-    assert (event["event"], event["message"], event["level"]) == ("aiohttp.server.said", "lost 3 clients", "error")
+    assert (event["event"], event["message"], event["level"]) == ("aiohttp.server.logged", "lost 3 clients", "error")
 
 
 def test_a_warning_of_a_library_becomes_an_event(configured):
@@ -95,7 +95,7 @@ def test_a_warning_of_a_library_becomes_an_event(configured):
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.warn("clock went back", stacklevel=1)
-    assert json.loads(stream.getvalue())["event"] == "py.warnings.said"
+    assert json.loads(stream.getvalue())["event"] == "py.warnings.logged"
 
 
 def test_a_traceback_is_text_without_local_values(configured):

@@ -190,9 +190,9 @@ class PointsTopic:
 
     def _look_at_both(self, stretch: Stretch, rows: npt.NDArray[np.int64], log: FindingLog) -> None:
         """Pairs of which both came back: how far apart, and whether in one direction."""
-        one = np.stack([stretch.previous_points()[rows][axis].astype(np.float64) for axis in "xyz"])
-        other = np.stack([stretch.points[rows][axis].astype(np.float64) for axis in "xyz"])
-        apart_m = np.linalg.norm(one - other, axis=0) * POINT_UNIT_M
+        previous = np.stack([stretch.previous_points()[rows][axis].astype(np.float64) for axis in "xyz"])
+        current = np.stack([stretch.points[rows][axis].astype(np.float64) for axis in "xyz"])
+        apart_m = np.linalg.norm(previous - current, axis=0) * POINT_UNIT_M
         for rule, chosen in ((SECOND_SAME, apart_m == 0.0), (SECOND_GAP, (apart_m > 0.0) & (apart_m < _CLOSEST_M))):
             log.tell_each(
                 rule,
@@ -200,9 +200,9 @@ class PointsTopic:
                 lambda row: f"two returns must be {_CLOSEST_M} m apart or more, got {apart_m[row]:.3f} m",
                 lambda row: stretch.place(int(rows[row])),
             )
-        nearest_y = np.maximum(np.minimum(one[1], other[1]), 1.0)
+        nearest_y = np.maximum(np.minimum(previous[1], current[1]), 1.0)
         for axis in (0, 2):
-            slope, slope_other = (each[axis] / np.maximum(each[1], 1.0) for each in (one, other))
+            slope, slope_other = (each[axis] / np.maximum(each[1], 1.0) for each in (previous, current))
             allowed = 2.0 * _ROUNDING * (1.0 + np.abs(slope)) / nearest_y
             off = np.flatnonzero(np.abs(slope - slope_other) > allowed)
             said = {

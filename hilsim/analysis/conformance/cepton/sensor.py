@@ -118,17 +118,17 @@ class CeptonSensor:
         return SensorResult(source=self.source, summary=self._summary(), findings=findings, counts=counts)
 
     def _summary(self) -> CeptonSummary:
-        said, points = self._info.latest, self._points
+        info, points = self._info.latest, self._points
         firsts = points.points - points.seconds
         return CeptonSummary(
             point_packets=self._headers.packets,
             info_packets=self._info.packets,
             older_packets=self._older,
             other_datagrams=self._others,
-            model=said.model_name if said else None,
-            model_code=said.model if said else None,
-            serial=said.serial if said else None,
-            returns=said.returns if said else None,
+            model=info.model_name if info else None,
+            model_code=info.model if info else None,
+            serial=info.serial if info else None,
+            returns=info.returns if info else None,
             header_versions=tuple(sorted(self._headers.versions)),
             points=points.points,
             return_ratio=(points.returns - points.second_returns) / firsts if firsts else float("nan"),
@@ -142,5 +142,5 @@ class CeptonSensor:
             stamps="UTC" if self._stamps.is_utc else "power-up",
             rate_ratio=self._stamps.rate_ratio,
             info_period_s=self._info.period_s,
-            sync_offset_us=said.sync_offset_us if said else None,
+            sync_offset_us=info.sync_offset_us if info else None,
         )

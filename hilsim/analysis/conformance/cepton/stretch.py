@@ -120,7 +120,7 @@ def form_stretch(packets: list[PointPacket], follows: list[bool], before: Before
     packet = np.repeat(np.arange(counts.size), counts)
     steps = np.cumsum(points["step_us"], dtype=np.int64)
     ahead = steps[start] - points["step_us"][start]  # of all steps before a packet
-    stamps = np.array([one.stamp_us for one in packets], dtype=np.int64)
+    stamps = np.array([each.stamp_us for each in packets], dtype=np.int64)
     return Stretch(
         packets=packets,
         points=points,

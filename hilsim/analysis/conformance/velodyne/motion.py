@@ -30,7 +30,7 @@ class _Leap(NamedTuple):
     Attributes:
         packet: The packet that does not go on from the one before.
         message: What is wrong.
-        place: Where it is told, which may be in the packet before.
+        place: Where it is reported, which may be in the packet before.
         leap_cdeg: How far the head leaps, where that is known.
     """
 
@@ -88,7 +88,7 @@ class MotionTopic:
         return max((abs(leap.leap_cdeg) for leap in self.leaps if repeats.is_seam(leap.packet)), default=0.0)
 
     def conclude(self, log: FindingLog, repeats: RepeatsTopic) -> None:
-        """Report leaps, but for those at the seam of a loop, which are told with it."""
+        """Report leaps, but for those at the seam of a loop, which are reported with it."""
         leaps = [leap for leap in self.leaps if not repeats.is_seam(leap.packet)]
         log.tell_each(MOTION, range(len(leaps)), lambda number: leaps[number].message, lambda number: leaps[number].place)
         if self.uncounted:
