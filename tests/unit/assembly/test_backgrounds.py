@@ -87,7 +87,7 @@ def test_both_kinds_of_file_show_the_same(rig, keep, name):
             r'platform must stand still for a background, .* got "street"$',
         ),
         (
-            shows() + "[platform]\nwobble = { frequency_hz = 5.0, amplitude_deg = 1.0 }\n" + ONE,
+            shows() + "[platform]\ndisturbance = { frequency_hz = 5.0, amplitude_deg = 1.0 }\n" + ONE,
             r'platform must stand still .*: kind "fixed" or "background" without disturbance, got "fixed" with disturbance$',
         ),
         (

@@ -87,7 +87,7 @@ def test_without_the_vendors_library_it_is_said_what_to_install(tmp_path, monkey
     with pytest.raises(
         CaptureError, match=r"old.pcap: STDT packets .* which is not installed, got 192.168.32.87 \(Cepton STDT\): pip install cepton-sdk2"
     ):
-        prepare(path, {}, GridSetting())
+        prepare(path, GridSetting())
 
 
 def test_a_child_that_dies_is_told_by_its_last_word(tmp_path, monkeypatch):
@@ -138,7 +138,7 @@ def test_an_old_sensor_that_appears_late_is_refused_unless_one_is_chosen(tmp_pat
 def test_a_capture_without_information_packets_is_refused(tmp_path):
     path = write_capture(tmp_path / "old.pcap", [b"STDT" + bytes(1042)] * 3, address=NARROW)
     with pytest.raises(CaptureError, match=r"^/[^:]*old.pcap: must hold an information packet \(INFO, once a second\) of 192.168.32.87"):
-        prepare(path, {}, GridSetting())
+        prepare(path, GridSetting())
 
 
 @needs_library
@@ -162,7 +162,7 @@ def test_the_real_capture_becomes_stdv_packets_with_its_own_times(capture):
 def test_the_two_sensors_of_the_real_capture_have_maps(capture, sensor, profile, used):
     path = capture(CAPTURE)
     named = parse_profile(read_toml(profiles_directory() / "sensors" / f"{profile}.toml"), profile)
-    job, found = prepare(path, {}, GridSetting(columns=120, rows=40), sensor=sensor, named=named)
+    job, found = prepare(path, GridSetting(columns=120, rows=40), sensor=sensor, named=named)
     made = generate(job, found, [path], SurfaceRule(), map_here, lambda _: None)
     assert (made.map.model, made.map.provenance["captures"][0]["name"]) == (named.model, CAPTURE)
     assert made.map.used.mean() > used
@@ -175,5 +175,5 @@ def test_the_two_sensors_of_the_real_capture_have_maps(capture, sensor, profile,
 def test_one_of_two_old_sensors_must_be_chosen(capture):
     path = capture(CAPTURE)
     with pytest.raises(CaptureError, match=rf"one sensor must be chosen with --sensor ADDRESS, got .*{NARROW} \(Cepton STDT\)"):
-        prepare(path, {}, GridSetting())
+        prepare(path, GridSetting())
     assert {found.address for found in survey(CaptureBatches(path))} == {NARROW, WIDE}

@@ -69,7 +69,7 @@ def test_frames_say_how_far_the_wall_is_and_end_with_the_thread(at_port):
     assert awaited(lambda: port.sent_frames >= 20)
     assert {distance for distance, *_ in parse(os.read(master, 4096))} == {400}
     reading = port.reading()
-    assert (reading.serial_device, reading.is_open, port.alive) == ("one", True, True)
+    assert (reading.device, reading.is_open, port.alive) == ("one", True, True)
     port.stop()
     assert (port.reading().is_open, port.alive) == (False, False)
 
