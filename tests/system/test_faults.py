@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from hilsim._kernel_cache import cache_directory
+from hilsim.config.profiles import profiles_directory
 from tests.support import ROOM, write_rig
 from tests.system.conftest import SCENE, sensor_table
 
@@ -158,7 +159,7 @@ def test_without_the_right_the_message_says_which_one_to_grant(tmp_path, nobodys
 
 
 def test_an_unwritable_cache_costs_a_compile_and_nothing_else(tmp_path):
-    path = write_rig(tmp_path, ROOM)
+    path = write_rig(tmp_path, (profiles_directory() / "rigs" / "rangefinder.toml").read_text())  # a scene and rays, and few kernels for them
     result = hilsim(
         "check", path, HOME="/proc/nowhere", XDG_CACHE_HOME="/proc/nowhere", NUMBA_CACHE_DIR="/proc/nowhere", CACHE_DIRECTORY="/proc/nowhere"
     )
