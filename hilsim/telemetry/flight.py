@@ -49,6 +49,7 @@ def read_flight(
         stalls=counts[FlightCount.STALLS],
         lockstep_timeouts=counts[FlightCount.LOCKSTEP_TIMEOUTS],
         unforwarded_frames=counts[FlightCount.UNFORWARDED_FRAMES],
+        refused_frames=outbox[OutboxCount.OWN_REFUSED],
         obstacle_frames=counts[FlightCount.OBSERVATIONS],
         unsent_obstacle_frames=counts[FlightCount.UNSENT_OBSTACLES],
         lateness=lateness,

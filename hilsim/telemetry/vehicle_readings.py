@@ -90,6 +90,9 @@ class VehicleReading:
     unforwarded_frames: Annotated[
         int, counter("hilsim_link_unforwarded_frames_total", "Frames of the controller that no ground station got: the daemon was too slow")
     ]
+    refused_frames: Annotated[
+        int, counter("hilsim_link_refused_frames_total", "Frames of hilsim's own, HIL_SENSOR apart, that were not sent: too much waited for the link")
+    ] = 0
     obstacle_frames: Annotated[
         int, counter("hilsim_link_obstacle_frames_total", "OBSTACLE_DISTANCE and DISTANCE_SENSOR frames passed to the controller's link")
     ] = 0

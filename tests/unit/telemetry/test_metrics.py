@@ -154,7 +154,8 @@ def test_the_link_of_a_vehicle_carries_the_reading(registry):
 def test_range_sensors_carry_the_reading(registry):
     names = ("open", "sent_frames_total", "dropped_frames_total")
     assert [registry.get_sample_value(f"hilsim_serial_device_{name}", {"device": "tfmini"}) for name in names] == [1, 512, 3]
-    assert registry.get_sample_value("hilsim_link_obstacle_frames_total") == 35
+    frames = ("obstacle", "unsent_obstacle", "refused")
+    assert [registry.get_sample_value(f"hilsim_link_{name}_frames_total") for name in frames] == [35, 2, 8]
 
 
 def test_ports_for_ground_stations_carry_the_reading(registry):
