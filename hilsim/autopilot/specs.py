@@ -10,7 +10,7 @@ from hilsim.errors import require
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.geodesy import HomeSpec
 from hilsim.links.addresses import RATES_HZ, host_and_port, is_address
-from hilsim.links.serial_spec import DEFAULT_BAUD, baud_rule, port_rule
+from hilsim.links.serial_spec import DEFAULT_BAUD, SerialSpec, baud_rule, port_rule
 from hilsim.protocols.ardupilot_json import JSON_PORT
 from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
 from hilsim.vehicle.hold import HoldSpec
@@ -79,6 +79,11 @@ class ControllerSpec:
         yield 1 <= self.gps_hz <= 20, f"gps_hz must be 1 to 20, got {self.gps_hz}"
         yield 1 <= self.system_id <= 255, f"system_id must be 1 to 255, got {self.system_id}"
         yield 1 <= self.component_id <= 255, f"component_id must be 1 to 255, got {self.component_id}"
+
+    @property
+    def serial(self) -> SerialSpec:
+        """The serial port."""
+        return SerialSpec(port=self.port, baud=self.baud)
 
     @property
     def endpoint(self) -> tuple[str, int]:

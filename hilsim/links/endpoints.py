@@ -21,11 +21,13 @@ class OpenLink(NamedTuple):
         descriptor: Non-blocking; the endpoint owns it.
         device: What is at its other end, for people: the port's device, or ``address:port``.
         line: What kind of line it is.
+        baud: Of a serial port; 0 of a network.
     """
 
     descriptor: int
     device: str
     line: Line
+    baud: int = 0
 
 
 class Endpoint(Protocol):
@@ -70,7 +72,7 @@ class SerialEndpoint:
         """
         port = await asyncio.to_thread(open_serial, self._spec, name=self._name)
         self._port, self._name = port, port.name
-        return OpenLink(port.descriptor, port.device, line_kind(self._is_uart, port.line))
+        return OpenLink(port.descriptor, port.device, line_kind(self._is_uart, port.line), self._spec.baud)
 
     def close_link(self) -> None:
         """Close the port."""

@@ -21,7 +21,6 @@ from hilsim.errors import LinkError
 from hilsim.links.addresses import host_and_port
 from hilsim.links.budget import Line, LinkRates, plan_link
 from hilsim.links.endpoints import Endpoint, SerialEndpoint, TcpEndpoint, UdpEndpoint, address_towards_peer
-from hilsim.links.serial_spec import SerialSpec
 from hilsim.protocols.mavlink.messages import HIL_ACTUATOR_CONTROLS
 from hilsim.telemetry.guarded import guarded
 
@@ -152,8 +151,7 @@ class _Keeper:
     async def _open(self) -> None:
         """Open the link and give it to the loop, as its budget has it."""
         controller = self.vehicle.spec.controller
-        descriptor, device, line = await self.endpoint.open()
-        baud = controller.baud if controller.kind == "serial" else 0
+        descriptor, device, line, baud = await self.endpoint.open()
         try:
             budget = plan_link(rates_of(self.vehicle.spec), line=line, baud=baud)
         except LinkError as error:
@@ -175,5 +173,5 @@ def endpoint_of(controller: ControllerSpec) -> Endpoint:
         LinkError: a port that hilsim itself is to listen on cannot be had.
     """
     if controller.kind == "serial":
-        return SerialEndpoint(SerialSpec(port=controller.port, baud=controller.baud), is_uart=controller.is_uart)
+        return SerialEndpoint(controller.serial, is_uart=controller.is_uart)
     return TcpEndpoint(*controller.endpoint) if controller.kind == "tcp" else UdpEndpoint(*controller.endpoint)
