@@ -5,6 +5,8 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -107,18 +109,20 @@ def test_raw_frames_on_an_interface_that_is_not_there_are_refused(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def nobodys_cache(tmp_path_factory):
-    """A copy of compiled kernels, for a user who can neither read root's nor, where Python is root's own, start the processes that compile them."""
-    rig = write_rig(tmp_path_factory.mktemp("warm"), SCENE + sensor_table("roof", 40_001, 40_002))
-    assert hilsim("warm", rig).returncode == 0
-    place = tmp_path_factory.mktemp("nobody") / "kernels"
-    shutil.copytree(cache_directory(), place)
-    for path in (place, *place.rglob("*")):
-        os.chown(path, _NOBODY, _NOBODY)
-    for parent in place.parents:
-        if parent.name.startswith(("pytest-", "nobody")):
-            parent.chmod(0o755)
-    return place.parent
+def nobodys_room():
+    """A folder that every user can read, with a copy of compiled kernels in it: who is not root can neither read root's nor, where Python is root's own, start the processes that compile them.
+
+    Not one of pytest's own folders: each pytest that starts takes the way into those from other users again.
+    """
+    with tempfile.TemporaryDirectory(prefix="hilsim-nobody-") as name:
+        room = Path(name)
+        room.chmod(0o755)
+        rig = write_rig(room, SCENE + sensor_table("roof", 40_001, 40_002))
+        assert hilsim("warm", rig).returncode == 0
+        shutil.copytree(cache_directory(), room / "kernels")
+        for path in (room / "kernels", *(room / "kernels").rglob("*")):
+            os.chown(path, _NOBODY, _NOBODY)
+        yield room
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to start a process without root's rights")
@@ -129,12 +133,8 @@ def nobodys_cache(tmp_path_factory):
         ("", '[transmit]\nscheduling = "fifo"\n', "CAP_SYS_NICE"),
     ],
 )
-def test_without_the_right_the_message_says_which_one_to_grant(tmp_path, nobodys_cache, network, transmit, named):
-    path = write_rig(tmp_path, SCENE + transmit + sensor_table("roof", 40_001, 40_002, network=network))
-    tmp_path.chmod(0o755)
-    for parent in tmp_path.parents:
-        if parent.name.startswith("pytest-"):
-            parent.chmod(0o755)
+def test_without_the_right_the_message_says_which_one_to_grant(nobodys_room, network, transmit, named):
+    path = write_rig(nobodys_room, SCENE + transmit + sensor_table("roof", 40_001, 40_002, network=network))
     result = subprocess.run(
         [
             "setpriv",
@@ -153,7 +153,7 @@ def test_without_the_right_the_message_says_which_one_to_grant(tmp_path, nobodys
         text=True,
         timeout=COLD_TIMEOUT_S,
         check=False,
-        env=os.environ | {"HOME": "/nonexistent", "NUMBA_CACHE_DIR": str(nobodys_cache)},
+        env=os.environ | {"HOME": "/nonexistent", "NUMBA_CACHE_DIR": str(nobodys_room)},
     )
     refused(result, named)
 
