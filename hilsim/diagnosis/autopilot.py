@@ -8,7 +8,7 @@ from hilsim.diagnosis.parameters import RESTART, parameter_findings
 from hilsim.diagnosis.probe_result import ARDUPILOT, PX4, Beat, Link, ProbeResult, Text
 from hilsim.diagnosis.silence import silence_finding
 from hilsim.diagnosis.traffic import traffic_findings
-from hilsim.links.budget import Line
+from hilsim.links.line import LineKind
 
 _AUTOPILOTS = {0: "a generic autopilot", ARDUPILOT: "ArduPilot", PX4: "PX4"}
 _TYPES = {
@@ -68,7 +68,7 @@ def diagnose(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
         return (*first, _foreign(beat))
     if beat.is_armed:
         return (*first, _controller(beat), _armed(beat))
-    if link.line is Line.NETWORK:
+    if link.line.kind is LineKind.NETWORK:
         return (*first, _controller(beat), *traffic_findings(link, result), *_texts(result.texts))
     return (
         *first,
@@ -86,9 +86,9 @@ def diagnose(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
 
 def _port(link: Link) -> tuple[Finding, ...]:
     shown = link.path if link.path == link.device else f"{link.path} ({link.device})"
-    if link.line is Line.NETWORK:
+    if link.line.kind is LineKind.NETWORK:
         return (Finding(subject="port", verdict="good", fact=f"{shown}: PX4's simulator link"),)
-    kind = "USB, where the baud rate is only a number" if link.line is Line.USB else f"UART at {link.baud} baud"
+    kind = "USB, where the baud rate is only a number" if link.line.kind is LineKind.USB else f"UART at {link.line.baud} baud"
     if link.lasting_name == link.path:
         return (Finding(subject="port", verdict="good", fact=f"{shown}: {kind}"),)
     advice = f'port = "{link.lasting_name}": that name stays the same when the controller is plugged in again'
@@ -100,7 +100,7 @@ def _noise(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
     if result.skipped_bytes <= max(0.01 * result.received_bytes, 300):
         return ()
     advice = "see that no other program reads the port (it takes a share of the bytes)"
-    if link.line is Line.UART:
+    if link.line.kind is LineKind.UART:
         advice += "\nshorten the cable, join the grounds, and see that both ends have the same baud rate"
     return (
         Finding(

@@ -13,7 +13,7 @@ from hilsim.diagnosis.probe import Probe, ProbeSpec
 from hilsim.diagnosis.probe_result import Link, ProbeResult
 from hilsim.errors import ConfigError, LinkError
 from hilsim.links.addresses import host_and_port, is_address
-from hilsim.links.budget import Line, line_kind
+from hilsim.links.line import NETWORK
 from hilsim.links.serial_port import open_serial
 from hilsim.links.serial_spec import SerialSpec
 from hilsim.links.sockets import accept_connection, listen_tcp
@@ -51,10 +51,9 @@ def examine_link(where: str, *, baud: int, is_uart: bool | None, seconds: float)
 
 @contextmanager
 def _plugged_in(spec: SerialSpec, *, is_uart: bool | None) -> Iterator[tuple[int, Link]]:
-    port = open_serial(spec)
-    line = line_kind(is_uart, port.line)
+    port = open_serial(spec, is_uart=is_uart)
     try:
-        yield port.descriptor, Link(path=spec.port, device=port.device, lasting_name=port.name, line=line, baud=spec.baud)
+        yield port.descriptor, Link(path=spec.port, device=port.device, lasting_name=port.name, line=port.line)
     finally:
         port.close()
 
@@ -68,7 +67,7 @@ def _connected(address: str, seconds: float) -> Iterator[tuple[int, Link]]:
         connection = _awaited(listener, address, seconds)
     with connection:
         peer = "{}:{}".format(*connection.getpeername())
-        yield connection.fileno(), Link(path=f"{_TCP}{address}", device=peer, lasting_name=f"{_TCP}{address}", line=Line.NETWORK)
+        yield connection.fileno(), Link(path=f"{_TCP}{address}", device=peer, lasting_name=f"{_TCP}{address}", line=NETWORK)
 
 
 def _awaited(listener: socket.socket, address: str, seconds: float) -> socket.socket:

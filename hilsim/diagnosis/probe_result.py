@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from hilsim.autopilot.session import ARMED_FLAG, HIL_FLAG
-from hilsim.links.budget import Line
-from hilsim.links.serial_spec import DEFAULT_BAUD
+from hilsim.links.line import Line
 
 PX4, ARDUPILOT, NO_AUTOPILOT = 12, 3, 8
 """MAV_AUTOPILOT values; the last is said by whatever is no flight controller."""
@@ -20,15 +19,13 @@ class Link:
         path: As it was asked for.
         device: The device now, or the peer of a network link.
         lasting_name: What finds it again when it was unplugged; ``path`` where there is no better name.
-        line: What its rate means.
-        baud: Bits per second; without meaning but on a UART.
+        line: What carries its bytes.
     """
 
     path: str
     device: str
     lasting_name: str
     line: Line
-    baud: int = DEFAULT_BAUD
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from hilsim.diagnosis.findings import Finding
 from hilsim.diagnosis.probe_result import Link, ProbeResult
-from hilsim.links.budget import Line
+from hilsim.links.line import LineKind
 
 _CABLE = "the cable: it must carry data (many USB cables only charge), and the board must have power; ls /dev/serial/by-id must name it when it is plugged in"
 _WIRES = "the wires: TX to RX both ways, a common ground, 3.3 V levels"
@@ -41,15 +41,15 @@ def _bad(fact: str, steps: list[str]) -> Finding:
 
 
 def _silent(link: Link) -> list[str]:
-    if link.line is Line.NETWORK:
+    if link.line.kind is LineKind.NETWORK:
         return ["start PX4's simulation for an external simulator (make px4_sitl none_iris)"]
-    if link.line is Line.USB:
+    if link.line.kind is LineKind.USB:
         return [_CABLE, _USB_MAVLINK, _PROGRAMS]
     return [_CABLE, _WIRES, _BAUD.format(path=link.path), _UART_MAVLINK, _PROGRAMS]
 
 
 def _garbled(link: Link) -> list[str]:
-    if link.line is Line.UART:
+    if link.line.kind is LineKind.UART:
         return [_BAUD.format(path=link.path), _WIRES, "what is at the other end: a GPS or a lidar speaks no MAVLink"]
     return ["what is at the other end: a GPS, a lidar or a board in its bootloader speaks no MAVLink", _PROGRAMS]
 
@@ -58,7 +58,7 @@ def _behind(link: Link) -> list[str]:
     return [
         "name the controller's own port: a gimbal, camera or companion computer sends here",
         "see that PX4 has started (its sound, its lights), and that its microSD card is in",
-        *([_UART_MAVLINK] if link.line is Line.UART else []),
+        *([_UART_MAVLINK] if link.line.kind is LineKind.UART else []),
     ]
 
 

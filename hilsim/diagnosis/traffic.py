@@ -7,7 +7,8 @@ from hilsim.diagnosis.findings import Finding
 from hilsim.diagnosis.probe_result import Link, ProbeResult
 from hilsim.errors import LinkError
 from hilsim.links.addresses import RATES_HZ
-from hilsim.links.budget import Line, LinkRates, plan_link
+from hilsim.links.budget import LinkRates, plan_link
+from hilsim.links.line import BITS_PER_BYTE, LineKind
 from hilsim.protocols.mavlink.message_names import message_name
 from hilsim.protocols.mavlink.messages import HIL_ACTUATOR_CONTROLS
 
@@ -15,7 +16,6 @@ _TELEMETRY = {101: "TEL1", 102: "TEL2", 103: "TEL3", 104: "TEL4"}
 """MAV_n_CONFIG to the port's name in SER_…_BAUD (PX4: Tools/serial/generate_config.py)."""
 _HIL_NEEDS_BYTES_PER_S = 5000
 _WHOLE_BYTES_PER_S = 20_000
-_BITS_PER_BYTE = 10
 _MOST_STREAMS = 8
 _FULL = 0.9
 
@@ -51,7 +51,7 @@ def instances(values: Mapping[str, float]) -> tuple[Instance, ...]:
 
 def traffic_findings(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
     """The budget, motors and streams."""
-    matching = tuple(each for each in instances(result.parameters) if each.baud == link.baud) if link.line is Line.UART else ()
+    matching = tuple(each for each in instances(result.parameters) if each.baud == link.line.baud) if link.line.kind is LineKind.UART else ()
     return (*_ports(link, matching), *_budget(link, matching), *_motors(link, result), *_streams(link, result))
 
 
@@ -62,14 +62,14 @@ def _ports(link: Link, matching: tuple[Instance, ...]) -> tuple[Finding, ...]:
         has_room = each.bytes_per_s == 0 or each.bytes_per_s > _HIL_NEEDS_BYTES_PER_S
         share = "half of the line" if each.bytes_per_s == 0 else f"at most {each.bytes_per_s} bytes/s"
         fact = f"MAV_{each.number} is at {each.port} with {each.baud} baud and sends {share}"
-        advice = "" if has_room else f"if this is the port: set MAV_{each.number}_RATE = {_rate_for(link.baud)}; restart the controller"
+        advice = "" if has_room else f"if this is the port: set MAV_{each.number}_RATE = {_rate_for(link.line.baud)}; restart the controller"
         findings.append(Finding(subject="PX4's port", verdict="good" if has_room else "fair", fact=fact, advice=advice))
     return tuple(findings)
 
 
 def _rate_for(baud: int) -> int:
     """A MAV_n_RATE with which all streams go: PX4's own half of the line where that is enough, else all of it."""
-    return 0 if baud / (2 * _BITS_PER_BYTE) >= _WHOLE_BYTES_PER_S else baud // _BITS_PER_BYTE
+    return 0 if baud / (2 * BITS_PER_BYTE) >= _WHOLE_BYTES_PER_S else baud // BITS_PER_BYTE
 
 
 def _budget(link: Link, matching: tuple[Instance, ...]) -> tuple[Finding, ...]:
@@ -77,38 +77,40 @@ def _budget(link: Link, matching: tuple[Instance, ...]) -> tuple[Finding, ...]:
     limit = matching[0].bytes_per_s if len(matching) == 1 and matching[0].bytes_per_s else None
     rates = LinkRates()
     try:
-        budget = plan_link(rates, line=link.line, baud=link.baud, controller_bytes_per_s=limit)
+        budget = plan_link(rates, line=link.line, controller_bytes_per_s=limit)
     except LinkError as error:
-        advice = f"set MAV_{matching[0].number}_RATE = {_rate_for(link.baud)}; restart the controller" if limit else ""
+        advice = f"set MAV_{matching[0].number}_RATE = {_rate_for(link.line.baud)}; restart the controller" if limit else ""
         return (Finding(subject="budget", verdict="bad", fact=str(error), advice=advice),)
     needs = f"{rates.sensor_hz:g} Hz of sensors with all else take {budget.uplink_bytes_per_s:.0f} bytes/s up"
-    if link.line is not Line.UART:
+    if link.line.kind is not LineKind.UART:
         return (Finding(subject="budget", verdict="good", fact=f"{needs}: there is room"),)
     down = f"down come about {budget.downlink_bytes_per_s:.0f} bytes/s with {budget.actuator_hz:.0f} Hz of motor commands"
     if not budget.is_lowered:
         return (Finding(subject="budget", verdict="good", fact=f"{needs} of {budget.line_bytes_per_s:.0f}; {down}"),)
     rate_hz = max(rate for rate in RATES_HZ if rate <= budget.sensor_hz)
     try:
-        plan_link(rates, line=link.line, baud=link.baud, controller_bytes_per_s=limit, may_lower=False)
+        plan_link(rates, line=link.line, controller_bytes_per_s=limit, may_lower=False)
         refusal = ""
     except LinkError as error:
         refusal = f" ({error})"
-    fact = f"at most {budget.sensor_hz:g} Hz of sensors fit into {link.baud} baud{refusal}; {down}"
+    fact = f"at most {budget.sensor_hz:g} Hz of sensors fit into {link.line.baud} baud{refusal}; {down}"
     advice = f"rate_hz = {rate_hz} in [vehicle.controller], to which hilsim lowers it by itself, or a higher baud rate at both ends"
     return (Finding(subject="budget", verdict="fair", fact=fact, advice=advice),)
 
 
 def _motors(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
-    if result.beat is None or not (result.beat.has_hil or link.line is Line.NETWORK):
+    if result.beat is None or not (result.beat.has_hil or link.line.kind is LineKind.NETWORK):
         return ()
     rate_hz = result.rate_hz(HIL_ACTUATOR_CONTROLS.id)
     if rate_hz > 0.0:
         return (Finding(subject="motors", verdict="good", fact=f"HIL_ACTUATOR_CONTROLS {rate_hz:.1f} Hz; more when sensors come"),)
-    if link.line is Line.NETWORK:
+    if link.line.kind is LineKind.NETWORK:
         return (Finding(subject="motors", verdict="good", fact="no HIL_ACTUATOR_CONTROLS yet: they answer sensors"),)
     fact = "no HIL_ACTUATOR_CONTROLS as long as no sensors are sent; if none comes under hilsim run either, this firmware lacks pwm_out_sim"
-    if link.line is Line.UART:
-        fact += f", or the port sends too little for them (MAV_n_RATE = {_rate_for(link.baud)} of its instance; PX4 wants more than 5000 bytes/s)"
+    if link.line.kind is LineKind.UART:
+        fact += (
+            f", or the port sends too little for them (MAV_n_RATE = {_rate_for(link.line.baud)} of its instance; PX4 wants more than 5000 bytes/s)"
+        )
     return (Finding(subject="motors", verdict="good", fact=fact),)
 
 
@@ -120,9 +122,9 @@ def _streams(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
     rest = f" and {len(most) - _MOST_STREAMS} more" if len(most) > _MOST_STREAMS else ""
     took = result.streamed_bytes_per_s
     fact = f"{took:.0f} bytes/s: {shown}{rest}"
-    if link.line is not Line.UART:
+    if link.line.kind is not LineKind.UART:
         return (Finding(subject="streams", verdict="good", fact=fact),)
-    carries = link.baud / _BITS_PER_BYTE
+    carries = link.line.baud / BITS_PER_BYTE
     share = f"{took / carries:.0%} of the line; {fact}"
     if took <= _FULL * carries:
         return (Finding(subject="streams", verdict="good", fact=share),)

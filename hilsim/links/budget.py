@@ -7,14 +7,13 @@ become ready when 250 Hz are pushed through 115200 baud.
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from hilsim.errors import LinkError, require
+from hilsim.links.line import BITS_PER_BYTE, Line, LineKind
 
 SLOWEST_SENSOR_HZ = 50.0
 """Below this nothing was seen to fly."""
 
-_BITS_PER_BYTE = 10
 _FRAME_BYTES = {  # the largest: not all fields of a message are always so small that its frame is cut short
     "sensor_hz": 76,  # HIL_SENSOR without an id
     "gps_hz": 51,
@@ -31,21 +30,6 @@ _HIL_NEEDS_BYTES_PER_S = 5000
 _STREAMS_BYTES_PER_S = 19_700
 _USB_STREAMS_BYTES_PER_S = 38_900
 _ACTUATOR_HZ = 196.0
-
-
-class Line(StrEnum):
-    """What carries the bytes."""
-
-    UART = "uart"
-    USB = "usb"
-    NETWORK = "network"
-
-
-def line_kind(is_uart: bool | None, found: Line) -> Line:  # noqa: FBT001 - three-valued
-    """What a rig says of a serial port, or else what the device tells."""
-    if is_uart is None:
-        return found
-    return Line.UART if is_uart else Line.USB
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,13 +96,12 @@ class LinkBudget:
         return self.sensor_hz < self.asked_sensor_hz
 
 
-def plan_link(rates: LinkRates, *, line: Line, baud: int, controller_bytes_per_s: float | None = None, may_lower: bool = True) -> LinkBudget:
+def plan_link(rates: LinkRates, *, line: Line, controller_bytes_per_s: float | None = None, may_lower: bool = True) -> LinkBudget:
     """The budget of a link; the rate of HIL_SENSOR is lowered to what fits, to whole Hz.
 
     Args:
         rates: What is to be sent.
         line: What carries it.
-        baud: Bits per second of a UART.
         controller_bytes_per_s: The controller's own limit (PX4: ``-r``, MAV_n_RATE); None for its default.
         may_lower: Whether the rate may be lowered; otherwise what does not fit is refused.
 
@@ -126,17 +109,16 @@ def plan_link(rates: LinkRates, *, line: Line, baud: int, controller_bytes_per_s
         LinkError: no rate from ``SLOWEST_SENSOR_HZ`` fits, or none that was asked for if it must not be lowered; the controller would not switch
             hardware-in-the-loop on; or HIL_STATE_QUATERNION is asked for on a serial line.
     """
-    if rates.state_quaternion_hz and line is not Line.NETWORK:
+    if rates.state_quaternion_hz and line.kind is not LineKind.NETWORK:
         raise LinkError(
             f"state_quaternion_hz must be 0 on a serial line, got {rates.state_quaternion_hz:g}: there PX4 takes it for its own estimate and never gets ready"
         )
-    line_bytes_per_s = baud / _BITS_PER_BYTE if line is Line.UART else None
-    sensor_hz = _fitting_sensor_hz(rates, baud, line_bytes_per_s, may_lower=may_lower)
-    downlink_bytes_per_s = _downlink(line, baud, line_bytes_per_s, controller_bytes_per_s)
+    sensor_hz = _fitting_sensor_hz(rates, line, may_lower=may_lower)
+    downlink_bytes_per_s = _downlink(line, controller_bytes_per_s)
     return LinkBudget(
         sensor_hz=sensor_hz,
         asked_sensor_hz=rates.sensor_hz,
-        line_bytes_per_s=line_bytes_per_s,
+        line_bytes_per_s=line.bytes_per_s,
         uplink_bytes_per_s=_without_sensors(rates) + sensor_hz * _FRAME_BYTES["sensor_hz"],
         downlink_bytes_per_s=downlink_bytes_per_s,
         actuator_hz=_ACTUATOR_HZ * downlink_bytes_per_s / _streams_bytes_per_s(line),
@@ -147,11 +129,11 @@ def _without_sensors(rates: LinkRates) -> float:
     return rates.station_bytes_per_s + sum(float(getattr(rates, name)) * size for name, size in _FRAME_BYTES.items() if name != "sensor_hz")
 
 
-def _fitting_sensor_hz(rates: LinkRates, baud: int, line_bytes_per_s: float | None, *, may_lower: bool) -> float:
-    if line_bytes_per_s is None:
+def _fitting_sensor_hz(rates: LinkRates, line: Line, *, may_lower: bool) -> float:
+    if line.bytes_per_s is None:
         return rates.sensor_hz
     others = _without_sensors(rates)
-    fits_hz = (_USABLE * line_bytes_per_s - others) / _FRAME_BYTES["sensor_hz"]
+    fits_hz = (_USABLE * line.bytes_per_s - others) / _FRAME_BYTES["sensor_hz"]
     if fits_hz >= rates.sensor_hz:
         return rates.sensor_hz
     fits_hz = float(max(int(fits_hz), 0))
@@ -161,26 +143,26 @@ def _fitting_sensor_hz(rates: LinkRates, baud: int, line_bytes_per_s: float | No
     needs = needs_hz * _FRAME_BYTES["sensor_hz"] + others
     raise LinkError(
         f"the line must carry {needs:.0f} bytes/s ({needs_hz:g} Hz HIL_SENSOR at {_FRAME_BYTES['sensor_hz']} bytes, {others:.0f} for all else), got "
-        f"{_USABLE * line_bytes_per_s:.0f} of {baud} baud, which fits {fits_hz:g} Hz: set at least {_baud_for(needs)} baud on both sides"
+        f"{_USABLE * line.bytes_per_s:.0f} of {line.baud} baud, which fits {fits_hz:g} Hz: set at least {_baud_for(needs)} baud on both sides"
         + ("" if may_lower or fits_hz < SLOWEST_SENSOR_HZ else f", or a sensor rate of at most {fits_hz:g} Hz")
     )
 
 
 def _streams_bytes_per_s(line: Line) -> float:
-    return _USB_STREAMS_BYTES_PER_S if line is Line.USB else _STREAMS_BYTES_PER_S
+    return _USB_STREAMS_BYTES_PER_S if line.kind is LineKind.USB else _STREAMS_BYTES_PER_S
 
 
 def _baud_for(bytes_per_s: float) -> int:
     usual = (57_600, 115_200, 230_400, 460_800, 921_600, 1_500_000, 3_000_000)
-    return next((baud for baud in usual if _USABLE * baud / _BITS_PER_BYTE >= bytes_per_s), usual[-1])
+    return next((baud for baud in usual if _USABLE * baud / BITS_PER_BYTE >= bytes_per_s), usual[-1])
 
 
-def _downlink(line: Line, baud: int, line_bytes_per_s: float | None, controller_bytes_per_s: float | None) -> float:
-    default = _USB_BYTES_PER_S if line_bytes_per_s is None else baud / (2 * _BITS_PER_BYTE)
+def _downlink(line: Line, controller_bytes_per_s: float | None) -> float:
+    default = _USB_BYTES_PER_S if line.bytes_per_s is None else line.bytes_per_s / 2
     limit = default if controller_bytes_per_s is None else controller_bytes_per_s
-    if line is not Line.NETWORK and limit <= _HIL_NEEDS_BYTES_PER_S:
+    if line.kind is not LineKind.NETWORK and limit <= _HIL_NEEDS_BYTES_PER_S:
         raise LinkError(
-            f"the controller's data rate must be above {_HIL_NEEDS_BYTES_PER_S} bytes/s, or PX4 does not switch hardware-in-the-loop on, got {limit:.0f} at {baud} "
+            f"the controller's data rate must be above {_HIL_NEEDS_BYTES_PER_S} bytes/s, or PX4 does not switch hardware-in-the-loop on, got {limit:.0f} at {line.baud} "
             "baud: use at least 115200 baud, or set the port's rate on the controller (MAV_n_RATE)"
         )
-    return min(limit, _streams_bytes_per_s(line), line_bytes_per_s if line_bytes_per_s is not None else limit)
+    return min(limit, _streams_bytes_per_s(line), line.bytes_per_s if line.bytes_per_s is not None else limit)

@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from hilsim.links.budget import Line, line_kind
+from hilsim.links.line import NETWORK, Line
 from hilsim.links.serial_port import OpenPort, open_serial
 from hilsim.links.serial_spec import SerialSpec
 from hilsim.links.sockets import accept_connection, listen_tcp, open_udp
@@ -20,14 +20,12 @@ class OpenLink(NamedTuple):
     Attributes:
         descriptor: Non-blocking; the endpoint owns it.
         device: What is at its other end, for people: the port's device, or ``address:port``.
-        line: What kind of line it is.
-        baud: Of a serial port; 0 of a network.
+        line: What carries its bytes.
     """
 
     descriptor: int
     device: str
     line: Line
-    baud: int = 0
 
 
 class Endpoint(Protocol):
@@ -54,8 +52,8 @@ class SerialEndpoint:
     """A serial port.
 
     Args:
-        spec: The port and its rate.
-        is_uart: Whether its bytes go over a line of that rate; None to ask the device.
+        spec: Which.
+        is_uart: Whether it is a true UART; None to find out from the device.
     """
 
     def __init__(self, spec: SerialSpec, *, is_uart: bool | None = None) -> None:
@@ -70,9 +68,9 @@ class SerialEndpoint:
         Raises:
             LinkError: it cannot be opened now.
         """
-        port = await asyncio.to_thread(open_serial, self._spec, name=self._name)
+        port = await asyncio.to_thread(open_serial, self._spec, is_uart=self._is_uart, name=self._name)
         self._port, self._name = port, port.name
-        return OpenLink(port.descriptor, port.device, line_kind(self._is_uart, port.line), self._spec.baud)
+        return OpenLink(port.descriptor, port.device, port.line)
 
     def close_link(self) -> None:
         """Close the port."""
@@ -102,7 +100,7 @@ class TcpEndpoint:
             await asyncio.sleep(_POLL_S)
         self._connection = connection
         host, port = connection.getpeername()
-        return OpenLink(connection.fileno(), f"{host}:{port}", Line.NETWORK)
+        return OpenLink(connection.fileno(), f"{host}:{port}", NETWORK)
 
     def close_link(self) -> None:
         """Close the connection; the next peer may come."""
@@ -131,7 +129,7 @@ class UdpEndpoint:
         """
         self._socket = open_udp(address_towards_peer(self._peer[0]), 0)
         self._socket.connect(self._peer)
-        return OpenLink(self._socket.fileno(), f"{self._peer[0]}:{self._peer[1]}", Line.NETWORK)
+        return OpenLink(self._socket.fileno(), f"{self._peer[0]}:{self._peer[1]}", NETWORK)
 
     def close_link(self) -> None:
         """Close the port."""

@@ -17,7 +17,7 @@ from pathlib import Path
 import serial
 
 from hilsim.errors import LinkError
-from hilsim.links.budget import Line
+from hilsim.links.line import Line, LineKind
 from hilsim.links.port_owners import port_holder
 from hilsim.links.serial_spec import SerialSpec
 
@@ -46,7 +46,7 @@ class OpenPort:
         descriptor: Its file descriptor, non-blocking.
         device: The device now, such as ``/dev/ttyACM1``.
         name: What finds it again when it was unplugged: its name under /dev/serial/by-id, else the path it was opened by.
-        line: What its rate means.
+        line: What its rate means, as far as known.
     """
 
     port: serial.Serial
@@ -60,11 +60,12 @@ class OpenPort:
         self.port.close()
 
 
-def open_serial(spec: SerialSpec, *, name: str | None = None, by_id: Path = _BY_ID) -> OpenPort:
+def open_serial(spec: SerialSpec, *, is_uart: bool | None = None, name: str | None = None, by_id: Path = _BY_ID) -> OpenPort:
     """Open a serial port, for the first time or again.
 
     Args:
         spec: Which.
+        is_uart: Whether it is a true UART, whose rate limits the link; None to find out from the device.
         name: ``OpenPort.name`` of the former opening, which outranks the specification's port: under that there may be another device now.
         by_id: Where the names are that stay.
 
@@ -90,22 +91,23 @@ def open_serial(spec: SerialSpec, *, name: str | None = None, by_id: Path = _BY_
     except LinkError:
         port.close()
         raise
-    return OpenPort(port=port, descriptor=port.fd, device=device, name=name or _lasting_name(spec.port, device, by_id), line=line_of(device))
+    line = Line(kind_of(device) if is_uart is None else LineKind.UART if is_uart else LineKind.USB, spec.baud)
+    return OpenPort(port=port, descriptor=port.fd, device=device, name=name or _lasting_name(spec.port, device, by_id), line=line)
 
 
-def line_of(path: str, tty_class: Path = _TTY_CLASS) -> Line:
+def kind_of(path: str, tty_class: Path = _TTY_CLASS) -> LineKind:
     """What the rate of a serial device means, by its driver, else by its name; a UART where neither tells.
 
     A USB device whose driver is ``cdc_acm`` has no line of that rate, unless it is an adapter to a real UART, which cannot be told from here.
     """
     device = Path(os.path.realpath(path))
     if device.parent.name == "pts":
-        return Line.USB
+        return LineKind.USB
     try:
         driver = (tty_class / device.name / "device" / "driver").resolve(strict=True).name
     except OSError:
         driver = "cdc_acm" if device.name.startswith("ttyACM") else ""
-    return Line.USB if driver == "cdc_acm" else Line.UART
+    return LineKind.USB if driver == "cdc_acm" else LineKind.UART
 
 
 def _lasting_name(path: str, device: str, by_id: Path) -> str:

@@ -19,7 +19,7 @@ from hilsim.daemon.flight.truth_messages import tell_truth
 from hilsim.daemon.flight.vehicle import FlyingVehicle, paced_line, rate_within
 from hilsim.errors import LinkError
 from hilsim.links.addresses import host_and_port
-from hilsim.links.budget import Line, LinkRates, plan_link
+from hilsim.links.budget import LinkRates, plan_link
 from hilsim.links.endpoints import Endpoint, SerialEndpoint, TcpEndpoint, UdpEndpoint, address_towards_peer
 from hilsim.protocols.mavlink.messages import HIL_ACTUATOR_CONTROLS
 from hilsim.telemetry.guarded import guarded
@@ -151,18 +151,20 @@ class _Keeper:
     async def _open(self) -> None:
         """Open the link and give it to the loop, as its budget has it."""
         controller = self.vehicle.spec.controller
-        descriptor, device, line, baud = await self.endpoint.open()
+        descriptor, device, line = await self.endpoint.open()
         try:
-            budget = plan_link(rates_of(self.vehicle.spec), line=line, baud=baud)
+            budget = plan_link(rates_of(self.vehicle.spec), line=line)
         except LinkError as error:
             self.vehicle.rate_hz = 0
             raise LinkError(f"{device}: {error}") from error
         rate_hz = rate_within(budget)
         if rate_hz < controller.rate_hz:
-            log.warning("link.rate_lowered", asked_hz=controller.rate_hz, sensor_rate_hz=rate_hz, baud=baud, line_bytes_per_s=budget.line_bytes_per_s)
+            log.warning(
+                "link.rate_lowered", asked_hz=controller.rate_hz, sensor_rate_hz=rate_hz, baud=line.baud, line_bytes_per_s=budget.line_bytes_per_s
+            )
         self.forwarder.discard()
         self.vehicle.device = device
-        controller_line = paced_line(controller.kind, budget) if line is Line.UART else open_line(controller.kind)
+        controller_line = paced_line(controller.kind, budget) if line.bytes_per_s else open_line(controller.kind)
         await asyncio.to_thread(self.vehicle.link, descriptor, controller_line, rate_hz)
 
 

@@ -8,13 +8,13 @@ from hilsim.autopilot.specs import ControllerSpec, GroundStationSpec, VehicleRig
 from hilsim.daemon.flight.link import rates_of, station_of
 from hilsim.daemon.flight.vehicle import paced_line, rate_within
 from hilsim.links.addresses import RATES_HZ
-from hilsim.links.budget import Line as LineKind
 from hilsim.links.budget import LinkRates, plan_link
+from hilsim.links.line import Line, LineKind
 from hilsim.protocols.mavlink.messages import HIL_ACTUATOR_CONTROLS
 
 
 def uart(baud, sensor_hz=250.0):
-    return plan_link(LinkRates(sensor_hz=sensor_hz), line=LineKind.UART, baud=baud)
+    return plan_link(LinkRates(sensor_hz=sensor_hz), line=Line(LineKind.UART, baud))
 
 
 @pytest.mark.parametrize(("baud", "rate_hz"), [(921_600, 250), (460_800, 250), (230_400, 250), (115_200, 100)])
@@ -24,7 +24,7 @@ def test_a_line_gets_the_highest_rate_of_sensors_that_it_carries(baud, rate_hz):
 
 @pytest.mark.parametrize("rate_hz", RATES_HZ)
 def test_a_line_without_a_rate_of_its_own_gets_what_was_asked_for(rate_hz):
-    budget = plan_link(LinkRates(sensor_hz=rate_hz), line=LineKind.USB, baud=57_600)
+    budget = plan_link(LinkRates(sensor_hz=rate_hz), line=Line(LineKind.USB, 57_600))
     assert rate_within(budget) == rate_hz
     assert paced_line("serial", budget) == open_line("serial")
 

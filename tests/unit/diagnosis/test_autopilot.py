@@ -9,12 +9,12 @@ from hilsim.diagnosis.autopilot import diagnose
 from hilsim.diagnosis.probe import PARAMETERS
 from hilsim.diagnosis.probe_result import Beat, Health, Link, ProbeResult, Stream, Text
 from hilsim.diagnosis.traffic import Instance, instances
-from hilsim.links.budget import Line
+from hilsim.links.line import NETWORK, Line, LineKind
 from hilsim.protocols.mavlink.message_names import _NAMES, message_name
 
-USB = Link(path="/dev/serial/by-id/usb-px4", device="/dev/ttyACM0", lasting_name="/dev/serial/by-id/usb-px4", line=Line.USB)
-UART = Link(path="/dev/ttyUSB0", device="/dev/ttyUSB0", lasting_name="/dev/ttyUSB0", line=Line.UART, baud=921_600)
-TCP = Link(path="tcp:127.0.0.1:4560", device="127.0.0.1:40000", lasting_name="tcp:127.0.0.1:4560", line=Line.NETWORK)
+USB = Link(path="/dev/serial/by-id/usb-px4", device="/dev/ttyACM0", lasting_name="/dev/serial/by-id/usb-px4", line=Line(LineKind.USB, 57_600))
+UART = Link(path="/dev/ttyUSB0", device="/dev/ttyUSB0", lasting_name="/dev/ttyUSB0", line=Line(LineKind.UART, 921_600))
+TCP = Link(path="tcp:127.0.0.1:4560", device="127.0.0.1:40000", lasting_name="tcp:127.0.0.1:4560", line=NETWORK)
 BEAT = Beat(system=1, component=1, vehicle_type=2, autopilot=12, base_mode=113)
 SETTINGS = {
     "SYS_HITL": 1,
@@ -95,15 +95,15 @@ def test_a_port_whose_number_changes_is_told_its_lasting_name():
     assert (finding.verdict, finding.advice.split(":")[0]) == ("fair", 'port = "/dev/serial/by-id/usb-px4"')
 
 
-@pytest.mark.parametrize("link", [USB, UART], ids=lambda link: link.line.value)
+@pytest.mark.parametrize("link", [USB, UART], ids=lambda link: link.line.kind.value)
 def test_a_port_without_a_byte_says_what_to_look_at_in_order(link):
     finding = silent(link)
     steps = finding.advice.splitlines()
     assert (finding.verdict, finding.fact) == ("bad", "not a byte in 8.0 s, though it was called each second")
     assert [step.split(":")[0] for step in steps] == {
-        Line.USB: ["1. the cable", "2. MAVLink on USB", "3. other programs"],
-        Line.UART: ["1. the cable", "2. the wires", "3. the baud rate of both ends", "4. MAVLink on that port", "5. other programs"],
-    }[link.line]
+        LineKind.USB: ["1. the cable", "2. MAVLink on USB", "3. other programs"],
+        LineKind.UART: ["1. the cable", "2. the wires", "3. the baud rate of both ends", "4. MAVLink on that port", "5. other programs"],
+    }[link.line.kind]
     assert "ls /dev/serial/by-id" in steps[0]
 
 
@@ -288,7 +288,7 @@ def test_921600_baud_have_room():
 
 
 def test_115200_baud_are_told_the_rate_that_fits():
-    finding = only("budget", replace(UART, baud=115_200))
+    finding = only("budget", replace(UART, line=Line(LineKind.UART, 115_200)))
     assert finding.verdict == "fair"
     assert finding.fact.startswith("at most 119 Hz of sensors fit into 115200 baud (the line must carry 20835 bytes/s")
     assert "set at least 230400 baud on both sides" in finding.fact
@@ -297,7 +297,7 @@ def test_115200_baud_are_told_the_rate_that_fits():
 
 
 def test_57600_baud_cannot_begin():
-    finding = only("budget", replace(UART, baud=57_600))
+    finding = only("budget", replace(UART, line=Line(LineKind.UART, 57_600)))
     assert (finding.verdict, "got 5472 of 57600 baud, which fits 47 Hz: set at least 115200 baud" in finding.fact) == ("bad", True)
 
 
@@ -314,7 +314,7 @@ def test_px4s_own_rate_of_telemetry_1_cannot_begin():
 
 
 def test_a_slow_port_is_told_to_send_as_fast_as_the_line():
-    slow = replace(UART, baud=115_200)
+    slow = replace(UART, line=Line(LineKind.UART, 115_200))
     assert only("budget", slow, **TELEM | {"SER_TEL1_BAUD": 115_200}).advice == "set MAV_0_RATE = 11520; restart the controller"
 
 
@@ -364,7 +364,7 @@ def test_streams_are_listed_with_the_share_of_the_line():
 
 
 def test_a_full_line_is_told():
-    finding = only("streams", replace(UART, baud=57_600), replace(FINE, streams=(Stream(id=30, frames=800, bytes=44_000),)))
+    finding = only("streams", replace(UART, line=Line(LineKind.UART, 57_600)), replace(FINE, streams=(Stream(id=30, frames=800, bytes=44_000),)))
     assert (finding.verdict, finding.fact.split(";")[0]) == ("fair", "95% of the line")
     assert "higher baud rate" in finding.advice
 

@@ -11,7 +11,7 @@ import pytest
 from hilsim.diagnosis import link as link_doctor
 from hilsim.diagnosis.link import examine_link
 from hilsim.errors import ConfigError, LinkError
-from hilsim.links.budget import Line
+from hilsim.links.line import NETWORK, Line, LineKind
 from hilsim.links.serial_port import open_serial
 from tests.mavlink import heartbeat_bytes, packer
 
@@ -52,12 +52,12 @@ def examine(where, **more):
     return examine_link(where, **{"baud": 115_200, "is_uart": None, "seconds": 5.0} | more)
 
 
-@pytest.mark.parametrize(("is_uart", "line"), [(None, Line.USB), (True, Line.UART), (False, Line.USB)])
-def test_a_device_is_opened_listened_to_and_closed(board, is_uart, line, monkeypatch):
+@pytest.mark.parametrize(("is_uart", "kind"), [(None, LineKind.USB), (True, LineKind.UART), (False, LineKind.USB)])
+def test_a_device_is_opened_listened_to_and_closed(board, is_uart, kind, monkeypatch):
     device, opened = board(ARMED), []
-    monkeypatch.setattr(link_doctor, "open_serial", lambda spec: opened.append(open_serial(spec)) or opened[-1])
+    monkeypatch.setattr(link_doctor, "open_serial", lambda spec, **more: opened.append(open_serial(spec, **more)) or opened[-1])
     link, heard = examine(device, is_uart=is_uart)
-    assert (link.path, link.device, link.line, link.baud) == (device, device, line, 115_200)
+    assert (link.path, link.device, link.line) == (device, device, Line(kind, 115_200))
     assert (heard.beat.base_mode, heard.received_bytes) == (241, len(ARMED))
     assert not opened[0].port.is_open
 
@@ -102,7 +102,7 @@ def test_a_simulation_is_let_in_and_heard():
     thread.start()
     link, heard = examine(f"tcp:127.0.0.1:{port}", seconds=10.0)
     thread.join(10)
-    assert (link.line, link.path, link.device.split(":")[0]) == (Line.NETWORK, f"tcp:127.0.0.1:{port}", "127.0.0.1")
+    assert (link.line, link.path, link.device.split(":")[0]) == (NETWORK, f"tcp:127.0.0.1:{port}", "127.0.0.1")
     assert heard.beat.is_armed
 
 

@@ -7,8 +7,8 @@ import socket
 import pytest
 
 from hilsim.errors import LinkError
-from hilsim.links.budget import Line
 from hilsim.links.endpoints import SerialEndpoint, TcpEndpoint, UdpEndpoint
+from hilsim.links.line import NETWORK, LineKind
 from hilsim.links.serial_spec import SerialSpec
 
 
@@ -18,7 +18,7 @@ def test_a_serial_port_is_opened_again_after_it_was_gone(cable, tmp_path):
         plugged = cable(tmp_path / "port")
         first = await endpoint.open()
         os.write(first.descriptor, b"one")
-        assert (plugged.read(), first.line) == (b"one", Line.UART)
+        assert (plugged.read(), first.line.kind) == (b"one", LineKind.UART)
         endpoint.close_link()
         plugged.pull()
         again = cable(tmp_path / "port")
@@ -42,7 +42,7 @@ def test_a_tcp_port_lets_in_one_peer_after_the_other(unused_tcp_port):
         for word in (b"one", b"two"):
             with socket.create_connection(("127.0.0.1", port), timeout=10) as peer:
                 link = await endpoint.open()
-                assert (link.device, link.line) == (f"127.0.0.1:{peer.getsockname()[1]}", Line.NETWORK)
+                assert (link.device, link.line) == (f"127.0.0.1:{peer.getsockname()[1]}", NETWORK)
                 os.write(link.descriptor, word)
                 assert peer.recv(10) == word
                 endpoint.close_link()

@@ -8,9 +8,9 @@ import termios
 import pytest
 
 from hilsim.errors import LinkError
-from hilsim.links.budget import Line
+from hilsim.links.line import Line, LineKind
 from hilsim.links.port_owners import port_holder, socket_holder
-from hilsim.links.serial_port import line_of, open_serial
+from hilsim.links.serial_port import kind_of, open_serial
 from hilsim.links.serial_spec import SerialSpec
 
 HOLD = "import os, sys; held = os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY); print('held', flush=True); sys.stdin.read()"
@@ -137,18 +137,26 @@ def test_a_port_without_a_name_that_stays_keeps_its_path(cable, tmp_path, opened
     assert opened(open_serial(SerialSpec(port=cable().device), by_id=tmp_path / "none")).name != plug.device
 
 
-@pytest.mark.parametrize(("driver", "line"), [("cdc_acm", Line.USB), ("ftdi_sio", Line.UART), ("cp210x", Line.UART), ("port", Line.UART)])
-def test_the_driver_says_what_the_rate_means(tmp_path, driver, line):
+@pytest.mark.parametrize(
+    ("driver", "kind"), [("cdc_acm", LineKind.USB), ("ftdi_sio", LineKind.UART), ("cp210x", LineKind.UART), ("port", LineKind.UART)]
+)
+def test_the_driver_says_what_the_rate_means(tmp_path, driver, kind):
     (tmp_path / "drivers" / driver).mkdir(parents=True)
     (tmp_path / "ttyX0" / "device").mkdir(parents=True)
     (tmp_path / "ttyX0" / "device" / "driver").symlink_to(tmp_path / "drivers" / driver)
-    assert line_of("/dev/ttyX0", tmp_path) is line
+    assert kind_of("/dev/ttyX0", tmp_path) is kind
 
 
 def test_without_a_driver_the_name_says_what_the_rate_means(tmp_path, cable):
-    assert line_of("/dev/ttyACM3", tmp_path) is Line.USB
-    assert line_of("/dev/ttyUSB0", tmp_path) is Line.UART
-    assert line_of(cable().device, tmp_path) is Line.USB
+    assert kind_of("/dev/ttyACM3", tmp_path) is LineKind.USB
+    assert kind_of("/dev/ttyUSB0", tmp_path) is LineKind.UART
+    assert kind_of(cable().device, tmp_path) is LineKind.USB
+
+
+@pytest.mark.parametrize(("said", "kind"), [(None, LineKind.USB), (True, LineKind.UART), (False, LineKind.USB)])
+def test_what_is_said_of_a_port_outranks_what_the_device_tells(opened, cable, said, kind):
+    port = opened(open_serial(SerialSpec(port=cable().device, baud=115_200), is_uart=said))
+    assert port.line == Line(kind, 115_200)
 
 
 @pytest.mark.parametrize(
