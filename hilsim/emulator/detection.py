@@ -31,7 +31,6 @@ from hilsim.sensor.echoes import (
     chosen_echo,
     group_echoes,
     is_detected,
-    reported_pair,
 )
 from hilsim.sensor.false_alarms import false_alarm
 from hilsim.sensor.head import head_reading_cdeg
@@ -104,9 +103,7 @@ def _window_share(plan: LidarPlan, reading_cdeg: int, channel: int, index: int) 
 @inlined_kernel
 def _reported(plan: LidarPlan, echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], count: int, return_number: int) -> int:
     """The echo that return ``return_number`` of a firing reports, -1 for none."""
-    if plan.family == _CEPTON:
-        return reported_pair(echoes, kept, count, return_number, plan.reports_last)
-    return chosen_echo(echoes, kept, count, return_number, plan.returns, plan.reports_last)
+    return chosen_echo(echoes, kept, count, plan.choice[return_number])
 
 
 @inlined_kernel
@@ -228,7 +225,7 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Wor
                 certain = _echo_of(hits, firing, FALSE_ALARM_RAY) if is_alarm else -1
             recorded = -1 if is_weak or is_plain else _background_echo(hits, firing)
             count = _detected(response, echoes, found, certain, recorded, channel, index, kept)
-            for return_number in range(plan.returns):
+            for return_number in range(plan.choice.size):
                 echo = _reported(plan, echoes, kept, count, return_number)
                 reported_echo[return_number, sequence, channel] = echo
                 if echo < 0:

@@ -59,7 +59,7 @@ def encode_points(plan: LidarPlan, packet: int, returns: Returns, offset: int, p
     sequences, channels = plan.sequences_per_packet, plan.firing_offset_ns.size
     first_ns = packet * sequences * plan.sequence_ns
     before_us = _previous_point_us(plan, first_ns)
-    points = sequences * channels * plan.returns
+    points = sequences * channels * plan.choice.size
     at = offset + write_stdv_header(plan.header_version, before_us, points, packet, payload[offset:])
     unrepresentable = 0
     for sequence in range(sequences):
@@ -68,7 +68,7 @@ def encode_points(plan: LidarPlan, packet: int, returns: Returns, offset: int, p
             image_x, image_z = image_point(plan.mirror, channel, firing_ns)
             parity = _PARITY if scan_number(plan.mirror, firing_ns) & 1 else _NOTHING
             now_us = counter_us(plan.clock, firing_ns)
-            for return_number in range(plan.returns):
+            for return_number in range(plan.choice.size):
                 flags = parity | returns.flags[return_number, sequence, channel] | (_SECOND if return_number > 0 else _NOTHING)
                 distance = returns.distance[return_number, sequence, channel]
                 x, y, z = _point_counts(plan, distance, image_x, image_z)

@@ -91,8 +91,7 @@ class LidarPlan(NamedTuple):
         sequences_per_packet: Firing sequences of a data packet.
         stamp_offset_ns: Device time from a data packet's first firing to the one that its stamp is of.
         has_imu: Position packets carry what the sensor's gyroscopes and accelerometers read.
-        returns: Returns reported for each firing.
-        reports_last: The first (or only) of them is the last return.
+        choice: ``int64[r]``, an ``EchoChoice`` for each return of a firing, in the packet's order.
         return_mode: Factory byte.
         product: Factory byte.
         mount_orientation: ``float64[4]``, body from sensor.
@@ -129,8 +128,7 @@ class LidarPlan(NamedTuple):
     sequences_per_packet: int
     stamp_offset_ns: int
     has_imu: bool
-    returns: int
-    reports_last: bool
+    choice: npt.NDArray[np.int64]
     return_mode: int
     product: int
     mount_orientation: npt.NDArray[np.float64]

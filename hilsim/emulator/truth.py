@@ -23,7 +23,7 @@ from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.protocols.ethernet import Framing
 from hilsim.protocols.velodyne.data import RECORDS_PER_BLOCK
 from hilsim.scene.world import World
-from hilsim.sensor.echoes import BACKGROUND_ALONE, COSINE, ECHO, ENERGY, INSTANCE, RAY, TRIANGLE, Hits
+from hilsim.sensor.echoes import BACKGROUND_ALONE, COSINE, ECHO, ENERGY, INSTANCE, RAY, TRIANGLE, EchoChoice, Hits
 from hilsim.vehicle.platform import Platform, platform_state
 
 
@@ -66,6 +66,8 @@ _BACKGROUND_ALONE, _BACKGROUND_CHOSEN = constant(BackgroundObject.ALONE), consta
 _LABEL_ALONE, _LABEL_CHOSEN = constant(BackgroundLabel.ALONE), constant(BackgroundLabel.CHOSEN)
 _STRONGEST, _LAST = constant(ReturnType.STRONGEST), constant(ReturnType.LAST)
 _BOTH, _SECOND = constant(ReturnType.BOTH), constant(ReturnType.SECOND_STRONGEST)
+_CHOOSES_STRONGEST, _CHOOSES_LAST = constant(EchoChoice.STRONGEST), constant(EchoChoice.LAST)
+_CHOOSES_LAST_BESIDE = constant(EchoChoice.LAST_BESIDE_STRONGEST)
 _RECORDS, _ONE, _CEPTON = constant(RECORDS_PER_BLOCK), constant(1), constant(Family.CEPTON)
 
 
@@ -216,20 +218,19 @@ def _echo_energy(hits: Hits, firing: int, echo: int) -> float:
 @kernel
 def _return_type(plan: LidarPlan, hits: Hits, firing: int, return_number: int, echo: int, other: int) -> int:
     """``ReturnType`` of return ``return_number``, whose echo is ``echo``, beside that of the pair's other return."""
-    if plan.returns == 1:
-        return _LAST if plan.reports_last else _STRONGEST
+    choice = plan.choice[return_number]
+    if plan.choice.size == 1:
+        return _LAST if choice == _CHOOSES_LAST else _STRONGEST
     if echo == other or other < 0:
         return _BOTH
-    if plan.family == _CEPTON:
-        first, second = (echo, other) if return_number == 0 else (other, echo)
-        if return_number == 0:
-            return _BOTH if first > second else _STRONGEST
-        return _SECOND if first > second else _LAST
-    last, strongest = (echo, other) if return_number == 0 else (other, echo)
-    last_is_strongest = _echo_energy(hits, firing, last) > _echo_energy(hits, firing, strongest)
-    if return_number == 0:
-        return _BOTH if last_is_strongest else _LAST
-    return _SECOND if last_is_strongest else _STRONGEST
+    if choice == _CHOOSES_STRONGEST:
+        return _BOTH if echo > other else _STRONGEST
+    if choice == _CHOOSES_LAST_BESIDE:
+        return _SECOND if other > echo else _LAST
+    energy, energy_beside = _echo_energy(hits, firing, echo), _echo_energy(hits, firing, other)
+    if choice == _CHOOSES_LAST:
+        return _BOTH if energy > energy_beside else _LAST
+    return _SECOND if energy_beside > energy else _STRONGEST
 
 
 @inlined_kernel
@@ -370,7 +371,7 @@ def _first_rows(truth: Truth, rows: int) -> Truth:
 
 def _returns_max(plan: LidarPlan) -> int:
     """Returns of a packet, at most."""
-    return int(plan.sequences_per_packet * plan.firing_offset_ns.size * plan.returns)
+    return int(plan.sequences_per_packet * plan.firing_offset_ns.size * plan.choice.size)
 
 
 def packets_with_truth(lidar: LidarEmulator, first: int, count: int) -> tuple[DatagramBatch, Truth]:

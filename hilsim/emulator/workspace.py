@@ -117,7 +117,7 @@ def allocate_workspace(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> W
     firings = plan.firing_offset_ns.size * sequences
     rays = firings * plan.beam.share.size
     most = plan.beam.share.size * (1 if is_opaque else LAYERS) + _EXTRA_HITS
-    shape = (plan.returns, sequences, plan.firing_offset_ns.size)
+    shape = (plan.choice.size, sequences, plan.firing_offset_ns.size)
     return Workspace(
         rays=allocate_rays(rays, firings if plan.beam_cells.cells.first.size > 1 else 0),
         ahead=allocate_rays(1 if is_opaque else rays),

@@ -9,6 +9,7 @@ captures of VLP-16s.
 """
 
 import math
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,19 @@ from hilsim.rng import Purpose, uniform
 ECHO_DRAWS = 8
 """Draws kept apart for the echoes of one firing; echoes beyond the eighth share the eighth's."""
 
+
+class EchoChoice(IntEnum):
+    """Which of a firing's detected echoes a return reports. The firmware's rank is taken to be by energy (recommended, unproven)."""
+
+    STRONGEST = 0
+    LAST = 1
+    STRONGEST_BESIDE_LAST = 2
+    """After a return that reports the last: the strongest, or the second strongest where that is the last (VLP-16 manual 63-9243 page 57); an only echo once more."""
+    LAST_BESIDE_STRONGEST = 3
+    """After a return that reports the strongest: the last, or the second strongest where that is the last; none beside an only echo (Cepton's SDK 1 manual)."""
+
+
+_STRONGEST, _LAST, _LAST_BESIDE_STRONGEST = constant(EchoChoice.STRONGEST), constant(EchoChoice.LAST), constant(EchoChoice.LAST_BESIDE_STRONGEST)
 _DETECTION = constant(Purpose.DETECTION)
 _ROOT_HALF = math.sqrt(0.5)
 
@@ -136,51 +150,25 @@ def strongest_echo(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64],
 
 
 @kernel
-def reported_pair(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], count: int, return_number: int, reports_last: bool) -> int:  # noqa: FBT001 - as below
-    """The echo that a return of a Cepton-style firing reports, -1 for none.
-
-    Return 0 is the strongest (or the last) echo, return 1 the last, or the second strongest where return 0 is the last already. A second return is
-    another echo than the first, or there is none (SDK 1 manual: the farthest if different, else the second strongest).
-    """
-    if count == 0:
-        return -1
-    strongest = strongest_echo(echoes, kept, count, -1)
-    last = int(kept[count - 1])
-    if return_number == 0:
-        return last if reports_last else strongest
-    if count == 1:
-        return -1
-    return last if last != strongest else strongest_echo(echoes, kept, count, strongest)
-
-
-@kernel
-def chosen_echo(
-    echoes: npt.NDArray[np.float64],
-    kept: npt.NDArray[np.int64],
-    count: int,
-    return_number: int,
-    returns: int,
-    reports_last: bool,  # noqa: FBT001 - a kernel takes plain positional scalars
-) -> int:
-    """The echo that return ``return_number`` of a firing reports, -1 for none: the last, or the strongest, or the second strongest where that is the last.
-
-    In dual return mode the first return is the last and the second the strongest (VLP-16 manual 63-9243 page 57); both are the same echo where there
-    is only one. The firmware's rank is taken to be by energy (recommended, unproven).
+def chosen_echo(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], count: int, choice: int) -> int:
+    """The echo that a return reports, -1 for none.
 
     Args:
         echoes: Of ``group_echoes``.
         kept: Detected echoes, nearest first.
         count: How many of them.
-        return_number: 0, or 1 in dual mode.
-        returns: 1, or 2 in dual mode.
-        reports_last: Whether return 0 is the last.
+        choice: An ``EchoChoice``.
     """
     if count == 0:
         return -1
     last = int(kept[count - 1])
-    if return_number == 0 and reports_last:
+    if choice == _LAST:
         return last
     strongest = strongest_echo(echoes, kept, count, -1)
-    if returns == 2 and strongest == last and count > 1:
-        return strongest_echo(echoes, kept, count, last)
-    return strongest
+    if choice == _STRONGEST:
+        return strongest
+    if choice == _LAST_BESIDE_STRONGEST:
+        if last != strongest:
+            return last
+        return -1 if count == 1 else strongest_echo(echoes, kept, count, strongest)
+    return strongest_echo(echoes, kept, count, last) if strongest == last and count > 1 else strongest

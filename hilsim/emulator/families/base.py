@@ -18,6 +18,7 @@ from hilsim.protocols.velodyne.data import ReturnMode
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.scene.world import World
 from hilsim.sensor.clock import DeviceClock
+from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import LidarSpec
 
@@ -54,6 +55,7 @@ class LidarFamily(ABC, Generic[SpecT]):
         grid: Cells of a captured background.
         grid_axes: What those cells are of, for people.
         capture_stamps: How fine a capture's stamps are by default: what the software for these sensors reads.
+        pair: What the two returns of a firing report, in dual return mode.
         is_known_by_source: Receivers tell sensors apart by their source address alone.
     """
 
@@ -65,6 +67,7 @@ class LidarFamily(ABC, Generic[SpecT]):
     grid: ClassVar[type[AzimuthGrid] | type[ImageGrid]]
     grid_axes: ClassVar[str]
     capture_stamps: ClassVar[Literal["ns", "us"]]
+    pair: ClassVar[tuple[EchoChoice, EchoChoice]]
     is_known_by_source: ClassVar[bool]
 
     @abstractmethod
@@ -100,6 +103,11 @@ class LidarFamily(ABC, Generic[SpecT]):
     def mode(self) -> ReturnMode:
         """Which returns it reports, in the words of a Velodyne."""
         return ReturnMode.named(self.setup.return_mode)
+
+    @property
+    def choices(self) -> tuple[EchoChoice, ...]:
+        """What each return of a firing reports."""
+        return self.pair if self.mode.is_dual else (EchoChoice[self.mode.order[0].name],)
 
     @property
     @abstractmethod

@@ -15,11 +15,11 @@ from hilsim.geometry.poses import Pose
 from hilsim.protocols.cepton.info import encode_info_packet
 from hilsim.protocols.cepton.stdv import STDV_PORT, packet_size, points_max
 from hilsim.protocols.ethernet import CEPTON_STYLE
-from hilsim.protocols.velodyne.data import ReturnMode
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.scene.world import World
 from hilsim.sensor.cepton_specs import CeptonSetting, CeptonSpec
 from hilsim.sensor.clock import DeviceClock
+from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.mirror import build_mirror, image_extent
 from hilsim.sensor.position_stream import build_periodic_stream
 from hilsim.sensor.response import cepton_ratios
@@ -39,6 +39,7 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
     grid: ClassVar[type[ImageGrid]] = ImageGrid
     grid_axes: ClassVar[str] = "image x and z"
     capture_stamps: ClassVar[Literal["ns", "us"]] = "us"
+    pair: ClassVar[tuple[EchoChoice, EchoChoice]] = (EchoChoice.STRONGEST, EchoChoice.LAST_BESIDE_STRONGEST)
     is_known_by_source: ClassVar[bool] = True
 
     @property
@@ -113,9 +114,8 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
             position=build_periodic_stream(INFO_PERIOD_NS if identity.info_packets else None, seed=seed, stream=stream),
             info=info,
             header_version=identity.header_version,
-            data_size=packet_size(identity.header_version, plan.sequences_per_packet * spec.laser_count * plan.returns),
+            data_size=packet_size(identity.header_version, plan.sequences_per_packet * spec.laser_count * plan.choice.size),
             info_size=info.size,
-            reports_last=self.mode is ReturnMode.LAST,  # of a pair the strongest comes first
         )
 
     def _info(self, utc_epoch_ns: int) -> npt.NDArray[np.uint8]:

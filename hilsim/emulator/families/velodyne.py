@@ -13,13 +13,14 @@ from hilsim.emulator.plan import BeamCells, Family, LidarPlan
 from hilsim.errors import require
 from hilsim.geometry.poses import Pose
 from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
-from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, DATA_PORT, RECORDS_PER_BLOCK, Return
+from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, DATA_PORT, RECORDS_PER_BLOCK
 from hilsim.protocols.velodyne.models import BY_NAME
 from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE, POSITION_PORT
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.scene.world import World
 from hilsim.sensor.clock import DeviceClock, stamp_us
 from hilsim.sensor.decimation import build_decimation
+from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.head import build_model_head, mean_rate_rpm, rate_rule
 from hilsim.sensor.position_stream import build_position_stream
 from hilsim.sensor.response import velodyne_ratios
@@ -41,6 +42,7 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
     grid: ClassVar[type[AzimuthGrid]] = AzimuthGrid
     grid_axes: ClassVar[str] = "azimuth and channel"
     capture_stamps: ClassVar[Literal["ns", "us"]] = "ns"
+    pair: ClassVar[tuple[EchoChoice, EchoChoice]] = (EchoChoice.LAST, EchoChoice.STRONGEST_BESIDE_LAST)
     is_known_by_source: ClassVar[bool] = False
 
     def rules(self) -> Iterator[tuple[bool, str]]:
@@ -131,7 +133,6 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
             cosine_elevation=np.cos(np.radians(elevation_deg)),
             azimuth_offset_rad=np.radians([channel.azimuth_offset_deg for channel in spec.channels]),
             channel_origin_m=np.array([mount.transform((0.0, 0.0, channel.vertical_offset_mm / 1000.0)) for channel in spec.channels]),
-            reports_last=self.mode.order[0] is Return.LAST,
             return_mode=int(self.mode),
             product=spec.product,
         )

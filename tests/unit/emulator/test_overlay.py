@@ -60,7 +60,7 @@ def seeing(objects, spec, shown, *, rule=OverlayRule.NEAREST, is_smooth=False, *
 def firing_ahead(lidar):
     """Raw distances of the return(s) of packet 0's first firing, which goes along +x."""
     records = decode_data_packets(lidar.data_packets(0, 1).payload)["blocks"]["channels"][0]
-    return [int(records[block, 0]["distance"]) for block in range(2 if lidar.plan.returns == 2 else 1)]
+    return [int(records[block, 0]["distance"]) for block in range(2 if lidar.plan.choice.size == 2 else 1)]
 
 
 def truth_ahead(lidar):

@@ -6,8 +6,9 @@ import math
 import numpy as np
 import pytest
 
+from hilsim.emulator.families.cepton import CeptonFamily
 from hilsim.protocols.cepton.stdv import PointFlag
-from hilsim.sensor.echoes import reported_pair
+from hilsim.sensor.echoes import EchoChoice, chosen_echo
 from hilsim.sensor.response import ReturnFlag, brightness, build_response, cepton_reflectivity, return_flags
 from tests.cepton_models import mirror_spec, with_detector
 
@@ -63,13 +64,13 @@ def test_flags_of_returns_are_the_bits_of_points():
     assert {flag.name: flag.value for flag in ReturnFlag} == {name: PointFlag[name].value for name in ("SATURATED", "NOISE", "BLOCKED")}
 
 
-def pair(energies, *, mode_is_last=False):
-    """Which of some echoes, nearest first, the two returns of a firing report; every second index is no detected echo."""
+def reported(energies, *choices):
+    """Which of some echoes, nearest first, the returns of a firing report; every second index is no detected echo."""
     echoes = np.zeros((2 * len(energies) + 1, 4))
     kept = np.arange(len(energies), dtype=np.int64) * 2 + 1
     echoes[kept, 1] = energies
     echoes[::2, 1] = 1e9
-    said = [reported_pair(echoes, kept, len(energies), which, mode_is_last) for which in (0, 1)]
+    said = [chosen_echo(echoes, kept, len(energies), choice) for choice in choices]
     return tuple(None if echo < 0 else (echo - 1) // 2 for echo in said)
 
 
@@ -90,12 +91,12 @@ def pair(energies, *, mode_is_last=False):
     ],
 )
 def test_the_strongest_comes_first_and_beside_it_the_last_or_the_second_strongest(energies, both):
-    assert pair(energies) == both
+    assert reported(energies, *CeptonFamily.pair) == both
 
 
 @pytest.mark.parametrize("energies", [order for count in (1, 2, 3, 4) for order in itertools.permutations(range(1, count + 1))])
 def test_the_two_returns_are_never_the_same_echo(energies):
-    first, second = pair(energies)
+    first, second = reported(energies, *CeptonFamily.pair)
     assert first == max(range(len(energies)), key=energies.__getitem__)
     assert (second is None) == (len(energies) == 1)
     assert first != second
@@ -103,4 +104,4 @@ def test_the_two_returns_are_never_the_same_echo(energies):
 
 @pytest.mark.parametrize(("energies", "last"), [([], None), ([5], 0), ([9, 5, 2], 2), ([2, 5, 9], 2)])
 def test_in_last_return_mode_the_last_is_reported(energies, last):
-    assert pair(energies, mode_is_last=True)[0] == last
+    assert reported(energies, EchoChoice.LAST) == (last,)

@@ -18,6 +18,7 @@ from hilsim.sensor.echoes import (
     RANGE,
     RAY,
     RETRO,
+    EchoChoice,
     allocate_hits,
     chosen_echo,
     detection_probability,
@@ -29,7 +30,7 @@ from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 THRESHOLD = 5.0e-5
 MERGE_M = 1.15
-MODES = {"strongest": (1, False), "last": (1, True), "dual": (2, True)}
+MODES = {"strongest": [EchoChoice.STRONGEST], "last": [EchoChoice.LAST], "dual": [EchoChoice.LAST, EchoChoice.STRONGEST_BESIDE_LAST]}
 
 
 def energy_of(share, reflectivity, range_m, cosine=1.0, transmission=1.0):
@@ -54,11 +55,10 @@ class Firing:
 
     def reported(self, mode):
         """(range in m, byte) of each return."""
-        returns, reports_last = MODES[mode]
         kept = self.detected()
         found = []
-        for which in range(returns):
-            echo = chosen_echo(self.echoes, kept, kept.size, which, returns, reports_last)
+        for choice in MODES[mode]:
+            echo = chosen_echo(self.echoes, kept, kept.size, choice)
             if echo < 0:
                 found.append(None)
                 continue
