@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from hilsim.config.places import did_you_mean, profiles_directory, shipped_names
-from hilsim.errors import ConfigError
+from hilsim.config.places import rig_path, shipped_names
 from hilsim.units import NS_PER_S
 
 if TYPE_CHECKING:
@@ -48,23 +47,6 @@ def rigs_beginning(incomplete: str) -> list[str]:
         *(f"{folder}{entry.name}" for entry in near if entry.suffix == ".toml" and entry.is_file()),
         *(f"{folder}{entry.name}/" for entry in near if entry.is_dir()),
     ]
-
-
-def rig_path(text: str) -> Path:
-    """Path of a rig: as given, or a shipped one by its name.
-
-    Raises:
-        ConfigError: it is neither; the text lists the shipped ones.
-    """
-    path = Path(text)
-    if path.suffix == ".toml" or path.exists():
-        return path
-    names = shipped_names("rigs")
-    if text in names:
-        return profiles_directory() / "rigs" / f"{text}.toml"
-    raise ConfigError(
-        f'rig must be a .toml file or one of the shipped ones ({", ".join(names)}), got "{text}"{did_you_mean(text, names, of_models=True)}'
-    )
 
 
 def changing(command: Command) -> Command:
