@@ -18,6 +18,7 @@ class RunRequest:
 
     Attributes:
         rig: The rig's file.
+        directory: Files that it names are relative to this.
         to: ``--to``; empty: where the rig says.
         settings: Each a ``--set``.
         ready_file: What it writes when packets flow.
@@ -25,6 +26,7 @@ class RunRequest:
     """
 
     rig: Path
+    directory: Path
     to: str
     settings: tuple[str, ...]
     ready_file: Path
@@ -55,7 +57,8 @@ Launch = Callable[[RunRequest], Child]
 
 def spawn(request: RunRequest) -> Child:
     """A new interpreter that runs ``hilsim run``; it ends when this process does."""
-    command = [sys.executable, "-m", "hilsim", "run", str(request.rig), "--ready-file", str(request.ready_file), "--end-with", str(os.getpid())]
+    command = [sys.executable, "-m", "hilsim", "run", str(request.rig), "--directory", str(request.directory)]
+    command += ["--ready-file", str(request.ready_file), "--end-with", str(os.getpid())]
     command += ["--to", request.to] if request.to else []
     command += [part for setting in request.settings for part in ("--set", setting)]
     environment = {name: value for name, value in os.environ.items() if name not in _OF_THE_SERVICE_MANAGER}

@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from hilsim.api.child import Child, Launch, RunRequest, spawn
 from hilsim.api.control import Control
@@ -23,6 +23,9 @@ from hilsim.config.toml_file import read_toml
 from hilsim.config.toml_text import toml_text
 from hilsim.errors import HilsimError, TransmitError
 
+if TYPE_CHECKING:
+    from hilsim.config.rig import Rig
+
 _START_S = 900.0
 """Kernels that have to be compiled first take a minute, on a busy machine many; a daemon that waits for nothing any more ends by itself."""
 _POLL_S = 0.005
@@ -30,8 +33,8 @@ _TERMINATE_S = 10.0
 _DYING_S = 0.5
 _LONGEST_SOCKET_PATH = 100
 
-RigLike = str | os.PathLike[str] | Mapping[str, Any]
-"""A rig: the path of its file, the name of a shipped one (``"demo"``), or a mapping of tables with the same keys as the file."""
+RigLike: TypeAlias = "Rig | str | os.PathLike[str] | Mapping[str, Any]"
+"""A rig: of ``load_rig``, the path of its file, the name of a shipped one (``"demo"``), or a mapping of tables with the same keys as the file."""
 
 
 class DaemonError(HilsimError):
@@ -75,7 +78,7 @@ class Daemon:
         """Of a rig; nothing is started yet.
 
         Args:
-            rig: A path, the name of a shipped rig, or a mapping of tables.
+            rig: Of ``load_rig``, a path, the name of a shipped rig, or a mapping of tables; files that a mapping names are relative to the working directory.
             to: ``HOST`` or ``HOST:PORT`` that everything is sent to instead.
             settings: Keys of the rig and their values, as ``hilsim run --set`` takes them: ``{"sensor.roof.sub_rays": 1}``.
             log: File that the daemon's log is appended to; None: it is kept for messages while the block runs.
@@ -162,23 +165,30 @@ class Daemon:
 
     def _request(self, place: Path, log: Path) -> tuple[RunRequest, Control | None]:
         """What the process is told, and where it will take commands."""
-        if isinstance(self._rig, Mapping):
-            path, table = place / "rig.toml", dict(self._rig)
-            path.write_text(toml_text(table), encoding="utf-8")
-        else:
-            path = rig_path(os.fspath(self._rig)).absolute()
-            table = read_toml(path)
+        path, directory, table = self._rig_file(place)
         settings = dict(self._settings)
         if "port" not in _table(table, "metrics") and "metrics.port" not in settings:
             settings["metrics.port"] = 0
         spec = _table(table, "control") | {key.removeprefix("control."): value for key, value in settings.items() if key.startswith("control.")}
-        address = path.parent / str(spec["socket"]) if spec.get("socket") else f"udp:{spec['listen']}" if spec.get("listen") else None
+        address = directory / str(spec["socket"]) if spec.get("socket") else f"udp:{spec['listen']}" if spec.get("listen") else None
         if address is None and len(os.fsencode(place / "control")) <= _LONGEST_SOCKET_PATH:
             address = place / "control"
             settings["control.socket"] = str(address)
         lines = tuple(f"{key}={_written(key, value)}" for key, value in settings.items())
-        request = RunRequest(rig=path, to=self._to, settings=lines, ready_file=place / "ready.json", log=log)
+        request = RunRequest(rig=path, directory=directory, to=self._to, settings=lines, ready_file=place / "ready.json", log=log)
         return request, None if address is None else Control(address)
+
+    def _rig_file(self, place: Path) -> tuple[Path, Path, Mapping[str, Any]]:
+        """The rig's file, the directory that what it names is relative to, and its table."""
+        if isinstance(self._rig, str | os.PathLike):
+            path = rig_path(os.fspath(self._rig)).absolute()
+            return path, path.parent, read_toml(path)
+        if isinstance(self._rig, Mapping):
+            path, directory, table = place / "rig", Path.cwd(), self._rig
+        else:
+            path, directory, table = place / self._rig.path.name, self._rig.directory.absolute(), self._rig.table
+        path.write_text(toml_text(table), encoding="utf-8")
+        return path, directory, table
 
     def _await_ready(self, child: Child, ready_file: Path) -> dict[str, Any]:
         """What its ready file says, as soon as it is there.

@@ -12,6 +12,7 @@ import pytest
 
 from hilsim.api.control import Control
 from hilsim.api.daemon import Daemon, DaemonError
+from hilsim.config.rig import rig_of_table
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
 from tests.system.conftest import SCENE, sensor_table
@@ -92,6 +93,17 @@ def test_options_change_the_rig(receiver):
     with Daemon(room(data, position), to=f"127.0.0.1:{moved.port}", settings=changes) as daemon:
         assert {address for _, (address, _) in moved.take(10)} == {"127.0.1.77"}
         assert daemon.sensors[0].name == "left"
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_files_that_a_mapping_names_are_found_from_the_working_directory(receiver, tmp_path, monkeypatch, loaded):
+    data, position = receiver(), receiver()
+    monkeypatch.chdir(tmp_path)
+    rig = room(data, position) | {"platform": {"kind": "trajectory", "file": "path.csv"}}
+    (tmp_path / "path.csv").write_text("time_s,x,y,z,roll_deg,pitch_deg,yaw_deg\n0,0,0,0,0,0,0\n1,1,0,0,0,0,0\n")
+    with Daemon(rig_of_table(rig, tmp_path / "rig") if loaded else rig) as daemon:
+        assert len(data.take(3)) == 3
+    assert daemon.exit_code == 0
 
 
 def test_the_daemons_own_message_is_raised_when_it_does_not_start(receiver, tmp_path):
