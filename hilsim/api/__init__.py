@@ -1,1 +1,1 @@
-"""What ``import hilsim`` gives, one file a thing (docs/reference/python-api.md says which names are a promise)."""
+"""What ``import hilsim`` gives: rigs, packets and points in Python, without a daemon or beside one. Its names are those of ``hilsim`` itself."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from hilsim.cli.rigs import RigArgument, UtcInstant, changes, changing, loaded
-from hilsim.offline import START_UTC
+from hilsim.offline.epoch import START_UTC
 
 if TYPE_CHECKING:
     from hilsim.render.renderer import Renderer

@@ -1,7 +1,6 @@
 """What commands that take a rig share. Imports nothing slow: completion in a shell reads it at each press of a key."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,7 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hilsim.config.places import rig_path, shipped_names
-from hilsim.units import NS_PER_S
+from hilsim.offline.epoch import START_UTC, utc_ns
 
 if TYPE_CHECKING:
     from hilsim.config.changes import Changes
@@ -92,7 +91,7 @@ def loaded(path: Path, changed: "Changes | None" = None) -> "Rig":
 
 
 class UtcInstant(click.ParamType[int]):
-    """An instant like ``2026-01-01T00:00:00Z``."""
+    """An instant, in ISO 8601."""
 
     name = "utc"
 
@@ -101,9 +100,6 @@ class UtcInstant(click.ParamType[int]):
         if isinstance(value, int):
             return value
         try:
-            instant = datetime.fromisoformat(str(value))
+            return utc_ns(str(value))
         except ValueError:
-            self.fail(f'must be like 2026-01-01T00:00:00Z, got "{value}"', param, ctx)
-        if instant.tzinfo is None:
-            instant = instant.replace(tzinfo=UTC)
-        return round(instant.timestamp()) * NS_PER_S
+            self.fail(f'must be like {START_UTC}, got "{value}"', param, ctx)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hilsim.emulator.batch import Flow
 
 MILLISECOND_NS = 1_000_000
+DEFAULT_BATCH_MS = 100
+"""Rendered at a time, unless somebody says otherwise; changes no byte."""
 _TRUTH_BATCH_MS = 100  # ground truth is 4 MB of a VLP-16 in this time, held twice for each thread
 
 
