@@ -1,6 +1,9 @@
 """What may come when: the start, the HIL flag, lockstep, numbering."""
 
-from pymavlink.dialects.v20 import common
+from hilsim.testing.flight_controller.mavlink import Message, common
+from hilsim.testing.flight_controller.report import Report
+from hilsim.testing.flight_controller.rules.situation import Situation
+from hilsim.testing.flight_controller.wire import Frame
 
 SENSORS = {common.MAVLINK_MSG_ID_HIL_SENSOR, common.MAVLINK_MSG_ID_HIL_GPS}
 _HEARTBEAT_SIZE = 9
@@ -12,14 +15,16 @@ _UNDER_WAY = 50
 class Order:
     """Of the simulator's own frames."""
 
-    def __init__(self, report, situation):
+    def __init__(self, report: Report, situation: Situation) -> None:
         self.report, self.situation = report, situation
-        self.next_sequence, self.last_us = {}, {}
-        self.late = set()
+        self.next_sequence: dict[tuple[int, int], int] = {}
+        self.last_us: dict[tuple[int, int], int] = {}
+        self.late: set[tuple[int, int]] = set()
         self.unanswered = False
         self.forgiven = _UNDER_WAY
 
-    def frame(self, now_us, frame, message):
+    def frame(self, now_us: int, frame: Frame, message: Message) -> None:
+        """Judge a frame; ``message`` is None where the dialect does not know it."""
         self._numbering(now_us, frame)
         if frame.identity == common.MAVLINK_MSG_ID_HEARTBEAT:
             self._heartbeat(now_us, frame, message)
@@ -33,12 +38,12 @@ class Order:
                 "quaternion", allowed, now_us, "HIL_STATE_QUATERNION", "one", "absent: on a serial line PX4 takes it for its own estimate"
             )
 
-    def answered(self):
+    def answered(self) -> None:
         """The controller has sent its HIL_ACTUATOR_CONTROLS."""
         self.unanswered = False
         self.forgiven = min(self.forgiven, _UNDER_WAY - 1)
 
-    def _numbering(self, now_us, frame):
+    def _numbering(self, now_us: int, frame: Frame) -> None:
         want = self.next_sequence.get(frame.source, frame.sequence)
         # A controller that is silent for 0.2 s finds that what waited for it was thrown away, and a full socket drops what comes after what it holds.
         pause_us = now_us - self.last_us.get(frame.source, now_us)
@@ -48,7 +53,7 @@ class Order:
         self.next_sequence[frame.source] = (frame.sequence + 1) % 256
         self.last_us[frame.source] = now_us
 
-    def _heartbeat(self, now_us, frame, message):
+    def _heartbeat(self, now_us: int, frame: Frame, message: Message) -> None:
         right = (
             frame.version == 2
             and frame.payload_size == _HEARTBEAT_SIZE
@@ -58,7 +63,7 @@ class Order:
         got = f"version {frame.version}, {frame.payload_size} bytes, type {message.type}, autopilot {message.autopilot}"
         self.report.judge("heartbeat", right, now_us, "HEARTBEAT", got, f"version 2, {_HEARTBEAT_SIZE} bytes, type 0, autopilot 8")
 
-    def _permission(self, now_us, name):
+    def _permission(self, now_us: int, name: str) -> None:
         situation = self.situation
         if now_us < situation.forgiven_until_us:
             return
@@ -69,7 +74,7 @@ class Order:
             if situation.spoken_us is not None:
                 self.report.judge("hil_flag", situation.hil, now_us, name, "one", "absent while HEARTBEAT.base_mode lacks bit 32")
 
-    def _turn(self, now_us):
+    def _turn(self, now_us: int) -> None:
         if 0 < self.forgiven < _UNDER_WAY:
             self.forgiven -= 1
         if self.forgiven == 0:

@@ -1,13 +1,16 @@
 """Modes, arming, takeoff and landing: what a controller does with commands, its own script's or a ground station's."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from pymavlink.dialects.v20 import common
 
-from tests.controllers.attitude import euler
-from tests.controllers.pilot import Pilot
+from hilsim.testing.flight_controller.flying.attitude import Floats, euler
+from hilsim.testing.flight_controller.flying.estimator import Estimator
+from hilsim.testing.flight_controller.flying.pilot import Pilot
+from hilsim.testing.flight_controller.mavlink import Message, common
+from hilsim.testing.flight_controller.report import Report
 
 MANUAL, HOLD, TAKEOFF, LAND = "manual", "hold", "takeoff", "land"
 _AUTO, _HOLD_SUB = 4, 3  # PX4's custom main and sub mode
@@ -26,24 +29,24 @@ _LONGEST_STEP_US = 20_000
 class Commander:
     """Flies; ``estimate`` is the controller's own."""
 
-    report: object
-    estimate: object
-    say: object  # called with a text for STATUSTEXT
+    report: Report
+    estimate: Estimator
+    say: Callable[[str], None]  # called with a text for STATUSTEXT
     pilot: Pilot = field(default_factory=Pilot)
     mode: str = MANUAL
     armed: bool = False
-    motors: np.ndarray | None = None
-    place: np.ndarray = field(default_factory=lambda: np.zeros(3))
-    target: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    motors: Floats | None = None
+    place: Floats = field(default_factory=lambda: np.zeros(3))
+    target: Floats = field(default_factory=lambda: np.zeros(3))
     yaw: float = 0.0
     airborne: bool = False
     hover_force: float | None = None
     light_since_us: int | None = None
     contact_us: int | None = None
     last_us: int = 0
-    told: set = field(default_factory=set)
+    told: set[str] = field(default_factory=set)
 
-    def command(self, now_us, message):
+    def command(self, now_us: int, message: Message) -> int:
         """Obey a COMMAND_LONG; returns a MAV_RESULT."""
         match message.command:
             case common.MAV_CMD_DO_SET_MODE:
@@ -51,63 +54,68 @@ class Commander:
             case common.MAV_CMD_COMPONENT_ARM_DISARM:
                 return self.arm(now_us) if message.param1 == 1.0 else self.disarm(now_us)
             case common.MAV_CMD_NAV_TAKEOFF:
-                known = math.isfinite(message.param7) and message.param7 != 0.0 and self.estimate.origin is not None
-                return self.take_off(now_us, message.param7 - self.estimate.origin[2] if known else _TAKEOFF_M)
+                origin = self.estimate.origin
+                known = math.isfinite(message.param7) and message.param7 != 0.0
+                return self.take_off(now_us, message.param7 - origin[2] if known and origin is not None else _TAKEOFF_M)
             case common.MAV_CMD_NAV_LAND:
                 return self.land(now_us)
-        return common.MAV_RESULT_UNSUPPORTED
+        return int(common.MAV_RESULT_UNSUPPORTED)
 
-    def set_mode(self, now_us, main, sub):
+    def set_mode(self, now_us: int, main: int, sub: int) -> int:
+        """Enter Hold; no other mode is known. Returns a MAV_RESULT, as do the other commands."""
         if (main, sub) != (_AUTO, _HOLD_SUB):
-            return common.MAV_RESULT_DENIED
+            return int(common.MAV_RESULT_DENIED)
         self._enter(now_us, HOLD)
         self._stay()
-        return common.MAV_RESULT_ACCEPTED
+        return int(common.MAV_RESULT_ACCEPTED)
 
-    def arm(self, now_us):
-        """Attitude is enough, as on PX4; without a position takeoff is then denied."""
+    def arm(self, now_us: int) -> int:
+        """Arm. Attitude is enough, as on PX4; without a position takeoff is then denied."""
         if not self.estimate.aligned:
             self.say("Preflight Fail: Attitude not available")
-            return common.MAV_RESULT_TEMPORARILY_REJECTED
+            return int(common.MAV_RESULT_TEMPORARILY_REJECTED)
         refused = sorted(self.estimate.faults | set(self.estimate.refused_since_us))
         if refused:
             self.say(f"Preflight Fail: {', '.join(refused)} innovations too high")
-            return common.MAV_RESULT_TEMPORARILY_REJECTED
+            return int(common.MAV_RESULT_TEMPORARILY_REJECTED)
         if not self.armed:
             self.armed = True
             self.pilot.reset()
             self.report.note(now_us, "armed")
-        return common.MAV_RESULT_ACCEPTED
+        return int(common.MAV_RESULT_ACCEPTED)
 
-    def disarm(self, now_us, why="disarmed"):
+    def disarm(self, now_us: int, why: str = "disarmed") -> int:
+        """Stop the motors, wherever the vehicle is."""
         if self.armed:
             self.armed = self.airborne = False
             self.light_since_us = self.contact_us = None
             self.report.note(now_us, why)
-        return common.MAV_RESULT_ACCEPTED
+        return int(common.MAV_RESULT_ACCEPTED)
 
-    def take_off(self, now_us, height_m):
+    def take_off(self, now_us: int, height_m: float) -> int:
+        """Climb; refused where it is not armed or has no position."""
         if not (self.armed and self.estimate.ready):
             self.say("Takeoff denied! Please disarm and retry")
-            return common.MAV_RESULT_TEMPORARILY_REJECTED
+            return int(common.MAV_RESULT_TEMPORARILY_REJECTED)
         self._enter(now_us, TAKEOFF)
         self._stay()
         self.target = self.place - np.array([0.0, 0.0, height_m])
-        return common.MAV_RESULT_ACCEPTED
+        return int(common.MAV_RESULT_ACCEPTED)
 
-    def land(self, now_us):
+    def land(self, now_us: int) -> int:
+        """Go down where it is, and disarm there."""
         if not self.armed:
-            return common.MAV_RESULT_TEMPORARILY_REJECTED
+            return int(common.MAV_RESULT_TEMPORARILY_REJECTED)
         self._stay()
         self._enter(now_us, LAND)
-        return common.MAV_RESULT_ACCEPTED
+        return int(common.MAV_RESULT_ACCEPTED)
 
-    def go(self, place, yaw):
-        """Hold another place (NED) and heading."""
-        self.target, self.yaw = np.asarray(place, dtype=float), yaw
+    def go(self, place: Floats, yaw: float) -> None:
+        """Hold another place (m, NED) and heading (rad)."""
+        self.target, self.yaw = place, yaw
 
-    def step(self, now_us):
-        """After each reading of the IMU."""
+    def step(self, now_us: int) -> None:
+        """Fly on, after each reading of the IMU."""
         step_s = min(now_us - self.last_us, _LONGEST_STEP_US) * 1e-6
         self.last_us = now_us
         if not self.armed:
@@ -132,24 +140,24 @@ class Commander:
         else:
             self.motors = np.zeros(4)
 
-    def _enter(self, now_us, mode):
+    def _enter(self, now_us: int, mode: str) -> None:
         if mode != self.mode:
             self.mode = mode
             self.report.note(now_us, mode)
 
-    def _stay(self):
+    def _stay(self) -> None:
         self.place = self.estimate.p.copy()
         self.target = self.place.copy()
         self.yaw = euler(self.estimate.q)[2]
 
-    def _move(self, step_s):
+    def _move(self, step_s: float) -> None:
         """The place to be goes towards the target, not faster than it climbs."""
         away = self.target - self.place
         distance = float(np.linalg.norm(away))
         reach = _CLIMB_MPS * step_s
         self.place = self.target.copy() if distance <= reach else self.place + away * (reach / distance)
 
-    def _watch(self, now_us):
+    def _watch(self, now_us: int) -> None:
         if not self.airborne and self.estimate.p[2] < self.target[2] + max(abs(self.target[2]) - _TAKEN_OFF_M, 0.0):
             self.airborne = True
             self.report.note(now_us, "airborne")
@@ -159,13 +167,13 @@ class Commander:
             force = self.pilot.force_mps2
             self.hover_force = force if self.hover_force is None else self.hover_force + 0.005 * (force - self.hover_force)
 
-    def _land(self, now_us, step_s):
+    def _land(self, now_us: int, step_s: float) -> None:
         """Down at a steady speed until next to nothing carries what does not sink: then it stands."""
         if self.contact_us is None:
             self.motors = self.pilot.fly(self.estimate, step_s, self.place, self.yaw, climb=_DESCENT_MPS)
             light = self.pilot.force_mps2 < _LIGHT * (self.hover_force or math.inf) and abs(self.estimate.v[2]) < _STANDING_MPS
             self.light_since_us = (self.light_since_us or now_us) if light else None
-            if light and now_us - self.light_since_us >= _CONTACT_US:
+            if self.light_since_us is not None and now_us - self.light_since_us >= _CONTACT_US:
                 self.contact_us = now_us
                 self.report.note(now_us, "touchdown")
         else:

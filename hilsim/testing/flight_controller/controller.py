@@ -1,21 +1,22 @@
 """The controller as a whole, without a clock and without input or output: bytes with their arrival times go in, bytes come out."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from pymavlink.dialects.v20 import common
 
-from tests.controllers.boot import UsbScan
-from tests.controllers.commander import Commander
-from tests.controllers.estimator import Estimator
-from tests.controllers.inertial import InertialDriver
-from tests.controllers.judge import Judge
-from tests.controllers.report import Report
-from tests.controllers.rules.timing import BAROMETER, MAGNETOMETER
-from tests.controllers.scripts import SCRIPTS
-from tests.controllers.situation import Situation
-from tests.controllers.telemetry import PARAMETERS, UNKNOWN_ID, Telemetry, heartbeat, parameter
-from tests.controllers.wire import Splitter, Writer
+from hilsim.testing.flight_controller.boot import UsbScan
+from hilsim.testing.flight_controller.flying.commander import Commander
+from hilsim.testing.flight_controller.flying.estimator import Estimator
+from hilsim.testing.flight_controller.flying.inertial import InertialDriver
+from hilsim.testing.flight_controller.flying.scripts import SCRIPTS
+from hilsim.testing.flight_controller.mavlink import Message, Sensor, common
+from hilsim.testing.flight_controller.report import Report
+from hilsim.testing.flight_controller.rules.judge import Judge
+from hilsim.testing.flight_controller.rules.situation import Situation
+from hilsim.testing.flight_controller.rules.timing import BAROMETER, MAGNETOMETER
+from hilsim.testing.flight_controller.telemetry import PARAMETERS, UNKNOWN_ID, Telemetry, heartbeat, parameter
+from hilsim.testing.flight_controller.wire import Splitter, Writer
 
 _HEARTBEAT_US, _TIMESYNC_US, _STREAM_US, _BACKUP_US = 1_000_000, 100_000, 5_000, 20_000
 _FORGIVEN_US = 5_000_000
@@ -52,28 +53,28 @@ class Px4Spec:
     hil: bool = True
     armed: bool = False
     autopilot: int = common.MAV_AUTOPILOT_PX4
-    parameters: dict = field(default_factory=lambda: dict(PARAMETERS))
+    parameters: Mapping[str, float] = field(default_factory=lambda: dict(PARAMETERS))
     boot_us: int = 0
     script: str = "idle"
     newer: bool = False
     extra: bool = True
-    ground_systems: frozenset = frozenset({255})
+    ground_systems: frozenset[int] = frozenset({255})
     utc_at_zero_us: int | None = None
 
 
 class Px4:
     """A controller; ``now_us`` is its own clock, from 0 at its first power."""
 
-    def __init__(self, spec):
+    def __init__(self, spec: Px4Spec) -> None:
         self.spec = spec
         self.report = Report()
         self.situation = Situation(serial=spec.serial, lockstep=spec.lockstep, hil=spec.hil, utc_at_zero_us=spec.utc_at_zero_us)
         self.judge = Judge(self.report, self.situation, spec.ground_systems)
-        self.sent = []
+        self.sent: list[bytes] = []
         self.quaternion_asked = False
         self._power_on(0)
 
-    def _power_on(self, now_us):
+    def _power_on(self, now_us: int) -> None:
         self.clock_us = self.power_us = now_us
         self.scan = UsbScan(next_look_us=now_us + self.spec.boot_us)
         self.splitter = Splitter()
@@ -96,22 +97,23 @@ class Px4:
         self.situation.armed = self.spec.armed
 
     @property
-    def done(self):
+    def done(self) -> bool:
+        """Whether its script has come to its end."""
         return self.report.time_of("done") is not None
 
-    def reboot(self, now_us, *, forgiven_us=_FORGIVEN_US):
+    def reboot(self, now_us: int, *, forgiven_us: int = _FORGIVEN_US) -> None:
         """Off and on again: all is forgotten, and the bridge has a while to notice."""
         self.report.note(now_us, "reboot")
         self._power_on(now_us)
         self.judge.restart()
         self.situation.forgiven_until_us = now_us + forgiven_us
 
-    def unplug(self, now_us):
+    def unplug(self, now_us: int) -> None:
         """The cable is out: nothing comes and nothing goes, but the controller lives on."""
         self.report.note(now_us, "unplugged")
         self.unplugged = True
 
-    def plug(self, now_us):
+    def plug(self, now_us: int) -> None:
         """The cable is in again. Disarmed, MAVLink was stopped and waits for a HEARTBEAT (cdc_acm_check.cpp); armed, it goes on."""
         self.report.note(now_us, "plugged")
         self.unplugged = False
@@ -122,7 +124,7 @@ class Px4:
         self.heartbeat_us = now_us
         self.judge.restart()
 
-    def babble(self, now_us, count=200):
+    def babble(self, now_us: int, count: int = 200) -> None:
         """Say what is no frame: noise, with the beginnings of frames in it, which may swallow frames that follow."""
         self.report.note(now_us, "babble")
         self.judge.timesync.restart()
@@ -130,8 +132,8 @@ class Px4:
         noise = np.random.default_rng(count).bytes(count)
         self.out += noise[: count // 2] + b"\xfd\xff\x00" + noise[count // 2 :] + b"\xfe\x09\x00"
 
-    def receive(self, now_us, data, *, held_up=False):
-        """Bytes that arrived; ``held_up``: the reader was late, so when they came is not known."""
+    def receive(self, now_us: int, data: bytes, *, held_up: bool = False) -> None:
+        """Take bytes that arrived; ``held_up``: the reader was late, so when they came is not known."""
         self.situation.held_up = held_up
         if not self.spec.lockstep:
             self.clock_us = now_us
@@ -141,8 +143,8 @@ class Px4:
             return
         self._take(data)
 
-    def advance(self, now_us):
-        """What is due until now; returns bytes to send."""
+    def advance(self, now_us: int) -> bytes:
+        """Do what is due until now; returns bytes to send."""
         if not self.spec.lockstep:
             self.clock_us = now_us
         now_us = self.clock_us
@@ -161,12 +163,12 @@ class Px4:
         data, self.out = bytes(self.out), bytearray()
         return data
 
-    def close(self):
+    def close(self) -> Report:
         """The end: returns the report."""
         self.judge.close(self.clock_us)
         return self.report
 
-    def _overhear(self, data):
+    def _overhear(self, data: bytes) -> None:
         """Before MAVLink starts everything is judged for order alone: a heartbeat may come, a sensor not."""
         for frame in self.splitter.feed(data):
             message = frame.message()
@@ -174,7 +176,7 @@ class Px4:
                 self.judge.order.frame(self.clock_us, frame, message)
         self.judge.stream(self.clock_us, self.splitter)
 
-    def _begin(self, now_us):
+    def _begin(self, now_us: int) -> None:
         if self.spec.serial:
             self.speaking = self.scan.advance(now_us)
         else:
@@ -191,7 +193,7 @@ class Px4:
                 identity = float(common.MAVLINK_MSG_ID_HIL_STATE_QUATERNION)
                 self._send(common.MAVLink_command_long_message(0, 0, interval, 0, identity, _STATE_INTERVAL_US, 0, 0, 0, 0, 0))
 
-    def _take(self, data, *, overheard=False):
+    def _take(self, data: bytes, *, overheard: bool = False) -> None:
         frames = Splitter().feed(data) if overheard else self.splitter.feed(data)
         for frame in frames:
             message = frame.message()
@@ -200,13 +202,13 @@ class Px4:
             self._handle(message)
         self.judge.stream(self.clock_us, self.splitter)
 
-    def _time_of(self, message):
+    def _time_of(self, message: Message) -> int:
         """In lockstep the sensor's stamp is the controller's time."""
         if self.spec.lockstep and message is not None and message.get_type() == "HIL_SENSOR":
             self.clock_us = max(message.time_usec, self.clock_us)
         return self.clock_us
 
-    def _handle(self, message):
+    def _handle(self, message: Message) -> None:
         if message is None:
             return
         now_us = self.clock_us
@@ -230,14 +232,15 @@ class Px4:
             case "PARAM_REQUEST_READ" if self.spec.serial and message.param_id in self.spec.parameters:
                 self._send(parameter(message.param_id, self.spec.parameters))
 
-    def _sensor(self, now_us, message):
+    def _sensor(self, now_us: int, message: Sensor) -> None:
         if self.spec.linux and not self.inertial.takes(now_us):
             return
-        figures = (message.xacc, message.yacc, message.zacc, message.xgyro, message.ygyro, message.zgyro, message.abs_pressure)
-        figures += (message.xmag, message.ymag, message.zmag)
+        figures = [message.xacc, message.yacc, message.zacc, message.xgyro, message.ygyro, message.zgyro, message.abs_pressure]
+        figures += [message.xmag, message.ymag, message.zmag]
         if np.isfinite(figures).all():
             updated = message.fields_updated
-            self.estimate.sensor(now_us, message, updated & MAGNETOMETER == MAGNETOMETER, updated & BAROMETER == BAROMETER)
+            has_mag, has_baro = updated & MAGNETOMETER == MAGNETOMETER, updated & BAROMETER == BAROMETER
+            self.estimate.sensor(now_us, message, has_mag=has_mag, has_baro=has_baro)
         self._follow_script()
         self.commander.step(now_us)
         self.situation.armed = self.commander.armed
@@ -247,11 +250,11 @@ class Px4:
             self._actuate(now_us)
             self.answering = True
 
-    def _follow_script(self):
+    def _follow_script(self) -> None:
         if not self.script_ended:
             self.script_ended = next(self.script, self) is self
 
-    def _talk(self, now_us):
+    def _talk(self, now_us: int) -> None:
         if now_us >= self.heartbeat_us:
             self._beat(now_us)
         if not self.spec.lockstep and now_us >= self.stream_us:
@@ -270,14 +273,14 @@ class Px4:
             else:
                 self._send(message)
 
-    def _stream(self, now_us):
+    def _stream(self, now_us: int) -> None:
         """Actuators: at most every 5 ms, only what is new; without sensors the outputs are written every 20 ms."""
         if self.fresh or now_us - self.output_us >= _BACKUP_US:
             self.stream_us = max(self.stream_us + _STREAM_US, now_us - _STREAM_US + 1)
             self.output_us = now_us
             self._actuate(now_us)
 
-    def _actuate(self, now_us):
+    def _actuate(self, now_us: int) -> None:
         self.fresh = False
         motors = self.commander.motors
         idle = 0.0 if self.spec.newer else _DISARMED
@@ -290,20 +293,20 @@ class Px4:
         message = common.MAVLink_hil_actuator_controls_message(uptime_us, [*controls, *[0.0] * 12], mode, flags)
         self.out += self.writer.pack(message)
 
-    def _beat(self, now_us):
+    def _beat(self, now_us: int) -> None:
         self.heartbeat_us = now_us + _HEARTBEAT_US
         self._send(heartbeat(self.commander, serial=self.spec.serial, hil=self.spec.hil, autopilot=self.spec.autopilot))
         if self.situation.spoken_us is None:
             self.situation.spoken_us = now_us
 
-    def _say(self, text):
+    def _say(self, text: str) -> None:
         self._send(common.MAVLink_statustext_message(common.MAV_SEVERITY_CRITICAL, text.encode()))
         self.report.note(self.clock_us, text)
 
-    def _send(self, message):
+    def _send(self, message: Message) -> None:
         self._keep(self.writer.pack(message))
 
-    def _keep(self, raw):
+    def _keep(self, raw: bytes) -> None:
         """Frames other than the actuators' are kept, to be compared with what a ground station got."""
         if len(self.sent) < _MOST_KEPT:
             self.sent.append(raw)

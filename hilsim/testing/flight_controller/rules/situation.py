@@ -27,6 +27,6 @@ class Situation:
     moved_us: int = -10_000_000  # when the GPS last said that it moves
     fixed_us: int = -10_000_000  # when the GPS last knew
 
-    def rests(self, now_us):
+    def rests(self, now_us: int) -> bool:
         """Disarmed, and at rest for a second by the GPS."""
         return not self.armed and now_us - self.fixed_us < REST_US <= now_us - self.moved_us

@@ -6,7 +6,7 @@ for the beginning of a HEARTBEAT with 9 bytes of payload (PX4-Autopilot platform
 
 from dataclasses import dataclass, field
 
-from tests.controllers.wire import V1, V2
+from hilsim.testing.flight_controller.wire import V1, V2
 
 _WINDOW = 80
 _LEAST = 3
@@ -16,7 +16,7 @@ _HEARTBEAT_SIZE = 9
 _BUFFER = 600
 
 
-def has_heartbeat(window):
+def has_heartbeat(window: bytes) -> bool:
     """Whether a HEARTBEAT begins in some bytes."""
     for start in range(len(window)):
         if window[start] == V1 and window[start + 1 : start + 2] == bytes([_HEARTBEAT_SIZE]) and window[start + 5 : start + 6] == b"\0":
@@ -34,11 +34,11 @@ class UsbScan:
     next_look_us: int = 0
     found: bool = False
 
-    def feed(self, data):
-        """What does not fit into the port's buffer is lost."""
+    def feed(self, data: bytes) -> None:
+        """Take bytes; what does not fit into the port's buffer is lost."""
         self.waiting += data[: _BUFFER - len(self.waiting)]
 
-    def advance(self, now_us):
+    def advance(self, now_us: int) -> bool:
         """Look, if it is time; returns whether MAVLink starts now."""
         if self.found or now_us < self.next_look_us:
             return False

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from tests.controllers.attitude import conjugate, from_axes, multiply
-from tests.controllers.estimator import GRAVITY_MPS2
+from hilsim.testing.flight_controller.flying.attitude import Floats, Quaternion, conjugate, from_axes, multiply
+from hilsim.testing.flight_controller.flying.estimator import GRAVITY_MPS2, Estimator
 
 HOVER_THRUST = 0.5  # MPC_THR_HOVER
 _POSITION, _HEIGHT = 0.95, 1.0
@@ -31,18 +31,19 @@ _MIX = np.array([[-0.707, 0.707, 1.0], [0.707, -0.707, 1.0], [0.707, 0.707, -1.0
 class Pilot:
     """Commands for four motors from an estimate and a place to be."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.reset()
 
-    def reset(self):
-        self.integral = np.zeros(3)
-        self.rate_integral = np.zeros(3)
-        self.last_rates = None
-        self.slope = np.zeros(3)
+    def reset(self) -> None:
+        """Forget what was learnt of the vehicle."""
+        self.integral: Floats = np.zeros(3)
+        self.rate_integral: Floats = np.zeros(3)
+        self.last_rates: Floats | None = None
+        self.slope: Floats = np.zeros(3)
         self.force_mps2 = 0.0  # what was asked of the motors, in units of acceleration
 
-    def fly(self, estimate, step_s, place, yaw, climb=None):
-        """Motors 0 to 1. ``place`` in NED; ``climb`` (m/s, down positive) takes the place of its height."""
+    def fly(self, estimate: Estimator, step_s: float, place: Floats, yaw: float, climb: float | None = None) -> Floats:
+        """Motors 0 to 1. ``place`` (m) in NED, ``yaw`` in rad; ``climb`` (m/s, down positive) takes the place of its height."""
         wanted = self._velocity(estimate, place, climb)
         force = self._force(estimate, step_s, wanted)
         attitude = _attitude(force, yaw)
@@ -51,7 +52,7 @@ class Pilot:
         torque = self._torque(estimate, step_s, attitude)
         return mix(HOVER_THRUST * self.force_mps2 / GRAVITY_MPS2, torque)
 
-    def _velocity(self, estimate, place, climb):
+    def _velocity(self, estimate: Estimator, place: Floats, climb: float | None) -> Floats:
         away = np.asarray(place) - estimate.p
         wanted = np.array([_POSITION * away[0], _POSITION * away[1], _HEIGHT * away[2]])
         level = math.hypot(wanted[0], wanted[1])
@@ -60,18 +61,18 @@ class Pilot:
         wanted[2] = min(max(wanted[2], -_UP), _DOWN) if climb is None else climb
         return wanted
 
-    def _force(self, estimate, step_s, wanted):
+    def _force(self, estimate: Estimator, step_s: float, wanted: Floats) -> Floats:
         """Specific force that is to be made, NED; hovering it is (0, 0, -g)."""
         error = wanted - estimate.v
         self.integral = np.clip(self.integral + _INTEGRAL * error * step_s, -_MOST_INTEGRAL, _MOST_INTEGRAL)
-        force = _VELOCITY * error + self.integral
+        force: Floats = _VELOCITY * error + self.integral
         force[2] = min(force[2] - GRAVITY_MPS2, -0.2 * GRAVITY_MPS2)
         level, most = math.hypot(force[0], force[1]), -force[2] * _LEAN
         if level > most:
             force[:2] *= most / level
         return force
 
-    def _torque(self, estimate, step_s, attitude):
+    def _torque(self, estimate: Estimator, step_s: float, attitude: Quaternion) -> Floats:
         error = multiply(conjugate(estimate.q), attitude)
         sign = 2.0 if error[0] >= 0.0 else -2.0
         wanted = np.clip(sign * _ATTITUDE * np.array(error[1:]), -_MOST_RATES, _MOST_RATES)
@@ -82,20 +83,21 @@ class Pilot:
         self.last_rates = rates
         difference = wanted - rates
         self.rate_integral = np.clip(self.rate_integral + _RATE_I * difference * step_s, -_MOST_RATE_I, _MOST_RATE_I)
-        return _RATE_P * difference + self.rate_integral - _RATE_D * self.slope
+        torque: Floats = _RATE_P * difference + self.rate_integral - _RATE_D * self.slope
+        return torque
 
 
-def _attitude(force, yaw):
+def _attitude(force: Floats, yaw: float) -> Quaternion:
     """NED from FRD with -z along a force, and x as near to a heading as that leaves."""
-    z = -force / np.linalg.norm(force)
+    z: Floats = -force / np.linalg.norm(force)
     y = np.cross(z, (math.cos(yaw), math.sin(yaw), 0.0))
     y /= np.linalg.norm(y)
     return from_axes(np.cross(y, z), y, z)
 
 
-def mix(thrust, torque):
+def mix(thrust: float, torque: Floats) -> Floats:
     """Four motors, 0 to 1: roll and pitch come before thrust, thrust before yaw."""
-    tilt = _MIX[:, :2] @ torque[:2]
+    tilt: Floats = _MIX[:, :2] @ torque[:2]
     span = float(tilt.max() - tilt.min())
     if span > 1.0:
         tilt = tilt / span
@@ -108,4 +110,5 @@ def mix(thrust, torque):
             room = min(room, (1.0 - motor) / share)
         elif share < 0.0:
             room = min(room, motor / -share)
-    return np.clip(motors + max(room, 0.0) * twist, 0.0, 1.0)
+    found: Floats = np.clip(motors + max(room, 0.0) * twist, 0.0, 1.0)
+    return found

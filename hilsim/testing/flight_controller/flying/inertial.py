@@ -18,7 +18,7 @@ class InertialDriver:
     last_us: int = 0
     stuck: bool = False
 
-    def takes(self, now_us):
+    def takes(self, now_us: int) -> bool:
         """Whether a sample gets through."""
         if 0 < self.samples < _SETTLED and now_us - self.last_us >= _PAUSE_US:
             self.stuck = True

@@ -1,12 +1,14 @@
 """All rules together, told of what comes and when."""
 
-from pymavlink.dialects.v20 import common
-
-from tests.controllers.rules.answers import Forwarded, Timesync
-from tests.controllers.rules.gps import GpsRules
-from tests.controllers.rules.order import Order
-from tests.controllers.rules.timing import Timing
-from tests.controllers.rules.units import Units
+from hilsim.testing.flight_controller.mavlink import Message, common
+from hilsim.testing.flight_controller.report import Report
+from hilsim.testing.flight_controller.rules.answers import Forwarded, Timesync
+from hilsim.testing.flight_controller.rules.gps import GpsRules
+from hilsim.testing.flight_controller.rules.order import Order
+from hilsim.testing.flight_controller.rules.situation import Situation
+from hilsim.testing.flight_controller.rules.timing import Timing
+from hilsim.testing.flight_controller.rules.units import Units
+from hilsim.testing.flight_controller.wire import Frame, Splitter
 
 _SHELL = b"\r\r\r"
 
@@ -14,7 +16,7 @@ _SHELL = b"\r\r\r"
 class Judge:
     """Judges what the simulator sends. ``ground_systems`` are those of ground stations, whose frames are only passed on."""
 
-    def __init__(self, report, situation, ground_systems=frozenset({255})):
+    def __init__(self, report: Report, situation: Situation, ground_systems: frozenset[int] = frozenset({255})) -> None:
         self.report, self.situation = report, situation
         self.ground_systems = ground_systems
         self.order = Order(report, situation)
@@ -24,14 +26,16 @@ class Judge:
         self.timesync = Timesync(report)
         self.forwarded = Forwarded(report)
 
-    def restart(self):
+    def restart(self) -> None:
         """The controller was off: whatever depends on what came before begins again."""
-        for part in (self.timing, self.units, self.gps, self.timesync):
-            part.restart()
+        self.timing.restart()
+        self.units.restart()
+        self.gps.restart()
+        self.timesync.restart()
         self.order.next_sequence.clear()
 
-    def stream(self, now_us, splitter):
-        """What the splitter could not make frames of."""
+    def stream(self, now_us: int, splitter: Splitter) -> None:
+        """Judge what the splitter could not make frames of."""
         if splitter.garbage:
             some = bytes(splitter.garbage)
             self.report.judge(
@@ -43,8 +47,8 @@ class Judge:
             self.report.judge("checksum", holds=False, now_us=now_us, name=f"checksum of a frame of {len(raw)} bytes", value=raw.hex(), must="right")
         splitter.corrupt.clear()
 
-    def frame(self, now_us, frame, message):
-        """A frame; ``message`` is None where the dialect does not know it. Returns whether it is the simulator's own."""
+    def frame(self, now_us: int, frame: Frame, message: Message) -> bool:
+        """Judge a frame; ``message`` is None where the dialect does not know it. Returns whether it is the simulator's own."""
         for rule in ("garbage", "shell", "checksum"):
             self.report.judged[rule] += 1
         name = message.get_type() if message is not None else f"id {frame.identity}"
@@ -64,13 +68,18 @@ class Judge:
                 self.timesync.answer(now_us, message)
         return True
 
-    def tick(self, now_us):
+    def tick(self, now_us: int) -> None:
+        """Judge what did not come."""
         self.timing.tick(now_us)
         self.timesync.tick(now_us)
 
-    def close(self, now_us):
-        """The end: what can be told only now."""
+    def close(self, now_us: int) -> None:
+        """The end: judge what can be told only now."""
         self.forwarded.close(now_us)
+        self.measure()
+
+    def measure(self) -> None:
+        """Put figures of what came so far into the report."""
         intervals = sorted(self.timing.intervals_us)
         if intervals:
             for name, share in (("p50", 0.5), ("p99", 0.99), ("p999", 0.999), ("max", 1.0)):
