@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-_OF_THE_SERVICE_MANAGER = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
+OF_THE_SERVICE_MANAGER = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 """What a service manager says to the process that it started is not for the daemon that this one starts."""
 
 
@@ -61,7 +61,7 @@ def spawn(request: RunRequest) -> Child:
     command += ["--ready-file", str(request.ready_file), "--end-with", str(os.getpid())]
     command += ["--to", request.to] if request.to else []
     command += [part for setting in request.settings for part in ("--set", setting)]
-    environment = {name: value for name, value in os.environ.items() if name not in _OF_THE_SERVICE_MANAGER}
+    environment = {name: value for name, value in os.environ.items() if name not in OF_THE_SERVICE_MANAGER}
     with request.log.open("ab") as log:
         # In a process group of its own: Ctrl-C on our terminal is for us, and we end it.
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, process_group=0)  # noqa: S603 - our own program

@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 from hilsim.api.child import Child, Launch, RunRequest, spawn
 from hilsim.api.control import Control
@@ -23,9 +23,6 @@ from hilsim.config.toml_file import read_toml
 from hilsim.config.toml_text import toml_text
 from hilsim.errors import HilsimError, TransmitError
 
-if TYPE_CHECKING:
-    from hilsim.config.rig import Rig
-
 _START_S = 900.0
 """Kernels that have to be compiled first take a minute, on a busy machine many; a daemon that waits for nothing any more ends by itself."""
 _POLL_S = 0.005
@@ -33,7 +30,24 @@ _TERMINATE_S = 10.0
 _DYING_S = 0.5
 _LONGEST_SOCKET_PATH = 100
 
-RigLike: TypeAlias = "Rig | str | os.PathLike[str] | Mapping[str, Any]"
+
+class WrittenRig(Protocol):
+    """A rig that was checked or put together: what ``load_rig`` gives is one."""
+
+    @property
+    def path(self) -> Path:
+        """Its file, or what stands for one."""
+
+    @property
+    def directory(self) -> Path:
+        """Files that it names are relative to this."""
+
+    @property
+    def table(self) -> Mapping[str, Any]:
+        """What the file holds."""
+
+
+RigLike: TypeAlias = WrittenRig | str | os.PathLike[str] | Mapping[str, Any]
 """A rig: of ``load_rig``, the path of its file, the name of a shipped one (``"demo"``), or a mapping of tables with the same keys as the file."""
 
 

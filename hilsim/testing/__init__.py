@@ -1,4 +1,4 @@
-"""What tests of others' programs need: a scripted flight controller for autopilot bridges, ground stations and simulators.
+"""What tests of others' programs need: lidars for their drivers, a scripted flight controller for autopilot bridges, ground stations and simulators.
 
 Every name is loaded when it is first used.
 """
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hilsim.testing.flight_controller.flight_report import TIMING_RULES as FLIGHT_TIMING_RULES
     from hilsim.testing.flight_controller.flight_report import Fault, FlightReport
     from hilsim.testing.flight_controller.process import FlightController, FlightError
+    from hilsim.testing.lidars import Lidar, lidar
 
 __all__ = [
     "FLIGHT_RULES",
@@ -19,6 +20,8 @@ __all__ = [
     "FlightController",
     "FlightError",
     "FlightReport",
+    "Lidar",
+    "lidar",
 ]
 
 _HOMES = {
@@ -28,6 +31,8 @@ _HOMES = {
     "FlightController": "hilsim.testing.flight_controller.process:FlightController",
     "FlightError": "hilsim.testing.flight_controller.process:FlightError",
     "FlightReport": "hilsim.testing.flight_controller.flight_report:FlightReport",
+    "Lidar": "hilsim.testing.lidars:Lidar",
+    "lidar": "hilsim.testing.lidars:lidar",
 }
 
 
