@@ -30,7 +30,7 @@ _SCANS_AHEAD = 5  # beyond the end, within which a scan that begins before it mu
 class Emulator:
     """What a rig would send and see, in any stretch of rig time and in any order, always the same; nothing looks at a clock or sends anything.
 
-    Rig time begins at 0, when the sensors are switched on. A rig is deterministic: the same rig gives the same bytes on every machine.
+    Rig time begins at 0, when the sensors are switched on. The same rig always gives the same bytes.
 
     Attributes:
         rig: The rig.
@@ -118,6 +118,16 @@ class Emulator:
         require((bool(names), f"rig must have a lidar for scans, got none in {self.rig.name}"))
         lidars = [self._lidar(name, stop_ns) for name in names]
         return heapq.merge(*(_scans(lidar, start_ns, stop_ns) for lidar in lidars), key=lambda scan: scan.stop_ns)
+
+    def object_names(self) -> tuple[str, ...]:
+        """Names of the objects that the rig's scene is made of; a point's ``instance`` is a place in it.
+
+        Raises:
+            AssetError: a file of the scene cannot be used.
+            ConfigError: the rig's vehicle is flown by a controller.
+        """
+        scenery = self._offline(0).scenery
+        return scenery.object_names if scenery else ()
 
     def sensor_pose(self, time_s: float, sensor: str | None = None) -> Pose:
         """Where a lidar is in the world at an instant of rig time.
