@@ -1,5 +1,7 @@
 """A rig stepped without a clock: its packets are a recording's, its points are its packets' and the ground truth's."""
 
+import gc
+import threading
 from itertools import pairwise
 
 import numpy as np
@@ -177,3 +179,29 @@ def test_the_pose_takes_points_to_the_world(tmp_path):
     floor = points[points["instance"] == 4]  # the fifth box: its top is 1 m below the world's zero
     height_m = [pose.transform((float(point["x"]), float(point["y"]), float(point["z"])))[2] for point in floor[::50]]
     np.testing.assert_allclose(height_m, -1.0, atol=0.1)
+
+
+def test_threads_change_nothing(tmp_path):
+    rig = room(tmp_path)
+    one, several = (hilsim.Emulator(rig, threads=threads) for threads in (1, 3))
+    assert list(one.packets(0.0, 0.35)) == list(several.packets(0.0, 0.35))
+    np.testing.assert_array_equal(one.points(0.0, 0.35), several.points(0.0, 0.35))
+    with pytest.raises(ValueError, match="threads must be 1 or more, got 0"):
+        hilsim.Emulator(rig, threads=0)
+
+
+def test_who_stops_asking_leaves_no_thread_behind(tmp_path):
+    before = set(threading.enumerate())
+    for stream in (hilsim.Emulator(room(tmp_path)).packets(0.0, 1e6), hilsim.Emulator(room(tmp_path)).scans(0.0, 1e6)):
+        next(stream)
+        del stream
+    gc.collect()
+    assert set(threading.enumerate()) == before
+
+
+def test_a_flight_does_not_depend_on_how_far_it_was_flown():
+    short, long = hilsim.Emulator("flight"), hilsim.Emulator("flight")
+    long.sensor_pose(4.0)
+    assert list(short.packets(3.0, 3.05)) == list(long.packets(3.0, 3.05))
+    assert short.sensor_pose(3.9) == long.sensor_pose(3.9)
+    assert short.sensor_pose(3.9).position_m[2] > short.sensor_pose(0.5).position_m[2] + 2.0
