@@ -136,6 +136,8 @@ def test_stretches_of_scans_that_follow_each_other_give_each_scan_once(tmp_path)
     emulator = hilsim.Emulator(room(tmp_path))
     begins = [scan.start_ns for begin, end in pairwise((0.0, 0.15, 0.151, 0.42)) for scan in emulator.scans(begin, end)]
     assert begins == [scan.start_ns for scan in emulator.scans(0.0, 0.42)]
+    just_after_s = (begins[1] + 1000) / 1e9
+    assert next(emulator.scans(just_after_s, 0.42)).start_ns == begins[2]
 
 
 def test_a_scan_of_a_swept_sensor_has_one_frame_parity(tmp_path):
@@ -145,6 +147,7 @@ def test_a_scan_of_a_swept_sensor_has_one_frame_parity(tmp_path):
     assert [scan.stop_ns for scan in scans[:-1]] == [scan.start_ns for scan in scans[1:]]
     assert scans[0].stop_ns - scans[0].start_ns == pytest.approx(rig.lidars[0].family.scan_ns, rel=0.02)
     assert min(scan.points.size for scan in scans) > 1000
+    assert 0 < scans[0].start_ns < rig.lidars[0].family.scan_ns  # its mirror begins within a scan, which is not whole
 
 
 def test_scans_of_several_sensors_come_as_they_end(tmp_path):
