@@ -119,8 +119,7 @@ class Emulator:
         """
         start_ns, stop_ns = _stretch(start_s, stop_s)
         names = self.sensors if sensor is None else (sensor,)
-        require((bool(names), f"rig must have a lidar for scans, got none in {self.rig.name}"))
-        lidars = [self._lidar(name, stop_ns) for name in names]
+        lidars = [self._lidar(name, stop_ns) for name in names or (None,)]
         return heapq.merge(*(_scans(lidar, start_ns, stop_ns, self._threads) for lidar in lidars), key=lambda scan: scan.stop_ns)
 
     def object_names(self) -> tuple[str, ...]:
@@ -156,9 +155,10 @@ class Emulator:
     def _lidar(self, sensor: str | None, stop_ns: int) -> LidarEmulator:
         """A lidar by its name, its vehicle flown far enough for the scans that begin until ``stop_ns``."""
         names = self.sensors
+        require((bool(names), f"rig must have a lidar to be asked for, got none in {self.rig.name}"))
         require(
-            (sensor is not None or len(names) == 1, f"sensor must be named in a rig of several ({', '.join(names) or 'none'}), got None"),
-            (sensor is None or sensor in names, f'sensor must be one of the rig\'s ({", ".join(names) or "none"}), got "{sensor}"'),
+            (sensor is not None or len(names) == 1, f"sensor must be named in a rig of several ({', '.join(names)}), got None"),
+            (sensor is None or sensor in names, f'sensor must be one of the rig\'s ({", ".join(names)}), got "{sensor}"'),
         )
         number = 0 if sensor is None else names.index(sensor)
         ahead_ns = _SCANS_AHEAD * max(lidar.family.scan_ns for lidar in self.rig.lidars)

@@ -63,6 +63,27 @@ def test_a_replay_in_a_rig_is_a_stream_of_packets(tmp_path):
     assert written(tmp_path / "written.pcap", packets, "ns") == (tmp_path / "both.pcap").read_bytes()
 
 
+def test_a_rig_of_replays_alone_has_packets_and_no_points(tmp_path):
+    hilsim.record(room(tmp_path), tmp_path / "a.pcap", duration_s=0.1)
+    emulator = hilsim.Emulator({"name": "again", "replay": [{"name": "again", "file": str(tmp_path / "a.pcap")}]})
+    assert len(list(emulator.packets(0.0, 1.0))) == len(list(hilsim.read_capture(tmp_path / "a.pcap")))
+    for ask in (lambda: emulator.points(0.0, 1.0), lambda: emulator.scans(0.0, 1.0), lambda: emulator.sensor_pose(0.0)):
+        with pytest.raises(ValueError, match="rig must have a lidar to be asked for, got none in again"):
+            ask()
+
+
+def test_what_a_controller_flies_cannot_be_stepped():
+    with pytest.raises(hilsim.ConfigError, match=r'vehicle\.controller\.kind must be "hold" where nothing runs in real time, got "serial"'):
+        list(hilsim.Emulator("px4").packets(0.0, 1.0))
+
+
+def test_snow_has_no_label_and_is_no_object(tmp_path):
+    points = hilsim.Emulator(room(tmp_path, more="[weather]\nsnow_mm_per_h = 20.0\n")).points(0.0, 0.3)
+    of_snow = points[points["instance"] < 0]
+    assert of_snow.size > 10
+    assert set(of_snow["label"]) == {-1}
+
+
 def true_rows(rig, stop_ns):
     """Ground truth of the rig's only sensor, of firings before ``stop_ns``."""
     lidar = build_lidar(rig, 0, build_scenery(rig), utc_epoch_ns=utc_ns(START_UTC), frames=False)
