@@ -23,11 +23,11 @@ _PACKETS_AT_ONCE = 1024
 _KINDS = (PacketKind.VELODYNE_DATA, PacketKind.CEPTON_STDV)
 
 
-def decode(source: str | Path | Iterable[Packet], *, sensor: str | None = None, model: str = "") -> npt.NDArray[Any]:
+def decode(source: str | Path | Iterable[Packet | bytes], *, sensor: str | None = None, model: str = "") -> npt.NDArray[Any]:
     """Points of a sensor's packets, from a capture or from anywhere else, of real sensors and emulated ones alike.
 
     Args:
-        source: Path of a capture, or packets in the order in which they were sent.
+        source: Path of a capture, or packets in the order in which they were sent; of one sensor their UDP payloads will do.
         sensor: Whose, as ``Packet.sensor`` says it (of a capture: the address); may be left out where there is one.
         model: Of a Velodyne: ``"VLP-16"``, ``"HDL-32E"``, …; found out from the packets unless said.
 
@@ -60,10 +60,11 @@ def decode(source: str | Path | Iterable[Packet], *, sensor: str | None = None, 
     return np.concatenate(parts)
 
 
-def _chosen(packets: Iterable[Packet], sensor: str | None) -> Iterator[tuple[int, Packet]]:
+def _chosen(packets: Iterable[Packet | bytes], sensor: str | None) -> Iterator[tuple[int, Packet]]:
     """A sensor's packets of points, each with its place among all packets."""
     found = sensor
-    for place, packet in enumerate(packets):
+    for place, given in enumerate(packets):
+        packet = _payload_alone(given, sensor) if isinstance(given, bytes) else given
         if packet.sensor == sensor or sensor is None:
             if recognise(packet.payload) not in _KINDS:
                 continue
@@ -71,6 +72,11 @@ def _chosen(packets: Iterable[Packet], sensor: str | None) -> Iterator[tuple[int
             if packet.sensor != found:
                 raise CaptureError(f"sensor must be named where several sent points, got {found} and {packet.sensor}")
             yield place, packet
+
+
+def _payload_alone(payload: bytes, sensor: str | None) -> Packet:
+    """A payload of whose way nothing is known."""
+    return Packet(time_ns=0, sensor=sensor or "this sensor", stream="", source=("0.0.0.0", 0), destination=("0.0.0.0", 0), payload=payload)  # noqa: S104 - no address
 
 
 def _named_geometry(name: str) -> FiringGeometry:

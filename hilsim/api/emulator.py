@@ -2,8 +2,11 @@
 
 import heapq
 import math
+import os
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -30,24 +33,27 @@ _SCANS_AHEAD = 5  # beyond the end, within which a scan that begins before it mu
 class Emulator:
     """What a rig would send and see, in any stretch of rig time and in any order, always the same; nothing looks at a clock or sends anything.
 
-    Rig time begins at 0, when the sensors are switched on. A rig is deterministic: the same rig gives the same bytes on every machine.
+    Rig time begins at 0, when the sensors are switched on. The same rig always gives the same bytes.
 
     Attributes:
         rig: The rig.
         sensors: Names of its emulated lidars.
     """
 
-    def __init__(self, rig: Rig | RigSource, *, start_utc: str | datetime = START_UTC) -> None:
+    def __init__(self, rig: Rig | RigSource, *, start_utc: str | datetime = START_UTC, threads: int | None = None) -> None:
         """Take a rig; its scene is built when it is first asked for.
 
         Args:
             rig: Of ``load_rig``, or what that takes: a path, the name of a shipped rig, a mapping.
             start_utc: UTC of rig time 0, to the second; without a time zone it is UTC. Packets' stamps show it.
+            threads: That render, each a little ahead of what is asked for; they change no byte. None: one a core.
 
         Raises:
             ConfigError: the rig is not sound.
-            ValueError: ``start_utc`` is no instant.
+            ValueError: ``start_utc`` is no instant, or ``threads`` below 1.
         """
+        require((threads is None or threads >= 1, f"threads must be 1 or more, got {threads}"))
+        self._threads = threads or len(os.sched_getaffinity(0))
         self.rig = as_rig(rig)
         self.sensors = self.rig.sensors
         self._utc_epoch_ns = utc_ns(start_utc)
@@ -68,7 +74,7 @@ class Emulator:
         """
         start_ns, stop_ns = _stretch(start_s, stop_s)
         offline = self._offline(stop_ns)
-        for span in spans(offline.lidars, offline.replays(), start_ns, stop_ns, _BATCH_NS, 1, with_truth=False):
+        for span in spans(offline.lidars, offline.replays(), start_ns, stop_ns, _BATCH_NS, self._threads, with_truth=False):
             yield from _packets(span.batch)
 
     def points(self, start_s: float, stop_s: float, sensor: str | None = None) -> npt.NDArray[Any]:
@@ -94,9 +100,7 @@ class Emulator:
         packet_ns = round(1e9 / lidar.setting.packet_rate_hz)
         last = lidar.first_data_packet(stop_ns + int(lidar.plan.data_latency_ns) + packet_ns)
         parts = [np.empty(0, POINT_DTYPE)]
-        step = _packets_at_once(lidar)
-        for first in range(lidar.first_data_packet(start_ns), last + 1, step):
-            _, points = labelled_packets(lidar, first, min(step, last + 1 - first))
+        for _, _, points in _batches(lidar, lidar.first_data_packet(start_ns), last + 1, self._threads):
             parts.append(_fired_within(points, start_ns, stop_ns))
         return np.concatenate(parts)
 
@@ -115,9 +119,18 @@ class Emulator:
         """
         start_ns, stop_ns = _stretch(start_s, stop_s)
         names = self.sensors if sensor is None else (sensor,)
-        require((bool(names), f"rig must have a lidar for scans, got none in {self.rig.name}"))
-        lidars = [self._lidar(name, stop_ns) for name in names]
-        return heapq.merge(*(_scans(lidar, start_ns, stop_ns) for lidar in lidars), key=lambda scan: scan.stop_ns)
+        lidars = [self._lidar(name, stop_ns) for name in names or (None,)]
+        return heapq.merge(*(_scans(lidar, start_ns, stop_ns, self._threads) for lidar in lidars), key=lambda scan: scan.stop_ns)
+
+    def object_names(self) -> tuple[str, ...]:
+        """Names of the objects that the rig's scene is made of; a point's ``instance`` is a place in it.
+
+        Raises:
+            AssetError: a file of the scene cannot be used.
+            ConfigError: the rig's vehicle is flown by a controller.
+        """
+        scenery = self._offline(0).scenery
+        return scenery.object_names if scenery else ()
 
     def sensor_pose(self, time_s: float, sensor: str | None = None) -> Pose:
         """Where a lidar is in the world at an instant of rig time.
@@ -142,9 +155,10 @@ class Emulator:
     def _lidar(self, sensor: str | None, stop_ns: int) -> LidarEmulator:
         """A lidar by its name, its vehicle flown far enough for the scans that begin until ``stop_ns``."""
         names = self.sensors
+        require((bool(names), f"rig must have a lidar to be asked for, got none in {self.rig.name}"))
         require(
-            (sensor is not None or len(names) == 1, f"sensor must be named in a rig of several ({', '.join(names) or 'none'}), got None"),
-            (sensor is None or sensor in names, f'sensor must be one of the rig\'s ({", ".join(names) or "none"}), got "{sensor}"'),
+            (sensor is not None or len(names) == 1, f"sensor must be named in a rig of several ({', '.join(names)}), got None"),
+            (sensor is None or sensor in names, f'sensor must be one of the rig\'s ({", ".join(names)}), got "{sensor}"'),
         )
         number = 0 if sensor is None else names.index(sensor)
         ahead_ns = _SCANS_AHEAD * max(lidar.family.scan_ns for lidar in self.rig.lidars)
@@ -187,14 +201,13 @@ def _packets(batch: Merged) -> Iterator[Packet]:
         )
 
 
-def _scans(lidar: LidarEmulator, start_ns: int, stop_ns: int) -> Iterator[Scan]:
+def _scans(lidar: LidarEmulator, start_ns: int, stop_ns: int, threads: int) -> Iterator[Scan]:
     """Whole scans of a lidar that begin in a stretch."""
-    first, step = max(lidar.first_data_packet(start_ns) - 1, 0), _packets_at_once(lidar)
+    first = max(lidar.first_data_packet(start_ns) - 1, 0)
     end = lidar.first_data_packet(stop_ns + _SCANS_AHEAD * lidar.setting.family.scan_ns)
     starts, begun_ns = scan_starts(lidar), -1
     held = np.empty(0, POINT_DTYPE)
-    for packet in range(first, end + 1, step):
-        payloads, points = labelled_packets(lidar, packet, step)
+    for packet, payloads, points in _batches(lidar, first, end + 1, threads):
         held = np.concatenate([held, points])
         for begin_ns in starts.find(packet, payloads):
             if begun_ns >= 0:
@@ -209,6 +222,18 @@ def _fired_within(points: npt.NDArray[Any], start_ns: int, stop_ns: int) -> npt.
     return points[(points["time"] >= start_ns) & (points["time"] < stop_ns)]
 
 
-def _packets_at_once(lidar: LidarEmulator) -> int:
-    """Data packets of a batch's time."""
-    return math.ceil(lidar.setting.packet_rate_hz * _BATCH_NS / 1e9)
+def _batches(lidar: LidarEmulator, first: int, stop: int, threads: int) -> Iterator[tuple[int, npt.NDArray[np.uint8], npt.NDArray[Any]]]:
+    """Data packets ``first`` to ``stop - 1`` in batches: the index of the first, the payloads, the points; rendered by so many threads, a batch each ahead."""
+    step = math.ceil(lidar.setting.packet_rate_hz * _BATCH_NS / 1e9)
+    with ThreadPoolExecutor(threads, thread_name_prefix="points") as pool:
+        begins = iter(range(first, stop, step))
+
+        def submitted(count: int) -> list[tuple[int, Future[tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]]]]:
+            return [(begin, pool.submit(labelled_packets, lidar, begin, min(step, stop - begin))) for begin in islice(begins, count)]
+
+        waiting = submitted(threads)
+        while waiting:
+            begin, rendered = waiting.pop(0)
+            payloads, points = rendered.result()
+            waiting += submitted(1)
+            yield begin, payloads, points

@@ -9,18 +9,19 @@ import numpy.typing as npt
 _MEASURED = [("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("intensity", "u1"), ("ring", "<u2"), ("time", "<i8"), ("return", "u1")]
 
 POINT_DTYPE = np.dtype([*_MEASURED, ("label", "<i2"), ("instance", "<i4")])
-"""A point of ``Emulator.points`` and ``Scan.points``.
+"""A point of ``Emulator.points`` and ``Scan.points``; the sensor frame is x right, y forward (azimuth 0), z up. ROS has x forward, y left: ``(y, -x, z)``.
 
-===========  ==========================================================================================================================
-x, y, z      metres in the sensor frame: x right, y forward (azimuth 0), z up. ROS has x forward, y left: ``(y, -x, z)`` of these
-intensity    the packet's byte: 0 to 100 percent of diffuse surfaces (Cepton-style: to 127), above it of retro-reflectors
-ring         the laser: of a Velodyne from the lowest elevation, 0; of a Cepton-style sensor the packet's channel
-time         nanoseconds of rig time, of the firing
-return       place in the return mode's order: 0 of modes of one return; of dual modes 0 the last, 1 the strongest or second strongest (Cepton-style:
-             0 the strongest, 1 the last). A pair that is one echo is one point, with 0
-label        of the object that sent most of the echo's energy, as the rig says it; 99 and 100 of a captured background; -1: rain, dust, noise
-instance     which object that was: its place among the rig's objects; -1 as above
-===========  ==========================================================================================================================
+Attributes:
+    x: Metres in the sensor frame, to the right.
+    y: Metres, forward.
+    z: Metres, up.
+    intensity: The packet's byte: 0 to 100 percent of diffuse surfaces (Cepton-style: to 127), above it of retro-reflectors.
+    ring: The laser: of a Velodyne from the lowest elevation, 0; of a Cepton-style sensor the packet's channel.
+    time: Nanoseconds of rig time, of the firing.
+    return: Place in the return mode's order: 0 of modes of one return; of dual modes 0 the last, 1 the strongest or second strongest (Cepton-style: 0 the
+        strongest, 1 the last). A pair that is one echo is one point, with 0.
+    label: Of the object that sent most of the echo's energy, as the rig says it; 99 and 100 of a captured background; -1: rain, dust or noise sent it.
+    instance: Which object that was: its place among the rig's objects; -1 as above.
 """
 
 DECODED_DTYPE = np.dtype([*_MEASURED, ("range", "<f4"), ("azimuth", "<f4"), ("packet", "<u4")])

@@ -9,7 +9,6 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.protocols.cepton.stdv import FRAME_PARITY, POINT_FLAGS_OFFSET, POINT_SIZE, header_size
 from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_DTYPE, RECORDS_PER_BLOCK
 from hilsim.sensor.clock import rig_from_device
-from hilsim.sensor.mirror import scan_number
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.units import TURN_CDEG
 
@@ -80,11 +79,7 @@ class _ImageStarts:
     def find(self, first_packet: int, payloads: npt.NDArray[np.uint8]) -> list[int]:
         plan = self._plan
         parity = (payloads[:, self._flags] & FRAME_PARITY).reshape(-1)
-        if self._before is None and first_packet == 0:
-            is_new = scan_number(plan.mirror, 0) != scan_number(plan.mirror, -1)
-            before = parity[0] ^ (FRAME_PARITY if is_new else 0)
-        else:
-            before = parity[0] if self._before is None else self._before
+        before = parity[0] if self._before is None else self._before
         self._before = int(parity[-1])
         channels = plan.firing_offset_ns.size
         found = []

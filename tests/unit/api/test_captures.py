@@ -55,6 +55,11 @@ def test_a_point_says_which_packet_it_came_in(recorded):
     np.testing.assert_array_equal(alone[["time", "ring", "range", "intensity"]], of_packet[["time", "ring", "range", "intensity"]])
 
 
+def test_payloads_alone_are_decoded_as_those_of_one_sensor(recorded):
+    path, _ = recorded
+    np.testing.assert_array_equal(hilsim.decode(packet.payload for packet in hilsim.read_capture(path)), hilsim.decode(path))
+
+
 def test_points_of_a_cepton_style_sensor_are_decoded(tmp_path):
     rig = swept_room(tmp_path)
     hilsim.record(rig, tmp_path / "a.pcap", duration_s=0.2)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import hilsim
+from hilsim.api.reference import GROUPS
 
 
 def test_importing_hilsim_imports_no_numba_and_no_numpy():
@@ -41,3 +42,7 @@ def test_no_public_name_is_hidden_by_a_package_of_the_same_name():
     assert packages & set(hilsim.__all__) == set()
     import_module("hilsim.replay")
     assert callable(hilsim.replay_capture)
+
+
+def test_every_public_name_has_its_place_in_the_reference():
+    assert set(hilsim.__all__) - {name for names in GROUPS.values() for name in names} == set()

@@ -1,5 +1,7 @@
 """A rig stepped without a clock: its packets are a recording's, its points are its packets' and the ground truth's."""
 
+import gc
+import threading
 from itertools import pairwise
 
 import numpy as np
@@ -59,6 +61,27 @@ def test_a_replay_in_a_rig_is_a_stream_of_packets(tmp_path):
     assert {packet.sensor for packet in packets} == {"lidar", "again"}
     assert len(packets) == recording.packets
     assert written(tmp_path / "written.pcap", packets, "ns") == (tmp_path / "both.pcap").read_bytes()
+
+
+def test_a_rig_of_replays_alone_has_packets_and_no_points(tmp_path):
+    hilsim.record(room(tmp_path), tmp_path / "a.pcap", duration_s=0.1)
+    emulator = hilsim.Emulator({"name": "again", "replay": [{"name": "again", "file": str(tmp_path / "a.pcap")}]})
+    assert len(list(emulator.packets(0.0, 1.0))) == len(list(hilsim.read_capture(tmp_path / "a.pcap")))
+    for ask in (lambda: emulator.points(0.0, 1.0), lambda: emulator.scans(0.0, 1.0), lambda: emulator.sensor_pose(0.0)):
+        with pytest.raises(ValueError, match="rig must have a lidar to be asked for, got none in again"):
+            ask()
+
+
+def test_what_a_controller_flies_cannot_be_stepped():
+    with pytest.raises(hilsim.ConfigError, match=r'vehicle\.controller\.kind must be "hold" where nothing runs in real time, got "serial"'):
+        list(hilsim.Emulator("px4").packets(0.0, 1.0))
+
+
+def test_snow_has_no_label_and_is_no_object(tmp_path):
+    points = hilsim.Emulator(room(tmp_path, more="[weather]\nsnow_mm_per_h = 20.0\n")).points(0.0, 0.3)
+    of_snow = points[points["instance"] < 0]
+    assert of_snow.size > 10
+    assert set(of_snow["label"]) == {-1}
 
 
 def true_rows(rig, stop_ns):
@@ -134,6 +157,8 @@ def test_stretches_of_scans_that_follow_each_other_give_each_scan_once(tmp_path)
     emulator = hilsim.Emulator(room(tmp_path))
     begins = [scan.start_ns for begin, end in pairwise((0.0, 0.15, 0.151, 0.42)) for scan in emulator.scans(begin, end)]
     assert begins == [scan.start_ns for scan in emulator.scans(0.0, 0.42)]
+    just_after_s = (begins[1] + 1000) / 1e9
+    assert next(emulator.scans(just_after_s, 0.42)).start_ns == begins[2]
 
 
 def test_a_scan_of_a_swept_sensor_has_one_frame_parity(tmp_path):
@@ -143,6 +168,7 @@ def test_a_scan_of_a_swept_sensor_has_one_frame_parity(tmp_path):
     assert [scan.stop_ns for scan in scans[:-1]] == [scan.start_ns for scan in scans[1:]]
     assert scans[0].stop_ns - scans[0].start_ns == pytest.approx(rig.lidars[0].family.scan_ns, rel=0.02)
     assert min(scan.points.size for scan in scans) > 1000
+    assert 0 < scans[0].start_ns < rig.lidars[0].family.scan_ns  # its mirror begins within a scan, which is not whole
 
 
 def test_scans_of_several_sensors_come_as_they_end(tmp_path):
@@ -177,3 +203,29 @@ def test_the_pose_takes_points_to_the_world(tmp_path):
     floor = points[points["instance"] == 4]  # the fifth box: its top is 1 m below the world's zero
     height_m = [pose.transform((float(point["x"]), float(point["y"]), float(point["z"])))[2] for point in floor[::50]]
     np.testing.assert_allclose(height_m, -1.0, atol=0.1)
+
+
+def test_threads_change_nothing(tmp_path):
+    rig = room(tmp_path)
+    one, several = (hilsim.Emulator(rig, threads=threads) for threads in (1, 3))
+    assert list(one.packets(0.0, 0.35)) == list(several.packets(0.0, 0.35))
+    np.testing.assert_array_equal(one.points(0.0, 0.35), several.points(0.0, 0.35))
+    with pytest.raises(ValueError, match="threads must be 1 or more, got 0"):
+        hilsim.Emulator(rig, threads=0)
+
+
+def test_who_stops_asking_leaves_no_thread_behind(tmp_path):
+    before = set(threading.enumerate())
+    for stream in (hilsim.Emulator(room(tmp_path)).packets(0.0, 1e6), hilsim.Emulator(room(tmp_path)).scans(0.0, 1e6)):
+        next(stream)
+        del stream
+    gc.collect()
+    assert set(threading.enumerate()) == before
+
+
+def test_a_flight_does_not_depend_on_how_far_it_was_flown():
+    short, long = hilsim.Emulator("flight"), hilsim.Emulator("flight")
+    long.sensor_pose(4.0)
+    assert list(short.packets(3.0, 3.05)) == list(long.packets(3.0, 3.05))
+    assert short.sensor_pose(3.9) == long.sensor_pose(3.9)
+    assert short.sensor_pose(3.9).position_m[2] > short.sensor_pose(0.5).position_m[2] + 2.0

@@ -1,0 +1,36 @@
+"""Every program in ``examples/`` runs, in an empty folder, and says something."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.system
+
+EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"))
+_MOST_LINES = 60
+
+
+def _command(path):
+    return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"] if path.stem.endswith("_test") else [sys.executable]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs_and_prints_what_it_found(path, tmp_path):
+    ran = subprocess.run([*_command(path), path], cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert len(ran.stdout) > 20
+    assert "nan" not in ran.stdout.split()
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_is_short_and_says_what_it_shows(path):
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n") <= _MOST_LINES
+    assert len(ast.get_docstring(ast.parse(text)) or "") > 80
+
+
+def test_there_are_examples():
+    assert len(EXAMPLES) >= 6
