@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hilsim.testing.flight_controller.flight_report import Fault, FlightReport
     from hilsim.testing.flight_controller.process import FlightController, FlightError
     from hilsim.testing.lidars import Lidar, lidar
+    from hilsim.testing.virtual import VirtualLidar
 
 __all__ = [
     "FLIGHT_RULES",
@@ -21,6 +22,7 @@ __all__ = [
     "FlightError",
     "FlightReport",
     "Lidar",
+    "VirtualLidar",
     "lidar",
 ]
 
@@ -32,6 +34,7 @@ _HOMES = {
     "FlightError": "hilsim.testing.flight_controller.process:FlightError",
     "FlightReport": "hilsim.testing.flight_controller.flight_report:FlightReport",
     "Lidar": "hilsim.testing.lidars:Lidar",
+    "VirtualLidar": "hilsim.testing.virtual:VirtualLidar",
     "lidar": "hilsim.testing.lidars:lidar",
 }
 

@@ -3,9 +3,12 @@
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from hilsim.testing.lidars import Lidar, lidar
+
+if TYPE_CHECKING:
+    from hilsim.testing.virtual import VirtualLidar
 
 
 class LidarFactory:
@@ -17,7 +20,7 @@ class LidarFactory:
 
     def __init__(self, directory: Path) -> None:
         """What lidars send is recorded in ``directory``."""
-        self.sensors: list[Lidar] = []
+        self.sensors: list[Lidar | VirtualLidar] = []
         self._directory = directory
         self._stack = ExitStack()
         self._is_kept = False
@@ -31,7 +34,11 @@ class LidarFactory:
             for path in (path for sensor in self.sensors for path in sensor.recorded):
                 path.unlink(missing_ok=True)
 
-    def __call__(self, model: str = "vlp16", *, name: str | None = None, **options: Any) -> Lidar:
+    @overload
+    def __call__(self, model: str = "vlp16", *, real_time: Literal[False], **options: Any) -> "VirtualLidar": ...
+    @overload
+    def __call__(self, model: str = "vlp16", *, real_time: Literal[True] = True, **options: Any) -> Lidar: ...
+    def __call__(self, model: str = "vlp16", *, name: str | None = None, **options: Any) -> "Lidar | VirtualLidar":
         """A lidar that streams until the test ends.
 
         Args:
@@ -46,7 +53,7 @@ class LidarFactory:
         """
         given = name or f"lidar{len(self.sensors) + 1 if self.sensors else ''}"
         options.setdefault("record", self._directory / f"{given}.pcap")
-        sensor = self._stack.enter_context(lidar(model, name=given, **options))
+        sensor: Lidar | VirtualLidar = self._stack.enter_context(lidar(model, name=given, **options))
         self.sensors.append(sensor)
         return sensor
 

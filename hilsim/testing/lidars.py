@@ -3,10 +3,10 @@
 import socket
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from hilsim.api.child import Child, RunRequest
 from hilsim.api.control import Control
@@ -20,6 +20,8 @@ from hilsim.testing.starting import warm_starter
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from hilsim.testing.virtual import VirtualLidar
 
 _POLL_S = 0.01
 _RECEIVE_BUFFER_BYTES = 4 << 20
@@ -105,11 +107,11 @@ class Lidar:
             self._socket = made
         return self._socket
 
-    def receive(self, count: int = 1, *, timeout_s: float = 10.0) -> list[bytes]:
+    def receive(self, packets: int = 1, *, timeout_s: float = 10.0) -> list[bytes]:
         """The next data packets, from the first call on.
 
         Args:
-            count: How many.
+            packets: How many.
             timeout_s: How long all of them may take.
 
         Raises:
@@ -118,13 +120,13 @@ class Lidar:
         """
         taken: list[bytes] = []
         reading, until_s = self.socket(), time.monotonic() + timeout_s
-        while len(taken) < count:
+        while len(taken) < packets:
             reading.settimeout(max(until_s - time.monotonic(), _POLL_S))
             try:
                 taken.append(reading.recv(_LARGEST_PAYLOAD))
             except TimeoutError:
                 self.metrics()  # a daemon that has ended is the better explanation
-                raise TransmitError(f"{count} packets must come to {self.host}:{self.port} within {timeout_s:g} s, got {len(taken)}") from None
+                raise TransmitError(f"{packets} packets must come to {self.host}:{self.port} within {timeout_s:g} s, got {len(taken)}") from None
         return taken
 
     def points(self, packets: int, *, timeout_s: float = 10.0) -> "npt.NDArray[np.void]":
@@ -190,10 +192,15 @@ class Lidar:
         return self.metrics().total("hilsim_sent_packets_total", sensor=self.name, flow=next(iter(flows)))
 
 
+@overload
+def lidar(model: str = "vlp16", *, real_time: Literal[False], **options: Any) -> AbstractContextManager["VirtualLidar"]: ...
+@overload
+def lidar(model: str = "vlp16", *, real_time: Literal[True] = True, **options: Any) -> AbstractContextManager[Lidar]: ...
 @contextmanager
 def lidar(
     model: str = "vlp16",
     *,
+    real_time: bool = True,
     scene: SceneLike = "room",
     port: int | None = None,
     position_port: int | None = None,
@@ -202,11 +209,12 @@ def lidar(
     tables: Mapping[str, Any] | None = None,
     record: str | PathLike[str] | None = None,
     **keys: Any,
-) -> Iterator[Lidar]:
+) -> Iterator[Any]:
     """A lidar that streams while the block runs, from before its first line.
 
     Args:
         model: A shipped sensor profile (``vlp16``, ``hdl32e``, ``hr80w-like`` …), or the path of one.
+        real_time: Packets leave when the real sensor would send them, from a process of its own. False: they come when they are taken, and are always the same.
         scene: What it sees: ``"room"`` (20 m by 12 m, nothing moves), ``"street"`` (on a car that drives round a town), the name of a shipped rig or the path of a rig file whose
             world is taken, or a mapping of the tables in ``[scene]``.
         port: UDP port that data packets go to; None: a free one, which no other test of this host is given.
@@ -232,6 +240,11 @@ def lidar(
         recording = None if record is None else Path(record).absolute()
         written = {} if recording is None else {"record": {"file": str(recording), "rotate_mb": _PCAP_MB, "keep": _PCAP_FILES}}
         keys["network"] = network | keys.get("network", {})
-        rig = sensor_rig(model, scene, name=name, keys=keys, tables={**written, **(tables or {})})
+        rig = sensor_rig(model, scene, name=name, keys=keys, tables={**(written if real_time else {}), **(tables or {})})
+        if not real_time:
+            from hilsim.testing.virtual import VirtualLidar  # noqa: PLC0415 - imports numba
+
+            yield stack.enter_context(closing(VirtualLidar(rig, recording)))
+            return
         daemon = stack.enter_context(_WarmDaemon(rig))
         yield stack.enter_context(closing(Lidar(rig, daemon, recording)))

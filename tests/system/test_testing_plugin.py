@@ -1,11 +1,13 @@
 """``hilsim.testing``: lidars for the tests of others' drivers, in a project of their own."""
 
+import contextlib
 import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -19,7 +21,7 @@ from hilsim import _kernel_cache
 from hilsim.api.daemon import DaemonError
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
-from hilsim.testing.starting import close_warm_starter, warm_starter
+from hilsim.testing.starting import warm_starter
 
 pytestmark = pytest.mark.system
 pytest_plugins = ["pytester"]
@@ -29,18 +31,8 @@ PLUGIN = () if IS_INSTALLED else ("-p", "hilsim.testing.plugin")
 """An environment that was installed before there was the plugin has no entry point of it."""
 GONE_S = 60.0
 
-TEN_LINES = """
-import socket
-
-def test_my_driver_hears_the_sensor(hilsim_lidar):
-    sensor = hilsim_lidar("vlp16")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as driver:
-        driver.bind(("0.0.0.0", sensor.port))
-        driver.settimeout(10)
-        payload, (address, _) = driver.recvfrom(2000)
-    assert len(payload) == 1206
-    assert address == sensor.address
-"""
+HOW_TO = Path(hilsim.__file__).parent.parent / "docs" / "how-to" / "test-a-driver.md"
+TEN_LINES, *_ = re.findall(r"```python\n(.*?)```", HOW_TO.read_text(encoding="utf-8"), re.DOTALL)
 
 
 @pytest.fixture
@@ -53,16 +45,6 @@ def project(pytester, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(pytester.mkdir("temporary")))
     pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
     return pytester
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _no_starter_left():
-    yield
-    close_warm_starter()
-
-
-def lines(path):
-    return sorted(line for line in path.read_text().splitlines() if line)
 
 
 def files(directory):
@@ -89,6 +71,7 @@ def await_none_left(project):
 
 
 def test_ten_lines_of_a_fresh_project_have_a_sensor_and_leave_nothing(project):
+    assert TEN_LINES.rstrip().count("\n") < 10
     project.makepyfile(TEN_LINES)
     project.runpytest_subprocess(*PLUGIN).assert_outcomes(passed=1)
     await_none_left(project)
@@ -222,3 +205,64 @@ def test_a_starter_that_was_killed_is_replaced_and_its_daemons_end():
         assert sensor.daemon.exit_code == -signal.SIGKILL
         with hilsim.testing.lidar("vlp16") as another:
             assert another.receive()
+
+
+@pytest.fixture
+def driver():
+    """A socket as a driver's, with what it has received."""
+
+    def read(sock, taken, pause_s):
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(sock.recv(2000))
+                time.sleep(pause_s)
+
+    @contextlib.contextmanager
+    def run(port, pause_s=0.0, buffer_bytes=0):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            if buffer_bytes:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
+            sock.bind(("0.0.0.0", port))  # noqa: S104 - as drivers do
+            sock.settimeout(2.0)
+            taken = []
+            reading = threading.Thread(target=read, args=(sock, taken, pause_s))
+            reading.start()
+            yield taken
+            reading.join()
+
+    return run
+
+
+def test_without_a_clock_a_slow_driver_gets_every_packet_and_the_bytes_are_always_the_same(driver):
+    with hilsim.testing.lidar("vlp16", real_time=False) as sensor:
+        with driver(sensor.port, pause_s=0.0005) as taken:
+            sent = sensor.send(0.5)
+        assert len(taken) == sent == pytest.approx(377, abs=1)
+        assert sensor.time_s == pytest.approx(0.5)
+    with hilsim.testing.lidar("vlp16", real_time=False) as again:
+        assert again.receive(len(taken)) == taken
+        assert again.truth(0.0, 0.1).size > 20_000
+
+
+def test_without_a_clock_a_receiver_that_is_not_there_or_does_not_read_is_named():
+    with hilsim.testing.lidar("vlp16", real_time=False) as sensor:
+        with pytest.raises(TransmitError, match=rf"port {sensor.port} of 127\.0\.0\.1 must be bound by a receiver on this host within 0\.1 s"):
+            sensor.send(0.1, timeout_s=0.1)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+            silent.bind(("127.0.0.1", sensor.port))
+            with pytest.raises(TransmitError, match=f"port {sensor.port} of 127.0.0.1 must be read within 0.2 s"):
+                sensor.send(0.5, timeout_s=0.2)
+
+
+def test_without_a_clock_a_packet_that_a_small_buffer_loses_is_an_error(driver):
+    lost = pytest.raises(TransmitError, match=r"must have a buffer of 32 KiB or more \(SO_RCVBUF\), got \d+ packets dropped at it")
+    with hilsim.testing.lidar("vlp16", real_time=False) as sensor, driver(sensor.port, pause_s=0.02, buffer_bytes=4096), lost:
+        sensor.send(0.1)
+
+
+def test_a_failed_test_without_a_clock_has_its_packets_too(project):
+    project.makepyfile("def test_it(hilsim_lidar):\n    assert not hilsim_lidar('vlp16', real_time=False).receive(20)\n")
+    result = project.runpytest_subprocess(*PLUGIN, f"--basetemp={project.path}/kept")
+    result.assert_outcomes(failed=1)
+    (capture,) = re.findall(r"sent: (\S+\.pcap)", result.stdout.str())
+    assert len([packet for packet in hilsim.read_capture(capture) if packet.stream == "data"]) == 20
