@@ -7,8 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hilsim.api.control import Control, DaemonFault, DaemonHealth, DaemonStatus, ReplayStatus
+    from hilsim.api.daemon import Daemon, DaemonError, RunningSensor
     from hilsim.api.decoding import decode
     from hilsim.api.emulator import Emulator
+    from hilsim.api.metrics import Metrics
     from hilsim.api.packet import Packet, read_capture
     from hilsim.api.points import POINT_DTYPE, Scan
     from hilsim.api.recording import record
@@ -25,13 +28,22 @@ __all__ = [
     "AssetError",
     "CaptureError",
     "ConfigError",
+    "Control",
+    "Daemon",
+    "DaemonError",
+    "DaemonFault",
+    "DaemonHealth",
+    "DaemonStatus",
     "Emulator",
     "HilsimError",
     "LinkError",
+    "Metrics",
     "Packet",
     "PacketError",
     "ReplayReport",
+    "ReplayStatus",
     "Rig",
+    "RunningSensor",
     "Scan",
     "TransmitError",
     "VerifyReport",
@@ -48,13 +60,22 @@ _HOMES = {
     "AssetError": "hilsim.errors",
     "CaptureError": "hilsim.errors",
     "ConfigError": "hilsim.errors",
+    "Control": "hilsim.api.control",
+    "Daemon": "hilsim.api.daemon",
+    "DaemonError": "hilsim.api.daemon",
+    "DaemonFault": "hilsim.api.control",
+    "DaemonHealth": "hilsim.api.control",
+    "DaemonStatus": "hilsim.api.control",
     "Emulator": "hilsim.api.emulator",
     "HilsimError": "hilsim.errors",
     "LinkError": "hilsim.errors",
+    "Metrics": "hilsim.api.metrics",
     "Packet": "hilsim.api.packet",
     "PacketError": "hilsim.errors",
     "ReplayReport": "hilsim.api.replaying",
+    "ReplayStatus": "hilsim.api.control",
     "Rig": "hilsim.config.rig",
+    "RunningSensor": "hilsim.api.daemon",
     "Scan": "hilsim.api.points",
     "TransmitError": "hilsim.errors",
     "VerifyReport": "hilsim.api.verification",

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -50,9 +49,6 @@ class Child(Protocol):
         Raises:
             subprocess.TimeoutExpired: it still runs.
         """
-
-
-Launch = Callable[[RunRequest], Child]
 
 
 def spawn(request: RunRequest) -> Child:

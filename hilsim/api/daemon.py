@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeAlias
 
-from hilsim.api.child import Child, Launch, RunRequest, spawn
+from hilsim.api.child import Child, RunRequest, spawn
 from hilsim.api.control import Control
 from hilsim.api.heard import Heard
 from hilsim.api.metrics import Metrics, scrape
@@ -87,7 +87,6 @@ class Daemon:
         to: str | None = None,
         settings: Mapping[str, object] | None = None,
         log: str | os.PathLike[str] | None = None,
-        launch: Launch = spawn,
     ) -> None:
         """Of a rig; nothing is started yet.
 
@@ -96,14 +95,12 @@ class Daemon:
             to: ``HOST`` or ``HOST:PORT`` that everything is sent to instead.
             settings: Keys of the rig and their values, as ``hilsim run --set`` takes them: ``{"sensor.roof.sub_rays": 1}``.
             log: File that the daemon's log is appended to; None: it is kept for messages while the block runs.
-            launch: How the process is started.
         """
         self._rig = rig
         self._to = to or ""
         self._settings = dict(settings or {})
         self._log = None if log is None else Path(log)
         self._heard = Heard(Path(os.devnull))
-        self._launch = launch
         self._stack = ExitStack()
         self._child: Child | None = None
         self._ready: dict[str, Any] = {}
@@ -147,7 +144,7 @@ class Daemon:
 
     @property
     def control(self) -> Control | None:
-        """Commands to the daemon; None where the rig's directory is too long for a socket."""
+        """Commands to the daemon; None where the path of its private directory is too long for a socket."""
         return self._control
 
     def metrics(self) -> Metrics:
@@ -170,6 +167,10 @@ class Daemon:
     def log(self) -> str:
         """What it has logged so far, one JSON object a line."""
         return self._heard.text()
+
+    def _launch(self, request: RunRequest) -> Child:
+        """Start the process."""
+        return spawn(request)
 
     @property
     def _running(self) -> Child:

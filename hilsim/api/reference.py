@@ -14,8 +14,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Rigs": ("load_rig", "Rig"),
     "Without a clock": ("Emulator", "Packet", "Scan", "POINT_DTYPE"),
     "Captures": ("read_capture", "decode", "verify", "VerifyReport", "record", "replay_capture", "ReplayReport"),
-    "A running stream": ("Daemon", "Control"),
-    "Errors": ("HilsimError", "AssetError", "CaptureError", "ConfigError", "LinkError", "PacketError", "TransmitError"),
+    "A running stream": ("Daemon", "RunningSensor", "Metrics", "Control", "DaemonStatus", "ReplayStatus", "DaemonHealth", "DaemonFault"),
+    "Errors": ("HilsimError", "AssetError", "CaptureError", "ConfigError", "DaemonError", "LinkError", "PacketError", "TransmitError"),
 }
 """Headings, and what is under each; a name that is not there yet is left out."""
 

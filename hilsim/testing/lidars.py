@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hilsim.api.child import Child, RunRequest
 from hilsim.api.control import Control
 from hilsim.api.daemon import Daemon, DaemonError
 from hilsim.api.metrics import Metrics
@@ -20,12 +21,17 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from hilsim.api.packet import Packet
-
 _POLL_S = 0.01
 _RECEIVE_BUFFER_BYTES = 4 << 20
 _LARGEST_PAYLOAD = 65_535
 _PCAP_MB, _PCAP_FILES = 100, 2
+
+
+class _WarmDaemon(Daemon):
+    """A daemon that starts in a fraction of a second."""
+
+    def _launch(self, request: RunRequest) -> Child:
+        return warm_starter().launch(request)
 
 
 class Lidar:
@@ -121,18 +127,6 @@ class Lidar:
                 raise TransmitError(f"{count} packets must come to {self.host}:{self.port} within {timeout_s:g} s, got {len(taken)}") from None
         return taken
 
-    def packets(self, count: int, *, timeout_s: float = 10.0) -> "list[Packet]":
-        """The next data packets as ``hilsim.decode`` takes them; ``time_ns`` is the host's clock when they were read.
-
-        Raises:
-            TransmitError: they did not come in time, or another program has bound the port.
-            DaemonError: the daemon has ended.
-        """
-        from hilsim.api.packet import Packet  # noqa: PLC0415 - imports numba
-
-        where = {"sensor": self.name, "stream": "data", "source": (self.address, 0), "destination": (self.host, self.port)}
-        return [Packet(time_ns=time.time_ns(), payload=payload, **where) for payload in self.receive(count, timeout_s=timeout_s)]  # type: ignore[arg-type]
-
     def points(self, packets: int, *, timeout_s: float = 10.0) -> "npt.NDArray[np.void]":
         """Points of the next data packets, as ``hilsim.decode`` gives them: what a driver under test should find.
 
@@ -146,7 +140,7 @@ class Lidar:
         """
         from hilsim.api.decoding import decode  # noqa: PLC0415 - imports numba
 
-        return decode(self.packets(packets, timeout_s=timeout_s))
+        return decode(self.receive(packets, timeout_s=timeout_s))
 
     def truth(self, start_s: float, stop_s: float) -> "npt.NDArray[np.void]":
         """What the sensor saw in a stretch of rig time, computed beside the stream: ``Emulator.points``, with label and instance.
@@ -239,5 +233,5 @@ def lidar(
         written = {} if recording is None else {"record": {"file": str(recording), "rotate_mb": _PCAP_MB, "keep": _PCAP_FILES}}
         keys["network"] = network | keys.get("network", {})
         rig = sensor_rig(model, scene, name=name, keys=keys, tables={**written, **(tables or {})})
-        daemon = stack.enter_context(Daemon(rig, launch=warm_starter().launch))
+        daemon = stack.enter_context(_WarmDaemon(rig))
         yield stack.enter_context(closing(Lidar(rig, daemon, recording)))
