@@ -40,4 +40,4 @@ def test_an_example_is_short_and_says_what_it_shows(path):
 
 
 def test_there_are_examples():
-    assert len(EXAMPLES) >= 6
+    assert len(EXAMPLES) >= 8
