@@ -20,7 +20,7 @@ from hilsim.api.heard import Heard
 from hilsim.api.metrics import Metrics, scrape
 from hilsim.config.places import rig_path
 from hilsim.config.toml_file import read_toml
-from hilsim.config.toml_text import toml_text
+from hilsim.config.toml_text import setting_text, toml_text
 from hilsim.errors import HilsimError, TransmitError
 
 _START_S = 900.0
@@ -189,7 +189,7 @@ class Daemon:
         if address is None and len(os.fsencode(place / "control")) <= _LONGEST_SOCKET_PATH:
             address = place / "control"
             settings["control.socket"] = str(address)
-        lines = tuple(f"{key}={_written(key, value)}" for key, value in settings.items())
+        lines = tuple(setting_text(key, value) for key, value in settings.items())
         request = RunRequest(rig=path, directory=directory, to=self._to, settings=lines, ready_file=place / "ready.json", log=log)
         return request, None if address is None else Control(address)
 
@@ -236,11 +236,6 @@ class Daemon:
 def _table(rig: Mapping[str, Any], name: str) -> dict[str, Any]:
     found = rig.get(name, {})
     return dict(found) if isinstance(found, Mapping) else {}
-
-
-def _written(key: str, value: object) -> str:
-    """A value as ``--set`` takes it."""
-    return toml_text({key: value}).partition(" = ")[2].rstrip("\n")
 
 
 def _end(child: Child) -> None:

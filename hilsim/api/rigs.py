@@ -1,6 +1,6 @@
 """A rig from a file, by its name, or made in Python."""
 
-import json
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -11,6 +11,7 @@ from hilsim.config.places import rig_path
 from hilsim.config.rig import Rig, rig_of_table
 from hilsim.config.rig import load_rig as load_rig_file
 from hilsim.config.toml_file import check_limits
+from hilsim.config.toml_text import setting_text, toml_text
 
 RigSource: TypeAlias = str | Path | Mapping[str, Any]
 """A path, the name of a shipped rig, or a mapping of tables."""
@@ -31,11 +32,12 @@ def load_rig(source: RigSource, *, to: str = "", settings: Mapping[str, Any] | N
     Raises:
         ConfigError: the rig is not sound; the text names every fault.
     """
-    changes = Changes(to=to, settings=tuple(f"{key}={json.dumps(value)}" for key, value in (settings or {}).items()))
+    changes = Changes(to=to, settings=tuple(setting_text(key, value) for key, value in (settings or {}).items()))
     if isinstance(source, Mapping):
         path = Path.cwd() / "rig"
-        check_limits(source, str(path))
-        return resolved(rig_of_table(source, path, changes), changes)
+        table = tomllib.loads(toml_text(source))  # plain values, as a file has them: of NumPy's too
+        check_limits(table, str(path))
+        return resolved(rig_of_table(table, path, changes), changes)
     return resolved(load_rig_file(rig_path(str(source)), changes), changes)
 
 

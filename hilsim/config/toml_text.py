@@ -19,6 +19,15 @@ def toml_text(table: Mapping[str, Any]) -> str:
     return "".join(f"{_key(key, ())} = {_value(value, (key,))}\n" for key, value in table.items())
 
 
+def setting_text(key: str, value: Any) -> str:
+    """``KEY=VALUE``, as ``--set`` takes it.
+
+    Raises:
+        ConfigError: TOML has no way to write the value.
+    """
+    return f"{key}={_value(value, (key,))}"
+
+
 def _key(key: object, place: tuple[int | str, ...]) -> str:
     if not isinstance(key, str):
         raise ConfigError(f"{key_path(place) or 'a rig'}: a key must be a text, got {key!r}")

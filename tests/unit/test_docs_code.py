@@ -3,11 +3,13 @@
 import re
 import sys
 import types
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 
 import hilsim
+from hilsim.testing import FlightController
 from tests.support import write_rig
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,13 +26,23 @@ EDITS = {
 """Blocks, counted from 0 on their pages, that show a change of a file and run only there; their pages' tests make the change or check it."""
 
 
+@contextmanager
 def _recording_with_truth(directory):
-    """What the page on ground truth works on."""
+    """The files that the page on ground truth works on."""
     pytest.importorskip("pyarrow", reason="the extra truth is not installed")
     hilsim.record(write_rig(directory), directory / "drive.pcap", duration_s=0.1, truth=directory / "drive.parquet")
+    yield {}
 
 
-PREPARED = {"ground-truth.md": _recording_with_truth}
+@contextmanager
+def _flight_controller(_):
+    """The controller of a test that is being written, and what it says at the end."""
+    pytest.importorskip("pymavlink", reason="the extra testing is not installed")
+    with FlightController(link="pty", script="idle") as controller:
+        yield {"controller": controller, "report": controller.report()}
+
+
+PREPARED = {"ground-truth.md": _recording_with_truth, "test-with-a-flight-controller.md": _flight_controller}
 
 
 def _blocks(page):
@@ -47,10 +59,11 @@ def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     module = types.ModuleType("page")  # dataclasses look for the module that they stand in
     monkeypatch.setitem(sys.modules, "page", module)
-    PREPARED.get(page.name, lambda _: None)(tmp_path)
-    for number, (line, block) in enumerate(_blocks(page)):
-        if (page.name, number) not in EDITS:
-            exec(compile("\n" * (line - 1) + block, str(page), "exec"), module.__dict__)  # noqa: S102 - our own pages
+    with PREPARED.get(page.name, lambda _: nullcontext({}))(tmp_path) as given:
+        vars(module).update(given)
+        for number, (line, block) in enumerate(_blocks(page)):
+            if (page.name, number) not in EDITS:
+                exec(compile("\n" * (line - 1) + block, str(page), "exec"), vars(module))  # noqa: S102 - our own pages
 
 
 def test_every_block_that_does_not_run_is_there():

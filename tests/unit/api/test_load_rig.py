@@ -1,5 +1,6 @@
 """Rigs by path, by name and made in Python."""
 
+import numpy as np
 import pytest
 
 import hilsim
@@ -28,6 +29,18 @@ def test_a_mapping_is_a_rig_whose_files_are_in_the_working_directory(tmp_path, m
     assert (rig.name, rig.sensors, rig.spec.seed, rig.directory) == ("bench", ("front",), 7, tmp_path)
     assert rig.table == BENCH | {"seed": 7}
     assert "seed" not in BENCH
+
+
+def test_numbers_and_places_of_a_mapping_may_be_numpys():
+    box = {"position_m": np.array([5.0, 0.0, 0.0]), "size_m": (np.float32(1.0), 2, 3.0), "label": np.int64(3)}
+    rig = hilsim.load_rig(BENCH | {"scene": {"box": [box]}}, settings={"sensor.front.mount_position_m": np.zeros(3)})
+    (found,) = rig.spec.scene.box
+    assert (found.position_m, found.size_m, found.label) == ((5.0, 0.0, 0.0), (1.0, 2.0, 3.0), 3)
+
+
+def test_a_value_that_no_file_could_hold_is_named():
+    with pytest.raises(hilsim.ConfigError, match=r"sensor\[0\]\.name must be a text, .*, got None"):
+        hilsim.load_rig({"name": "bench", "sensor": [{"name": None}]})
 
 
 def test_every_fault_of_a_mapping_is_named():
