@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hilsim.testing.factory import LidarFactory
     from hilsim.testing.flight_controller.flight_report import RULES as FLIGHT_RULES
     from hilsim.testing.flight_controller.flight_report import TIMING_RULES as FLIGHT_TIMING_RULES
     from hilsim.testing.flight_controller.flight_report import Fault, FlightReport
@@ -22,6 +23,7 @@ __all__ = [
     "FlightError",
     "FlightReport",
     "Lidar",
+    "LidarFactory",
     "VirtualLidar",
     "lidar",
 ]
@@ -34,6 +36,7 @@ _HOMES = {
     "FlightError": "hilsim.testing.flight_controller.process:FlightError",
     "FlightReport": "hilsim.testing.flight_controller.flight_report:FlightReport",
     "Lidar": "hilsim.testing.lidars:Lidar",
+    "LidarFactory": "hilsim.testing.factory:LidarFactory",
     "VirtualLidar": "hilsim.testing.virtual:VirtualLidar",
     "lidar": "hilsim.testing.lidars:lidar",
 }
