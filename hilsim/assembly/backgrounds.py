@@ -86,7 +86,7 @@ def _load(rig: Rig, spec: BackgroundSpec, place: str) -> SensorBackground:
     setting = rig.lidars[number]
     path = rig.directory / spec.file
     background = load_map(path, grid=_foreign_grid(path, spec, setting))
-    overlay = build_overlay(background, setting.spec, rule=_RULES[spec.rule], is_smooth=spec.sampling == "edge-aware")
+    overlay = build_overlay(background, setting.family, rule=_RULES[spec.rule], is_smooth=spec.sampling == "edge-aware")
     return SensorBackground(number, place, background, overlay, _pose(spec, background))
 
 

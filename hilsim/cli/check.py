@@ -82,6 +82,7 @@ def effective(rig: "Rig") -> dict[str, Any]:
         entry.update(lidar.family.effective_setup())
         entry["model"] = dataclasses.asdict(lidar.spec)
         del entry["override"]
+    table["sink"] = [{"kind": sink.kind, "name": sink.name, **dataclasses.asdict(sink.settings)} for sink in rig.sinks]
     return table
 
 

@@ -209,7 +209,12 @@ def _length_at(kind: Any, location: Sequence[int | str]) -> int:
 
 def _is_of_tables(kind: Any, location: Sequence[int | str]) -> bool:
     """Whether a list of tables is wanted at a location."""
-    return any(is_dataclass(entry) for hint in _types_at(kind, location) if get_origin(hint) is tuple for entry in _types_at(hint, [0]))
+    return any(
+        is_dataclass(entry) or get_origin(entry) is dict
+        for hint in _types_at(kind, location)
+        if get_origin(hint) is tuple
+        for entry in _types_at(hint, [0])
+    )
 
 
 def _types_at(kind: Any, location: Sequence[int | str]) -> list[Any]:

@@ -1,8 +1,10 @@
 """Profiles, found by their names."""
 
+import os
 from pathlib import Path
 
 from hilsim.assets.mesh_parts import is_file
+from hilsim.config.entry_points import PROFILES, find, offered
 from hilsim.config.places import did_you_mean, profiles_directory, shipped_names
 from hilsim.errors import ConfigError
 
@@ -14,7 +16,7 @@ def find_profile(kind: str, name: str, rig_directory: Path) -> Path:
 
     Args:
         kind: ``sensors``, ``vehicles`` or ``rigs``.
-        name: A shipped profile's name (``vlp16``) or a path, relative to the rig's own directory.
+        name: A shipped profile's name (``vlp16``), that of a sensor profile which another distribution brings, or a path, relative to the rig's own directory.
         rig_directory: The directory of the rig that names it.
 
     Raises:
@@ -28,7 +30,27 @@ def find_profile(kind: str, name: str, rig_directory: Path) -> Path:
     path = profiles_directory() / kind / f"{name}.toml"
     if is_file(path):
         return path
+    elsewhere = _elsewhere(name) if kind == "sensors" else None
+    if elsewhere is not None:
+        return elsewhere
     names = shipped_names(kind)
+    others = offered(PROFILES) if kind == "sensors" else []
+    known = f"one of the shipped ones ({', '.join(names)})" + (f" or of plug-ins ({', '.join(others)})" if others else "")
     raise ConfigError(
-        f'profile must be a path ending in .toml or one of the shipped ones ({", ".join(names)}), got "{name[:80]}"{did_you_mean(name[:80], names, of_models=True)}'
+        f'profile must be a path ending in .toml or {known}, got "{name[:80]}"{did_you_mean(name[:80], [*names, *others], of_models=True)}'
     )
+
+
+def _elsewhere(name: str) -> Path | None:
+    """Path of the sensor profile that another distribution brings under a name.
+
+    Raises:
+        ConfigError: what it gives is no path of a file.
+    """
+    subject = f'profile "{name[:80]}"'
+    found = find(PROFILES, name, subject)
+    if found is None:
+        return None
+    if not isinstance(found.thing, str | os.PathLike) or not is_file(Path(found.thing)):
+        raise ConfigError(f"{subject}: {found.origin} must give the path of a file, got {found.thing!r}")
+    return Path(found.thing)

@@ -95,7 +95,8 @@ def _type_text(hint: Any) -> str:
         return " or ".join(_type_text(part) for part in arguments if part is not type(None)) + ", optional"
     if origin is tuple:
         count = "list of" if arguments[-1] is Ellipsis else f"{len(arguments)}"
-        return f"{count} {_type_text(arguments[0]).removesuffix('s')}s"
+        entry = "table" if get_origin(arguments[0]) is dict else _type_text(arguments[0]).removesuffix("s")
+        return f"{count} {entry}s"
     if origin is dict:
         return f"table of {_type_text(arguments[1])}s"
     return {float: "number", int: "integer", str: "text", bool: "boolean"}.get(hint, "value")

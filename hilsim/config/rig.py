@@ -13,10 +13,10 @@ from hilsim.config.changes import Changes
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import collect_faults, parse_table
 from hilsim.config.profiles import find_profile
-from hilsim.config.sensor_profiles import parse_profile
+from hilsim.config.sensor_profiles import profile_family
 from hilsim.config.sensor_table import SensorSpec
+from hilsim.config.sinks import SinkSetting, sink_settings
 from hilsim.config.toml_file import read_toml
-from hilsim.emulator.families.registry import family_of
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.geometry.frames import Vector
@@ -122,6 +122,7 @@ class RigSpec:
         transmit: How packets are sent.
         metrics: Where metrics are served.
         record: Where what was sent is recorded.
+        sink: What else follows what was sent: sinks that plug-ins bring. Each has a ``kind``, a ``name`` (by default its kind), and the keys of its kind.
         control: Where it takes commands while it runs.
     """
 
@@ -138,6 +139,7 @@ class RigSpec:
     transmit: TransmitSpec = field(default_factory=TransmitSpec)
     metrics: MetricsServerSpec = field(default_factory=MetricsServerSpec)
     record: RecordSpec = field(default_factory=RecordSpec)
+    sink: tuple[dict[str, Any], ...] = ()
     control: ControlSpec = field(default_factory=ControlSpec)
 
     moved_keys: ClassVar[Mapping[str, str]] = {"carrier": "[platform]"}
@@ -206,6 +208,7 @@ class Rig:
         spec: What it says, ``record.stamps`` decided.
         lidars: One setting a sensor, in the rig's order.
         vehicle: The vehicle's profile; None without a vehicle.
+        sinks: Those of ``spec.sink``.
         hosts: Names that destinations had, and the addresses that stand in their places now (``config.hosts``).
         sources: Sensors whose loopback source has become an address of this host, and that address.
         table: The table that was checked, changes made.
@@ -215,6 +218,7 @@ class Rig:
     spec: RigSpec
     lidars: tuple[LidarSetting, ...]
     vehicle: VehicleSpec | None = None
+    sinks: tuple[SinkSetting, ...] = ()
     hosts: tuple[tuple[str, str], ...] = ()
     sources: tuple[tuple[str, str], ...] = ()
     table: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
@@ -273,6 +277,8 @@ def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None =
         except ValueError as error:
             faults.extend(changed.named(f"{path}: sensor[{number}].{rule}") for rule in str(error).split("; "))
     faults.extend(f"{path}: {fault}" for fault in _shared_sources(spec, lidars))
+    sinks, wrong = sink_settings(spec.sink)
+    faults.extend(changed.named(f"{path}: {fault}") for fault in wrong)
     vehicle: VehicleSpec | None = None
     try:
         vehicle = _vehicle(spec, path)
@@ -282,7 +288,7 @@ def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None =
         raise ConfigError("\n".join(faults))
     if spec.record.stamps == "auto":
         spec = replace(spec, record=replace(spec.record, stamps=_capture_stamps(spec, lidars)))
-    return Rig(path=path, spec=spec, lidars=tuple(lidars), vehicle=vehicle, table=changed.table)
+    return Rig(path=path, spec=spec, lidars=tuple(lidars), vehicle=vehicle, sinks=sinks, table=changed.table)
 
 
 def _vehicle(spec: RigSpec, path: Path) -> VehicleSpec | None:
@@ -315,10 +321,12 @@ def _lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path: Path
     except ConfigError as error:
         raise ConfigError(f"{rig_path}: sensor[{number}].{error}") from error
     where = f"{profile}" if not sensor.override else f"{profile} with {rig_path}: sensor[{number}].override"
-    spec = parse_profile(read_toml(profile) | sensor.override, where)
-    rules = list(family_of(spec).port_rules(sensor.network.data_port, sensor.network.position_port))
+    table = read_toml(profile) | sensor.override
+    family = profile_family(table, where)
+    spec = parse_table(family.profile, table, where)
+    rules = list(family(spec, sensor).port_rules(sensor.network.data_port, sensor.network.position_port))
     try:
-        setting = LidarSetting(name=sensor.name, stream=number, spec=spec, setup=sensor, weather=weather)
+        setting = LidarSetting(name=sensor.name, stream=number, spec=spec, setup=sensor, weather=weather, family_class=family)
     except ValueError as error:
         rules += [(False, fault) for fault in str(error).split("; ")]
     require(*rules)

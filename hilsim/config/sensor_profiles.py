@@ -1,8 +1,13 @@
 """Sensor profiles, read: which family of specification one is."""
 
+import inspect
 from typing import Any
 
+from hilsim.config.entry_points import FAMILIES as FAMILIES_ELSEWHERE
+from hilsim.config.entry_points import find, offered
 from hilsim.config.parse import parse_table
+from hilsim.config.places import did_you_mean
+from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.families.registry import FAMILIES
 from hilsim.errors import ConfigError
 from hilsim.sensor.specs import LidarSpec
@@ -18,9 +23,42 @@ def parse_profile(table: dict[str, Any], where: str) -> LidarSpec:
     Raises:
         ConfigError: naming every fault, one a line.
     """
+    return parse_table(profile_family(table, where).profile, table, where)
+
+
+def profile_family(table: dict[str, Any], where: str) -> type[LidarFamily[Any]]:
+    """The family that a profile's table names: one of hilsim's, or else one that another distribution brings.
+
+    Args:
+        table: What ``read_toml`` gave.
+        where: What messages begin with, usually the file.
+
+    Raises:
+        ConfigError: there is no such family, or it cannot be used.
+    """
     wanted = table.get("family", FAMILIES[0].name)
     for family in FAMILIES:
         if family.name == wanted:
-            return parse_table(family.profile, table, where)
-    names = " or ".join(f'"{family.name}"' for family in FAMILIES)
-    raise ConfigError(f"{where}: family must be {names}, got {wanted!r}")
+            return family
+    subject = f'{where}: family "{wanted}"'
+    found = find(FAMILIES_ELSEWHERE, wanted, subject) if isinstance(wanted, str) else None
+    if found is None:
+        known = [*(family.name for family in FAMILIES), *offered(FAMILIES_ELSEWHERE)]
+        names = " or ".join(f'"{name}"' for name in known)
+        raise ConfigError(f"{where}: family must be {names}, got {wanted!r}{did_you_mean(str(wanted)[:80], known)}")
+    fault = _fault(found.thing, wanted)
+    if fault:
+        raise ConfigError(f"{subject}: {found.origin} must give {fault}")
+    family_elsewhere: type[LidarFamily[Any]] = found.thing
+    return family_elsewhere
+
+
+def _fault(thing: Any, name: str) -> str:
+    """What keeps a thing from being the family of a name, behind "must give"; empty where nothing does."""
+    if not (isinstance(thing, type) and issubclass(thing, LidarFamily)):
+        return f"a class of LidarFamily, got {thing!r}"
+    if inspect.isabstract(thing):
+        return f"a whole family, got one without {', '.join(sorted(thing.__abstractmethods__))}"
+    if thing.name != name:
+        return f'a family of this name, got one named "{thing.name}"'
+    return ""

@@ -17,6 +17,7 @@ from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from numba.core import event
 
@@ -24,6 +25,8 @@ from hilsim._kernel_cache import module_directory, module_is_compiled
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import Rig
+from hilsim.emulator.families.base import LidarFamily
+from hilsim.emulator.families.registry import FAMILIES
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -36,7 +39,7 @@ _LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS = 250, 120, 14
 def kernel_needs(rig: Rig) -> tuple[str, ...]:
     """What a rig has, as far as it decides which kernels are needed: rigs that have the same share them."""
     spec = rig.spec
-    needs = {lidar.family.name for lidar in rig.lidars}
+    needs = {_kernels_of(lidar.family) for lidar in rig.lidars}
     needs |= {f"rays-{lidar.setup.sub_rays}" for lidar in rig.lidars}
     needs |= {f"platform-{spec.platform.kind}", "disturbance" if spec.platform.disturbance else "steady"} if rig.lidars or spec.rangefinder else set()
     needs |= {"background"} if spec.scene.background else set()
@@ -44,8 +47,13 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
     needs |= {"rangefinders"} if spec.rangefinder else set()
     needs |= {"obstacles"} if spec.vehicle and (spec.vehicle.distance or spec.vehicle.obstacle) else set()
     needs |= {"replay"} if spec.replay else set()
-    needs |= {"record"} if spec.record.file else set()
+    needs |= {"record"} if spec.record.file or spec.sink else set()
     return tuple(sorted(needs))
+
+
+def _kernels_of(family: LidarFamily[Any]) -> str:
+    """Name of the family whose kernels a family needs: one that another distribution brings extends one of hilsim's."""
+    return next((own.name for own in FAMILIES if isinstance(family, own)), family.name)
 
 
 def about(rig: Rig) -> int:

@@ -1,22 +1,22 @@
 """From a captured background to the overlay that kernels sample."""
 
+from typing import Any
+
 import numpy as np
 
-from hilsim.emulator.families.registry import family_of
+from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.overlay import Overlay, OverlayRule
 from hilsim.errors import require
 from hilsim.scene.background import BackgroundMap, ImageGrid
-from hilsim.sensor.specs import LidarSpec
 
 
-def build_overlay(background: BackgroundMap, spec: LidarSpec, *, rule: OverlayRule, is_smooth: bool) -> Overlay:
-    """Kernel-side background of a sensor model.
+def build_overlay(background: BackgroundMap, family: LidarFamily[Any], *, rule: OverlayRule, is_smooth: bool) -> Overlay:
+    """Kernel-side background of a lidar, as one of its family.
 
     Raises:
         ValueError: the background is not of such a sensor, or has nothing in it; all faults at once.
     """
-    grid, used = background.grid, background.used
-    family = family_of(spec)
+    grid, used, spec = background.grid, background.used, family.spec
     require(
         (
             not background.model or background.model == spec.model,

@@ -22,6 +22,7 @@ class LidarSetting:
         spec: The model.
         setup: How it is mounted and set; a rig's ``[[sensor]]`` as it is.
         weather: What the light passes through.
+        family_class: Whose sensor it is; None: the one of hilsim's families that the model is of.
     """
 
     name: str
@@ -29,6 +30,7 @@ class LidarSetting:
     spec: LidarSpec
     setup: SensorSetup = field(default_factory=SensorSetup)
     weather: WeatherSpec = field(default_factory=WeatherSpec)
+    family_class: type[LidarFamily[Any]] | None = None
 
     def __post_init__(self) -> None:
         require(
@@ -40,7 +42,7 @@ class LidarSetting:
     @cached_property
     def family(self) -> LidarFamily[Any]:
         """What depends on whose sensor it is."""
-        return family_of(self.spec, self.setup)
+        return family_of(self.spec, self.setup) if self.family_class is None else self.family_class(self.spec, self.setup)
 
     @property
     def sequences_per_packet(self) -> int:

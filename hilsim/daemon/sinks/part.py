@@ -5,12 +5,15 @@ from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 from hilsim.config.rig import Rig
+from hilsim.config.sinks import PCAP_SINK, SinkSetting, sink_kind
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
 from hilsim.daemon.sinks.follower import Follower
+from hilsim.daemon.sinks.foreign import ForeignSink
 from hilsim.errors import ConfigError
 from hilsim.protocols.ethernet import Framing
 from hilsim.sinks.base import Sink
 from hilsim.sinks.pcap import PcapSeriesSink
+from hilsim.sinks.plugin import SinkContext
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading, RecordingReading
 
@@ -32,10 +35,21 @@ class SinkKind(NamedTuple):
 def pcap_sinks(rig: Rig) -> NamedSinks:
     """The PCAP files of ``[record]``."""
     if rig.spec.record.file:
-        yield "record", PcapSeriesSink(rig.spec.record, rig.directory)
+        yield PCAP_SINK, PcapSeriesSink(rig.spec.record, rig.directory)
 
 
-KINDS: tuple[SinkKind, ...] = (SinkKind("record", pcap_sinks),)
+def plugin_sinks(rig: Rig) -> NamedSinks:
+    """The sinks of ``[[sink]]``, which other distributions bring."""
+    for setting in rig.sinks:
+        yield setting.name, _foreign(setting, SinkContext(name=setting.name, rig=rig.name, directory=rig.directory))
+
+
+def _foreign(setting: SinkSetting, context: SinkContext) -> ForeignSink:
+    plugin, origin = sink_kind(setting.kind)
+    return ForeignSink(lambda: plugin.make(setting.settings, context), name=setting.name, origin=origin)
+
+
+KINDS: tuple[SinkKind, ...] = (SinkKind("record", pcap_sinks), SinkKind("sink", plugin_sinks))
 """A new kind is one more entry."""
 
 
@@ -85,8 +99,10 @@ class Sinks(Part):
             ConfigError: there are others.
         """
         for table in (kind.table for kind in KINDS):
-            if getattr(rig.spec, table) != getattr(self.context.rig.spec, table):
-                raise ConfigError(f"{rig.path}: [{table}] cannot change while packets flow; restart the service for that")
+            wanted = getattr(rig.spec, table)
+            if wanted != getattr(self.context.rig.spec, table):
+                header = f"[[{table}]]" if isinstance(wanted, tuple) else f"[{table}]"
+                raise ConfigError(f"{rig.path}: {header} cannot change while packets flow; restart the service for that")
         return Change()
 
     def stop(self) -> None:
@@ -113,7 +129,7 @@ class Sinks(Part):
     def faults(self, now_ns: int) -> tuple[Fault, ...]:
         """Sinks that have ended too early."""
         del now_ns
-        several = len(self.followers) > 1
+        several = len(self.followers) > 1 or any(follower.name != PCAP_SINK for follower in self.followers)
         return tuple(
             Fault(key="recording_ended", subject=follower.name if several else "", text=f"the recording has ended: {follower.fault}")
             for follower in self.followers

@@ -107,7 +107,7 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
     def complete(self, plan: LidarPlan, *, seed: int, stream: int, utc_epoch_ns: int) -> LidarPlan:
         """A mirror, beams that leave from one place, and sensor information."""
         spec, setup, identity = self.spec, self.setup, self.identity
-        info = self._info(utc_epoch_ns) if identity.info_packets else plan.info
+        info = self.info_packet(utc_epoch_ns) if identity.info_packets else plan.info
         return plan._replace(
             family=int(Family.CEPTON),
             mirror=build_mirror(spec, phase_deg=setup.phase_deg),
@@ -118,8 +118,11 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
             info_size=info.size,
         )
 
-    def _info(self, utc_epoch_ns: int) -> npt.NDArray[np.uint8]:
-        """The sensor information packet: its counter began ``offset_s`` before the sensor's first firing. How far UTC is ahead of the counter is written when it is sent."""
+    def info_packet(self, utc_epoch_ns: int) -> npt.NDArray[np.uint8]:
+        """``uint8[88]``, the sensor information packet: its counter began ``offset_s`` before the sensor's first firing.
+
+        How far UTC is ahead of the counter is written when it is sent.
+        """
         spec, setup, identity = self.spec, self.setup, self.identity
         power_up_us = (utc_epoch_ns + round(setup.start_delay_us * 1000) - round(setup.clock.offset_s * 1e9)) // 1000
         return encode_info_packet(

@@ -1,4 +1,4 @@
-"""Every family there is."""
+"""Every family that hilsim has itself; other distributions may bring more (``config.sensor_profiles``)."""
 
 from typing import Any
 
@@ -13,8 +13,12 @@ FAMILIES: tuple[type[LidarFamily[Any]], ...] = (VelodyneFamily, CeptonFamily)
 
 
 def family_of(spec: LidarSpec, setup: SensorSetup | None = None) -> LidarFamily[Any]:
-    """A lidar of a model as one of its family; set up by default unless said otherwise."""
+    """A lidar of a model as one of its family; set up by default unless said otherwise.
+
+    Raises:
+        TypeError: the model is of none of hilsim's families; one that extends theirs belongs to a family of its own.
+    """
     for family in FAMILIES:
-        if isinstance(spec, family.profile):
+        if type(spec) is family.profile:
             return family(spec, setup or SensorSetup())
     raise TypeError(f"spec must be of one of the families {', '.join(family.name for family in FAMILIES)}, got {type(spec).__name__}")

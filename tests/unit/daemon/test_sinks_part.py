@@ -6,6 +6,7 @@ from hilsim.config.rig import load_rig
 from hilsim.daemon.parts import RigContext
 from hilsim.daemon.sinks import part
 from hilsim.errors import ConfigError
+from tests.plugins import install_example
 from tests.support import ROOM, write_rig
 
 
@@ -19,6 +20,12 @@ def change_to(tmp_path):
 def test_another_recording_is_refused_while_packets_flow(change_to):
     with pytest.raises(ConfigError, match=r"\[record\] cannot change while packets flow"):
         change_to('[record]\nfile = "other.pcap"')
+
+
+def test_another_sink_of_a_plugin_is_refused_while_packets_flow(change_to, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(install_example(tmp_path / "site"))
+    with pytest.raises(ConfigError, match=r"\[\[sink\]\] cannot change while packets flow"):
+        change_to('[[sink]]\nkind = "departures"\nfile = "sent.csv"')
 
 
 def test_the_table_of_every_kind_of_sink_is_refused_by_its_name(change_to, monkeypatch):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numba import config
 
+from hilsim.emulator.families.registry import family_of
 from hilsim.emulator.overlay import OverlayRule, no_overlay, sample_image, sample_turning
 from hilsim.emulator.overlay_builder import build_overlay
 from hilsim.emulator.setting import LidarSetting
@@ -54,7 +55,7 @@ def elevations(spec):
 
 def seeing(objects, spec, shown, *, rule=OverlayRule.NEAREST, is_smooth=False, **setting):
     """A still lidar with a map behind its objects."""
-    return dataclasses.replace(still_lidar(objects, spec, **setting), overlay=build_overlay(shown, spec, rule=rule, is_smooth=is_smooth))
+    return dataclasses.replace(still_lidar(objects, spec, **setting), overlay=build_overlay(shown, family_of(spec), rule=rule, is_smooth=is_smooth))
 
 
 def firing_ahead(lidar):
@@ -107,7 +108,7 @@ def test_a_cell_counts_between_100_mm_and_200_m_and_where_it_is_valid(upright, d
     shown = background(distance_mm, elevation_deg=elevations(upright))
     shown.distance_mm[:, 180:] = 7000  # so that something is used
     shown.flags[:, :180] = flags
-    made = build_overlay(shown, upright, rule=OverlayRule.NEAREST, is_smooth=False)
+    made = build_overlay(shown, family_of(upright), rule=OverlayRule.NEAREST, is_smooth=False)
     range_m, _ = sample_turning(made, 0, 100.0)
     assert range_m == (pytest.approx(distance_mm / 1000) if is_used else np.inf)
 
@@ -124,7 +125,7 @@ def test_light_that_passes_a_fence_meets_the_background_behind_it(upright):
     spec = dataclasses.replace(upright, channels=level(upright).channels)
     single = dataclasses.replace(still_lidar([fence], spec, return_mode="dual"))
     shown = background(10_000, elevation_deg=tuple(np.arange(16) * 1e-6))  # all channels level, as the test's sensor
-    lidar = dataclasses.replace(single, overlay=build_overlay(shown, spec, rule=OverlayRule.NEAREST, is_smooth=False))
+    lidar = dataclasses.replace(single, overlay=build_overlay(shown, family_of(spec), rule=OverlayRule.NEAREST, is_smooth=False))
     assert firing_ahead(lidar) == [5000, 2500]  # last, strongest
     truth = packets_with_truth(lidar, 0, 1)[1]
     first = np.flatnonzero((truth.sequence == 0) & (truth.channel == 0))
@@ -197,7 +198,7 @@ def test_every_reflectivity_byte_comes_back_as_it_was_captured(range_m):
 
 def test_a_turning_sensor_takes_the_cell_that_its_azimuth_lies_in_from_the_row_of_its_channel(upright):
     distance = 1000 * (1 + np.arange(16))[:, None] + np.arange(360)[None, :]
-    made = build_overlay(background(distance, elevation_deg=elevations(upright)), upright, rule=OverlayRule.NEAREST, is_smooth=False)
+    made = build_overlay(background(distance, elevation_deg=elevations(upright)), family_of(upright), rule=OverlayRule.NEAREST, is_smooth=False)
     ring = np.argsort(np.argsort([channel.elevation_deg for channel in upright.channels]))
     for channel in (0, 1, 7, 15):
         for azimuth_cdeg, column in ((0.0, 0), (99.99, 0), (100.0, 1), (35_999.9, 359), (36_050.0, 0), (-1.0, 359)):
@@ -231,7 +232,7 @@ def swept():
 
 
 def test_an_image_sensor_takes_the_cell_of_the_notes_formula_and_nothing_beyond_the_edges(swept):
-    made = build_overlay(image_map(1000 * np.arange(1, 13).reshape(3, 4)), swept, rule=OverlayRule.NEAREST, is_smooth=False)
+    made = build_overlay(image_map(1000 * np.arange(1, 13).reshape(3, 4)), family_of(swept), rule=OverlayRule.NEAREST, is_smooth=False)
     for x, z in ((-1.0, -0.5), (-0.4, -0.1), (0.3, 0.0), (0.99, 0.49), (1.0, 0.5)):
         column, row = int((x + 1.0) / 2.0 * 3), int((z + 0.5) * 2)
         assert sample_image(made, x, z)[0] == pytest.approx(1 + 4 * row + column)
@@ -242,7 +243,7 @@ def test_an_image_sensor_takes_the_cell_of_the_notes_formula_and_nothing_beyond_
 def test_an_image_sensor_reports_points_at_the_captured_range_before_and_behind_an_object(swept):
     lidar = dataclasses.replace(
         still_lidar([wall(8.0, GREY, y=(-60.0, 0.0))], swept),
-        overlay=build_overlay(image_map(np.full((40, 60), 9000)), swept, rule=OverlayRule.NEAREST, is_smooth=False),
+        overlay=build_overlay(image_map(np.full((40, 60), 9000)), family_of(swept), rule=OverlayRule.NEAREST, is_smooth=False),
     )
     points = decode_stdv_points(lidar.data_packets(40, 1).payload[0].tobytes())
     range_m = np.sqrt(sum((points[axis] * 0.005) ** 2 for axis in "xyz"))
@@ -268,7 +269,7 @@ def test_edge_aware_sampling_of_a_flat_wall_is_nearer_to_it_than_the_cell_alone(
     errors = {}
     for is_smooth in (False, True):
         made = build_overlay(
-            background(distance, elevation_deg=elevations(upright), columns=1800), upright, rule=OverlayRule.NEAREST, is_smooth=is_smooth
+            background(distance, elevation_deg=elevations(upright), columns=1800), family_of(upright), rule=OverlayRule.NEAREST, is_smooth=is_smooth
         )
         errors[is_smooth] = np.abs([sample_turning(made, 1, 100.0 * angle)[0] for angle in angles] - true_m).max()
     assert errors[True] < 0.0015
@@ -279,7 +280,7 @@ def test_edge_aware_sampling_makes_nothing_up_at_an_edge_or_beside_a_hole(uprigh
     distance = np.full((16, 360), 10_000)
     distance[:, 90:180] = 20_000
     distance[:, 180:] = 0
-    made = build_overlay(background(distance, elevation_deg=elevations(upright)), upright, rule=OverlayRule.NEAREST, is_smooth=True)
+    made = build_overlay(background(distance, elevation_deg=elevations(upright)), family_of(upright), rule=OverlayRule.NEAREST, is_smooth=True)
     found = {round(sample_turning(made, 0, azimuth_cdeg)[0], 6) for azimuth_cdeg in range(0, 36_000, 7)}
     assert found == {10.0, 20.0, np.inf}
 
@@ -291,7 +292,7 @@ def test_edge_aware_sampling_of_an_image_is_flat_on_a_flat_wall(swept):
     across = -1.0 + (np.arange(200) + 0.5) * 2.0 / 199
     up = -0.5 + (np.arange(100) + 0.5) / 99
     distance = np.rint(10_000 * np.sqrt(1.0 + across[None, :] ** 2 + up[:, None] ** 2))
-    made = build_overlay(background(distance, grid=grid), swept, rule=OverlayRule.NEAREST, is_smooth=True)
+    made = build_overlay(background(distance, grid=grid), family_of(swept), rule=OverlayRule.NEAREST, is_smooth=True)
     assert middle_x.size == 200
     assert middle_z.size == 100
     rng = np.random.default_rng(1)
@@ -305,15 +306,15 @@ def test_edge_aware_sampling_of_an_image_is_flat_on_a_flat_wall(swept):
 def test_a_background_of_another_model_or_kind_or_without_anything_is_refused(upright, swept):
     shown = background(10_000, elevation_deg=elevations(upright), model="HDL-32E")
     with pytest.raises(ValueError, match="a background must be of the sensor's model VLP-16, got one of a HDL-32E"):
-        build_overlay(shown, upright, rule=OverlayRule.NEAREST, is_smooth=False)
+        build_overlay(shown, family_of(upright), rule=OverlayRule.NEAREST, is_smooth=False)
     with pytest.raises(ValueError, match="a background for a test must have cells of image x and z, got the other kind"):
-        build_overlay(background(10_000, elevation_deg=elevations(upright)), swept, rule=OverlayRule.NEAREST, is_smooth=False)
+        build_overlay(background(10_000, elevation_deg=elevations(upright)), family_of(swept), rule=OverlayRule.NEAREST, is_smooth=False)
     with pytest.raises(
         ValueError, match=r"must be of the sensor's model VLP-16, got one of a test; .* azimuth and channel, .*; a background must have a valid cell"
     ):
-        build_overlay(dataclasses.replace(image_map(np.zeros((2, 2))), model="test"), upright, rule=OverlayRule.NEAREST, is_smooth=False)
+        build_overlay(dataclasses.replace(image_map(np.zeros((2, 2))), model="test"), family_of(upright), rule=OverlayRule.NEAREST, is_smooth=False)
     with pytest.raises(ValueError, match=r"rows of a background for a VLP-16 must be its 16 elevations from -15 to 15 deg, got 2 from -1 to 1 deg"):
-        build_overlay(background(10_000, elevation_deg=(-1.0, 1.0)), upright, rule=OverlayRule.NEAREST, is_smooth=False)
+        build_overlay(background(10_000, elevation_deg=(-1.0, 1.0)), family_of(upright), rule=OverlayRule.NEAREST, is_smooth=False)
 
 
 def test_a_sensor_without_a_background_is_synthetic_only(upright):

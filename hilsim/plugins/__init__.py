@@ -1,0 +1,63 @@
+"""What other distributions need to bring sinks and sensor families to hilsim by entry points: docs/how-to/write-a-plugin.md says what is a promise.
+
+Every name is loaded when it is first used: a module with a sink does not wait for what families need.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hilsim.emulator.families.base import FlowLayout, LidarFamily
+    from hilsim.emulator.families.cepton import CeptonFamily
+    from hilsim.emulator.families.velodyne import VelodyneFamily
+    from hilsim.errors import require
+    from hilsim.protocols.ethernet import LinkStyle
+    from hilsim.sensor.cepton_specs import CeptonSpec
+    from hilsim.sensor.velodyne_specs import VelodyneSpec
+    from hilsim.sinks.base import SentBatch, Sink, SinkFlow
+    from hilsim.sinks.plugin import SinkContext, SinkPlugin
+
+__all__ = [
+    "CeptonFamily",
+    "CeptonSpec",
+    "FlowLayout",
+    "LidarFamily",
+    "LinkStyle",
+    "SentBatch",
+    "Sink",
+    "SinkContext",
+    "SinkFlow",
+    "SinkPlugin",
+    "VelodyneFamily",
+    "VelodyneSpec",
+    "require",
+]
+
+_HOMES = {
+    "CeptonFamily": "hilsim.emulator.families.cepton",
+    "CeptonSpec": "hilsim.sensor.cepton_specs",
+    "FlowLayout": "hilsim.emulator.families.base",
+    "LidarFamily": "hilsim.emulator.families.base",
+    "LinkStyle": "hilsim.protocols.ethernet",
+    "SentBatch": "hilsim.sinks.base",
+    "Sink": "hilsim.sinks.base",
+    "SinkContext": "hilsim.sinks.plugin",
+    "SinkFlow": "hilsim.sinks.base",
+    "SinkPlugin": "hilsim.sinks.plugin",
+    "VelodyneFamily": "hilsim.emulator.families.velodyne",
+    "VelodyneSpec": "hilsim.sensor.velodyne_specs",
+    "require": "hilsim.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, from the module that has it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    """What a person may use."""
+    return list(__all__)

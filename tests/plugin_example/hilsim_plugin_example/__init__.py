@@ -1,0 +1,5 @@
+"""What an example adds to hilsim."""
+
+from pathlib import Path
+
+SPINNER16 = Path(__file__).parent / "spinner16.toml"

@@ -1,0 +1,29 @@
+"""Distributions for tests: a directory with a package and its metadata, which is all that ``importlib.metadata`` asks of one."""
+
+import shutil
+import tomllib
+from pathlib import Path
+
+EXAMPLE = Path(__file__).parent / "plugin_example"
+
+
+def install_example(directory):
+    """The example of a plug-in, as ``pip install --target directory`` leaves it; the entry points are those of its ``pyproject.toml``.
+
+    Written by hand, because pip would have to fetch what builds a wheel.
+    """
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
+    shutil.copytree(EXAMPLE / "hilsim_plugin_example", directory / "hilsim_plugin_example", ignore=shutil.ignore_patterns("__pycache__"))
+    distribution(directory, project["name"], project["version"], project["entry-points"])
+    return directory
+
+
+def distribution(directory, name, version="1.0", entry_points=None):
+    """Metadata of a distribution: entry points by group and name."""
+    place = directory / f"{name.replace('-', '_')}-{version}.dist-info"
+    place.mkdir(parents=True)
+    (place / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    lines = [
+        line for group, points in (entry_points or {}).items() for line in (f"[{group}]", *(f"{key} = {value}" for key, value in points.items()))
+    ]
+    (place / "entry_points.txt").write_text("\n".join(lines) + "\n")
