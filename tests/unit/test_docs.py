@@ -5,6 +5,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+_PICTURE = re.compile(r'<img src="([^"]+)"')
+_LARGEST_PICTURE_BYTES = 400_000
 _LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#]+)(?:#[^)]*)?\)")
 
 
@@ -21,6 +23,12 @@ def test_the_index_links_every_page():
 def test_every_link_between_pages_leads_to_a_file():
     pages = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
     assert [(page.name, target.name) for page in pages for target in _targets(page) if not target.exists()] == []
+
+
+def test_the_readme_shows_a_picture_that_loads_fast():
+    (picture,) = [ROOT / source for source in _PICTURE.findall((ROOT / "README.md").read_text(encoding="utf-8"))]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size < _LARGEST_PICTURE_BYTES
 
 
 def test_the_readme_links_the_index():
