@@ -65,7 +65,24 @@ def _call_from_python(*arguments: Any) -> Any:
     return inner(*arguments)  # type: ignore[name-defined]  # noqa: F821
 
 
-class Kernel(CPUDispatcher):  # type: ignore[misc]
+class _Dispatcher(CPUDispatcher):  # type: ignore[misc]
+    """Numba's dispatcher, for several processes at once: what one compiles, the others wait for."""
+
+    def compile(self, sig: Any) -> Any:
+        """Compile for argument types, or load from the cache on disk."""
+        arguments, _ = sigutils.normalize_signature(sig)
+        if found := self.overloads.get(tuple(arguments)):
+            return found.entry_point
+        with global_compiler_lock, claimed(f"{self.py_func.__module__}.{self.py_func.__qualname__} {arguments}"):
+            entry = super().compile(sig)
+            self._compiled(tuple(arguments))
+            return entry
+
+    def _compiled(self, arguments: tuple[Any, ...]) -> None:
+        """What else is to be done with what was compiled for some types, or loaded."""
+
+
+class Kernel(_Dispatcher):
     """Numba's dispatcher of a function, for other kernels; called by Python, it compiles what stands between.
 
     Args:
@@ -81,7 +98,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     def __init__(self, py_func: Callable[..., Any], locals: Any = None, targetoptions: Any = None, **pipeline: Any) -> None:  # noqa: A002 - Numba's name
         super().__init__(py_func, locals, targetoptions, **pipeline)
         self._compiler = _compiler(_WithoutWrappers, self)
-        self._outer: CPUDispatcher | None = None
+        self._outer: _Dispatcher | None = None
         self._parameters: inspect.Signature | None = None
         keep(self, py_func)
 
@@ -92,35 +109,29 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
             arguments = self._parameters.bind(*arguments, **keywords).args
         return (self._outer or self.from_python())(*arguments)
 
-    def from_python(self) -> CPUDispatcher:
+    def from_python(self) -> _Dispatcher:
         """What Python calls: a kernel that does nothing else than call this one."""
         if self._outer is None:
             function, code = self.py_func, _call_from_python.__code__
             place = {"co_filename": function.__code__.co_filename, "co_firstlineno": function.__code__.co_firstlineno, "co_name": function.__name__}
             between = FunctionType(code.replace(**place), {"__name__": function.__module__, "inner": self}, function.__name__)
             between.__module__, between.__qualname__ = function.__module__, f"{function.__qualname__}.from_python"
-            outer = CPUDispatcher(between, None, self.targetoptions)
+            outer = _Dispatcher(between, None, self.targetoptions)
             outer._compiler = _compiler(_WithoutCWrapper, outer)  # noqa: SLF001 - Numba has no option for it
             keep(outer, between)
             self._outer = outer
         return self._outer
 
-    def compile(self, sig: Any) -> Any:
-        """Compile for argument types, or load from the cache on disk."""
-        arguments, _ = sigutils.normalize_signature(sig)
-        if found := self.overloads.get(tuple(arguments)):
-            return found.entry_point
-        with global_compiler_lock, claimed(f"{self.py_func.__module__}.{self.py_func.__qualname__} {arguments}"):
-            known = set(self.overloads)
-            entry = super().compile(sig)
-            if self.is_stage:
-                for added in set(self.overloads) - known:
-                    self._publish(self.overloads[added])
-            return entry
+    @property
+    def stats(self) -> Any:
+        """How often what Python calls was found in the cache on disk, or not."""
+        return self.from_python().stats
 
-    def _publish(self, compiled: Any) -> None:
-        """Have callers call a compiled function by its address, which they find by a name."""
-        function, arguments = self.py_func, compiled.signature.args
+    def _compiled(self, arguments: tuple[Any, ...]) -> None:
+        """Have callers of a stage call it by its address, which they find by a name."""
+        if not self.is_stage:
+            return
+        function, compiled = self.py_func, self.overloads[arguments]
         target = CallTarget(function.__module__, function.__qualname__, arguments)
         llvm.add_symbol(target.symbol, compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
         implementation = _external(compiled.fndesc, target)
