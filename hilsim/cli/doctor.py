@@ -112,7 +112,7 @@ def _as_json(link: "Link", result: "ProbeResult", findings: "Sequence[Finding]")
     from hilsim.protocols.mavlink.message_names import message_name  # noqa: PLC0415
 
     return {
-        "link": dataclasses.asdict(link),
+        "link": dataclasses.asdict(link) | {"line": link.line.kind, "baud": link.line.baud},
         "can_begin": all(finding.verdict != "bad" for finding in findings),
         "findings": [dataclasses.asdict(finding) for finding in findings],
         "controller": dataclasses.asdict(result.beat) | {"is_armed": result.beat.is_armed, "has_hil": result.beat.has_hil} if result.beat else None,
