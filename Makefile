@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CONSTRAINTS := .ci/constraints.txt
 KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols sensor emulator)
-FLIGHT_TESTS := $(addprefix tests/system/test_,flight_controller.py scripted_controller.py link_doctor.py rangefinders.py shipped_rigs.py)
+FLIGHT_TESTS := $(addprefix tests/system/test_,flight_controller.py controller_process.py scripted_controller.py link_doctor.py rangefinders.py shipped_rigs.py)
 PROGRAM_TESTS := tests/system tests/interop tests/service $(addprefix --ignore=,$(FLIGHT_TESTS))
 UNIT_TESTS := tests $(addprefix --ignore=tests/,system interop service)
 BESIDE := -q -p no:cacheprovider

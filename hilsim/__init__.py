@@ -1,3 +1,101 @@
-"""hilsim stands in for real lidars on a test bench."""
+"""hilsim stands in for real lidars on a test bench.
+
+The names below are for everybody, and stay: docs/reference/python-api.md. What they are made of is imported when one is first asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hilsim.api.control import Control, DaemonFault, DaemonHealth, DaemonStatus, ReplayStatus
+    from hilsim.api.daemon import Daemon, DaemonError, RunningSensor
+    from hilsim.api.decoding import decode
+    from hilsim.api.emulator import Emulator
+    from hilsim.api.metrics import Metrics
+    from hilsim.api.packet import Packet, read_capture
+    from hilsim.api.points import POINT_DTYPE, Scan
+    from hilsim.api.recording import record
+    from hilsim.api.replaying import ReplayReport, replay_capture
+    from hilsim.api.rigs import load_rig
+    from hilsim.api.verification import VerifyReport, verify
+    from hilsim.config.rig import Rig
+    from hilsim.errors import AssetError, CaptureError, ConfigError, HilsimError, LinkError, PacketError, TransmitError
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "POINT_DTYPE",
+    "AssetError",
+    "CaptureError",
+    "ConfigError",
+    "Control",
+    "Daemon",
+    "DaemonError",
+    "DaemonFault",
+    "DaemonHealth",
+    "DaemonStatus",
+    "Emulator",
+    "HilsimError",
+    "LinkError",
+    "Metrics",
+    "Packet",
+    "PacketError",
+    "ReplayReport",
+    "ReplayStatus",
+    "Rig",
+    "RunningSensor",
+    "Scan",
+    "TransmitError",
+    "VerifyReport",
+    "decode",
+    "load_rig",
+    "read_capture",
+    "record",
+    "replay_capture",
+    "verify",
+]
+
+_HOMES = {
+    "POINT_DTYPE": "hilsim.api.points",
+    "AssetError": "hilsim.errors",
+    "CaptureError": "hilsim.errors",
+    "ConfigError": "hilsim.errors",
+    "Control": "hilsim.api.control",
+    "Daemon": "hilsim.api.daemon",
+    "DaemonError": "hilsim.api.daemon",
+    "DaemonFault": "hilsim.api.control",
+    "DaemonHealth": "hilsim.api.control",
+    "DaemonStatus": "hilsim.api.control",
+    "Emulator": "hilsim.api.emulator",
+    "HilsimError": "hilsim.errors",
+    "LinkError": "hilsim.errors",
+    "Metrics": "hilsim.api.metrics",
+    "Packet": "hilsim.api.packet",
+    "PacketError": "hilsim.errors",
+    "ReplayReport": "hilsim.api.replaying",
+    "ReplayStatus": "hilsim.api.control",
+    "Rig": "hilsim.config.rig",
+    "RunningSensor": "hilsim.api.daemon",
+    "Scan": "hilsim.api.points",
+    "TransmitError": "hilsim.errors",
+    "VerifyReport": "hilsim.api.verification",
+    "decode": "hilsim.api.decoding",
+    "load_rig": "hilsim.api.rigs",
+    "read_capture": "hilsim.api.packet",
+    "record": "hilsim.api.recording",
+    "replay_capture": "hilsim.api.replaying",
+    "verify": "hilsim.api.verification",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, from the module that has it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    """What a person may use."""
+    return [*__all__, "__version__"]

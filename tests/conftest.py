@@ -5,6 +5,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from hilsim.testing import plugin
 from tests import leftovers
 from tests.cables import cable, udp_socket  # noqa: F401 - fixtures
 
@@ -16,9 +17,11 @@ CAPTURES = Path(__file__).resolve().parent.parent.parent / "shared" / "captures"
 REFERENCE = CAPTURES.parent / "reference"
 
 
-def pytest_configure():
-    """Mark what this run starts."""
+def pytest_configure(config):
+    """Mark what this run starts; an environment that was installed before hilsim had a plugin has no entry point of it."""
     leftovers.mark()
+    if not config.pluginmanager.is_registered(plugin):
+        config.pluginmanager.register(plugin, "hilsim")
 
 
 @pytest.hookimpl(trylast=True)  # after the last fixtures have been taken down

@@ -9,7 +9,8 @@ import structlog
 
 from hilsim.config.changes import Changes
 from hilsim.config.hosts import resolved
-from hilsim.config.rig import Rig, load_rig, with_recording
+from hilsim.config.rig import Rig, rig_of_table, with_recording
+from hilsim.config.toml_file import read_toml
 
 log = structlog.get_logger("hilsim")
 
@@ -33,11 +34,13 @@ class RigFile:
         path: The file.
         changes: What the command line changes of it.
         recording: Keys of its ``[record]`` that the command line replaces.
+        directory: Files that it names are relative to this; None: to its own directory.
     """
 
     path: Path
     changes: Changes = field(default_factory=Changes)
     recording: Mapping[str, str | float] = field(default_factory=dict)
+    directory: Path | None = None
 
     def load(self) -> Rig:
         """Read and check it, and look up the hosts it names.
@@ -45,7 +48,9 @@ class RigFile:
         Raises:
             ConfigError: the rig is not sound.
         """
-        return resolved(with_recording(load_rig(self.path, self.changes), self.recording), self.changes)
+        place = self.path if self.directory is None else self.directory / self.path.name
+        rig = rig_of_table(read_toml(self.path), place, self.changes)
+        return resolved(with_recording(rig, self.recording), self.changes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hilsim.cli.rigs import RigArgument, changes, loaded, rig_path, setting
+from hilsim.cli.rigs import RigArgument, changes, loaded, setting
+from hilsim.config.places import rig_path
 from hilsim.errors import CommandFaultError
 from hilsim.links.serial_spec import DEFAULT_BAUD, LEAST_BAUD, MOST_BAUD
 

@@ -19,8 +19,9 @@ from hilsim.capture.live import Listener
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.addresses import Address, HostPort
 from hilsim.cli.outputs import ImageFile
-from hilsim.cli.rigs import loaded, rig_path
+from hilsim.cli.rigs import loaded
 from hilsim.config.parse import parse_table, read_toml
+from hilsim.config.places import rig_path
 from hilsim.config.profiles import find_profile
 from hilsim.errors import CaptureError
 from hilsim.protocols.cepton.stdv import STDV_SIGNATURE, frame_parities, read_stdv_header

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from hilsim.cli.rigs import RigArgument, UtcInstant, changes, changing, loaded
+from hilsim.offline.epoch import START_UTC
 
 if TYPE_CHECKING:
     from hilsim.render.renderer import Renderer
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="Capture to write (PCAP).")
 @click.option("--truth", type=click.Path(dir_okay=False, path_type=Path), help="Write the ground truth of every return too (.parquet).")
 @click.option("--duration-s", type=click.FloatRange(0.001, 1e6), default=10.0, show_default=True, help="How much rig time to record.")
-@click.option("--start-utc", type=UtcInstant(), default="2026-01-01T00:00:00Z", show_default=True, help="UTC of the first instant.")
+@click.option("--start-utc", type=UtcInstant(), default=START_UTC, show_default=True, help="UTC of the first instant.")
 @click.option(
     "--threads", type=click.IntRange(1, 256), default=os.cpu_count() or 1, show_default="all cores", help="Rendering threads; changes no byte."
 )
@@ -88,7 +89,7 @@ def record(
                 renderer=renderer,
                 progress=progress,
                 truth=truth,
-                stamps="us" if (stamps or checked.spec.record.stamps) == "us" else "ns",
+                stamps=stamps,
             )
         except KeyboardInterrupt:
             _say_broken_off(bar.pos / 1000, duration_s, [output, *([truth] if truth else [])])

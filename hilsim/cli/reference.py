@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from hilsim.analysis.conformance.rules import rules_reference
+from hilsim.api.reference import api_reference
 from hilsim.config.reference import configuration_reference
 from hilsim.limits import limits_reference
 from hilsim.telemetry.reference import generate_metrics_reference
@@ -17,6 +18,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "conformance-rules.md": rules_reference,
     "limits.md": limits_reference,
     "metrics.md": generate_metrics_reference,
+    "python-api.md": api_reference,
 }
 
 

@@ -1,16 +1,14 @@
 """What commands that take a rig share. Imports nothing slow: completion in a shell reads it at each press of a key."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from hilsim.config.places import did_you_mean, profiles_directory, shipped_names
-from hilsim.errors import ConfigError
-from hilsim.units import NS_PER_S
+from hilsim.config.places import rig_path, shipped_names
+from hilsim.offline.epoch import START_UTC, utc_ns
 
 if TYPE_CHECKING:
     from hilsim.config.changes import Changes
@@ -48,23 +46,6 @@ def rigs_beginning(incomplete: str) -> list[str]:
         *(f"{folder}{entry.name}" for entry in near if entry.suffix == ".toml" and entry.is_file()),
         *(f"{folder}{entry.name}/" for entry in near if entry.is_dir()),
     ]
-
-
-def rig_path(text: str) -> Path:
-    """Path of a rig: as given, or a shipped one by its name.
-
-    Raises:
-        ConfigError: it is neither; the text lists the shipped ones.
-    """
-    path = Path(text)
-    if path.suffix == ".toml" or path.exists():
-        return path
-    names = shipped_names("rigs")
-    if text in names:
-        return profiles_directory() / "rigs" / f"{text}.toml"
-    raise ConfigError(
-        f'rig must be a .toml file or one of the shipped ones ({", ".join(names)}), got "{text}"{did_you_mean(text, names, of_models=True)}'
-    )
 
 
 def changing(command: Command) -> Command:
@@ -110,7 +91,7 @@ def loaded(path: Path, changed: "Changes | None" = None) -> "Rig":
 
 
 class UtcInstant(click.ParamType[int]):
-    """An instant like ``2026-01-01T00:00:00Z``."""
+    """An instant, in ISO 8601."""
 
     name = "utc"
 
@@ -119,9 +100,6 @@ class UtcInstant(click.ParamType[int]):
         if isinstance(value, int):
             return value
         try:
-            instant = datetime.fromisoformat(str(value))
+            return utc_ns(str(value))
         except ValueError:
-            self.fail(f'must be like 2026-01-01T00:00:00Z, got "{value}"', param, ctx)
-        if instant.tzinfo is None:
-            instant = instant.replace(tzinfo=UTC)
-        return round(instant.timestamp()) * NS_PER_S
+            self.fail(f'must be like {START_UTC}, got "{value}"', param, ctx)

@@ -37,6 +37,12 @@ Examples:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write this file (JSON: pid, metrics, sensors with their ports) when the first packets have been sent; it is removed at the end.",
 )
+@click.option(
+    "--directory",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Files that the rig names are relative to this folder, instead of its own.",
+)
+@click.option("--end-with", type=click.IntRange(1), metavar="PID", help="Stop when the process of this number has ended, however it ended.")
 @click.option("--quiet", is_flag=True, help="No status line, and only warnings and errors in the log.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 def run(
@@ -50,6 +56,8 @@ def run(
     record_rotate_s: float | None,
     record_keep: int | None,
     ready_file: Path | None,
+    directory: Path | None,
+    end_with: int | None,
     quiet: bool,
     log_level: Level,
 ) -> None:
@@ -58,6 +66,10 @@ def run(
     Packets leave by their own deadlines; the status line and /metrics say how well. Options hold for the rig as it is read again too. What a --record
     option does not say, the rig's [record] does.
     """
+    if end_with is not None:
+        from hilsim.daemon.companion import end_with_process  # noqa: PLC0415
+
+        end_with_process(end_with)  # before anything slow is imported
     from hilsim.assembly.rig_sources import RigFile  # noqa: PLC0415
     from hilsim.cli.screen import Screen  # noqa: PLC0415 - imports kernels
     from hilsim.daemon.ready_file import ReadyFile  # noqa: PLC0415
@@ -75,7 +87,7 @@ def run(
         "keep": record_keep,
     }
     overrides = {name: value for name, value in options.items() if value is not None}
-    source = RigFile(path=rig, changes=changes(settings, to), recording=overrides)
+    source = RigFile(path=rig, changes=changes(settings, to), recording=overrides, directory=directory.absolute() if directory else None)
     if ready_file is None:
         ending = asyncio.run(serve(source, console, duration_s=duration_s))
     else:

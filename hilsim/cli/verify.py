@@ -8,11 +8,10 @@ from pathlib import Path
 import click
 
 from hilsim.analysis.conformance.families import StreamChecker
-from hilsim.analysis.conformance.report import render_text, to_json
-from hilsim.analysis.conformance.result import CheckResult
+from hilsim.api.verification import VerifyReport
+from hilsim.api.verification import verify as verify_stream
 from hilsim.capture.busy_host import BusyHost
 from hilsim.capture.live import Listener
-from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.addresses import Address, HostPort
 from hilsim.errors import CaptureError, CommandFaultError
 from hilsim.protocols.velodyne.position import POSITION_PORT
@@ -31,18 +30,14 @@ def verify(*, capture: Path | None, listen: Address | None, position_port: int, 
     """
     if (capture is None) == (listen is None):
         raise click.UsageError("give either CAPTURE or --listen HOST:PORT")
-    checker = StreamChecker()
-    notes: tuple[str, ...]
-    host_waited_ns = 0
-    if listen is not None:
+    if listen is None:
+        report = verify_stream(capture or Path())
+    else:
+        checker = StreamChecker()
         with BusyHost() as host:
             notes = asyncio.run(_live(checker, listen, position_port, duration_s))
-        host_waited_ns = host.waited_ns
-    else:
-        file = CaptureFile(capture or Path())
-        checker.feed(file)
-        notes = file.notes.lines()
-    _report(checker.result(host_waited_ns=host_waited_ns), notes, as_json=as_json)
+        report = VerifyReport(result=checker.result(host_waited_ns=host.waited_ns), notes=notes)
+    _say(report, as_json=as_json)
 
 
 async def _live(checker: StreamChecker, address: Address, position_port: int, duration_s: float) -> tuple[str, ...]:
@@ -62,14 +57,14 @@ async def _live(checker: StreamChecker, address: Address, position_port: int, du
         return (f"{listener.dropped} datagrams dropped by the kernel: this host reads too slowly",) if listener.dropped else ()
 
 
-def _report(result: CheckResult, notes: tuple[str, ...], *, as_json: bool) -> None:
+def _say(report: VerifyReport, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(to_json(result) | {"notes": list(notes)}, indent=2))
+        click.echo(json.dumps(report.to_dict(), indent=2))
     else:
-        for note in notes:
+        for note in report.notes:
             click.secho(f"note: {note}", fg="yellow", err=True)
-        lines = render_text(result)
-        click.echo("\n".join(lines[:-1]))
-        click.secho(lines[-1], fg="green" if result.passed else "red", bold=True)
-    if not result.passed:
+        lines, _, verdict = str(report).rpartition("\n")
+        click.echo(lines)
+        click.secho(verdict, fg="green" if report.passed else "red", bold=True)
+    if not report.passed:
         raise CommandFaultError

@@ -44,6 +44,23 @@ def shipped_names(kind: str) -> list[str]:
     return sorted(entry.stem for entry in (profiles_directory() / kind).glob("*.toml"))
 
 
+def rig_path(text: str) -> Path:
+    """Path of a rig: as given, or a shipped one by its name.
+
+    Raises:
+        ConfigError: it is neither; the text lists the shipped ones.
+    """
+    path = Path(text)
+    if path.suffix == ".toml" or path.exists():
+        return path
+    names = shipped_names("rigs")
+    if text in names:
+        return profiles_directory() / "rigs" / f"{text}.toml"
+    raise ConfigError(
+        f'rig must be a .toml file or one of the shipped ones ({", ".join(names)}), got "{text}"{did_you_mean(text, names, of_models=True)}'
+    )
+
+
 def did_you_mean(word: str, known: Iterable[str], *, of_models: bool = False) -> str:
     """What somebody may have meant by a word that is not known, as the end of a sentence: ``'; did you mean "run"?'``, or nothing where no known word is near.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.config.changes import Changes
@@ -208,6 +208,7 @@ class Rig:
         vehicle: The vehicle's profile; None without a vehicle.
         hosts: Names that destinations had, and the addresses that stand in their places now (``config.hosts``).
         sources: Sensors whose loopback source has become an address of this host, and that address.
+        table: The table that was checked, changes made.
     """
 
     path: Path
@@ -216,6 +217,17 @@ class Rig:
     vehicle: VehicleSpec | None = None
     hosts: tuple[tuple[str, str], ...] = ()
     sources: tuple[tuple[str, str], ...] = ()
+    table: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """What the rig calls itself."""
+        return self.spec.name
+
+    @property
+    def sensors(self) -> tuple[str, ...]:
+        """Names of its emulated lidars."""
+        return tuple(sensor.name for sensor in self.spec.sensor)
 
     @property
     def directory(self) -> Path:
@@ -233,7 +245,21 @@ def load_rig(path: Path, changes: Changes | None = None) -> Rig:
     Raises:
         ConfigError: with every fault of the rig, the changes and its profiles, one a line.
     """
-    changed = (changes or Changes()).made_in(read_toml(path), path.parent)
+    return rig_of_table(read_toml(path), path, changes)
+
+
+def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None = None) -> Rig:
+    """Check a rig and the profiles it names.
+
+    Args:
+        table: What a rig file holds.
+        path: The rig file, or what stands for one: faults begin with it, and files that the rig names are relative to its directory.
+        changes: What is changed of it.
+
+    Raises:
+        ConfigError: with every fault of the rig, the changes and its profiles, one a line.
+    """
+    changed = (changes or Changes()).made_in(table, path.parent)
     spec, faults = collect_faults(RigSpec, changed.table)
     faults = changed.faults + [f"{path}: {changed.named(fault)}" for fault in faults]
     if spec is None:
@@ -256,7 +282,7 @@ def load_rig(path: Path, changes: Changes | None = None) -> Rig:
         raise ConfigError("\n".join(faults))
     if spec.record.stamps == "auto":
         spec = replace(spec, record=replace(spec.record, stamps=_capture_stamps(spec, lidars)))
-    return Rig(path=path, spec=spec, lidars=tuple(lidars), vehicle=vehicle)
+    return Rig(path=path, spec=spec, lidars=tuple(lidars), vehicle=vehicle, table=changed.table)
 
 
 def _vehicle(spec: RigSpec, path: Path) -> VehicleSpec | None:

@@ -7,7 +7,7 @@ once, from front to back, before it is read; the table is looked over after that
 import codecs
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +55,23 @@ def read_toml(path: Path) -> dict[str, Any]:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: must be TOML: {error}") from error
+    check_limits(table, str(path))
+    return table
+
+
+def check_limits(table: Mapping[str, Any], where: str) -> None:
+    """Refuse a table that is larger than what a person writes.
+
+    Args:
+        table: As TOML makes them.
+        where: What messages begin with.
+
+    Raises:
+        ConfigError: naming every fault, one a line.
+    """
     faults = list(_faults(table))
     if faults:
-        raise ConfigError("\n".join(f"{path}: {fault}" for fault in faults))
-    return table
+        raise ConfigError("\n".join(f"{where}: {fault}" for fault in faults))
 
 
 def toml_value(text: str, where: str) -> Any:
@@ -78,9 +91,7 @@ def toml_value(text: str, where: str) -> Any:
     except tomllib.TOMLDecodeError:
         table = {"value": text}
     value = table["value"] if len(table) == 1 else text
-    faults = list(_faults({"value": value}))
-    if faults:
-        raise ConfigError("\n".join(f"{where}: {fault}" for fault in faults))
+    check_limits({"value": value}, where)
     return value
 
 
@@ -113,7 +124,7 @@ def _placeholder(match: re.Match[str]) -> str:
     return "t" + "\n" * match[0].count("\n")
 
 
-def _faults(table: dict[str, Any]) -> Iterator[str]:
+def _faults(table: Mapping[str, Any]) -> Iterator[str]:
     """What is beyond a limit in a table, without a call for each level."""
     waiting: list[tuple[tuple[int | str, ...], Any]] = [((), table)]
     while waiting:

@@ -29,8 +29,6 @@ from hilsim.errors import ConfigError, HilsimError, TransmitError
 from hilsim.limits import CONTROL_LINE_BYTES
 from hilsim.telemetry.answers import health_answer
 
-_LONGEST_ANSWER = 1 << 22
-_ANSWER_S = 10.0
 _PROBE_S = 1.0
 
 
@@ -148,24 +146,3 @@ def _remove_abandoned(path: Path) -> None:
         except TimeoutError:
             pass
     raise TransmitError(f"the control socket must be one daemon's alone, got {path}, where another listens")
-
-
-async def tell(path: Path, line: str) -> str:
-    """Give a running daemon one command; returns its answer.
-
-    Raises:
-        TransmitError: nobody listens there, or nobody answers.
-    """
-    try:
-        reader, writer = await asyncio.open_unix_connection(path, limit=_LONGEST_ANSWER)
-    except OSError as error:
-        raise TransmitError(f"a daemon must listen at {path}, got {error.strerror or error}; [control] socket in its rig says where") from error
-    answer = b""
-    with suppress(ConnectionError, TimeoutError):
-        async with asyncio.timeout(_ANSWER_S):
-            writer.write(f"{line}\n".encode())
-            answer = await reader.readline()
-    writer.transport.abort()
-    if not answer.endswith(b"\n"):
-        raise TransmitError(f"the daemon at {path} must answer within {_ANSWER_S:.0f} s, got nothing")
-    return answer.decode().rstrip("\n")

@@ -23,7 +23,6 @@ from hilsim.errors import ConfigError, HilsimError, TransmitError
 from hilsim.limits import CONTROL_COMMANDS_A_SECOND, CONTROL_LINE_BYTES
 from hilsim.telemetry.guarded import guarded
 from hilsim.telemetry.readings import Refusal
-from hilsim.transmit.hosts import address_of
 
 if TYPE_CHECKING:
     from asyncio_dgram.aio import DatagramServer
@@ -34,8 +33,6 @@ _LONGEST_ANSWER = 65_507
 """Bytes that a UDP datagram over IPv4 holds."""
 _RECEIVE_BUFFER_BYTES = 65_536
 """What comes faster than it is read is lost in the kernel, not kept in memory."""
-_ANSWER_S = 5.0
-_LOOK_S = 0.05
 
 
 @dataclass(kw_only=True, eq=False)
@@ -164,33 +161,3 @@ async def _serve(stream: "DatagramServer", listener: socket.socket, port: Comman
         if answer:
             with suppress(OSError):  # a full buffer, or a peer that has gone: it asks again
                 listener.sendto(answer, peer)
-
-
-async def tell_by_datagram(host: str, port: int, line: str) -> str:
-    """Give a running daemon one command; returns its answer.
-
-    Raises:
-        TransmitError: the host has no address, nobody listens there, or no answer came: a datagram may be lost.
-    """
-    try:
-        address = address_of(host)
-    except TransmitError as error:
-        raise TransmitError(f"the host of udp:{host}:{port} {error}") from error
-    stream = await asyncio_dgram.connect((address, port))
-    try:
-        async with asyncio.timeout(_ANSWER_S):
-            await stream.send(f"{line}\n".encode())
-            while True:
-                with suppress(TimeoutError):  # a refusal by the network is told at the next call only
-                    answer, _ = await asyncio.wait_for(stream.recv(), _LOOK_S)
-                    return bytes(answer).decode(errors="replace").rstrip("\n")
-    except TimeoutError:
-        raise TransmitError(
-            f"the daemon at udp:{host}:{port} must answer within {_ANSWER_S:.0f} s, got nothing; does it listen there ([control] listen), and obey this host (peers)?"
-        ) from None
-    except OSError as error:
-        raise TransmitError(
-            f"a daemon must listen at udp:{host}:{port}, got {error.strerror or error}; [control] listen in its rig says where"
-        ) from error
-    finally:
-        stream.close()

@@ -63,8 +63,8 @@ class ReadyFile:
     def _prepare(self) -> None:
         try:
             self.path.unlink(missing_ok=True)
-            self._write("")
-            self.path.unlink()
+            self._aside.touch()  # beside it: whoever waits for the file would take even an empty one for packets that flow
+            self._aside.unlink()
         except OSError as error:
             raise ConfigError(f"--ready-file must be a file that can be written, got {self.path}: {error.strerror}") from error
 
@@ -97,12 +97,15 @@ class ReadyFile:
             self.path.unlink(missing_ok=True)
 
     def _write(self, text: str) -> None:
-        aside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
-            aside.write_text(text, encoding="utf-8")
-            aside.replace(self.path)
+            self._aside.write_text(text, encoding="utf-8")
+            self._aside.replace(self.path)
         finally:
-            aside.unlink(missing_ok=True)
+            self._aside.unlink(missing_ok=True)
+
+    @property
+    def _aside(self) -> Path:
+        return self.path.with_name(f".{self.path.name}.{os.getpid()}")
 
 
 def contents(running: RunningRig, metrics: str) -> dict[str, Any]:

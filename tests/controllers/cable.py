@@ -1,10 +1,10 @@
 """A bridge and a controller in virtual time: what one writes the other reads in the same millisecond."""
 
+from hilsim.testing.flight_controller.controller import Px4, Px4Spec
+from hilsim.testing.flight_controller.wire import Writer
 from tests.controllers.bridge import Bridge
-from tests.controllers.controller import Px4, Px4Spec
 from tests.controllers.puppet import Puppet
 from tests.controllers.station import odd_frames
-from tests.controllers.wire import Writer
 
 UTC_AT_ZERO_US = 1_780_000_000_000_000
 _ODD_US, _FIRST_ODD_US = 20_000, 500_000

@@ -15,8 +15,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from hilsim.testing.flight_controller.wire import Splitter
 from tests.controllers.station import Station
-from tests.controllers.wire import Splitter
 
 _WAKE_S = 0.005
 _CHUNK = 65_536

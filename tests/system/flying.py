@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.controllers.wire import Writer
+from hilsim.testing import FLIGHT_TIMING_RULES as TIMING_RULES
+from hilsim.testing.flight_controller.wire import Writer
 from tests.support import ROOM
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-LATE = {"rate", "gap", "burst", "gps_time", "stamps", "timesync"}
-"""Rules that a machine which stood still may break for a bridge that is right."""
+PROGRAMS = {"px4": "hilsim.testing.flight_controller", "ground": "tests.controllers.ground"}
 WHOLE = ["armed", "takeoff", "airborne", "hold", "land", "touchdown", "manual", "disarmed", "done"]
 _ROOM = ROOM.split("[[sensor]]")[0]
 _PACKET_US = 1327.104
@@ -44,9 +44,9 @@ class Programs:
         self.started = []
 
     def start(self, module, *arguments):
-        """``python -m tests.controllers.<module>``; returns the process and where its report will be."""
+        """The flight controller (``px4``) or ``python -m tests.controllers.<module>``; returns the process and where its report will be."""
         path = self.directory / f"{module}-{len(self.started)}.json"
-        command = [sys.executable, "-m", f"tests.controllers.{module}", *map(str, arguments), "--report", str(path)]
+        command = [sys.executable, "-m", PROGRAMS[module], *map(str, arguments), "--report", str(path)]
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.started.append(process)
         return process, path
@@ -72,7 +72,7 @@ def stopped(started):
 
 def serious(report):
     """Rules that were broken, but for those of time, with their words."""
-    return {rule: [row["text"] for row in report["violations"] if row["rule"] == rule][:3] for rule in report["broken"] if rule not in LATE}
+    return {rule: [row["text"] for row in report["faults"] if row["rule"] == rule][:3] for rule in report["broken"] if rule not in TIMING_RULES}
 
 
 def order(report, *names):

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.controllers.wire import Splitter, system_of
+from hilsim.testing.flight_controller.wire import Splitter, system_of
 from tests.system.conftest import sensor_table
 from tests.system.flying import WHOLE, Nuisance, await_figure, events, faults, figures, first_bytes, order, report_of, serious, stopped, vehicle_rig
 from tests.system.sitl import Sitl
@@ -23,7 +23,7 @@ def serial_rig(link, *stations, more=""):
 def test_a_controller_flies_over_a_serial_port_beside_a_lidar_that_loses_no_packet(daemon, rig, programs, lidar, receiver, tmp_path):
     position = receiver()
     running = daemon(rig(sensor_table("roof", lidar.port, position.port), scene=serial_rig(tmp_path / "px4")))
-    report = report_of(programs.start("px4", "--pty", tmp_path / "px4", "--script", "takeoff-hover-land", "--for", 90))
+    report = report_of(programs.start("px4", "--pty", tmp_path / "px4", "--script", "hover", "--for", 90))
     assert serious(report) == {}
     assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
     assert report["figures"]["hover_level_m"] < 0.5
@@ -61,7 +61,7 @@ def test_a_cable_that_is_out_noise_and_half_frames_in_hover_do_not_end_the_fligh
     position = receiver()
     running = daemon(rig(sensor_table("roof", lidar.port, position.port), scene=serial_rig(tmp_path / "px4")))
     happens = ["--garbage-at", 12, "--cable-out-at", 14.5, "--out-for", 3, "--garbage-at", 19]
-    started = programs.start("px4", "--pty", tmp_path / "px4", *happens, "--script", "takeoff-hover-land", "--for", 90)
+    started = programs.start("px4", "--pty", tmp_path / "px4", *happens, "--script", "hover", "--for", 90)
     found = set()
     while started[0].poll() is None:
         found |= faults(running)

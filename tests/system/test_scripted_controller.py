@@ -13,6 +13,7 @@ from tests.controllers.bridge import Bridge
 from tests.controllers.desk import Desk, Serial, Server
 from tests.controllers.puppet import Puppet
 from tests.controllers.wrongs import WRONGS
+from tests.system.flying import PROGRAMS
 from tests.unit.vehicle.vehicles import compiled_only
 
 pytestmark = pytest.mark.system
@@ -21,11 +22,11 @@ _ROOT = Path(__file__).resolve().parent.parent.parent
 
 @pytest.fixture
 def start():
-    """Starts ``python -m tests.controllers.<module>``; what still runs at the end is ended."""
+    """Starts a flight controller (``px4``) or a ground station; what still runs at the end is ended."""
     started = []
 
     def begin(module, *arguments):
-        command = [sys.executable, "-m", f"tests.controllers.{module}", *map(str, arguments)]
+        command = [sys.executable, "-m", PROGRAMS[module], *map(str, arguments)]
         started.append(subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
         return started[-1]
 
@@ -98,11 +99,11 @@ def test_a_board_that_reboots_babbles_and_loses_its_cable_is_spoken_to_again(sta
 def test_a_flight_over_tcp_in_lockstep_breaks_no_rule(start, tmp_path):
     path = tmp_path / "report.json"
     server = Server()
-    process = start("px4", "--tcp", server.address, "--lockstep", "--script", "takeoff-hover-land", "--report", path)
+    process = start("px4", "--tcp", server.address, "--lockstep", "--script", "hover", "--report", path)
     bridge = Bridge(Aircraft("iris"), serial=False, lockstep=True)
     Desk(bridge, server, paced=False).run(lambda: process.poll() is not None)
     report = finished(process, path)
-    assert report["violations"] == []
+    assert report["faults"] == []
     assert flies(report)
     assert report["status"] == 0
 

@@ -30,7 +30,7 @@ def on_other_ports(text, path, tmp_path, data_port, position_port, station_port)
 def test_a_shipped_rig_is_flown_from_take_off_to_landing(path, daemon, programs, lidar, receiver, free_port, tmp_path):
     text = on_other_ports(path.read_text(), path, tmp_path, lidar.port, receiver().port, free_port())
     running = daemon(write_rig(tmp_path, text))
-    report = report_of(programs.start("px4", "--pty", tmp_path / "board", "--script", "takeoff-hover-land", "--for", 90))
+    report = report_of(programs.start("px4", "--pty", tmp_path / "board", "--script", "hover", "--for", 90))
     assert serious(report) == {}
     assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
     assert report["figures"]["hover_level_m"] < _LEVEL_M

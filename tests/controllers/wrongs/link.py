@@ -2,7 +2,7 @@
 
 from pymavlink.dialects.v20 import common
 
-from tests.controllers.wire import Writer
+from hilsim.testing.flight_controller.wire import Writer
 from tests.controllers.wrongs.registry import wrong
 
 
@@ -113,4 +113,4 @@ def _filled(raw):
     writer = Writer(255, 190)
     writer.mav.seq = raw[4]
     payload = raw[10:-2].ljust(33, b"\0")
-    return writer._frame(76, payload, common.mavlink_map[76].crc_extra, flags=0)
+    return writer.frame(76, payload, common.mavlink_map[76].crc_extra)

@@ -3,11 +3,11 @@
 import pytest
 from pymavlink.dialects.v20 import common
 
-from tests.controllers.boot import UsbScan, has_heartbeat
+from hilsim.testing.flight_controller.boot import UsbScan, has_heartbeat
+from hilsim.testing.flight_controller.controller import Px4, Px4Spec
+from hilsim.testing.flight_controller.wire import Writer
 from tests.controllers.bridge import Bridge
-from tests.controllers.controller import Px4, Px4Spec
 from tests.controllers.puppet import Puppet
-from tests.controllers.wire import Writer
 
 
 def _heartbeat(version=3):

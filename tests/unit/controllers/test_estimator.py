@@ -99,7 +99,7 @@ def test_a_controller_whose_estimator_has_failed_does_not_arm_and_says_why(spoil
 
 
 def test_a_compass_that_turns_in_the_air_is_stopped_and_said():
-    bench = Bench("iris", script="takeoff-hover-land", at={24.0: lambda _controller, _now_us: with_field((-1.0, -1.0, 1.0))(bench)})
+    bench = Bench("iris", script="hover", at={24.0: lambda _controller, _now_us: with_field((-1.0, -1.0, 1.0))(bench)})
     report = bench.fly(60.0)
     told = [text for _, text in report.events]
     assert told.index("airborne") < told.index("navigation failure")

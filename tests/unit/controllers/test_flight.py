@@ -5,11 +5,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from hilsim.testing.flight_controller.controller import Px4, Px4Spec
 from hilsim.vehicle.wind import WindSpec
 from tests.controllers.aircraft import Aircraft
 from tests.controllers.bridge import Bridge
 from tests.controllers.cable import UTC_AT_ZERO_US, run
-from tests.controllers.controller import Px4, Px4Spec
 from tests.controllers.station import Station
 from tests.unit.vehicle.vehicles import compiled_only
 
@@ -58,9 +58,9 @@ _WHOLE = ["speaking", "hold", "armed", "takeoff", "airborne", "hold", "land", "t
 
 @pytest.mark.parametrize("name", ["iris", "airsim-quad"])
 def test_the_controller_takes_off_hovers_and_lands_in_light_wind(name):
-    bench = Bench(name, wind=_LIGHT, script="takeoff-hover-land")
+    bench = Bench(name, wind=_LIGHT, script="hover")
     report = bench.fly()
-    assert [str(violation) for violation in report.violations] == []
+    assert [str(fault) for fault in report.faults] == []
     assert _order(report) == _WHOLE
     assert 4.7 < bench.top_m < 5.5
     assert report.figures["hover_level_m"] < 0.5
@@ -75,14 +75,14 @@ def test_the_controller_takes_off_hovers_and_lands_in_light_wind(name):
 def test_a_tour_judges_every_unit_of_what_the_vehicle_feels():
     bench = Bench("iris", script="tour")
     report = bench.fly()
-    assert [str(violation) for violation in report.violations] == []
+    assert [str(fault) for fault in report.faults] == []
     assert all(report.judged[rule] > 0 for rule in ("gyroscope", "gps_velocity", "gps_course", "gps_speed", "specific_force", "field", "pressure"))
 
 
 @pytest.mark.parametrize("spec", [{"serial": False, "lockstep": True}, {"period_us": 10_000, "newer": True}], ids=["lockstep", "100 Hz"])
 def test_the_controller_flies_over_other_links(spec):
-    report = Bench("iris", script="takeoff-hover-land", **spec).fly()
-    assert [str(violation) for violation in report.violations] == []
+    report = Bench("iris", script="hover", **spec).fly()
+    assert [str(fault) for fault in report.faults] == []
     assert _order(report) == _WHOLE
 
 
@@ -91,15 +91,15 @@ def test_a_ground_station_flies_through_the_bridge_and_gets_every_byte():
     bench = Bench("iris", station=station)
     report = bench.fly()
     assert [text for _, text in station.events] == ["ready", *(f"command {command}: 0" for command in (176, 400, 22)), "up", "command 21: 0", "down"]
-    assert [str(violation) for violation in report.violations] == []
+    assert [str(fault) for fault in report.faults] == []
     assert 2.0 < station.heard.highest_m < 3.0
     assert [raw for raw in station.came if raw[7:10] != b"\x5d\0\0"] == bench.controller.sent[: len(station.came)]
 
 
 def test_a_cable_that_is_out_for_two_seconds_in_hover_is_borne_where_physics_stand_still():
-    bench = Bench(at={18.0: Px4.unplug, 20.0: Px4.plug}, script="takeoff-hover-land")
+    bench = Bench(at={18.0: Px4.unplug, 20.0: Px4.plug}, script="hover")
     report = bench.fly()
-    assert [str(violation) for violation in report.violations] == []
+    assert [str(fault) for fault in report.faults] == []
     assert _order(report)[-1] == "done"
     times_us = [row[0] for row in bench.aircraft.track]
     assert max(late - early for early, late in pairwise(times_us)) <= 20_000
@@ -107,18 +107,18 @@ def test_a_cable_that_is_out_for_two_seconds_in_hover_is_borne_where_physics_sta
 
 
 def test_a_cable_that_is_out_before_arming_makes_the_controller_wait_for_a_heartbeat():
-    report = Bench(at={3.0: Px4.unplug, 6.0: Px4.plug}, script="takeoff-hover-land").fly()
-    assert [str(violation) for violation in report.violations] == []
+    report = Bench(at={3.0: Px4.unplug, 6.0: Px4.plug}, script="hover").fly()
+    assert [str(fault) for fault in report.faults] == []
     assert _order(report) == ["speaking", "unplugged", "plugged", *_WHOLE]
 
 
 def test_a_controller_that_reboots_flies_all_the_same():
-    report = Bench(at={3.3: Px4.reboot}, script="takeoff-hover-land").fly()
-    assert [str(violation) for violation in report.violations] == []
+    report = Bench(at={3.3: Px4.reboot}, script="hover").fly()
+    assert [str(fault) for fault in report.faults] == []
     assert _order(report) == ["speaking", "reboot", *_WHOLE]
 
 
 def test_noise_of_the_controller_is_borne():
-    report = Bench(at={3.0: Px4.babble, 16.0: Px4.babble}, script="takeoff-hover-land").fly()
-    assert [str(violation) for violation in report.violations] == []
+    report = Bench(at={3.0: Px4.babble, 16.0: Px4.babble}, script="hover").fly()
+    assert [str(fault) for fault in report.faults] == []
     assert _order(report)[-1] == "done"

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.controllers.rules.gps import GpsRules
-from tests.controllers.rules.timing import Timing
-from tests.controllers.situation import Situation
+from hilsim.testing.flight_controller.rules.gps import GpsRules
+from hilsim.testing.flight_controller.rules.situation import Situation
+from hilsim.testing.flight_controller.rules.timing import Timing
 
 PERIOD_US = 200_000
 CLIMB_MPS = 2.0

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.controllers.rules.order import Order
-from tests.controllers.situation import Situation
+from hilsim.testing.flight_controller.rules.order import Order
+from hilsim.testing.flight_controller.rules.situation import Situation
 
 
 class Report:

@@ -4,8 +4,8 @@ from functools import cache
 
 import pytest
 
+from hilsim.testing.flight_controller.flight_report import RULES
 from tests.controllers.cable import judged
-from tests.controllers.report import RULES
 from tests.controllers.wrongs import WRONGS, Wrong
 
 _RIGHT = {
@@ -22,7 +22,7 @@ def _report(name):
 
 @pytest.mark.parametrize("name", _RIGHT)
 def test_the_right_bridge_breaks_no_rule_over(name):
-    assert [str(violation) for violation in _report(name).violations] == []
+    assert [str(fault) for fault in _report(name).faults] == []
 
 
 def test_every_rule_is_judged_over_a_serial_line_or_in_lockstep():

@@ -2,8 +2,8 @@
 
 from pymavlink.dialects.v20 import common
 
+from hilsim.testing.flight_controller.wire import Splitter, Writer
 from tests.controllers.station import odd_frames
-from tests.controllers.wire import Splitter, Writer
 
 
 def test_frames_come_out_of_a_stream_whole_whatever_its_pieces():

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from hilsim.config.rig import Rig, RigSpec
-from hilsim.daemon.control import obey, serve_control, tell
+from hilsim.daemon.control import obey, serve_control
+from hilsim.daemon.control_client import tell_by_socket
 from hilsim.daemon.health import HealthMonitor
 from hilsim.daemon.parts import RigContext
 from hilsim.daemon.streaming.replays import Replays
@@ -153,7 +154,7 @@ def test_without_a_path_there_is_no_socket(running):
 def told(running, path, *lines):
     async def ask():
         async with serve_control(running, path):
-            return [await tell(path, line) for line in lines]
+            return [await asyncio.to_thread(tell_by_socket, path, line) for line in lines]
 
     return asyncio.run(ask())
 
@@ -176,7 +177,7 @@ def test_a_long_answer_arrives_whole(tmp_path):
             writer.close()
 
         async with await asyncio.start_unix_server(answer, path):
-            return await tell(path, "status")
+            return await asyncio.to_thread(tell_by_socket, path, "status")
 
     assert json.loads(asyncio.run(ask(tmp_path / "long"))) == readings
 
@@ -211,7 +212,7 @@ def test_the_socket_of_a_daemon_that_lives_is_not_taken_from_it(running, tmp_pat
             with pytest.raises(TransmitError, match=r"the control socket must be one daemon's alone, got .*control, where another listens"):
                 async with serve_control(running, path):
                     pass
-            return await tell(path, "pause")
+            return await asyncio.to_thread(tell_by_socket, path, "pause")
 
     assert asyncio.run(second()) == "ok"
 
@@ -233,7 +234,7 @@ def test_nobody_at_the_path_is_told(tmp_path):
     with pytest.raises(
         TransmitError, match=r"a daemon must listen at .*control, got No such file or directory; \[control\] socket in its rig says where"
     ):
-        asyncio.run(tell(tmp_path / "control", "status"))
+        tell_by_socket(tmp_path / "control", "status")
 
 
 def test_a_daemon_that_hangs_up_without_an_answer_is_a_fault(tmp_path):
@@ -242,7 +243,7 @@ def test_a_daemon_that_hangs_up_without_an_answer_is_a_fault(tmp_path):
             writer.close()
 
         async with await asyncio.start_unix_server(hang_up, tmp_path / "control"):
-            return await tell(tmp_path / "control", "pause")
+            return await asyncio.to_thread(tell_by_socket, tmp_path / "control", "pause")
 
     with pytest.raises(TransmitError, match=r"the daemon at .*control must answer within 10 s, got nothing"):
         asyncio.run(ask())

@@ -1,0 +1,201 @@
+"""A client of a running daemon's control socket or port: ``hilsim control`` for programs."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hilsim.daemon.control_client import done, teller
+from hilsim.errors import ConfigError, TransmitError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayStatus:
+    """One replay of a daemon.
+
+    Attributes:
+        replay: Its name in the rig.
+        position_s: Capture time of what is played, from the capture's first packet.
+        passes: Passes through the capture completed.
+        ratio: How far this pass is, 0 to 1.
+        played_packets: Datagrams handed on to be sent.
+        late_packets: Datagrams read too late to be sent in time.
+        waiting_packets: Datagrams read ahead.
+        underruns: How often nothing was read ahead when it was needed.
+        postponed_s: By how much the replay is later than it was to be.
+        is_paused: It is held back.
+        has_ended: Everything was played.
+    """
+
+    replay: str
+    position_s: float
+    passes: int
+    ratio: float
+    played_packets: int
+    late_packets: int
+    waiting_packets: int
+    underruns: int
+    postponed_s: float
+    is_paused: bool
+    has_ended: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class DaemonStatus:
+    """What a daemon says of its replays.
+
+    Attributes:
+        replays: In the rig's order.
+    """
+
+    replays: tuple[ReplayStatus, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DaemonFault:
+    """One fault that a daemon has found.
+
+    Attributes:
+        fault: Its key, as in ``hilsim_fault`` and the log.
+        subject: What it is about: a sensor, a flow; empty for the whole rig.
+        level: ``degraded`` or ``unhealthy``.
+        text: A sentence.
+        for_s: Since how long.
+    """
+
+    fault: str
+    subject: str
+    level: str
+    text: str
+    for_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class DaemonHealth:
+    """How a daemon does.
+
+    Attributes:
+        level: ``healthy``, ``degraded`` or ``unhealthy``.
+        healthy: Whether there is no fault at all.
+        faults: Those there are now.
+        step_s: Seconds that one number of ``counters`` covers.
+        counters: How much each counter grew in each step of the last minute, oldest first; those that did not grow are left out.
+        recorded: The same, as it was when the latest faults began: ``ago_s``, ``faults``, ``counters``.
+    """
+
+    level: str
+    healthy: bool
+    faults: tuple[DaemonFault, ...]
+    step_s: float
+    counters: Mapping[str, tuple[int, ...]]
+    recorded: tuple[Mapping[str, Any], ...] = ()
+
+
+class Control:
+    """Commands to a running daemon; each call is a conversation of its own, so that a daemon may be started anew in between.
+
+    Attributes:
+        address: Where the daemon listens.
+    """
+
+    def __init__(self, address: str | Path) -> None:
+        """Of the daemon at an address; nothing is opened yet.
+
+        Args:
+            address: Path of the Unix socket (``[control] socket`` of the rig), or ``udp:HOST:PORT`` (``[control] listen``).
+
+        Raises:
+            ConfigError: it is in neither form.
+        """
+        self.address = str(address)
+        self._tell = teller(self.address)
+
+    def pause(self, name: str | None = None) -> None:
+        """Hold a replay back.
+
+        Args:
+            name: Of the replay; None: all of them.
+
+        Raises:
+            ConfigError: there is no such replay.
+            TransmitError: nobody listens, or nobody answers.
+        """
+        self._obeyed("pause", name)
+
+    def resume(self, name: str | None = None) -> None:
+        """Let a replay go on from where it was.
+
+        Args:
+            name: Of the replay; None: all of them.
+
+        Raises:
+            ConfigError: there is no such replay.
+            TransmitError: nobody listens, or nobody answers.
+        """
+        self._obeyed("resume", name)
+
+    def seek(self, seconds: float, name: str | None = None) -> None:
+        """Let a replay go on at a capture time.
+
+        Args:
+            seconds: From the capture's first packet, 0 to 1e8.
+            name: Of the replay; None: all of them.
+
+        Raises:
+            ConfigError: there is no such replay, or the time is out of bounds.
+            TransmitError: nobody listens, or nobody answers.
+        """
+        self._obeyed(f"seek {seconds!r}", name)
+
+    def status(self) -> DaemonStatus:
+        """Where each replay is.
+
+        Raises:
+            TransmitError: nobody listens, nobody answers, or a daemon of another version answers otherwise.
+        """
+        answer = self._asked("status")
+        return DaemonStatus(replays=tuple(self._made(ReplayStatus, replay) for replay in answer.get("replays", ())))
+
+    def health(self) -> DaemonHealth:
+        """How the daemon does, with the last minute of counters.
+
+        Raises:
+            TransmitError: nobody listens, nobody answers, or a daemon of another version answers otherwise.
+        """
+        answer = self._asked("health")
+        return self._made(
+            DaemonHealth,
+            answer
+            | {
+                "faults": tuple(self._made(DaemonFault, fault) for fault in answer.get("faults", ())),
+                "counters": {name: tuple(growth) for name, growth in answer.get("counters", {}).items()},
+                "recorded": tuple(answer.get("recorded", ())),
+            },
+        )
+
+    def _obeyed(self, command: str, name: str | None) -> None:
+        if name is not None and len(name.split()) != 1:
+            raise ConfigError(f'a replay must be named by one word, got "{name}"')
+        done(self._tell(command if name is None else f"{command} {name}"))
+
+    def _asked(self, command: str) -> dict[str, Any]:
+        answer = done(self._tell(command))
+        try:
+            found = json.loads(answer)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise TransmitError(f"the daemon at {self.address} must answer with a JSON object, got {answer[:80]!r}")
+        return found
+
+    def _made(self, kind: type[T], answer: Mapping[str, Any]) -> T:
+        """A result from what the daemon answered; what a newer daemon says beside is left out."""
+        names = [part.name for part in fields(kind)]  # type: ignore[arg-type] # every kind is a dataclass
+        try:
+            return kind(**{name: answer[name] for name in names if name in answer})
+        except TypeError as error:
+            missing = ", ".join(name for name in names if name not in answer)
+            raise TransmitError(f"the daemon at {self.address} must be of this version of hilsim, got an answer without {missing}") from error

@@ -1,0 +1,247 @@
+"""A running stream as a context manager: ``hilsim run`` in a process of its own, from its first packets to the end of the block."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeAlias
+
+from hilsim.api.child import Child, RunRequest, spawn
+from hilsim.api.control import Control
+from hilsim.api.heard import Heard
+from hilsim.api.metrics import Metrics, scrape
+from hilsim.config.places import rig_path
+from hilsim.config.toml_file import read_toml
+from hilsim.config.toml_text import setting_text, toml_text
+from hilsim.errors import HilsimError, TransmitError
+
+_START_S = 900.0
+"""Kernels that have to be compiled first take a minute, on a busy machine many; a daemon that waits for nothing any more ends by itself."""
+_POLL_S = 0.005
+_TERMINATE_S = 10.0
+_DYING_S = 0.5
+_LONGEST_SOCKET_PATH = 100
+
+
+class WrittenRig(Protocol):
+    """A rig that was checked or put together: what ``load_rig`` gives is one."""
+
+    @property
+    def path(self) -> Path:
+        """Its file, or what stands for one."""
+
+    @property
+    def directory(self) -> Path:
+        """Files that it names are relative to this."""
+
+    @property
+    def table(self) -> Mapping[str, Any]:
+        """What the file holds."""
+
+
+RigLike: TypeAlias = WrittenRig | str | os.PathLike[str] | Mapping[str, Any]
+"""A rig: of ``load_rig``, the path of its file, the name of a shipped one (``"demo"``), or a mapping of tables with the same keys as the file."""
+
+
+class DaemonError(HilsimError):
+    """A daemon that did not start, or has ended; the text is what it said."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningSensor:
+    """A sensor of a running daemon.
+
+    Attributes:
+        name: In the rig.
+        model: Like ``VLP-16``.
+        source: IPv4 address that its packets come from.
+        destination: IPv4 address that they go to.
+        ports: UDP port that each of its flows goes to: ``data``, and ``position`` where the model has it.
+    """
+
+    name: str
+    model: str
+    source: str
+    destination: str
+    ports: Mapping[str, int]
+
+
+class Daemon:
+    """``hilsim run`` as a child process; packets flow when the block begins, and it is gone when the block ends, however it ends.
+
+    It ends with this process too, however that one ends. Metrics are served at a free port and commands taken at a private socket, unless the rig says where.
+    """
+
+    def __init__(
+        self,
+        rig: RigLike,
+        *,
+        to: str | None = None,
+        settings: Mapping[str, object] | None = None,
+        log: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Of a rig; nothing is started yet.
+
+        Args:
+            rig: Of ``load_rig``, a path, the name of a shipped rig, or a mapping of tables; files that a mapping names are relative to the working directory.
+            to: ``HOST`` or ``HOST:PORT`` that everything is sent to instead.
+            settings: Keys of the rig and their values, as ``hilsim run --set`` takes them: ``{"sensor.roof.sub_rays": 1}``.
+            log: File that the daemon's log is appended to; None: it is kept for messages while the block runs.
+        """
+        self._rig = rig
+        self._to = to or ""
+        self._settings = dict(settings or {})
+        self._log = None if log is None else Path(log)
+        self._heard = Heard(Path(os.devnull))
+        self._stack = ExitStack()
+        self._child: Child | None = None
+        self._ready: dict[str, Any] = {}
+        self._control: Control | None = None
+
+    def __enter__(self) -> Self:
+        """Start it, and wait until packets flow.
+
+        Raises:
+            ConfigError: the rig is neither of what a rig can be.
+            DaemonError: it ended instead; the text is what it said.
+        """
+        with ExitStack() as stack:
+            place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hilsim-")))
+            log = self._log or place / "log"
+            request, self._control = self._request(place, log)
+            self._heard = Heard(log)
+            self._child = self._launch(request)
+            stack.callback(_end, self._child)
+            self._ready = self._await_ready(self._child, request.ready_file)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stack.close()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the daemon."""
+        return self._running.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """Of the process, negative for a signal; None while it runs."""
+        return self._running.poll()
+
+    @property
+    def sensors(self) -> tuple[RunningSensor, ...]:
+        """The rig's sensors, and where their packets go."""
+        return tuple(RunningSensor(**sensor) for sensor in self._ready["sensors"])
+
+    @property
+    def control(self) -> Control | None:
+        """Commands to the daemon; None where the path of its private directory is too long for a socket."""
+        return self._control
+
+    def metrics(self) -> Metrics:
+        """What its metrics say now.
+
+        Raises:
+            DaemonError: it has ended.
+            TransmitError: it serves none.
+        """
+        child = self._running
+        try:
+            return Metrics(scrape(self._ready["metrics"]))
+        except TransmitError:
+            with suppress(subprocess.TimeoutExpired):  # a process that dies closes its sockets a moment before it is gone
+                child.wait(_DYING_S)
+                raise self._ended(child) from None
+            raise
+
+    @property
+    def log(self) -> str:
+        """What it has logged so far, one JSON object a line."""
+        return self._heard.text()
+
+    def _launch(self, request: RunRequest) -> Child:
+        """Start the process."""
+        return spawn(request)
+
+    @property
+    def _running(self) -> Child:
+        if self._child is None:
+            raise RuntimeError("a daemon must be entered before it is asked: with hilsim.Daemon(rig) as daemon")
+        return self._child
+
+    def _request(self, place: Path, log: Path) -> tuple[RunRequest, Control | None]:
+        """What the process is told, and where it will take commands."""
+        path, directory, table = self._rig_file(place)
+        settings = dict(self._settings)
+        if "port" not in _table(table, "metrics") and "metrics.port" not in settings:
+            settings["metrics.port"] = 0
+        spec = _table(table, "control") | {key.removeprefix("control."): value for key, value in settings.items() if key.startswith("control.")}
+        address = directory / str(spec["socket"]) if spec.get("socket") else f"udp:{spec['listen']}" if spec.get("listen") else None
+        if address is None and len(os.fsencode(place / "control")) <= _LONGEST_SOCKET_PATH:
+            address = place / "control"
+            settings["control.socket"] = str(address)
+        lines = tuple(setting_text(key, value) for key, value in settings.items())
+        request = RunRequest(rig=path, directory=directory, to=self._to, settings=lines, ready_file=place / "ready.json", log=log)
+        return request, None if address is None else Control(address)
+
+    def _rig_file(self, place: Path) -> tuple[Path, Path, Mapping[str, Any]]:
+        """The rig's file, the directory that what it names is relative to, and its table."""
+        if isinstance(self._rig, str | os.PathLike):
+            path = rig_path(os.fspath(self._rig)).absolute()
+            return path, path.parent, read_toml(path)
+        if isinstance(self._rig, Mapping):
+            path, directory, table = place / "rig", Path.cwd(), self._rig
+        else:
+            path, directory, table = place / self._rig.path.name, self._rig.directory.absolute(), self._rig.table
+        path.write_text(toml_text(table), encoding="utf-8")
+        return path, directory, table
+
+    def _await_ready(self, child: Child, ready_file: Path) -> dict[str, Any]:
+        """What its ready file says, as soon as it is there.
+
+        Raises:
+            DaemonError: it ended, or did not start in time.
+        """
+        until_s = time.monotonic() + _START_S
+        while time.monotonic() < until_s:
+            code = child.poll()  # before the file is looked for: it may come and go in between
+            try:
+                ready: dict[str, Any] = json.loads(ready_file.read_text(encoding="utf-8"))
+            except FileNotFoundError:
+                pass
+            else:
+                return ready
+            if code is not None:
+                raise self._ended(child)
+            for line in self._heard.progress():
+                sys.stderr.write(f"hilsim: {line}\n")
+            time.sleep(_POLL_S)
+        raise DaemonError(f"a daemon must send its first packets within {_START_S:.0f} s, got none; it said:\n{self._heard.last_words()}")
+
+    def _ended(self, child: Child) -> DaemonError:
+        code = child.poll()
+        how = f"signal {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}"
+        return DaemonError(f"the daemon must run, got {how}; it said:\n{self._heard.last_words()}")
+
+
+def _table(rig: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = rig.get(name, {})
+    return dict(found) if isinstance(found, Mapping) else {}
+
+
+def _end(child: Child) -> None:
+    child.send_signal(signal.SIGTERM)
+    try:
+        child.wait(_TERMINATE_S)
+    except subprocess.TimeoutExpired:
+        child.send_signal(signal.SIGKILL)
+        child.wait()

@@ -1,0 +1,71 @@
+"""Points of an emulated lidar with what each came from: the decoder's points beside the ground truth's rows.
+
+Both say at which bytes they stand, and are paired by that. A pair that says different bytes would be a fault of this program, and is refused.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.analysis.decode import decode_cepton, decode_velodyne
+from hilsim.api.points import POINT_DTYPE, public_points
+from hilsim.capture.batches import DatagramArrays
+from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.truth import packets_with_truth
+from hilsim.protocols.cepton.stdv import POINTS_MAX, PointFlag, decode_stdv_points
+from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_DTYPE, RECORDS_PER_BLOCK
+from hilsim.sensor.velodyne_specs import VelodyneSpec
+
+
+def labelled_packets(lidar: LidarEmulator, first: int, count: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]:
+    """Some data packets and their points.
+
+    Args:
+        lidar: The lidar.
+        first: Index of the first packet.
+        count: How many.
+
+    Returns:
+        ``uint8[count, size]``, the payloads, and ``POINT_DTYPE[points]`` in the order of their bytes.
+    """
+    packets, truth = packets_with_truth(lidar, first, count)
+    payloads = np.ascontiguousarray(packets.payload[:, lidar.data_framing.header_size :])
+    spec = lidar.setting.spec
+    if isinstance(spec, VelodyneSpec):
+        decoded, place = decode_velodyne(_arrays(payloads), spec.geometry), _velodyne_places(payloads, lidar.plan.choice.size)
+        row_place = ((truth.packet - first) * BLOCKS + truth.block) * RECORDS_PER_BLOCK + truth.record
+    else:
+        decoded, place = decode_cepton(_arrays(payloads)), _cepton_places(payloads)
+        row_place = (truth.packet - first) * POINTS_MAX + truth.record
+    row = np.searchsorted(row_place, place)
+    if decoded.size != place.size or not np.array_equal(row_place[row[row < row_place.size]], place):
+        raise AssertionError(f"each of {decoded.size} points must have a row of ground truth, got {row_place.size} rows for {place.size} places")
+    if not np.array_equal(truth.reflectivity[row], decoded["intensity"]):
+        raise AssertionError("points and their rows of ground truth must say the same bytes, got different ones")
+    points = public_points(decoded, POINT_DTYPE)
+    points["time"], points["label"], points["instance"] = truth.time_ns[row], truth.label[row], truth.object_id[row]
+    return payloads, points
+
+
+def _arrays(payloads: npt.NDArray[np.uint8]) -> DatagramArrays:
+    """Payloads as decoders take them; they look at no stamp and no address."""
+    count, size = payloads.shape
+    none = np.zeros(count, np.int64)
+    return DatagramArrays(payloads.reshape(-1), np.arange(count, dtype=np.int64) * size, np.full(count, size, np.int64), none, none)
+
+
+def _velodyne_places(payloads: npt.NDArray[np.uint8], returns: int) -> npt.NDArray[np.intp]:
+    """Places of the records that make points, counted over all packets: all that say a return, except copies in a pair's second block."""
+    records = payloads.view(DATA_PACKET_DTYPE)["blocks"]["channels"].reshape(-1, BLOCKS, RECORDS_PER_BLOCK)
+    makes_point = records["distance"] > 0
+    if returns > 1:
+        makes_point[:, 1::2] &= records[:, 1::2] != records[:, ::2]
+    return np.flatnonzero(makes_point)
+
+
+def _cepton_places(payloads: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """Places of the points with a return, ``POINTS_MAX`` to a packet."""
+    flags = [decode_stdv_points(payload.tobytes())["flags"] for payload in payloads]
+    found = [packet * POINTS_MAX + np.flatnonzero(flag & PointFlag.NO_RETURN == 0) for packet, flag in enumerate(flags)]
+    return np.concatenate([np.zeros(0, np.int64), *found])

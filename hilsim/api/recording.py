@@ -1,0 +1,57 @@
+"""What a rig would send, to a capture."""
+
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from hilsim.api.rigs import RigSource, as_rig
+from hilsim.config.rig import Rig
+from hilsim.errors import require
+from hilsim.offline.epoch import START_UTC, utc_ns
+from hilsim.offline.record import DEFAULT_BATCH_MS, Recording
+from hilsim.offline.record import record as record_rig
+
+
+def record(
+    rig: Rig | RigSource,
+    path: str | Path,
+    *,
+    duration_s: float = 10.0,
+    start_utc: str | datetime = START_UTC,
+    truth: str | Path | None = None,
+    stamps: Literal["ns", "us"] | None = None,
+    threads: int | None = None,
+) -> Recording:
+    """Write what a rig would send to a capture, as fast as the machine goes and always the same bytes: ``hilsim record``.
+
+    Args:
+        rig: Of ``load_rig``, or what that takes: a path, the name of a shipped rig, a mapping.
+        path: PCAP file; it gets its name when it is whole.
+        duration_s: How much rig time.
+        start_utc: UTC of rig time 0, to the second.
+        truth: Parquet file for the ground truth of every return; needs pyarrow.
+        stamps: Whether the capture's stamps count nanoseconds or microseconds; None: as the rig says.
+        threads: Rendering threads, which change no byte; None: one a core.
+
+    Returns:
+        How many ``packets``, ``bytes_`` and ``returns`` (None without truth) were written, and ``notes`` that a person should read.
+
+    Raises:
+        AssetError: a file of the scene cannot be used.
+        CaptureError: a file cannot be written, or a capture that the rig replays cannot be read.
+        ConfigError: the rig is not sound.
+        ValueError: ``duration_s`` or ``start_utc`` is not sound.
+    """
+    require((0.001 <= duration_s <= 1e6, f"duration_s must be 0.001 to 1e6, got {duration_s}"))
+    return record_rig(
+        as_rig(rig),
+        Path(path),
+        duration_ns=round(duration_s * 1e9),
+        utc_epoch_ns=utc_ns(start_utc),
+        batch_ms=DEFAULT_BATCH_MS,
+        threads=threads or os.cpu_count() or 1,
+        progress=lambda _done_ns: None,
+        truth=None if truth is None else Path(truth),
+        stamps=stamps,
+    )

@@ -1,0 +1,66 @@
+"""Is this stream what a real sensor sends?"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hilsim.analysis.conformance.families import StreamChecker
+from hilsim.analysis.conformance.findings import Severity
+from hilsim.analysis.conformance.report import render_text, to_json
+from hilsim.analysis.conformance.result import CheckResult
+from hilsim.api.packet import Packet, datagrams_of
+from hilsim.capture.pcap import CaptureFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyReport:
+    """What ``hilsim verify`` says of a stream; ``str(report)`` is its text.
+
+    Attributes:
+        result: Figures and findings of each sensor.
+        notes: What of the capture was passed over or doubted.
+    """
+
+    result: CheckResult
+    notes: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """No rule is broken."""
+        return self.result.passed
+
+    @property
+    def errors(self) -> int:
+        """Broken rules that were reported."""
+        return self.result.count(Severity.ERROR)
+
+    @property
+    def warnings(self) -> int:
+        """What is unusual."""
+        return self.result.count(Severity.WARNING)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as ``hilsim verify --json`` prints them."""
+        return to_json(self.result) | {"notes": list(self.notes)}
+
+    def __str__(self) -> str:
+        return "\n".join(render_text(self.result))
+
+
+def verify(source: str | Path | Iterable[Packet]) -> VerifyReport:
+    """Check a Velodyne or Cepton (STDV) stream bit by bit, of real sensors and emulated ones alike.
+
+    Args:
+        source: Path of a capture, or packets in the order of their times.
+
+    Raises:
+        CaptureError: the capture cannot be read.
+    """
+    checker = StreamChecker()
+    if not isinstance(source, str | Path):
+        checker.feed(datagrams_of(source))
+        return VerifyReport(result=checker.result())
+    file = CaptureFile(Path(source))
+    checker.feed(file)
+    return VerifyReport(result=checker.result(), notes=file.notes.lines())

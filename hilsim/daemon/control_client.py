@@ -1,0 +1,107 @@
+"""The other end of a daemon's control socket or port: one command, one answer, without an event loop. Imports nothing slow."""
+
+import socket
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from hilsim.errors import ConfigError, TransmitError
+from hilsim.transmit.hosts import address_of
+
+_UDP = "udp:"
+_SOCKET_ANSWER_S = 10.0
+_DATAGRAM_ANSWER_S = 5.0
+_LONGEST_ANSWER = 1 << 22
+_LONGEST_DATAGRAM = 65_507
+"""Bytes that a UDP datagram over IPv4 holds."""
+
+
+def teller(address: str) -> Callable[[str], str]:
+    """What gives the daemon at an address one command, and returns its answer.
+
+    Args:
+        address: ``udp:HOST:PORT`` (``[control] listen``), or the path of a Unix socket (``[control] socket``).
+
+    Raises:
+        ConfigError: it is in neither form.
+    """
+    if not address.startswith(_UDP):
+        path = Path(address)
+        return lambda line: tell_by_socket(path, line)
+    host, _, port = address.removeprefix(_UDP).rpartition(":")
+    if not host or not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535):
+        raise ConfigError(f"ADDRESS must be udp:HOST:PORT with a port of 1 to 65535, got {address}")
+    return lambda line: tell_by_datagram(host, int(port), line)
+
+
+def done(answer: str) -> str:
+    """The answer of a command that was obeyed.
+
+    Raises:
+        ConfigError: it was not.
+    """
+    if answer.startswith("error: "):
+        raise ConfigError(answer.removeprefix("error: "))
+    return answer
+
+
+def tell_by_socket(path: Path, line: str) -> str:
+    """Give a running daemon one command at its Unix socket; returns its answer.
+
+    Raises:
+        TransmitError: nobody listens there, or nobody answers.
+    """
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as asking:
+        asking.settimeout(_SOCKET_ANSWER_S)
+        try:
+            asking.connect(str(path))
+        except OSError as error:
+            raise TransmitError(f"a daemon must listen at {path}, got {error.strerror or error}; [control] socket in its rig says where") from error
+        try:
+            asking.sendall(f"{line}\n".encode())
+            answer = _line(asking)
+        except (ConnectionError, TimeoutError):
+            answer = b""
+    if not answer.endswith(b"\n"):
+        raise TransmitError(f"the daemon at {path} must answer within {_SOCKET_ANSWER_S:.0f} s, got nothing")
+    return answer.decode().rstrip("\n")
+
+
+def _line(asking: socket.socket) -> bytes:
+    """What comes up to the end of a line, or of the connection."""
+    until_s = time.monotonic() + _SOCKET_ANSWER_S
+    answer = bytearray()
+    while not answer.endswith(b"\n") and len(answer) <= _LONGEST_ANSWER:
+        asking.settimeout(max(until_s - time.monotonic(), 0.001))
+        chunk = asking.recv(1 << 16)
+        if not chunk:
+            break
+        answer += chunk
+    return bytes(answer)
+
+
+def tell_by_datagram(host: str, port: int, line: str) -> str:
+    """Give a running daemon one command by UDP; returns its answer.
+
+    Raises:
+        TransmitError: the host has no address, nobody listens there, or no answer came: a datagram may be lost.
+    """
+    try:
+        address = address_of(host)
+    except TransmitError as error:
+        raise TransmitError(f"the host of udp:{host}:{port} {error}") from error
+    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as asking:
+        try:
+            asking.connect((address, port))
+            asking.settimeout(_DATAGRAM_ANSWER_S)
+            asking.send(f"{line}\n".encode())
+            return asking.recv(_LONGEST_DATAGRAM).decode(errors="replace").rstrip("\n")
+        except TimeoutError:
+            raise TransmitError(
+                f"the daemon at udp:{host}:{port} must answer within {_DATAGRAM_ANSWER_S:.0f} s, got nothing; does it listen there ([control] listen), and obey this host (peers)?"
+            ) from None
+        except OSError as error:
+            raise TransmitError(
+                f"a daemon must listen at udp:{host}:{port}, got {error.strerror or error}; [control] listen in its rig says where"
+            ) from error

@@ -1,0 +1,21 @@
+"""Which UTC rig time 0 stands for, where no clock says it."""
+
+from datetime import UTC, datetime
+
+from hilsim.units import NS_PER_S
+
+START_UTC = "2026-01-01T00:00:00Z"
+"""Unless somebody says otherwise."""
+
+
+def utc_ns(instant: str | datetime) -> int:
+    """Nanoseconds since 1970-01-01 UTC of an instant, to the nearest second.
+
+    Args:
+        instant: ISO 8601 text or a datetime; without a time zone it is UTC.
+
+    Raises:
+        ValueError: the text is no instant.
+    """
+    found = datetime.fromisoformat(instant) if isinstance(instant, str) else instant
+    return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()) * NS_PER_S

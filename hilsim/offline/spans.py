@@ -1,0 +1,162 @@
+"""What a rig sends, without a clock: its packets in the order of their deadlines, any stretch of rig time, always the same bytes."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.assembly.build import Scenery, build_lidar, build_scenery
+from hilsim.config.rig import Rig
+from hilsim.daemon.streaming.replays import taken_addresses
+from hilsim.emulator.batch import DatagramBatch, Flow
+from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.truth import packets_with_truth
+from hilsim.offline.truth_file import PacketsTruth, SensorsTruth, merged_truth
+from hilsim.render.renderer import Renderer
+from hilsim.replay.flows import LoopbackSources
+from hilsim.replay.offline import OfflineReplay
+from hilsim.replay.plan import begin_times_ns
+
+
+class Span(NamedTuple):
+    """A stretch of what is sent: datagrams of all flows, and the ground truth of the emulated sensors, where asked for."""
+
+    batch: "Merged"
+    truth: SensorsTruth | None
+
+
+class Merged(NamedTuple):
+    """Datagrams of several flows in the order of their deadlines.
+
+    Attributes:
+        deadline_ns: ``int64[n]``, rig time.
+        flow: ``int64[n]``: place of each one's flow in ``flows``.
+        size: ``int32[n]``.
+        payload: ``uint8[n, capacity]``.
+        flows: In the order of the batches.
+    """
+
+    deadline_ns: npt.NDArray[np.int64]
+    flow: npt.NDArray[np.int64]
+    size: npt.NDArray[np.int32]
+    payload: npt.NDArray[np.uint8]
+    flows: tuple[Flow, ...]
+
+
+def merged(batches: list[DatagramBatch]) -> Merged:
+    """Datagrams of several flows in the order of their deadlines; equal deadlines in the order of the flows."""
+    capacity = max(batch.payload.shape[1] for batch in batches)
+    counts = [batch.size.size for batch in batches]
+    payload = np.zeros((sum(counts), capacity), np.uint8)
+    row = 0
+    for batch in batches:
+        payload[row : row + batch.size.size, : batch.payload.shape[1]] = batch.payload
+        row += batch.size.size
+    deadline = np.concatenate([batch.deadline_ns for batch in batches])
+    order = np.argsort(deadline, kind="stable")
+    return Merged(
+        deadline[order],
+        np.repeat(np.arange(len(batches)), counts)[order],
+        np.concatenate([batch.size for batch in batches])[order],
+        payload[order],
+        tuple(batch.flow for batch in batches),
+    )
+
+
+def _render(lidar: LidarEmulator, start_ns: int, stop_ns: int) -> PacketsTruth:
+    """A lidar's data packets due in a stretch of rig time, with their ground truth."""
+    first = lidar.first_data_packet(start_ns)
+    packets, truth = packets_with_truth(lidar, first, lidar.first_data_packet(stop_ns) - first)
+    return PacketsTruth(first, packets, truth)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfflineRig:
+    """A rig that sends nothing: what it would send can be asked for.
+
+    Attributes:
+        rig: The rig.
+        utc_epoch_ns: UTC of rig time 0.
+        scenery: What its emulated sensors share; None without one.
+        lidars: Its emulated sensors, in the rig's order; they make whole frames.
+    """
+
+    rig: Rig
+    utc_epoch_ns: int
+    scenery: Scenery | None
+    lidars: tuple[LidarEmulator, ...]
+
+    def replays(self) -> list[OfflineReplay]:
+        """Its captures, each from its beginning.
+
+        Raises:
+            CaptureError: one cannot be replayed.
+        """
+        rig = self.rig
+        sources = LoopbackSources(taken=taken_addresses(rig))
+        replays = [OfflineReplay(spec, rig.directory / spec.file, sources, utc_epoch_ns=self.utc_epoch_ns) for spec in rig.spec.replay]
+        begins_ns = begin_times_ns([(spec, offline.first_ns) for spec, offline in zip(rig.spec.replay, replays, strict=True)])
+        for replay, begin_ns in zip(replays, begins_ns, strict=True):
+            replay.begin_ns = begin_ns
+        return replays
+
+
+def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int) -> OfflineRig:
+    """A rig's scene and emulated sensors.
+
+    Args:
+        rig: The rig.
+        utc_epoch_ns: UTC of rig time 0.
+        flight_ns: How far a vehicle that carries the sensors is flown.
+
+    Raises:
+        AssetError: the rig's files cannot be used.
+        ConfigError: a flight needs a controller, or a background does not belong to its sensor.
+    """
+    scenery = build_scenery(rig, flight_ns=flight_ns) if rig.spec.sensor else None
+    lidars = [build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True) for number in range(len(rig.lidars))] if scenery else []
+    return OfflineRig(rig=rig, utc_epoch_ns=utc_epoch_ns, scenery=scenery, lidars=tuple(lidars))
+
+
+def spans(
+    lidars: Sequence[LidarEmulator],
+    replays: Sequence[OfflineReplay],
+    start_ns: int,
+    stop_ns: int,
+    batch_ns: int,
+    threads: int,
+    *,
+    with_truth: bool,
+    renderer: Renderer | None = None,
+) -> Iterator[Span]:
+    """Everything sent in ``[start_ns, stop_ns)`` of rig time, merged, ``batch_ns`` at a time, rendered by ``threads`` threads with bounded memory.
+
+    A ``renderer`` that is given casts the rays; it is called by one thread at a time only where ``threads`` is 1. Replays are read from where they are: what
+    is due before ``start_ns`` is passed over.
+    """
+
+    def render(begin_ns: int) -> tuple[list[DatagramBatch], SensorsTruth | None]:
+        end_ns = min(begin_ns + batch_ns, stop_ns)
+        parts = [_render(lidar, begin_ns, end_ns) for lidar in lidars] if with_truth else []
+        data = [part.packets for part in parts] if with_truth else [lidar.data_span(begin_ns, end_ns, renderer) for lidar in lidars]
+        positions = [lidar.position_span(begin_ns, end_ns) for lidar in lidars]
+        batches = [batch for pair in zip(data, positions, strict=True) for batch in pair]
+        return batches, merged_truth(parts) if parts else None
+
+    for replay in replays:
+        for passed_ns in (*range(batch_ns, start_ns, batch_ns), start_ns):
+            replay.span(passed_ns)
+    begins = iter(range(start_ns, stop_ns, batch_ns))
+    with ThreadPoolExecutor(threads, thread_name_prefix="record") as pool:
+        waiting = [(begin, pool.submit(render, begin)) for begin in islice(begins, 2 * threads)]
+        while waiting:
+            begin_ns, rendered = waiting.pop(0)
+            batches, truth = rendered.result()
+            batches = batches + [batch for replay in replays for batch in replay.span(min(begin_ns + batch_ns, stop_ns))]
+            waiting.extend((begin, pool.submit(render, begin)) for begin in islice(begins, 1))
+            if batches:
+                yield Span(merged(batches), truth)

@@ -1,0 +1,50 @@
+"""The scripted controller as a program.
+
+``python -m hilsim.testing.flight_controller --pty LINK | --port DEVICE | --tcp HOST:PORT | --udp [HOST:]PORT --report FILE.json``
+
+It ends when its script is done, after ``--for`` seconds, at SIGTERM or SIGINT, or when a TCP simulator closes; the report is written in each case.
+Its exit status is 0 if no rule was broken and the script is done, 2 if the line cannot be had, else 1.
+"""
+
+import os
+import signal
+import sys
+from contextlib import suppress
+
+from hilsim.errors import HilsimError
+
+_NICE = -15
+"""A flight controller has a processor of its own; where it may, this one goes before whatever else the host does."""
+
+
+def _be_a_computer_of_its_own() -> None:
+    """A real controller shares no processor with what else a machine does: where it may, it runs before all but hilsim's own real-time threads."""
+    with suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, _NICE)
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+
+
+def main() -> int:
+    """Fly; returns the exit status."""
+    try:
+        from hilsim.testing.flight_controller.follower import Follower  # noqa: PLC0415 - pymavlink may be missing, which is said as a sentence
+        from hilsim.testing.flight_controller.options import arguments  # noqa: PLC0415
+        from hilsim.testing.flight_controller.program import Program  # noqa: PLC0415
+
+        options = arguments()
+        _be_a_computer_of_its_own()
+        program = Program(options, Follower() if options.follow else None)
+        signal.signal(signal.SIGTERM, program.stop)
+        signal.signal(signal.SIGINT, program.stop)
+        fine, report = program.run()
+    except HilsimError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    if not options.follow:
+        for fault in report.faults:
+            sys.stderr.write(f"{fault.rule}: {fault}\n")
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""What a flight controller says of a simulator: the rules it judges by, the faults it found, and its whole report."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+RULES = {
+    "garbage": "every byte belongs to a frame",
+    "checksum": "every frame's checksum is right",
+    "sequence": "the simulator's frames are numbered one after the other",
+    "shell": "the line never carries three carriage returns in a row, which start a shell",
+    "heartbeat": "the simulator's HEARTBEAT is a MAVLink 2 frame with 9 bytes of payload, type GENERIC, autopilot INVALID",
+    "before_heartbeat": "no sensor before the controller's first HEARTBEAT",
+    "hil_flag": "no sensor to a controller whose HEARTBEAT lacks the HIL flag",
+    "quaternion": "HIL_STATE_QUATERNION comes over TCP alone, and only once it was asked for",
+    "lockstep": "in lockstep one HIL_SENSOR comes after the answer to the one before",
+    "stamps": "HIL_SENSOR.time_usec grows from frame to frame, as fast as time",
+    "finite": "every figure of a sensor is a number",
+    "groups": "fields_updated has all bits of a group or none",
+    "imu": "every HIL_SENSOR has accelerometer and gyroscope",
+    "device": "HIL_SENSOR.id is 0",
+    "rate": "each sensor has its own rate: IMU 95 to 520 Hz, magnetometer 45 to 110, barometer 40 to 60, GPS 4 to 11",
+    "gap": "no sensor is silent for more than 300 ms (GPS: 1 s)",
+    "burst": "what a stall held up is not sent after it: no four HIL_SENSOR within half a period",
+    "stale": "no figure of a sensor stays the same for 100 readings",
+    "specific_force": "the accelerometer reads (0, 0, -9.8) m/s^2 in FRD at rest",
+    "gyroscope": "the gyroscope turns the magnetic field as the magnetometer sees it turn: rad/s, FRD",
+    "gyroscope_rest": "the gyroscope reads 0 at rest",
+    "field": "the magnetic field has 0.2 to 0.7 gauss, and at rest strength and inclination of the World Magnetic Model",
+    "pressure": "abs_pressure is in hPa, and the altitude it stands for is that of the GPS",
+    "pressure_altitude": "pressure_alt is the altitude in metres that abs_pressure stands for",
+    "temperature": "temperature is in degrees Celsius",
+    "airspeed": "diff_pressure is in hPa",
+    "gps_position": "HIL_GPS.lat and lon are in degrees * 1e7",
+    "gps_velocity": "HIL_GPS.vn, ve and vd are in cm/s: what the position changes by",
+    "gps_speed": "HIL_GPS.vel is the ground speed in cm/s",
+    "gps_course": "HIL_GPS.cog is the course over ground in centidegrees, or 65535",
+    "gps_quality": "15 s after the first HIL_GPS there is a fix with 6 satellites, eph 5 to 300 cm, epv 5 to 500 cm",
+    "gps_time": "HIL_GPS.time_usec is Unix time, grows, and is 20 to 400 ms old",
+    "timesync": "every TIMESYNC request is answered within 1 s with its own ts1",
+    "forwarded": "what a ground station sent arrives byte by byte and in order",
+}
+"""Every rule, in words. Limits are facts about PX4 1.12."""
+
+TIMING_RULES = frozenset({"rate", "gap", "burst", "gps_time", "stamps", "timesync"})
+"""Rules that a host which stood still may break for a simulator that is right."""
+
+
+class Event(NamedTuple):
+    """Something that happened to the controller, on its own clock: a mode, ``armed``, what it said to people."""
+
+    time_s: float
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """A rule that did not hold, once.
+
+    Attributes:
+        rule: Its key in ``RULES``.
+        time_s: When, on the controller's clock.
+        field: What was judged.
+        value: What was got.
+        must: What was expected.
+    """
+
+    rule: str
+    time_s: float
+    field: str
+    value: str
+    must: str
+
+    def __str__(self) -> str:
+        return f"{self.time_s:.3f} s: {self.field} must be {self.must}, got {self.value}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlightReport:
+    """What a controller found of the simulator at its link.
+
+    Attributes:
+        script: What it did.
+        done: Whether its script came to its end; ``idle`` has none, and is done at any time.
+        judged: How often each rule was judged: one that is missing was never put to the test.
+        broken: How often each rule did not hold; all are counted.
+        faults: The first 20 of each rule, in the order in which they were found.
+        received: Frames that came, by the message's name.
+        events: What happened to the controller.
+        figures: Measures by name: ``hover_level_m``, ``sensor_interval_p99_us`` and others.
+        sent: Frames that the controller said, other than motor commands; the first 20,000.
+        from_ground: Frames of ground stations that reached it.
+    """
+
+    script: str
+    done: bool
+    judged: Mapping[str, int]
+    broken: Mapping[str, int]
+    faults: tuple[Fault, ...]
+    received: Mapping[str, int]
+    events: tuple[Event, ...]
+    figures: Mapping[str, float]
+    sent: tuple[bytes, ...]
+    from_ground: tuple[bytes, ...]
+
+    def time_of(self, text: str) -> float | None:
+        """Seconds at which an event was first noted, or None."""
+        return next((event.time_s for event in self.events if event.text == text), None)
+
+    def __str__(self) -> str:
+        head = f"script {self.script}: {'done' if self.done else 'not done'}, {sum(self.broken.values())} faults of {len(self.broken)} rules"
+        return "\n".join([head, *(f"  {fault.rule}: {fault}" for fault in self.faults)])
+
+
+def read_report(path: Path) -> FlightReport:
+    """The report that ``python -m hilsim.testing.flight_controller`` wrote."""
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    return FlightReport(
+        script=raw["script"],
+        done=raw["done"],
+        judged=MappingProxyType(raw["judged"]),
+        broken=MappingProxyType(raw["broken"]),
+        faults=tuple(read_fault(row) for row in raw["faults"]),
+        received=MappingProxyType(raw["received"]),
+        events=tuple(Event(*row) for row in raw["events"]),
+        figures=MappingProxyType(raw["figures"]),
+        sent=tuple(bytes.fromhex(row) for row in raw["sent"]),
+        from_ground=tuple(bytes.fromhex(row) for row in raw["from_ground"]),
+    )
+
+
+def read_fault(row: Mapping[str, str | float]) -> Fault:
+    """A fault from its row in a report."""
+    return Fault(rule=str(row["rule"]), time_s=float(row["time_s"]), field=str(row["field"]), value=str(row["value"]), must=str(row["must"]))

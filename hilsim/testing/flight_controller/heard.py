@@ -1,0 +1,61 @@
+"""What a controller's process said so far, read in a thread as it comes."""
+
+import json
+import subprocess
+import threading
+from collections.abc import Callable
+from typing import IO
+
+from hilsim.testing.flight_controller.flight_report import Event, Fault, read_fault
+
+
+class Heard:
+    """Lines of a child's stdout (see ``follower``). ``is_over``: there will be none any more; ``is_closed``: the last said that its report is whole."""
+
+    def __init__(self) -> None:
+        self.port: str | None = None
+        self.events: list[Event] = []
+        self.faults: list[Fault] = []
+        self.reported = 0
+        self.is_closed = self.is_over = False
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def follow(self, process: subprocess.Popen[bytes]) -> None:
+        """Read a process's stdout until it ends."""
+        if process.stdout is not None:
+            self._thread = threading.Thread(target=self._read, args=(process.stdout,), name="flight-controller", daemon=True)
+            self._thread.start()
+
+    def wait(self, holds: Callable[[], bool], timeout_s: float) -> None:
+        """Until a condition holds, there is nothing more to come, or time is up."""
+        with self._changed:
+            self._changed.wait_for(lambda: holds() or self.is_over, timeout_s)
+
+    def join(self) -> None:
+        """Until the last line has been read, of a process that has ended."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _read(self, stdout: IO[bytes]) -> None:
+        with stdout:
+            for line in stdout:
+                with self._changed:
+                    self._take(line)
+                    self._changed.notify_all()
+        with self._changed:
+            self.is_over = True
+            self._changed.notify_all()
+
+    def _take(self, line: bytes) -> None:
+        match json.loads(line):
+            case {"port": port}:
+                self.port = port
+            case {"event": [time_s, text]}:
+                self.events.append(Event(time_s, text))
+            case {"fault": row}:
+                self.faults.append(read_fault(row))
+            case {"reported": number}:
+                self.reported = number
+            case {"closed": _}:
+                self.is_closed = True

@@ -1,0 +1,32 @@
+"""Links by name: what a user writes, and the program's option for it."""
+
+import re
+import socket
+from pathlib import Path
+
+_LINK = re.compile(r"pty(:.+)?|serial:.+|(tcp|udp)(:[^:]+:\d+)?")
+
+
+def is_link(link: str) -> bool:
+    """Whether it is written as a link must be."""
+    return _LINK.fullmatch(link) is not None
+
+
+def option_of(link: str, directory: Path) -> list[str]:
+    """The program's option for a link such as ``tcp:127.0.0.1:4560``; a pty without a path of its own has one in ``directory``."""
+    kind, _, where = link.partition(":")
+    match kind:
+        case "pty":
+            return ["--pty", str(Path(where).absolute() if where else directory / "flight-controller")]
+        case "serial":
+            return ["--port", str(Path(where).absolute())]
+        case "udp":
+            return ["--udp", where or "127.0.0.1:0"]
+        case _:
+            return ["--tcp", where or f"127.0.0.1:{_free_port()}"]
+
+
+def _free_port() -> int:
+    """A TCP port of the loopback interface that nobody has now."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])

@@ -1,0 +1,79 @@
+"""What the other end owes: answers to TIMESYNC, and a ground station's frames as they were sent."""
+
+from collections import deque
+from collections.abc import Iterable
+
+from hilsim.testing.flight_controller.mavlink import Message
+from hilsim.testing.flight_controller.report import Report
+from hilsim.testing.flight_controller.wire import Frame, system_of
+
+_PATIENCE_US = 1_000_000
+
+
+class Timesync:
+    """Answers to the controller's requests (tc1 = 0) carry the request's ts1 and the answerer's own time."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what was asked."""
+        self.asked: deque[tuple[int, int]] = deque()
+
+    def request(self, now_us: int, stamp_ns: int) -> None:
+        """The controller asks, with this stamp."""
+        self.asked.append((now_us, stamp_ns))
+
+    def answer(self, now_us: int, message: Message) -> None:
+        """Judge an answer."""
+        known = [entry for entry in self.asked if entry[1] == message.ts1]
+        self.report.judge("timesync", bool(known), now_us, "TIMESYNC.ts1", message.ts1, "that of a request")
+        for entry in known:
+            self.asked.remove(entry)
+
+    def tick(self, now_us: int) -> None:
+        """Judge what has waited for too long."""
+        while self.asked and now_us - self.asked[0][0] > _PATIENCE_US:
+            _, stamp_ns = self.asked.popleft()
+            self.report.judge("timesync", holds=False, now_us=now_us, name=f"answer to TIMESYNC {stamp_ns}", value="none in 1 s", must="one")
+
+
+class Forwarded:
+    """Frames of ground stations: kept, and compared with what was sent where that is known."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.came: list[bytes] = []
+        self.sent: list[bytes] | None = None
+
+    def expect(self, frames: Iterable[bytes]) -> None:
+        """Be told that ``frames`` were sent by ground stations; the order of one station's counts."""
+        self.sent = [*(self.sent or []), *frames]
+
+    def frame(self, frame: Frame) -> None:
+        """Keep a frame that came."""
+        self.came.append(frame.raw)
+
+    def close(self, now_us: int) -> None:
+        """Judge; the first frame that differs is told, then those after it are looked for on their own."""
+        if self.sent is None:
+            return
+        for system in {system_of(raw) for raw in [*self.sent, *self.came]}:
+            self._compare(
+                now_us,
+                [raw for raw in self.came if system_of(raw) == system],
+                deque(raw for raw in self.sent if system_of(raw) == system),
+            )
+
+    def _compare(self, now_us: int, came: Iterable[bytes], waiting: deque[bytes]) -> None:
+        for raw in came:
+            wanted = raw in waiting
+            self.report.judge("forwarded", wanted, now_us, "forwarded frame", raw.hex(), "one that a ground station sent, whole and in order")
+            while wanted and (first := waiting.popleft()) != raw:
+                self._lost(now_us, first)
+        for raw in waiting:
+            self._lost(now_us, raw)
+
+    def _lost(self, now_us: int, raw: bytes) -> None:
+        self.report.judge("forwarded", holds=False, now_us=now_us, name=f"frame {raw.hex()} of a ground station", value="nothing", must="forwarded")

@@ -1,0 +1,198 @@
+"""A process that has imported the daemon and loaded its kernels, and forks into one whenever a test wants a sensor.
+
+Importing and loading are most of what a daemon's start costs (1.9 of 2.2 s of CPU); a fork of this process has them already. It is one process a test run (a worker of pytest-xdist is a run),
+started when the first sensor is wanted or a little earlier, and it ends with the process that started it, however that one ends: then it ends its daemons first, and removes their files.
+``starting`` is its other side.
+
+It reads requests from standard input and writes answers to standard output, a JSON object a line:
+
+==============================================  ==================================================
+request                                         answer
+==============================================  ==================================================
+``{"number": 7, "rig": …, "directory": …, …}``  ``{"number": 7, "pid": 812}`` of the daemon, at once
+``{"signal": 15, "pid": 812}``                  none; nothing happens where it has ended
+                                                ``{"ended": 812, "code": 0}``, when a daemon has ended
+==============================================  ==================================================
+"""
+
+import asyncio
+import json
+import os
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import hilsim.telemetry.server  # noqa: F401 - a daemon imports it when it serves metrics: here, before the first fork
+from hilsim._kernel_cache import cache_directory
+from hilsim.api.child import RunRequest
+from hilsim.assembly.rig_sources import MadeRig, RigFile, RigSource
+from hilsim.config.changes import Changes
+from hilsim.config.rig import Rig, rig_of_table
+from hilsim.daemon.companion import end_with_process
+from hilsim.daemon.precompile import is_compiled, kernel_needs
+from hilsim.daemon.ready_file import ReadyFile
+from hilsim.daemon.running_rig import RunningRig
+from hilsim.daemon.service import Console, serve
+from hilsim.errors import HilsimError
+from hilsim.telemetry.logs import configure_logging
+from hilsim.testing.sensor_rig import sensor_rig
+
+_IDLE_MS = 300
+_GRACE_S = 10.0
+_POLL_S = 0.02
+
+
+class Starter:
+    """Reads requests, forks, and tells which daemons have ended."""
+
+    def __init__(self, parent: int) -> None:
+        """For the process of this id."""
+        # Nothing is written: a rehearsal opens no file.
+        usual = sensor_rig("vlp16", "room", name="usual", keys={}, tables={"record": {"file": str(Path(tempfile.gettempdir(), "usual.pcap"))}})
+        self._running: dict[int, RunRequest] = {}
+        self._asked: set[tuple[str, ...]] = set()
+        self._rehearsed: set[tuple[str, ...]] = set()
+        self._unrehearsed = [rig_of_table(usual.table, usual.path)]
+        self._heard = b""
+        self._woken, self._wake = os.pipe()
+        self._poll = select.poll()
+        self._poll.register(0, select.POLLIN)
+        self._poll.register(self._woken, select.POLLIN)
+        with suppress(OSError, AttributeError):  # else the end of standard input tells
+            self._poll.register(os.pidfd_open(parent), select.POLLIN)
+        os.set_blocking(self._wake, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+
+    def serve(self) -> None:
+        """Until the parent has ended, or closes standard input."""
+        while True:
+            ready = dict(self._poll.poll(_IDLE_MS if self._unrehearsed else None))
+            if ready.keys() - {0, self._woken}:
+                return
+            if self._woken in ready:
+                os.read(self._woken, 4096)
+                self._reap()
+            if 0 in ready:
+                chunk = os.read(0, 1 << 16)
+                if not chunk:
+                    return
+                *lines, self._heard = (self._heard + chunk).split(b"\n")
+                for line in lines:
+                    self._obey(json.loads(line))
+            if not ready and all(request.ready_file.exists() for request in self._running.values()):
+                self._rehearse(self._unrehearsed[-1])
+
+    def close(self) -> None:
+        """End every daemon, and remove what their parent, which has ended too, cannot remove."""
+        left = dict(self._running)
+        until_s = time.monotonic() + _GRACE_S
+        for pid in self._running:
+            os.kill(pid, signal.SIGTERM)
+        while self._running and time.monotonic() < until_s:
+            time.sleep(_POLL_S)
+            self._reap()
+        for pid in self._running:
+            os.kill(pid, signal.SIGKILL)
+        for request in left.values():
+            shutil.rmtree(request.ready_file.parent, ignore_errors=True)
+
+    def _obey(self, asked: dict[str, Any]) -> None:
+        if "signal" in asked:
+            if asked["pid"] in self._running:
+                os.kill(asked["pid"], asked["signal"])
+            return
+        paths = {name: Path(asked[name]) for name in ("rig", "directory", "ready_file", "log")}
+        request = RunRequest(to=asked["to"], settings=tuple(asked["settings"]), **paths)
+        server, source = os.getpid(), self._made_ready(request)
+        pid = os.fork()
+        if pid == 0:
+            _become(request, source, server)
+        self._running[pid] = request
+        _tell({"number": asked["number"], "pid": pid})
+
+    def _reap(self) -> None:
+        for pid in tuple(self._running):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                del self._running[pid]
+                _tell({"ended": pid, "code": os.waitstatus_to_exitcode(status)})
+
+    def _made_ready(self, request: RunRequest) -> RigSource:
+        """The rig of a daemon; its kernels are loaded before the fork from the second of its kind on: there may be more."""
+        source = RigFile(path=request.rig, directory=request.directory, changes=Changes(to=request.to, settings=request.settings))
+        try:
+            rig = source.load()
+        except HilsimError:
+            return source  # the daemon says what is wrong
+        needs = kernel_needs(rig)
+        if needs in self._asked and needs not in self._rehearsed:
+            self._rehearse(rig)
+        elif needs not in self._rehearsed:
+            self._unrehearsed.append(rig)
+        self._asked.add(needs)
+        return MadeRig(rig=rig)
+
+    def _rehearse(self, rig: Rig) -> None:
+        """Load the kernels that such a rig needs, so that forks have them; none is compiled here."""
+        needs = kernel_needs(rig)
+        self._unrehearsed = [other for other in self._unrehearsed if kernel_needs(other) != needs]
+        if cache_directory() is not None and is_compiled(rig):
+            self._rehearsed.add(needs)
+            with suppress(HilsimError):
+                RunningRig(rig=rig).rehearse()
+
+
+def _become(request: RunRequest, source: RigSource, server: int) -> None:
+    """Be the daemon, and never return."""
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        nothing, log = os.open(os.devnull, os.O_RDONLY), os.open(request.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        for kept, descriptor in enumerate((nothing, log, log)):
+            os.dup2(descriptor, kept)
+        code = _run(request, source, server)
+    except BaseException:  # noqa: BLE001 - the top of this process: what has gone wrong must be read by somebody
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _run(request: RunRequest, source: RigSource, server: int) -> int:
+    """What ``hilsim run`` does; returns its exit code."""
+    end_with_process(server)
+    configure_logging()
+    try:
+        with ReadyFile(path=request.ready_file).kept() as ready:
+            return asyncio.run(serve(source, ready.console(Console()))).exit_code
+    except HilsimError as error:
+        sys.stderr.write("".join(f"error: {line}\n" for line in str(error).split("\n")))
+        return 1
+
+
+def _tell(answer: dict[str, Any]) -> None:
+    with suppress(OSError):  # nobody listens any more
+        os.write(1, json.dumps(answer).encode() + b"\n")
+
+
+def main(parent: int) -> None:
+    """Main function of the process."""
+    starter = Starter(parent)
+    try:
+        starter.serve()
+    finally:
+        starter.close()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

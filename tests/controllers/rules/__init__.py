@@ -1,1 +1,0 @@
-"""Rules by what they look at. Each class takes what concerns it: ``frame``, ``sensor``, ``gps``, ``tick``; all limits are facts about PX4 1.12 unless said otherwise."""

@@ -1,0 +1,48 @@
+"""``import hilsim`` is the front door: light, complete, and what type checkers see is what programs get."""
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import hilsim
+from hilsim.api.reference import GROUPS
+
+
+def test_importing_hilsim_imports_no_numba_and_no_numpy():
+    code = "import sys, hilsim; hilsim.__version__; dir(hilsim); print([n for n in ('numba', 'numpy', 'pydantic', 'hilsim.api') if n in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("name", hilsim.__all__)
+def test_every_public_name_is_there_and_says_what_it_is(name):
+    thing = getattr(hilsim, name)
+    assert thing.__doc__ or name == "POINT_DTYPE"
+    assert name in dir(hilsim)
+
+
+def test_type_checkers_are_told_of_each_name_where_programs_get_it():
+    tree = ast.parse(Path(hilsim.__file__).read_text(encoding="utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    told = {alias.name: node.module for node in block.body for alias in node.names}
+    assert told == hilsim._HOMES
+    assert sorted(told) == sorted(hilsim.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'hilsim' has no attribute 'emulator_of_everything'"):
+        hilsim.emulator_of_everything  # noqa: B018
+
+
+def test_no_public_name_is_hidden_by_a_package_of_the_same_name():
+    packages = {entry.stem for entry in Path(hilsim.__file__).parent.iterdir()}
+    assert packages & set(hilsim.__all__) == set()
+    import_module("hilsim.replay")
+    assert callable(hilsim.replay_capture)
+
+
+def test_every_public_name_has_its_place_in_the_reference():
+    assert set(hilsim.__all__) - {name for names in GROUPS.values() for name in names} == set()

@@ -1,0 +1,71 @@
+"""Every block of Python on a page runs: the blocks of a page one after the other, in a folder that has what the page speaks of."""
+
+import re
+import sys
+import types
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import pytest
+
+import hilsim
+from hilsim.testing import FlightController
+from tests.support import write_rig
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+EDITS = {
+    ("add-an-output.md", 1): "a line of a class of hilsim's own",
+    ("add-an-output.md", 2): "an entry of a table of hilsim's own, with the line above",
+    ("add-a-serial-device.md", 2): "a line of a class of hilsim's own",
+    ("add-a-serial-device.md", 3): "a property of that class",
+    ("add-a-serial-device.md", 4): "an entry of a table of hilsim's own",
+}
+"""Blocks, counted from 0 on their pages, that show a change of a file and run only there; their pages' tests make the change or check it."""
+
+
+@contextmanager
+def _recording_with_truth(directory):
+    """The files that the page on ground truth works on."""
+    pytest.importorskip("pyarrow", reason="the extra truth is not installed")
+    hilsim.record(write_rig(directory), directory / "drive.pcap", duration_s=0.1, truth=directory / "drive.parquet")
+    yield {}
+
+
+@contextmanager
+def _flight_controller(_):
+    """The controller of a test that is being written, and what it says at the end."""
+    pytest.importorskip("pymavlink", reason="the extra testing is not installed")
+    with FlightController(link="pty", script="idle") as controller:
+        yield {"controller": controller, "report": controller.report()}
+
+
+PREPARED = {"ground-truth.md": _recording_with_truth, "test-with-a-flight-controller.md": _flight_controller}
+
+
+def _blocks(page):
+    """Each block with the number of its first line."""
+    text = page.read_text(encoding="utf-8")
+    return [(text.count("\n", 0, match.start(1)) + 1, match[1]) for match in _BLOCK.finditer(text)]
+
+
+WITH_BLOCKS = [page for page in sorted(PAGES) if _blocks(page)]
+
+
+@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.name)
+def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    module = types.ModuleType("page")  # dataclasses look for the module that they stand in
+    monkeypatch.setitem(sys.modules, "page", module)
+    with PREPARED.get(page.name, lambda _: nullcontext({}))(tmp_path) as given:
+        vars(module).update(given)
+        for number, (line, block) in enumerate(_blocks(page)):
+            if (page.name, number) not in EDITS:
+                exec(compile("\n" * (line - 1) + block, str(page), "exec"), vars(module))  # noqa: S102 - our own pages
+
+
+def test_every_block_that_does_not_run_is_there():
+    counts = {page.name: len(_blocks(page)) for page in WITH_BLOCKS}
+    assert [(name, number) for name, number in EDITS if number >= counts.get(name, 0)] == []
