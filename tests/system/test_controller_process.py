@@ -51,7 +51,7 @@ def serious(faults):
 @compiled_only
 @pytest.mark.parametrize("link", _RIGS)
 def test_a_user_flies_the_daemons_vehicle_and_reads_a_report_without_faults(daemon, rig, link):
-    with FlightController(link=link, script="hop", lockstep=link == "tcp", limit_s=120.0) as controller:
+    with FlightController(link=link, script="hop", lockstep=link == "tcp") as controller:
         running = daemon(rig(scene=vehicle_rig(_RIGS[link].format(port=controller.port))))
         armed = controller.wait_armed()
         report = controller.wait_done()
