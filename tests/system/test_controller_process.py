@@ -129,14 +129,15 @@ def test_a_block_that_fails_leaves_neither_process_nor_file_behind():
     assert controller.report().received == {}
 
 
-def test_a_controller_ends_with_the_process_that_started_it_however_that_ends():
+def test_a_controller_ends_with_the_process_that_started_it_however_that_ends(tmp_path):
     program = (
         "import os, signal\nfrom hilsim.testing import FlightController\n"
         "with FlightController() as controller:\n"
         "    print(controller._process.pid, controller.port, flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    here = os.environ | {"TMPDIR": str(tmp_path)}  # a process that is killed leaves its files
+    result = subprocess.run([sys.executable, "-c", program], env=here, capture_output=True, text=True, timeout=60, check=False)
     pid, port = result.stdout.split()
     assert result.returncode == -signal.SIGKILL
     end_s = time.monotonic() + 20.0
