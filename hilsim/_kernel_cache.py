@@ -262,11 +262,14 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     def load_overload(self, sig: object, target_context: object) -> Any:
         """What was kept for a signature; None where there is nothing, or nothing that can be read."""
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
         except _DAMAGED as error:
             refusals.append(f"kernels kept in {self.cache_path} cannot be read: {error}; they are compiled again")
             self.flush()
             return None
+        if found is not None:
+            found.library._reload_init.update(found.reload_init)  # noqa: SLF001 - who makes it part of itself needs the same: Numba forgets it here
+        return found
 
     def save_overload(self, sig: object, data: object) -> None:
         """Keep what was compiled; a full disk costs a compile at the next start and nothing else."""

@@ -166,6 +166,10 @@ def stage(value):
 @kernel
 def caller(value):
     return stage(value) + 1
+
+@kernel
+def outermost(value):
+    return caller(value) + 1
 """
 CALL = "from hilsim.probe import caller, stage; print(caller(5), caller.stats.cache_hits != {}, stage._cache_hits != {})"
 
@@ -209,6 +213,13 @@ def test_a_stage_whose_code_is_gone_is_compiled_again_before_its_caller_runs(pro
     for entry in gone:
         entry.unlink()
     assert run(CALL, probe.parent, tmp_path / "cache") == ["11", "True", "False"]
+
+
+def test_who_calls_what_another_process_compiled_finds_the_stage_behind_it_too(probe, tmp_path):
+    """The one in the middle becomes part of the outermost, and with it the call of the stage."""
+    run(CALL, probe.parent, tmp_path / "cache")
+    for _ in range(2):
+        assert run("from hilsim.probe import outermost; print(outermost(5))", probe.parent, tmp_path / "cache") == ["12"]
 
 
 def test_a_changed_stage_is_not_called_by_code_of_its_former_self(probe, tmp_path):
