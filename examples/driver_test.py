@@ -1,6 +1,6 @@
 """The tests of a lidar driver: each gets a real stream of packets in one line, on a port of its own.
 
-    pip install 'hilsim-lidar[testing]' && pytest driver_test.py
+    pip install '/path/to/hilsim[testing]' && pytest driver_test.py
 
 The driver here is ten lines. Yours is whatever reads a port: the fixture `hilsim_lidar` starts a sensor, and it is gone when the test ends.
 """

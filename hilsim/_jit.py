@@ -1,14 +1,14 @@
 """The only module that calls Numba's decorators.
 
-Why a module of its own: typing (``mypy --strict`` needs no ignores elsewhere), one place for the flags every kernel must have (``nogil``), and one
-for the cache they are kept in (``hilsim._kernel_cache``), which can neither kill nor mislead the daemon: Numba's ``cache=True`` raises
-``RuntimeError`` at import when no directory is writable; here kernels are compiled in memory then.
+Why a module of its own: typing (``mypy --strict`` needs no ignores elsewhere), one place for the flags every kernel must have (``nogil``), one for how
+kernels are put together (``hilsim._kernels``), and one for the cache they are kept in (``hilsim._kernel_cache``), which can neither kill nor mislead the
+daemon: Numba's ``cache=True`` raises ``RuntimeError`` at import when no directory is writable; here kernels are compiled in memory then.
 """
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from hilsim._kernel_cache import KernelCache, module_directory  # before Numba: it says how to compile
+from hilsim._kernels import Kernel, keep, pass_by_reference  # before Numba: it says how to compile
 
 # isort: split
 
@@ -16,6 +16,8 @@ import numba
 import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
+TupleT = TypeVar("TupleT", bound=type)
+_OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy"}
 
 
 def constant(value: int) -> int:
@@ -28,7 +30,18 @@ def kernel(function: F) -> F:
 
     With ``NUMBA_DISABLE_JIT=1`` the plain Python function is returned, so that coverage can see it.
     """
-    return _kept(function, numba.njit(nogil=True, error_model="numpy")(function))
+    return function if numba.config.DISABLE_JIT else cast("F", Kernel(function, None, _OPTIONS))
+
+
+def stage_kernel(function: F) -> F:
+    """A kernel that its callers call, and do not make part of themselves: for what takes a second to compile, and microseconds to run.
+
+    It must be found by its name in its module.
+    """
+    found = kernel(function)
+    if isinstance(found, Kernel):
+        found.is_stage = True
+    return found
 
 
 def inlined_kernel(function: F) -> F:
@@ -36,14 +49,21 @@ def inlined_kernel(function: F) -> F:
 
     For what only strings other kernels together: each level of calls costs seconds of linking and optimising all that is below it once more.
     """
-    return _kept(function, numba.njit(nogil=True, error_model="numpy", inline="always")(function))
-
-
-def _kept(function: F, compiled: Any) -> F:
-    """A dispatcher with its cache on disk; Numba sets the same attribute for ``cache=True``."""
-    if compiled is not function and module_directory(function.__module__) is not None:
-        compiled._cache = KernelCache(function)  # noqa: SLF001 - as Dispatcher.enable_caching does, with our class
+    compiled = numba.njit(nogil=True, error_model="numpy", inline="always")(function)
+    keep(compiled, function)
     return cast("F", compiled)
+
+
+def by_reference(cls: TupleT) -> TupleT:
+    """Pass a class of named tuples to kernels by address: for large ones that Python makes and kernels read. Kernels can neither make nor unpack one."""
+    pass_by_reference(cls)
+    return cls
+
+
+def compile_for(function: Callable[..., Any], *arguments: Any) -> None:
+    """Compile a kernel for arguments of these types, or load it, without calling it."""
+    if isinstance(function, Kernel):
+        function.compile(tuple(map(numba.typeof, arguments)))
 
 
 @inlined_kernel

@@ -16,6 +16,7 @@ import pickle
 import re
 import shutil
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -32,6 +33,10 @@ KEEP_DIRECTORIES_PER_MODULE = 3
 KEEP_BYTES = 256_000_000
 """Of all kernels: some 20 complete versions; the least recently made go first."""
 
+CLAIM_S = 120.0
+"""More than compiling any one kernel takes, on a busy machine too."""
+
+_CLAIM_POLL_S = 0.01
 _PACKAGE = Path(__file__).resolve().parent
 _IMPORT = re.compile(r"^\s*from (hilsim[\w.]*) import (\([^)]*\)|[^\n#]*)", re.MULTILINE)
 _PRIVATE = 0o700
@@ -110,6 +115,42 @@ def _locked(root: Path) -> Iterator[None]:
     with _lock_file(root).open("a") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def claimed(what: str) -> Iterator[None]:
+    """Compile one thing, by the name of ``what``, in one process at a time: another waits here, and then finds it in the cache.
+
+    Who compiles may claim more meanwhile. Kernels do not call each other in circles, so nobody waits for who waits for him; a process that ends gives its
+    claims up, and one that does not go on (it may be stopped) is waited for no longer than ``CLAIM_S``.
+    """
+    root = cache_directory()
+    if root is None:
+        yield
+        return
+    place = int.from_bytes(hashlib.sha256(what.encode()).digest()[:7], "big")  # of a byte that is locked: nothing is written there
+    descriptor = _claims(root)
+    end_s = time.monotonic() + CLAIM_S
+    while not _taken(descriptor, place) and time.monotonic() < end_s:
+        time.sleep(_CLAIM_POLL_S)
+    try:
+        yield
+    finally:
+        fcntl.lockf(descriptor, fcntl.LOCK_UN, 1, place)
+
+
+@cache
+def _claims(root: Path) -> int:
+    """Descriptor of the file whose bytes are claimed. It stays open: closing it would give up all of the process's claims."""
+    return os.open(root / "claims", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _taken(descriptor: int, place: int) -> bool:
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+    except OSError:  # another process has it
+        return False
+    return True
 
 
 # -- what is fresh -------------------------------------------------------------------------------------------------------------------------
@@ -221,11 +262,14 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     def load_overload(self, sig: object, target_context: object) -> Any:
         """What was kept for a signature; None where there is nothing, or nothing that can be read."""
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
         except _DAMAGED as error:
             refusals.append(f"kernels kept in {self.cache_path} cannot be read: {error}; they are compiled again")
             self.flush()
             return None
+        if found is not None:
+            found.library._reload_init.update(found.reload_init)  # noqa: SLF001 - who makes it part of itself needs the same: Numba forgets it here
+        return found
 
     def save_overload(self, sig: object, data: object) -> None:
         """Keep what was compiled; a full disk costs a compile at the next start and nothing else."""

@@ -33,9 +33,10 @@ what a name needs is imported when the name is first used.
 
 **These names are a promise.** From version 1.0 on, what this page says of a name holds until the next major version; a name that is to go warns for one minor
 version before. Until 1.0 the changelog names each change. New names, new keyword arguments with a default, new attributes and new fields at the end of a
-structured array may come at any time. What `hilsim.testing` ([test a driver](../how-to/test-a-driver.md)) and
-`hilsim.plugins` ([write a plug-in](../how-to/write-a-plugin.md)) export is promised in the same way. Every other module, name and attribute of the package
-is private, however it is spelled: it may change with any version.
+structured array may come at any time.
+What `hilsim.testing` ([test a driver](../how-to/test-a-driver.md)) and `hilsim.plugins` ([write a plug-in](../how-to/write-a-plugin.md)) export
+is promised in the same way.
+Every other module, name and attribute of the package is private, however it is spelled: it may change with any version.
 Bytes of packets are the same for the same rig and version; a version that changes them says so in the changelog.
 
 Times of a rig are nanoseconds or seconds of *rig time*, which begins at 0. All errors that a person can mend are `HilsimError`;

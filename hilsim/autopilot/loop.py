@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._atomics import load_acquire
-from hilsim._jit import constant, inlined_kernel, kernel
+from hilsim._jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim.autopilot.loop_context import Flight, FlightCount, FlightWord, LinkBuffers, LoopContext, SharedTelemetry
 from hilsim.autopilot.receive import on_disconnect, receive_frames, reset
 from hilsim.autopilot.send import make_rest, make_sensors, send_frames
@@ -53,7 +53,7 @@ class Motion(IntEnum):
 _STILL, _FREE, _HELD = constant(Motion.STILL), constant(Motion.FREE), constant(Motion.HELD)
 
 
-@kernel
+@stage_kernel
 def _fly_step(context: LoopContext, flight: Flight, shared: SharedTelemetry, rig_ns: int) -> None:
     """One step of the vehicle, steered by the controller or the position hold."""
     state = flight.state
@@ -178,7 +178,7 @@ def _awaits_answer(context: LoopContext, flight: Flight, shared: SharedTelemetry
     return True
 
 
-@inlined_kernel
+@stage_kernel
 def _make_steps(
     context: LoopContext,
     flight: Flight,

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim._jit import by_reference
 from hilsim.autopilot.send_queue import Outbox, Pace
 from hilsim.autopilot.session import Session
 from hilsim.autopilot.vehicle_sensors import Instruments
@@ -65,6 +66,7 @@ class Line(NamedTuple):
     is_simulator: bool
 
 
+@by_reference
 class LoopContext(NamedTuple):
     """The vehicle, its sensors and its line to the controller; constants.
 
@@ -117,6 +119,7 @@ class FlightWord(IntEnum):
     """Bits of ``HIL_SENSOR.fields_updated`` that no sent frame has carried yet: those of replaced frames go with the next."""
 
 
+@by_reference
 class Flight(NamedTuple):
     """The state of the flight; the loop's own.
 
@@ -141,6 +144,7 @@ class Flight(NamedTuple):
     word: npt.NDArray[np.int64]
 
 
+@by_reference
 class LinkBuffers(NamedTuple):
     """Buffers of the link: messages to be filled in, bytes received, frames to be sent; the loop's own but for the counts of ``stream`` and ``outbox``.
 
@@ -190,6 +194,7 @@ class ControlWord(IntEnum):
     """1 asks the loop to release the link."""
 
 
+@by_reference
 class SharedTelemetry(NamedTuple):
     """What the loop shares with the rest of the daemon; histograms have the bins of ``transmit.statistics``.
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._atomics import fence_acquire, fence_release, load_acquire, store_release
-from hilsim._jit import constant, inlined_kernel, kernel
+from hilsim._jit import by_reference, constant, inlined_kernel, kernel, stage_kernel
 from hilsim.autopilot.obstacle_sectors import SECTORS, note_return, orientation_axis
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.workspace import Returns, Workspace
@@ -37,6 +37,7 @@ _SLICE, _WHOLE = constant(0), constant(1)
 _READ_TRIES = 8
 
 
+@by_reference
 class ObstacleMap(NamedTuple):
     """Kernel-side obstacle map of one lidar; one thread writes it.
 
@@ -120,7 +121,7 @@ def build_obstacle_map(obstacle: ObstacleSpec | None, distances: Sequence[Distan
 
 
 def no_obstacle_map() -> ObstacleMap:
-    """Of a lidar of which nothing is wanted."""
+    """One that nobody reads: nothing is noted in it."""
     return build_obstacle_map(None, (), turn_ns=0)
 
 
@@ -199,16 +200,18 @@ def _turn_axes(obstacle_map: ObstacleMap, body: Quaternion, axes: npt.NDArray[np
         axes[cone, 0], axes[cone, 1], axes[cone, 2] = rotate(body, axis)
 
 
-@kernel
-def note_packet(obstacle_map: ObstacleMap, plan: LidarPlan, live: LivePose, workspace: Workspace) -> None:
+@stage_kernel
+def note_packet(obstacle_map: ObstacleMap | None, plan: LidarPlan, live: LivePose, workspace: Workspace) -> None:
     """Note what a packet's firings reported; those that a decimated sensor leaves out count for nothing.
 
     Args:
-        obstacle_map: Written.
+        obstacle_map: Written; None: nothing is wanted of the lidar, and nothing of this is compiled.
         plan: The lidar.
         live: Where the vehicle is.
         workspace: Of the packet, as ``emulator.fused.render_data_packet`` leaves them.
     """
+    if obstacle_map is None:
+        return
     if not obstacle_map.is_on:
         return
     rays, returns = workspace.rays, workspace.returns

@@ -1,7 +1,7 @@
 """The flight loop's receive path: frames of the controller go to ground stations as they came; hilsim acts on those meant for it."""
 
 from hilsim._atomics import store_release
-from hilsim._jit import constant, inlined_kernel, kernel
+from hilsim._jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim.autopilot.loop_context import ControlWord, Flight, FlightCount, FlightWord, LinkBuffers, LoopContext, SharedTelemetry
 from hilsim.autopilot.send_queue import empty, post
 from hilsim.autopilot.session import (
@@ -47,7 +47,7 @@ def on_disconnect(flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers)
     store_release(shared.control, (1,), -1)
 
 
-@inlined_kernel
+@stage_kernel
 def receive_frames(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, descriptor: int, now_ns: int) -> None:
     """Read what came; where the link has ended, disconnect."""
     frames = 0
@@ -85,7 +85,7 @@ def _take_frames(context: LoopContext, flight: Flight, shared: SharedTelemetry, 
             _act(context, flight, shared, buffers, frame, now_ns)
 
 
-@kernel
+@stage_kernel
 def _act(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, frame: Frame, now_ns: int) -> None:
     """Act on a frame if it is meant for us."""
     if frame.id == _HEARTBEAT:
@@ -158,7 +158,7 @@ def _steer(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffer
         reset(flight)
 
 
-@kernel
+@stage_kernel
 def reset(flight: Flight) -> None:
     """Put the vehicle where it began, at rest."""
     flight.state.motion[:] = flight.start

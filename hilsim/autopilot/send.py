@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hilsim._jit import constant, inlined_kernel
+from hilsim._jit import constant, stage_kernel
 from hilsim.autopilot.loop_context import Flight, FlightCount, FlightWord, LinkBuffers, LoopContext, SharedTelemetry
 from hilsim.autopilot.send_queue import OutboxCount, empty, flush, offer_sample, post
 from hilsim.autopilot.session import HEARTBEAT_PERIOD_NS, SessionState, SessionWord, wants_sensors
@@ -21,7 +21,7 @@ _RESET = constant(RESET_FIELD)
 _PERIOD_NS = constant(HEARTBEAT_PERIOD_NS)
 
 
-@inlined_kernel
+@stage_kernel
 def make_sensors(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, due_ns: int) -> None:
     """Make the sensor frame that is due the next to be sent."""
     count = max(flight.imu_sums[6], 1.0)
@@ -42,7 +42,7 @@ def make_sensors(context: LoopContext, flight: Flight, shared: SharedTelemetry, 
     offer_sample(buffers.outbox, buffers.sensor.payload)
 
 
-@inlined_kernel
+@stage_kernel
 def make_rest(
     context: LoopContext,
     flight: Flight,
@@ -81,7 +81,7 @@ def make_rest(
         word[FlightWord.NEXT_GPS_NS] = max(word[FlightWord.NEXT_GPS_NS], now_ns - context.instruments.gps_ns) + context.instruments.gps_ns
 
 
-@inlined_kernel
+@stage_kernel
 def send_frames(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, descriptor: int, epoch_ns: int) -> int:
     """Write what may go now, and note how late a sensor frame was.
 

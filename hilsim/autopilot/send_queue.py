@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._atomics import shared_words
-from hilsim._jit import kernel
+from hilsim._jit import by_reference, kernel, stage_kernel
 from hilsim.errors import require
 from hilsim.links.descriptors import Outcome, outcome_of
 from hilsim.protocols.mavlink.codec import write_frame
@@ -65,6 +65,7 @@ class Pace(NamedTuple):
     station_ns_per_byte: int
 
 
+@by_reference
 class Outbox(NamedTuple):
     """Frames on their way to the controller; of one thread.
 
@@ -161,7 +162,7 @@ def _earn_credit(outbox: Outbox, now_ns: int, pace: Pace) -> None:
     outbox.state[_SEEN_NS] = now_ns
 
 
-@kernel
+@stage_kernel
 def flush(outbox: Outbox, stations: PacketQueue, sender: Origin, descriptor: int, is_stream: bool, now_ns: int, pace: Pace) -> int:  # noqa: FBT001 - a kernel's argument
     """Write what may go now.
 

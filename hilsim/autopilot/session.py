@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._atomics import shared_words
-from hilsim._jit import constant, kernel
+from hilsim._jit import by_reference, constant, kernel
 
 HIL_FLAG, ARMED_FLAG = 0x20, 0x80
 """Bits of ``HEARTBEAT.base_mode`` and of ``HIL_ACTUATOR_CONTROLS.mode``."""
@@ -82,6 +82,7 @@ REASONS = {
 }
 
 
+@by_reference
 class Session(NamedTuple):
     """A session as arrays; written by the flight loop alone.
 

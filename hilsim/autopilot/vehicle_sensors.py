@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim._jit import by_reference, kernel
 from hilsim.geometry.geodesy import Home, HomeSpec, build_home, geodetic_at
 from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.vehicle.gps import Gps, build_gps, gps_fix
@@ -23,6 +23,7 @@ RESET_FIELD = 0x8000_0000
 """The simulation began anew."""
 
 
+@by_reference
 class Instruments(NamedTuple):
     """A vehicle's instruments for kernels.
 

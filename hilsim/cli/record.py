@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     type=click.Choice(["cpu", "cuda"]),
     default="cpu",
     show_default=True,
-    help="What casts the rays: this machine's cores, or an NVIDIA GPU (`pip install 'hilsim-lidar[cuda]'`; without --truth).",
+    help="What casts the rays: this machine's cores, or an NVIDIA GPU (the extra `cuda`; without --truth).",
 )
 @click.option(
     "--stamps",

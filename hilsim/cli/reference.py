@@ -1,6 +1,9 @@
 """Writes the generated pages of ``docs/reference/``: ``python -m hilsim.cli.reference`` (``make docs``)."""
 
-from collections.abc import Callable
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -22,11 +25,43 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
+_LONGEST = 160
+_CODE_OR_ADDRESS = re.compile(r"`[^`]*`|\]\([^)]*\)")
+_END_OF_SENTENCE = re.compile(r"(?<=[\w)\]])[.?!][)\]*\"']* +(?=\S)")
+
+
+def generated_page(name: str) -> str:
+    """A page as it is written: each sentence of its text on a line of its own, none longer than 160 characters."""
+    return "\n".join(_lines(PAGES[name]().split("\n")))
+
+
+def _lines(lines: list[str]) -> Iterator[str]:
+    in_block = False
+    for line in lines:
+        in_block ^= line.startswith("```")
+        if in_block or line.startswith(("```", "|", "#")):
+            yield line
+        else:
+            yield from _sentences(line)
+
+
+def _sentences(line: str) -> Iterator[str]:
+    """The sentences of a line of text; those behind the first of an entry of a list are indented as its text is."""
+    masked = _CODE_OR_ADDRESS.sub(lambda match: "x" * len(match[0]), line)
+    begins = [0, *(match.end() for match in _END_OF_SENTENCE.finditer(masked)), len(line)]
+    indent = "  " if line.startswith("- ") else ""
+    for number, (start, stop) in enumerate(pairwise(begins)):
+        first = indent if number else ""
+        yield from textwrap.wrap(
+            line[start:stop].rstrip(), _LONGEST, initial_indent=first, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        ) or [""]
+
+
 def main() -> None:
     """Write every page."""
     DIRECTORY.mkdir(parents=True, exist_ok=True)
-    for name, make in PAGES.items():
-        (DIRECTORY / name).write_text(make(), encoding="utf-8")
+    for name in PAGES:
+        (DIRECTORY / name).write_text(generated_page(name), encoding="utf-8")
         click.echo(DIRECTORY / name)
 
 

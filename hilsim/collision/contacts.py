@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._atomics import shared_words
-from hilsim._jit import constant, kernel
+from hilsim._jit import constant, kernel, stage_kernel
 from hilsim.vehicle.multirotor import Multirotor, MultirotorState
 
 PART_NS = 500_000_000
@@ -70,7 +70,7 @@ def _moves(planes: npt.NDArray[np.float64], row: int) -> bool:
     return bool(planes[row, 4] != 0.0 or planes[row, 5] != 0.0 or planes[row, 6] != 0.0)
 
 
-@kernel
+@stage_kernel
 def note_touch(
     multirotor: Multirotor, state: MultirotorState, ground: npt.NDArray[np.float64], obstacles: npt.NDArray[np.float64], touch: Touch, rig_ns: int
 ) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim._jit import by_reference, kernel, stage_kernel
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.geometry.tracks import keyed_pose
@@ -33,6 +33,7 @@ _LEVEL = 0.35
 _MARGIN_M = 0.05
 
 
+@by_reference
 class Surroundings(NamedTuple):
     """Planes about a vehicle of ``p`` points, and working arrays.
 
@@ -188,7 +189,7 @@ def _look_below(world: World, around: Surroundings, ray: int, highest_m: float) 
         around.triangle[ray] = triangle
 
 
-@kernel
+@stage_kernel
 def look_around(world: World, multirotor: Multirotor, state: MultirotorState, rig_ns: int, around: Surroundings) -> None:
     """Find the planes that a vehicle can touch before the next look.
 

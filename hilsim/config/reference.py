@@ -25,7 +25,7 @@ def configuration_reference() -> str:
         "# The rig",
         "",
     ]
-    seen: set[type] = set()
+    seen: dict[type, str] = {}
     _describe(RigSpec, "", lines, seen)
     lines += [
         "# Sensor profiles",
@@ -43,10 +43,10 @@ def configuration_reference() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _describe(kind: type[Any], path: str, lines: list[str], seen: set[type]) -> None:
+def _describe(kind: type[Any], path: str, lines: list[str], seen: dict[type, str]) -> None:
     if kind in seen:
         return
-    seen.add(kind)
+    seen[kind] = _title(path)
     meaning, attributes = _documentation(kind)
     lines += [f"## {_title(path)}{_kind_text(kind)}", "", meaning, "", "| key | type | default | meaning |", "|---|---|---|---|"]
     hints = get_type_hints(kind)
@@ -54,7 +54,8 @@ def _describe(kind: type[Any], path: str, lines: list[str], seen: set[type]) -> 
     for field in fields(kind):
         hint = hints[field.name]
         inner.extend((nested, _inner_path(path, field.name, hint)) for nested in _nested(hint))
-        lines.append(f"| `{field.name}` | {_type_text(hint)} | {_default_text(field, kind)} | {attributes.get(field.name, '')} |")
+        cells = (f"`{field.name}`", _type_text(hint), _default_text(field, kind), attributes.get(field.name, "") + _described_at(hint, seen))
+        lines.append(f"| {' | '.join(cells)} |")
     lines.append("")
     for nested, inner_path in inner:
         _describe(nested, inner_path, lines, seen)
@@ -76,6 +77,12 @@ def _inner_path(path: str, name: str, hint: Any) -> str:
     if get_origin(hint) is dict:
         joined += ".NAME"
     return f"[[{joined}]]" if get_origin(hint) is tuple else f"[{joined}]"
+
+
+def _described_at(hint: Any, seen: dict[type, str]) -> str:
+    """Where a table's keys stand that another table has as well."""
+    places = [seen[kind] for kind in _nested(hint) if kind in seen]
+    return f" Its keys: {', '.join(places)}." if places else ""
 
 
 def _nested(hint: Any) -> list[type[Any]]:

@@ -74,7 +74,7 @@ class RigContext:
     clock: RigClock = field(default_factory=RigClock)
     say: Say = lambda _event, _keys: None
     rows: dict[int, str] = field(default_factory=dict)
-    obstacle_map: Callable[[LidarSetting], ObstacleMap] | None = None
+    obstacle_map: Callable[[LidarSetting], ObstacleMap | None] | None = None
     flow_listeners: list[FlowListener] = field(default_factory=list)
     transmitter_or_none: Transmitter | None = None
     _shown: "_Shown | None" = None
@@ -189,12 +189,8 @@ class Part:
     def warm(self) -> None:
         """Load every kernel, and do what would cost time later; every part is open."""
 
-    def rehearse(self, *, stages: bool) -> None:
-        """Load or compile every kernel without a port or a file, for a process that compiles ahead.
-
-        Args:
-            stages: Only what follows the casting of rays.
-        """
+    def rehearse(self) -> None:
+        """Load or compile every kernel without a port or a file, for a process that compiles ahead."""
 
     def prime(self, until_ns: int) -> bool:
         """Have ready what is due first, for ``context.clock``; nothing is sent before ``start``.

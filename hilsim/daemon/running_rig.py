@@ -93,16 +93,12 @@ class RunningRig:
         for part in self._parts:
             part.prepare()
 
-    def rehearse(self, *, stages: bool = False) -> None:
-        """Load or compile every kernel that ``open`` and ``start`` need, without a port or a file: for a process that compiles ahead.
-
-        Args:
-            stages: Only what follows the casting of rays; another process may compile what comes before meanwhile.
-        """
+    def rehearse(self) -> None:
+        """Load or compile every kernel that ``open`` and ``start`` need, without a port or a file: for a process that compiles ahead."""
         self.build()
         with self._make_transmitter(headroom_flows=0):
             for part in reversed(self._parts):  # a vehicle looks through its sensors
-                part.rehearse(stages=stages)
+                part.rehearse()
 
     @property
     def notes(self) -> tuple[str, ...]:

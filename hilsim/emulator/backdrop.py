@@ -2,7 +2,7 @@
 
 import math
 
-from hilsim._jit import constant, kernel
+from hilsim._jit import constant, stage_kernel
 from hilsim.emulator.overlay import Backdrop, sample_image, sample_turning
 from hilsim.emulator.plan import Family, LidarPlan
 from hilsim.sensor.head import head_turns
@@ -12,7 +12,7 @@ from hilsim.units import TURN_CDEG
 _CEPTON = constant(Family.CEPTON)
 
 
-@kernel
+@stage_kernel
 def sample_background(plan: LidarPlan, first_sequence: int, sequences: int, backdrop: Backdrop) -> None:
     """Write what the background shows to each firing of some sequences, by where the firing looks at its own time.
 

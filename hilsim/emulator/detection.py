@@ -5,7 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, inlined_kernel, kernel
+from hilsim._jit import constant, inlined_kernel, stage_kernel
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import Family, LidarPlan
 from hilsim.emulator.workspace import Workspace
@@ -186,7 +186,7 @@ def _detected(
     return count
 
 
-@kernel
+@stage_kernel
 def respond(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Workspace) -> None:
     """Turn what firings met into what the sensor reports.
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, inlined_kernel, kernel
+from hilsim._jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim.emulator.plan import Family, LidarPlan
 from hilsim.emulator.workspace import Returns
 from hilsim.protocols.cepton.stdv import COUNT_MAX, POINT_SIZE, POINT_UNIT_M, PointFlag, write_stdv_header, write_stdv_point
@@ -49,7 +49,7 @@ def is_said(plan: LidarPlan, channel: int, firing_ns: int, distance: int) -> boo
     return _fits(x, y, z)
 
 
-@kernel
+@stage_kernel
 def encode_points(plan: LidarPlan, packet: int, returns: Returns, offset: int, payload: npt.NDArray[np.uint8]) -> int:
     """Write point packet ``packet`` to ``payload[offset:]``; returns how many of its returns the format cannot say.
 

@@ -2,7 +2,7 @@
 
 import math
 
-from hilsim._jit import constant, inlined_kernel, kernel
+from hilsim._jit import constant, inlined_kernel, stage_kernel
 from hilsim.emulator.plan import Family, LidarPlan
 from hilsim.emulator.workspace import Rays
 from hilsim.geometry.rotations import multiply, normalise, rotate
@@ -50,7 +50,7 @@ def _cell(plan: LidarPlan, channel: int, sine: float, cosine: float, level: floa
     return turning_cell(channel, math.atan2(sine, cosine), plan.beam_cells.columns)
 
 
-@kernel
+@stage_kernel
 def fire(plan: LidarPlan, platform: Platform, first_sequence: int, sequences: int, rays: Rays) -> None:
     """Write the ray of every firing, from the pose and the head's or mirror's angle at that firing's own time.
 

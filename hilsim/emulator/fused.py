@@ -6,7 +6,7 @@ The stages are the very kernels that ``lidar.py`` calls one by one, so the bytes
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, inlined_kernel, kernel
+from hilsim._jit import constant, kernel, stage_kernel
 from hilsim.emulator.backdrop import sample_background
 from hilsim.emulator.detection import respond
 from hilsim.emulator.encoding import encode
@@ -34,7 +34,7 @@ def frame_datagram(framing: Framing, index: int, datagram: npt.NDArray[np.uint8]
     return write_headers(framing.template, identification, framing.udp_checksum, datagram, payload_size)
 
 
-@inlined_kernel
+@stage_kernel
 def trace(plan: LidarPlan, world: World, workspace: Workspace) -> None:
     """Cast the rays, and those that go on behind what lets light pass, and gather what they met."""
     workspace.hits.hit_count[:] = 0
@@ -82,7 +82,7 @@ def trace(plan: LidarPlan, world: World, workspace: Workspace) -> None:
         layer += 1
 
 
-@inlined_kernel
+@stage_kernel
 def render_data_packet(
     plan: LidarPlan, platform: Platform, world: World, framing: Framing, packet: int, workspace: Workspace, datagram: npt.NDArray[np.uint8]
 ) -> int:
@@ -108,7 +108,7 @@ def render_data_packet(
     return frame_datagram(framing, packet, datagram, plan.data_size)
 
 
-@kernel
+@stage_kernel
 def render_info_packet(plan: LidarPlan, platform: Platform, framing: Framing, index: int, device_ns: int, datagram: npt.NDArray[np.uint8]) -> int:
     """Encode the position (or information) packet assembled at ``device_ns``, the ``index``-th of its stream; returns the datagram's size in bytes."""
     encode_info(plan, platform, device_ns, datagram[framing.header_size :])

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim._jit import constant, kernel, stage_kernel
 from hilsim.emulator.overlay import Backdrop, OverlayRule
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.workspace import Rays
@@ -78,7 +78,7 @@ def _meets_background(rays: Rays, ray: int, sub_rays: int, rule: int, backdrop: 
     return True
 
 
-@kernel
+@stage_kernel
 def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Backdrop, hits: Hits, beyond: Rays) -> int:
     """Add what rays met to their firings' hits, and let light go on behind what is open or transparent.
 

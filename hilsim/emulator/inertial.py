@@ -5,7 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim._jit import kernel, stage_kernel
 from hilsim.emulator.plan import LidarPlan
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import conjugate, multiply, rotate
@@ -30,7 +30,7 @@ def _sensor_pose(plan: LidarPlan, platform: Platform, rig_ns: int) -> tuple[Vect
     return (x + dx, y + dy, z + dz), multiply(turn, (mount[0], mount[1], mount[2], mount[3]))
 
 
-@kernel
+@stage_kernel
 def felt_motion(plan: LidarPlan, platform: Platform, rig_ns: int) -> tuple[Vector, Vector]:
     """What a sensor feels at rig time ``rig_ns``, in its own frame (x right, y forward, z up), as the mean of the last ``SPAN_NS``.
 
@@ -52,7 +52,7 @@ def felt_motion(plan: LidarPlan, platform: Platform, rig_ns: int) -> tuple[Vecto
     return force, (x * rate, y * rate, z * rate)
 
 
-@kernel
+@stage_kernel
 def write_imu(plan: LidarPlan, platform: Platform, rig_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     """Write the words of the three modules as they read at rig time ``rig_ns``; which module senses which axis: ``protocols.velodyne.position``."""
     (right_g, forward_g, up_g), (about_right, about_forward, about_up) = felt_motion(plan, platform, rig_ns)

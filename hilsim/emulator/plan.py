@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim._jit import by_reference
 from hilsim.emulator.overlay import Overlay
 from hilsim.render.cells import NO_CELLS, Cells
 from hilsim.sensor.beam import Beam
@@ -58,6 +59,7 @@ class BeamCells(NamedTuple):
 NO_BEAM_CELLS = BeamCells(NO_CELLS)
 
 
+@by_reference
 class LidarPlan(NamedTuple):
     """Kernel-side lidar.
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim._jit import constant, kernel, stage_kernel
 from hilsim.emulator.inertial import write_imu
 from hilsim.emulator.plan import Family, Gps, LidarPlan
 from hilsim.geometry.geodesy import geodetic
@@ -52,7 +52,7 @@ def encode_position(clock: DeviceClock, gps: Gps, platform: Platform, device_ns:
     encode_position_packet(stamp_us(clock, device_ns), pps, sentence, size, payload)
 
 
-@kernel
+@stage_kernel
 def encode_info(plan: LidarPlan, platform: Platform, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     """Write the position packet assembled at ``device_ns``, or a Cepton-style sensor's information, to ``payload[: plan.info_size]``."""
     if plan.family == _CEPTON:

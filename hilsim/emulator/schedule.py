@@ -1,6 +1,6 @@
 """When data packets are due."""
 
-from hilsim._jit import kernel
+from hilsim._jit import kernel, stage_kernel
 from hilsim.emulator.plan import LidarPlan
 from hilsim.sensor.clock import device_from_rig, rig_from_device
 
@@ -11,7 +11,7 @@ def data_deadline_ns(plan: LidarPlan, packet: int) -> int:
     return rig_from_device(plan.clock, (packet + 1) * plan.sequences_per_packet * plan.sequence_ns) + plan.data_latency_ns
 
 
-@kernel
+@stage_kernel
 def first_packet_due(plan: LidarPlan, rig_ns: int) -> int:
     """Index of the first data packet whose deadline is at or after ``rig_ns``."""
     packet_ns = plan.sequences_per_packet * plan.sequence_ns

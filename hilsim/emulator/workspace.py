@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim._jit import by_reference
 from hilsim.emulator.overlay import Backdrop
 from hilsim.emulator.plan import LidarPlan
 from hilsim.sensor.echoes import (
@@ -68,6 +69,7 @@ class Returns(NamedTuple):
     range_m: npt.NDArray[np.float64]
 
 
+@by_reference
 class Workspace(NamedTuple):
     """Working arrays for the firings of some sequences, from rays to returns.
 

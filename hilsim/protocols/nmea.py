@@ -11,7 +11,7 @@ mode (since NMEA 2.3). Checksum: exclusive or of the bytes between ``$`` and ``*
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim._jit import constant, kernel, stage_kernel
 
 GPRMC_CAPACITY = 96
 _WIDTH_1, _WIDTH_2, _WIDTH_3, _WIDTH_7 = (constant(width) for width in (1, 2, 3, 7))
@@ -73,7 +73,7 @@ def _angle(degrees: float, degree_width: int, out: npt.NDArray[np.uint8], at: in
     return write_digits(minutes % 10_000_000, _WIDTH_7, out, at)
 
 
-@kernel
+@stage_kernel
 def write_gprmc(
     utc_s: int,
     valid: bool,  # noqa: FBT001 - a kernel takes plain positional scalars

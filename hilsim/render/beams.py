@@ -9,7 +9,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim._jit import constant, kernel, stage_kernel
 from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.geometry.tracks import keyed_pose
 from hilsim.render.cast import AGREEMENT_M, RAY_STACK_SIZE, bound_movers
@@ -99,7 +99,7 @@ def _closest_in_tree(  # noqa: C901, PLR0912 - one walk
         link = np.int64(stack[top])
 
 
-@kernel
+@stage_kernel
 def cast_beams(  # noqa: C901, PLR0912, PLR0915 - one loop over beams: calls with the world as an argument cost more than the rays
     world: World,
     origin_m: npt.NDArray[np.float64],

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim._jit import stage_kernel
 from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.geometry.tracks import keyed_pose
 from hilsim.render.intersect import INFINITY, Single, box_entry, greater, lesser, plane_distance, reciprocal
@@ -24,7 +24,7 @@ RAY_STACK_SIZE = 2 * STACK_SIZE
 """``int32`` entries one ray needs: the tile tree's and one geometry's."""
 
 
-@kernel
+@stage_kernel
 def bound_movers(
     world: World,
     origin_m: npt.NDArray[np.float64],
@@ -114,7 +114,7 @@ def bound_movers(
     return count
 
 
-@kernel
+@stage_kernel
 def cast_span(  # noqa: C901, PLR0912, PLR0915 - one loop over rays: calls with the world as an argument cost more than the rays
     world: World,
     origin_m: npt.NDArray[np.float64],

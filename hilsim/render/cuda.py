@@ -4,6 +4,7 @@ Importing needs no GPU; making a ``CudaRenderer`` does. Under ``NUMBA_ENABLE_CUD
 with the CPU's within 1 mm, not bit for bit: the GPU fuses multiplications with additions.
 """
 
+from collections import namedtuple
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ from hilsim.render.cast import RAY_STACK_SIZE, bound_movers, cast_span
 from hilsim.scene.world import World
 
 _THREADS_PER_BLOCK = 128
+_DeviceWorld: Any = namedtuple("_DeviceWorld", World._fields)  # type: ignore[misc]  # noqa: PYI024 - the fields of another
+"""By value: there is no address on the device to pass a ``World`` by."""
 
 
 class RayBatch(NamedTuple):
@@ -66,7 +69,7 @@ class CudaRenderer:
             raise RuntimeError("must have an NVIDIA GPU and its driver for cuda, found none")
         self._kernel: Any = cuda.jit(cast_on_device)
         self._host_world: World | None = None
-        self._device_world: World | None = None
+        self._device_world: Any = None
 
     def cast_rays(
         self,
@@ -84,7 +87,7 @@ class CudaRenderer:
         if count == 0:
             return
         if world is not self._host_world:
-            self._device_world = World(*(_to_device(value) for value in world))
+            self._device_world = _DeviceWorld(*(_to_device(value) for value in world))
             self._host_world = world
         spheres = np.zeros((max(1, len(world.key_first)), 4), dtype=np.float64)
         movers = np.zeros(max(1, len(world.key_first)), dtype=np.int32)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim._jit import constant, kernel, stage_kernel
 
 LEAF_SIZE_MAX = 7
 STACK_SIZE = 64
@@ -99,7 +99,7 @@ def _clear(box: npt.NDArray[np.float32]) -> None:
         box[3 + axis] = -_FAR
 
 
-@kernel
+@stage_kernel
 def _best_split(  # noqa: C901 - one kernel: splitting it would copy the scratch arrays' descriptors
     boxes: npt.NDArray[np.float32],
     begin: int,

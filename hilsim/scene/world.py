@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim._jit import by_reference
 from hilsim.errors import ConfigError
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import matrix_from_quaternion
@@ -49,6 +50,7 @@ class SceneObject:
     name: str = ""
 
 
+@by_reference
 class World(NamedTuple):
     """Arrays for kernels; ``build_world`` is the only maker. Nothing in it is ever written.
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim._jit import constant, kernel, stage_kernel
 from hilsim.errors import require
 from hilsim.rng import Purpose, uniform, uniform_pair
 from hilsim.sensor.weather_tables import (
@@ -289,7 +289,7 @@ def _particle_echoes(
     return count
 
 
-@kernel
+@stage_kernel
 def weather_echoes(
     weather: Weather,
     seed: int | np.uint64,

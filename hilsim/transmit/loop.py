@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._atomics import load_acquire, pause, store_release
-from hilsim._jit import kernel
+from hilsim._jit import kernel, stage_kernel
 from hilsim.transmit.brake import doze_until
 from hilsim.transmit.flow_table import FlowTable
 from hilsim.transmit.libc import monotonic_ns, send_datagram
@@ -193,7 +193,7 @@ def _send(rings: Rings, table: FlowTable, statistics: LoopStatistics, following:
     _copy_to_queues(rings, following, flow, target, slot, sent_ns)
 
 
-@kernel
+@stage_kernel
 def send_loop(
     rings: Rings, table: FlowTable, statistics: LoopStatistics, following: Following, stop: npt.NDArray[np.int64], settings: LoopSettings
 ) -> int:

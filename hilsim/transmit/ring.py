@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._atomics import load_acquire, store_release
-from hilsim._jit import kernel
+from hilsim._jit import by_reference, kernel
 from hilsim.errors import require
 
 COUNTS_PER_LINE = 8
 """int64 counts in a cache line of 64 bytes."""
 
 
+@by_reference
 class Rings(NamedTuple):
     """F flows of S slots of C bytes.
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim._jit import by_reference, kernel, stage_kernel
 from hilsim.errors import require
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import about_axis, conjugate, multiply, normalise, rotate
@@ -61,6 +61,7 @@ class HoldSpec:
         )
 
 
+@by_reference
 class Hold(NamedTuple):
     """A position hold for kernels; build with ``build_hold``. Attributes as in ``HoldSpec``, beside these.
 
@@ -80,6 +81,7 @@ class Hold(NamedTuple):
     share: npt.NDArray[np.float64]
 
 
+@by_reference
 class HoldState(NamedTuple):
     """What a hold remembers; arrays, written by ``hold_command``.
 
@@ -218,7 +220,7 @@ def _mix(hold: Hold, multirotor: Multirotor, thrust_n: float, torque_nm: Vector,
         command[number] = min(max(command_for(multirotor, thrust), 0.0), 1.0)
 
 
-@kernel
+@stage_kernel
 def hold_command(
     hold: Hold, hold_state: HoldState, multirotor: Multirotor, state: MultirotorState, track: PoseTrack, command: npt.NDArray[np.float64]
 ) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._atomics import fence_acquire, fence_release, load_acquire, store_release
-from hilsim._jit import kernel
+from hilsim._jit import by_reference, kernel
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import multiply, normalise
 
@@ -25,6 +25,7 @@ _COUNT = (0,)
 _READ_TRIES = 8
 
 
+@by_reference
 class LivePose(NamedTuple):
     """States of a vehicle, newest last; one thread writes.
 

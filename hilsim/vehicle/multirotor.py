@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim._jit import by_reference, kernel, stage_kernel
 from hilsim.errors import require
 from hilsim.geometry.frames import IDENTITY, Quaternion, Vector
 from hilsim.geometry.rotations import conjugate, normalise, rotate, turned_by
@@ -40,6 +40,7 @@ _MOST_LIFT_M = 1e-4
 """In a step: 0.1 m/s, what a receiver and a barometer take for their own noise; an inertial sensor does not feel it."""
 
 
+@by_reference
 class Multirotor(NamedTuple):
     """A vehicle for kernels; build with ``build_multirotor``.
 
@@ -72,6 +73,7 @@ class Multirotor(NamedTuple):
     crash_mps: float
 
 
+@by_reference
 class MultirotorState(NamedTuple):
     """Everything that changes; arrays, written by ``step``. Make with ``state_at``.
 
@@ -391,7 +393,7 @@ def _feel(multirotor: Multirotor, state: MultirotorState, after: npt.NDArray[np.
     state.specific_force_mps2[2] = z
 
 
-@kernel
+@stage_kernel
 def step(
     multirotor: Multirotor,
     state: MultirotorState,

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from hilsim._jit import kernel
+from hilsim._jit import by_reference, kernel
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import multiply, normalise, rotate
@@ -11,6 +11,7 @@ from hilsim.vehicle.disturbance import NO_DISTURBANCE, Disturbance, disturbance_
 from hilsim.vehicle.live import LivePose, live_state, no_live_pose
 
 
+@by_reference
 class Platform(NamedTuple):
     """Where the sensor rig is: on a track a pure function of rig time; build with ``build_platform`` or ``live_platform``.
 

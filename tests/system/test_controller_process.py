@@ -51,7 +51,7 @@ def serious(faults):
 @compiled_only
 @pytest.mark.parametrize("link", _RIGS)
 def test_a_user_flies_the_daemons_vehicle_and_reads_a_report_without_faults(daemon, rig, link):
-    with FlightController(link=link, script="hop", lockstep=link == "tcp", limit_s=120.0) as controller:
+    with FlightController(link=link, script="hop", lockstep=link == "tcp") as controller:
         running = daemon(rig(scene=vehicle_rig(_RIGS[link].format(port=controller.port))))
         armed = controller.wait_armed()
         report = controller.wait_done()
@@ -129,14 +129,15 @@ def test_a_block_that_fails_leaves_neither_process_nor_file_behind():
     assert controller.report().received == {}
 
 
-def test_a_controller_ends_with_the_process_that_started_it_however_that_ends():
+def test_a_controller_ends_with_the_process_that_started_it_however_that_ends(tmp_path):
     program = (
         "import os, signal\nfrom hilsim.testing import FlightController\n"
         "with FlightController() as controller:\n"
         "    print(controller._process.pid, controller.port, flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    here = os.environ | {"TMPDIR": str(tmp_path)}  # a process that is killed leaves its files
+    result = subprocess.run([sys.executable, "-c", program], env=here, capture_output=True, text=True, timeout=60, check=False)
     pid, port = result.stdout.split()
     assert result.returncode == -signal.SIGKILL
     end_s = time.monotonic() + 20.0

@@ -73,9 +73,9 @@ def await_none_left(project):
 def test_ten_lines_of_a_fresh_project_have_a_sensor_and_leave_nothing(project):
     assert TEN_LINES.rstrip().count("\n") < 10
     project.makepyfile(TEN_LINES)
-    project.runpytest_subprocess(*PLUGIN).assert_outcomes(passed=1)
+    project.runpytest_subprocess(*PLUGIN, f"--basetemp={project.path}/kept").assert_outcomes(passed=1)
     await_none_left(project)
-    assert files(project.path / "temporary") == []
+    assert files(project.path / "temporary") + files(project.path / "kept") == []
 
 
 def test_a_failed_test_has_its_packets_and_metrics_in_the_report(project):

@@ -5,6 +5,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+_PICTURE = re.compile(r'<img src="([^"]+)"')
+_LARGEST_PICTURE_BYTES = 400_000
 _LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#]+)(?:#[^)]*)?\)")
 
 
@@ -23,5 +25,51 @@ def test_every_link_between_pages_leads_to_a_file():
     assert [(page.name, target.name) for page in pages for target in _targets(page) if not target.exists()] == []
 
 
+def test_the_readme_shows_a_picture_that_loads_fast():
+    (picture,) = [ROOT / source for source in _PICTURE.findall((ROOT / "README.md").read_text(encoding="utf-8"))]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size < _LARGEST_PICTURE_BYTES
+
+
 def test_the_readme_links_the_index():
     assert (DOCS / "index.md").resolve() in _targets(ROOT / "README.md")
+
+
+GENERATED = {"configuration.md", "conformance-rules.md", "limits.md", "metrics.md", "python-api.md"}
+"""Of their tables a row is what the code says of one key, rule, bound or metric."""
+_LONGEST, _LONGEST_ROW = 160, 200
+_FENCE = re.compile(r"^ *```")
+_CODE = re.compile(r"`[^`]*`")
+_ADDRESS = re.compile(r"\]\([^)]*\)")
+_NUMBER_OF_A_LIST = re.compile(r"^ *\d+\. ")
+_ANOTHER_SENTENCE = re.compile(r"[^\W_][)\]*\"']*[.?!][)\]*\"']* +\S")
+
+
+def _lines():
+    """Page, number and text of every line, and whether it is of a block of code, a row of a table, a heading or text."""
+    for page in [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]:
+        in_block = False
+        for number, line in enumerate(page.read_text(encoding="utf-8").split("\n"), 1):
+            is_fence = bool(_FENCE.match(line))
+            in_block ^= is_fence
+            kind = "block" if in_block or is_fence else {"|": "row", "#": "heading"}.get(line.lstrip()[:1], "text")
+            yield page.name, number, line, kind
+
+
+def test_no_line_of_text_or_code_is_longer_than_160_characters():
+    assert [(page, number, len(line)) for page, number, line, kind in _lines() if kind in {"text", "block"} and len(line) > _LONGEST] == []
+
+
+def test_no_row_of_a_written_table_is_longer_than_200_characters():
+    rows = [(page, number, len(line)) for page, number, line, kind in _lines() if kind == "row" and page not in GENERATED]
+    assert [row for row in rows if row[2] > _LONGEST_ROW] == []
+
+
+def _sentences_begun(line):
+    """How often another sentence begins on a line of text."""
+    plain = _ADDRESS.sub("]", _CODE.sub("code", _NUMBER_OF_A_LIST.sub("", line)))
+    return len(_ANOTHER_SENTENCE.findall(plain))
+
+
+def test_each_sentence_begins_a_line():
+    assert [(page, number, line) for page, number, line, kind in _lines() if kind == "text" and _sentences_begun(line)] == []

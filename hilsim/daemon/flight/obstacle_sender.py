@@ -60,13 +60,14 @@ class ScanMessages:
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
-    def obstacle_map(self, setting: LidarSetting) -> ObstacleMap:
-        """A new obstacle map for a lidar that is about to stream; the one it had before is read no more."""
+    def obstacle_map(self, setting: LidarSetting) -> ObstacleMap | None:
+        """A new obstacle map for a lidar that is about to stream, None where nothing is wanted of it; the one it had before is read no more."""
         obstacle = self.spec.obstacle
         wanted = obstacle if obstacle is not None and obstacle.sensor == setting.name else None
         new_map = build_obstacle_map(wanted, self._beams(setting.name), turn_ns=setting.family.scan_ns)
-        if new_map.is_on:
-            self._obstacle_maps[setting.name] = new_map
+        if not new_map.is_on:
+            return None
+        self._obstacle_maps[setting.name] = new_map
         return new_map
 
     def warm(self) -> None:

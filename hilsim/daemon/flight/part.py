@@ -48,11 +48,10 @@ class VehiclePart(Part):
             self.vehicle.warm()
             self._messages.warm()
 
-    def rehearse(self, *, stages: bool) -> None:
+    def rehearse(self) -> None:
         """Load or compile the flight loop's kernels; sensors have their obstacle maps."""
-        if not stages:
-            self.warm()
-            self.stop()
+        self.warm()
+        self.stop()
 
     def start(self) -> None:
         """Begin to fly."""

@@ -35,10 +35,9 @@ class SerialDevices(Part):
         for port in self.ports.values():
             port.configured.device.warm()
 
-    def rehearse(self, *, stages: bool) -> None:
+    def rehearse(self) -> None:
         """The same."""
-        if not stages:
-            self.warm()
+        self.warm()
 
     def start(self) -> None:
         """Begin; each device waits for its port by itself."""

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._atomics import load_acquire, store_release
-from hilsim._jit import constant, inlined_kernel, kernel
+from hilsim._jit import constant, inlined_kernel, stage_kernel
 from hilsim.autopilot.obstacle_map import ObstacleMap, note_packet
 from hilsim.daemon.streaming.punctuality import earliest_due_ns, lead_in_force_ns, next_estimate_ns
 from hilsim.daemon.streaming.render_state import Place, RenderCounter, RenderState, RenderWord
@@ -90,7 +90,7 @@ def _render_data(
     late_limit_ns: int,
     state: RenderState,
     workspace: Workspace,
-    obstacle_map: ObstacleMap,
+    obstacle_map: ObstacleMap | None,
     datagram: npt.NDArray[np.uint8],
     packet: int,
     due_ns: int,
@@ -162,7 +162,7 @@ def _rest(rings: Rings, flow: int, lead_ns: int, due_ns: int, now_ns: int, brake
     return is_early or is_held
 
 
-@kernel
+@stage_kernel
 def render_ahead(
     plan: LidarPlan,
     platform: Platform,
@@ -178,7 +178,7 @@ def render_ahead(
     stop_packet: int,
     state: RenderState,
     workspace: Workspace,
-    obstacle_map: ObstacleMap,
+    obstacle_map: ObstacleMap | None,
     datagram: npt.NDArray[np.uint8],
     positions: npt.NDArray[np.int64],
 ) -> None:
@@ -199,7 +199,7 @@ def render_ahead(
         stop_packet: Index of the data packet to end before; -1: none.
         state: Shared.
         workspace: Working arrays.
-        obstacle_map: Where a packet's returns are noted, once it is in the ring.
+        obstacle_map: Where a packet's returns are noted, once it is in the ring; None: nowhere.
         datagram: ``uint8[>= frame]``, working array.
         positions: ``int64[t]``, working array: next packet of each position schedule.
     """

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._atomics import shared_words
+from hilsim._jit import by_reference
 from hilsim.transmit.brake import allocate_brake
 from hilsim.transmit.statistics import BINS
 
@@ -63,6 +64,7 @@ class Place(IntEnum):
     """First of the columns with the next packet of each position schedule, where the loop ended."""
 
 
+@by_reference
 class RenderState(NamedTuple):
     """What the loop and the rest of the daemon share. A loop and the one that goes on after it share all but their own ``words`` and ``brake``.
 

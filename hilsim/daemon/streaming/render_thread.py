@@ -10,15 +10,13 @@ from hilsim._atomics import publish
 from hilsim.autopilot.obstacle_map import ObstacleMap, no_obstacle_map
 from hilsim.daemon.streaming.render_loop import render_ahead
 from hilsim.daemon.streaming.render_state import Place, RenderCounter, RenderState, RenderWord, allocate_state, state_after
-from hilsim.emulator.detection import respond
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
-from hilsim.emulator.position import position_deadline_ns
-from hilsim.emulator.schedule import data_deadline_ns, first_packet_due
+from hilsim.emulator.schedule import data_deadline_ns
 from hilsim.emulator.workspace import allocate_workspace
 from hilsim.errors import TransmitError
 from hilsim.protocols.ethernet import HEADER_SIZE
-from hilsim.sensor.position_stream import NEVER_NS, next_position, seek_positions
+from hilsim.sensor.position_stream import NEVER_NS
 from hilsim.transmit.brake import is_applied
 from hilsim.transmit.ring import Rings, allocate_rings
 from hilsim.transmit.scheduling import ThreadSettings, apply, enter
@@ -46,7 +44,7 @@ class RenderThread:
         lead_ns: How long before its deadline a packet is rendered, to begin with; ``set_lead_ns`` changes it.
         settings: Scheduling of the thread.
         late_limit_ns: How late the sending loop still sends a datagram.
-        obstacle_map: Where the lidar's returns are noted, for a vehicle's flight controller.
+        obstacle_map: Where the lidar's returns are noted, for a vehicle's flight controller; None where it wants nothing of them.
         state: Shared with the loop; after ``hand_over_to`` with the successor too.
         scheduling_mode: What the thread obtained.
     """
@@ -59,7 +57,7 @@ class RenderThread:
     lead_ns: int
     settings: ThreadSettings
     late_limit_ns: int = _DEFAULT_LATE_LIMIT_NS
-    obstacle_map: ObstacleMap = field(default_factory=no_obstacle_map)
+    obstacle_map: ObstacleMap | None = None
     state: RenderState = field(default_factory=allocate_state)
     scheduling_mode: str = ""
     _thread: threading.Thread | None = None
@@ -209,18 +207,6 @@ class RenderThread:
         except OSError:  # it has ended meanwhile
             return None
 
-    def warm_stages(self) -> None:
-        """Load or compile what follows the casting of rays, while another process may compile what comes before."""
-        plan = self.lidar.plan
-        sequences = plan.sequences_per_packet
-        workspace = allocate_workspace(plan, sequences, is_opaque=True)
-        respond(plan, 0, sequences, workspace)
-        counters = np.zeros(plan.position.period_ns.size, np.int64)
-        first_packet_due(plan, 0)
-        seek_positions(plan.position, 0, counters)
-        next_position(plan.position, counters)
-        position_deadline_ns(plan, 0)
-
     def _enter(self) -> None:
         self._entered.clear()
         self._thread = threading.Thread(target=self._run, name=f"render-{self.lidar.setting.name}", daemon=True)
@@ -259,7 +245,7 @@ class RenderThread:
             stop_packet,
             state,
             allocate_workspace(lidar.plan, lidar.plan.sequences_per_packet, is_opaque=lidar.world.is_opaque),
-            no_obstacle_map() if rings else self.obstacle_map,
+            no_obstacle_map() if rings and self.obstacle_map else self.obstacle_map,
             np.zeros(HEADER_SIZE + max(lidar.plan.data_size, lidar.plan.info_size), np.uint8),
             np.zeros(lidar.plan.position.period_ns.size, np.int64),
         )

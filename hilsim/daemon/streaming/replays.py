@@ -175,9 +175,9 @@ class Replays(Part):
         for playing in self._playing.values():
             self._read_ahead(playing)
 
-    def rehearse(self, *, stages: bool) -> None:
+    def rehearse(self) -> None:
         """Load or compile the kernels that replaying needs, without a port."""
-        if self._playing and not stages:
+        if self._playing:
             rings = self.context.transmitter.rings
             Player(name="", rings=rings, slots=64, capacity=self.capacity, scale=1.0, settings=ThreadSettings(scheduling="plain"))
 

@@ -69,14 +69,10 @@ class Sensors(Part):
         capacity = HEADER_SIZE + max(DATA_PACKET_SIZE, packet_size(2, POINTS_MAX))
         return Needs(flows=2 * len(rig.lidars), capacity_bytes=capacity, packet_rate_hz=data_packet_rate_hz(rig))
 
-    def rehearse(self, *, stages: bool) -> None:
-        """Load or compile every kernel that sensors need, or only the stages that follow the casting of rays; no socket is opened."""
+    def rehearse(self) -> None:
+        """Load or compile every kernel that sensors need; no socket is opened."""
         for number in range(len(self.context.rig.lidars)):
-            render_thread = self._make(self.context.rig, number, (0, 1)).render_thread
-            if stages:
-                render_thread.warm_stages()
-            else:
-                render_thread.warm()
+            self._make(self.context.rig, number, (0, 1)).render_thread.warm()
 
     def open(self) -> None:
         """Open every sensor's flows; nothing is sent before ``start``.

@@ -111,7 +111,8 @@ class FlightReport:
         return next((event.time_s for event in self.events if event.text == text), None)
 
     def __str__(self) -> str:
-        head = f"script {self.script}: {'done' if self.done else 'not done'}, {sum(self.broken.values())} faults of {len(self.broken)} rules"
+        broken = ", ".join(f"{rule} ({count})" for rule, count in self.broken.items()) or "none"
+        head = f"script {self.script}: {'done' if self.done else 'not done'}; rules broken: {broken}"
         return "\n".join([head, *(f"  {fault.rule}: {fault}" for fault in self.faults)])
 
 

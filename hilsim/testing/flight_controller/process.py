@@ -53,7 +53,7 @@ class FlightController:
         parameters: Parameters that it has beside its own; a ``float`` is one of PX4's floats, an ``int`` one of its integers.
         ground_systems: System ids of ground stations, whose frames must arrive as they were sent.
         boot_s: From power to when it looks at its port.
-        limit_s: It ends then, done or not.
+        limit_s: Seconds from its start after which it ends, done or not.
 
     Raises:
         ValueError: an argument breaks a rule.
@@ -72,7 +72,7 @@ class FlightController:
         parameters: Mapping[str, float] | None = None,
         ground_systems: Sequence[int] = (255,),
         boot_s: float = 0.0,
-        limit_s: float = 300.0,
+        limit_s: float = 600.0,
     ) -> None:
         require(
             (
@@ -83,7 +83,7 @@ class FlightController:
             (link.startswith("tcp") or not lockstep, f"lockstep must go with a tcp link, got {link!r}"),
             (limit_s > 0.0, f"limit_s must be above 0, got {limit_s:g}"),
         )
-        self.script, self.limit_s = script, limit_s
+        self.script = script
         self._link = link
         self._arguments = ["--script", script, "--for", str(limit_s), "--heartbeat-after", str(boot_s)]
         flags = (("--lockstep", lockstep), ("--linux", linux), ("--no-hil", not hil), ("--armed", armed), ("--newer", newer))
@@ -152,15 +152,15 @@ class FlightController:
         """
         return self.wait_for("armed", timeout_s)
 
-    def wait_done(self, timeout_s: float | None = None) -> FlightReport:
-        """Wait until its script is done and it has ended; without ``timeout_s`` for ``limit_s``. Returns its report.
+    def wait_done(self, timeout_s: float = 120.0) -> FlightReport:
+        """Wait until its script is done and it has ended; the longest takes a minute. Returns its report.
 
         Raises:
             FlightError: it did not in this time, or the controller has ended without it.
             ValueError: the script is ``idle``, which has no end.
         """
         require((self.script != "idle", "script must have an end to be waited for, got 'idle'"))
-        self.wait_for("done", self.limit_s + _END_S if timeout_s is None else timeout_s)
+        self.wait_for("done", timeout_s)
         self._await(lambda: self._heard.is_closed, "end", _END_S)
         return self.report()
 

@@ -93,4 +93,4 @@ def test_a_beam_into_which_no_ray_looked_is_not_told(messages, setting):
 
 def test_a_lidar_of_which_nothing_is_wanted_is_not_looked_at(messages, setting):
     running = messages(obstacle=ObstacleSpec(sensor="other"))
-    assert not running.obstacle_map(setting).is_on
+    assert running.obstacle_map(setting) is None

@@ -1,0 +1,264 @@
+"""How kernels are put together, so that a first start compiles each of them once and nothing for nothing.
+
+Numba makes the code of every kernel that another one calls part of the caller, and optimises it there once more; it makes two wrappers by which Python
+could call a kernel, for kernels that only kernels call too; and it passes a tuple by value, some hundred numbers at each call. Together that was
+half the time of compiling. Here
+
+- a kernel has no wrapper until Python calls it: then a small kernel of its own stands between;
+- a *stage* is called by its address (``CallTarget``), and not made part of its callers;
+- a large tuple is passed by its address (``pass_by_reference``): kernels read its fields where they lie.
+
+All of it is Numba's side; nobody but ``hilsim._jit`` needs it.
+"""
+
+import hashlib
+import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+from hilsim._kernel_cache import KernelCache, claimed, module_directory  # before Numba: it says how to compile
+
+# isort: split
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils, sigutils
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.datamodel import models, register_default
+from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
+from numba.core.imputils import fix_returning_optional, impl_ret_borrowed, impl_ret_new_ref
+from numba.core.registry import CPUDispatcher
+from numba.core.typing.templates import AttributeTemplate
+from numba.core.typing.typeof import _typeof_tuple
+from numba.extending import NativeValue, infer_getattr, lower_getattr_generic, typeof_impl, unbox
+
+# -- kernels -------------------------------------------------------------------------------------------------------------------------------
+
+
+class _WithoutWrappers(_FunctionCompiler):  # type: ignore[misc]
+    """Compiles what kernels call."""
+
+    def _customize_flags(self, flags: Any) -> Any:
+        flags.no_cpython_wrapper = True
+        flags.no_cfunc_wrapper = True
+        return flags
+
+
+class _WithoutCWrapper(_FunctionCompiler):  # type: ignore[misc]
+    """Compiles what Python calls."""
+
+    def _customize_flags(self, flags: Any) -> Any:
+        flags.no_cfunc_wrapper = True
+        return flags
+
+
+def _compiler(kind: Any, dispatcher: Any) -> Any:
+    return kind(dispatcher.py_func, dispatcher.targetdescr, dispatcher.targetoptions, dispatcher.locals, dispatcher._compiler.pipeline_class)  # noqa: SLF001
+
+
+def _call_from_python(*arguments: Any) -> Any:
+    """Body of what stands between Python and a kernel; its global is set where it is copied."""
+    return inner(*arguments)  # type: ignore[name-defined]  # noqa: F821
+
+
+class _Dispatcher(CPUDispatcher):  # type: ignore[misc]
+    """Numba's dispatcher, for several processes at once: what one compiles, the others wait for."""
+
+    def compile(self, sig: Any) -> Any:
+        """Compile for argument types, or load from the cache on disk."""
+        arguments, _ = sigutils.normalize_signature(sig)
+        if found := self.overloads.get(tuple(arguments)):
+            return found.entry_point
+        with global_compiler_lock, claimed(f"{self.py_func.__module__}.{self.py_func.__qualname__} {arguments}"):
+            entry = super().compile(sig)
+            self._compiled(tuple(arguments))
+            return entry
+
+    def _compiled(self, arguments: tuple[Any, ...]) -> None:
+        """What else is to be done with what was compiled for some types, or loaded."""
+
+
+class Kernel(_Dispatcher):
+    """Numba's dispatcher of a function, for other kernels; called by Python, it compiles what stands between.
+
+    Args:
+        py_func: The function.
+        locals: Types of its variables, as Numba has it.
+        targetoptions: Numba's.
+        pipeline_class: Numba's.
+    """
+
+    is_stage = False
+    """It is called by its address."""
+
+    def __init__(self, py_func: Callable[..., Any], locals: Any = None, targetoptions: Any = None, **pipeline: Any) -> None:  # noqa: A002 - Numba's name
+        super().__init__(py_func, locals, targetoptions, **pipeline)
+        self._compiler = _compiler(_WithoutWrappers, self)
+        self._outer: _Dispatcher | None = None
+        self._parameters: inspect.Signature | None = None
+        keep(self, py_func)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """The kernel's result, with arguments as Python has them."""
+        if keywords:
+            self._parameters = self._parameters or inspect.signature(self.py_func)
+            arguments = self._parameters.bind(*arguments, **keywords).args
+        return (self._outer or self.from_python())(*arguments)
+
+    def from_python(self) -> _Dispatcher:
+        """What Python calls: a kernel that does nothing else than call this one."""
+        if self._outer is None:
+            function, code = self.py_func, _call_from_python.__code__
+            place = {"co_filename": function.__code__.co_filename, "co_firstlineno": function.__code__.co_firstlineno, "co_name": function.__name__}
+            between = FunctionType(code.replace(**place), {"__name__": function.__module__, "inner": self}, function.__name__)
+            between.__module__, between.__qualname__ = function.__module__, f"{function.__qualname__}.from_python"
+            outer = _Dispatcher(between, None, self.targetoptions)
+            outer._compiler = _compiler(_WithoutCWrapper, outer)  # noqa: SLF001 - Numba has no option for it
+            keep(outer, between)
+            self._outer = outer
+        return self._outer
+
+    @property
+    def stats(self) -> Any:
+        """How often what Python calls was found in the cache on disk, or not."""
+        return self.from_python().stats
+
+    def _compiled(self, arguments: tuple[Any, ...]) -> None:
+        """Have callers of a stage call it by its address, which they find by a name."""
+        if not self.is_stage:
+            return
+        function, compiled = self.py_func, self.overloads[arguments]
+        target = CallTarget(function.__module__, function.__qualname__, arguments)
+        llvm.add_symbol(target.symbol, compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
+        implementation = _external(compiled.fndesc, target)
+        self.targetctx._defns.pop(compiled.entry_point)  # noqa: SLF001 - what insert_user_function put there: the function to be linked in
+        self.targetctx._defns[compiled.entry_point].append(implementation, implementation.signature)  # noqa: SLF001
+
+
+def keep(dispatcher: Any, function: Callable[..., Any]) -> None:
+    """Give a dispatcher its cache on disk; Numba sets the same attribute for ``cache=True``."""
+    if dispatcher is not function and module_directory(function.__module__) is not None:
+        dispatcher._cache = KernelCache(function)  # noqa: SLF001 - as Dispatcher.enable_caching does, with our class
+
+
+# -- calls by address ----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CallTarget:
+    """A stage compiled for some types, as its callers' machine code names it; called when such code is loaded, it sees that there is one.
+
+    Attributes:
+        module: Where the kernel is.
+        name: Of the kernel there.
+        arguments: Numba types.
+    """
+
+    module: str
+    name: str
+    arguments: tuple[Any, ...]
+
+    @property
+    def symbol(self) -> str:
+        """The name: the same in every process with the same sources."""
+        place = module_directory(self.module)
+        what = repr((self.module if place is None else place.name, self.name, self.arguments))
+        return f"{self.module}.{self.name}.{hashlib.sha256(what.encode()).hexdigest()[:24]}"
+
+    def __call__(self) -> None:
+        """Load or compile it: machine code that calls a name which nobody has given ends the process."""
+        getattr(importlib.import_module(self.module), self.name).compile(self.arguments)
+
+
+def _external(descriptor: Any, target: CallTarget) -> Any:
+    """Lowers a call of a function that another library has; as ``numba.core.imputils.user_function``, which links the library in."""
+
+    def call(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        convention = context.call_conv
+        function_type = convention.get_function_type(descriptor.restype, descriptor.argtypes)
+        function = cgutils.get_or_insert_function(builder.module, function_type, target.symbol)
+        convention.decorate_function(function, descriptor.args, descriptor.argtypes, noalias=descriptor.noalias)
+        status, value = convention.call_function(builder, function, descriptor.restype, descriptor.argtypes, arguments)
+        with cgutils.if_unlikely(builder, status.is_error):
+            convention.return_status_propagate(builder, status)
+        context.active_code_library._reload_init.add(target)  # noqa: SLF001 - kept with the caller, and called when it is loaded
+        return impl_ret_new_ref(context, builder, descriptor.restype, fix_returning_optional(context, builder, signature, status, value))
+
+    call.signature = descriptor.argtypes  # type: ignore[attr-defined]
+    call.libs = ()  # type: ignore[attr-defined]
+    return call
+
+
+# -- tuples by reference -------------------------------------------------------------------------------------------------------------------
+
+
+_REFERRED: set[type] = set()
+
+
+class TupleReference(types.Type):  # type: ignore[misc]
+    """Address of a named tuple, valid as long as the kernel runs that Python called with it."""
+
+    def __init__(self, tuple_type: Any) -> None:
+        self.tuple_type = tuple_type
+        super().__init__(f"reference({tuple_type})")
+
+    def index(self, field: str) -> int:
+        """Place of a field; -1 where there is none of that name."""
+        fields = self.tuple_type.fields
+        return fields.index(field) if field in fields else -1
+
+
+def pass_by_reference(cls: type) -> None:
+    """Have kernels take named tuples of a class, and those of such classes within, by their address. Kernels can neither make nor unpack one."""
+
+    def reference(value: Any, context: Any) -> Any:
+        found = _typeof_tuple(value, context)
+        if found is None:
+            return None
+        within = [each.tuple_type if isinstance(each, TupleReference) else each for each in found.types]  # they lie in it, not elsewhere
+        return TupleReference(types.BaseTuple.from_types(within, cls))
+
+    _REFERRED.add(cls)
+    typeof_impl.register(cls, reference)
+
+
+def _is_reference(field_type: Any) -> bool:
+    return getattr(field_type, "instance_class", None) in _REFERRED
+
+
+@register_default(TupleReference)
+class _ReferenceModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, reference: TupleReference) -> None:
+        super().__init__(manager, reference, ir.PointerType(manager.lookup(reference.tuple_type).get_value_type()))
+
+
+@infer_getattr
+class _Fields(AttributeTemplate):  # type: ignore[misc]
+    key = TupleReference
+
+    def generic_resolve(self, reference: TupleReference, field: str) -> Any:
+        """Type of a field; None where there is none of that name."""
+        index = reference.index(field)
+        found = reference.tuple_type.types[index] if index >= 0 else None
+        return TupleReference(found) if _is_reference(found) else found
+
+
+@lower_getattr_generic(TupleReference)  # type: ignore[untyped-decorator]
+def _field(context: Any, builder: Any, reference: TupleReference, address: Any, field: str) -> Any:
+    index = reference.index(field)
+    field_type, pointer = reference.tuple_type.types[index], cgutils.gep_inbounds(builder, address, 0, index)
+    if _is_reference(field_type):
+        return pointer
+    value = builder.load(pointer)
+    value.set_metadata("invariant.load", builder.module.add_metadata([]))  # nobody writes there while a kernel runs
+    return impl_ret_borrowed(context, builder, field_type, value)
+
+
+@unbox(TupleReference)  # type: ignore[untyped-decorator]
+def _unbox(reference: TupleReference, value: Any, context: Any) -> Any:
+    native = context.unbox(reference.tuple_type, value)
+    return NativeValue(cgutils.alloca_once_value(context.builder, native.value), is_error=native.is_error, cleanup=native.cleanup)

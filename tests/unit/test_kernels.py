@@ -1,0 +1,267 @@
+"""How kernels are put together: wrappers only for Python, stages by address, large tuples by reference, and one process at a time."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from numba.core.errors import TypingError
+
+from hilsim._jit import by_reference, compile_for, inlined_kernel, kernel, stage_kernel
+from hilsim._kernels import CallTarget, Kernel
+
+
+class Inner(NamedTuple):
+    scale: float
+    offsets: npt.NDArray[np.float64]
+
+
+@by_reference
+class Middle(NamedTuple):
+    count: int
+    inner: Inner
+
+
+@by_reference
+class Outer(NamedTuple):
+    middle: Middle
+    values: npt.NDArray[np.float64]
+    is_on: bool
+
+
+@kernel
+def doubled(value):
+    return 2 * value
+
+
+@stage_kernel
+def scaled(outer, index):
+    middle = outer.middle
+    inner = middle.inner
+    return doubled(inner.scale * outer.values[index] + inner.offsets[index]) + middle.count
+
+
+@kernel
+def total(outer):
+    found = 0.0
+    for index in range(outer.values.size):
+        found += scaled(outer, index)
+    return found if outer.is_on else -1.0
+
+
+@kernel
+def of_middle(middle):
+    return middle.count + middle.inner.offsets.size
+
+
+@kernel
+def through(outer):
+    return of_middle(outer.middle)
+
+
+@kernel
+def unpacked(outer):
+    _, values, _ = outer
+    return values[0]
+
+
+@kernel
+def unknown(outer):
+    return outer.colour
+
+
+@stage_kernel
+def refuses(value):
+    if value < 0:
+        raise ValueError("value must be 0 or more")
+    return value
+
+
+@kernel
+def asks(value):
+    return refuses(value) + 1
+
+
+@inlined_kernel
+def tripled(value):
+    return 3 * value
+
+
+def outer(*, is_on=True):
+    return Outer(Middle(3, Inner(2.0, np.array([1.0, 2.0, 3.0]))), np.array([10.0, 20.0, 30.0]), is_on)
+
+
+def test_fields_are_read_through_addresses_at_any_depth():
+    assert total(outer()) == sum(2 * (2.0 * value + offset) + 3 for value, offset in ((10, 1), (20, 2), (30, 3)))
+    assert total(outer(is_on=False)) == -1.0
+
+
+def test_a_tuple_within_is_the_same_to_a_kernel_whether_python_or_a_kernel_passes_it():
+    assert of_middle(outer().middle) == through(outer()) == 6
+    assert len(of_middle.signatures) == 1
+
+
+def test_what_is_passed_by_address_has_only_its_fields():
+    with pytest.raises(TypingError, match="colour"):
+        unknown(outer())
+    with pytest.raises(TypingError, match="unpack"):
+        unpacked(outer())
+
+
+def test_keywords_and_defaults_work_as_in_python():
+    @kernel
+    def power(base, exponent=2):
+        return base**exponent
+
+    assert (power(3.0), power(3.0, 3), power(exponent=1, base=3.0)) == (9.0, 27.0, 3.0)
+
+
+def test_the_error_of_a_stage_comes_through_its_caller():
+    assert asks(1) == 2
+    with pytest.raises(ValueError, match="value must be 0 or more"):
+        asks(-1)
+
+
+def test_a_kernel_that_only_kernels_call_has_no_wrapper():
+    total(outer())
+    library = next(iter(scaled.overloads.values())).library
+    descriptor = next(iter(scaled.overloads.values())).fndesc
+    assert library.get_pointer_to_function(descriptor.llvm_func_name)
+    assert not library.get_pointer_to_function(descriptor.llvm_cpython_wrapper_name)
+    assert not library.get_pointer_to_function(descriptor.llvm_cfunc_wrapper_name)
+
+
+def test_a_stage_is_no_part_of_its_callers_and_a_kernel_is():
+    total(outer())
+    compiled = next(iter(total.overloads.values()))
+    names = {function.name: function.is_declaration for function in compiled.library._final_module.functions}
+    target = CallTarget(scaled.__module__, "scaled", next(iter(scaled.overloads)))
+    assert names[target.symbol]
+    assert target in compiled.library._reload_init
+    assert not any("doubled" in name for name in names)
+
+
+def test_a_kernel_is_compiled_for_types_without_being_called():
+    @kernel
+    def never(value):
+        raise ValueError(value)
+
+    compile_for(never, 1.0)
+    assert len(never.signatures) == 1
+    compile_for(tripled, 1.0)  # no kernel of its own: nothing to do
+
+
+MODULE = """
+from hilsim._jit import kernel, stage_kernel
+
+@stage_kernel
+def stage(value):
+    return value * {factor}
+
+@kernel
+def caller(value):
+    return stage(value) + 1
+
+@kernel
+def outermost(value):
+    return caller(value) + 1
+"""
+CALL = "from hilsim.probe import caller, stage; print(caller(5), caller.stats.cache_hits != {}, stage._cache_hits != {})"
+
+
+def run(code, place, home, **more):
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA_", "CACHE_DIRECTORY"))}
+    environment |= {"PYTHONPATH": str(place), "XDG_CACHE_HOME": str(home)}
+    return subprocess.run(
+        [sys.executable, "-P", "-c", textwrap.dedent(code)],
+        env=environment,
+        cwd=place,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=240,
+        **more,
+    ).stdout.split()
+
+
+@pytest.fixture
+def probe(tmp_path):
+    """A copy of the package's few modules that kernels need, with a module of two kernels."""
+    package = Path(sys.modules["hilsim"].__file__).parent
+    place = tmp_path / "place" / "hilsim"
+    place.mkdir(parents=True)
+    for name in ("__init__.py", "_jit.py", "_kernels.py", "_kernel_cache.py"):
+        (place / name).write_bytes((package / name).read_bytes())
+    (place / "probe.py").write_text(MODULE.format(factor=2))
+    return place
+
+
+def test_a_second_process_loads_the_caller_and_the_stage_it_calls(probe, tmp_path):
+    assert run(CALL, probe.parent, tmp_path / "cache") == ["11", "False", "False"]
+    assert run(CALL, probe.parent, tmp_path / "cache") == ["11", "True", "True"]
+
+
+def test_a_stage_whose_code_is_gone_is_compiled_again_before_its_caller_runs(probe, tmp_path):
+    run(CALL, probe.parent, tmp_path / "cache")
+    gone = [entry for entry in (tmp_path / "cache").rglob("*.nb?") if "stage-" in entry.name]
+    assert gone
+    for entry in gone:
+        entry.unlink()
+    assert run(CALL, probe.parent, tmp_path / "cache") == ["11", "True", "False"]
+
+
+def test_who_calls_what_another_process_compiled_finds_the_stage_behind_it_too(probe, tmp_path):
+    """The one in the middle becomes part of the outermost, and with it the call of the stage."""
+    run(CALL, probe.parent, tmp_path / "cache")
+    for _ in range(2):
+        assert run("from hilsim.probe import outermost; print(outermost(5))", probe.parent, tmp_path / "cache") == ["12"]
+
+
+def test_a_changed_stage_is_not_called_by_code_of_its_former_self(probe, tmp_path):
+    run(CALL, probe.parent, tmp_path / "cache")
+    (probe / "probe.py").write_text(MODULE.format(factor=3))
+    assert run(CALL, probe.parent, tmp_path / "cache")[0] == "16"
+
+
+def test_processes_that_begin_at_once_compile_each_kernel_once(probe, tmp_path):
+    code = """
+    import pathlib, sys, time
+    from numba.core import event
+    from hilsim.probe import caller
+    count = [0]
+    class Count(event.Listener):
+        def on_start(self, _): count[0] += 1
+        def on_end(self, _): pass
+    event.register("numba:compile", Count())
+    begin = pathlib.Path(sys.argv[1])
+    while not begin.exists(): time.sleep(0.001)
+    caller(5)
+    print(count[0])
+    """
+    environment = os.environ | {"PYTHONPATH": str(probe.parent), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    begin = tmp_path / "begin"
+    command = [sys.executable, "-P", "-c", textwrap.dedent(code), str(begin)]
+    children = [subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    begin.touch()
+    counts = [int(child.communicate(timeout=240)[0]) for child in children]
+    assert sum(counts) == 3  # the stage, the caller, and what stands between it and Python
+
+
+def test_kernels_are_plain_functions_where_compiling_is_off():
+    code = "from hilsim._jit import kernel, stage_kernel, compile_for; f = stage_kernel(lambda x: x + 1); print(f(1), type(f).__name__); compile_for(f, 1)"
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout.split() == [
+        "2",
+        "function",
+    ]
+
+
+def test_a_kernel_is_a_dispatcher_of_numbas():
+    assert isinstance(total, Kernel)
+    assert total.py_func(outer()) == total(outer())
