@@ -8,6 +8,7 @@ import pytest
 from hilsim.testing import plugin
 from tests import leftovers
 from tests.cables import cable, udp_socket  # noqa: F401 - fixtures
+from tests.plugins import plugin_site  # noqa: F401 - a fixture
 
 # The first call of a kernel compiles it, and a busy machine is slow: hypothesis must take neither for a slow test.
 hypothesis.settings.register_profile("kernels", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])

@@ -1,9 +1,13 @@
 """Distributions for tests: a directory with a package and its metadata, which is all that ``importlib.metadata`` asks of one."""
 
 import shutil
+import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
+_MODULES = ("hilsim_plugin_example", "stranger")
 EXAMPLE = Path(__file__).parent / "plugin_example"
 
 
@@ -27,3 +31,12 @@ def distribution(directory, name, version="1.0", entry_points=None):
         line for group, points in (entry_points or {}).items() for line in (f"[{group}]", *(f"{key} = {value}" for key, value in points.items()))
     ]
     (place / "entry_points.txt").write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def plugin_site(tmp_path, monkeypatch):
+    """A directory that distributions are installed to, on the path of imports; their modules are forgotten at the end."""
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    for name in [name for name in sys.modules if name.partition(".")[0] in _MODULES]:
+        del sys.modules[name]

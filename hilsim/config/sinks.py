@@ -85,8 +85,21 @@ def _setting(table: Mapping[str, Any]) -> tuple[SinkSetting | None, list[str]]:
     is_plain = name.replace("-", "").replace("_", "").isalnum()
     faults = [] if is_plain else [f'name must be letters, digits, "-" and "_", got "{name}"']
     try:
-        settings, wrong = collect_faults(sink_kind(kind).plugin.settings, {key: value for key, value in table.items() if key not in RESERVED})
+        settings, wrong = _checked(sink_kind(kind), {key: value for key, value in table.items() if key not in RESERVED}, f'kind "{kind}"')
     except ConfigError as error:
         return None, [*faults, str(error)]
     faults += wrong
     return None if faults else SinkSetting(name=name, kind=kind, settings=settings), faults
+
+
+def _checked(kind: SinkKind, table: dict[str, Any], subject: str) -> tuple[Any, list[str]]:
+    """Settings of a kind, and a sentence for each fault.
+
+    Raises:
+        ConfigError: checking raised what no rule may raise.
+    """
+    try:
+        return collect_faults(kind.plugin.settings, table)
+    except Exception as error:  # a stranger's class: types that cannot be read from a file, rules that break
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise ConfigError(f"{subject}: {kind.origin} must have settings that can be checked, got {reason}") from error

@@ -1,6 +1,6 @@
 """What other distributions bring is found by its name, when hilsim itself has none of that name; what cannot be used is named with whose it is."""
 
-import sys
+import pickle
 from importlib import metadata
 
 import pytest
@@ -11,6 +11,7 @@ from hilsim.config.profiles import find_profile
 from hilsim.config.reference import configuration_reference
 from hilsim.config.rig import load_rig
 from hilsim.daemon.precompile import kernel_needs
+from hilsim.emulator.families.registry import family_of
 from hilsim.errors import ConfigError
 from tests.plugins import distribution, install_example
 from tests.support import ROOM, write_rig
@@ -20,29 +21,18 @@ SPINNER = ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "spinner16"'
 
 
 @pytest.fixture
-def site(tmp_path, monkeypatch):
-    """A directory that distributions are installed to; their modules are forgotten at the end."""
-    known = set(sys.modules)
-    monkeypatch.syspath_prepend(tmp_path)
-    yield tmp_path
-    for name in set(sys.modules) - known:
-        if name.partition(".")[0] in {"hilsim_plugin_example", "stranger"}:
-            del sys.modules[name]
-
-
-@pytest.fixture
-def example(site):
+def example(plugin_site):
     """The example, installed."""
-    return install_example(site)
+    return install_example(plugin_site)
 
 
 @pytest.fixture
-def stranger(site):
+def stranger(plugin_site):
     """Installs a distribution of one module and one entry point."""
 
     def install(source, point, name="stranger", group="hilsim.sinks", kind="foreign"):
-        (site / "stranger.py").write_text(source)
-        distribution(site, name, entry_points={group: {kind: point}})
+        (plugin_site / "stranger.py").write_text(source)
+        distribution(plugin_site, name, entry_points={group: {kind: point}})
 
     return install
 
@@ -164,9 +154,25 @@ def test_a_kind_that_breaks_the_rules_is_named_with_its_distribution(stranger, t
     assert fault.endswith(f"must be importable, got {reason}")
 
 
+@pytest.mark.parametrize(
+    ("field", "reason"),
+    [
+        ("file: str = ''\n    def __post_init__(self): self.nothing", "AttributeError: 'Keys' object has no attribute 'nothing'"),
+        ("sink: Nowhere = None", "Pydantic"),
+    ],
+    ids=["rules", "types"],
+)
+def test_settings_that_break_while_they_are_checked_are_named_with_their_distribution(stranger, tmp_path, field, reason):
+    source = f"from __future__ import annotations\nfrom dataclasses import dataclass\nfrom hilsim.plugins import SinkPlugin\n@dataclass\nclass Keys:\n    {field}\n"
+    stranger(f"{source}SINK = SinkPlugin(settings=Keys, make=print)", "stranger:SINK")
+    (fault,) = faults_of(write_rig(tmp_path, ROOM + '[[sink]]\nkind = "foreign"\n'))
+    whose = "stranger 1.0 (hilsim.sinks: foreign = stranger:SINK)"
+    assert fault.startswith(f'sink[0].kind "foreign": {whose} must have settings that can be checked, got {reason}')
+
+
 @pytest.mark.usefixtures("example")
-def test_a_kind_that_two_distributions_bring_is_nobodys(site, tmp_path):
-    distribution(site, "impostor", "2.0", {"hilsim.sinks": {"departures": "stranger:SINK"}})
+def test_a_kind_that_two_distributions_bring_is_nobodys(plugin_site, tmp_path):
+    distribution(plugin_site, "impostor", "2.0", {"hilsim.sinks": {"departures": "stranger:SINK"}})
     (fault,) = faults_of(write_rig(tmp_path, ROOM + DEPARTURES))
     assert fault.startswith('sink[0].kind "departures" must come from one distribution, got ')
     assert "hilsim-plugin-example 1.0 (" in fault
@@ -183,6 +189,20 @@ def test_a_plugins_profile_is_found_by_its_name_and_is_of_the_plugins_family(tmp
     assert (lidar.family.name, type(lidar.family).__name__, lidar.spec.model) == ("spinner", "SpinnerFamily", "Spinner-16")
     assert lidar.with_sub_rays(7).family.name == "spinner"
     assert [layout.destination_port for layout in lidar.family.flows(None, 7100)] == [7000, 7100]
+
+
+@pytest.mark.usefixtures("example")
+def test_a_plugins_sensor_is_not_taken_for_one_of_the_family_that_it_extends(tmp_path):
+    (lidar,) = load_rig(write_rig(tmp_path, SPINNER)).lidars
+    with pytest.raises(TypeError, match="spec must be of one of the families velodyne, cepton, got SpinnerSpec"):
+        family_of(lidar.spec)
+
+
+@pytest.mark.usefixtures("example")
+def test_a_rig_with_plugins_can_go_to_another_process(tmp_path):
+    rig = load_rig(write_rig(tmp_path, SPINNER + DEPARTURES))
+    again = pickle.loads(pickle.dumps(rig))  # noqa: S301 - our own
+    assert (again, again.sinks, again.lidars[0].family.name) == (rig, rig.sinks, "spinner")
 
 
 @pytest.mark.usefixtures("example")
@@ -204,9 +224,9 @@ def test_a_profile_beside_the_rig_may_be_of_a_plugins_family(example, tmp_path):
     assert (lidar.family.name, lidar.spec.points_port) == ("spinner", 7300)
 
 
-def test_hilsims_own_profiles_go_before_a_plugins(site):
-    distribution(site, "impostor", entry_points={"hilsim.profiles": {"vlp16": "nowhere:PATH"}})
-    assert find_profile("sensors", "vlp16", site) == profiles_directory() / "sensors" / "vlp16.toml"
+def test_hilsims_own_profiles_go_before_a_plugins(plugin_site):
+    distribution(plugin_site, "impostor", entry_points={"hilsim.profiles": {"vlp16": "nowhere:PATH"}})
+    assert find_profile("sensors", "vlp16", plugin_site) == profiles_directory() / "sensors" / "vlp16.toml"
 
 
 def test_an_unknown_profile_lists_those_of_plugins(example):
@@ -214,10 +234,10 @@ def test_an_unknown_profile_lists_those_of_plugins(example):
         find_profile("sensors", "spiner16", example)
 
 
-def test_a_profile_that_is_no_file_is_named_with_its_distribution(stranger, site):
+def test_a_profile_that_is_no_file_is_named_with_its_distribution(stranger, plugin_site):
     stranger("PATH = 'nowhere.toml'", "stranger:PATH", group="hilsim.profiles")
     with pytest.raises(ConfigError, match=r"profile \"foreign\": stranger 1.0 \(.*\) must give the path of a file, got 'nowhere.toml'"):
-        find_profile("sensors", "foreign", site)
+        find_profile("sensors", "foreign", plugin_site)
 
 
 FAMILY = "from hilsim.plugins import LidarFamily, VelodyneFamily\n"

@@ -22,8 +22,22 @@ def test_another_recording_is_refused_while_packets_flow(change_to):
         change_to('[record]\nfile = "other.pcap"')
 
 
-def test_another_sink_of_a_plugin_is_refused_while_packets_flow(change_to, tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(install_example(tmp_path / "site"))
+@pytest.mark.parametrize(
+    ("text", "subject"),
+    [('[record]\nfile = "drive.pcap"\n', ""), ('[[sink]]\nkind = "departures"\nname = "log"\nfile = "sent.csv"\n', "log")],
+    ids=["recording alone", "sink alone"],
+)
+def test_the_fault_of_a_sink_names_it_unless_it_is_the_only_recording(tmp_path, plugin_site, text, subject):
+    install_example(plugin_site)
+    sinks = part.Sinks(RigContext(rig=load_rig(write_rig(tmp_path, ROOM + text))))
+    sinks.prepare()
+    sinks.followers[0].fault = "the disk is full"
+    (fault,) = sinks.faults(0)
+    assert (fault.key, fault.subject, fault.text) == ("recording_ended", subject, "the recording has ended: the disk is full")
+
+
+def test_another_sink_of_a_plugin_is_refused_while_packets_flow(change_to, plugin_site):
+    install_example(plugin_site)
     with pytest.raises(ConfigError, match=r"\[\[sink\]\] cannot change while packets flow"):
         change_to('[[sink]]\nkind = "departures"\nfile = "sent.csv"')
 
