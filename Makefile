@@ -37,16 +37,18 @@ lint: $(VENV)/installed-test
 kernels: $(VENV)/installed-test
 	-$(BIN)/hilsim warm $(wildcard profiles/rigs/*.toml)
 
-# Three runs beside each other: flights wait for the wall clock, tests of whole programs wait for packets, and all else computes.
-# Each run's own sockets and ports are apart from the others'. What the first two say is printed when they have ended.
+# Four runs beside each other: flights wait for the wall clock, tests of whole programs wait for packets, and the rest computes.
+# Each run's own sockets and ports are apart from the others'. What the first three say is printed when they have ended.
 test: lint kernels
 	@mkdir -p .pytest_cache; \
 	$(BIN)/python -m pytest $(BESIDE) $(FLIGHT_TESTS) > .pytest_cache/flights.log 2>&1 & flights=$$!; \
 	$(BIN)/python -m pytest $(BESIDE) $(PROGRAM_TESTS) > .pytest_cache/programs.log 2>&1 & programs=$$!; \
-	$(MAKE) --no-print-directory kernels-as-python && $(BIN)/python -m pytest $(UNIT_TESTS); code=$$?; \
+	$(MAKE) --no-print-directory kernels-as-python > .pytest_cache/as-python.log 2>&1 & python=$$!; \
+	$(BIN)/python -m pytest $(UNIT_TESTS); code=$$?; \
+	wait $$python; interpreted=$$?; cat .pytest_cache/as-python.log; \
 	wait $$flights; flown=$$?; cat .pytest_cache/flights.log; \
 	wait $$programs; ran=$$?; cat .pytest_cache/programs.log; \
-	exit $$((code || flown || ran))
+	exit $$((code || interpreted || flown || ran))
 
 # Compiled kernels are invisible to coverage, so their tests run once more with the kernels as plain Python.
 kernels-as-python: $(VENV)/installed-test
