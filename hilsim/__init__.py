@@ -3,8 +3,9 @@
 The names below are for everybody, and stay: docs/reference/python-api.md. What they are made of is imported when one is first asked for.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hilsim._door import door
 
 if TYPE_CHECKING:
     from hilsim.api.control import Control, DaemonFault, DaemonHealth, DaemonStatus, ReplayStatus
@@ -87,15 +88,4 @@ _HOMES = {
     "verify": "hilsim.api.verification",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """A public name, from the module that has it."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    """What a person may use."""
-    return [*__all__, "__version__"]
+__getattr__, __dir__ = door(__name__, _HOMES, "__version__")

@@ -3,8 +3,9 @@
 Every name is loaded when it is first used: a module with a sink does not wait for what families need.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hilsim._door import door
 
 if TYPE_CHECKING:
     from hilsim.emulator.families.base import FlowLayout, LidarFamily
@@ -49,15 +50,4 @@ _HOMES = {
     "require": "hilsim.errors",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """A public name, from the module that has it."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    """What a person may use."""
-    return list(__all__)
+__getattr__, __dir__ = door(__name__, _HOMES)

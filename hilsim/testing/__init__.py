@@ -3,8 +3,9 @@
 Every name is loaded when it is first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hilsim._door import door
 
 if TYPE_CHECKING:
     from hilsim.testing.factory import LidarFactory
@@ -41,14 +42,4 @@ _HOMES = {
     "lidar": "hilsim.testing.lidars:lidar",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
-    module, _, attribute = _HOMES[name].partition(":")
-    return getattr(import_module(module), attribute)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = door(__name__, _HOMES)

@@ -195,7 +195,7 @@ def probe(tmp_path):
     package = Path(sys.modules["hilsim"].__file__).parent
     place = tmp_path / "place" / "hilsim"
     place.mkdir(parents=True)
-    for name in ("__init__.py", "_jit.py", "_kernels.py", "_kernel_cache.py"):
+    for name in ("__init__.py", "_door.py", "_jit.py", "_kernels.py", "_kernel_cache.py"):
         (place / name).write_bytes((package / name).read_bytes())
     (place / "probe.py").write_text(MODULE.format(factor=2))
     return place
