@@ -87,7 +87,7 @@ class CudaRenderer:
         if count == 0:
             return
         if world is not self._host_world:
-            self._device_world = _DeviceWorld(*(_to_device(value) for value in world))
+            self._device_world = device_world(world)
             self._host_world = world
         spheres = np.zeros((max(1, len(world.key_first)), 4), dtype=np.float64)
         movers = np.zeros(max(1, len(world.key_first)), dtype=np.int32)
@@ -108,6 +108,11 @@ class CudaRenderer:
         for device, host in zip(results, (range_m, instance, triangle), strict=True):
             if device is not host:
                 device.copy_to_host(host)
+
+
+def device_world(world: World) -> Any:
+    """A world as ``cast_on_device`` takes it: by value, with its arrays on the device."""
+    return _DeviceWorld(*(_to_device(value) for value in world))
 
 
 def _to_device(value: Any) -> Any:
