@@ -253,9 +253,7 @@ def _field(context: Any, builder: Any, reference: TupleReference, address: Any, 
     field_type, pointer = reference.tuple_type.types[index], cgutils.gep_inbounds(builder, address, 0, index)
     if _is_reference(field_type):
         return pointer
-    value = builder.load(pointer)
-    value.set_metadata("invariant.load", builder.module.add_metadata([]))  # nobody writes there while a kernel runs
-    return impl_ret_borrowed(context, builder, field_type, value)
+    return impl_ret_borrowed(context, builder, field_type, builder.load(pointer))
 
 
 @unbox(TupleReference)  # type: ignore[untyped-decorator]
