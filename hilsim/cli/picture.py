@@ -73,6 +73,11 @@ def picture(
     else:
         draw_scan(scan, output, title=title, extent_m=extent_m)
         click.echo(f"{output}: {scan.model}, {scan.range_m.size:,} firings, {scan.returns:,} returns")
+        if scan.missing > _TOLD_MISSING:
+            click.echo(
+                f"note: {scan.missing:.0%} of the turn is missing: the sensor did not fire there, or packets were lost on the way (a busy machine?)",
+                err=True,
+            )
 
 
 def _geometry(packets: npt.NDArray[Any], model: str) -> FiringGeometry:
@@ -147,6 +152,8 @@ class Gathered:
 _PARITIES_OF_A_SCAN = 3
 _PASSAGES_OF_A_TURN = 3
 """Of azimuth 0, by packets' first azimuths: two of them are whole."""
+_TOLD_MISSING = 0.02
+"""Of a turn: whole turns of five real captures and of hilsim's own streams lack at most 0.13 %, and a packet is 1 % and more of a VLP-16's turn."""
 _MOST_PACKETS = 20_000
 """A VLS-128 in dual mode at 300 rpm sends 3618 packets a turn; an image scan may be of any length."""
 

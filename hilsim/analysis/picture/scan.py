@@ -43,6 +43,11 @@ class Scan:
     rate_rpm: float
 
     @property
+    def missing(self) -> float:
+        """Share of the turn without a firing: the sensor did not fire there, or its packets were lost; 0 where all are there."""
+        return max(0.0, 1.0 - len(self.range_m) * self.step_deg / 360.0)
+
+    @property
     def returns(self) -> int:
         """Firings that came back."""
         return int(np.count_nonzero(self.range_m))

@@ -3,6 +3,7 @@
 import dpkt
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from PIL import Image
 from scipy.spatial import cKDTree
 from velodyne_decoder import Config, Model, read_pcap
@@ -11,10 +12,12 @@ from hilsim.analysis.picture.draw import draw_scan, nearest_firings
 from hilsim.analysis.picture.scales import check_picture_path, range_limits_m
 from hilsim.analysis.picture.scan import Scan, first_scan, geometry_of_packets
 from hilsim.analysis.velodyne_stream import stacked_packets
+from hilsim.cli import cli
 from hilsim.errors import CaptureError, PacketError
 from hilsim.protocols.velodyne.data import BLOCK_FLAG, DATA_PACKET_DTYPE
 from hilsim.protocols.velodyne.geometry import HDL_32E_GEOMETRY
 from hilsim.protocols.velodyne.models import VLS_128
+from tests.unit.background.recordings import write_capture
 
 CAPTURES = {
     "vlp16_strongest_gps.pcap": (Model.VLP16, "VLP-16", 599.2, 0.005),  # the decoder adds the lasers' heights, up to 11 mm, and the walls are at 1 m
@@ -102,6 +105,19 @@ def test_a_turn_that_is_not_fired_all_round_leaves_the_rest_blank():
     assert (scan.range_m.shape[0], scan.step_deg) == (900, pytest.approx(0.2))
     fired = (nearest_firings(scan) >= 0).mean(axis=1)
     np.testing.assert_allclose(fired, 0.5, atol=0.005)
+
+
+@pytest.mark.parametrize("lost", [0, 20, 100])
+def test_what_is_missing_of_a_turn_is_told_beside_the_picture(tmp_path, lost):
+    packets = turning(32, 20, 6000)
+    kept = np.delete(packets, slice(170, 170 + lost))  # a turn is 150 packets, and the second begins with number 150
+    assert first_scan(np.delete(packets, slice(0, 149)), HDL_32E_GEOMETRY).missing == pytest.approx(0.0, abs=1e-9)
+    kept = kept[149:]
+    assert first_scan(kept, HDL_32E_GEOMETRY).missing == pytest.approx(lost / 150, abs=1e-9)
+    source = write_capture(tmp_path / "lossy.pcap", [packet.tobytes() for packet in kept])
+    result = CliRunner().invoke(cli, ["picture", str(source), "--model", "hdl-32e", "-o", str(tmp_path / "scan.png")])
+    assert result.exit_code == 0, result.output
+    assert (f"note: {lost / 150:.0%} of the turn is missing" in result.stderr) == (lost > 0)
 
 
 @pytest.mark.parametrize("rate_rpm", [300, 600, 1200])
