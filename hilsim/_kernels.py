@@ -259,4 +259,10 @@ def _field(context: Any, builder: Any, reference: TupleReference, address: Any, 
 @unbox(TupleReference)  # type: ignore[untyped-decorator]
 def _unbox(reference: TupleReference, value: Any, context: Any) -> Any:
     native = context.unbox(reference.tuple_type, value)
-    return NativeValue(cgutils.alloca_once_value(context.builder, native.value), is_error=native.is_error, cleanup=native.cleanup)
+
+    def cleanup() -> None:
+        if native.cleanup is not None:
+            native.cleanup()
+        context.context.nrt.decref(context.builder, reference.tuple_type, native.value)  # Numba does so for the type it sees, and sees an address
+
+    return NativeValue(cgutils.alloca_once_value(context.builder, native.value), is_error=native.is_error, cleanup=cleanup)

@@ -71,6 +71,13 @@ def unpacked(outer):
 
 
 @kernel
+def refused(outer):
+    if outer.is_on:
+        raise ValueError("no more")
+    return 0
+
+
+@kernel
 def unknown(outer):
     return outer.colour
 
@@ -111,6 +118,18 @@ def test_what_is_passed_by_address_has_only_its_fields():
         unknown(outer())
     with pytest.raises(TypingError, match="unpack"):
         unpacked(outer())
+
+
+def test_what_was_passed_by_address_is_not_kept():
+    outer = Outer(Middle(3, Inner(2.0, np.zeros(4))), np.ones(4), is_on=True)
+    arrays = (outer.values, outer.middle.inner.offsets)
+    before = [sys.getrefcount(each) for each in arrays]
+    for _ in range(10):
+        assert total(outer) == 28.0
+        assert of_middle(outer.middle) == 7
+        with pytest.raises(ValueError, match="no more"):
+            refused(outer)
+    assert [sys.getrefcount(each) for each in arrays] == before
 
 
 def test_keywords_and_defaults_work_as_in_python():

@@ -115,9 +115,10 @@ class Peer:
         outgoing: Frames for it.
         incoming: Frames from it.
         rest: TCP: what its socket did not take of a frame.
-        received_s: When it last sent something, by the event loop's clock.
+        received_s: UDP: when it last sent something, by the event loop's clock.
         connection: TCP: its socket.
         stream: TCP: what came and is not whole.
+        half_frame: TCP: runs while the rest of a frame is waited for.
     """
 
     outgoing: deque[bytes] = field(default_factory=deque)
@@ -126,6 +127,7 @@ class Peer:
     received_s: float = 0.0
     connection: socket.socket | None = None
     stream: ByteStream | None = None
+    half_frame: asyncio.TimerHandle | None = None
 
 
 class StationPort:

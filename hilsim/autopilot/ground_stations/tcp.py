@@ -8,7 +8,7 @@ import numpy as np
 
 from hilsim.autopilot.ground_stations.endpoints import Peer, StationPort, StationSpec
 from hilsim.links.sockets import accept_connection, listen_tcp
-from hilsim.protocols.mavlink.frames import StreamCount, abandon, allocate_stream, append, pending
+from hilsim.protocols.mavlink.frames import ByteStream, StreamCount, abandon, allocate_stream, append, pending
 
 _CHUNK = 8192
 _SEND_BUFFER = 65536  # what lies in it is old by the time a slow station reads it
@@ -47,7 +47,7 @@ class TcpStation(StationPort):
         """Read again from peers that had sent more than the link took."""
         for peer in self.peers:
             if len(peer.incoming) < self.spec.queue_frames // 2:
-                self.loop.add_reader(_connection(peer), self._read, peer)
+                self._listen_to(peer)
 
     def close(self) -> None:
         """Close the port and all connections."""
@@ -66,10 +66,33 @@ class TcpStation(StationPort):
             return
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _GIVE_UP_MS)
-        peer = Peer(connection=connection, stream=allocate_stream(2 * _CHUNK), received_s=self.loop.time())
+        peer = Peer(connection=connection, stream=allocate_stream(2 * _CHUNK))
         self.peers.append(peer)
         self.counters.peers = len(self.peers)
-        self.loop.add_reader(connection, self._read, peer)
+        self._listen_to(peer)
+
+    def _listen_to(self, peer: Peer) -> None:
+        """Read what comes, and give up half a frame when no more comes."""
+        self.loop.add_reader(_connection(peer), self._read, peer)
+        if peer.half_frame is None and peer.stream is not None and pending(peer.stream) > 0:
+            # A timer and not the time since the last chunk: the event loop reads before it looks at timers, so its own pauses are nobody's silence.
+            peer.half_frame = self.loop.call_later(_HALF_FRAME_S, self._give_up_half_frame, peer, peer.stream)
+
+    def _ignore(self, peer: Peer) -> None:
+        self.loop.remove_reader(_connection(peer))
+        self._stop_timer(peer)
+
+    def _stop_timer(self, peer: Peer) -> None:
+        if peer.half_frame is not None:
+            peer.half_frame.cancel()
+            peer.half_frame = None
+
+    def _give_up_half_frame(self, peer: Peer, stream: ByteStream) -> None:
+        peer.half_frame = None
+        skipped = int(stream.counts[StreamCount.SKIPPED_BYTES])
+        while pending(stream) > 0 and abandon(stream):
+            self.keep_incoming(peer, self.frames_in(stream))
+        self.counters.skipped_bytes += int(stream.counts[StreamCount.SKIPPED_BYTES]) - skipped
 
     def _write(self, peer: Peer) -> None:
         connection = _connection(peer)
@@ -98,21 +121,19 @@ class TcpStation(StationPort):
         if not chunk or stream is None:
             self._drop(peer)
             return
+        self._stop_timer(peer)
         skipped = int(stream.counts[StreamCount.SKIPPED_BYTES])
-        now_s = self.loop.time()
-        if now_s - peer.received_s > _HALF_FRAME_S:
-            while pending(stream) > 0 and abandon(stream):
-                self.keep_incoming(peer, self.frames_in(stream))
-        peer.received_s = now_s
         append(stream, np.frombuffer(chunk, np.uint8))
         self.keep_incoming(peer, self.frames_in(stream))
         self.counters.skipped_bytes += int(stream.counts[StreamCount.SKIPPED_BYTES]) - skipped
         if len(peer.incoming) >= self.spec.queue_frames // 2:
-            self.loop.remove_reader(connection)  # its own TCP makes it wait
+            self._ignore(peer)  # its own TCP makes it wait
+        else:
+            self._listen_to(peer)
 
     def _drop(self, peer: Peer) -> None:
         connection = _connection(peer)
-        self.loop.remove_reader(connection)
+        self._ignore(peer)
         self.loop.remove_writer(connection)
         with contextlib.suppress(OSError):
             connection.close()
