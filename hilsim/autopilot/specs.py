@@ -10,7 +10,7 @@ from hilsim.errors import require
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.geodesy import HomeSpec
 from hilsim.links.addresses import RATES_HZ, host_and_port, is_address
-from hilsim.links.serial_spec import DEFAULT_BAUD, SerialSpec, baud_rule, port_rule
+from hilsim.links.line import SerialSpec
 from hilsim.protocols.ardupilot_json import JSON_PORT
 from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
 from hilsim.vehicle.hold import HoldSpec
@@ -28,14 +28,13 @@ STATION_PORT = 14550
 
 
 @dataclass(frozen=True, kw_only=True)
-class ControllerSpec:
-    """Who steers the vehicle.
+class ControllerSpec(SerialSpec):
+    """Who steers the vehicle, and the serial port it is at, if it is at one.
 
     Attributes:
         kind: ``serial``: a flight controller in its hardware-in-the-loop mode on a serial port; ``tcp``: PX4's simulator link (it connects here); ``udp``: MAVLink datagrams to and from
             ``address``; ``ardupilot``: ArduPilot's simulation by its JSON link (it sends here); ``hold``: nobody, the built-in position hold flies the waypoints.
-        port: Serial device; one of /dev/serial/by-id stays the same when it is plugged in again.
-        baud: Of a true UART; on USB it is only a number.
+        port: The serial device, best by its name under /dev/serial/by-id, which stays the same when it is plugged in again; for kind ``serial`` only.
         is_uart: Whether the port is a true UART, whose baud rate limits the link; by default found out from the device.
         address: ``tcp``: where to listen, 127.0.0.1:4560 by default; ``udp``: the controller's; ``ardupilot``: where to listen, 127.0.0.1:9002 by default; as ``a.b.c.d:port``.
         lockstep: ``tcp`` only: the controller's clock is the simulation's.
@@ -49,7 +48,7 @@ class ControllerSpec:
 
     kind: Literal["serial", "tcp", "udp", "ardupilot", "hold"] = "hold"
     port: str = ""
-    baud: int = DEFAULT_BAUD
+    needs_port: ClassVar[bool] = False
     is_uart: bool | None = None
     address: str = ""
     lockstep: bool = False
@@ -60,14 +59,10 @@ class ControllerSpec:
     system_id: int = 1
     component_id: int = 200
 
-    def __post_init__(self) -> None:
-        require(*self._rules())
-
-    def _rules(self) -> Iterator[Rule]:
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
         yield (self.kind == "serial") == bool(self.port), 'port must be given for kind "serial" and only for it'
-        if self.port:
-            yield port_rule(self.port)
-        yield baud_rule(self.baud)
+        yield from super().rules()
         yield not self.address or is_address(self.address), f'address must be like "127.0.0.1:{CONTROLLER_PORT}", got "{self.address}"'
         yield self.kind != "udp" or bool(self.address), 'address must be given for kind "udp"'
         yield self.kind in ("tcp", "udp", "ardupilot") or not self.address, f'address must not be given for kind "{self.kind}", got "{self.address}"'
@@ -79,11 +74,6 @@ class ControllerSpec:
         yield 1 <= self.gps_hz <= 20, f"gps_hz must be 1 to 20, got {self.gps_hz}"
         yield 1 <= self.system_id <= 255, f"system_id must be 1 to 255, got {self.system_id}"
         yield 1 <= self.component_id <= 255, f"component_id must be 1 to 255, got {self.component_id}"
-
-    @property
-    def serial(self) -> SerialSpec:
-        """The serial port."""
-        return SerialSpec(port=self.port, baud=self.baud)
 
     @property
     def endpoint(self) -> tuple[str, int]:

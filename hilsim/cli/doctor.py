@@ -13,7 +13,7 @@ import click
 from hilsim.cli.rigs import RigArgument, changes, loaded, setting
 from hilsim.config.places import rig_path
 from hilsim.errors import CommandFaultError
-from hilsim.links.serial_spec import DEFAULT_BAUD, LEAST_BAUD, MOST_BAUD
+from hilsim.links.line import DEFAULT_BAUD, LEAST_BAUD, MOST_BAUD, SerialSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hilsim.diagnosis.findings import Finding
     from hilsim.diagnosis.probe_result import Link, ProbeResult
 
+_TCP = "tcp:"
 _COLOURS = {"good": "green", "fair": "yellow", "bad": "red"}
 
 
@@ -72,13 +73,20 @@ def doctor(
         findings = _machine(rig or named, settings)
         shown: Any = [dataclasses.asdict(finding) for finding in findings]
     else:
-        findings, shown = _controller(link, baud=baud, is_uart=is_uart, seconds=seconds)
+        findings, shown = _controller(link_end(link, baud), link, is_uart=is_uart, seconds=seconds)
     if as_json:
         click.echo(json.dumps(shown, indent=2))
     else:
         _print(findings)
     if any(finding.verdict == "bad" for finding in findings):
         raise CommandFaultError
+
+
+def link_end(link: str, baud: int) -> SerialSpec | str:
+    """What ``--link`` names: a serial port, or the address after ``tcp:``."""
+    if link.startswith(_TCP):
+        return link.removeprefix(_TCP)
+    return SerialSpec(port=os.path.abspath(link), baud=baud)  # noqa: PTH100 - resolve() would follow a name that stays
 
 
 def _machine(path: Path | None, settings: tuple[str, ...]) -> "tuple[Finding, ...]":
@@ -93,7 +101,7 @@ def _machine(path: Path | None, settings: tuple[str, ...]) -> "tuple[Finding, ..
     return examine(rig)
 
 
-def _controller(link: str, *, baud: int, is_uart: bool | None, seconds: float) -> "tuple[tuple[Finding, ...], dict[str, Any]]":
+def _controller(end: SerialSpec | str, link: str, *, is_uart: bool | None, seconds: float) -> "tuple[tuple[Finding, ...], dict[str, Any]]":
     if "numba" not in sys.modules:
         os.environ["NUMBA_DISABLE_JIT"] = (
             "1"  # some kB/s are read: kernels as plain Python are fast enough, and loading compiled ones takes longer than the question
@@ -103,7 +111,7 @@ def _controller(link: str, *, baud: int, is_uart: bool | None, seconds: float) -
 
     if sys.stderr.isatty():
         click.echo(f"listening at {link}, at most {2 * seconds:g} s ...", err=True)
-    where, result = examine_link(link, baud=baud, is_uart=is_uart, seconds=seconds)
+    where, result = examine_link(end, is_uart=is_uart, seconds=seconds)
     findings = diagnose(where, result)
     return findings, _as_json(where, result, findings)
 

@@ -21,7 +21,7 @@ from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.geometry.frames import Vector
 from hilsim.limits import SENSORS
-from hilsim.links.serial_spec import SerialSpec
+from hilsim.links.line import SerialSpec
 from hilsim.rangefinders.registry import AnyRangefinderSpec
 from hilsim.replay.specs import ReplaySpec
 from hilsim.scene.specs import SceneSpec

@@ -13,24 +13,21 @@ from hilsim.diagnosis.probe import Probe, ProbeSpec
 from hilsim.diagnosis.probe_result import Link, ProbeResult
 from hilsim.errors import ConfigError, LinkError
 from hilsim.links.addresses import host_and_port, is_address
-from hilsim.links.line import NETWORK
+from hilsim.links.line import NETWORK, SerialSpec
 from hilsim.links.serial_port import open_serial
-from hilsim.links.serial_spec import SerialSpec
 from hilsim.links.sockets import accept_connection, listen_tcp
 from hilsim.units import NS_PER_S
 
-_TCP = "tcp:"
 _CHUNK = 1 << 16
 _POLL_MS = 5
 _POLL_S = 0.02
 
 
-def examine_link(where: str, *, baud: int, is_uart: bool | None, seconds: float) -> tuple[Link, ProbeResult]:
+def examine_link(end: SerialSpec | str, *, is_uart: bool | None, seconds: float) -> tuple[Link, ProbeResult]:
     """Listen at a port.
 
     Args:
-        where: A serial device, or ``tcp:a.b.c.d:port`` to wait there for PX4's simulator link.
-        baud: Bits per second of a serial device.
+        end: A serial port, or an address ``a.b.c.d:port`` to wait there for PX4's simulator link.
         is_uart: Whether it is a true UART; None: found out from the device.
         seconds: How long to wait for a heartbeat at most, and how long to listen from then on.
 
@@ -38,15 +35,13 @@ def examine_link(where: str, *, baud: int, is_uart: bool | None, seconds: float)
         ConfigError: the port or a figure cannot be used.
         LinkError: the port cannot be had, or it went away meanwhile.
     """
-    is_network = where.startswith(_TCP)
     try:
-        probe = Probe(ProbeSpec(wait_s=seconds, listen_s=seconds, asks=not is_network))
-        spec = None if is_network else SerialSpec(port=os.path.abspath(where), baud=baud)  # noqa: PTH100 - resolve() would follow a name that stays
+        probe = Probe(ProbeSpec(wait_s=seconds, listen_s=seconds, asks=isinstance(end, SerialSpec)))
     except ValueError as error:
-        raise ConfigError(f"--link {where}: {error}") from error
+        raise ConfigError(f"--seconds: {error}") from error
     probe.prepare()
-    with _connected(where.removeprefix(_TCP), seconds) if spec is None else _plugged_in(spec, is_uart=is_uart) as (descriptor, link):
-        return link, _converse(probe, descriptor, where)
+    with _plugged_in(end, is_uart=is_uart) if isinstance(end, SerialSpec) else _connected(end, seconds) as (descriptor, link):
+        return link, _converse(probe, descriptor, link.path)
 
 
 @contextmanager
@@ -62,12 +57,12 @@ def _plugged_in(spec: SerialSpec, *, is_uart: bool | None) -> Iterator[tuple[int
 def _connected(address: str, seconds: float) -> Iterator[tuple[int, Link]]:
     """PX4's simulator link: the controller connects here, and tries again until it is let in."""
     if not is_address(address):
-        raise ConfigError(f'--link {_TCP}{address}: the address must be like "{_TCP}127.0.0.1:4560"')
+        raise ConfigError(f'--link tcp:{address}: the address must be like "tcp:127.0.0.1:4560"')
     with listen_tcp(*host_and_port(address)) as listener:
         connection = _awaited(listener, address, seconds)
     with connection:
         peer = "{}:{}".format(*connection.getpeername())
-        yield connection.fileno(), Link(path=f"{_TCP}{address}", device=peer, lasting_name=f"{_TCP}{address}", line=NETWORK)
+        yield connection.fileno(), Link(path=f"tcp:{address}", device=peer, lasting_name=f"tcp:{address}", line=NETWORK)
 
 
 def _awaited(listener: socket.socket, address: str, seconds: float) -> socket.socket:

@@ -3,9 +3,8 @@
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from hilsim.links.line import NETWORK, Line
+from hilsim.links.line import NETWORK, Line, SerialSpec
 from hilsim.links.serial_port import OpenPort, open_serial
-from hilsim.links.serial_spec import SerialSpec
 from hilsim.links.sockets import accept_connection, listen_tcp, open_udp
 
 if TYPE_CHECKING:

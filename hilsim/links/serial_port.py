@@ -17,9 +17,8 @@ from pathlib import Path
 import serial
 
 from hilsim.errors import LinkError
-from hilsim.links.line import Line, LineKind
+from hilsim.links.line import Line, LineKind, SerialSpec
 from hilsim.links.port_owners import port_holder
-from hilsim.links.serial_spec import SerialSpec
 
 _BY_ID = Path("/dev/serial/by-id")
 _TTY_CLASS = Path("/sys/class/tty")

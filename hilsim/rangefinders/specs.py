@@ -10,7 +10,7 @@ from typing import Literal
 
 from hilsim.errors import require
 from hilsim.geometry.frames import Vector
-from hilsim.links.serial_spec import SerialSpec
+from hilsim.links.line import SerialSpec
 
 ZERO: Vector = (0.0, 0.0, 0.0)
 FARTHEST_CM = 65_533

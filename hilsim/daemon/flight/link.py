@@ -175,5 +175,5 @@ def endpoint_of(controller: ControllerSpec) -> Endpoint:
         LinkError: a port that hilsim itself is to listen on cannot be had.
     """
     if controller.kind == "serial":
-        return SerialEndpoint(controller.serial, is_uart=controller.is_uart)
+        return SerialEndpoint(controller, is_uart=controller.is_uart)
     return TcpEndpoint(*controller.endpoint) if controller.kind == "tcp" else UdpEndpoint(*controller.endpoint)

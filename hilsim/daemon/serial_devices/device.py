@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hilsim.assembly.build import Scenery
-from hilsim.links.serial_spec import SerialSpec
+from hilsim.links.line import SerialSpec
 from hilsim.links.timed_bytes import TimedBytes
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from hilsim.autopilot.send_queue import OutboxCount, allocate_outbox, build_pace, empty, flush, offer_sample, post
 from hilsim.links.descriptors import Outcome
+from hilsim.links.line import SerialSpec
 from hilsim.links.serial_port import open_serial
-from hilsim.links.serial_spec import SerialSpec
 from hilsim.protocols.mavlink.codec import write_frame
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME, allocate_stream, append, next_frame
 from hilsim.protocols.mavlink.messages import HEARTBEAT, HIL_SENSOR, build_draft, build_origin

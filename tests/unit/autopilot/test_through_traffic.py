@@ -12,8 +12,8 @@ from hilsim.autopilot.ground_stations.endpoints import Protocol, StationSpec
 from hilsim.autopilot.ground_stations.forwarding import forward
 from hilsim.autopilot.send_queue import allocate_outbox, build_pace, flush
 from hilsim.links.descriptors import Outcome, allocate_waits, clear_wake, pass_on, receive, wake
+from hilsim.links.line import SerialSpec
 from hilsim.links.serial_port import open_serial
-from hilsim.links.serial_spec import SerialSpec
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME, FrameState, allocate_stream, next_frame
 from hilsim.protocols.mavlink.messages import build_origin
 from hilsim.transmit.packet_queue import allocate_packet_queue

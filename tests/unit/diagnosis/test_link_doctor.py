@@ -8,6 +8,7 @@ import tty
 
 import pytest
 
+from hilsim.cli.doctor import link_end
 from hilsim.diagnosis import link as link_doctor
 from hilsim.diagnosis.link import examine_link
 from hilsim.errors import ConfigError, LinkError
@@ -49,7 +50,7 @@ def board():
 
 
 def examine(where, **more):
-    return examine_link(where, **{"baud": 115_200, "is_uart": None, "seconds": 5.0} | more)
+    return examine_link(link_end(where, 115_200), **{"is_uart": None, "seconds": 5.0} | more)
 
 
 @pytest.mark.parametrize(("is_uart", "kind"), [(None, LineKind.USB), (True, LineKind.UART), (False, LineKind.USB)])
@@ -124,8 +125,7 @@ def test_a_port_that_another_simulator_listens_at_is_busy():
     ("where", "more", "fault"),
     [
         ("tcp:localhost", {}, r'--link tcp:localhost: the address must be like "tcp:127.0.0.1:4560"'),
-        ("/dev/x", {"baud": 300}, "--link /dev/x: baud must be 1200 to 12000000, got 300"),
-        ("/dev/x", {"seconds": 0.0}, "--link /dev/x: wait_s must be above 0 and at most 600, got 0"),
+        ("/dev/x", {"seconds": 0.0}, "--seconds: wait_s must be above 0 and at most 600, got 0"),
     ],
 )
 def test_an_impossible_port_is_refused(where, more, fault):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hilsim.links.descriptors import Outcome, Readiness, allocate_waits, await_input, outcome_of, pass_on, receive
+from hilsim.links.line import SerialSpec
 from hilsim.links.serial_port import open_serial
-from hilsim.links.serial_spec import SerialSpec
 from hilsim.protocols.mavlink.frames import allocate_stream, next_frame, pending
 from hilsim.transmit.packet_queue import allocate_packet_queue, take, waiting
 from tests.mavlink import hil_sensor_bytes, mixture

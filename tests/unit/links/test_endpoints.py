@@ -8,8 +8,7 @@ import pytest
 
 from hilsim.errors import LinkError
 from hilsim.links.endpoints import SerialEndpoint, TcpEndpoint, UdpEndpoint
-from hilsim.links.line import NETWORK, LineKind
-from hilsim.links.serial_spec import SerialSpec
+from hilsim.links.line import NETWORK, LineKind, SerialSpec
 
 
 def test_a_serial_port_is_opened_again_after_it_was_gone(cable, tmp_path):

@@ -8,10 +8,9 @@ import termios
 import pytest
 
 from hilsim.errors import LinkError
-from hilsim.links.line import Line, LineKind
+from hilsim.links.line import Line, LineKind, SerialSpec
 from hilsim.links.port_owners import port_holder, socket_holder
 from hilsim.links.serial_port import kind_of, open_serial
-from hilsim.links.serial_spec import SerialSpec
 
 HOLD = "import os, sys; held = os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY); print('held', flush=True); sys.stdin.read()"
 
