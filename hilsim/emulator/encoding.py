@@ -90,5 +90,5 @@ def encode(plan: LidarPlan, packet: int, returns: Returns, offset: int, payload:
     if plan.family == _CEPTON:
         return encode_points(plan, packet, returns, offset, payload)
     stamp = stamp_us(plan.clock, packet * plan.sequences_per_packet * plan.sequence_ns + plan.stamp_offset_ns)
-    encode_data_packet(returns.azimuth_cdeg, returns.distance, returns.reflectivity, stamp, plan.return_mode, plan.product, payload[offset:])
+    encode_data_packet(returns.azimuth_cdeg, returns.distance, returns.reflectivity, stamp, plan.factory_bytes, payload[offset:])
     return 0

@@ -94,8 +94,7 @@ class LidarPlan(NamedTuple):
         stamp_offset_ns: Device time from a data packet's first firing to the one that its stamp is of.
         has_imu: Position packets carry what the sensor's gyroscopes and accelerometers read.
         choice: ``int64[r]``, an ``EchoChoice`` for each return of a firing, in the packet's order.
-        return_mode: Factory byte.
-        product: Factory byte.
+        factory_bytes: Of a Velodyne: return mode and product, the last two bytes of a data packet.
         mount_orientation: ``float64[4]``, body from sensor.
         data_latency_ns: From the end of the last firing sequence to the wire.
         cast_range_m: How far rays are cast: the longest range plus a margin for noise.
@@ -131,8 +130,7 @@ class LidarPlan(NamedTuple):
     stamp_offset_ns: int
     has_imu: bool
     choice: npt.NDArray[np.int64]
-    return_mode: int
-    product: int
+    factory_bytes: int
     mount_orientation: npt.NDArray[np.float64]
     data_latency_ns: int
     cast_range_m: float

@@ -23,19 +23,8 @@ from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.protocols.ethernet import Framing
 from hilsim.protocols.velodyne.data import RECORDS_PER_BLOCK
 from hilsim.scene.world import World
-from hilsim.sensor.echoes import BACKGROUND_ALONE, COSINE, ECHO, ENERGY, INSTANCE, RAY, TRIANGLE, EchoChoice, Hits
+from hilsim.sensor.echoes import BACKGROUND_ALONE, COSINE, ECHO, ENERGY, INSTANCE, RAY, TRIANGLE, Hits, return_type
 from hilsim.vehicle.platform import Platform, platform_state
-
-
-class ReturnType(IntEnum):
-    """Which of a firing's echoes a return reports; in single return modes what the sensor is set to report."""
-
-    STRONGEST = 0
-    LAST = 1
-    BOTH = 2
-    """In dual return mode: the strongest echo is the last."""
-    SECOND_STRONGEST = 3
-    """In dual return mode: reported beside a last echo that is the strongest."""
 
 
 class BackgroundObject(IntEnum):
@@ -64,10 +53,6 @@ class Cause(IntEnum):
 
 _BACKGROUND_ALONE, _BACKGROUND_CHOSEN = constant(BackgroundObject.ALONE), constant(BackgroundObject.CHOSEN)
 _LABEL_ALONE, _LABEL_CHOSEN = constant(BackgroundLabel.ALONE), constant(BackgroundLabel.CHOSEN)
-_STRONGEST, _LAST = constant(ReturnType.STRONGEST), constant(ReturnType.LAST)
-_BOTH, _SECOND = constant(ReturnType.BOTH), constant(ReturnType.SECOND_STRONGEST)
-_CHOOSES_STRONGEST, _CHOOSES_LAST = constant(EchoChoice.STRONGEST), constant(EchoChoice.LAST)
-_CHOOSES_LAST_BESIDE = constant(EchoChoice.LAST_BESIDE_STRONGEST)
 _RECORDS, _ONE, _CEPTON = constant(RECORDS_PER_BLOCK), constant(1), constant(Family.CEPTON)
 
 
@@ -205,34 +190,6 @@ def _main_material(world: World, hits: Hits, firing: int, echo: int, sender: int
     return best
 
 
-@kernel
-def _echo_energy(hits: Hits, firing: int, echo: int) -> float:
-    """Energy of an echo, added up as ``group_echoes`` does."""
-    energy = 0.0
-    for at in range(hits.hit_count[firing]):
-        if hits.what[firing, at, ECHO] == echo:
-            energy += hits.value[firing, at, ENERGY]
-    return energy
-
-
-@kernel
-def _return_type(plan: LidarPlan, hits: Hits, firing: int, return_number: int, echo: int, other: int) -> int:
-    """``ReturnType`` of return ``return_number``, whose echo is ``echo``, beside that of the pair's other return."""
-    choice = plan.choice[return_number]
-    if plan.choice.size == 1:
-        return _LAST if choice == _CHOOSES_LAST else _STRONGEST
-    if echo == other or other < 0:
-        return _BOTH
-    if choice == _CHOOSES_STRONGEST:
-        return _BOTH if echo > other else _STRONGEST
-    if choice == _CHOOSES_LAST_BESIDE:
-        return _SECOND if other > echo else _LAST
-    energy, energy_beside = _echo_energy(hits, firing, echo), _echo_energy(hits, firing, other)
-    if choice == _CHOOSES_LAST:
-        return _BOTH if energy > energy_beside else _LAST
-    return _SECOND if energy_beside > energy else _STRONGEST
-
-
 @inlined_kernel
 def _label(world: World, sender: int) -> int:
     if sender >= _BACKGROUND_ALONE:
@@ -324,7 +281,7 @@ def note_returns(
                         )
                         truth.sequence[row] = index
                         truth.channel[row] = channel
-                        truth.return_type[row] = _return_type(plan, hits, firing, return_number, echo, other)
+                        truth.return_type[row] = return_type(plan.choice, return_number, hits, firing, echo, other)
                         truth.time_ns[row] = time_ns
                         truth.distance[row] = distance[return_number, sequence, channel]
                         truth.reflectivity[row] = returns.reflectivity[return_number, sequence, channel]

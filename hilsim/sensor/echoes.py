@@ -33,7 +33,20 @@ class EchoChoice(IntEnum):
     """After a return that reports the strongest: the last, or the second strongest where that is the last; none beside an only echo (Cepton's SDK 1 manual)."""
 
 
+class ReturnType(IntEnum):
+    """Which of a firing's echoes a return reports; in single return modes what the sensor is set to report."""
+
+    STRONGEST = 0
+    LAST = 1
+    BOTH = 2
+    """In dual return mode: the strongest echo is the last."""
+    SECOND_STRONGEST = 3
+    """In dual return mode: reported beside a last echo that is the strongest."""
+
+
 _STRONGEST, _LAST, _LAST_BESIDE_STRONGEST = constant(EchoChoice.STRONGEST), constant(EchoChoice.LAST), constant(EchoChoice.LAST_BESIDE_STRONGEST)
+_IS_STRONGEST, _IS_LAST = constant(ReturnType.STRONGEST), constant(ReturnType.LAST)
+_IS_BOTH, _IS_SECOND = constant(ReturnType.BOTH), constant(ReturnType.SECOND_STRONGEST)
 _DETECTION = constant(Purpose.DETECTION)
 _ROOT_HALF = math.sqrt(0.5)
 
@@ -172,3 +185,40 @@ def chosen_echo(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], co
             return last
         return -1 if count == 1 else strongest_echo(echoes, kept, count, strongest)
     return strongest_echo(echoes, kept, count, last) if strongest == last and count > 1 else strongest
+
+
+@kernel
+def return_type(choices: npt.NDArray[np.int64], return_number: int, hits: Hits, firing: int, echo: int, other: int) -> int:
+    """``ReturnType`` of a return.
+
+    Args:
+        choices: ``int64[r]``, an ``EchoChoice`` for each return of a firing.
+        return_number: Which of them.
+        hits: After ``group_echoes``.
+        firing: Row of ``hits``.
+        echo: What the return reports.
+        other: What the other one of a pair reports; -1 for nothing.
+    """
+    choice = choices[return_number]
+    if choices.size == 1:
+        return _IS_LAST if choice == _LAST else _IS_STRONGEST
+    if echo == other or other < 0:
+        return _IS_BOTH
+    if choice == _STRONGEST:
+        return _IS_BOTH if echo > other else _IS_STRONGEST
+    if choice == _LAST_BESIDE_STRONGEST:
+        return _IS_SECOND if other > echo else _IS_LAST
+    energy, energy_beside = _echo_energy(hits, firing, echo), _echo_energy(hits, firing, other)
+    if choice == _LAST:
+        return _IS_BOTH if energy > energy_beside else _IS_LAST
+    return _IS_SECOND if energy_beside > energy else _IS_STRONGEST
+
+
+@kernel
+def _echo_energy(hits: Hits, firing: int, echo: int) -> float:
+    """Energy of an echo, added up as ``group_echoes`` does."""
+    energy = 0.0
+    for at in range(hits.hit_count[firing]):
+        if hits.what[firing, at, ECHO] == echo:
+            energy += hits.value[firing, at, ENERGY]
+    return energy

@@ -13,7 +13,7 @@ from hilsim.emulator.plan import BeamCells, Family, LidarPlan
 from hilsim.errors import require
 from hilsim.geometry.poses import Pose
 from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
-from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, DATA_PORT, RECORDS_PER_BLOCK
+from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, DATA_PORT, RECORDS_PER_BLOCK, factory_bytes
 from hilsim.protocols.velodyne.models import BY_NAME
 from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE, POSITION_PORT
 from hilsim.scene.background import AzimuthGrid, ImageGrid
@@ -133,8 +133,7 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
             cosine_elevation=np.cos(np.radians(elevation_deg)),
             azimuth_offset_rad=np.radians([channel.azimuth_offset_deg for channel in spec.channels]),
             channel_origin_m=np.array([mount.transform((0.0, 0.0, channel.vertical_offset_mm / 1000.0)) for channel in spec.channels]),
-            return_mode=int(self.mode),
-            product=spec.product,
+            factory_bytes=factory_bytes(self.mode, spec.product),
         )
 
     def beam_cells(self, plan: LidarPlan, world: World, body: Pose) -> BeamCells:

@@ -130,14 +130,18 @@ class Product(IntEnum):
     VLS_128 = 0xA1
 
 
+def factory_bytes(mode: ReturnMode, product: int) -> int:
+    """The two bytes that end a packet, the first one the lower; ``product`` need not be a ``Product``."""
+    return int(mode) | product << 8
+
+
 @kernel
 def encode_data_packet(
     azimuth_cdeg: npt.NDArray[np.int64],
     distance: npt.NDArray[np.int32],
     reflectivity: npt.NDArray[np.uint8],
     stamp_us: int,
-    return_mode: int,
-    product: int,
+    factory_bytes: int,
     payload: npt.NDArray[np.uint8],
 ) -> None:
     """Write one data packet.
@@ -147,8 +151,7 @@ def encode_data_packet(
         distance: ``int32[r, s, c]`` raw distances, 0..65535; r = 1, or 2 for dual (0 the last, 1 the strongest or second strongest). ``12 * 32 = r * s * c``.
         reflectivity: ``uint8[r, s, c]``.
         stamp_us: Microseconds past the hour of the first firing, 0..3,599,999,999.
-        return_mode: A ``ReturnMode``.
-        product: A ``Product``.
+        factory_bytes: Of ``factory_bytes``.
         payload: ``uint8[>= 1206]``, written.
     """
     returns, _, channels = distance.shape
@@ -171,8 +174,8 @@ def encode_data_packet(
                 at += 3
     for byte in range(4):
         payload[1200 + byte] = (stamp_us >> (8 * byte)) & 0xFF
-    payload[1204] = return_mode
-    payload[1205] = product
+    payload[1204] = factory_bytes & 0xFF
+    payload[1205] = factory_bytes >> 8
 
 
 def decode_data_packets(payloads: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from numba import config
 
-from hilsim.emulator.truth import Cause, ReturnType, packets_with_truth
+from hilsim.emulator.truth import Cause, packets_with_truth
 from hilsim.protocols.cepton.stdv import FRAME_PARITY, POINT_DTYPE, PointFlag, decode_stdv_points
 from hilsim.render.renderer import CpuRenderer
 from hilsim.sensor.cepton_specs import CeptonSetting, SegmentSpec
+from hilsim.sensor.echoes import ReturnType
 from hilsim.sensor.false_alarms import FalseAlarmSpec
 from hilsim.sensor.specs import BeamSpec
 from hilsim.sensor.weather import WeatherSpec

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from numba import config
 
-from hilsim.emulator.truth import Cause, ReturnType, Truth, allocate_truth, note_returns, packets_with_truth
+from hilsim.emulator.truth import Cause, Truth, allocate_truth, note_returns, packets_with_truth
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import conjugate, from_roll_pitch_yaw, rotate
 from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.render.renderer import CpuRenderer
-from hilsim.sensor.echoes import ECHO, ENERGY, INSTANCE, RANGE, RAY, TRIANGLE
+from hilsim.sensor.echoes import ECHO, ENERGY, INSTANCE, RANGE, RAY, TRIANGLE, ReturnType
 from hilsim.sensor.false_alarms import FalseAlarmSpec
 from hilsim.sensor.specs import DecimationSpec
 from hilsim.sensor.weather import WeatherSpec

@@ -14,12 +14,13 @@ from hilsim.protocols.velodyne.data import (
     ReturnMode,
     decode_data_packets,
     encode_data_packet,
+    factory_bytes,
 )
 
 
 def encoded(azimuth, distance, reflectivity, stamp_us=0, mode=ReturnMode.STRONGEST, product=Product.VLP_16):
     payload = np.full(DATA_PACKET_SIZE, 0xAA, np.uint8)
-    encode_data_packet(azimuth, distance, reflectivity, stamp_us, int(mode), int(product), payload)
+    encode_data_packet(azimuth, distance, reflectivity, stamp_us, factory_bytes(mode, product), payload)
     return payload
 
 

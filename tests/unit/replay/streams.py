@@ -8,7 +8,7 @@ import numpy as np
 from hilsim.capture.pcap import PcapWriter
 from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, build_framing, write_headers
 from hilsim.protocols.flow_key import FlowKey
-from hilsim.protocols.velodyne.data import Product, ReturnMode, encode_data_packet
+from hilsim.protocols.velodyne.data import Product, ReturnMode, encode_data_packet, factory_bytes
 from hilsim.replay.timeline import Recorded
 
 HOUR_NS = 3_600_000_000_000
@@ -95,7 +95,7 @@ def data_packet(azimuth_cdeg, stamp_us, *, number=0, product=Product.VLP_16):
     distance[0, 0, :2] = number & 0x7FFF, number >> 15
     payload = np.zeros(1206, np.uint8)
     encode_data_packet(
-        azimuth, distance, np.zeros((1, 24, 16), np.uint8), int(stamp_us) % 3_600_000_000, int(ReturnMode.STRONGEST), int(product), payload
+        azimuth, distance, np.zeros((1, 24, 16), np.uint8), int(stamp_us) % 3_600_000_000, factory_bytes(ReturnMode.STRONGEST, product), payload
     )
     return payload.tobytes()
 

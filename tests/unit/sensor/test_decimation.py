@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
-from hilsim.protocols.velodyne.data import Product, ReturnMode, decode_data_packets, encode_data_packet
+from hilsim.protocols.velodyne.data import Product, ReturnMode, decode_data_packets, encode_data_packet, factory_bytes
 from hilsim.rng import Purpose
 from hilsim.sensor.decimation import (
     SPURIOUS_POINT_PURPOSE,
@@ -542,7 +542,7 @@ def test_a_thinned_packet_has_the_same_layout_and_no_returns_with_the_baseline_w
 
     def packet(distance, reflectivity):
         payload = np.zeros(1206, np.uint8)
-        encode_data_packet(azimuth, distance, reflectivity, 42, int(mode), int(Product.VLP_16), payload)
+        encode_data_packet(azimuth, distance, reflectivity, 42, factory_bytes(mode, Product.VLP_16), payload)
         return decode_data_packets(payload[None])[0]
 
     before = packet(distance, reflectivity)
