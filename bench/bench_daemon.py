@@ -26,7 +26,7 @@ import numpy as np
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
 from hilsim.daemon.running_rig import RunningRig
-from hilsim.daemon.streaming.render_state import RenderCounter
+from hilsim.streaming.render_state import RenderCounter
 from hilsim.transmit.statistics import Counter, quantile_ns
 
 DEMO = profiles_directory() / "rigs" / "demo.toml"

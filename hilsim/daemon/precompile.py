@@ -91,7 +91,7 @@ async def compile_kernels(rig: Rig, tell: Callable[[int], None]) -> tuple[int, .
     """
     # Each begins elsewhere; what one compiles, another waits for and loads.
     parts = ["rig"]
-    parts += ["lidar"] if rig.lidars and not module_is_compiled("hilsim.daemon.streaming.render_loop") else []
+    parts += ["lidar"] if rig.lidars and not module_is_compiled("hilsim.streaming.render_loop") else []
     is_flown_here = rig.spec.vehicle is not None and rig.spec.vehicle.controller.kind != "ardupilot"
     parts += ["flight"] if is_flown_here and not module_is_compiled("hilsim.autopilot.loop") else []
     children: list[asyncio.subprocess.Process] = []

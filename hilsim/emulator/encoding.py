@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from hilsim._jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim.emulator.plan import Family, LidarPlan
-from hilsim.emulator.workspace import Returns
+from hilsim.emulator.workspace import EmulatorCount, Returns
 from hilsim.protocols.cepton.stdv import COUNT_MAX, POINT_SIZE, POINT_UNIT_M, PointFlag, write_stdv_header, write_stdv_point
 from hilsim.protocols.velodyne.data import encode_data_packet
 from hilsim.sensor.clock import counter_us, stamp_us
@@ -15,6 +15,7 @@ from hilsim.sensor.mirror import image_point, scan_number
 
 _CEPTON = constant(Family.CEPTON)
 _PARITY, _SECOND, _NO_RETURN = constant(PointFlag.FRAME_PARITY), constant(PointFlag.SECOND_RETURN), constant(PointFlag.NO_RETURN)
+_UNREPRESENTABLE = constant(EmulatorCount.UNREPRESENTABLE)
 _OF_ECHO, _NOTHING = constant(PointFlag.SATURATED | PointFlag.NOISE), constant(0)
 _COUNT_MAX, _Y_MAX, _COUNT_MIN = constant(COUNT_MAX), constant(2 * COUNT_MAX + 1), constant(-COUNT_MAX - 1)
 
@@ -50,10 +51,10 @@ def is_said(plan: LidarPlan, channel: int, firing_ns: int, distance: int) -> boo
 
 
 @stage_kernel
-def encode_points(plan: LidarPlan, packet: int, returns: Returns, offset: int, payload: npt.NDArray[np.uint8]) -> int:
-    """Write point packet ``packet`` to ``payload[offset:]``; returns how many of its returns the format cannot say.
+def encode_points(plan: LidarPlan, packet: int, returns: Returns, counts: npt.NDArray[np.int64], offset: int, payload: npt.NDArray[np.uint8]) -> None:
+    """Write point packet ``packet`` to ``payload[offset:]``.
 
-    Those (``|x|`` or ``|z|`` above 163.8 m; y is above 0 in any image, and range limits keep it below 327.7 m) are sent as no return. In two-return mode both points of each
+    Returns that the format cannot represent (``|x|`` or ``|z|`` above 163.8 m; y is above 0 in any image, and range limits keep it below 327.7 m) are sent as no return, and counted. In two-return mode both points of each
     firing are sent, so that a packet does not depend on those before it; where there is no second echo, the second point is no return.
     """
     sequences, channels = plan.sequences_per_packet, plan.firing_offset_ns.size
@@ -61,7 +62,6 @@ def encode_points(plan: LidarPlan, packet: int, returns: Returns, offset: int, p
     before_us = _previous_point_us(plan, first_ns)
     points = sequences * channels * plan.choice.size
     at = offset + write_stdv_header(plan.header_version, before_us, points, packet, payload[offset:])
-    unrepresentable = 0
     for sequence in range(sequences):
         for channel in range(channels):
             firing_ns = first_ns + sequence * plan.sequence_ns + plan.firing_offset_ns[channel]
@@ -75,20 +75,22 @@ def encode_points(plan: LidarPlan, packet: int, returns: Returns, offset: int, p
                 fits = _fits(x, y, z)
                 reflectivity = int(returns.reflectivity[return_number, sequence, channel])
                 if distance == 0 or not fits:
-                    unrepresentable += 0 if fits else 1
+                    counts[_UNREPRESENTABLE] += 0 if fits else 1
                     flags = flags & ~_OF_ECHO | _NO_RETURN
                     x = y = z = reflectivity = 0
                 write_stdv_point(x, y, z, reflectivity, now_us - before_us, channel, flags, payload, at)
                 before_us = now_us
                 at += POINT_SIZE
-    return unrepresentable
 
 
 @inlined_kernel
-def encode(plan: LidarPlan, packet: int, returns: Returns, offset: int, payload: npt.NDArray[np.uint8]) -> int:
-    """Write data packet ``packet`` to ``payload[offset : offset + plan.data_size]`` from the returns of its firing sequences; returns how many the format cannot say."""
+def encode(plan: LidarPlan, packet: int, returns: Returns, counts: npt.NDArray[np.int64], offset: int, payload: npt.NDArray[np.uint8]) -> None:
+    """Write data packet ``packet`` to ``payload[offset : offset + plan.data_size]`` from the returns of its firing sequences.
+
+    ``counts`` are those of a ``Workspace``.
+    """
     if plan.family == _CEPTON:
-        return encode_points(plan, packet, returns, offset, payload)
-    stamp = stamp_us(plan.clock, packet * plan.sequences_per_packet * plan.sequence_ns + plan.stamp_offset_ns)
-    encode_data_packet(returns.azimuth_cdeg, returns.distance, returns.reflectivity, stamp, plan.factory_bytes, payload[offset:])
-    return 0
+        encode_points(plan, packet, returns, counts, offset, payload)
+    else:
+        stamp = stamp_us(plan.clock, packet * plan.sequences_per_packet * plan.sequence_ns + plan.stamp_offset_ns)
+        encode_data_packet(returns.azimuth_cdeg, returns.distance, returns.reflectivity, stamp, plan.factory_bytes, payload[offset:])

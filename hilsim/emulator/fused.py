@@ -104,7 +104,7 @@ def render_data_packet(
         sample_background(plan, first, sequences, workspace.backdrop)
     trace(plan, world, workspace)
     respond(plan, first, sequences, workspace)
-    workspace.unrepresentable[0] += encode(plan, packet, workspace.returns, framing.header_size, datagram)
+    encode(plan, packet, workspace.returns, workspace.counts, framing.header_size, datagram)
     return frame_datagram(framing, packet, datagram, plan.data_size)
 
 

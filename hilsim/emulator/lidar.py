@@ -84,7 +84,8 @@ class LidarEmulator:
         return DatagramBatch(self.data_flow, deadline, deadline - self.plan.data_latency_ns, size, datagrams)
 
     def _render_by_stages(self, renderer: Renderer, first: int, size: npt.NDArray[np.int32], datagrams: npt.NDArray[np.uint8]) -> None:
-        returns = self.firings(first, size.size, renderer).returns
+        firings = self.firings(first, size.size, renderer)
+        returns = firings.returns
         sequences = self.plan.sequences_per_packet
         for row in range(size.size):
             of_packet = slice(row * sequences, (row + 1) * sequences)
@@ -96,7 +97,7 @@ class LidarEmulator:
                 returns.echo,
                 returns.range_m,
             )
-            encode(self.plan, first + row, part, self.data_framing.header_size, datagrams[row])
+            encode(self.plan, first + row, part, firings.counts, self.data_framing.header_size, datagrams[row])
             size[row] = frame_datagram(self.data_framing, first + row, datagrams[row], self.plan.data_size)
 
     def firings(self, first: int, count: int, renderer: Renderer) -> Workspace:

@@ -1,10 +1,12 @@
 """Working arrays of a lidar's pipeline: rays, what they met, what is reported. Arrays are ``[channel, sequence, sub-ray]``, the order ray casting likes best."""
 
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from hilsim._atomics import shared_words
 from hilsim._jit import by_reference
 from hilsim.emulator.overlay import Backdrop
 from hilsim.emulator.plan import LidarPlan
@@ -69,6 +71,13 @@ class Returns(NamedTuple):
     range_m: npt.NDArray[np.float64]
 
 
+class EmulatorCount(IntEnum):
+    """Columns of ``Workspace.counts``."""
+
+    UNREPRESENTABLE = 0
+    """Returns that the packet format cannot represent, sent as no return."""
+
+
 @by_reference
 class Workspace(NamedTuple):
     """Working arrays for the firings of some sequences, from rays to returns.
@@ -83,7 +92,7 @@ class Workspace(NamedTuple):
         kept: ``int64[m]``, echoes of one firing that are detected.
         reported: ``bool[c, s]``, firings that a decimated sensor reports.
         returns: What is reported.
-        unrepresentable: ``int64[1]``, returns so far that the packet format could not represent.
+        counts: ``int64[n]``, columns by ``EmulatorCount``; they only grow.
     """
 
     rays: Rays
@@ -95,7 +104,7 @@ class Workspace(NamedTuple):
     kept: npt.NDArray[np.int64]
     reported: npt.NDArray[np.bool_]
     returns: Returns
-    unrepresentable: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
 
 
 def allocate_rays(count: int, beams_in_cells: int = 0) -> Rays:
@@ -137,5 +146,5 @@ def allocate_workspace(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> W
             echo=np.full(shape, -1, np.int8),
             range_m=np.full(shape, np.inf),
         ),
-        unrepresentable=np.zeros(1, np.int64),
+        counts=shared_words(EmulatorCount),
     )

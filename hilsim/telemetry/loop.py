@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, TIMING_BOUNDS_S, HistogramReading
+from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, TIMING_BOUNDS_S, HistogramReading, counted
 from hilsim.telemetry.readings import FlowReading
 from hilsim.transmit.ring import Rings
 from hilsim.transmit.statistics import Counter, LoopStatistics, bin_upper_bounds_ns
@@ -31,14 +31,9 @@ def read_flows(names: Sequence[str], statistics: LoopStatistics, rings: Rings, n
     pose = read_histograms(LATENCY_BOUNDS_S, statistics.pose_latency[:rows], [row[Counter.POSE_LATENCY_SUM_NS] for row in counters])
     return tuple(
         FlowReading(
+            **counted(FlowReading, (Counter, counters[row])),
             sensor=name.rpartition("/")[0],
             flow=name.rpartition("/")[2],
-            sent_packets=counters[row][Counter.PACKETS],
-            sent_bytes=counters[row][Counter.BYTES],
-            late_packets=counters[row][Counter.LATE],
-            dropped_packets=counters[row][Counter.DROPPED],
-            underrun_packets=counters[row][Counter.UNDERRUN],
-            early_packets=counters[row][Counter.EARLY],
             send_errors=_by_errno(statistics.send_errors[row]),
             ring_depth_packets=max(waiting[row], 0),  # head may have moved on between the two loads
             ring_capacity_packets=rings.deadline_ns.shape[1],

@@ -5,8 +5,9 @@ closes (mode, errno, model). ``telemetry.readings.METRICS`` are all of them: ``t
 ``docs/reference/metrics.md`` is written from them.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, is_dataclass, replace
+from enum import IntEnum
 from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 
 from hilsim.errors import require
@@ -155,6 +156,23 @@ class Exported(NamedTuple):
     metric: Metric | None = None
     own: tuple[str, ...] = ()
     inner: tuple["Exported", ...] = ()
+
+
+_COLUMNS: dict[type[Any], dict[str, IntEnum]] = {}
+
+
+def counted(kind: type[Any], *columns: tuple[type[IntEnum], Sequence[int]]) -> dict[str, int]:
+    """Values of the fields of a reading's class that name a column beside their metric: ``Annotated[int, counter(...), RenderCounter.LATE]``.
+
+    Args:
+        kind: The class.
+        columns: Every enumeration that its fields name, with the values of the array.
+    """
+    if kind not in _COLUMNS:
+        hints = get_type_hints(kind, include_extras=True)
+        _COLUMNS[kind] = {name: note for name, hint in hints.items() for note in getattr(hint, "__metadata__", ()) if isinstance(note, IntEnum)}
+    values = dict(columns)
+    return {field: values[type(column)][column] for field, column in _COLUMNS[kind].items()}
 
 
 def exported_fields(kind: type[Any]) -> tuple[Exported, ...]:

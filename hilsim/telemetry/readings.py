@@ -14,6 +14,8 @@ from typing import Annotated
 import numba
 
 import hilsim
+from hilsim.emulator.workspace import EmulatorCount
+from hilsim.streaming.render_state import RenderCounter
 from hilsim.telemetry.faults import Fault, Level, worst_level
 from hilsim.telemetry.metrics import (
     LATENCY_BOUNDS_S,
@@ -40,6 +42,7 @@ from hilsim.telemetry.samples import (
 )
 from hilsim.telemetry.vehicle_readings import SerialDeviceReading, VehicleReading
 from hilsim.transmit.kernel_drops import KernelDrops
+from hilsim.transmit.statistics import Counter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,16 +59,24 @@ class FlowReading:
 
     sensor: Annotated[str, Label("sensor")]
     flow: Annotated[str, Label("flow")]
-    sent_packets: Annotated[int, counter("hilsim_sent_packets_total", "Datagrams handed to the kernel")]
-    sent_bytes: Annotated[int, counter("hilsim_sent_bytes_total", "UDP payload of the datagrams handed to the kernel")]
+    sent_packets: Annotated[int, counter("hilsim_sent_packets_total", "Datagrams handed to the kernel"), Counter.PACKETS]
+    sent_bytes: Annotated[int, counter("hilsim_sent_bytes_total", "UDP payload of the datagrams handed to the kernel"), Counter.BYTES]
     late_packets: Annotated[
-        int, counter("hilsim_late_packets_total", "Datagrams that missed their deadline by more than the sending loop's limit, sent or not")
+        int,
+        counter("hilsim_late_packets_total", "Datagrams that missed their deadline by more than the sending loop's limit, sent or not"),
+        Counter.LATE,
     ]
-    dropped_packets: Annotated[int, counter("hilsim_dropped_packets_total", "Late datagrams that were not sent, for no burst may catch up")]
+    dropped_packets: Annotated[
+        int, counter("hilsim_dropped_packets_total", "Late datagrams that were not sent, for no burst may catch up"), Counter.DROPPED
+    ]
     underrun_packets: Annotated[
-        int, counter("hilsim_underrun_packets_total", "Datagrams that came into an empty ring after their deadline: their render thread was too slow")
+        int,
+        counter("hilsim_underrun_packets_total", "Datagrams that came into an empty ring after their deadline: their render thread was too slow"),
+        Counter.UNDERRUN,
     ]
-    early_packets: Annotated[int, counter("hilsim_early_packets_total", "Datagrams sent before their deadline: always 0, counted to show it")]
+    early_packets: Annotated[
+        int, counter("hilsim_early_packets_total", "Datagrams sent before their deadline: always 0, counted to show it"), Counter.EARLY
+    ]
     send_errors: Annotated[
         Mapping[str, int],
         counter("hilsim_send_errors_total", "Datagrams the kernel refused, by the name of the errno", labels=("errno",), samples=by_key),
@@ -105,12 +116,14 @@ class SensorReading:
         HistogramReading | None,
         histogram("hilsim_render_seconds", TIMING_BOUNDS_S, "Time the render thread took to render and encode what it then pushed into the ring"),
     ] = None
-    render_late_packets: Annotated[int, counter("hilsim_render_late_packets_total", "Datagrams the render thread finished after their deadline")]
+    render_late_packets: Annotated[
+        int, counter("hilsim_render_late_packets_total", "Datagrams the render thread finished after their deadline"), RenderCounter.LATE
+    ]
     render_skipped_packets: Annotated[
         int, counter("hilsim_render_skipped_packets_total", "Datagrams never rendered, because they could not be in time")
     ]
     render_ring_full_packets: Annotated[
-        int, counter("hilsim_render_ring_full_packets_total", "Datagrams the ring had no room for until they were due")
+        int, counter("hilsim_render_ring_full_packets_total", "Datagrams the ring had no room for until they were due"), RenderCounter.RING_FULL
     ] = 0
     render_lead_s: Annotated[float, gauge("hilsim_render_lead_seconds", "How long before its deadline a data packet is rendered")] = 0.0
     rays_per_beam: Annotated[int, gauge("hilsim_beam_rays", "Rays that sample the footprint of a beam now")] = 1
@@ -121,7 +134,9 @@ class SensorReading:
         ),
     ] = 1
     unrepresentable_returns: Annotated[
-        int, counter("hilsim_unrepresentable_returns_total", "Returns sent as no return, because the packet format cannot represent where they are")
+        int,
+        counter("hilsim_unrepresentable_returns_total", "Returns sent as no return, because the packet format cannot represent where they are"),
+        EmulatorCount.UNREPRESENTABLE,
     ] = 0
     device_clock_offset_s: Annotated[float, gauge("hilsim_device_clock_offset_seconds", "The sensor's own clock minus the rig's time")]
     rotation_rate_hz: Annotated[float | None, gauge("hilsim_rotation_rate_hertz", "Rotations a second of the sensor's head")]

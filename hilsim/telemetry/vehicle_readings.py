@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from typing import Annotated
 
+from hilsim.autopilot.loop_context import FlightCount
 from hilsim.autopilot.passing_state import Errors, Truth
+from hilsim.autopilot.send_queue import OutboxCount
+from hilsim.autopilot.session import SessionWord
+from hilsim.collision.contacts import TouchWord
+from hilsim.protocols.mavlink.frames import StreamCount
 from hilsim.telemetry.metrics import LINK_BOUNDS_S, HistogramReading, Label, counter, gauge, histogram, state
 from hilsim.telemetry.samples import ENU, FLU, angles, by_state, tilt, vector, where_finite
 
@@ -66,35 +71,55 @@ class VehicleReading:
         str,
         state("hilsim_link_state", "1 for what the session with the flight controller is in, 0 for the others", labels=("state",), samples=by_state),
     ]
-    changes: Annotated[int, counter("hilsim_link_changes_total", "Changes of the session with the flight controller; the log has their reasons")]
-    losses: Annotated[int, counter("hilsim_link_losses_total", "Times that the link was unplugged or closed by its other end")]
+    changes: Annotated[
+        int, counter("hilsim_link_changes_total", "Changes of the session with the flight controller; the log has their reasons"), SessionWord.CHANGES
+    ]
+    losses: Annotated[
+        int, counter("hilsim_link_losses_total", "Times that the link was unplugged or closed by its other end"), FlightCount.LINK_LOSSES
+    ]
     sensor_rate_hz: Annotated[
         float,
         gauge("hilsim_link_sensor_rate_hertz", "Sensor frames a second: as asked for, or what the line carries; 0 where it is too slow for any"),
     ]
-    sent_frames: Annotated[int, counter("hilsim_link_sent_frames_total", "Frames handed to the controller's link")]
-    sent_bytes: Annotated[int, counter("hilsim_link_sent_bytes_total", "Bytes handed to the controller's link")]
-    received_frames: Annotated[int, counter("hilsim_link_received_frames_total", "Frames that the controller sent")]
-    received_bytes: Annotated[int, counter("hilsim_link_received_bytes_total", "Bytes that the controller sent")]
-    garbage_bytes: Annotated[int, counter("hilsim_link_garbage_bytes_total", "Bytes that came and belong to no frame: noise, or pieces of frames")]
-    sensor_frames: Annotated[int, counter("hilsim_link_sensor_frames_total", "HIL_SENSOR frames sent")]
-    actuator_frames: Annotated[int, counter("hilsim_link_actuator_frames_total", "Motor commands received")]
-    replaced_frames: Annotated[
-        int, counter("hilsim_link_replaced_frames_total", "Sensor frames not sent, because the line was full until a newer one came")
+    sent_frames: Annotated[int, counter("hilsim_link_sent_frames_total", "Frames handed to the controller's link"), OutboxCount.FRAMES]
+    sent_bytes: Annotated[int, counter("hilsim_link_sent_bytes_total", "Bytes handed to the controller's link"), OutboxCount.BYTES]
+    received_frames: Annotated[int, counter("hilsim_link_received_frames_total", "Frames that the controller sent"), FlightCount.RECEIVED_FRAMES]
+    received_bytes: Annotated[int, counter("hilsim_link_received_bytes_total", "Bytes that the controller sent"), FlightCount.RECEIVED_BYTES]
+    garbage_bytes: Annotated[
+        int,
+        counter("hilsim_link_garbage_bytes_total", "Bytes that came and belong to no frame: noise, or pieces of frames"),
+        StreamCount.SKIPPED_BYTES,
     ]
-    skipped_frames: Annotated[int, counter("hilsim_link_skipped_frames_total", "Sensor frames never made, because the machine stood still")]
-    stalls: Annotated[int, counter("hilsim_link_stalls_total", "Times that the machine stood still and the vehicle with it")]
+    sensor_frames: Annotated[int, counter("hilsim_link_sensor_frames_total", "HIL_SENSOR frames sent"), OutboxCount.SAMPLES]
+    actuator_frames: Annotated[int, counter("hilsim_link_actuator_frames_total", "Motor commands received"), FlightCount.ACTUATOR_FRAMES]
+    replaced_frames: Annotated[
+        int,
+        counter("hilsim_link_replaced_frames_total", "Sensor frames not sent, because the line was full until a newer one came"),
+        OutboxCount.SAMPLES_REPLACED,
+    ]
+    skipped_frames: Annotated[
+        int, counter("hilsim_link_skipped_frames_total", "Sensor frames never made, because the machine stood still"), FlightCount.SKIPPED_SENSORS
+    ]
+    stalls: Annotated[int, counter("hilsim_link_stalls_total", "Times that the machine stood still and the vehicle with it"), FlightCount.STALLS]
     lockstep_timeouts: Annotated[
-        int, counter("hilsim_link_lockstep_timeouts_total", "Times that a controller in lockstep did not answer within a second")
+        int,
+        counter("hilsim_link_lockstep_timeouts_total", "Times that a controller in lockstep did not answer within a second"),
+        FlightCount.LOCKSTEP_TIMEOUTS,
     ]
     unforwarded_frames: Annotated[
-        int, counter("hilsim_link_unforwarded_frames_total", "Frames of the controller that no ground station got: the daemon was too slow")
+        int,
+        counter("hilsim_link_unforwarded_frames_total", "Frames of the controller that no ground station got: the daemon was too slow"),
+        FlightCount.UNFORWARDED_FRAMES,
     ]
     refused_frames: Annotated[
-        int, counter("hilsim_link_refused_frames_total", "Frames of hilsim's own, HIL_SENSOR apart, that were not sent: too much waited for the link")
+        int,
+        counter("hilsim_link_refused_frames_total", "Frames of hilsim's own, HIL_SENSOR apart, that were not sent: too much waited for the link"),
+        OutboxCount.OWN_REFUSED,
     ] = 0
     obstacle_frames: Annotated[
-        int, counter("hilsim_link_obstacle_frames_total", "OBSTACLE_DISTANCE and DISTANCE_SENSOR frames passed to the controller's link")
+        int,
+        counter("hilsim_link_obstacle_frames_total", "OBSTACLE_DISTANCE and DISTANCE_SENSOR frames passed to the controller's link"),
+        FlightCount.OBSERVATIONS,
     ] = 0
     unsent_obstacle_frames: Annotated[
         int,
@@ -102,6 +127,7 @@ class VehicleReading:
             "hilsim_link_unsent_obstacle_frames_total",
             "OBSTACLE_DISTANCE and DISTANCE_SENSOR frames that were not sent: the controller was silent, or too much waited for its link",
         ),
+        FlightCount.UNSENT_OBSTACLES,
     ] = 0
     lateness: Annotated[
         HistogramReading, histogram("hilsim_link_lateness_seconds", LINK_BOUNDS_S, "Time a sensor frame was written minus the time it was due")
@@ -113,12 +139,16 @@ class VehicleReading:
     is_armed: Annotated[bool, state("hilsim_vehicle_armed", "1 while the controller has armed the motors")]
     is_crashed: Annotated[bool, state("hilsim_vehicle_crashed", "1 when the vehicle has hit something and lies where it fell")]
     silences: Annotated[
-        int, counter("hilsim_link_silences_total", "Times that motor commands stopped for 0.2 s, and the vehicle and its sensors with them")
+        int,
+        counter("hilsim_link_silences_total", "Times that motor commands stopped for 0.2 s, and the vehicle and its sensors with them"),
+        SessionWord.SILENCES,
     ] = 0
     actuator_age_s: Annotated[float | None, gauge("hilsim_link_actuator_age_seconds", "Since the latest motor command; absent before the first")] = (
         None
     )
-    contacts: Annotated[int, counter("hilsim_vehicle_contacts_total", "Times that the vehicle has touched something beyond standing on its legs")] = 0
+    contacts: Annotated[
+        int, counter("hilsim_vehicle_contacts_total", "Times that the vehicle has touched something beyond standing on its legs"), TouchWord.COUNT
+    ] = 0
     is_touching: Annotated[bool, state("hilsim_vehicle_touching", "1 while such a contact goes on")] = False
     is_ready: Annotated[bool, state("hilsim_vehicle_ready", "1 when the autopilot's estimator and home are as it wants them before it arms")] = False
     height_m: Annotated[float, gauge("hilsim_vehicle_height_meters", "Of the true centre of mass above the ground under it", samples=where_finite)]

@@ -1,1 +1,1 @@
-"""Sensors and replays on their way to the wire: threads that render and play, pacing."""
+"""Sensors and replays as parts of the daemon: which threads run, how far ahead, with how many rays."""

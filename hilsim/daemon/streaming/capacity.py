@@ -7,9 +7,9 @@ from hilsim.assembly.build import Scenery, build_lidar
 from hilsim.config.rig import Rig
 from hilsim.daemon.streaming.flow_specs import render_settings
 from hilsim.daemon.streaming.pacing import FIFO_SHARE, FULL_SHARE, SensorLoad, fit_rays, fits, total_share
-from hilsim.daemon.streaming.render_state import RenderCounter
-from hilsim.daemon.streaming.render_thread import RenderThread
 from hilsim.protocols.ethernet import HEADER_SIZE
+from hilsim.streaming.render_state import RenderCounter
+from hilsim.streaming.render_thread import RenderThread
 from hilsim.transmit.ring import allocate_rings
 
 _SCRATCH_SLOTS = 4

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from hilsim.daemon.streaming.flow_specs import RENDERING_SLICE_US
 from hilsim.daemon.streaming.pacing import FifoRule, LeadRule, RaysRule, SensorLoad, fit_rays, fits, nice_for, relative_cost, total_share
-from hilsim.daemon.streaming.render_state import RenderCounter
-from hilsim.daemon.streaming.render_thread import RenderThread
 from hilsim.daemon.streaming.stream import Streaming
 from hilsim.errors import TransmitError
+from hilsim.streaming.render_state import RenderCounter
+from hilsim.streaming.render_thread import RenderThread
 from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.transmit.specs import SchedulingChoice
 

@@ -16,12 +16,12 @@ from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
 from hilsim.daemon.streaming.flow_specs import data_packet_rate_hz, flow_spec, lead_bounds_ns, render_settings, rendering_priority, ring_slots
 from hilsim.daemon.streaming.pacer import LeadBounds, Pacer
-from hilsim.daemon.streaming.render_state import RenderCounter, allocate_state
-from hilsim.daemon.streaming.render_thread import RenderThread
 from hilsim.daemon.streaming.stream import Streaming
 from hilsim.protocols.cepton.stdv import POINTS_MAX, packet_size
 from hilsim.protocols.ethernet import HEADER_SIZE, PAYLOAD_ONLY, Framing
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
+from hilsim.streaming.render_state import RenderCounter, allocate_state
+from hilsim.streaming.render_thread import RenderThread
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.ring import depth

@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hilsim.config.sensor_table import SensorSpec
-from hilsim.daemon.streaming.render_state import RenderCounter
-from hilsim.daemon.streaming.render_thread import RenderThread
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import data_deadline_ns
+from hilsim.emulator.workspace import EmulatorCount
+from hilsim.streaming.render_state import RenderCounter
+from hilsim.streaming.render_thread import RenderThread
 from hilsim.telemetry.faults import Fault, Level
 from hilsim.telemetry.loop import read_histograms
-from hilsim.telemetry.metrics import TIMING_BOUNDS_S
+from hilsim.telemetry.metrics import TIMING_BOUNDS_S, counted
 from hilsim.telemetry.readings import SensorReading
 from hilsim.transmit.brake import brake_reason
 
@@ -59,15 +60,13 @@ class Streaming:
         setting, state = self.lidar.setting, self.render_thread.state
         counters = state.counters.tolist()
         return SensorReading(
+            **counted(SensorReading, (RenderCounter, counters), (EmulatorCount, state.emulated.tolist())),
             sensor=setting.name,
             model=setting.spec.model,
             return_mode=setting.setup.return_mode,
             rotation_rate_hz=setting.family.rotation_rate_hz,
             device_clock_offset_s=self._clock_offset_s(now_ns),
-            render_late_packets=counters[RenderCounter.LATE],
             render_skipped_packets=counters[RenderCounter.SKIPPED] + counters[RenderCounter.POSITIONS_SKIPPED],
-            render_ring_full_packets=counters[RenderCounter.RING_FULL],
-            unrepresentable_returns=counters[RenderCounter.UNREPRESENTABLE],
             render_lead_s=int(state.lead[0]) / 1e9,
             rays_per_beam=self.rays,
             wanted_rays_per_beam=self.wanted_rays,

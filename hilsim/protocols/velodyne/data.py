@@ -132,7 +132,7 @@ class Product(IntEnum):
 
 def factory_bytes(mode: ReturnMode, product: int) -> int:
     """The two bytes that end a packet, the first one the lower; ``product`` need not be a ``Product``."""
-    return int(mode) | product << 8
+    return int(mode) | int(product) << 8
 
 
 @kernel

@@ -6,8 +6,8 @@ import pytest
 
 from hilsim.config.rig import load_rig
 from hilsim.daemon.running_rig import RunningRig
-from hilsim.daemon.streaming.render_state import RenderCounter
 from hilsim.daemon.streaming.sensors import Sensors
+from hilsim.streaming.render_state import RenderCounter
 from tests.support import ROOM, write_rig
 
 GROSS_LIMIT_S = 60.0

@@ -5,7 +5,7 @@ import numpy as np
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.fused import render_data_packets
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.workspace import allocate_workspace
+from hilsim.emulator.workspace import EmulatorCount, allocate_workspace
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
 from hilsim.protocols.cepton.stdv import PointFlag, decode_stdv_points, read_stdv_header
@@ -51,7 +51,7 @@ def counted(lidar, count=1):
     workspace = allocate_workspace(plan, plan.sequences_per_packet, is_opaque=lidar.world.is_opaque)
     size, datagrams = np.zeros(count, np.int32), np.zeros((count, plan.data_size), np.uint8)
     render_data_packets(plan, lidar.platform, lidar.world, lidar.data_framing, 0, workspace, size, datagrams)
-    return np.concatenate([decode_stdv_points(row.tobytes()) for row in datagrams]), int(workspace.unrepresentable[0])
+    return np.concatenate([decode_stdv_points(row.tobytes()) for row in datagrams]), int(workspace.counts[EmulatorCount.UNREPRESENTABLE])
 
 
 def firings(lidar, first=0, count=1):

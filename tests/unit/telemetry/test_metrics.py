@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 
 from hilsim.telemetry.collector import build_registry
-from hilsim.telemetry.metrics import TIMING_BOUNDS_S, UNITS, Label, Metric, counter, declared_metrics, state
+from hilsim.telemetry.metrics import TIMING_BOUNDS_S, UNITS, Label, Metric, counted, counter, declared_metrics, state
 from hilsim.telemetry.readings import METRICS, RecordingReading
 from tests.unit.telemetry.conftest import LATE, SILENT
 
@@ -81,6 +82,20 @@ def test_a_field_declares_its_metric_and_fields_of_text_its_labels():
         is_on: Annotated[bool, state("hilsim_on", "1 while it is on")]
 
     assert [(metric.name, metric.labels) for metric in declared_metrics(Outer)] == [("hilsim_turns_changes_total", ("part",)), ("hilsim_on", ())]
+
+
+def test_a_field_that_names_a_column_takes_its_value():
+    class Word(IntEnum):
+        SEEN = 1
+
+    @dataclass
+    class Sight:
+        name: str
+        seen: Annotated[int, counter("hilsim_seen_packets_total", "Seen"), Word.SEEN]
+
+    assert Sight(name="a", **counted(Sight, (Word, [4, 7]))).seen == 7
+    with pytest.raises(KeyError):
+        counted(Sight)
 
 
 def test_the_registry_exports_exactly_what_is_declared(registry):

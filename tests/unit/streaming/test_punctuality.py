@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hilsim.daemon.streaming.punctuality import PATIENCE_NS, earliest_due_ns, lead_in_force_ns, next_estimate_ns
+from hilsim.streaming.punctuality import PATIENCE_NS, earliest_due_ns, lead_in_force_ns, next_estimate_ns
 
 MS = 1_000_000
 US = 1_000

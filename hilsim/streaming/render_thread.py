@@ -1,4 +1,4 @@
-"""A lidar's render thread: the thread that runs ``daemon.streaming.render_loop``, what may be asked of it, and how another takes over from it between two packets."""
+"""A lidar's render thread: the thread that runs ``streaming.render_loop``, what may be asked of it, and how another takes over from it between two packets."""
 
 import threading
 import time
@@ -8,8 +8,6 @@ import numpy as np
 
 from hilsim._atomics import publish
 from hilsim.autopilot.obstacle_map import ObstacleMap, no_obstacle_map
-from hilsim.daemon.streaming.render_loop import render_ahead
-from hilsim.daemon.streaming.render_state import Place, RenderCounter, RenderState, RenderWord, allocate_state, state_after
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import data_deadline_ns
@@ -17,6 +15,8 @@ from hilsim.emulator.workspace import allocate_workspace
 from hilsim.errors import TransmitError
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.sensor.position_stream import NEVER_NS
+from hilsim.streaming.render_loop import render_ahead
+from hilsim.streaming.render_state import Place, RenderCounter, RenderState, RenderWord, allocate_state, state_after
 from hilsim.transmit.brake import is_applied
 from hilsim.transmit.ring import Rings, allocate_rings
 from hilsim.transmit.scheduling import ThreadSettings, apply, enter
@@ -244,7 +244,7 @@ class RenderThread:
             int(self._goes_on),
             stop_packet,
             state,
-            allocate_workspace(lidar.plan, lidar.plan.sequences_per_packet, is_opaque=lidar.world.is_opaque),
+            allocate_workspace(lidar.plan, lidar.plan.sequences_per_packet, is_opaque=lidar.world.is_opaque)._replace(counts=state.emulated),
             no_obstacle_map() if rings and self.obstacle_map else self.obstacle_map,
             np.zeros(HEADER_SIZE + max(lidar.plan.data_size, lidar.plan.info_size), np.uint8),
             np.zeros(lidar.plan.position.period_ns.size, np.int64),

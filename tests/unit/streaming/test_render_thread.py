@@ -10,8 +10,6 @@ import pytest
 from hilsim._atomics import publish
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
-from hilsim.daemon.streaming.render_state import Place, RenderCounter
-from hilsim.daemon.streaming.render_thread import RenderThread
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.setting import LidarSetting
@@ -22,6 +20,8 @@ from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.streaming.render_state import Place, RenderCounter
+from hilsim.streaming.render_thread import RenderThread
 from hilsim.transmit.ring import allocate_rings, depth
 from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.vehicle.platform import build_platform

@@ -1,4 +1,4 @@
-"""The loop that renders one lidar just ahead of its deadlines, a kernel without the GIL; ``daemon.streaming.render_thread`` gives it a thread.
+"""The loop that renders one lidar just ahead of its deadlines, a kernel without the GIL; ``streaming.render_thread`` gives it a thread.
 
 It sleeps until ``lead`` before the next packet's deadline, renders it from the poses of that moment, and puts it into the flow's ring. When the
 ring is full it waits. When it has fallen behind it renders what can still be in time (``punctuality``), and counts the rest.
@@ -10,8 +10,6 @@ import numpy.typing as npt
 from hilsim._atomics import load_acquire, store_release
 from hilsim._jit import constant, inlined_kernel, stage_kernel
 from hilsim.autopilot.obstacle_map import ObstacleMap, note_packet
-from hilsim.daemon.streaming.punctuality import earliest_due_ns, lead_in_force_ns, next_estimate_ns
-from hilsim.daemon.streaming.render_state import Place, RenderCounter, RenderState, RenderWord
 from hilsim.emulator.fused import render_data_packet, render_info_packet
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import position_deadline_ns
@@ -21,6 +19,8 @@ from hilsim.protocols.ethernet import Framing
 from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig
 from hilsim.sensor.position_stream import next_position, seek_positions
+from hilsim.streaming.punctuality import earliest_due_ns, lead_in_force_ns, next_estimate_ns
+from hilsim.streaming.render_state import Place, RenderCounter, RenderState, RenderWord
 from hilsim.transmit.brake import doze_until
 from hilsim.transmit.libc import monotonic_ns
 from hilsim.transmit.ring import Rings, depth, push
@@ -110,7 +110,6 @@ def _render_data(
         counters[RenderCounter.RENDERED] += 1
         counters[RenderCounter.RENDER_SUM_NS] += done_ns - now_ns
         counters[RenderCounter.ESTIMATE_NS] = next_estimate_ns(estimate_ns, done_ns - now_ns)
-        counters[RenderCounter.UNREPRESENTABLE] = workspace.unrepresentable[0]
         state.render[bin_index(done_ns - now_ns)] += 1
         note_packet(obstacle_map, plan, platform.live, workspace)
     else:
@@ -210,7 +209,6 @@ def render_ahead(
             return
         doze_until(monotonic_ns() + _HAND_OVER_POLL_NS, state.brake)
     packet = _begin(plan, state, goes_on, positions)
-    workspace.unrepresentable[0] = counters[RenderCounter.UNREPRESENTABLE]
     store_release(counters, (RenderCounter.NEXT_PACKET,), packet)
     while load_acquire(words, (RenderWord.STOP,)) == 0 and packet != stop_packet:
         data_due_ns = epoch_ns + data_deadline_ns(plan, packet)

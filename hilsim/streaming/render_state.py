@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from hilsim._atomics import shared_words
 from hilsim._jit import by_reference
+from hilsim.emulator.workspace import EmulatorCount
 from hilsim.transmit.brake import allocate_brake
 from hilsim.transmit.statistics import BINS
 
@@ -30,13 +31,11 @@ class RenderCounter(IntEnum):
     """Position packets encoded."""
     NEXT_PACKET = 6
     """Index of the next data packet: all before it are in the ring, sent, or counted as skipped."""
-    UNREPRESENTABLE = 7
-    """Returns that the packet format cannot represent, sent as no return."""
-    ESTIMATE_NS = 8
+    ESTIMATE_NS = 7
     """Running estimate of the time to render and encode a data packet; a gauge."""
-    POSITIONS_SKIPPED = 9
+    POSITIONS_SKIPPED = 8
     """Position packets never encoded, because they could not be in time."""
-    LATE_SINCE_NS = 10
+    LATE_SINCE_NS = 9
     """CLOCK_MONOTONIC time since which packets have been late without a rest; 0: they are not. A gauge."""
 
 
@@ -73,6 +72,7 @@ class RenderState(NamedTuple):
         before: ``words`` of the loop that must have ended before this one begins.
         lead: ``int64[8]``, column 0: how long before its deadline a packet is rendered, in ns; anyone may change it at any time.
         counters: ``int64[n]``, columns by ``RenderCounter``; written by the running loop alone.
+        emulated: ``int64[n]``, columns by ``EmulatorCount``: ``Workspace.counts`` of each loop.
         render: ``int64[512]``, histogram of the time to render and encode a data packet, bins of ``transmit.statistics``.
         place: ``int64[16]``, columns by ``Place``: where the next loop begins.
         brake: ``int64[n]``, columns by ``transmit.brake.Brake``.
@@ -82,6 +82,7 @@ class RenderState(NamedTuple):
     before: npt.NDArray[np.int64]
     lead: npt.NDArray[np.int64]
     counters: npt.NDArray[np.int64]
+    emulated: npt.NDArray[np.int64]
     render: npt.NDArray[np.int64]
     place: npt.NDArray[np.int64]
     brake: npt.NDArray[np.int64]
@@ -96,6 +97,7 @@ def allocate_state() -> RenderState:
         before=before,
         lead=np.zeros(8, np.int64),
         counters=shared_words(RenderCounter),
+        emulated=shared_words(EmulatorCount),
         render=np.zeros(BINS, np.int64),
         place=np.zeros(Place.SCHEDULES + _SCHEDULES_MAX, np.int64),
         brake=allocate_brake(),
