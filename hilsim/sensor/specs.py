@@ -11,7 +11,6 @@ from typing import Literal
 
 from hilsim.errors import require
 
-ReturnModeName = Literal["strongest", "last", "dual"]
 ClockSync = Literal["auto", "pps", "free"]
 ClockStamps = Literal["power_up", "utc"]
 _STEP_MAX = 2**31 - 1
