@@ -1,9 +1,10 @@
 """Pages can be found, and their links lead somewhere."""
 
+import json
 import re
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.pages import PAGES, ROOT, blocks
+
 DOCS = ROOT / "docs"
 _PICTURE = re.compile(r'<img src="([^"]+)"')
 _LARGEST_PICTURE_BYTES = 400_000
@@ -21,8 +22,7 @@ def test_the_index_links_every_page():
 
 
 def test_every_link_between_pages_leads_to_a_file():
-    pages = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
-    assert [(page.name, target.name) for page in pages for target in _targets(page) if not target.exists()] == []
+    assert [(page.name, target.name) for page in PAGES for target in _targets(page) if not target.exists()] == []
 
 
 def test_the_readme_shows_a_picture_that_loads_fast():
@@ -47,7 +47,7 @@ _ANOTHER_SENTENCE = re.compile(r"[^\W_][)\]*\"']*[.?!][)\]*\"']* +\S")
 
 def _lines():
     """Page, number and text of every line, and whether it is of a block of code, a row of a table, a heading or text."""
-    for page in [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]:
+    for page in PAGES:
         in_block = False
         for number, line in enumerate(page.read_text(encoding="utf-8").split("\n"), 1):
             is_fence = bool(_FENCE.match(line))
@@ -73,3 +73,21 @@ def _sentences_begun(line):
 
 def test_each_sentence_begins_a_line():
     assert [(page, number, line) for page, number, line, kind in _lines() if kind == "text" and _sentences_begun(line)] == []
+
+
+LANGUAGES = {
+    "python": "run by test_docs_code.py",
+    "toml": "made a rig of, or what else it is, by test_docs_toml.py",
+    "sh": "run by tests/system/test_docs_shell.py",
+    "text": "what a program printed, a drawing, or a line of a docstring: nothing that could run",
+    "json": "what a program printed",
+    "ini": "a change of the systemd unit",
+}
+
+
+def test_every_block_says_what_it_is():
+    assert [(block.place, block.language) for block in blocks() if block.language not in LANGUAGES] == []
+
+
+def test_every_block_of_json_can_be_read():
+    assert all(json.loads(block.text) for block in blocks("json"))

@@ -1,20 +1,15 @@
 """Every block of Python on a page runs: the blocks of a page one after the other, in a folder that has what the page speaks of."""
 
-import re
 import sys
 import types
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 
 import pytest
 
 import hilsim
 from hilsim.testing import FlightController
+from tests.pages import PAGES, blocks, blocks_of
 from tests.support import write_rig
-
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 EDITS = {
     ("add-an-output.md", 1): "a line of a class of hilsim's own",
@@ -45,13 +40,7 @@ def _flight_controller(_):
 PREPARED = {"ground-truth.md": _recording_with_truth, "test-with-a-flight-controller.md": _flight_controller}
 
 
-def _blocks(page):
-    """Each block with the number of its first line."""
-    text = page.read_text(encoding="utf-8")
-    return [(text.count("\n", 0, match.start(1)) + 1, match[1]) for match in _BLOCK.finditer(text)]
-
-
-WITH_BLOCKS = [page for page in sorted(PAGES) if _blocks(page)]
+WITH_BLOCKS = [page for page in PAGES if blocks_of(page, "python")]
 
 
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.name)
@@ -61,11 +50,10 @@ def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "page", module)
     with PREPARED.get(page.name, lambda _: nullcontext({}))(tmp_path) as given:
         vars(module).update(given)
-        for number, (line, block) in enumerate(_blocks(page)):
-            if (page.name, number) not in EDITS:
-                exec(compile("\n" * (line - 1) + block, str(page), "exec"), vars(module))  # noqa: S102 - our own pages
+        for block in blocks_of(page, "python"):
+            if block.key not in EDITS:
+                exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), vars(module))  # noqa: S102 - our own pages
 
 
 def test_every_block_that_does_not_run_is_there():
-    counts = {page.name: len(_blocks(page)) for page in WITH_BLOCKS}
-    assert [(name, number) for name, number in EDITS if number >= counts.get(name, 0)] == []
+    assert set(EDITS) - {block.key for block in blocks("python")} == set()

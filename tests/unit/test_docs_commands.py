@@ -2,18 +2,15 @@
 
 import re
 import shlex
-from pathlib import Path
 
 import click
 import pytest
 
 from hilsim.cli import cli
 from hilsim.cli.commands import SUMMARIES
+from tests.pages import PAGES, ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 _FENCE = re.compile(r"^ *```(\w*)$")
-_SHELLS = {"", "sh", "console"}
 _CODE_SPAN = re.compile(r"(?<!`)`(hilsim -?[^`]+|make [a-z][^`]*)`(?!`)")
 _PLACEHOLDER = re.compile(r"^(…|\.\.\.|COMMAND)$")
 _TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
@@ -44,8 +41,8 @@ def _shell_lines(text):
     for number, line in enumerate(text.split("\n"), 1):
         if fence := _FENCE.match(line):
             language = fence[1] if language is None else None
-        elif language in _SHELLS:
-            yield number, line.strip().removeprefix("$ ")
+        elif language == "sh":
+            yield number, line.strip()
         elif language is None:
             yield from ((number, span[1].replace("\\|", "or")) for span in _CODE_SPAN.finditer(line))
 
