@@ -1,0 +1,153 @@
+"""Every block of TOML on a page is sound: ``hilsim check`` has no fault to find in it, once it has what the rest of a rig would bring."""
+
+import shutil
+import subprocess
+import sys
+import tomllib
+
+import pytest
+import trimesh
+from click.testing import CliRunner
+
+import hilsim
+from hilsim.cli.background.command import background
+from hilsim.cli.check import check
+from hilsim.config.places import profiles_directory
+from hilsim.rangefinders.registry import RANGEFINDERS
+from tests.edited import edited_copy
+from tests.pages import blocks
+from tests.plugins import EXAMPLE, distribution, install_example
+from tests.support import write_rig
+from tests.walls import wall_rig
+
+_HEADS = {"sensor", "rangefinder", "replay", "heartbeat"}
+"""Tables that a rig needs one of."""
+_SEEN = {"generator", "background", "mesh", "terrain", "plane", "box", "cylinder", "sphere"}
+"""Keys of a scene that it needs one of."""
+
+
+def whole(text):
+    """A rig's text: what a page shows of it, and the least that it lacks."""
+    shown = tomllib.loads(text)
+    lacking = ["" if "name" in shown else 'name = "page"', text]
+    if not _HEADS & set(shown):
+        lacking.append('[[sensor]]\nname = "lidar"')
+    if "vehicle" in shown and "platform" not in shown:
+        lacking.append('[platform]\nkind = "vehicle"')
+    if not _SEEN & set(shown.get("scene", {})):
+        lacking.append('[scene]\ngenerator = "street"')
+    return "\n".join(lacking) + "\n"
+
+
+def assert_sound(path):
+    """As ``hilsim check`` says it."""
+    said = CliRunner().invoke(check, [str(path), "--no-cost"])
+    assert said.exit_code == 0, f"{said.exception or said.output}\n{path.read_text()}"
+    assert f"{path}: sound" in said.stderr
+
+
+def a_rig(block, directory, _request):
+    """A rig, or a part of one."""
+    assert_sound(write_rig(directory, whole(block.text)))
+
+
+def with_a_mesh(block, directory, request):
+    """The scene's mesh is beside it."""
+    trimesh.creation.box((10.0, 10.0, 4.0)).export(directory / "hall.glb")
+    a_rig(block, directory, request)
+
+
+def with_a_map(block, directory, request):
+    """The map of the place is made as its page says."""
+    hilsim.record(write_rig(directory, wall_rig(), "wall.toml"), directory / "hall.pcap", duration_s=0.3)
+    made = CliRunner().invoke(background, [str(directory / "hall.pcap"), "-o", str(directory / "hall"), "--height-m", "1.2", "--columns", "900"])
+    assert made.exit_code == 0, made.output
+    a_rig(block, directory, request)
+
+
+def with_a_capture(block, directory, request):
+    """The capture holds what its flow names."""
+    text = wall_rig().replace("127.0.1.201", "192.168.1.201")
+    hilsim.record(write_rig(directory, text, "wall.toml"), directory / "front.pcap", duration_s=0.3)
+    a_rig(block, directory, request)
+
+
+def with_the_plugin(block, directory, request):
+    """The package of the page is installed."""
+    install_example(request.getfixturevalue("plugin_site"))
+    a_rig(block, directory, request)
+
+
+def beside_a_controller(block, directory, _request):
+    """The rest of the page's rig has a flight controller."""
+    assert_sound(write_rig(directory, whole(block.text + '[vehicle.controller]\nkind = "serial"\nport = "/dev/ttyACM0"\n')))
+
+
+def the_project_of_the_plugin(block, directory, request):
+    """``pyproject.toml`` of a package: what its entry points name is there for a rig."""
+    site = request.getfixturevalue("plugin_site")
+    shutil.copytree(EXAMPLE / "hilsim_plugin_example", site / "hilsim_plugin_example")
+    project = tomllib.loads(block.text)["project"]
+    distribution(site, project["name"], project["version"], project["entry-points"])
+    assert_sound(write_rig(directory, whole('[[sensor]]\nname = "roof"\nprofile = "spinner16"\n[[sink]]\nkind = "departures"\nfile = "sent.csv"\n')))
+
+
+def a_project_with_a_profile(block, directory, request):
+    """Of ``pyproject.toml``: a rig finds the profile that it names."""
+    site = request.getfixturevalue("plugin_site")
+    points = tomllib.loads(block.text)["project"]["entry-points"]
+    ((name, value),) = points["hilsim.profiles"].items()
+    module, _, attribute = value.partition(":")
+    shutil.copy(profiles_directory() / "sensors" / "vlp16.toml", site / "unit.toml")
+    (site / f"{module}.py").write_text(f'from pathlib import Path\n\n{attribute} = Path(__file__).with_name("unit.toml")\n')
+    request.addfinalizer(lambda: sys.modules.pop(module, None))
+    distribution(site, "company-lidars", entry_points=points)
+    assert_sound(write_rig(directory, whole(f'[[sensor]]\nname = "roof"\nprofile = "{name}"\n')))
+
+
+def of_every_kind(block, directory, _request):
+    """``<name>`` stands for any kind of range sensor."""
+    for name in RANGEFINDERS:
+        assert_sound(write_rig(directory, whole(block.text.replace("<name>", name)), f"{name}.toml"))
+
+
+def where_the_page_was_followed(block, directory, _request):
+    """The table is one that the page adds to hilsim."""
+    (directory / "checkout").mkdir()
+    environment = edited_copy(block.page.name, directory / "checkout")
+    rig = write_rig(directory, whole(block.text))
+    words = [sys.executable, "-m", "hilsim", "check", rig, "--no-cost"]
+    said = subprocess.run(words, cwd=directory, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert said.returncode == 0, said.stderr
+    assert f"{rig}: sound" in said.stderr
+
+
+SPECIAL = {
+    ("README.md", 0): with_a_mesh,
+    ("overlay.md", 0): with_a_map,
+    ("replay-captures.md", 0): with_a_capture,
+    ("fly-with-an-autopilot.md", 3): beside_a_controller,
+    ("write-a-plugin.md", 0): the_project_of_the_plugin,
+    ("write-a-plugin.md", 1): with_the_plugin,
+    ("write-a-plugin.md", 2): a_project_with_a_profile,
+    ("add-a-serial-device.md", 0): of_every_kind,
+    ("add-a-serial-device.md", 1): where_the_page_was_followed,
+    ("add-an-output.md", 0): where_the_page_was_followed,
+}
+"""What a block needs, or is, where it is not simply a rig or a part of one; blocks are counted from 0 on their pages."""
+
+
+@pytest.mark.parametrize("block", blocks("toml"), ids=lambda block: block.place)
+def test_a_block_is_sound(block, tmp_path, request):
+    place = tmp_path / "page"
+    place.mkdir()
+    SPECIAL.get(block.key, a_rig)(block, place, request)
+
+
+def test_every_special_block_is_there():
+    assert set(SPECIAL) - {block.key for block in blocks("toml")} == set()
+
+
+def test_a_key_that_no_rig_has_is_a_fault(tmp_path):
+    with pytest.raises(AssertionError, match=r"rig\.toml: sensor\[0\]\.rotation_rate: unknown key"):
+        assert_sound(write_rig(tmp_path, whole('[[sensor]]\nname = "a"\nrotation_rate = 600\n')))
