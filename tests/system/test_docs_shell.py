@@ -1,0 +1,151 @@
+"""Every block of shell commands on a page runs, line by line, and each line ends with 0.
+
+The blocks of a page run one after the other, in a folder that has what the page speaks of (``shell_pages.py``), each in a shell of its own.
+What differs from the page stands in two tables: ``AS_TESTED`` says what a line has in its place here, ``NOT_RUN`` which blocks do not run and why.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from tests.pages import PAGES, ROOT, blocks, blocks_of
+from tests.system.shell_pages import programs_in, shell_of
+
+pytestmark = pytest.mark.system
+
+NOT_RUN = {
+    ("README.md", 0): ("clones and installs, which fetches packages: what stands before every run of the tests", ""),
+    ("README.md", 4): ("is the run that this test is of", ""),
+    ("CONTRIBUTING.md", 0): ("is the run that this test is of", ""),
+    ("fly-with-an-autopilot.md", 1): (
+        "ArduPilot's simulation is not installed",
+        "tests/system/test_flight_controller.py::test_ardupilots_link_climbs_hovers_and_lands_steps_no_frame_twice_and_begins_anew_at_a_restart",
+    ),
+    ("install-as-a-service.md", 0): (
+        "needs root and systemd, and changes the host",
+        "tests/service/test_service.py::test_it_is_ready_once_packets_flow_and_not_before",
+    ),
+    ("install-as-a-service.md", 1): ("needs root and systemd, and takes away what the first block made", ""),
+    ("monitor-with-prometheus.md", 0): ("needs root and changes the host's Prometheus", "tests/system/test_prometheus.py::test_promtool_accepts"),
+    ("run-in-a-container.md", 0): (
+        "builds an image, which fetches packages",
+        "tests/service/test_container.py::test_it_streams_and_stops",
+    ),
+}
+"""Blocks, counted from 0 on their pages, that no test can run: why, and the test that does the same for real where there is one."""
+
+_RUN = r"^hilsim run (?!.*(?:--duration-s|& *(?:#|$)))"
+_SHIPPED_OR_MADE = r"^(hilsim run (?:demo|flight|hall\.toml))"
+_PORTS = r"--set sensor[0].network.data_port={data} --set sensor[0].network.position_port={position}"
+
+AS_TESTED = (
+    # Addresses of other machines, and of interfaces.
+    (r"bench3\.lab:2369", "127.0.0.1:{data}"),
+    (r"bench3\.lab|192\.168\.1\.77|0\.0\.0\.0", "127.0.0.1"),
+    (r"--from 192\.168\.1\.201", "--from 127.0.1.201"),
+    (r"tcp://10\.0\.0\.5:8786", "local"),  # a scheduler elsewhere: test_background_cluster.py
+    # Ports, which another program of this host may have.
+    (r"127\.0\.0\.1:(?:2368|8808)", "127.0.0.1:{data}"),
+    (r"^(hilsim verify --listen \S+)", r"\1 --position-port {position}"),
+    (r"metrics\.port=9500", "metrics.port={metrics}"),
+    (r"127\.0\.0\.1([:/])9465", r"127.0.0.1\g<1>{control}"),
+    (r"tcp:127\.0\.0\.1:4560", "tcp:127.0.0.1:{simulation}"),
+    (_SHIPPED_OR_MADE, rf"\1 {_PORTS}"),
+    (r"^(hilsim run cepton)", r"\1 --set sensor[0].network.data_port={data}"),
+    (r"^(hilsim run \S+)(?!.*metrics\.port)", r"\1 --set metrics.port=0"),
+    # Places and devices of the host.
+    (r"/run/hilsim/|/tmp/", "{here}/"),
+    (r"/data/", "{here}/data/"),
+    (r"/dev/serial/by-id/usb-…|/dev/ttyUSB0", "{here}/board"),
+    # What runs until Ctrl-C ends by itself; a daemon in the background runs until the block ends.
+    (_RUN + r"(.*?)( *#.*)?$", r"hilsim run \1 --duration-s 1\2"),
+    (r"^(hilsim replay .*?)( *#.*)?$", r"\1 --duration-s 0.3\2"),
+    (r"--loop seamless", "--loop seamless --loops 2"),
+    (r"^cat ({here}/driver)$", r"head -n 1 \1"),
+    # Less time, and nothing of the checkout changed.
+    (r"--duration-s (?:[2-9]|\d\d+)\b", "--duration-s 1"),
+    (r"^(hilsim doctor --link \S+)", r"\1 --seconds 2"),
+    (r"^make docs$", "python -m hilsim.cli.reference"),
+)
+"""In this order: what a line says, and what it has in its place; ``{{data}}`` and the like are ports and the folder of this run."""
+
+
+_END = "trap '{ status=$?; set +ex; } 2> /dev/null; kill $(jobs -p) 2> /dev/null; wait; exit $status' EXIT"
+"""As a terminal that is closed: what is still there in the background ends."""
+
+
+def as_tested(line, values):
+    """A line of a page as it runs here."""
+    for pattern, replacement in AS_TESTED:
+        line = re.sub(pattern, replacement, line)
+    for name, value in values.items():
+        line = line.replace(f"{{{name}}}", str(value))
+    return line
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """Programs that pages call."""
+    return programs_in(tmp_path_factory.mktemp("environment"))
+
+
+def run(block, shell):
+    """Run a block; ends what its lines left in the background. An exit status other than 0 of any line ends it, and the test."""
+    values = shell.ports | {"here": shell.here}
+    lines = [as_tested(line, values) for line in block.text.splitlines()]
+    script, said = shell.here / "block.sh", shell.here / "said.txt"
+    script.write_text("\n".join([_END, "set -ex", *lines]) + "\n")
+    with said.open("w") as output:
+        bash = subprocess.Popen(
+            ["bash", script],
+            cwd=shell.here,
+            env=shell.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            status = bash.wait(200)
+        except subprocess.TimeoutExpired:
+            status = "none in time"
+            os.killpg(bash.pid, signal.SIGKILL)
+            bash.wait()
+    assert status == 0, f"{block.place}: exit status {status}\n{script.read_text()}\n{said.read_text()[-4000:]}"
+
+
+WITH_BLOCKS = [page for page in PAGES if any(block.key not in NOT_RUN for block in blocks_of(page, "sh"))]
+
+
+@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.name)
+def test_the_commands_of_a_page_run(page, tmp_path, programs):
+    shown = [block for block in blocks_of(page, "sh") if block.key not in NOT_RUN]
+    if any("socat" in block.text for block in shown) and shutil.which("socat") is None:
+        pytest.skip("socat is not installed (Debian package socat)")
+    with shell_of(page, tmp_path, programs) as shell:
+        for block in shown:
+            run(block, shell)
+
+
+def test_every_block_that_does_not_run_is_there():
+    assert set(NOT_RUN) - {block.key for block in blocks("sh")} == set()
+
+
+@pytest.mark.parametrize("test", [test for _, test in NOT_RUN.values() if test], ids=lambda test: test.rpartition("::")[2])
+def test_the_test_that_runs_a_block_in_its_place_is_there(test):
+    path, _, name = test.partition("::")
+    assert f"\ndef {name}(" in (ROOT / path).read_text(encoding="utf-8")
+
+
+def test_every_line_of_the_table_changes_a_line_of_a_page():
+    lines = [line for block in blocks("sh") if block.key not in NOT_RUN for line in block.text.splitlines()]
+    idle = set(range(len(AS_TESTED)))
+    for line in lines:
+        for number, (pattern, replacement) in enumerate(AS_TESTED):
+            line, count = re.subn(pattern, replacement, line)  # noqa: PLW2901 - as it goes on
+            idle -= {number} if count else set()
+    assert [AS_TESTED[number] for number in idle] == []
