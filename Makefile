@@ -9,6 +9,8 @@ FLIGHT_TESTS := $(addprefix tests/system/test_,flight_controller.py controller_p
 PROGRAM_TESTS := tests/system tests/interop tests/service $(addprefix --ignore=,$(FLIGHT_TESTS))
 UNIT_TESTS := tests $(addprefix --ignore=tests/,system interop service)
 BESIDE := -q -p no:cacheprovider
+# Tests start hundreds of programs: none shall compile the sources anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: run test kernels fuzz test-service kernels-as-python lint docs bench clean
 
@@ -38,9 +40,10 @@ kernels: $(VENV)/installed-test
 	-$(BIN)/hilsim warm $(wildcard profiles/rigs/*.toml)
 
 # Four runs beside each other: flights wait for the wall clock, tests of whole programs wait for packets, and the rest computes.
-# Each run's own sockets and ports are apart from the others'. What the first three say is printed when they have ended.
+# Each run's own sockets and ports are apart from the others'. What the first three say is printed when they have ended, and at last what was skipped and why.
+test: export HILSIM_SKIPS = .pytest_cache/skips
 test: lint kernels
-	@mkdir -p .pytest_cache; \
+	@mkdir -p .pytest_cache; rm -rf $$HILSIM_SKIPS; \
 	$(BIN)/python -m pytest $(BESIDE) $(FLIGHT_TESTS) > .pytest_cache/flights.log 2>&1 & flights=$$!; \
 	$(BIN)/python -m pytest $(BESIDE) $(PROGRAM_TESTS) > .pytest_cache/programs.log 2>&1 & programs=$$!; \
 	$(MAKE) --no-print-directory kernels-as-python > .pytest_cache/as-python.log 2>&1 & python=$$!; \
@@ -48,6 +51,7 @@ test: lint kernels
 	wait $$python; interpreted=$$?; cat .pytest_cache/as-python.log; \
 	wait $$flights; flown=$$?; cat .pytest_cache/flights.log; \
 	wait $$programs; ran=$$?; cat .pytest_cache/programs.log; \
+	$(BIN)/python -m tests.skips $$HILSIM_SKIPS; \
 	exit $$((code || interpreted || flown || ran))
 
 # Compiled kernels are invisible to coverage, so their tests run once more with the kernels as plain Python.

@@ -16,6 +16,7 @@ import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from types import FunctionType
 from typing import Any
 
@@ -35,6 +36,7 @@ from numba.core.registry import CPUDispatcher
 from numba.core.typing.templates import AttributeTemplate
 from numba.core.typing.typeof import _typeof_tuple
 from numba.extending import NativeValue, infer_getattr, lower_getattr_generic, typeof_impl, unbox
+from numba.np import linalg
 
 # -- kernels -------------------------------------------------------------------------------------------------------------------------------
 
@@ -65,6 +67,20 @@ def _call_from_python(*arguments: Any) -> Any:
     return inner(*arguments)  # type: ignore[name-defined]  # noqa: F821
 
 
+@cache
+def _skip_search_for_blas() -> None:
+    """Numba imports ``scipy.linalg`` to know whether matrices can be multiplied: 0.14 s of every start, and no kernel multiplies any.
+
+    One that does finds it then.
+    """
+    search = linalg.ensure_blas
+    linalg.ensure_blas = lambda: None
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        linalg.ensure_blas = search
+
+
 class _Dispatcher(CPUDispatcher):  # type: ignore[misc]
     """Numba's dispatcher, for several processes at once: what one compiles, the others wait for."""
 
@@ -73,6 +89,7 @@ class _Dispatcher(CPUDispatcher):  # type: ignore[misc]
         arguments, _ = sigutils.normalize_signature(sig)
         if found := self.overloads.get(tuple(arguments)):
             return found.entry_point
+        _skip_search_for_blas()
         with global_compiler_lock, claimed(f"{self.py_func.__module__}.{self.py_func.__qualname__} {arguments}"):
             entry = super().compile(sig)
             self._compiled(tuple(arguments))

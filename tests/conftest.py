@@ -6,7 +6,7 @@ import hypothesis
 import pytest
 
 from hilsim.testing import plugin
-from tests import leftovers
+from tests import leftovers, skips
 from tests.cables import cable, udp_socket  # noqa: F401 - fixtures
 from tests.plugins import plugin_site  # noqa: F401 - a fixture
 
@@ -23,6 +23,11 @@ def pytest_configure(config):
     leftovers.mark()
     if not config.pluginmanager.is_registered(plugin):
         config.pluginmanager.register(plugin, "hilsim")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Keep what was left out for the table of all runs."""
+    skips.write(terminalreporter.stats.get("skipped", []))
 
 
 @pytest.hookimpl(trylast=True)  # after the last fixtures have been taken down
@@ -43,7 +48,7 @@ def capture():
     def find(name: str) -> Path:
         path = CAPTURES / name
         if not path.is_file():
-            pytest.skip(f"real capture {name} is not beside this checkout (it is not distributed with hilsim)")
+            pytest.skip("needs bytes of a real unit: captures are not distributed with hilsim")
         return path
 
     return find
@@ -56,7 +61,7 @@ def reference():
     def find(name: str) -> Path:
         path = REFERENCE / name
         if not path.is_file():
-            pytest.skip(f"reference arrays {name} are not beside this checkout (they are not distributed with hilsim)")
+            pytest.skip("needs reference arrays, which are not distributed with hilsim")
         return path
 
     return find

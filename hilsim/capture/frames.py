@@ -11,8 +11,6 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import dpkt
-
 from hilsim.capture.link import SUPPORTED_LINKS
 from hilsim.capture.notes import CaptureNotes
 from hilsim.capture.seek import START, ClassicLayout, Interface, SectionLayout, SeekIndex, SeekPoint
@@ -91,11 +89,13 @@ def read_frames(
     Raises:
         CaptureError: it is no capture, or of a link layer that is not known.
     """
+    from dpkt import UnpackError  # noqa: PLC0415 - forty protocols: a twentieth of a second of every start
+
     walk = _Walk(source, notes, index, start, piece_size)
     try:
         layout = start.layout or walk.read_layout()
         yield from walk.classic(layout) if isinstance(layout, ClassicLayout) else walk.pcapng(layout)
-    except (BrokenFileError, dpkt.UnpackError) as error:
+    except (BrokenFileError, UnpackError) as error:
         where = f"byte {walk.offset}{f' of what {source.compression} had packed' if source.compression else ''}"
         reason = str(error) or "a block makes no sense"
         notes.broken = f"the file breaks off after frame {start.frame - 1 + notes.frames}, at {where}: {reason}"
@@ -116,6 +116,8 @@ def _describe(start: bytes) -> str:
 
 
 def _interface(block_bytes: bytes, order: str) -> Interface:
+    import dpkt  # noqa: PLC0415 - as in read_frames
+
     block = (dpkt.pcapng.InterfaceDescriptionBlockLE if order == "<" else dpkt.pcapng.InterfaceDescriptionBlock)(block_bytes)
     options = {option.code: bytes(option.data) for option in block.opts}
     resolution = (options.get(_OPTION_RESOLUTION) or b"\x06")[0]  # 10**-n s, or 2**-n s with the top bit set
@@ -162,6 +164,8 @@ class _Walk:
         if len(head) < _CLASSIC_HEADER_SIZE:
             raise BrokenFileError(f"a file header of {_CLASSIC_HEADER_SIZE} bytes was due, {len(head)} bytes are there")
         order, fraction_ns, record_header_size = _CLASSIC[head[:4]]
+        import dpkt  # noqa: PLC0415 - as in read_frames
+
         header = (dpkt.pcap.LEFileHdr if order == "<" else dpkt.pcap.FileHdr)(head[:_CLASSIC_HEADER_SIZE])
         self.offset = _CLASSIC_HEADER_SIZE
         self._rest = head[_CLASSIC_HEADER_SIZE:]

@@ -11,7 +11,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-import dpkt
 import numpy as np
 import numpy.typing as npt
 
@@ -180,6 +179,8 @@ class PcapWriter:
             self._file = path.open("wb", buffering=0)
         except OSError as error:
             raise CaptureError(f"{path}: cannot be created: {error.strerror}") from error
+        import dpkt  # noqa: PLC0415 - forty protocols: a twentieth of a second of every start
+
         self._writer = dpkt.pcap.Writer(self._pending, snaplen=262144, linktype=link_type, nano=stamps == "ns")
 
     def __enter__(self) -> Self:

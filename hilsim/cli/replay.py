@@ -1,6 +1,7 @@
 """``hilsim replay``: captures to hardware."""
 
 import asyncio
+import gc
 import json
 import sys
 from pathlib import Path
@@ -104,6 +105,7 @@ def replay(captures: tuple[Path, ...], **options: Any) -> None:
     On a terminal: space pauses, left and right seek by 5 s, q stops. Exit codes: 0 everything was sent, 1 a fault, 3 packets were left out because they
     could not be in time.
     """
+    gc.disable()  # as `hilsim run` does, until packets flow
     from hilsim.assembly.rig_sources import MadeRig  # noqa: PLC0415
     from hilsim.cli.replay_rig import check_captures, replay_rig_spec, summarised  # noqa: PLC0415 - imports kernels
     from hilsim.cli.screen import Screen  # noqa: PLC0415

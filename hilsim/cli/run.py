@@ -1,6 +1,7 @@
 """``hilsim run``: the daemon, with a live status line on a terminal."""
 
 import asyncio
+import gc
 import sys
 from pathlib import Path
 
@@ -66,6 +67,7 @@ def run(
     Packets leave by their own deadlines; the status line and /metrics say how well. Options hold for the rig as it is read again too. What a --record
     option does not say, the rig's [record] does.
     """
+    gc.disable()  # until packets flow: a fifth of a start would go into looking for garbage, and there is none
     if end_with is not None:
         from hilsim.daemon.companion import end_with_process  # noqa: PLC0415
 

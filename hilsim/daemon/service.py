@@ -5,16 +5,18 @@ What stands beside the stream (reports, reloads) is guarded: an error of this pr
 
 import asyncio
 import contextlib
+import gc
 import signal
+import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import structlog
 
 from hilsim import __version__
 from hilsim.assembly.rig_sources import RigSource, say_hosts, shown
-from hilsim.config.rig import Rig
 from hilsim.daemon.control import serve_control
 from hilsim.daemon.control_datagrams import serve_datagrams
 from hilsim.daemon.distribution import foreign_distribution
@@ -26,8 +28,12 @@ from hilsim.daemon.stopping import Stopping, signals_handled
 from hilsim.errors import HilsimError, TransmitError
 from hilsim.telemetry.guarded import guarded
 from hilsim.telemetry.loop_faults import loop_faults_logged
+from hilsim.telemetry.metrics_port import listen
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.real_time_limit import LONGEST_STRETCH_S, leave_real_time, real_time_limited
+
+if TYPE_CHECKING:
+    from hilsim.config.rig import Rig
 
 log = structlog.get_logger("hilsim")
 
@@ -105,6 +111,7 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
                 await _open(running, start)
                 async with _streams(running, start) as metrics:
                     has_streamed = True
+                    _collect_garbage_from_now_on()
                     manager.ready(running.summary)
                     log.info(
                         "daemon.started",
@@ -125,6 +132,13 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
     return Ending(has_streamed=has_streamed, signal_number=requests.number, is_abandoned=start.is_abandoned)
 
 
+def _collect_garbage_from_now_on() -> None:
+    """Where a command put it off: what a start has made stays, and need not be looked through again and again."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+
+
 @contextlib.asynccontextmanager
 async def _streams(running: RunningRig, start: Start) -> AsyncIterator[str]:
     """Hold every port, then send; yields the metrics' address when packets flow.
@@ -133,11 +147,12 @@ async def _streams(running: RunningRig, start: Start) -> AsyncIterator[str]:
         StoppedError: told to stop meanwhile.
         TransmitError: a port cannot be had, or nothing could be sent.
     """
-    async with _ports(running) as metrics:
+    async with _ports(running) as metrics_port:
         with _braked(running):
             await start.work("starting", running.start)
-            await _await_packets(running, start)
-            yield metrics
+            async with _metrics(running, metrics_port) as metrics:
+                await _await_packets(running, start)
+                yield metrics
 
 
 async def _open(running: RunningRig, start: Start) -> None:
@@ -165,28 +180,31 @@ def _braked(running: RunningRig) -> Iterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def _ports(running: RunningRig) -> AsyncIterator[str]:
-    """What others connect to, before the first packet leaves: a port that cannot be had costs a receiver nothing. Yields the metrics' address."""
+async def _ports(running: RunningRig) -> AsyncIterator[socket.socket | None]:
+    """What others connect to, before the first packet leaves: a port that cannot be had costs a receiver nothing. Yields the metrics' port, if they are wanted."""
     rig = running.rig
-    socket = rig.directory / rig.spec.control.socket if rig.spec.control.socket else None
+    control = rig.directory / rig.spec.control.socket if rig.spec.control.socket else None
     async with (
-        serve_control(running, socket),
+        serve_control(running, control),
         serve_datagrams(running, rig.spec.control),
         running.serve(),
-        _metrics(running, rig) as metrics,
     ):
-        yield metrics
+        with listen(rig.spec.metrics) if rig.spec.metrics.enabled else contextlib.nullcontext() as metrics_port:
+            yield metrics_port
 
 
 @contextlib.asynccontextmanager
-async def _metrics(running: RunningRig, rig: Rig) -> AsyncIterator[str]:
+async def _metrics(running: RunningRig, held: socket.socket | None) -> AsyncIterator[str]:
     """Serve metrics, if they are wanted, while the block runs; yields their address."""
-    if not rig.spec.metrics.enabled:
+    if held is None:
         yield ""
         return
-    from hilsim.telemetry.server import serve_metrics  # noqa: PLC0415 - a tenth of a second that a replay without metrics need not spend
+    from hilsim.telemetry.server import serve_metrics  # noqa: PLC0415 - a tenth of a second that the first packet need not wait for
 
-    async with serve_metrics(running.reading, rig.spec.metrics, lambda: running.health.report(time.monotonic_ns())) as (host, port):
+    async with serve_metrics(running.reading, running.rig.spec.metrics, lambda: running.health.report(time.monotonic_ns()), port=held) as (
+        host,
+        port,
+    ):
         yield f"http://{host}:{port}/metrics"
 
 

@@ -8,10 +8,9 @@ A client has 5 s to send the head of its request, of at most 8 KiB a line and 64
 """
 
 import asyncio
-import errno
 import logging
-import os
 import re
+import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -21,12 +20,12 @@ from aiohttp import web
 from prometheus_client.exposition import choose_encoder
 
 from hilsim.config.metrics_table import MetricsServerSpec
-from hilsim.errors import TransmitError
 from hilsim.limits import REQUEST_HEADER_BYTES, REQUEST_S
 from hilsim.telemetry.answers import health_answer
 from hilsim.telemetry.collector import build_registry
 from hilsim.telemetry.faults import Level
 from hilsim.telemetry.guard import BoundedConnections, ClientFaults, is_addressed_here
+from hilsim.telemetry.metrics_port import BACKLOG, listen
 from hilsim.telemetry.readings import MetricsSource
 
 _LOGGER = logging.getLogger("hilsim.http")
@@ -39,7 +38,6 @@ _PAGE = """<!doctype html>
 
 _SHUTDOWN_TIMEOUT_S = 0.5  # an answer takes milliseconds; a client that does not read must not hold the stop
 _MOST_LINES = 64
-_BACKLOG = 16
 _VERSION = re.compile(r"\s*version=[0-9]{1,4}(\.[0-9]{1,4}){0,2}\s*")
 
 Detail = Callable[[], dict[str, Any]]
@@ -47,14 +45,30 @@ Detail = Callable[[], dict[str, Any]]
 
 
 @asynccontextmanager
-async def serve_metrics(source: MetricsSource, spec: MetricsServerSpec, detail: Detail = dict) -> AsyncIterator[tuple[str, int]]:
+async def serve_metrics(
+    source: MetricsSource, spec: MetricsServerSpec, detail: Detail = dict, *, port: socket.socket | None = None
+) -> AsyncIterator[tuple[str, int]]:
     """Serve until the block is left; yields the address and port actually bound. Nothing of it outlives the block.
 
+    Args:
+        source: What is read at each scrape.
+        spec: Where, and under which names.
+        detail: What ``/healthz?verbose`` adds.
+        port: Of ``metrics_port.listen``, where it is held already.
+
     Raises:
-        TransmitError: the address cannot be had, because it is in use, not local, or not an address.
+        TransmitError: the address cannot be had, because it is in use or not local.
     """
+    with port or listen(spec) as listening:
+        async with _served(build_app(source, spec, detail), listening):
+            host, number, *_ = listening.getsockname()
+            yield host, number
+
+
+@asynccontextmanager
+async def _served(app: web.Application, listening: socket.socket) -> AsyncIterator[None]:
     runner = web.AppRunner(
-        build_app(source, spec, detail),
+        app,
         access_log=None,
         logger=_LOGGER,
         handle_signals=False,
@@ -70,13 +84,8 @@ async def serve_metrics(source: MetricsSource, spec: MetricsServerSpec, detail: 
         if runner.server is None:
             raise AssertionError("a runner that was set up has a server")
         connections = BoundedConnections(runner.server)
-        try:
-            listener = await asyncio.get_running_loop().create_server(connections, spec.address, spec.port, backlog=_BACKLOG)
-        except OSError as error:
-            message = f"metrics address must be free and local, got {spec.address}:{spec.port}: {_reason(error)}"
-            raise TransmitError(message) from error
-        host, port, *_ = listener.sockets[0].getsockname()
-        yield host, port
+        listener = await asyncio.get_running_loop().create_server(connections, sock=listening, backlog=BACKLOG)
+        yield
     finally:
         if listener is not None:
             listener.close()
@@ -124,9 +133,3 @@ def _sound_accept(accept: str) -> str:
         if all(_VERSION.fullmatch(part) for part in versions):
             sound.append(media)
     return ",".join(sound)
-
-
-def _reason(error: OSError) -> str:
-    """The system's own words: asyncio wraps them in a sentence of its own for EADDRINUSE."""
-    words = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-    return f"{words} (another daemon? metrics.port = 0 takes any free port)" if error.errno == errno.EADDRINUSE else words

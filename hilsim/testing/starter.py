@@ -16,6 +16,7 @@ request                                         answer
 """
 
 import asyncio
+import gc
 import json
 import os
 import select
@@ -54,6 +55,7 @@ class Starter:
 
     def __init__(self, parent: int) -> None:
         """For the process of this id."""
+        gc.disable()  # what is made here stays; a daemon collects its garbage once its packets flow
         # Nothing is written: a rehearsal opens no file.
         usual = sensor_rig("vlp16", "room", name="usual", keys={}, tables={"record": {"file": str(Path(tempfile.gettempdir(), "usual.pcap"))}})
         self._running: dict[int, RunRequest] = {}
@@ -112,6 +114,7 @@ class Starter:
         paths = {name: Path(asked[name]) for name in ("rig", "directory", "ready_file", "log")}
         request = RunRequest(to=asked["to"], settings=tuple(asked["settings"]), **paths)
         server, source = os.getpid(), self._made_ready(request)
+        gc.freeze()  # else the first collection of a daemon would copy every page
         pid = os.fork()
         if pid == 0:
             _become(request, source, server)

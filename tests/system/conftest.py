@@ -16,9 +16,16 @@ import pytest
 
 from tests.support import ROOM, write_rig
 from tests.system.flying import LidarStream, Programs
+from tests.system.wheels import install_wheel
 
 SO_RCVBUFFORCE = 33  # asm-generic/socket.h
 START_TIMEOUT_S = 300  # a cold kernel cache on a busy machine; a warm start takes about a second
+
+
+@pytest.fixture(scope="session")
+def installed_wheel(tmp_path_factory):
+    """An environment with hilsim's wheel."""
+    return install_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @dataclass

@@ -209,13 +209,16 @@ def test_a_starter_that_was_killed_is_replaced_and_its_daemons_end():
 
 @pytest.fixture
 def driver():
-    """A socket as a driver's, with what it has received."""
+    """A socket as a driver's, with what it has received until the block was left and no more came."""
 
-    def read(sock, taken, pause_s):
-        with contextlib.suppress(OSError):
-            while True:
+    def read(sock, taken, pause_s, left):
+        while True:
+            try:
                 taken.append(sock.recv(2000))
-                time.sleep(pause_s)
+            except TimeoutError:
+                if left.is_set():
+                    return
+            time.sleep(pause_s)
 
     @contextlib.contextmanager
     def run(port, pause_s=0.0, buffer_bytes=0):
@@ -223,12 +226,15 @@ def driver():
             if buffer_bytes:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
             sock.bind(("0.0.0.0", port))  # noqa: S104 - as drivers do
-            sock.settimeout(2.0)
-            taken = []
-            reading = threading.Thread(target=read, args=(sock, taken, pause_s))
+            sock.settimeout(0.5)
+            taken, left = [], threading.Event()
+            reading = threading.Thread(target=read, args=(sock, taken, pause_s, left))
             reading.start()
-            yield taken
-            reading.join()
+            try:
+                yield taken
+            finally:
+                left.set()
+                reading.join()
 
     return run
 

@@ -1,0 +1,40 @@
+"""The wheel, installed where nothing of the checkout is in reach: what ``pip install`` gives a stranger."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hilsim.protocols.velodyne.data import Product, ReturnMode
+
+pytestmark = pytest.mark.system
+
+HOW_TO = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "test-a-driver.md"
+TEN_LINES, *_ = re.findall(r"```python\n(.*?)```", HOW_TO.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_what_is_imported_is_the_wheel(installed_wheel, tmp_path):
+    ran = installed_wheel.run(installed_wheel.python, "-c", "import hilsim; print(hilsim.__file__, hilsim.__version__)", cwd=tmp_path)
+    assert Path(ran.stdout.split()[0]).is_relative_to(installed_wheel.directory)
+
+
+def test_it_runs_the_demo(installed_wheel, tmp_path, udp_socket):
+    driver = udp_socket()
+    driver.settimeout(10.0)
+    port = driver.getsockname()[1]
+    installed_wheel.run("hilsim", "run", "demo", "--quiet", "--to", f"127.0.0.1:{port}", "--duration-s", "1", cwd=tmp_path)
+    payload = driver.recv(2000)
+    assert (len(payload), payload[1204:]) == (1206, bytes([ReturnMode.STRONGEST, Product.VLP_16]))
+
+
+def test_it_has_the_rigs_the_profiles_and_what_a_service_needs(installed_wheel, tmp_path):
+    installed_wheel.run("hilsim", "check", "flight", cwd=tmp_path)
+    (package,) = (installed_wheel.directory / "lib").glob("python*/site-packages/hilsim")
+    assert {"hilsim@.service"} <= {path.name for path in (package / "_systemd").iterdir()}
+    assert (package / "py.typed").is_file()
+
+
+def test_ten_lines_of_a_test_hear_a_sensor(installed_wheel, tmp_path):
+    (tmp_path / "test_driver.py").write_text(TEN_LINES)
+    ran = installed_wheel.run(installed_wheel.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", ".", cwd=tmp_path)
+    assert "1 passed" in ran.stdout
