@@ -28,11 +28,13 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, sigutils
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.datamodel import models, register_default
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
+from numba.core.environment import lookup_environment
 from numba.core.imputils import fix_returning_optional, impl_ret_borrowed, impl_ret_new_ref
-from numba.core.registry import CPUDispatcher
+from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.typing.templates import AttributeTemplate
 from numba.core.typing.typeof import _typeof_tuple
 from numba.extending import NativeValue, infer_getattr, lower_getattr_generic, typeof_impl, unbox
@@ -67,7 +69,72 @@ def _call_from_python(*arguments: Any) -> Any:
     return inner(*arguments)  # type: ignore[name-defined]  # noqa: F821
 
 
+class _CodeOnDemand(JITCodeLibrary):  # type: ignore[misc]
+    """What Numba has compiled, without machine code until somebody wants an address: most kernels only become part of others, and never run by themselves."""
+
+    _IN_PARTS = "parts"
+
+    def _finalize_final_module(self) -> None:
+        if self._object_caching_enabled and self._compiled_object is not None:  # loaded with its machine code
+            super()._finalize_final_module()
+            return
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = self._is_without_code = True
+
+    _is_without_code = False
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Address of a function, 0 where there is none of that name."""
+        self._ensure_finalized()
+        if self._is_without_code and self._defines(name):
+            self._is_without_code = False
+            self._dynamic_globals.clear()
+            super()._finalize_final_module()
+            for variable in self._final_module.global_variables:
+                if (environment := lookup_environment(variable.name)) is not None and not variable.is_declaration:
+                    self._codegen.set_env(variable.name, environment)
+        return int(super().get_pointer_to_function(name))
+
+    def _defines(self, name: str) -> bool:
+        try:
+            return not self._final_module.get_function(name).is_declaration
+        except NameError:
+            return False
+
+    def serialize_using_object_code(self) -> tuple[str, str, Any]:
+        """What the cache keeps: machine code and what callers compile, or the latter alone."""
+        self._ensure_finalized()
+        if self._is_without_code:
+            return self.name, self._IN_PARTS, self._get_module_for_linking().as_bitcode()
+        kept: tuple[str, str, Any] = super().serialize_using_object_code()
+        return kept
+
+    @classmethod
+    def _unserialize(cls, codegen: Any, state: tuple[str, str, Any]) -> Any:
+        name, kind, data = state
+        if kind != cls._IN_PARTS:
+            return super()._unserialize(codegen, state)
+        library = codegen.create_library(name)
+        library._final_module = library._shared_module = llvm.parse_bitcode(data)  # noqa: SLF001 - as in the other kinds
+        library._finalized = library._is_without_code = True  # noqa: SLF001
+        return library
+
+
 @cache
+def _prepare_numba() -> None:
+    """What Numba shall do in other ways in this process."""
+    codegen = cpu_target.target_context.codegen()
+    set_environment = codegen.set_env
+
+    def set_known_environment(name: str, environment: Any) -> None:
+        if codegen._engine.is_symbol_defined(name):  # noqa: SLF001 - else it is set once there is machine code that reads it
+            set_environment(name, environment)
+
+    codegen.set_env, codegen._library_class = set_known_environment, _CodeOnDemand  # noqa: SLF001 - of libraries made from now on
+    _skip_search_for_blas()
+
+
 def _skip_search_for_blas() -> None:
     """Numba imports ``scipy.linalg`` to know whether matrices can be multiplied: 0.14 s of every start, and no kernel multiplies any.
 
@@ -89,7 +156,7 @@ class _Dispatcher(CPUDispatcher):  # type: ignore[misc]
         arguments, _ = sigutils.normalize_signature(sig)
         if found := self.overloads.get(tuple(arguments)):
             return found.entry_point
-        _skip_search_for_blas()
+        _prepare_numba()
         with global_compiler_lock, claimed(f"{self.py_func.__module__}.{self.py_func.__qualname__} {arguments}"):
             entry = super().compile(sig)
             self._compiled(tuple(arguments))

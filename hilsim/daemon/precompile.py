@@ -18,9 +18,10 @@ from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numba.core import event
 
 from hilsim._kernel_cache import module_directory, module_is_compiled
@@ -29,11 +30,20 @@ from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import Rig
 from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.families.registry import FAMILIES
+from hilsim.protocols.ethernet import PAYLOAD_ONLY
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
+if TYPE_CHECKING:
+    from hilsim.emulator.plan import LidarPlan
+    from hilsim.emulator.workspace import Workspace
+    from hilsim.scene.world import World
+    from hilsim.vehicle.platform import Platform
+
 _GC_THRESHOLD = 500_000
 """A tenth of the time of compiling went into collecting objects that live on (bench: 30.6 to 27.3 s of a processor); a child ends soon."""
+_CHILD = "import gc, importlib, sys; gc.disable(); importlib.import_module(sys.argv[1]).main(sys.argv[2], int(sys.argv[3]))"
+"""Importing makes no garbage either."""
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _TOLD = b"."
 """What a child writes for each kernel that it has compiled."""
@@ -90,8 +100,8 @@ async def compile_kernels(rig: Rig, tell: Callable[[int], None]) -> tuple[int, .
         Exit codes of the children that failed: the daemon then compiles what is missing itself.
     """
     # Each begins elsewhere; what one compiles, another waits for and loads.
-    parts = ["rig"]
-    parts += ["lidar"] if rig.lidars and not module_is_compiled("hilsim.streaming.render_loop") else []
+    has_lidar = bool(rig.lidars) and not module_is_compiled("hilsim.streaming.render_loop")
+    parts = ["rig with stages", "lidar"] if has_lidar else ["rig"]
     is_flown_here = rig.spec.vehicle is not None and rig.spec.vehicle.controller.kind != "ardupilot"
     parts += ["flight"] if is_flown_here and not module_is_compiled("hilsim.autopilot.loop") else []
     children: list[asyncio.subprocess.Process] = []
@@ -108,7 +118,7 @@ async def compile_kernels(rig: Rig, tell: Callable[[int], None]) -> tuple[int, .
         for task in tasks:
             # From the main thread: Linux ends a child with the thread that made it.
             child = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", __name__, task, str(os.getpid()), stdin=PIPE, stdout=PIPE, stderr=DEVNULL
+                *(sys.executable, "-c", _CHILD, __name__, task, str(os.getpid())), stdin=PIPE, stdout=PIPE, stderr=DEVNULL
             )
             children.append(child)
             if child.stdin is not None:
@@ -154,35 +164,67 @@ def _compile_flight(rig: Rig) -> None:
         compile_for(fly_ahead, setup.context, setup.flight, build_world([]), setup.shared, 1, setup.shared.sums_ns, np.zeros((1, 13)))
 
 
+def _compile_rig_with_stages(rig: Rig) -> None:
+    """Before the rig, those stages with which both children have the same to do until what strings all stages together can be compiled: some 11 of 22 s."""
+    from hilsim._jit import compile_for  # noqa: PLC0415 - only the child needs these
+    from hilsim.emulator.backdrop import sample_background  # noqa: PLC0415
+    from hilsim.emulator.encoding import encode_points  # noqa: PLC0415
+    from hilsim.emulator.fused import render_info_packet  # noqa: PLC0415
+
+    some = _some_lidar()
+    compile_for(render_info_packet, some.plan, some.platform, PAYLOAD_ONLY, 0, 0, some.datagram)
+    compile_for(sample_background, some.plan, 0, some.plan.sequences_per_packet, some.workspace.backdrop)
+    compile_for(encode_points, some.plan, 0, some.workspace.returns, some.workspace.counts, 0, some.datagram)
+    _compile_rig(rig)
+
+
 def _compile_lidar(_: Rig) -> None:
-    """The stages of a packet, the last first; the rig's own child begins with the scene, the sending loop, and what strings the stages together."""
+    """The other stages of a packet, the last first, and the packet."""
     from hilsim._jit import compile_for  # noqa: PLC0415 - only the child needs these
     from hilsim.emulator.detection import respond  # noqa: PLC0415
     from hilsim.emulator.firing import fire  # noqa: PLC0415
-    from hilsim.emulator.fused import render_data_packet, render_info_packet, trace  # noqa: PLC0415
+    from hilsim.emulator.fused import render_data_packet, trace  # noqa: PLC0415
+
+    some = _some_lidar()
+    sequences = some.plan.sequences_per_packet
+    compile_for(respond, some.plan, 0, sequences, some.workspace)
+    compile_for(trace, some.plan, some.world, some.workspace)
+    compile_for(fire, some.plan, some.platform, 0, sequences, some.workspace.rays)
+    compile_for(render_data_packet, some.plan, some.platform, some.world, PAYLOAD_ONLY, 0, some.workspace, some.datagram)
+
+
+class _SomeLidar(NamedTuple):
+    """What kernels of every lidar are called with: the types are those of any other."""
+
+    plan: "LidarPlan"
+    platform: "Platform"
+    world: "World"
+    workspace: "Workspace"
+    datagram: npt.NDArray[np.uint8]
+
+
+def _some_lidar() -> _SomeLidar:
     from hilsim.emulator.planning import build_lidar_plan  # noqa: PLC0415
     from hilsim.emulator.setting import LidarSetting  # noqa: PLC0415
     from hilsim.emulator.workspace import allocate_workspace  # noqa: PLC0415
     from hilsim.geometry.poses import Pose  # noqa: PLC0415
     from hilsim.geometry.tracks import fixed_track  # noqa: PLC0415
-    from hilsim.protocols.ethernet import PAYLOAD_ONLY  # noqa: PLC0415
     from hilsim.scene.world import build_world  # noqa: PLC0415
     from hilsim.vehicle.platform import build_platform  # noqa: PLC0415
 
     path = profiles_directory() / "sensors" / "vlp16.toml"
     setting = LidarSetting(name="none", stream=0, spec=parse_table(VelodyneSpec, read_toml(path), str(path)))
     plan = build_lidar_plan(setting, seed=0, utc_epoch_ns=0)
-    platform, world = build_platform(fixed_track(Pose())), build_world([])
-    workspace = allocate_workspace(plan, plan.sequences_per_packet, is_opaque=True)
-    datagram = np.zeros(DATA_PACKET_SIZE, np.uint8)
-    compile_for(respond, plan, 0, plan.sequences_per_packet, workspace)
-    compile_for(trace, plan, world, workspace)
-    compile_for(render_info_packet, plan, platform, PAYLOAD_ONLY, 0, 0, datagram)
-    compile_for(fire, plan, platform, 0, plan.sequences_per_packet, workspace.rays)
-    compile_for(render_data_packet, plan, platform, world, PAYLOAD_ONLY, 0, workspace, datagram)
+    return _SomeLidar(
+        plan=plan,
+        platform=build_platform(fixed_track(Pose())),
+        world=build_world([]),
+        workspace=allocate_workspace(plan, plan.sequences_per_packet, is_opaque=True),
+        datagram=np.zeros(DATA_PACKET_SIZE, np.uint8),
+    )
 
 
-_TASKS = {"rig": _compile_rig, "lidar": _compile_lidar, "flight": _compile_flight}
+_TASKS = {"rig": _compile_rig, "rig with stages": _compile_rig_with_stages, "lidar": _compile_lidar, "flight": _compile_flight}
 
 
 class _Teller(event.Listener):  # type: ignore[misc]
@@ -204,9 +246,6 @@ def main(task: str, parent: int) -> None:
         sys.exit(1)
     rig = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - from our parent
     gc.set_threshold(_GC_THRESHOLD)
+    gc.enable()
     event.register("numba:compile", _Teller())
     _TASKS[task](rig)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))

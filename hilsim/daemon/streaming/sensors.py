@@ -72,7 +72,11 @@ class Sensors(Part):
     def rehearse(self) -> None:
         """Load or compile every kernel that sensors need; no socket is opened."""
         for number in range(len(self.context.rig.lidars)):
-            self._make(self.context.rig, number, (0, 1)).render_thread.warm()
+            streaming = self._make(self.context.rig, number, (0, 1))
+            streaming.render_thread.warm()
+            streaming.reading(now_ns=0)  # a scrape asks kernels too: what the sensor's clock shows, and when packets are due
+            streaming.fault(last_sent_ns=0, now_ns=0)
+            depth(streaming.render_thread.rings, 0)  # as `prime` does
 
     def open(self) -> None:
         """Open every sensor's flows; nothing is sent before ``start``.
