@@ -78,6 +78,18 @@ def refused(outer):
 
 
 @kernel
+def checked(value):
+    if value < 0:
+        raise ValueError("must be 0 or more", value)
+    return value
+
+
+@kernel
+def checks(value):
+    return checked(value) + 1
+
+
+@kernel
 def unknown(outer):
     return outer.colour
 
@@ -153,6 +165,19 @@ def test_a_kernel_that_only_kernels_call_has_no_wrapper():
     assert library.get_pointer_to_function(descriptor.llvm_func_name)
     assert not library.get_pointer_to_function(descriptor.llvm_cpython_wrapper_name)
     assert not library.get_pointer_to_function(descriptor.llvm_cfunc_wrapper_name)
+
+
+def test_only_what_is_called_has_machine_code():
+    """By Python or by its address: a kernel that becomes part of others never runs by itself."""
+    total(outer())
+    inner, stage, whole = (next(iter(each.overloads.values())).library for each in (doubled, scaled, total.from_python()))
+    assert (inner._is_without_code, stage._is_without_code, whole._is_without_code) == (True, False, False)
+    assert doubled(4) == 8  # through a kernel of one line, which has
+
+
+def test_an_error_with_a_figure_comes_out_of_a_kernel_without_machine_code():
+    with pytest.raises(ValueError, match=r"must be 0 or more.*-3"):
+        checks(-3)
 
 
 def test_a_stage_is_no_part_of_its_callers_and_a_kernel_is():
