@@ -11,6 +11,7 @@ import click
 
 from hilsim.cli.keys import Keys
 from hilsim.cli.leaving import LEFT_OUT_EXIT_CODE, leave
+from hilsim.cli.live_line import LiveLine
 from hilsim.errors import CaptureError, TransmitError
 
 if TYPE_CHECKING:
@@ -106,6 +107,9 @@ def replay(captures: tuple[Path, ...], **options: Any) -> None:
     could not be in time.
     """
     gc.disable()  # as `hilsim run` does, until packets flow
+    person, name = sys.stderr.isatty(), captures[0].name if len(captures) == 1 else f"{len(captures)} captures"
+    line = LiveLine(is_watched=person)
+    line.step(f"{name}: starting")
     from hilsim.assembly.rig_sources import MadeRig  # noqa: PLC0415
     from hilsim.cli.replay_rig import check_captures, replay_rig_spec, summarised  # noqa: PLC0415 - imports kernels
     from hilsim.cli.screen import Screen  # noqa: PLC0415
@@ -115,9 +119,8 @@ def replay(captures: tuple[Path, ...], **options: Any) -> None:
 
     check_captures(captures)
     rig = Rig(path=Path.cwd() / "replay", spec=replay_rig_spec(captures, options), lidars=())
-    person = sys.stderr.isatty()
     configure_logging("error" if person else "info")
-    screen, keys = Screen(captures[0].name if len(captures) == 1 else f"{len(captures)} captures"), Keys()
+    screen, keys = Screen(name, line), Keys()
     summary: dict[str, Any] = {}
 
     def started(running: "RunningRig", metrics: str) -> None:

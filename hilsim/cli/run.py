@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from hilsim.cli.leaving import leave
+from hilsim.cli.live_line import LiveLine
 from hilsim.cli.rigs import RigArgument, changes, changing
 from hilsim.telemetry.levels import LEVELS, Level
 
@@ -72,15 +73,17 @@ def run(
         from hilsim.daemon.companion import end_with_process  # noqa: PLC0415
 
         end_with_process(end_with)  # before anything slow is imported
+    person = sys.stderr.isatty() and not quiet
+    line = LiveLine(is_watched=person)
+    line.step(f"{rig.name}: starting")
     from hilsim.assembly.rig_sources import RigFile  # noqa: PLC0415
     from hilsim.cli.screen import Screen  # noqa: PLC0415 - imports kernels
     from hilsim.daemon.ready_file import ReadyFile  # noqa: PLC0415
     from hilsim.daemon.service import Console, serve  # noqa: PLC0415
     from hilsim.telemetry.logs import configure_logging  # noqa: PLC0415
 
-    person = sys.stderr.isatty() and not quiet
     configure_logging("warning" if (person or quiet) and log_level == "info" else log_level)
-    screen = Screen(rig.name)
+    screen = Screen(rig.name, line)
     console = Console(step=screen.step, started=screen.started, status=screen.status) if person else Console()
     options = {
         "file": str(record.absolute()) if record else None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hilsim.cli.live_line import LiveLine
 from hilsim.telemetry.faults import Level
 from hilsim.telemetry.metrics import TIMING_BOUNDS_S, HistogramReading
 from hilsim.telemetry.readings import FlowReading, Reading, ReplayReading
@@ -28,23 +29,24 @@ _NAME_WIDTH = 16
 class Screen:
     """What a person sees on the terminal, on standard error."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, line: LiveLine) -> None:
         """For what is called ``name``."""
         self._name = name
-        self._line_open = False
+        self._line = line
         self._hint = ""
         self._sent_before: tuple[float, int] | None = None
 
     def step(self, text: str) -> None:
         """One step of starting, on one line that is written over."""
-        self._over(f"{self._name}: {text} ...")
+        self._line.step(f"{self._name}: {text}")
 
     def started(self, running: "RunningRig", metrics: str) -> None:
         """Where everything is."""
         from hilsim.assembly.build import sensor_flows  # noqa: PLC0415 - loads kernels, and they are loaded by now
         from hilsim.daemon.serial_devices.part import SerialDevices  # noqa: PLC0415 - as above
 
-        self._over("")
+        self._line.end_steps()
+        self._line.over("")
         rig = running.rig
         for sensor, lidar in zip(rig.spec.sensor, rig.lidars, strict=True):
             _titled(sensor.name, _summary(lidar, sensor_flows(sensor, lidar)))
@@ -88,7 +90,7 @@ class Screen:
             reading.scheduling.get("transmit", ""),
             f"{sent:,} sent",  # last: what a terminal of 80 columns may have to leave out
         ]
-        self._over("  ".join(part for part in parts if part))
+        self._line.over("  ".join(part for part in parts if part))
 
     def _rate(self, sent: int) -> str:
         now_s = time.monotonic()
@@ -97,15 +99,7 @@ class Screen:
 
     def close(self) -> None:
         """Leave the last line standing."""
-        if self._line_open:
-            click.echo(err=True)
-
-    def _over(self, text: str) -> None:
-        """Write over the line; what is wider than the terminal is cut off, for a line that breaks cannot be written over."""
-        width = shutil.get_terminal_size().columns - 1
-        plain = click.unstyle(text)
-        click.echo(f"\r\x1b[K{text if len(plain) <= width else plain[:width]}", err=True, nl=False)
-        self._line_open = bool(text)
+        self._line.close()
 
 
 def _health(reading: Reading) -> str:
