@@ -6,8 +6,10 @@ BIN := $(VENV)/bin
 CONSTRAINTS := .ci/constraints.txt
 KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols sensor emulator)
 FLIGHT_TESTS := $(addprefix tests/system/test_,flight_controller.py controller_process.py scripted_controller.py link_doctor.py rangefinders.py shipped_rigs.py)
-PROGRAM_TESTS := tests/system tests/interop tests/service $(addprefix --ignore=,$(FLIGHT_TESTS))
-UNIT_TESTS := tests $(addprefix --ignore=tests/,system interop service)
+SERVICE_TESTS := tests/interop tests/service $(addprefix tests/system/test_,docs_shell.py examples.py wheel.py)
+PROGRAM_TESTS := tests/system $(addprefix --ignore=,$(FLIGHT_TESTS) $(SERVICE_TESTS))
+STREAM_TESTS := $(addprefix tests/unit/,analysis background capture comparison conformance inspection picture)
+UNIT_TESTS := tests $(addprefix --ignore=,tests/system tests/interop tests/service $(STREAM_TESTS))
 BESIDE := -q -p no:cacheprovider
 # Tests start hundreds of programs: none shall compile the sources anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -39,20 +41,20 @@ lint: $(VENV)/installed-test
 kernels: $(VENV)/installed-test
 	-$(BIN)/hilsim warm $(wildcard profiles/rigs/*.toml)
 
-# Four runs beside each other: flights wait for the wall clock, tests of whole programs wait for packets, and the rest computes.
-# Each run's own sockets and ports are apart from the others'. What the first three say is printed when they have ended, and at last what was skipped and why.
+# Four runs beside each other, two of them in two halves: flights wait for the wall clock, tests of whole programs wait for packets, and the rest computes.
+# Each run's own sockets and ports are apart from the others'. What all but the last say is printed when they have ended, and then what was skipped and why.
 test: export HILSIM_SKIPS = .pytest_cache/skips
 test: lint kernels
-	@mkdir -p .pytest_cache; rm -rf $$HILSIM_SKIPS; \
-	$(BIN)/python -m pytest $(BESIDE) $(FLIGHT_TESTS) > .pytest_cache/flights.log 2>&1 & flights=$$!; \
-	$(BIN)/python -m pytest $(BESIDE) $(PROGRAM_TESTS) > .pytest_cache/programs.log 2>&1 & programs=$$!; \
-	$(MAKE) --no-print-directory kernels-as-python > .pytest_cache/as-python.log 2>&1 & python=$$!; \
+	@mkdir -p .pytest_cache; rm -rf $$HILSIM_SKIPS; run="$(BIN)/python -m pytest $(BESIDE)"; \
+	( $$run $(FLIGHT_TESTS); code=$$?; $$run $(SERVICE_TESTS) && exit $$code ) > .pytest_cache/flights.log 2>&1 & flights=$$!; \
+	$$run $(PROGRAM_TESTS) > .pytest_cache/programs.log 2>&1 & programs=$$!; \
+	( $(MAKE) --no-print-directory kernels-as-python; code=$$?; $$run $(STREAM_TESTS) && exit $$code ) > .pytest_cache/streams.log 2>&1 & streams=$$!; \
 	$(BIN)/python -m pytest $(UNIT_TESTS); code=$$?; \
-	wait $$python; interpreted=$$?; cat .pytest_cache/as-python.log; \
+	wait $$streams; read=$$?; cat .pytest_cache/streams.log; \
 	wait $$flights; flown=$$?; cat .pytest_cache/flights.log; \
 	wait $$programs; ran=$$?; cat .pytest_cache/programs.log; \
 	$(BIN)/python -m tests.skips $$HILSIM_SKIPS; \
-	exit $$((code || interpreted || flown || ran))
+	exit $$((code || read || flown || ran))
 
 # Compiled kernels are invisible to coverage, so their tests run once more with the kernels as plain Python.
 kernels-as-python: $(VENV)/installed-test

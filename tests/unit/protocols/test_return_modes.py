@@ -7,6 +7,7 @@ from typing import get_args
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from numba import config
 
 from hilsim.analysis.conformance.checker import check
 from hilsim.analysis.conformance.findings import Severity
@@ -47,6 +48,8 @@ def test_the_modes_of_a_rig_are_those_that_can_be_emulated():
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory):
     """Paths of hilsim's own dual stream: as it is, and with the mode's byte set to dual with confidence."""
+    if config.DISABLE_JIT:
+        pytest.skip("too slow with kernels as plain Python")
     directory = tmp_path_factory.mktemp("modes")
     payloads = [datagram.payload for datagram in emulate(SPAN_NS, return_mode="dual") if len(datagram.payload) == 1206]
     confident = [payload[:MODE_AT] + bytes([ReturnMode.DUAL_CONFIDENCE]) + payload[MODE_AT + 1 :] for payload in payloads]

@@ -167,7 +167,7 @@ def test_a_successor_that_fires_otherwise_begins_behind_the_last_packet(bench, l
     first.hand_over_to(second)
     boundary_ns = int(first.state.place[Place.DATA_FROM_NS])
     second.set_lead_ns(second.lead_ns + 50 * MS)
-    await_that(lambda: second.covered_ns > epoch_ns + 80 * MS)
+    await_that(lambda: second.covered_ns > epoch_ns + boundary_ns + 40 * MS)
     at.close()
 
     deadlines = rig_deadlines(at.taken[DATA], epoch_ns)
