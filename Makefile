@@ -11,6 +11,7 @@ PROGRAM_TESTS := tests/system $(addprefix --ignore=,$(FLIGHT_TESTS) $(SERVICE_TE
 STREAM_TESTS := $(addprefix tests/unit/,analysis background capture comparison conformance inspection picture)
 UNIT_TESTS := tests $(addprefix --ignore=,tests/system tests/interop tests/service $(STREAM_TESTS))
 BESIDE := -q -p no:cacheprovider
+IN_TWO := --numprocesses=2 --dist=loadfile
 # Tests start hundreds of programs: none shall compile the sources anew.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -41,15 +42,15 @@ lint: $(VENV)/installed-test
 kernels: $(VENV)/installed-test
 	-$(BIN)/hilsim warm $(wildcard profiles/rigs/*.toml)
 
-# Four runs beside each other, two of them in two halves: flights wait for the wall clock, tests of whole programs wait for packets, and the rest computes.
+# Four runs beside each other, on two cores with six processes: flights wait for the wall clock, tests of whole programs wait for packets, and the rest computes.
 # Each run's own sockets and ports are apart from the others'. What all but the last say is printed when they have ended, and then what was skipped and why.
 test: export HILSIM_SKIPS = .pytest_cache/skips
 test: lint kernels
 	@mkdir -p .pytest_cache; rm -rf $$HILSIM_SKIPS; run="$(BIN)/python -m pytest $(BESIDE)"; \
 	( $$run $(FLIGHT_TESTS); code=$$?; $$run $(SERVICE_TESTS) && exit $$code ) > .pytest_cache/flights.log 2>&1 & flights=$$!; \
-	$$run $(PROGRAM_TESTS) > .pytest_cache/programs.log 2>&1 & programs=$$!; \
+	$$run $(IN_TWO) $(PROGRAM_TESTS) > .pytest_cache/programs.log 2>&1 & programs=$$!; \
 	( $(MAKE) --no-print-directory kernels-as-python; code=$$?; $$run $(STREAM_TESTS) && exit $$code ) > .pytest_cache/streams.log 2>&1 & streams=$$!; \
-	$(BIN)/python -m pytest $(UNIT_TESTS); code=$$?; \
+	$(BIN)/python -m pytest -q $(IN_TWO) $(UNIT_TESTS); code=$$?; \
 	wait $$streams; read=$$?; cat .pytest_cache/streams.log; \
 	wait $$flights; flown=$$?; cat .pytest_cache/flights.log; \
 	wait $$programs; ran=$$?; cat .pytest_cache/programs.log; \

@@ -18,21 +18,32 @@ CAPTURES = Path(__file__).resolve().parent.parent.parent / "shared" / "captures"
 REFERENCE = CAPTURES.parent / "reference"
 
 
+def _is_worker(config):
+    """A process of pytest-xdist that runs a share of the tests: what it starts has the mark of the one that started it."""
+    return hasattr(config, "workerinput")
+
+
 def pytest_configure(config):
     """Mark what this run starts; an environment that was installed before hilsim had a plugin has no entry point of it."""
-    leftovers.mark()
+    if not _is_worker(config):
+        leftovers.mark()
+    leftovers.end_as_by_ctrl_c()
     if not config.pluginmanager.is_registered(plugin):
         config.pluginmanager.register(plugin, "hilsim")
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Keep what was left out for the table of all runs."""
+    """Keep what was left out for the table of all runs; workers tell it to the process that started them."""
+    if _is_worker(terminalreporter.config):
+        return
     skips.write(terminalreporter.stats.get("skipped", []))
 
 
 @pytest.hookimpl(trylast=True)  # after the last fixtures have been taken down
 def pytest_sessionfinish(session):
-    """Fail a run that leaves a process behind."""
+    """Fail a run that leaves a process behind; of workers, the process that started them looks."""
+    if _is_worker(session.config):
+        return
     found = leftovers.leftovers()
     for pid, command in found.items():
         session.config.get_terminal_writer().line(f"\nleft behind and killed now: process {pid}: {command}", red=True)

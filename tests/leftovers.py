@@ -13,11 +13,15 @@ _OURS_UNTIL_THE_END = ("multiprocessing.resource_tracker", "multiprocessing.fork
 
 
 def mark():
-    """Mark this process and every one that comes of it, and let SIGTERM end it as Ctrl-C does: fixtures then end what they started.
+    """Mark this process and every one that comes of it."""
+    os.environ[_MARK] = uuid.uuid4().hex
+
+
+def end_as_by_ctrl_c():
+    """Let SIGTERM end this process as Ctrl-C does: fixtures then end what they started.
 
     A shell starts what it runs in the background without Ctrl-C, and so would be every process of the tests that are to be ended by it.
     """
-    os.environ[_MARK] = uuid.uuid4().hex
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
 

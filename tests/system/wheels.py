@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,5 +45,6 @@ def install_wheel(directory):
     installed = Installed(directory / "env")
     subprocess.run([*pip, "--python", installed.python, "install", "--no-index", "--no-deps", wheel], check=True, timeout=300)
     (packages,) = (installed.directory / "lib").glob("python*/site-packages")
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")  # without what its own .pth files name: the checkout
+    places = [place for place in sys.path if Path(place).name == "site-packages"]  # without what else their .pth files name: the checkout
+    (packages / "dependencies.pth").write_text("".join(f"{place}\n" for place in places))
     return installed

@@ -7,16 +7,18 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 START = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"
 HEAD = "import pathlib, subprocess, sys, time\nimport pytest\n"
 
 
-def run(folder, text):
+def run(folder, text, *more):
     """A run of pytest of its own over a file of tests, with the hooks of this folder's ``conftest``."""
     (folder / "test_inner.py").write_text(HEAD + text)
     (folder / "conftest.py").write_text("from tests.conftest import *  # noqa: F403\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), str(folder)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *more, "--rootdir", str(folder), str(folder)]
     return subprocess.Popen(
         command, cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -30,10 +32,10 @@ def is_alive(pid):
     return state != "Z"
 
 
-def test_a_run_that_leaves_a_process_behind_fails_names_it_and_ends_it(tmp_path):
-    process = run(
-        tmp_path, f"def test_a():\n    process = {START}\n    process.returncode = 0\n    pathlib.Path('pid').write_text(str(process.pid))\n"
-    )
+@pytest.mark.parametrize("more", [(), ("--numprocesses=2",)], ids=["alone", "in two"])
+def test_a_run_that_leaves_a_process_behind_fails_names_it_and_ends_it(tmp_path, more):
+    text = f"def test_a():\n    process = {START}\n    process.returncode = 0\n    pathlib.Path('pid').write_text(str(process.pid))\n"
+    process = run(tmp_path, text, *more)
     said, _ = process.communicate(timeout=60)
     pid = int((tmp_path / "pid").read_text())
     assert process.returncode == 1, said
