@@ -47,7 +47,7 @@ def test_a_key_is_set_by_number_or_by_name(tmp_path):
         ("platform.disturbance={amplitude_m = 0.5}", lambda spec: spec.platform.disturbance.amplitude_m == 0.5),
         ("scene.box[1].material=metal", lambda spec: spec.scene.box[1].material == "metal"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "found",
 )
 def test_values_are_those_of_toml_and_bare_words_are_text(tmp_path, setting, found):
     assert found(changed(tmp_path, setting).spec)
