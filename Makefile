@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CONSTRAINTS := .ci/constraints.txt
-KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols sensor emulator)
+KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols rangefinders sensor emulator)
 FLIGHT_TESTS := $(addprefix tests/system/test_,flight_controller.py controller_process.py scripted_controller.py link_doctor.py rangefinders.py shipped_rigs.py)
 SERVICE_TESTS := tests/interop tests/service $(addprefix tests/system/test_,docs_shell.py examples.py wheel.py)
 PROGRAM_TESTS := tests/system $(addprefix --ignore=,$(FLIGHT_TESTS) $(SERVICE_TESTS))
