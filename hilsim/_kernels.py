@@ -46,6 +46,16 @@ from numba.np import linalg
 class _WithoutWrappers(_FunctionCompiler):  # type: ignore[misc]
     """Compiles what kernels call."""
 
+    is_stage = False
+    """Its machine code is wanted, and kept in the cache."""
+
+    def compile(self, args: Any, return_type: Any) -> Any:
+        """What was compiled."""
+        compiled = super().compile(args, return_type)
+        if self.is_stage:
+            compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+        return compiled
+
     def _customize_flags(self, flags: Any) -> Any:
         flags.no_cpython_wrapper = True
         flags.no_cfunc_wrapper = True
@@ -176,15 +186,21 @@ class Kernel(_Dispatcher):
         pipeline_class: Numba's.
     """
 
-    is_stage = False
-    """It is called by its address."""
-
     def __init__(self, py_func: Callable[..., Any], locals: Any = None, targetoptions: Any = None, **pipeline: Any) -> None:  # noqa: A002 - Numba's name
         super().__init__(py_func, locals, targetoptions, **pipeline)
         self._compiler = _compiler(_WithoutWrappers, self)
         self._outer: _Dispatcher | None = None
         self._parameters: inspect.Signature | None = None
         keep(self, py_func)
+
+    @property
+    def is_stage(self) -> bool:
+        """It is called by its address."""
+        return bool(self._compiler.is_stage)
+
+    @is_stage.setter
+    def is_stage(self, is_one: bool) -> None:
+        self._compiler.is_stage = is_one
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """The kernel's result, with arguments as Python has them."""

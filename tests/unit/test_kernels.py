@@ -250,6 +250,13 @@ def test_a_second_process_loads_the_caller_and_the_stage_it_calls(probe, tmp_pat
     assert run(CALL, probe.parent, tmp_path / "cache") == ["11", "True", "True"]
 
 
+def test_what_is_loaded_has_its_machine_code_and_need_not_make_it(probe, tmp_path):
+    """Numba lets nobody look into code from the cache: that tells it from code that was made here."""
+    looks = "; print(*(next(iter(each.overloads.values())).library._disable_inspection for each in (stage, caller.from_python())))"
+    assert run(CALL + looks, probe.parent, tmp_path / "cache")[3:] == ["False", "False"]
+    assert run(CALL + looks, probe.parent, tmp_path / "cache")[3:] == ["True", "True"]
+
+
 def test_a_stage_whose_code_is_gone_is_compiled_again_before_its_caller_runs(probe, tmp_path):
     run(CALL, probe.parent, tmp_path / "cache")
     gone = [entry for entry in (tmp_path / "cache").rglob("*.nb?") if "stage-" in entry.name]
