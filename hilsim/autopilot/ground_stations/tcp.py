@@ -74,6 +74,9 @@ class TcpStation(StationPort):
     def _listen_to(self, peer: Peer) -> None:
         """Read what comes, and give up half a frame when no more comes."""
         self.loop.add_reader(_connection(peer), self._read, peer)
+        self._await_rest(peer)
+
+    def _await_rest(self, peer: Peer) -> None:
         if peer.half_frame is None and peer.stream is not None and pending(peer.stream) > 0:
             # A timer and not the time since the last chunk: the event loop reads before it looks at timers, so its own pauses are nobody's silence.
             peer.half_frame = self.loop.call_later(_HALF_FRAME_S, self._give_up_half_frame, peer, peer.stream)
@@ -129,7 +132,7 @@ class TcpStation(StationPort):
         if len(peer.incoming) >= self.spec.queue_frames // 2:
             self._ignore(peer)  # its own TCP makes it wait
         else:
-            self._listen_to(peer)
+            self._await_rest(peer)
 
     def _drop(self, peer: Peer) -> None:
         connection = _connection(peer)
