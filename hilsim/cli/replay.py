@@ -107,6 +107,7 @@ def replay(captures: tuple[Path, ...], **options: Any) -> None:
     could not be in time.
     """
     gc.disable()  # as `hilsim run` does, until packets flow
+    click.get_current_context().call_on_close(gc.enable)  # where it ends before that
     person, name = sys.stderr.isatty(), captures[0].name if len(captures) == 1 else f"{len(captures)} captures"
     line = LiveLine(is_watched=person)
     line.step(f"{name}: starting")

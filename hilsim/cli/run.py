@@ -69,6 +69,7 @@ def run(
     option does not say, the rig's [record] does.
     """
     gc.disable()  # until packets flow: a fifth of a start would go into looking for garbage, and there is none
+    click.get_current_context().call_on_close(gc.enable)  # where it ends before that
     if end_with is not None:
         from hilsim.daemon.companion import end_with_process  # noqa: PLC0415
 
