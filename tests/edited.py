@@ -58,7 +58,7 @@ EDITS = {
 
 
 def edited_copy(page: str, directory: Path) -> dict[str, str]:
-    """Make the copy in ``directory``, and return the environment of a process that is to import it."""
+    """Make the copy in ``directory``, and return what the environment of a process must have in addition to import it."""
     path = ROOT / "docs" / "how-to" / page
     python, text = ([block.text for block in blocks_of(path, language)] for language in ("python", "text"))
     edits = EDITS[page]
@@ -78,7 +78,7 @@ def edited_copy(page: str, directory: Path) -> dict[str, str]:
         _edit(directory / "hilsim" / "config" / "rig.py", rf"^    @property\n    def {name}\(.*\n(?:        .*\n)*", lambda _: python[edits.property])
     _edit(directory / edits.part, r"^from hilsim", f"{edits.imports}\nfrom hilsim")
     _edit(directory / edits.part, r"^KINDS: .*\n", lambda _: python[edits.kinds])
-    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (str(directory), os.environ.get("PYTHONPATH"))))}
+    return {"PYTHONPATH": os.pathsep.join(filter(None, (str(directory), os.environ.get("PYTHONPATH"))))}
 
 
 def _edit(path, pattern, replacement):

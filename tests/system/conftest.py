@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -58,12 +58,10 @@ class Daemon:
     """A ``hilsim run`` process whose log is read line by line."""
 
     process: subprocess.Popen
-    log: object
-    seen: list = field(default_factory=list)
+    log: Path
 
     def text(self):
-        self.log.seek(0)
-        return self.log.read()
+        return self.log.read_text()
 
     def await_log(self, pattern, timeout_s=START_TIMEOUT_S, after=0):
         """The match of ``pattern`` in the log beyond character ``after``; fails when the process ends or time is up."""
@@ -148,13 +146,14 @@ def daemon(tmp_path):
     running = []
 
     def start(path, *arguments, environment=None, wait=True, program=None):
-        log = (tmp_path / f"daemon-{len(running)}.log").open("w+")
-        process = subprocess.Popen(
-            [sys.executable, "-c", program(path)] if program else [sys.executable, "-m", "hilsim", "run", str(path), *arguments],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=os.environ | (environment or {}),
-        )
+        log = tmp_path / f"daemon-{len(running)}.log"
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-c", program(path)] if program else [sys.executable, "-m", "hilsim", "run", str(path), *arguments],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=os.environ | (environment or {}),
+            )
         started = Daemon(process, log)
         running.append(started)
         if wait:
@@ -166,7 +165,6 @@ def daemon(tmp_path):
         if started.process.poll() is None:
             started.process.kill()
             started.process.wait()
-        started.log.close()
 
 
 @pytest.fixture

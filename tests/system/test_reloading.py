@@ -115,5 +115,6 @@ def test_ten_refused_and_ten_accepted_changes_cost_an_unchanged_sensor_nothing(r
         )
         assert reload(table, changed) == "rig.reloaded"
         assert reload(text=next(texts)) == "rig.reload_refused"
-    received += steady.drain() + steady.take(200)
+        received += steady.drain()  # on a busy machine all ten take longer than the socket's buffer lasts
+    received += steady.take(200)
     assert missing(stamps(received)) == 0

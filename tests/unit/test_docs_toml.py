@@ -1,5 +1,6 @@
 """Every block of TOML on a page is sound: ``hilsim check`` has no fault to find in it, once it has what the rest of a rig would bring."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -114,7 +115,7 @@ def of_every_kind(block, directory, _request):
 def where_the_page_was_followed(block, directory, _request):
     """The table is one that the page adds to hilsim."""
     (directory / "checkout").mkdir()
-    environment = edited_copy(block.page.name, directory / "checkout")
+    environment = os.environ | edited_copy(block.page.name, directory / "checkout")
     rig = write_rig(directory, whole(block.text))
     words = [sys.executable, "-m", "hilsim", "check", rig, "--no-cost"]
     said = subprocess.run(words, cwd=directory, env=environment, capture_output=True, text=True, timeout=120, check=False)
