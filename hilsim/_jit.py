@@ -36,11 +36,11 @@ def kernel(function: F) -> F:
 def stage_kernel(function: F) -> F:
     """A kernel that its callers call, and do not make part of themselves: for what takes a second to compile, and microseconds to run.
 
-    It must be found by its name in its module.
+    It must be found by its name in its module, and its annotation must say what it returns.
     """
     found = kernel(function)
     if isinstance(found, Kernel):
-        found.is_stage = True
+        found.make_stage()
     return found
 
 

@@ -128,8 +128,7 @@ def claimed(what: str) -> Iterator[None]:
     if root is None:
         yield
         return
-    place = int.from_bytes(hashlib.sha256(what.encode()).digest()[:7], "big")  # of a byte that is locked: nothing is written there
-    descriptor = _claims(root)
+    descriptor, place = _claims(root), _place(what)
     end_s = time.monotonic() + CLAIM_S
     while not _taken(descriptor, place) and time.monotonic() < end_s:
         time.sleep(_CLAIM_POLL_S)
@@ -137,6 +136,23 @@ def claimed(what: str) -> Iterator[None]:
         yield
     finally:
         fcntl.lockf(descriptor, fcntl.LOCK_UN, 1, place)
+
+
+def is_claimed(what: str) -> bool:
+    """Whether another process compiles it now."""
+    root = cache_directory()
+    if root is None:
+        return False
+    descriptor, place = _claims(root), _place(what)
+    is_free = _taken(descriptor, place)
+    if is_free:
+        fcntl.lockf(descriptor, fcntl.LOCK_UN, 1, place)
+    return not is_free
+
+
+def _place(what: str) -> int:
+    """Of a byte that is locked: nothing is written there."""
+    return int.from_bytes(hashlib.sha256(what.encode()).digest()[:7], "big")
 
 
 @cache

@@ -5,7 +5,9 @@ could call a kernel, for kernels that only kernels call too; and it passes a tup
 half the time of compiling. Here
 
 - a kernel has no wrapper until Python calls it: then a small kernel of its own stands between;
-- a *stage* is called by its address (``CallTarget``), and not made part of its callers;
+- a kernel's code is linked and optimised once for each kernel that runs by itself, and not at each level of calls (``_CodeOnDemand``);
+- a *stage* is called by its address (``CallTarget``), and not made part of its callers; what it returns stands in its annotation, so that its callers
+  can be compiled beside it, by another process;
 - a large tuple is passed by its address (``pass_by_reference``): kernels read its fields where they lie.
 
 All of it is Numba's side; nobody but ``hilsim._jit`` needs it.
@@ -18,9 +20,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from types import FunctionType
-from typing import Any
+from typing import Any, get_args, get_origin
 
-from hilsim._kernel_cache import KernelCache, claimed, module_directory  # before Numba: it says how to compile
+from hilsim._kernel_cache import KernelCache, claimed, is_claimed, module_directory  # before Numba: it says how to compile
 
 # isort: split
 
@@ -29,13 +31,13 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils, sigutils
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_lock import global_compiler_lock, require_global_compiler_lock
 from numba.core.datamodel import models, register_default
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
 from numba.core.environment import lookup_environment
 from numba.core.imputils import fix_returning_optional, impl_ret_borrowed, impl_ret_new_ref
 from numba.core.registry import CPUDispatcher, cpu_target
-from numba.core.typing.templates import AttributeTemplate
+from numba.core.typing.templates import AttributeTemplate, make_concrete_template, signature
 from numba.core.typing.typeof import _typeof_tuple
 from numba.extending import NativeValue, infer_getattr, lower_getattr_generic, typeof_impl, unbox
 from numba.np import linalg
@@ -80,27 +82,34 @@ def _call_from_python(*arguments: Any) -> Any:
 
 
 class _CodeOnDemand(JITCodeLibrary):  # type: ignore[misc]
-    """What Numba has compiled, without machine code until somebody wants an address: most kernels only become part of others, and never run by themselves."""
+    """What Numba has compiled, neither linked with what it calls nor optimised until somebody wants its address.
+
+    Most kernels only become part of others and never run by themselves. Numba links all that is below a kernel into it, and optimises all that, at each
+    level of calls again; here each kernel's own code is linked and optimised once for each kernel that does run.
+    """
 
     _IN_PARTS = "parts"
 
-    def _finalize_final_module(self) -> None:
-        if self._object_caching_enabled and self._compiled_object is not None:  # loaded with its machine code
-            super()._finalize_final_module()
-            return
-        self._finalize_dynamic_globals()
-        self._verify_declare_only_symbols()
-        self._finalized = self._is_without_code = True
+    _is_unlinked = False
 
-    _is_without_code = False
+    def finalize(self) -> None:
+        """Numba's: nothing is to be added any more."""
+        require_global_compiler_lock()
+        self._codegen._check_llvm_bugs()  # noqa: SLF001 - as Numba's own
+        self._raise_if_finalized()
+        for library in self._linking_libraries:
+            self._reload_init.update(library._reload_init)  # noqa: SLF001 - as Numba's own
+        self._finalized = self._is_unlinked = True
 
     def get_pointer_to_function(self, name: str) -> int:
         """Address of a function, 0 where there is none of that name."""
         self._ensure_finalized()
-        if self._is_without_code and self._defines(name):
-            self._is_without_code = False
-            self._dynamic_globals.clear()
-            super()._finalize_final_module()
+        if self._is_unlinked and self._defines(name):
+            _compile_all(set(self._reload_init))
+            self._link()
+            self._optimize_final_module()
+            self._final_module.verify()
+            self._finalize_final_module()
             for variable in self._final_module.global_variables:
                 if (environment := lookup_environment(variable.name)) is not None and not variable.is_declaration:
                     self._codegen.set_env(variable.name, environment)
@@ -112,10 +121,41 @@ class _CodeOnDemand(JITCodeLibrary):  # type: ignore[misc]
         except NameError:
             return False
 
+    def _link(self) -> None:
+        """Add the code of all that is called, directly or not."""
+        for library in self._all_below():
+            self._final_module.link_in(library._own_module(), preserve=True)  # noqa: SLF001
+        self._shared_module, self._is_unlinked = None, False
+
+    def _all_below(self) -> list[Any]:
+        """The libraries of all that is called, callers first: LLVM links only what has been called for so far."""
+        ended: dict[Any, None] = {}
+
+        def visit(library: Any) -> None:
+            for below in library._linking_libraries if getattr(library, "_is_unlinked", False) else ():  # noqa: SLF001
+                if below not in ended:
+                    visit(below)
+            ended[library] = None
+
+        visit(self)
+        return list(reversed(ended))[1:]
+
+    def _own_module(self) -> Any:
+        return super()._get_module_for_linking()
+
+    def _get_module_for_linking(self) -> Any:
+        """Numba's: a module that others can link in, with all that it calls."""
+        if self._is_unlinked:
+            module = super()._get_module_for_linking().clone()
+            for library in self._all_below():
+                module.link_in(library._own_module(), preserve=True)  # noqa: SLF001
+            return module
+        return super()._get_module_for_linking()
+
     def serialize_using_object_code(self) -> tuple[str, str, Any]:
         """What the cache keeps: machine code and what callers compile, or the latter alone."""
         self._ensure_finalized()
-        if self._is_without_code:
+        if self._is_unlinked:
             return self.name, self._IN_PARTS, self._get_module_for_linking().as_bitcode()
         kept: tuple[str, str, Any] = super().serialize_using_object_code()
         return kept
@@ -127,7 +167,7 @@ class _CodeOnDemand(JITCodeLibrary):  # type: ignore[misc]
             return super()._unserialize(codegen, state)
         library = codegen.create_library(name)
         library._final_module = library._shared_module = llvm.parse_bitcode(data)  # noqa: SLF001 - as in the other kinds
-        library._finalized = library._is_without_code = True  # noqa: SLF001
+        library._finalized = library._is_unlinked = True  # noqa: SLF001
         return library
 
 
@@ -167,7 +207,7 @@ class _Dispatcher(CPUDispatcher):  # type: ignore[misc]
         if found := self.overloads.get(tuple(arguments)):
             return found.entry_point
         _prepare_numba()
-        with global_compiler_lock, claimed(f"{self.py_func.__module__}.{self.py_func.__qualname__} {arguments}"):
+        with global_compiler_lock, claimed(CallTarget(self.py_func.__module__, self.py_func.__qualname__, tuple(arguments)).claim):
             entry = super().compile(sig)
             self._compiled(tuple(arguments))
             return entry
@@ -191,16 +231,19 @@ class Kernel(_Dispatcher):
         self._compiler = _compiler(_WithoutWrappers, self)
         self._outer: _Dispatcher | None = None
         self._parameters: inspect.Signature | None = None
+        self._result: Any = None  # of a stage: Numba's type
         keep(self, py_func)
 
-    @property
-    def is_stage(self) -> bool:
-        """It is called by its address."""
-        return bool(self._compiler.is_stage)
+    def make_stage(self) -> None:
+        """Have its callers call it by its address.
 
-    @is_stage.setter
-    def is_stage(self, is_one: bool) -> None:
-        self._compiler.is_stage = is_one
+        Raises:
+            TypeError: its annotation does not say what it returns, or kernels cannot return that.
+        """
+        annotations = self.py_func.__annotations__
+        if "return" not in annotations:
+            raise TypeError(f"{self.py_func.__qualname__}: a stage must say what it returns, got no annotation")
+        self._compiler.is_stage, self._result = True, _result_type(annotations["return"])
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """The kernel's result, with arguments as Python has them."""
@@ -227,16 +270,47 @@ class Kernel(_Dispatcher):
         """How often what Python calls was found in the cache on disk, or not."""
         return self.from_python().stats
 
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Numba's, for a caller's types: it compiles what is called, but not a stage."""
+        if self._result is None:
+            return super().get_call_template(args, kws)
+        parameters, arguments = self._compiler.fold_argument_types(args, kws)
+        name = self.py_func.__name__
+        template = make_concrete_template(f"CallTemplate({name})", key=name, signatures=[signature(self._result, *arguments)])
+        return template, parameters, arguments, {}
+
+    def get_overload(self, sig: Any) -> Any:
+        """Numba's, for a caller's code: what its context knows the callee by."""
+        if self._result is None:
+            return super().get_overload(sig)
+        arguments, _ = sigutils.normalize_signature(sig)
+        target = CallTarget(self.py_func.__module__, self.py_func.__qualname__, tuple(arguments))
+        if target not in self.targetctx._defns:  # noqa: SLF001
+            implementation = _external(self._result, self.py_func.__code__.co_varnames, target)
+            self.targetctx._defns[target].append(implementation, implementation.signature)  # noqa: SLF001 - as insert_user_function
+        return target
+
     def _compiled(self, arguments: tuple[Any, ...]) -> None:
-        """Have callers of a stage call it by its address, which they find by a name."""
-        if not self.is_stage:
+        """Give a stage the name by which its callers find it."""
+        if self._result is None:
             return
         function, compiled = self.py_func, self.overloads[arguments]
+        if compiled.signature.return_type != self._result:
+            raise TypeError(f"{function.__qualname__} must return {self._result}, as its annotation says, got {compiled.signature.return_type}")
         target = CallTarget(function.__module__, function.__qualname__, arguments)
         llvm.add_symbol(target.symbol, compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
-        implementation = _external(compiled.fndesc, target)
-        self.targetctx._defns.pop(compiled.entry_point)  # noqa: SLF001 - what insert_user_function put there: the function to be linked in
-        self.targetctx._defns[compiled.entry_point].append(implementation, implementation.signature)  # noqa: SLF001
+
+
+_SCALARS = {None: types.none, bool: types.boolean, int: types.int64, float: types.float64}
+
+
+def _result_type(annotation: Any) -> Any:
+    """Numba's type of what an annotation says."""
+    if get_origin(annotation) is tuple:
+        return types.BaseTuple.from_types([_result_type(each) for each in get_args(annotation)])
+    if annotation not in _SCALARS:
+        raise TypeError(f"a stage must return None, a bool, an int, a float or a tuple of them, got {annotation}")
+    return _SCALARS[annotation]
 
 
 def keep(dispatcher: Any, function: Callable[..., Any]) -> None:
@@ -250,7 +324,7 @@ def keep(dispatcher: Any, function: Callable[..., Any]) -> None:
 
 @dataclass(frozen=True)
 class CallTarget:
-    """A stage compiled for some types, as its callers' machine code names it; called when such code is loaded, it sees that there is one.
+    """A kernel compiled for some types; of a stage, as its callers' machine code names it. Called when such code is loaded, it sees that there is one.
 
     Attributes:
         module: Where the kernel is.
@@ -269,26 +343,46 @@ class CallTarget:
         what = repr((self.module if place is None else place.name, self.name, self.arguments))
         return f"{self.module}.{self.name}.{hashlib.sha256(what.encode()).hexdigest()[:24]}"
 
+    @property
+    def claim(self) -> str:
+        """What a process that compiles it claims."""
+        return f"{self.module}.{self.name} {self.arguments}"
+
     def __call__(self) -> None:
         """Load or compile it: machine code that calls a name which nobody has given ends the process."""
         getattr(importlib.import_module(self.module), self.name).compile(self.arguments)
 
 
-def _external(descriptor: Any, target: CallTarget) -> Any:
-    """Lowers a call of a function that another library has; as ``numba.core.imputils.user_function``, which links the library in."""
+def _compile_all(targets: set[CallTarget]) -> None:
+    """Compile those first that no other process compiles."""
+    waiting = sorted(targets, key=lambda target: target.symbol)
+    while waiting:
+        chosen = next((target for target in waiting if not is_claimed(target.claim)), waiting[0])
+        waiting.remove(chosen)
+        chosen()
 
-    def call(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+
+def _external(result: Any, names: tuple[str, ...], target: CallTarget) -> Any:
+    """Lowers a call of a function that another library has; as ``numba.core.imputils.user_function``, which links the library in.
+
+    Args:
+        result: Numba's type of what it returns.
+        names: Its arguments' first.
+        target: The function.
+    """
+
+    def call(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
         convention = context.call_conv
-        function_type = convention.get_function_type(descriptor.restype, descriptor.argtypes)
+        function_type = convention.get_function_type(result, target.arguments)
         function = cgutils.get_or_insert_function(builder.module, function_type, target.symbol)
-        convention.decorate_function(function, descriptor.args, descriptor.argtypes, noalias=descriptor.noalias)
-        status, value = convention.call_function(builder, function, descriptor.restype, descriptor.argtypes, arguments)
+        convention.decorate_function(function, names[: len(target.arguments)], target.arguments, noalias=False)
+        status, value = convention.call_function(builder, function, result, target.arguments, arguments)
         with cgutils.if_unlikely(builder, status.is_error):
             convention.return_status_propagate(builder, status)
         context.active_code_library._reload_init.add(target)  # noqa: SLF001 - kept with the caller, and called when it is loaded
-        return impl_ret_new_ref(context, builder, descriptor.restype, fix_returning_optional(context, builder, signature, status, value))
+        return impl_ret_new_ref(context, builder, result, fix_returning_optional(context, builder, sig, status, value))
 
-    call.signature = descriptor.argtypes  # type: ignore[attr-defined]
+    call.signature = target.arguments  # type: ignore[attr-defined]
     call.libs = ()  # type: ignore[attr-defined]
     return call
 

@@ -54,7 +54,7 @@ _STILL, _FREE, _HELD = constant(Motion.STILL), constant(Motion.FREE), constant(M
 
 
 @stage_kernel
-def _fly_step(context: LoopContext, flight: Flight, shared: SharedTelemetry, rig_ns: int) -> None:
+def fly_step(context: LoopContext, flight: Flight, shared: SharedTelemetry, rig_ns: int) -> None:
     """One step of the vehicle, steered by the controller or the position hold."""
     state = flight.state
     if context.is_held:
@@ -179,7 +179,7 @@ def _awaits_answer(context: LoopContext, flight: Flight, shared: SharedTelemetry
 
 
 @stage_kernel
-def _make_steps(
+def make_steps(
     context: LoopContext,
     flight: Flight,
     world: World,
@@ -204,7 +204,7 @@ def _make_steps(
             word[FlightWord.NEXT_LOOK_NS] = step_ns + LOOK_NS
             shared.counts[FlightCount.LOOKS] += 1
         if motion == _FREE:
-            _fly_step(context, flight, shared, step_ns)
+            fly_step(context, flight, shared, step_ns)
         elif motion == _HELD:
             _hold_step(context, flight)
         _note_pose(flight, live, step_ns, motion == _FREE, pose)
@@ -255,7 +255,7 @@ def fly(
             if word[FlightWord.IS_OPEN] == 1:
                 _attend_change(flight, shared, buffers, descriptor)
         _skip_lost_time(context, flight, shared, now_ns)
-        due_ns = _make_steps(context, flight, world, live, shared, _motion(context, shared, now_ns), now_ns, pose)
+        due_ns = make_steps(context, flight, world, live, shared, _motion(context, shared, now_ns), now_ns, pose)
         if word[FlightWord.IS_OPEN] == 1:
             if due_ns != _NOT_DUE and wants_sensors(session, context.line.is_simulator, now_ns):
                 make_sensors(context, flight, shared, buffers, due_ns)
@@ -297,7 +297,7 @@ def fly_ahead(
         while rig_ns < row * row_ns:
             if rig_ns % LOOK_NS == 0:
                 look_around(world, context.multirotor, flight.state, rig_ns, flight.around)
-            _fly_step(context, flight, shared, rig_ns)
+            fly_step(context, flight, shared, rig_ns)
             rig_ns += context.multirotor.step_ns
         time_ns[row] = rig_ns
         motion[row] = flight.state.motion

@@ -99,11 +99,7 @@ async def compile_kernels(rig: Rig, tell: Callable[[int], None]) -> tuple[int, .
     Returns:
         Exit codes of the children that failed: the daemon then compiles what is missing itself.
     """
-    # Each begins elsewhere; what one compiles, another waits for and loads.
-    has_lidar = bool(rig.lidars) and not module_is_compiled("hilsim.streaming.render_loop")
-    parts = ["rig with stages", "lidar"] if has_lidar else ["rig"]
-    is_flown_here = rig.spec.vehicle is not None and rig.spec.vehicle.controller.kind != "ardupilot"
-    parts += ["flight"] if is_flown_here and not module_is_compiled("hilsim.autopilot.loop") else []
+    parts = _parts(rig)
     children: list[asyncio.subprocess.Process] = []
     compiled = 0
 
@@ -139,6 +135,16 @@ async def compile_kernels(rig: Rig, tell: Callable[[int], None]) -> tuple[int, .
     return tuple(code for code in codes if code)
 
 
+def _parts(rig: Rig) -> list[str]:
+    """A task for each child: as many as there are cores for. What one compiles, the others leave out or wait for."""
+    parts = ["rig"]
+    if rig.lidars and not module_is_compiled("hilsim.streaming.render_loop"):
+        parts.append("stages")
+    if _is_flown_here(rig) and not module_is_compiled("hilsim.autopilot.loop") and (len(parts) == 1 or len(os.sched_getaffinity(0)) > len(parts)):
+        parts.append("flight")
+    return parts
+
+
 def _compile_rig(rig: Rig) -> None:
     """Everything that the daemon does with kernels before it opens a port; then remember that it was done."""
     from hilsim.daemon.running_rig import RunningRig  # noqa: PLC0415 - only the child needs it
@@ -151,46 +157,40 @@ def _compile_rig(rig: Rig) -> None:
         mark.touch(mode=0o600)
 
 
-def _compile_flight(rig: Rig) -> None:
-    """A vehicle's steps; the rig's own child compiles the exchange with a controller."""
+def _is_flown_here(rig: Rig) -> bool:
+    return rig.spec.vehicle is not None and rig.spec.vehicle.controller.kind != "ardupilot"
+
+
+def _compile_stages(rig: Rig) -> None:
+    """What a lidar's packets are made of, the longest first, and then a vehicle's steps: the rig's own child does what strings them together meanwhile."""
     from hilsim._jit import compile_for  # noqa: PLC0415 - only the child needs these
-    from hilsim.autopilot.loop import fly_ahead  # noqa: PLC0415
+    from hilsim.emulator.detection import respond  # noqa: PLC0415
+    from hilsim.emulator.fused import render_info_packet, trace  # noqa: PLC0415
+
+    some = _some_lidar()
+    compile_for(trace, some.plan, some.world, some.workspace)
+    compile_for(respond, some.plan, 0, some.plan.sequences_per_packet, some.workspace)
+    compile_for(render_info_packet, some.plan, some.platform, PAYLOAD_ONLY, 0, 0, some.datagram)
+    if _is_flown_here(rig):
+        _compile_flight(rig)
+
+
+def _compile_flight(rig: Rig) -> None:
+    """A vehicle's steps, what its controller says, and what it could touch."""
+    from hilsim._jit import compile_for  # noqa: PLC0415 - only the child needs these
+    from hilsim.autopilot.loop import fly_step  # noqa: PLC0415
     from hilsim.autopilot.loop_setup import build_loop_setup, open_line  # noqa: PLC0415
+    from hilsim.autopilot.receive import receive_frames  # noqa: PLC0415
     from hilsim.autopilot.specs import VehicleRigSpec  # noqa: PLC0415
+    from hilsim.collision.surroundings import look_around  # noqa: PLC0415
     from hilsim.scene.world import build_world  # noqa: PLC0415
 
     if rig.vehicle is not None:
         setup = build_loop_setup(VehicleRigSpec(), rig.vehicle, open_line("hold"), seed=0, rate_hz=250)
-        compile_for(fly_ahead, setup.context, setup.flight, build_world([]), setup.shared, 1, setup.shared.sums_ns, np.zeros((1, 13)))
-
-
-def _compile_rig_with_stages(rig: Rig) -> None:
-    """Before the rig, those stages with which both children have the same to do until what strings all stages together can be compiled: some 11 of 22 s."""
-    from hilsim._jit import compile_for  # noqa: PLC0415 - only the child needs these
-    from hilsim.emulator.backdrop import sample_background  # noqa: PLC0415
-    from hilsim.emulator.encoding import encode_points  # noqa: PLC0415
-    from hilsim.emulator.fused import render_info_packet  # noqa: PLC0415
-
-    some = _some_lidar()
-    compile_for(render_info_packet, some.plan, some.platform, PAYLOAD_ONLY, 0, 0, some.datagram)
-    compile_for(sample_background, some.plan, 0, some.plan.sequences_per_packet, some.workspace.backdrop)
-    compile_for(encode_points, some.plan, 0, some.workspace.returns, some.workspace.counts, 0, some.datagram)
-    _compile_rig(rig)
-
-
-def _compile_lidar(_: Rig) -> None:
-    """The other stages of a packet, the last first, and the packet."""
-    from hilsim._jit import compile_for  # noqa: PLC0415 - only the child needs these
-    from hilsim.emulator.detection import respond  # noqa: PLC0415
-    from hilsim.emulator.firing import fire  # noqa: PLC0415
-    from hilsim.emulator.fused import render_data_packet, trace  # noqa: PLC0415
-
-    some = _some_lidar()
-    sequences = some.plan.sequences_per_packet
-    compile_for(respond, some.plan, 0, sequences, some.workspace)
-    compile_for(trace, some.plan, some.world, some.workspace)
-    compile_for(fire, some.plan, some.platform, 0, sequences, some.workspace.rays)
-    compile_for(render_data_packet, some.plan, some.platform, some.world, PAYLOAD_ONLY, 0, some.workspace, some.datagram)
+        flight = setup.flight
+        compile_for(fly_step, setup.context, flight, setup.shared, 0)
+        compile_for(receive_frames, setup.context, flight, setup.shared, setup.buffers, 0, 0)
+        compile_for(look_around, build_world([]), setup.context.multirotor, flight.state, 0, flight.around)
 
 
 class _SomeLidar(NamedTuple):
@@ -224,7 +224,7 @@ def _some_lidar() -> _SomeLidar:
     )
 
 
-_TASKS = {"rig": _compile_rig, "rig with stages": _compile_rig_with_stages, "lidar": _compile_lidar, "flight": _compile_flight}
+_TASKS = {"rig": _compile_rig, "stages": _compile_stages, "flight": _compile_flight}
 
 
 class _Teller(event.Listener):  # type: ignore[misc]

@@ -184,7 +184,8 @@ def write_headers(
         frame: ``uint8[>= 42 + payload_size]``, written.
         payload_size: Bytes of payload.
     """
-    frame[:HEADER_SIZE] = template
+    for place in range(HEADER_SIZE):
+        frame[place] = template[place]
     _put_16(28 + payload_size, frame, _IP_LENGTH)
     _put_16(identification & 0xFFFF, frame, _IP_IDENTIFICATION)
     _put_16(0xFFFF ^ _folded_sum(frame, _IP_START, _IP_END, _NOTHING), frame, _IP_CHECKSUM)

@@ -88,11 +88,9 @@ class Shape:
         across = np.cross(axis, (1.0, 0.0, 0.0) if abs(axis[0]) < 0.9 else (0.0, 1.0, 0.0))
         across /= np.linalg.norm(across)
         up = np.cross(axis, across)
-        rings = []
-        for centre, radius in ((start, radii[0]), (end, radii[1])):
-            turns = [math.tau * side / sides for side in range(sides)]
-            points = [np.array(centre) + radius * (math.cos(turn) * across + math.sin(turn) * up) for turn in turns]
-            rings.append([(float(x), float(y), float(z)) for x, y, z in points])
+        turns = [math.tau * side / sides for side in range(sides)]
+        circle = np.outer([math.cos(turn) for turn in turns], across) + np.outer([math.sin(turn) for turn in turns], up)
+        rings = [[(x, y, z) for x, y, z in (np.array(centre) + radius * circle).tolist()] for centre, radius in ((start, radii[0]), (end, radii[1]))]
         self.bands(material, rings)
         self.polygon(material, *rings[1])
 

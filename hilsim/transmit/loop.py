@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._atomics import load_acquire, pause, store_release
-from hilsim._jit import kernel, stage_kernel
+from hilsim._jit import constant, kernel, stage_kernel
 from hilsim.transmit.brake import doze_until
 from hilsim.transmit.flow_table import FlowTable
 from hilsim.transmit.libc import monotonic_ns, send_datagram
@@ -44,6 +44,9 @@ class LoopEnd(IntEnum):
     """It was asked to."""
     TOO_LATE = 1
     """A datagram was later than the limit, and the policy is ``STOP``."""
+
+
+_STOPPED, _TOO_LATE = constant(LoopEnd.STOPPED), constant(LoopEnd.TOO_LATE)
 
 
 class FollowingState(IntEnum):
@@ -235,11 +238,11 @@ def send_loop(
         if is_late:
             statistics.counters[chosen, Counter.LATE] += 1
             if settings.late_policy == LatePolicy.STOP and table.sends_late[chosen] == 0:
-                return LoopEnd.TOO_LATE
+                return _TOO_LATE
         if is_late and settings.late_policy == LatePolicy.SKIP and table.sends_late[chosen] == 0:
             statistics.counters[chosen, Counter.DROPPED] += 1
         else:
             _send(rings, table, statistics, following, chosen, rings.head[chosen, 0] % slots)
         next_ns[chosen] = _NOTHING
         store_release(rings.head, (chosen, 0), rings.head[chosen, 0] + 1)
-    return LoopEnd.STOPPED
+    return _STOPPED

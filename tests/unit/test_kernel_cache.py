@@ -2,14 +2,16 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hilsim import _kernel_cache
-from hilsim._kernel_cache import prune, refusal
+from hilsim._kernel_cache import claimed, is_claimed, prune, refusal
 
 _PACKAGE = Path(_kernel_cache.__file__).parent
 _LEAP_DAY = "from hilsim.protocols.nmea import civil_date; civil_date(19782); print(dict(civil_date.stats.cache_hits) != {})"
@@ -112,3 +114,40 @@ def test_few_versions_of_a_module_are_kept_and_no_more_than_a_size_in_all(tmp_pa
     assert {place.name for place in tmp_path.iterdir()} == {"m.b-1", "m.a-2", "m.a-3", "m.a-4"}
     prune(tmp_path, keep_bytes=2500)
     assert {place.name for place in tmp_path.iterdir()} == {"m.a-3", "m.a-4"}
+
+
+@pytest.fixture
+def other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[str]]:
+    """One that has claimed "a kernel" until its standard input is closed; it and this one share a cache."""
+    for name in ("NUMBA_CACHE_DIR", "CACHE_DIRECTORY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    _kernel_cache.cache_directory.cache_clear()
+    _kernel_cache._claims.cache_clear()
+    code = "import sys; from hilsim._kernel_cache import claimed\nwith claimed('a kernel'): print(flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process
+    _kernel_cache.cache_directory.cache_clear()
+    _kernel_cache._claims.cache_clear()
+
+
+def test_what_another_process_compiles_is_claimed_until_it_ends(other_process: subprocess.Popen[str]) -> None:
+    assert is_claimed("a kernel")
+    assert not is_claimed("another kernel")
+    other_process.kill()
+    other_process.wait()
+    assert not is_claimed("a kernel")
+    with claimed("a kernel"):
+        pass
+
+
+def test_a_process_that_does_not_go_on_is_waited_for_no_longer_than_so_long(
+    other_process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other_process.send_signal(signal.SIGSTOP)
+    monkeypatch.setattr(_kernel_cache, "CLAIM_S", 0.1)
+    with claimed("a kernel"):
+        assert is_claimed("a kernel")  # it has not given it up
+    other_process.send_signal(signal.SIGCONT)

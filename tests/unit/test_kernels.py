@@ -40,7 +40,7 @@ def doubled(value):
 
 
 @stage_kernel
-def scaled(outer, index):
+def scaled(outer, index) -> float:
     middle = outer.middle
     inner = middle.inner
     return doubled(inner.scale * outer.values[index] + inner.offsets[index]) + middle.count
@@ -95,7 +95,7 @@ def unknown(outer):
 
 
 @stage_kernel
-def refuses(value):
+def refuses(value) -> int:
     if value < 0:
         raise ValueError("value must be 0 or more")
     return value
@@ -104,6 +104,31 @@ def refuses(value):
 @kernel
 def asks(value):
     return refuses(value) + 1
+
+
+@kernel
+def asks_twice(value):
+    return 2 * asks(value)
+
+
+@stage_kernel
+def later(value) -> float:
+    return value + 1.0
+
+
+@kernel
+def calls_later(value):
+    return later(value) + 1.0
+
+
+@stage_kernel
+def untrue(value) -> int:
+    return value
+
+
+@stage_kernel
+def pair(value) -> tuple[tuple[float, int], bool]:
+    return (value, int(value)), value > 0.0
 
 
 @inlined_kernel
@@ -171,7 +196,7 @@ def test_only_what_is_called_has_machine_code():
     """By Python or by its address: a kernel that becomes part of others never runs by itself."""
     total(outer())
     inner, stage, whole = (next(iter(each.overloads.values())).library for each in (doubled, scaled, total.from_python()))
-    assert (inner._is_without_code, stage._is_without_code, whole._is_without_code) == (True, False, False)
+    assert (inner._is_unlinked, stage._is_unlinked, whole._is_unlinked) == (True, False, False)
     assert doubled(4) == 8  # through a kernel of one line, which has
 
 
@@ -180,14 +205,51 @@ def test_an_error_with_a_figure_comes_out_of_a_kernel_without_machine_code():
         checks(-3)
 
 
+def declared(library):
+    """Names in a library's module, and whether the function is elsewhere."""
+    return {function.name: function.is_declaration for function in library._final_module.functions}
+
+
 def test_a_stage_is_no_part_of_its_callers_and_a_kernel_is():
     total(outer())
-    compiled = next(iter(total.overloads.values()))
-    names = {function.name: function.is_declaration for function in compiled.library._final_module.functions}
+    whole = next(iter(total.from_python().overloads.values())).library
     target = CallTarget(scaled.__module__, "scaled", next(iter(scaled.overloads)))
-    assert names[target.symbol]
-    assert target in compiled.library._reload_init
-    assert not any("doubled" in name for name in names)
+    assert declared(whole)[target.symbol]
+    assert target in whole._reload_init
+    assert not any("doubled" in name for name in declared(whole))
+    stage = next(iter(scaled.overloads.values())).library
+    assert not any("doubled" in name and is_elsewhere for name, is_elsewhere in declared(stage).items())
+
+
+def test_what_a_kernel_calls_is_linked_in_where_machine_code_is_made_and_not_before():
+    assert asks_twice(1) == 4
+    part, whole = (next(iter(each.overloads.values())).library for each in (asks_twice, asks_twice.from_python()))
+    inner = next(iter(asks.overloads.values())).fndesc.llvm_func_name
+    assert declared(part)[inner]
+    assert not declared(whole).get(inner, False)
+
+
+def test_a_caller_is_compiled_without_the_stage_it_calls():
+    compile_for(calls_later, 1.0)
+    assert (len(calls_later.signatures), len(later.signatures)) == (1, 0)
+    assert calls_later(1.0) == 3.0
+    assert len(later.signatures) == 1
+
+
+def test_a_stage_returns_what_its_annotation_says():
+    def silent(value):
+        return value
+
+    def array(value) -> np.ndarray:
+        return value
+
+    with pytest.raises(TypeError, match=r"silent: a stage must say what it returns, got no annotation"):
+        stage_kernel(silent)
+    with pytest.raises(TypeError, match=r"a stage must return None, a bool, an int, a float or a tuple of them, got <class 'numpy.ndarray'>"):
+        stage_kernel(array)
+    with pytest.raises(TypeError, match="untrue must return int64, as its annotation says, got float64"):
+        compile_for(untrue, 1.0)
+    assert pair(2.0) == ((2.0, 2), True)
 
 
 def test_a_kernel_is_compiled_for_types_without_being_called():
@@ -204,7 +266,7 @@ MODULE = """
 from hilsim._jit import kernel, stage_kernel
 
 @stage_kernel
-def stage(value):
+def stage(value) -> int:
     return value * {factor}
 
 @kernel

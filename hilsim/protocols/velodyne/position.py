@@ -101,7 +101,8 @@ def encode_position_packet(stamp_us: int, pps_state: int, nmea: npt.NDArray[np.u
     for byte in range(4):
         payload[198 + byte] = (stamp_us >> (8 * byte)) & 0xFF
     payload[202] = pps_state
-    payload[NMEA_OFFSET : NMEA_OFFSET + nmea_size] = nmea[:nmea_size]
+    for place in range(nmea_size):
+        payload[NMEA_OFFSET + place] = nmea[place]
 
 
 @kernel

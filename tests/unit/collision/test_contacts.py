@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hilsim.autopilot.loop import _fly_step
+from hilsim.autopilot.loop import fly_step
 from hilsim.autopilot.loop_setup import build_loop_setup, open_line
 from hilsim.autopilot.session import SessionWord
 from hilsim.autopilot.specs import ControllerSpec, VehicleRigSpec
@@ -38,7 +38,7 @@ def flown(made, world, milliseconds, *, begin_ns=0):
         rig_ns = begin_ns + number * MS
         if rig_ns % LOOK_NS == 0:
             look_around(world, made.context.multirotor, made.flight.state, rig_ns, made.flight.around)
-        _fly_step(made.context, made.flight, made.shared, rig_ns)
+        fly_step(made.context, made.flight, made.shared, rig_ns)
         rows.append(made.flight.state.motion.copy())
         closing.append(made.flight.state.closing_mps.copy())
         crashed.append(made.flight.state.crashed[0])
