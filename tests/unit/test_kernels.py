@@ -282,7 +282,7 @@ CALL = "from hilsim.probe import caller, stage; print(caller(5), caller.stats.ca
 
 def run(code, place, home, **more):
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA_", "CACHE_DIRECTORY"))}
-    environment |= {"PYTHONPATH": str(place), "XDG_CACHE_HOME": str(home)}
+    environment |= {"PYTHONPATH": str(place), "XDG_CACHE_HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}  # sources that change within a second
     return subprocess.run(
         [sys.executable, "-P", "-c", textwrap.dedent(code)],
         env=environment,
