@@ -16,7 +16,8 @@ All of it is Numba's side; nobody but ``hilsim._jit`` needs it.
 import hashlib
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from types import FunctionType
@@ -37,6 +38,7 @@ from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined
 from numba.core.environment import lookup_environment
 from numba.core.imputils import fix_returning_optional, impl_ret_borrowed, impl_ret_new_ref
 from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.runtime import rtsys
 from numba.core.typing.templates import AttributeTemplate, make_concrete_template, signature
 from numba.core.typing.typeof import _typeof_tuple
 from numba.extending import NativeValue, infer_getattr, lower_getattr_generic, typeof_impl, unbox
@@ -105,7 +107,7 @@ class _CodeOnDemand(JITCodeLibrary):  # type: ignore[misc]
         """Address of a function, 0 where there is none of that name."""
         self._ensure_finalized()
         if self._is_unlinked and self._defines(name):
-            _compile_all(set(self._reload_init))
+            self._compile_stages()
             self._link()
             self._optimize_final_module()
             self._final_module.verify()
@@ -124,7 +126,7 @@ class _CodeOnDemand(JITCodeLibrary):  # type: ignore[misc]
     def _link(self) -> None:
         """Add the code of all that is called, directly or not."""
         for library in self._all_below():
-            self._final_module.link_in(library._own_module(), preserve=True)  # noqa: SLF001
+            self._final_module.link_in(_module_of(library), preserve=True)
         self._shared_module, self._is_unlinked = None, False
 
     def _all_below(self) -> list[Any]:
@@ -140,23 +142,32 @@ class _CodeOnDemand(JITCodeLibrary):  # type: ignore[misc]
         visit(self)
         return list(reversed(ended))[1:]
 
-    def _own_module(self) -> Any:
+    def own_module(self) -> Any:
+        """What others can link in: its own code, and once it is linked all of it."""
         return super()._get_module_for_linking()
 
-    def _get_module_for_linking(self) -> Any:
-        """Numba's: a module that others can link in, with all that it calls."""
+    def _whole_module(self) -> Any:
+        """What stands by itself: with all that it calls but stages."""
+        module = self.own_module()
         if self._is_unlinked:
-            module = super()._get_module_for_linking().clone()
+            module = module.clone()
             for library in self._all_below():
-                module.link_in(library._own_module(), preserve=True)  # noqa: SLF001
-            return module
-        return super()._get_module_for_linking()
+                module.link_in(_module_of(library), preserve=True)
+        return module
+
+    def _get_module_for_linking(self) -> Any:
+        """Numba's, for libraries that make their machine code at once."""
+        self._compile_stages()
+        return self._whole_module()
+
+    def _compile_stages(self) -> None:
+        _compile_all({each for each in self._reload_init if isinstance(each, CallTarget)})
 
     def serialize_using_object_code(self) -> tuple[str, str, Any]:
         """What the cache keeps: machine code and what callers compile, or the latter alone."""
         self._ensure_finalized()
         if self._is_unlinked:
-            return self.name, self._IN_PARTS, self._get_module_for_linking().as_bitcode()
+            return self.name, self._IN_PARTS, self._whole_module().as_bitcode()
         kept: tuple[str, str, Any] = super().serialize_using_object_code()
         return kept
 
@@ -171,17 +182,34 @@ class _CodeOnDemand(JITCodeLibrary):  # type: ignore[misc]
         return library
 
 
+def _module_of(library: Any) -> Any:
+    return library.own_module() if isinstance(library, _CodeOnDemand) else library._get_module_for_linking()  # noqa: SLF001 - Numba's
+
+
+@contextmanager
+def _libraries_on_demand() -> Iterator[None]:
+    """What is compiled within is linked when it is wanted; what else uses Numba in this process is left alone. For who has the compiler's lock."""
+    _prepare_numba()
+    codegen = cpu_target.target_context.codegen()
+    before, codegen._library_class = codegen._library_class, _CodeOnDemand  # noqa: SLF001 - Numba has no option for it
+    try:
+        yield
+    finally:
+        codegen._library_class = before  # noqa: SLF001
+
+
 @cache
 def _prepare_numba() -> None:
     """What Numba shall do in other ways in this process."""
     codegen = cpu_target.target_context.codegen()
+    rtsys.initialize(cpu_target.target_context)  # Numba looks for an address in it while it links a function that calls itself
     set_environment = codegen.set_env
 
     def set_known_environment(name: str, environment: Any) -> None:
         if codegen._engine.is_symbol_defined(name):  # noqa: SLF001 - else it is set once there is machine code that reads it
             set_environment(name, environment)
 
-    codegen.set_env, codegen._library_class = set_known_environment, _CodeOnDemand  # noqa: SLF001 - of libraries made from now on
+    codegen.set_env = set_known_environment
     _skip_search_for_blas()
 
 
@@ -206,8 +234,8 @@ class _Dispatcher(CPUDispatcher):  # type: ignore[misc]
         arguments, _ = sigutils.normalize_signature(sig)
         if found := self.overloads.get(tuple(arguments)):
             return found.entry_point
-        _prepare_numba()
-        with global_compiler_lock, claimed(CallTarget(self.py_func.__module__, self.py_func.__qualname__, tuple(arguments)).claim):
+        target = CallTarget(self.py_func.__module__, self.py_func.__qualname__, tuple(arguments))
+        with global_compiler_lock, claimed(target.claim), _libraries_on_demand():
             entry = super().compile(sig)
             self._compiled(tuple(arguments))
             return entry
@@ -295,7 +323,7 @@ class Kernel(_Dispatcher):
         if self._result is None:
             return
         function, compiled = self.py_func, self.overloads[arguments]
-        if compiled.signature.return_type != self._result:
+        if types.unliteral(compiled.signature.return_type) != self._result:
             raise TypeError(f"{function.__qualname__} must return {self._result}, as its annotation says, got {compiled.signature.return_type}")
         target = CallTarget(function.__module__, function.__qualname__, arguments)
         llvm.add_symbol(target.symbol, compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
@@ -379,7 +407,10 @@ def _external(result: Any, names: tuple[str, ...], target: CallTarget) -> Any:
         status, value = convention.call_function(builder, function, result, target.arguments, arguments)
         with cgutils.if_unlikely(builder, status.is_error):
             convention.return_status_propagate(builder, status)
-        context.active_code_library._reload_init.add(target)  # noqa: SLF001 - kept with the caller, and called when it is loaded
+        library = context.active_code_library
+        library._reload_init.add(target)  # noqa: SLF001 - kept with the caller, and called when it is loaded
+        if not isinstance(library, _CodeOnDemand):
+            target()
         return impl_ret_new_ref(context, builder, result, fix_returning_optional(context, builder, sig, status, value))
 
     call.signature = target.arguments  # type: ignore[attr-defined]

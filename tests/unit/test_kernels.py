@@ -7,9 +7,11 @@ import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
+from numba.core.codegen import JITCodeLibrary
 from numba.core.errors import TypingError
 
 from hilsim._jit import by_reference, compile_for, inlined_kernel, kernel, stage_kernel
@@ -227,6 +229,32 @@ def test_what_a_kernel_calls_is_linked_in_where_machine_code_is_made_and_not_bef
     inner = next(iter(asks.overloads.values())).fndesc.llvm_func_name
     assert declared(part)[inner]
     assert not declared(whole).get(inner, False)
+
+
+def test_what_else_uses_numba_in_this_process_is_left_alone_and_can_call_kernels():
+    total(outer())
+
+    @numba.vectorize(["float64(float64)"])
+    def halved(value):
+        return 0.5 * value
+
+    @numba.cfunc("float64(float64)")
+    def squared(value):
+        return value * value
+
+    @numba.njit
+    def factorial(number):
+        return 1 if number < 2 else number * factorial(number - 1)
+
+    @numba.njit
+    def through_kernels(value):
+        return halved(doubled(value)) + asks(1) + np.round(factorial(3))
+
+    assert through_kernels(4.0) == 4.0 + 2.0 + 6.0
+    assert squared.ctypes(3.0) == 9.0
+    assert halved(np.array([2.0, 4.0])).tolist() == [1.0, 2.0]
+    assert type(next(iter(factorial.overloads.values())).library) is JITCodeLibrary
+    assert type(next(iter(doubled.overloads.values())).library) is not JITCodeLibrary
 
 
 def test_a_caller_is_compiled_without_the_stage_it_calls():
