@@ -17,6 +17,7 @@ request                                         answer
 
 import asyncio
 import gc
+import importlib
 import json
 import os
 import select
@@ -30,7 +31,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import hilsim.telemetry.server  # noqa: F401 - a daemon imports it when it serves metrics: here, before the first fork
 from hilsim._kernel_cache import cache_directory
 from hilsim.api.child import RunRequest
 from hilsim.assembly.rig_sources import MadeRig, RigFile, RigSource
@@ -145,6 +145,9 @@ class Starter:
 
     def _rehearse(self, rig: Rig) -> None:
         """Load the kernels that such a rig needs, so that forks have them; none is compiled here."""
+        importlib.import_module(
+            "hilsim.telemetry.server"
+        )  # what a daemon imports when it serves metrics; not before the first one, which is waited for
         needs = kernel_needs(rig)
         self._unrehearsed = [other for other in self._unrehearsed if kernel_needs(other) != needs]
         if cache_directory() is not None and is_compiled(rig):
