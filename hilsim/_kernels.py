@@ -90,7 +90,7 @@ class _CodeOnDemand(JITCodeLibrary):  # type: ignore[misc]
     level of calls again; here each kernel's own code is linked and optimised once for each kernel that does run.
     """
 
-    _IN_PARTS = "parts"
+    _IN_PARTS, _AS_CODE = "parts", "code"
 
     _is_unlinked = False
 
@@ -164,21 +164,27 @@ class _CodeOnDemand(JITCodeLibrary):  # type: ignore[misc]
         _compile_all({each for each in self._reload_init if isinstance(each, CallTarget)})
 
     def serialize_using_object_code(self) -> tuple[str, str, Any]:
-        """What the cache keeps: machine code and what callers compile, or the latter alone."""
+        """What the cache keeps: machine code, for what runs is never part of others; or else what callers compile."""
         self._ensure_finalized()
         if self._is_unlinked:
             return self.name, self._IN_PARTS, self._whole_module().as_bitcode()
-        kept: tuple[str, str, Any] = super().serialize_using_object_code()
-        return kept
+        module = self._final_module
+        names = [value.name for values in (module.functions, module.global_variables) for value in values if not value.is_declaration]
+        return self.name, self._AS_CODE, (self._get_compiled_object(), names)
 
     @classmethod
     def _unserialize(cls, codegen: Any, state: tuple[str, str, Any]) -> Any:
         name, kind, data = state
-        if kind != cls._IN_PARTS:
-            return super()._unserialize(codegen, state)
         library = codegen.create_library(name)
-        library._final_module = library._shared_module = llvm.parse_bitcode(data)  # noqa: SLF001 - as in the other kinds
-        library._finalized = library._is_unlinked = True  # noqa: SLF001
+        if kind == cls._IN_PARTS:
+            library._final_module = library._shared_module = llvm.parse_bitcode(data)  # noqa: SLF001 - as Numba's own kinds
+            library._finalized = library._is_unlinked = True  # noqa: SLF001
+            return library
+        code, names = data
+        library.enable_object_caching()
+        library._set_compiled_object(code)  # noqa: SLF001
+        library._finalize_final_module()  # noqa: SLF001
+        codegen._engine._defined_symbols.update(names)  # noqa: SLF001 - Numba reads them out of the bitcode that it keeps beside the code
         return library
 
 
