@@ -292,7 +292,9 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         """What was kept for a signature; None where there is nothing, or nothing that can be read."""
         try:
             with self._guard_against_spurious_io_errors():
-                found = self._load_overload(sig, target_context)  # Numba first has all it can compile at hand: 0.1 s of a start, for nothing that is loaded
+                found = self._load_overload(
+                    sig, target_context
+                )  # Numba first has all it can compile at hand: 0.1 s of a start, for nothing that is loaded
         except _DAMAGED as error:
             refusals.append(f"kernels kept in {self.cache_path} cannot be read: {error}; they are compiled again")
             self.flush()

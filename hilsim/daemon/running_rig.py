@@ -34,7 +34,7 @@ from hilsim.transmit.transmitter import Transmitter
 
 P = TypeVar("P", bound=Part)
 
-_START_UP_NS = 100_000_000
+_START_UP_NS = 60_000_000
 """From choosing rig time 0 to it; twice as long at each further try, where the rings could not be filled in time."""
 _LONGEST_START_UP_NS = 60_000_000_000
 _MARGIN_NS = 30_000_000

@@ -79,9 +79,10 @@ def _sampled_ranges(
     up = np.cross(across, axis)
     turn = 2.0 * np.pi * np.arange(_RIM) / _RIM
     around = np.cos(turn)[:, np.newaxis] * across[:, np.newaxis] + np.sin(turn)[:, np.newaxis] * up[:, np.newaxis]
-    rim = axis[:, np.newaxis] + np.tan(np.minimum(angle_rad, 1.5))[:, np.newaxis, np.newaxis] * around
-    rim /= np.linalg.norm(rim, axis=2, keepdims=True)
-    direction = np.concatenate([axis[:, np.newaxis], rim], axis=1).astype(np.float32).reshape(-1, 3)
+    tilt = np.minimum(angle_rad, 1.5)[:, np.newaxis, np.newaxis]
+    rays = np.empty((len(axis), 1 + _RIM, 3), np.float32)
+    rays[:, 0], rays[:, 1:] = axis, np.cos(tilt) * axis[:, np.newaxis] + np.sin(tilt) * around
+    direction = rays.reshape(-1, 3)
     origin = np.repeat(origin_m, 1 + _RIM, axis=0)
     passes = (world.optics[:, 2] > 0.0) | (world.optics[:, 3] > 0.0)
     sampled = np.zeros(len(direction))

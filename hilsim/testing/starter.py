@@ -198,7 +198,3 @@ def main(parent: int) -> None:
     finally:
         starter.close()
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

@@ -16,6 +16,8 @@ from hilsim.errors import TransmitError
 
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """A process that forks must have no threads beside; and scenes are no work for several."""
+_STARTER = "import gc, sys; gc.disable(); from hilsim.testing.starter import main; main(int(sys.argv[1]))"
+"""Importing makes no garbage: to look for some took a tenth of it."""
 _POLL_S = 0.01
 _END_S = 15.0
 
@@ -27,7 +29,7 @@ class WarmStarter:
         """Start it; it imports while the caller goes on."""
         environment = {name: value for name, value in os.environ.items() if name not in OF_THE_SERVICE_MANAGER}
         self._process = subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-m", "hilsim.testing.starter", str(os.getpid())],
+            [sys.executable, "-c", _STARTER, str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=_ONE_THREAD | environment,
