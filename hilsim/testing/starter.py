@@ -1,6 +1,6 @@
 """A process that has imported the daemon and loaded its kernels, and forks into one whenever a test wants a sensor.
 
-Importing and loading are most of what a daemon's start costs (1.9 of 2.2 s of CPU); a fork of this process has them already. It is one process a test run (a worker of pytest-xdist is a run),
+Importing and loading are most of what a daemon's start costs; a fork of this process has them already. It is one process a test run (a worker of pytest-xdist is a run),
 started when the first sensor is wanted or a little earlier, and it ends with the process that started it, however that one ends: then it ends its daemons first, and removes their files.
 ``starting`` is its other side.
 
