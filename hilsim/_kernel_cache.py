@@ -27,6 +27,7 @@ os.environ.setdefault("NUMBA_OPT", "1")  # read by Numba when it is imported: a 
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.runtime import rtsys
 
 KEEP_DIRECTORIES_PER_MODULE = 3
 """Versions of one module's sources: a checkout and an installed release can take turns without compiling."""
@@ -291,6 +292,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     def load_overload(self, sig: object, target_context: object) -> Any:
         """What was kept for a signature; None where there is nothing, or nothing that can be read."""
         try:
+            rtsys.initialize(target_context)  # machine code calls it
             with self._guard_against_spurious_io_errors():
                 found = self._load_overload(
                     sig, target_context

@@ -291,7 +291,11 @@ def test_a_kernel_is_compiled_for_types_without_being_called():
 
 
 MODULE = """
-from hilsim._jit import kernel, stage_kernel
+from hilsim._jit import inlined_kernel, kernel, stage_kernel
+
+@inlined_kernel
+def inlined(values):
+    return values.copy().sum()
 
 @stage_kernel
 def stage(value) -> int:
@@ -345,6 +349,12 @@ def test_what_is_loaded_has_its_machine_code_and_need_not_make_it(probe, tmp_pat
     looks = "; print(*(next(iter(each.overloads.values())).library._disable_inspection for each in (stage, caller.from_python())))"
     assert run(CALL + looks, probe.parent, tmp_path / "cache")[3:] == ["False", "False"]
     assert run(CALL + looks, probe.parent, tmp_path / "cache")[3:] == ["True", "True"]
+
+
+def test_a_second_process_loads_what_is_inlined_elsewhere_before_any_kernel(probe, tmp_path):
+    code = "import numpy as np; from hilsim.probe import inlined; print(inlined(np.ones(3)), inlined.stats.cache_hits != {})"
+    assert run(code, probe.parent, tmp_path / "cache") == ["3.0", "False"]
+    assert run(code, probe.parent, tmp_path / "cache") == ["3.0", "True"]
 
 
 def test_a_stage_whose_code_is_gone_is_compiled_again_before_its_caller_runs(probe, tmp_path):
