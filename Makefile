@@ -42,14 +42,14 @@ lint: $(VENV)/installed-test
 kernels: $(VENV)/installed-test
 	-$(BIN)/hilsim warm $(wildcard profiles/rigs/*.toml)
 
-# Four runs beside each other, on two cores with six processes: flights wait for the wall clock, tests of whole programs wait for packets, and the rest computes.
+# Four runs beside each other, on two cores with six or seven processes: flights wait for the wall clock, tests of whole programs wait for packets, and the rest computes.
 # Each run's own sockets and ports are apart from the others'. What all but the last say is printed when they have ended, and then what was skipped and why.
 test: export HILSIM_SKIPS = .pytest_cache/skips
 test: lint kernels
 	@mkdir -p .pytest_cache; rm -rf $$HILSIM_SKIPS; run="$(BIN)/python -m pytest $(BESIDE)"; \
 	( $$run $(FLIGHT_TESTS); code=$$?; $$run $(SERVICE_TESTS) && exit $$code ) > .pytest_cache/flights.log 2>&1 & flights=$$!; \
 	$$run $(IN_TWO) $(PROGRAM_TESTS) > .pytest_cache/programs.log 2>&1 & programs=$$!; \
-	( $(MAKE) --no-print-directory kernels-as-python; code=$$?; $$run $(STREAM_TESTS) && exit $$code ) > .pytest_cache/streams.log 2>&1 & streams=$$!; \
+	( $(MAKE) --no-print-directory kernels-as-python; code=$$?; $$run $(IN_TWO) $(STREAM_TESTS) && exit $$code ) > .pytest_cache/streams.log 2>&1 & streams=$$!; \
 	$(BIN)/python -m pytest -q $(IN_TWO) $(UNIT_TESTS); code=$$?; \
 	wait $$streams; read=$$?; cat .pytest_cache/streams.log; \
 	wait $$flights; flown=$$?; cat .pytest_cache/flights.log; \
