@@ -93,6 +93,8 @@ class _CodeOnDemand(JITCodeLibrary):  # type: ignore[misc]
     _IN_PARTS, _AS_CODE = "parts", "code"
 
     _is_unlinked = False
+    _kept: Any = ()
+    """Environments of what was loaded as part of others: Numba looks them up by their names, as long as somebody has them."""
 
     def finalize(self) -> None:
         """Numba's: nothing is to be added any more."""
@@ -112,9 +114,8 @@ class _CodeOnDemand(JITCodeLibrary):  # type: ignore[misc]
             self._optimize_final_module()
             self._final_module.verify()
             self._finalize_final_module()
-            for variable in self._final_module.global_variables:
-                if (environment := lookup_environment(variable.name)) is not None and not variable.is_declaration:
-                    self._codegen.set_env(variable.name, environment)
+            for name_of_environment, environment in _environments(self._final_module):
+                self._codegen.set_env(name_of_environment, environment)
         return int(super().get_pointer_to_function(name))
 
     def _defines(self, name: str) -> bool:
@@ -167,7 +168,8 @@ class _CodeOnDemand(JITCodeLibrary):  # type: ignore[misc]
         """What the cache keeps: machine code, for what runs is never part of others; or else what callers compile."""
         self._ensure_finalized()
         if self._is_unlinked:
-            return self.name, self._IN_PARTS, self._whole_module().as_bitcode()
+            whole = self._whole_module()
+            return self.name, self._IN_PARTS, (whole.as_bitcode(), [environment for _, environment in _environments(whole)])
         module = self._final_module
         names = [value.name for values in (module.functions, module.global_variables) for value in values if not value.is_declaration]
         return self.name, self._AS_CODE, (self._get_compiled_object(), names)
@@ -177,7 +179,8 @@ class _CodeOnDemand(JITCodeLibrary):  # type: ignore[misc]
         name, kind, data = state
         library = codegen.create_library(name)
         if kind == cls._IN_PARTS:
-            library._final_module = library._shared_module = llvm.parse_bitcode(data)  # noqa: SLF001 - as Numba's own kinds
+            bitcode, library._kept = data  # noqa: SLF001 - a library of this kind
+            library._final_module = library._shared_module = llvm.parse_bitcode(bitcode)  # noqa: SLF001 - as Numba's own kinds
             library._finalized = library._is_unlinked = True  # noqa: SLF001
             return library
         code, names = data
@@ -186,6 +189,13 @@ class _CodeOnDemand(JITCodeLibrary):  # type: ignore[misc]
         library._finalize_final_module()  # noqa: SLF001
         codegen._engine._defined_symbols.update(names)  # noqa: SLF001 - Numba reads them out of the bitcode that it keeps beside the code
         return library
+
+
+def _environments(module: Any) -> Iterator[tuple[str, Any]]:
+    """Name and environment of each function in a module: what its errors are made of, as Python objects."""
+    for variable in module.global_variables:
+        if not variable.is_declaration and (environment := lookup_environment(variable.name)) is not None:
+            yield variable.name, environment
 
 
 def _module_of(library: Any) -> Any:

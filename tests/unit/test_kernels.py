@@ -357,6 +357,52 @@ def test_a_second_process_loads_what_is_inlined_elsewhere_before_any_kernel(prob
     assert run(code, probe.parent, tmp_path / "cache") == ["3.0", "True"]
 
 
+PARTS = """
+from hilsim._jit import kernel, stage_kernel
+
+@kernel
+def inner(value):
+    if value < 0:
+        raise ValueError("must be 0 or more, got", value)
+    return value
+
+@kernel
+def middle(value):
+    return inner(value)
+
+@kernel
+def first(value):
+    return middle(value)
+
+@kernel
+def second(value):
+    return middle(value)
+
+@stage_kernel
+def stage(value) -> int:
+    return second(value)
+
+@kernel
+def third(value):
+    return stage(value)
+"""
+
+
+def test_an_error_with_a_figure_comes_out_of_parts_that_another_process_compiled(probe, tmp_path):
+    """Each makes machine code of what the one before has kept as part of its own; the last loads the code itself."""
+    (probe / "probe.py").write_text(PARTS)
+    for name in ("first", "second", "third", "third"):
+        code = f"""
+        from hilsim.probe import {name}
+        assert {name}(5) == 5
+        try:
+            {name}(-3)
+        except ValueError as error:
+            print(error.args[1])
+        """
+        assert run(code, probe.parent, tmp_path / "cache") == ["-3"]
+
+
 def test_a_stage_whose_code_is_gone_is_compiled_again_before_its_caller_runs(probe, tmp_path):
     run(CALL, probe.parent, tmp_path / "cache")
     gone = [entry for entry in (tmp_path / "cache").rglob("*.nb?") if "stage-" in entry.name]
