@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 CONSTRAINTS := .ci/constraints.txt
 KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols rangefinders sensor emulator)
 FLIGHT_TESTS := $(addprefix tests/system/test_,flight_controller.py controller_process.py scripted_controller.py link_doctor.py rangefinders.py shipped_rigs.py)
-SERVICE_TESTS := tests/interop tests/service $(addprefix tests/system/test_,docs_shell.py examples.py wheel.py)
-PROGRAM_TESTS := tests/system $(addprefix --ignore=,$(FLIGHT_TESTS) $(SERVICE_TESTS))
+SERVICE_TESTS := tests/interop tests/service
+PROGRAM_TESTS := tests/system $(addprefix --ignore=,$(FLIGHT_TESTS))
 STREAM_TESTS := $(addprefix tests/unit/,analysis background capture comparison conformance inspection picture)
 UNIT_TESTS := tests $(addprefix --ignore=,tests/system tests/interop tests/service $(STREAM_TESTS))
 BESIDE := -q -p no:cacheprovider

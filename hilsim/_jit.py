@@ -8,7 +8,8 @@ daemon: Numba's ``cache=True`` raises ``RuntimeError`` at import when no directo
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from hilsim._kernels import Kernel, keep, pass_by_reference  # before Numba: it says how to compile
+from hilsim._kernels import Kernel, keep  # before Numba: it says how to compile
+from hilsim._references import pass_by_reference
 
 # isort: split
 

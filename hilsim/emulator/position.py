@@ -56,7 +56,7 @@ def encode_position(clock: DeviceClock, gps: Gps, platform: Platform, device_ns:
 def encode_info(plan: LidarPlan, platform: Platform, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     """Write the position packet assembled at ``device_ns``, or a Cepton-style sensor's information, to ``payload[: plan.info_size]``."""
     if plan.family == _CEPTON:
-        for place in range(plan.info_size):
+        for place in range(plan.info_size):  # a loop: Numba compiles half a second at each copy of a slice to a slice
             payload[place] = plan.info[place]
         if plan.clock.follows_pulse:
             write_sync_offset(utc_lead_us(plan.clock, device_ns), payload)

@@ -184,7 +184,7 @@ def write_headers(
         frame: ``uint8[>= 42 + payload_size]``, written.
         payload_size: Bytes of payload.
     """
-    for place in range(HEADER_SIZE):
+    for place in range(HEADER_SIZE):  # a loop: Numba compiles half a second at each copy of a slice to a slice
         frame[place] = template[place]
     _put_16(28 + payload_size, frame, _IP_LENGTH)
     _put_16(identification & 0xFFFF, frame, _IP_IDENTIFICATION)

@@ -55,7 +55,6 @@ class Starter:
 
     def __init__(self, parent: int) -> None:
         """For the process of this id."""
-        gc.disable()  # what is made here stays; a daemon collects its garbage once its packets flow
         # Nothing is written: a rehearsal opens no file.
         usual = sensor_rig("vlp16", "room", name="usual", keys={}, tables={"record": {"file": str(Path(tempfile.gettempdir(), "usual.pcap"))}})
         self._running: dict[int, RunRequest] = {}
@@ -145,9 +144,8 @@ class Starter:
 
     def _rehearse(self, rig: Rig) -> None:
         """Load the kernels that such a rig needs, so that forks have them; none is compiled here."""
-        importlib.import_module(
-            "hilsim.telemetry.server"
-        )  # what a daemon imports when it serves metrics; not before the first one, which is waited for
+        # What a daemon imports when it serves metrics; not before the first daemon, which is waited for.
+        importlib.import_module("hilsim.telemetry.server")
         needs = kernel_needs(rig)
         self._unrehearsed = [other for other in self._unrehearsed if kernel_needs(other) != needs]
         if cache_directory() is not None and is_compiled(rig):

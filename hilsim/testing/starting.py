@@ -17,7 +17,7 @@ from hilsim.errors import TransmitError
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """A process that forks must have no threads beside; and scenes are no work for several."""
 _STARTER = "import gc, sys; gc.disable(); from hilsim.testing.starter import main; main(int(sys.argv[1]))"
-"""Importing makes no garbage: to look for some took a tenth of it."""
+"""Importing makes no garbage: to look for some took a tenth of it. What the process makes stays; a daemon collects its own once its packets flow."""
 _POLL_S = 0.01
 _END_S = 15.0
 

@@ -15,7 +15,8 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.errors import TypingError
 
 from hilsim._jit import by_reference, compile_for, inlined_kernel, kernel, stage_kernel
-from hilsim._kernels import CallTarget, Kernel
+from hilsim._kernels import Kernel
+from hilsim._linking import CallTarget
 
 
 class Inner(NamedTuple):
@@ -333,7 +334,7 @@ def probe(tmp_path):
     package = Path(sys.modules["hilsim"].__file__).parent
     place = tmp_path / "place" / "hilsim"
     place.mkdir(parents=True)
-    for name in ("__init__.py", "_door.py", "_jit.py", "_kernels.py", "_kernel_cache.py"):
+    for name in ("__init__.py", "_door.py", "_jit.py", "_kernels.py", "_linking.py", "_references.py", "_kernel_cache.py"):
         (place / name).write_bytes((package / name).read_bytes())
     (place / "probe.py").write_text(MODULE.format(factor=2))
     return place

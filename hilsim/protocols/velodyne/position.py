@@ -101,7 +101,7 @@ def encode_position_packet(stamp_us: int, pps_state: int, nmea: npt.NDArray[np.u
     for byte in range(4):
         payload[198 + byte] = (stamp_us >> (8 * byte)) & 0xFF
     payload[202] = pps_state
-    for place in range(nmea_size):
+    for place in range(nmea_size):  # a loop: Numba compiles half a second at each copy of a slice to a slice
         payload[NMEA_OFFSET + place] = nmea[place]
 
 

@@ -1,0 +1,86 @@
+"""Large tuples are passed to kernels by their address, and read where they lie.
+
+Numba passes a tuple by value: some hundred numbers at each call, each of them code to compile.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.datamodel import models, register_default
+from numba.core.imputils import impl_ret_borrowed
+from numba.core.typing.templates import AttributeTemplate
+from numba.core.typing.typeof import _typeof_tuple
+from numba.extending import NativeValue, infer_getattr, lower_getattr_generic, typeof_impl, unbox
+
+_REFERRED: set[type] = set()
+
+
+class TupleReference(types.Type):  # type: ignore[misc]
+    """Address of a named tuple, valid as long as the kernel runs that Python called with it."""
+
+    def __init__(self, tuple_type: Any) -> None:
+        self.tuple_type = tuple_type
+        super().__init__(f"reference({tuple_type})")
+
+    def index(self, field: str) -> int:
+        """Place of a field; -1 where there is none of that name."""
+        fields = self.tuple_type.fields
+        return fields.index(field) if field in fields else -1
+
+
+def pass_by_reference(cls: type) -> None:
+    """Have kernels take named tuples of a class, and those of such classes within, by their address. Kernels can neither make nor unpack one."""
+
+    def reference(value: Any, context: Any) -> Any:
+        found = _typeof_tuple(value, context)
+        if found is None:
+            return None
+        within = [each.tuple_type if isinstance(each, TupleReference) else each for each in found.types]  # they lie in it, not elsewhere
+        return TupleReference(types.BaseTuple.from_types(within, cls))
+
+    _REFERRED.add(cls)
+    typeof_impl.register(cls, reference)
+
+
+def _is_reference(field_type: Any) -> bool:
+    return getattr(field_type, "instance_class", None) in _REFERRED
+
+
+@register_default(TupleReference)
+class _ReferenceModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, reference: TupleReference) -> None:
+        super().__init__(manager, reference, ir.PointerType(manager.lookup(reference.tuple_type).get_value_type()))
+
+
+@infer_getattr
+class _Fields(AttributeTemplate):  # type: ignore[misc]
+    key = TupleReference
+
+    def generic_resolve(self, reference: TupleReference, field: str) -> Any:
+        """Type of a field; None where there is none of that name."""
+        index = reference.index(field)
+        found = reference.tuple_type.types[index] if index >= 0 else None
+        return TupleReference(found) if _is_reference(found) else found
+
+
+@lower_getattr_generic(TupleReference)  # type: ignore[untyped-decorator]
+def _field(context: Any, builder: Any, reference: TupleReference, address: Any, field: str) -> Any:
+    index = reference.index(field)
+    field_type, pointer = reference.tuple_type.types[index], cgutils.gep_inbounds(builder, address, 0, index)
+    if _is_reference(field_type):
+        return pointer
+    return impl_ret_borrowed(context, builder, field_type, builder.load(pointer))
+
+
+@unbox(TupleReference)  # type: ignore[untyped-decorator]
+def _unbox(reference: TupleReference, value: Any, context: Any) -> Any:
+    native = context.unbox(reference.tuple_type, value)
+
+    def cleanup() -> None:
+        if native.cleanup is not None:
+            native.cleanup()
+        context.context.nrt.decref(context.builder, reference.tuple_type, native.value)  # Numba does so for the type it sees, and sees an address
+
+    return NativeValue(cgutils.alloca_once_value(context.builder, native.value), is_error=native.is_error, cleanup=cleanup)
