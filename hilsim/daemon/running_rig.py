@@ -8,11 +8,10 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from hilsim.config.rig import Rig
 from hilsim.daemon.flight.part import VehiclePart
-from hilsim.daemon.flight.vehicle import FlyingVehicle
 from hilsim.daemon.health import HealthMonitor
 from hilsim.daemon.part_list import PARTS
 from hilsim.daemon.parts import Needs, Part, RigClock, RigContext
@@ -31,6 +30,9 @@ from hilsim.transmit.brake import brake_reason
 from hilsim.transmit.kernel_drops import read_kernel_drops
 from hilsim.transmit.statistics import Counter
 from hilsim.transmit.transmitter import Transmitter
+
+if TYPE_CHECKING:
+    from hilsim.daemon.flight.vehicle import FlyingVehicle
 
 P = TypeVar("P", bound=Part)
 
@@ -268,7 +270,7 @@ class RunningRig:
         return self.part(Replays)
 
     @property
-    def vehicle(self) -> FlyingVehicle | None:
+    def vehicle(self) -> "FlyingVehicle | None":
         """What flies."""
         return self.part(VehiclePart).vehicle
 

@@ -6,6 +6,7 @@ What stands beside the stream (reports, reloads) is guarded: an error of this pr
 import asyncio
 import contextlib
 import gc
+import importlib
 import signal
 import socket
 import time
@@ -195,17 +196,26 @@ async def _ports(running: RunningRig) -> AsyncIterator[socket.socket | None]:
 
 @contextlib.asynccontextmanager
 async def _metrics(running: RunningRig, held: socket.socket | None) -> AsyncIterator[str]:
-    """Serve metrics, if they are wanted, while the block runs; yields their address."""
+    """Serve metrics, if they are wanted, while the block runs; yields their address, where clients wait until the server has been imported."""
     if held is None:
         yield ""
         return
-    from hilsim.telemetry.server import serve_metrics  # noqa: PLC0415 - a tenth of a second that the first packet need not wait for
-
-    async with serve_metrics(running.reading, running.rig.spec.metrics, lambda: running.health.report(time.monotonic_ns()), port=held) as (
-        host,
-        port,
-    ):
+    host, port, *_ = held.getsockname()
+    serving = asyncio.create_task(guarded("metrics", lambda: _serve_metrics(running, held)), name="metrics")
+    try:
         yield f"http://{host}:{port}/metrics"
+    finally:
+        serving.cancel()
+        await asyncio.wait({serving})
+
+
+async def _serve_metrics(running: RunningRig, held: socket.socket) -> None:
+    # A tenth of a second that nobody need wait for: packets flow meanwhile, and the event loop goes on.
+    await asyncio.to_thread(importlib.import_module, "hilsim.telemetry.server")
+    from hilsim.telemetry.server import serve_metrics  # noqa: PLC0415
+
+    async with serve_metrics(running.reading, running.rig.spec.metrics, lambda: running.health.report(time.monotonic_ns()), port=held):
+        await asyncio.Event().wait()
 
 
 async def _await_packets(running: RunningRig, start: Start) -> None:

@@ -76,28 +76,32 @@ def _sampled_ranges(
     helper = np.eye(3)[np.argmin(np.abs(axis), axis=1)]
     across = np.cross(axis, helper)
     across /= np.linalg.norm(across, axis=1, keepdims=True)
+    tilt = np.minimum(angle_rad, 1.5)[:, np.newaxis]
+    ahead, across = np.cos(tilt) * axis, np.sin(tilt) * across
     up = np.cross(across, axis)
-    turn = 2.0 * np.pi * np.arange(_RIM) / _RIM
-    around = np.cos(turn)[:, np.newaxis] * across[:, np.newaxis] + np.sin(turn)[:, np.newaxis] * up[:, np.newaxis]
-    tilt = np.minimum(angle_rad, 1.5)[:, np.newaxis, np.newaxis]
     rays = np.empty((len(axis), 1 + _RIM, 3), np.float32)
-    rays[:, 0], rays[:, 1:] = axis, np.cos(tilt) * axis[:, np.newaxis] + np.sin(tilt) * around
+    rays[:, 0] = axis
+    for place in range(_RIM):
+        turn = 2.0 * math.pi * place / _RIM
+        rays[:, 1 + place] = ahead + math.cos(turn) * across + math.sin(turn) * up
     direction = rays.reshape(-1, 3)
     origin = np.repeat(origin_m, 1 + _RIM, axis=0)
     passes = (world.optics[:, 2] > 0.0) | (world.optics[:, 3] > 0.0)
     sampled = np.zeros(len(direction))
     going = np.arange(len(direction))
+    begin, rest = origin, direction
     for _ in range(_SURFACES):
         hits = np.empty(len(going), np.float32), np.empty(len(going), np.int32), np.empty(len(going), np.int32)
-        begin = origin[going] + sampled[going, np.newaxis] * direction[going]
         unused = np.zeros(len(going), np.int64), max_range_m, 1, 0.0, 0.0, NO_CELLS, NO_CELL, np.zeros(len(going))
-        cast_beams(world, begin, direction[going], *unused, *hits)
+        cast_beams(world, begin, rest, *unused, *hits)
         sampled[going] += hits[0]
         hit = hits[2] >= 0
         going = going[hit][passes[world.material[hits[2][hit]]]]
         sampled[going] += _STEP_M
         if len(going) == 0:
             break
+        rest = direction[going]
+        begin = origin[going] + sampled[going, np.newaxis] * rest
     return -np.sort(-sampled.reshape(-1, 1 + _RIM), axis=1)
 
 

@@ -29,7 +29,7 @@ import time
 import traceback
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hilsim._kernel_cache import cache_directory
 from hilsim.api.child import RunRequest
@@ -45,6 +45,9 @@ from hilsim.errors import HilsimError
 from hilsim.telemetry.logs import configure_logging
 from hilsim.testing.sensor_rig import sensor_rig
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _IDLE_MS = 300
 _GRACE_S = 10.0
 _POLL_S = 0.02
@@ -55,12 +58,10 @@ class Starter:
 
     def __init__(self, parent: int) -> None:
         """For the process of this id."""
-        # Nothing is written: a rehearsal opens no file.
-        usual = sensor_rig("vlp16", "room", name="usual", keys={}, tables={"record": {"file": str(Path(tempfile.gettempdir(), "usual.pcap"))}})
         self._running: dict[int, RunRequest] = {}
         self._asked: set[tuple[str, ...]] = set()
         self._rehearsed: set[tuple[str, ...]] = set()
-        self._unrehearsed = [rig_of_table(usual.table, usual.path)]
+        self._unrehearsed: list[Callable[[], Rig]] = [_usual_rig]  # made when nobody waits
         self._heard = b""
         self._woken, self._wake = os.pipe()
         self._poll = select.poll()
@@ -89,7 +90,7 @@ class Starter:
                 for line in lines:
                     self._obey(json.loads(line))
             if not ready and all(request.ready_file.exists() for request in self._running.values()):
-                self._rehearse(self._unrehearsed[-1])
+                self._rehearse(self._unrehearsed.pop()())
 
     def close(self) -> None:
         """End every daemon, and remove what their parent, which has ended too, cannot remove."""
@@ -138,7 +139,7 @@ class Starter:
         if needs in self._asked and needs not in self._rehearsed:
             self._rehearse(rig)
         elif needs not in self._rehearsed:
-            self._unrehearsed.append(rig)
+            self._unrehearsed.append(lambda: rig)
         self._asked.add(needs)
         return MadeRig(rig=rig)
 
@@ -147,11 +148,16 @@ class Starter:
         # What a daemon imports when it serves metrics; not before the first daemon, which is waited for.
         importlib.import_module("hilsim.telemetry.server")
         needs = kernel_needs(rig)
-        self._unrehearsed = [other for other in self._unrehearsed if kernel_needs(other) != needs]
-        if cache_directory() is not None and is_compiled(rig):
+        if needs not in self._rehearsed and cache_directory() is not None and is_compiled(rig):
             self._rehearsed.add(needs)
             with suppress(HilsimError):
                 RunningRig(rig=rig).rehearse()
+
+
+def _usual_rig() -> Rig:
+    """What most tests ask for. Nothing is written: a rehearsal opens no file."""
+    usual = sensor_rig("vlp16", "room", name="usual", keys={}, tables={"record": {"file": str(Path(tempfile.gettempdir(), "usual.pcap"))}})
+    return rig_of_table(usual.table, usual.path)
 
 
 def _become(request: RunRequest, source: RigSource, server: int) -> None:

@@ -32,15 +32,12 @@ _CLOSING_S = 2.0
 
 
 @asynccontextmanager
-async def serve_link(vehicle: FlyingVehicle | None) -> AsyncIterator[None]:
+async def serve_link(vehicle: FlyingVehicle) -> AsyncIterator[None]:
     """Keep the link of a vehicle and forward to ground stations while the block runs; nothing of it outlives the block.
 
     Raises:
         LinkError: a port that hilsim itself is to listen on cannot be had.
     """
-    if vehicle is None:
-        yield
-        return
     async with asyncio.TaskGroup() as tasks:
         teller = tasks.create_task(guarded("session", lambda: _tell_changes(vehicle)), name="session")
         try:

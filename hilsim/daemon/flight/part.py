@@ -1,17 +1,22 @@
-"""The vehicle of a rig as a part: the flight loop, its link, and the messages made of its lidars' scans."""
+"""The vehicle of a rig as a part: the flight loop, its link, and the messages made of its lidars' scans.
 
-from contextlib import AbstractAsyncContextManager
+What flies is imported where there is a vehicle: most rigs have none, and start sooner.
+"""
+
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hilsim.assembly.build import asset_signature
 from hilsim.config.rig import Rig
-from hilsim.daemon.flight.link import serve_link
-from hilsim.daemon.flight.obstacle_sender import ScanMessages
-from hilsim.daemon.flight.vehicle import FlyingVehicle, build_vehicle
 from hilsim.daemon.parts import Change, Part, RigContext
 from hilsim.errors import ConfigError
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
+
+if TYPE_CHECKING:
+    from hilsim.daemon.flight.obstacle_sender import ScanMessages
+    from hilsim.daemon.flight.vehicle import FlyingVehicle
 
 
 class VehiclePart(Part):
@@ -32,6 +37,9 @@ class VehiclePart(Part):
         rig = self.context.rig
         if rig.spec.vehicle is None:
             return
+        from hilsim.daemon.flight.obstacle_sender import ScanMessages  # noqa: PLC0415
+        from hilsim.daemon.flight.vehicle import build_vehicle  # noqa: PLC0415
+
         self._signature = asset_signature(rig)
         self.vehicle = build_vehicle(rig, self.context.scenery(rig))
         self._messages = ScanMessages(spec=rig.spec.vehicle, observations=self.vehicle.loop_setup.shared.observations)
@@ -86,6 +94,10 @@ class VehiclePart(Part):
 
     def serve(self) -> AbstractAsyncContextManager[object]:
         """The link to the controller, and ports for ground stations."""
+        if self.vehicle is None:
+            return nullcontext()
+        from hilsim.daemon.flight.link import serve_link  # noqa: PLC0415
+
         return serve_link(self.vehicle)
 
     @property
