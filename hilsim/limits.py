@@ -242,6 +242,19 @@ VERIFY_WAITING = Limit(
 INSPECT_FLOWS = Limit(
     subject="flows listed apart", bound=128, applies_to="`hilsim inspect`: further ones are counted only", reason="a person reads the list"
 )
+ROVER_SCAN_POINTS = Limit(
+    subject="points of a scan",
+    bound=100_000,
+    applies_to="files of rovers' scans",
+    reason="1,000 chunks a cycle: more leave no time between two of them",
+)
+ROVER_LINE_BYTES = Limit(
+    subject="a line",
+    bound=16 << 20,
+    unit="bytes",
+    applies_to="files of rovers' scans",
+    reason="100,000 points have 5 MB; a file without line ends has more",
+)
 CONTROL_LINE_BYTES = Limit(subject="a command", bound=1024, unit="bytes", applies_to="the control socket", reason="the longest command has 100")
 CONTROL_COMMANDS_A_SECOND = Limit(
     subject="commands a second", bound=100, applies_to="the control port for datagrams", reason="a knob that is turned sends 30"

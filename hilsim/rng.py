@@ -47,6 +47,8 @@ class Purpose(IntEnum):
     GPS_DRIFT = 51
     GPS_VELOCITY = 52
     RANGEFINDER_NOISE = 60
+    ROVER_POSE = 70
+    ROVER_POINT = 71
 
 
 _MULTIPLIER_0 = np.uint64(0xD2511F53)

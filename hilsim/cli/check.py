@@ -26,23 +26,41 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
     """Validate RIG with everything it names, and print the effective configuration."""
     from hilsim.assembly.build import build_scenery, triangle_count  # noqa: PLC0415 - compiles kernels
     from hilsim.daemon.parts import RigContext  # noqa: PLC0415
+    from hilsim.daemon.rovers.part import Rovers  # noqa: PLC0415
     from hilsim.daemon.streaming.replays import Replays  # noqa: PLC0415
 
     checked = loaded(rig, changes(settings, to))
     scenery = build_scenery(checked) if checked.spec.sensor or checked.spec.rangefinder else None
     Replays(RigContext(rig=checked)).prepare()
+    Rovers(RigContext(rig=checked)).prepare()
     if as_json:
         click.echo(json.dumps(effective(checked), indent=2))
         return
     click.echo("\n".join(_lines(effective(checked))))
-    for note in (*(scenery.notes if scenery else ()), *_machine_notes(checked)):
+    for note in (*(scenery.notes if scenery else ()), *_rover_notes(checked), *_machine_notes(checked)):
         click.secho(f"note: {note}", fg="yellow", err=True)
     if scenery is not None and checked.lidars and cost is not False:
         _say_cost(checked, scenery, is_wanted=cost is True)
     seen = f", {triangle_count(scenery.world):,} triangles" if scenery else ""
     others = f", {len(checked.spec.serial_devices)} serial device(s)" if checked.spec.serial_devices else ""
     others += f", {len(checked.spec.replay)} replay(s)" if checked.spec.replay else ""
+    others += f", {len(checked.spec.rover)} rover(s)" if checked.spec.rover else ""
     click.secho(f"{rig}: sound; {len(checked.lidars)} sensor(s){seen}{others}", fg="green", err=True)
+
+
+def _rover_notes(rig: "Rig") -> list[str]:
+    """How many scans each rover's file holds, and which lines of it are left out."""
+    from hilsim.rovers.scan_file import ScanFile, Tally  # noqa: PLC0415
+
+    notes = []
+    for rover in rig.spec.rover:
+        file, tally = ScanFile(rig.directory / rover.file), Tally()
+        for _ in file.scans(tally):
+            pass
+        notes.append(
+            f"{file.path}: {tally.scans} good scans" + (f", {tally.damaged} lines left out: {'; '.join(tally.faults)}" if tally.damaged else "")
+        )
+    return notes
 
 
 def _machine_notes(rig: "Rig") -> list[str]:

@@ -22,7 +22,7 @@ class Changes:
     """Options of the command line that change a rig; a reload makes them again.
 
     Attributes:
-        to: ``HOST`` or ``HOST:PORT`` that every sensor and replay sends to; empty: as the rig says.
+        to: ``HOST`` or ``HOST:PORT`` that every sensor, replay and rover sends to; empty: as the rig says.
         settings: ``KEY=VALUE`` each, made in their order after ``to``; the key as ``hilsim check`` prints it, or with an entry's name for its number
             (``sensor.roof.sub_rays=1``); the value as in TOML, and what is not TOML as text.
     """
@@ -78,15 +78,16 @@ class Changed:
         for kind, address, number in (
             ("sensor", ("network", "destination"), ("network", "data_port")),
             ("replay", ("destination",), ("destination_port",)),
+            ("rover", ("network", "destination"), ()),  # its number says its ports
         ):
             entries = self.table.get(kind)
             count = len(entries) if isinstance(entries, list) else 0
-            places += [((kind, entry, *address), (kind, entry, *number)) for entry in range(count)]
+            places += [((kind, entry, *address), (kind, entry, *number) if number else ()) for entry in range(count)]
         if not places:
-            self.faults.append(f"{option}: the rig must have a sensor or a replay to send, got neither")
+            self.faults.append(f"{option}: the rig must have a sensor, a replay or a rover to send, got none")
         for address_at, port_at in places:
             self._put(address_at, host, option)
-            if port:
+            if port and port_at:
                 self._put(port_at, int(port), option)
 
     def set(self, text: str) -> None:

@@ -27,6 +27,7 @@ def resolved(rig: Rig, changes: Changes | None = None) -> Rig:
 def _with_addresses(rig: Rig, changes: Changes) -> Rig:
     wanted = [(f"sensor[{number}].network.destination", sensor.network.destination) for number, sensor in enumerate(rig.spec.sensor)]
     wanted += [(f"replay[{number}].destination", replay.destination) for number, replay in enumerate(rig.spec.replay)]
+    wanted += [(f"rover[{number}].network.destination", rover.network.destination) for number, rover in enumerate(rig.spec.rover)]
     named = [(where, host) for where, host in wanted if host != _RECORDED and not is_ipv4(host)]
     if not named:
         return rig
@@ -44,7 +45,11 @@ def _with_addresses(rig: Rig, changes: Changes) -> Rig:
         for sensor in rig.spec.sensor
     )
     replays = tuple(replace(replay, destination=addresses.get(replay.destination, replay.destination)) for replay in rig.spec.replay)
-    return replace(rig, spec=replace(rig.spec, sensor=sensors, replay=replays), hosts=tuple(addresses.items()))
+    rovers = tuple(
+        replace(rover, network=replace(rover.network, destination=addresses.get(rover.network.destination, rover.network.destination)))
+        for rover in rig.spec.rover
+    )
+    return replace(rig, spec=replace(rig.spec, sensor=sensors, replay=replays, rover=rovers), hosts=tuple(addresses.items()))
 
 
 def _from_here(rig: Rig, to: str) -> Rig:

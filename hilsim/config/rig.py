@@ -24,6 +24,7 @@ from hilsim.limits import SENSORS
 from hilsim.links.line import SerialSpec
 from hilsim.rangefinders.registry import AnyRangefinderSpec
 from hilsim.replay.specs import ReplaySpec
+from hilsim.rovers.specs import MOST_ROVERS, RoverSpec
 from hilsim.scene.specs import SceneSpec
 from hilsim.sensor.weather import WeatherSpec
 from hilsim.sinks.pcap import RecordSpec
@@ -119,6 +120,7 @@ class RigSpec:
         sensor: The lidars.
         rangefinder: Range sensors on serial ports of their own.
         replay: Captures that are replayed.
+        rover: Rovers that send poses and scans, and take commands.
         transmit: How packets are sent.
         metrics: Where metrics are served.
         record: Where what was sent is recorded.
@@ -136,6 +138,7 @@ class RigSpec:
     sensor: tuple[SensorSpec, ...] = ()
     rangefinder: tuple[AnyRangefinderSpec, ...] = ()
     replay: tuple[ReplaySpec, ...] = ()
+    rover: tuple[RoverSpec, ...] = ()
     transmit: TransmitSpec = field(default_factory=TransmitSpec)
     metrics: MetricsServerSpec = field(default_factory=MetricsServerSpec)
     record: RecordSpec = field(default_factory=RecordSpec)
@@ -150,8 +153,8 @@ class RigSpec:
         require(
             SENSORS.rule(len(names)),
             (
-                bool(names or self.serial_devices) or self.vehicle is not None,
-                "sensor, rangefinder or replay must have at least one entry, or vehicle be given",
+                bool(names or self.serial_devices or self.rover) or self.vehicle is not None,
+                "sensor, rangefinder, rover or replay must have at least one entry, or vehicle be given",
             ),
             (self.platform.kind != "vehicle" or self.vehicle is not None, 'platform.kind "vehicle" needs a [vehicle], got none'),
             (
@@ -172,6 +175,7 @@ class RigSpec:
                 self.lead_ms == AUTO_LEAD_MS or 1.0 <= self.lead_ms <= 1000.0,
                 f"lead_ms must be 1 to 1000, or 0 to follow the rig, got {self.lead_ms}",
             ),
+            *self._rover_rules(),
             *self._scan_rules(),
             *self._port_rules(),
         )
@@ -180,6 +184,12 @@ class RigSpec:
     def serial_devices(self) -> tuple[SerialSpec, ...]:
         """Every device on a serial port of its own, whatever its table: it makes a rig by itself, and its port is no other's."""
         return self.rangefinder
+
+    def _rover_rules(self) -> Iterator[tuple[bool, str]]:
+        """A number, which means ports, is one rover's."""
+        repeated = sorted(number for number, count in Counter(rover.number for rover in self.rover).items() if count > 1)
+        yield not repeated, f"number of rovers must differ, got {', '.join(map(str, repeated))} more than once"
+        yield len(self.rover) <= MOST_ROVERS, f"rover must have at most {MOST_ROVERS} entries, got {len(self.rover)}"
 
     def _port_rules(self) -> Iterator[tuple[bool, str]]:
         """A serial port has one device."""

@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 from hilsim.daemon.flight.part import VehiclePart
 from hilsim.daemon.parts import Part, RigContext
+from hilsim.daemon.rovers.part import Rovers
 from hilsim.daemon.serial_devices.part import SerialDevices
 from hilsim.daemon.sinks.part import Sinks
 from hilsim.daemon.streaming.replays import Replays
 from hilsim.daemon.streaming.sensors import Sensors
 
-PARTS: tuple[Callable[[RigContext], Part], ...] = (Sinks, VehiclePart, Sensors, SerialDevices, Replays)
+PARTS: tuple[Callable[[RigContext], Part], ...] = (Sinks, VehiclePart, Sensors, SerialDevices, Rovers, Replays)
 """In the order in which they are prepared, opened and started; they are stopped in the opposite order.
 
 What follows the stream is first, so that it misses nothing; the vehicle flies before its sensors look; replays begin to read ahead last, because reading

@@ -90,6 +90,8 @@ VELODYNE_DATA_STYLE = LinkStyle(ttl=255, dont_fragment=True, counting_identifica
 CEPTON_STYLE = LinkStyle(ttl=128, dont_fragment=False, counting_identification=True, udp_checksum=True)
 """TTL as measured on the public capture of the generation before; the other fields of this generation are not known."""
 VELODYNE_POSITION_STYLE = LinkStyle(ttl=64, dont_fragment=False, counting_identification=True, udp_checksum=True)
+PLAIN_STYLE = LinkStyle(ttl=64, dont_fragment=False, counting_identification=True, udp_checksum=True)
+"""Of programs that choose nothing."""
 
 
 def header_template(style: LinkStyle, flow: FlowKey, *, source_mac: str, destination_mac: str) -> npt.NDArray[np.uint8]:

@@ -6,6 +6,7 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.errors import ConfigError
 from hilsim.protocols.ethernet import (
     BROADCAST_MAC,
+    PLAIN_STYLE,
     VELODYNE_DATA_STYLE,
     VELODYNE_POSITION_STYLE,
     Framing,
@@ -24,7 +25,6 @@ _HEADERS = 28  # bytes of IPv4 and UDP headers
 _IPV4_WITHOUT_OPTIONS = 0x45
 _UNKNOWN_MAC = "60:76:88:00:00:01"
 _BROADCAST = parse_mac(BROADCAST_MAC)
-_PLAIN_STYLE = LinkStyle(ttl=64, dont_fragment=False, counting_identification=True, udp_checksum=True)
 _STYLES = {PacketKind.VELODYNE_DATA: VELODYNE_DATA_STYLE, PacketKind.VELODYNE_POSITION: VELODYNE_POSITION_STYLE}
 
 
@@ -59,7 +59,7 @@ def link_style(first: CapturedDatagram, kind: PacketKind) -> LinkStyle:
     """How a flow's recorded packets fill their headers; as their kind's sensor does, where the capture does not show the sensor's own headers."""
     link = first.link
     if link is None or len(link) < _HEADERS or link[-_HEADERS] != _IPV4_WITHOUT_OPTIONS or first.source.startswith("127."):
-        return _STYLES.get(kind, _PLAIN_STYLE)
+        return _STYLES.get(kind, PLAIN_STYLE)
     ip = link[-_HEADERS:]
     return LinkStyle(
         ttl=max(ip[8], 1), dont_fragment=bool(ip[6] & 0x40), counting_identification=ip[4:6] != b"\0\0", udp_checksum=link[-2:] != b"\0\0"

@@ -33,6 +33,8 @@ FAULTS = {
     "udp_dropped": "The kernel dropped datagrams that it had accepted, before any interface",
     "queue_dropped": "The queue or the driver of an interface dropped packets",
     "replay_failed": "A capture is not replayed any more",
+    "rovers_ended": "A thread of the rovers has ended",
+    "scans_ended": "A rover's file of scans is not read any more",
     "recording_ended": "The recording has ended too early",
     "recording_incomplete": "Packets that were sent are missing from the recording",
     "clock_stepped": "The host's UTC is no longer the one that packets carry",

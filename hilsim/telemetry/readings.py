@@ -209,6 +209,25 @@ class ReplayReading:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RoverReading:
+    """One rover.
+
+    Attributes:
+        rover: Its name in the rig.
+    """
+
+    rover: Annotated[str, Label("rover")]
+    cycles: Annotated[int, counter("hilsim_rover_cycles_total", "Cycles of a rover handed on to be sent")]
+    late_cycles: Annotated[int, counter("hilsim_rover_late_cycles_total", "Cycles left out because they could not be begun in time")]
+    empty_cycles: Annotated[int, counter("hilsim_rover_empty_cycles_total", "Cycles left out because no scan had been read for them")]
+    obeyed_commands: Annotated[int, counter("hilsim_rover_commands_total", "Commands that came to a rover's telemetry")]
+    refused_commands: Annotated[int, counter("hilsim_rover_refused_commands_total", "Commands left out because a thousand waited, one a cycle")]
+    waiting_scans: Annotated[int, gauge("hilsim_rover_lookahead_scans", "Scans read ahead")]
+    passes: Annotated[int, counter("hilsim_rover_passes_total", "Passes through the file of scans completed")]
+    damaged_lines: Annotated[int, gauge("hilsim_rover_damaged_lines", "Lines of the file that were left out in the first pass")]
+
+
+@dataclass(frozen=True, kw_only=True)
 class BuildReading:
     """Versions."""
 
@@ -230,6 +249,7 @@ class Reading:
         replays: Every capture that the rig replays.
         vehicle: None where nothing flies.
         serial_devices: Devices on serial ports.
+        rovers: Every rover of the rig.
         scheduling: Mode actually obtained, by thread: ``{"transmit": "fifo"}``.
         loop_turn_age_s: None before its first.
         recording: None where nothing is to be recorded.
@@ -245,6 +265,7 @@ class Reading:
     replays: tuple[ReplayReading, ...] = ()
     vehicle: VehicleReading | None = None
     serial_devices: tuple[SerialDeviceReading, ...] = ()
+    rovers: tuple[RoverReading, ...] = ()
     scheduling: Annotated[
         Mapping[str, str],
         state(

@@ -1,0 +1,1 @@
+"""The rovers of a rig."""

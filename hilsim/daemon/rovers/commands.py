@@ -1,0 +1,49 @@
+"""Commands to rovers: datagrams of a byte, at a port of each."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import asyncio_dgram
+
+from hilsim.telemetry.guarded import guarded
+
+if TYPE_CHECKING:
+    from asyncio_dgram.aio import DatagramServer
+
+Obey = Callable[[bytes], object]
+"""Takes a datagram."""
+
+
+@asynccontextmanager
+async def served_commands(ports: dict[str, tuple[socket.socket, Obey]]) -> AsyncIterator[None]:
+    """Hand on what comes while the block runs.
+
+    Args:
+        ports: Of each rover, by its name: its bound socket, which is closed at the end, and who takes what comes.
+    """
+    streams, tasks = [], []
+    try:
+        for name, (port, obey) in ports.items():
+            stream = await asyncio_dgram.from_socket(port)
+            streams.append(stream)
+            tasks.append(asyncio.create_task(guarded(name, _taking(stream, obey)), name=name))
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for stream in streams:
+            stream.close()
+        await asyncio.sleep(0)  # the transports close their sockets at the loop's next turn
+
+
+def _taking(stream: "DatagramServer", obey: Obey) -> Callable[[], Coroutine[None, None, None]]:
+    async def take() -> None:
+        while True:
+            datagram, _ = await stream.recv()
+            obey(datagram)
+
+    return take

@@ -1,0 +1,223 @@
+"""The rovers of a rig as a part: their scans, their flows and the ports they take commands at.
+
+What sends is imported where there is a rover: most rigs have none, and start sooner.
+"""
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import structlog
+
+from hilsim.config.rig import Rig
+from hilsim.daemon.parts import Change, Needs, Part, RigContext
+from hilsim.daemon.rovers.commands import served_commands
+from hilsim.errors import ConfigError
+from hilsim.links.sockets import open_udp
+from hilsim.protocols.ethernet import HEADER_SIZE, PLAIN_STYLE, build_framing, mac_of
+from hilsim.protocols.flow_key import FlowKey
+from hilsim.protocols.rover import COMMAND_PORT, LARGEST_PACKET, LIDAR_PORT, POSE_PORT, TELEMETRY_PORT, chunk_count
+from hilsim.rovers.specs import RoverSpec
+from hilsim.telemetry.faults import Fault
+from hilsim.telemetry.readings import Reading, RoverReading
+from hilsim.transmit.brake import brake_reason
+from hilsim.transmit.ring import allocate_rings
+from hilsim.transmit.scheduling import ThreadSettings
+from hilsim.transmit.specs import FlowSpec, SocketSpec
+
+if TYPE_CHECKING:
+    import socket
+
+    from hilsim.rovers.sender import RoverSender, ScanSource
+    from hilsim.transmit.ring import Rings
+
+log = structlog.get_logger("hilsim")
+
+_PRIORITY_BELOW = 10
+_SLICE_US = 1000.0
+_SOURCE_MAC = "02:00:00:00:00:02"
+_FLOWS = (("pose", POSE_PORT), ("lidar", LIDAR_PORT), ("telemetry", TELEMETRY_PORT))
+"""In the order of ``rovers.cycles.Row``."""
+
+
+class Rovers(Part):
+    """The rovers of a rig."""
+
+    def __init__(self, context: RigContext) -> None:
+        super().__init__(context)
+        self._sources: tuple[ScanSource, ...] = ()
+        self._points: tuple[int, ...] = ()
+        self._sender: RoverSender | None = None
+        self._rows: list[int] = []
+        self._ports: dict[str, socket.socket] = {}
+        self._refused = [0] * len(self._rovers)
+        self._told: set[str] = set()
+
+    @property
+    def _rovers(self) -> tuple[RoverSpec, ...]:
+        return self.context.rig.spec.rover
+
+    def prepare(self) -> None:
+        """Look into the files of scans.
+
+        Raises:
+            AssetError: naming each that has none.
+        """
+        if not self._rovers:
+            return
+        from hilsim.rovers.sender import scan_sources  # noqa: PLC0415
+
+        self._sources = scan_sources(self._rovers, self.context.rig.directory)
+        self._points = tuple(len(source.file.first().points) for source in self._sources)
+
+    def needs(self) -> Needs:
+        """Three flows a rover, at the rates of their files' first scans."""
+        rate_hz = sum(rover.rate_hz * (2 + chunk_count(points)) for rover, points in zip(self._rovers, self._points, strict=True))
+        return Needs(
+            flows=len(_FLOWS) * len(self._rovers), capacity_bytes=HEADER_SIZE + LARGEST_PACKET if self._rovers else 0, packet_rate_hz=rate_hz
+        )
+
+    def open(self) -> None:
+        """Hold the ports for commands, and open the flows.
+
+        Raises:
+            LinkError: a port for commands cannot be had.
+            TransmitError: a flow cannot be opened.
+        """
+        if not self._rovers:
+            return
+        for rover in self._rovers:
+            self._ports[rover.name] = open_udp(rover.network.source, COMMAND_PORT + rover.number)
+        transmitter = self.context.transmitter
+        self._sender = self._made(transmitter.rings)
+        for place, rover in enumerate(self._rovers):
+            rows = [self._open_flow(rover, place, label, base) for label, base in _FLOWS]
+            self._sender.route(place, rows)
+
+    def _made(self, rings: "Rings") -> "RoverSender":
+        from hilsim.rovers.sender import RoverSender  # noqa: PLC0415
+
+        transmit = self.context.rig.spec.transmit
+        settings = ThreadSettings(scheduling=transmit.scheduling, priority=max(transmit.priority - _PRIORITY_BELOW, 1), slice_us=_SLICE_US)
+        return RoverSender(rovers=self._rovers, sources=self._sources, rings=rings, seed=self.context.rig.spec.seed, settings=settings)
+
+    def _open_flow(self, rover: RoverSpec, place: int, label: str, base: int) -> int:
+        port, network = base + rover.number, rover.network
+        key = FlowKey(network.source, port, network.destination, port)
+        rate_hz = rover.rate_hz * (chunk_count(self._points[place]) if label == "lidar" else 1)
+        socket_spec = SocketSpec.of_flow(key, PLAIN_STYLE, free_port=True, broadcast=False, interface="")
+        name = f"{rover.name}/{label}"
+        row = self.context.transmitter.add_flow(FlowSpec(name=name, socket=socket_spec, packet_rate_hz=rate_hz), held=True)
+        self._rows.append(row)
+        self.context.rows[row] = name
+        framing = build_framing(PLAIN_STYLE, key, source_mac=_SOURCE_MAC, destination_mac=mac_of(network.destination, broadcast=False))
+        self.context.introduce_flow(self.context.transmitter.flow_number(row), name, framing)
+        return row
+
+    def warm(self) -> None:
+        """Load the loop."""
+        if self._sender is not None:
+            self._sender.warm()
+
+    def rehearse(self) -> None:
+        """Load or compile every kernel that rovers need."""
+        if self._rovers:
+            self._made(allocate_rings(1, 2, LARGEST_PACKET)).warm()
+
+    def prime(self, until_ns: int) -> bool:
+        """Have a scan of each rover read."""
+        return self._sender is None or self._sender.read_ahead(until_ns)
+
+    def start(self) -> None:
+        """Begin to send; the first cycle is due a period after rig time 0."""
+        if self._sender is None:
+            return
+        for row in self._rows:
+            self.context.transmitter.release_flow(row)
+        self._sender.start(self.context.clock.epoch_ns)
+
+    def change(self, rig: Rig) -> Change:
+        """Refuse another fleet.
+
+        Raises:
+            ConfigError: it is another one.
+        """
+        if rig.spec.rover != self._rovers or (self._rovers and rig.spec.seed != self.context.rig.spec.seed):
+            raise ConfigError(f"{rig.path}: [[rover]] and seed cannot change while rovers send; restart the service for that")
+        return Change()
+
+    def stop(self) -> None:
+        """End the threads and close the ports; the transmitter closes its sockets."""
+        if self._sender is not None:
+            self._sender.stop()
+            self._sender = None
+        for port in self._ports.values():
+            port.close()
+        self._ports = {}
+        self._rows = []
+
+    def serve(self) -> AbstractAsyncContextManager[object]:
+        """The ports for commands."""
+        return served_commands(
+            {rover.name: (self._ports.pop(rover.name), partial(self._obey, place)) for place, rover in enumerate(self._rovers)} if self._ports else {}
+        )
+
+    def _obey(self, place: int, datagram: bytes) -> None:
+        if self._sender is not None and not self._sender.command(place, datagram):
+            self._refused[place] += 1
+
+    def pace(self, now_ns: int) -> None:
+        """Tell once what each file held, when it has been read to its end."""
+        del now_ns
+        for rover, source in zip(self._rovers, self._sources, strict=False):
+            if source.tally is not None and rover.name not in self._told:
+                self._told.add(rover.name)
+                tell = log.warning if source.tally.damaged else log.info
+                tell("rover.scans_read", rover=rover.name, good=source.tally.scans, damaged=source.tally.damaged, faults=source.tally.faults)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether each has begun a cycle."""
+        return self._sender is None or self._sender.has_begun
+
+    @property
+    def summary(self) -> str:
+        """How many there are."""
+        return f"{len(self._rovers)} rover(s)" if self._rovers else ""
+
+    def add_reading(self, reading: Reading, now_ns: int) -> Reading:
+        """Every rover."""
+        del now_ns
+        sender = self._sender
+        if sender is None:
+            return reading
+        return replace(
+            reading,
+            rovers=tuple(self._reading(sender, place, rover) for place, rover in enumerate(self._rovers)),
+            scheduling={**reading.scheduling, "rovers": sender.scheduling_mode},
+        )
+
+    def _reading(self, sender: "RoverSender", place: int, rover: RoverSpec) -> RoverReading:
+        source = self._sources[place]
+        return RoverReading(
+            **sender.state(place)._asdict(),
+            rover=rover.name,
+            refused_commands=self._refused[place],
+            passes=source.passes,
+            damaged_lines=source.tally.damaged if source.tally else 0,
+        )
+
+    def faults(self, now_ns: int) -> tuple[Fault, ...]:
+        """Threads that should run and do not, and files that cannot be read any more."""
+        del now_ns
+        sender = self._sender
+        if sender is None:
+            return ()
+        found: list[Fault] = [] if sender.alive else [Fault(key="rovers_ended", text="a thread of the rovers has ended")]
+        if reason := brake_reason(sender.brake):
+            found.append(Fault(key="real_time_left", subject="rovers", text=f"{reason}; the rovers' thread has left real-time scheduling"))
+        for rover, source in zip(self._rovers, self._sources, strict=True):
+            if source.fault:
+                found.append(Fault(key="scans_ended", subject=rover.name, text=source.fault))
+        return tuple(found)

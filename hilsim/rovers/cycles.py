@@ -1,0 +1,329 @@
+"""The loop that sends rovers' cycles: it makes their packets a little ahead of the deadlines and puts them into the rings, without the GIL.
+
+Cycle k of a rover is due k periods after rig time 0, whatever came before: no cycle makes the next one late. In it the pose is due at once, the chunks of the scan
+follow at even distances, and the telemetry is due ``TELL_NS`` after the last of them. All else is made ``AHEAD_NS`` ahead of its deadline, but the telemetry not
+before its cycle has begun: it tells of every command that came before that.
+
+A cycle whose scan is not there in time, or that could not be begun in time, is counted and left out; its scan comes with the next one.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._atomics import load_acquire, store_release
+from hilsim._jit import by_reference, constant, kernel
+from hilsim.protocols.rover import CHUNK_HEADER_SIZE, CHUNK_POINTS, POINT_SIZE, POSE_SIZE, TELEMETRY_SIZE, Draft, chunk_count, chunk_points
+from hilsim.rng import Purpose, normal_pair
+from hilsim.rovers.scan_queue import QueueWord, ScanQueues, take_scan, waiting_scans
+from hilsim.transmit.brake import doze_until
+from hilsim.transmit.libc import monotonic_ns
+from hilsim.transmit.ring import Rings, push
+
+AHEAD_NS = constant(20_000_000)
+TELL_NS = constant(5_000_000)
+"""From the last chunk to the telemetry, which is made in this time."""
+_SCAN_WAIT_NS = constant(5_000_000)
+"""So long before its deadline a cycle's scan must be there."""
+_LATE_NS = constant(20_000_000)
+_FIRST_CHUNK_NS = constant(20_000)
+_WIDEST_CHUNK_NS = constant(250_000)
+_CYCLE_SHARE = 0.8
+"""Of a period that the chunks take at most."""
+_NAP_NS = constant(8_000_000)
+_POLL_NS = constant(500_000)
+_NO_POSE_NS = constant(0)
+_NOW = constant(-(2**62))
+_POSE_STAGE = constant(0)
+_COMMAND_SLOTS = 1024
+_FIELDS_PER_POINT = 2  # pairs of draws
+NO_CHANGE = -1
+"""Of a command without a byte: it takes a cycle, and changes nothing."""
+
+
+class FleetWord(IntEnum):
+    """Elements of the words that the loop shares with the rest of the daemon."""
+
+    STOP = 0
+
+
+class RoverCount(IntEnum):
+    """Columns of the loop's counts and state, of each rover."""
+
+    CYCLE = 0
+    """The next one, or the one under way."""
+    STAGE = 1
+    """0: the pose is next; then each chunk; then the telemetry."""
+    BUTTONS = 2
+    CYCLES = 3
+    """Cycles whose packets were all put into the rings."""
+    LATE = 4
+    """Cycles left out because they could not be begun in time."""
+    EMPTY = 5
+    """Cycles left out because there was no scan."""
+    OBEYED = 6
+    """Commands that came to the telemetry."""
+
+
+class Row(IntEnum):
+    """Columns of ``Fleet.row``."""
+
+    POSE = 0
+    LIDAR = 1
+    TELEMETRY = 2
+
+
+class CommandWord(IntEnum):
+    """Columns of a rover's row of commands; behind them the commands."""
+
+    TAKEN = 0
+    PUT = 8
+    FIRST = 16
+
+
+@by_reference
+class Fleet(NamedTuple):
+    """R rovers.
+
+    Attributes:
+        row: ``int64[R, 3]``, their flows' rows of the rings, columns by ``Row``.
+        number: ``int64[R]``.
+        period_ns: ``int64[R]``.
+        noise: ``float64[R, 3]``: of position, rotation, points.
+        count: ``int64[R, 8]``, columns by ``RoverCount``; written by the loop.
+        command: ``int64[R, 16 + 1024]``, columns by ``CommandWord``.
+    """
+
+    row: npt.NDArray[np.int64]
+    number: npt.NDArray[np.int64]
+    period_ns: npt.NDArray[np.int64]
+    noise: npt.NDArray[np.float64]
+    count: npt.NDArray[np.int64]
+    command: npt.NDArray[np.int64]
+
+
+def allocate_fleet(rovers: int) -> Fleet:
+    """Of rovers that have neither rows nor numbers yet; their first cycle is the one that begins a period after rig time 0, so that no time stamp is 0."""
+    count = np.zeros((rovers, 8), np.int64)
+    count[:, RoverCount.CYCLE] = 1
+    return Fleet(
+        row=np.zeros((rovers, len(Row)), np.int64),
+        number=np.zeros(rovers, np.int64),
+        period_ns=np.zeros(rovers, np.int64),
+        noise=np.zeros((rovers, 3)),
+        count=count,
+        command=np.zeros((rovers, CommandWord.FIRST + _COMMAND_SLOTS), np.int64),
+    )
+
+
+@kernel
+def put_command(fleet: Fleet, rover: int, buttons: int) -> bool:
+    """Put a command (0 to 255, or ``NO_CHANGE``) behind those that wait; False when too many do."""
+    put = fleet.command[rover, CommandWord.PUT]
+    slots = fleet.command.shape[1] - CommandWord.FIRST
+    if put - load_acquire(fleet.command, (rover, CommandWord.TAKEN)) >= slots:
+        return False
+    fleet.command[rover, CommandWord.FIRST + put % slots] = buttons
+    store_release(fleet.command, (rover, CommandWord.PUT), put + 1)
+    return True
+
+
+@kernel
+def _take_command(fleet: Fleet, rover: int) -> None:
+    """Obey the oldest command that waits: one a cycle."""
+    taken = fleet.command[rover, CommandWord.TAKEN]
+    if load_acquire(fleet.command, (rover, CommandWord.PUT)) == taken:
+        return
+    slots = fleet.command.shape[1] - CommandWord.FIRST
+    buttons = fleet.command[rover, CommandWord.FIRST + taken % slots]
+    if buttons >= 0:
+        fleet.count[rover, RoverCount.BUTTONS] = buttons
+    fleet.count[rover, RoverCount.OBEYED] += 1
+    store_release(fleet.command, (rover, CommandWord.TAKEN), taken + 1)
+
+
+@kernel
+def time_stamp_s(cycle: int, period_ns: int) -> float:
+    """What all packets of a cycle bear: seconds of rig time."""
+    return cycle * period_ns / 1e9
+
+
+@kernel
+def chunk_distance_ns(chunks: int, period_ns: int) -> int:
+    """Between two chunks of a scan."""
+    return min(int(_WIDEST_CHUNK_NS), int(_CYCLE_SHARE * (period_ns - TELL_NS)) // max(chunks, 1))
+
+
+@kernel
+def _noisy(value: float, sigma: float, draw: float) -> np.float32:
+    return np.float32(value + np.float32(sigma * draw))
+
+
+@kernel
+def _write_pose(
+    queues: ScanQueues,
+    fleet: Fleet,
+    rover: int,
+    slot: int,
+    seed: np.uint64,
+    float32: npt.NDArray[np.float32],
+) -> None:
+    cycle, number = fleet.count[rover, RoverCount.CYCLE], fleet.number[rover]
+    for pair in range(3):
+        draws = normal_pair(seed, number, 3 * cycle + pair, Purpose.ROVER_POSE)
+        for one in range(2):
+            axis = 2 * pair + one
+            value = queues.pose[rover, slot, axis]
+            sigma = fleet.noise[rover, 0 if axis < 3 else 1]
+            float32[2 + axis] = value if sigma == 0.0 else _noisy(value, sigma, draws[one])
+
+
+@kernel
+def _write_points(
+    queues: ScanQueues,
+    fleet: Fleet,
+    rover: int,
+    slot: int,
+    chunk: int,
+    count: int,
+    seed: np.uint64,
+    float32: npt.NDArray[np.float32],
+) -> None:
+    cycle, number, sigma = fleet.count[rover, RoverCount.CYCLE], fleet.number[rover], fleet.noise[rover, 2]
+    room = queues.points.shape[1]
+    for place in range(count):
+        point = chunk * CHUNK_POINTS + place
+        row = (queues.first[rover, slot] + point) % room
+        at = 5 + 3 * place
+        if sigma == 0.0:
+            for axis in range(3):
+                float32[at + axis] = queues.points[rover, row, axis]
+            continue
+        index = (cycle << 20) + _FIELDS_PER_POINT * point
+        x, y = normal_pair(seed, number, index, Purpose.ROVER_POINT)
+        z, _ = normal_pair(seed, number, index + 1, Purpose.ROVER_POINT)
+        float32[at] = _noisy(queues.points[rover, row, 0], sigma, x)
+        float32[at + 1] = _noisy(queues.points[rover, row, 1], sigma, y)
+        float32[at + 2] = _noisy(queues.points[rover, row, 2], sigma, z)
+
+
+@kernel
+def _begin(fleet: Fleet, rover: int, count: int) -> None:
+    fleet.count[rover, RoverCount.CYCLE] += 1
+    fleet.count[rover, RoverCount.STAGE] = _POSE_STAGE
+    fleet.count[rover, count] += 1
+
+
+@kernel
+def _has_room(rings: Rings, row: int) -> bool:
+    return rings.tail[row, 0] - load_acquire(rings.head, (row, 0)) < rings.deadline_ns.shape[1]
+
+
+@kernel
+def _time_to_begin(queues: ScanQueues, fleet: Fleet, rover: int, begin_ns: int, now_ns: int) -> int:
+    """When to come again about a cycle that has not begun; ``_NOW`` where it is to begin."""
+    if now_ns < begin_ns - AHEAD_NS:
+        return begin_ns - AHEAD_NS
+    if now_ns > begin_ns + _LATE_NS:
+        _begin(fleet, rover, RoverCount.LATE)
+        return now_ns
+    if waiting_scans(queues, rover) > 0:
+        return int(_NOW)
+    if now_ns < begin_ns - _SCAN_WAIT_NS:
+        return now_ns + _POLL_NS
+    _begin(fleet, rover, RoverCount.EMPTY)
+    return now_ns
+
+
+@kernel
+def _put_next(queues: ScanQueues, fleet: Fleet, rover: int, rings: Rings, begin_ns: int, now_ns: int, seed: np.uint64, draft: Draft) -> int:
+    """Put the next packet of a cycle under way into its ring, if its time has come; returns when to come again."""
+    period_ns, stage, cycle = fleet.period_ns[rover], fleet.count[rover, RoverCount.STAGE], fleet.count[rover, RoverCount.CYCLE]
+    slot = queues.taken[rover, QueueWord.SCANS] % queues.count.shape[1]
+    points = queues.count[rover, slot]
+    chunks = chunk_count(points)
+    chunk = stage - 1
+    due_ns = begin_ns if stage == _POSE_STAGE else begin_ns + _FIRST_CHUNK_NS + max(min(chunk, chunks - 1), 0) * chunk_distance_ns(chunks, period_ns)
+    column = Row.POSE if stage == _POSE_STAGE else Row.LIDAR if stage <= chunks else Row.TELEMETRY
+    made_ns = due_ns if column == Row.TELEMETRY else due_ns - AHEAD_NS
+    if now_ns < made_ns:
+        return int(made_ns)
+    row = fleet.row[rover, column]
+    if not _has_room(rings, row):
+        return now_ns + _POLL_NS
+    draft.float64[0] = time_stamp_s(cycle, period_ns)
+    if column == Row.POSE:
+        _write_pose(queues, fleet, rover, slot, seed, draft.float32)
+        push(rings, row, due_ns, _NO_POSE_NS, draft.payload, POSE_SIZE)
+    elif column == Row.LIDAR:
+        count = chunk_points(points, chunk)
+        draft.uint32[2], draft.uint32[3], draft.uint32[4] = chunk, chunks, count
+        _write_points(queues, fleet, rover, slot, chunk, count, seed, draft.float32)
+        push(rings, row, due_ns, _NO_POSE_NS, draft.payload, CHUNK_HEADER_SIZE + POINT_SIZE * count)
+    else:
+        _take_command(fleet, rover)
+        draft.payload[8] = fleet.count[rover, RoverCount.BUTTONS]
+        push(rings, row, due_ns + TELL_NS, _NO_POSE_NS, draft.payload, TELEMETRY_SIZE)
+        take_scan(queues, rover)
+        _begin(fleet, rover, RoverCount.CYCLES)
+        return now_ns
+    fleet.count[rover, RoverCount.STAGE] += 1
+    return now_ns
+
+
+@kernel
+def advance(queues: ScanQueues, fleet: Fleet, rover: int, rings: Rings, epoch_ns: int, now_ns: int, seed: np.uint64, draft: Draft) -> int:
+    """Put a rover's next packet into its ring, if its time has come; returns when to come again: at ``now_ns``, where something was done.
+
+    Args:
+        queues: Scans; this is their only consumer.
+        fleet: The rovers.
+        rover: Which.
+        rings: Where to; this is the only producer of its rows.
+        epoch_ns: CLOCK_MONOTONIC time of rig time 0.
+        now_ns: CLOCK_MONOTONIC.
+        seed: ``uint64`` of the rig.
+        draft: Working memory.
+    """
+    begin_ns = epoch_ns + fleet.count[rover, RoverCount.CYCLE] * fleet.period_ns[rover]
+    if fleet.count[rover, RoverCount.STAGE] == _POSE_STAGE:
+        again_ns = _time_to_begin(queues, fleet, rover, begin_ns, now_ns)
+        if again_ns != _NOW:
+            return again_ns
+    return _put_next(queues, fleet, rover, rings, begin_ns, now_ns, seed, draft)
+
+
+@kernel
+def send_cycles(
+    queues: ScanQueues,
+    fleet: Fleet,
+    rings: Rings,
+    epoch_ns: int,
+    seed: np.uint64,
+    words: npt.NDArray[np.int64],
+    brake: npt.NDArray[np.int64],
+    draft: Draft,
+) -> None:
+    """Send the cycles of all rovers until ``words`` ask to stop.
+
+    Args:
+        queues: Their scans; this is their only consumer.
+        fleet: The rovers.
+        rings: Where to; this is the only producer of their rows.
+        epoch_ns: CLOCK_MONOTONIC time of rig time 0.
+        seed: ``uint64`` of the rig.
+        words: ``int64[n]``, columns by ``FleetWord``.
+        brake: ``int64[8]``, of this thread.
+        draft: Working memory.
+    """
+    while load_acquire(words, (FleetWord.STOP,)) == 0:
+        now_ns = monotonic_ns()
+        wake_ns = now_ns + _NAP_NS
+        for rover in range(fleet.number.size):
+            again_ns = now_ns
+            while again_ns <= now_ns:
+                again_ns = advance(queues, fleet, rover, rings, epoch_ns, now_ns, seed, draft)
+            wake_ns = min(wake_ns, again_ns)
+        doze_until(wake_ns, brake)

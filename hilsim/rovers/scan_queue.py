@@ -1,0 +1,99 @@
+"""Scans that wait for their cycle, a row a rover: single producer and single consumer each, wait-free, without the GIL."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._atomics import load_acquire, store_release
+from hilsim._jit import by_reference, kernel
+
+_LINE_WORDS = 8
+
+
+class QueueWord(IntEnum):
+    """Columns of ``ScanQueues.taken`` and ``ScanQueues.put``."""
+
+    SCANS = 0
+    POINTS = 1
+
+
+@by_reference
+class ScanQueues(NamedTuple):
+    """Of R rovers: S scans, which share P points a rover.
+
+    Attributes:
+        taken: ``int64[R, 8]``, columns by ``QueueWord``: counts that only grow; written by the consumer alone.
+        put: ``int64[R, 8]``; written by the producer alone.
+        pose: ``float32[R, S, 6]``.
+        first: ``int64[R, S]``, count of points before the scan's.
+        count: ``int64[R, S]``, its points.
+        points: ``float32[R, P, 3]``; a point's row is its count modulo P.
+    """
+
+    taken: npt.NDArray[np.int64]
+    put: npt.NDArray[np.int64]
+    pose: npt.NDArray[np.float32]
+    first: npt.NDArray[np.int64]
+    count: npt.NDArray[np.int64]
+    points: npt.NDArray[np.float32]
+
+
+def allocate_scan_queues(rovers: int, scans: int, points: int) -> ScanQueues:
+    """Empty ones, their memory touched."""
+    return ScanQueues(
+        taken=np.zeros((rovers, _LINE_WORDS), np.int64),
+        put=np.zeros((rovers, _LINE_WORDS), np.int64),
+        pose=np.full((rovers, scans, 6), 0.0, np.float32),
+        first=np.zeros((rovers, scans), np.int64),
+        count=np.zeros((rovers, scans), np.int64),
+        points=np.full((rovers, points, 3), 0.0, np.float32),
+    )
+
+
+@kernel
+def put_scan(queues: ScanQueues, rover: int, pose: npt.NDArray[np.float32], points: npt.NDArray[np.float32]) -> bool:
+    """Put a scan; False when there is no room: nothing was put.
+
+    Args:
+        queues: Where to.
+        rover: Its row; the caller is its only producer.
+        pose: ``float32[6]``.
+        points: ``float32[n, 3]``.
+    """
+    slots, room = queues.count.shape[1], queues.points.shape[1]
+    scans, begun = queues.put[rover, QueueWord.SCANS], queues.put[rover, QueueWord.POINTS]
+    count = points.shape[0]
+    if scans - load_acquire(queues.taken, (rover, QueueWord.SCANS)) >= slots:
+        return False
+    if begun + count - load_acquire(queues.taken, (rover, QueueWord.POINTS)) > room:
+        return False
+    slot = scans % slots
+    for axis in range(6):
+        queues.pose[rover, slot, axis] = pose[axis]
+    for place in range(count):
+        row = (begun + place) % room
+        for axis in range(3):
+            queues.points[rover, row, axis] = points[place, axis]
+    queues.first[rover, slot], queues.count[rover, slot] = begun, count
+    queues.put[rover, QueueWord.POINTS] = begun + count
+    store_release(queues.put, (rover, QueueWord.SCANS), scans + 1)
+    return True
+
+
+@kernel
+def waiting_scans(queues: ScanQueues, rover: int) -> int:
+    """Scans put and not yet taken; any thread may ask."""
+    taken = load_acquire(queues.taken, (rover, QueueWord.SCANS))
+    return load_acquire(queues.put, (rover, QueueWord.SCANS)) - taken
+
+
+@kernel
+def take_scan(queues: ScanQueues, rover: int) -> None:
+    """Take the oldest scan off; for the consumer, which has read it."""
+    slots = queues.count.shape[1]
+    scans = queues.taken[rover, QueueWord.SCANS]
+    slot = scans % slots
+    store_release(queues.taken, (rover, QueueWord.POINTS), queues.first[rover, slot] + queues.count[rover, slot])
+    store_release(queues.taken, (rover, QueueWord.SCANS), scans + 1)

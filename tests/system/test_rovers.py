@@ -1,0 +1,209 @@
+"""A daemon with rovers, and a client that checks every byte: ports, order, commands, damaged files, and what else may come."""
+
+import os
+import re
+import socket
+import struct
+import time
+import urllib.request
+from contextlib import ExitStack
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.system
+
+BASES = {"pose": 9000, "lidar": 10_000, "telemetry": 11_000}
+SCANS = 12
+
+
+def scan_text(number, scan, points):
+    cloud = np.arange(3 * points).reshape(-1, 3) * 0.25 + 1000 * number + scan
+    return f"{number},{scan},-3.5,0,90.25,0; " + "; ".join(",".join(map(str, row)) for row in cloud)
+
+
+def expected(number, scan, points):
+    return np.array([number, scan, -3.5, 0, 90.25, 0], "<f4"), (np.arange(3 * points).reshape(-1, 3) * 0.25 + 1000 * number + scan).astype("<f4")
+
+
+class Station:
+    """A receiver of rovers' packets with the sockets' default buffers, and their commander."""
+
+    def __init__(self, stack, address, numbers):
+        self.address = address
+        self.sockets = {}
+        for number in numbers:
+            for kind, base in BASES.items():
+                made = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+                made.bind((address, base + number))
+                made.settimeout(60)
+                self.sockets[kind, number] = made
+        self.commander = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+
+    def command(self, number, datagram):
+        self.commander.sendto(datagram, (self.address, 8000 + number))
+
+    def take(self, kind, number):
+        return self.sockets[kind, number].recv(65_536)
+
+    def scan(self, number):
+        """The next whole cycle: time stamp, pose, points, buttons."""
+        pose = self.take("pose", number)
+        assert len(pose) == 32
+        points, chunk, chunks = [], -1, 1
+        while chunk < chunks - 1:
+            payload = self.take("lidar", number)
+            assert payload[:8] == pose[:8]
+            chunk, chunks, count = struct.unpack_from("<III", payload, 8)
+            assert chunk == len(points)
+            assert len(payload) == 20 + 12 * count
+            assert count == 100 or chunk == chunks - 1
+            points.append(np.frombuffer(payload, "<f4", offset=20).reshape(-1, 3))
+        telemetry = self.take("telemetry", number)
+        assert (len(telemetry), telemetry[:8]) == (9, pose[:8])
+        return struct.unpack_from("<d", pose)[0], np.frombuffer(pose, "<f4", offset=8), np.concatenate(points), telemetry[8]
+
+    def drain(self):
+        for made in self.sockets.values():
+            made.settimeout(0)
+            try:
+                while True:
+                    made.recv(65_536)
+            except BlockingIOError:
+                made.settimeout(60)
+
+
+@pytest.fixture
+def address(worker_number):
+    return f"127.0.{90 + worker_number}.1"
+
+
+@pytest.fixture
+def worker_number():
+    return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+
+
+@pytest.fixture
+def station(address):
+    with ExitStack() as stack:
+        yield lambda *numbers: Station(stack, address, numbers)
+
+
+@pytest.fixture
+def rovers(tmp_path, address):
+    """A rig of rovers; ``points`` of each rover's scans by its number."""
+
+    def write(points, *, noise=False, rate_hz=10.0, lines=None):
+        text = 'name = "rovers"\nseed = 5\n[metrics]\nport = 0\n'
+        for number, count in points.items():
+            file = tmp_path / f"rover{number}.dat"
+            rows = lines if lines is not None else [scan_text(number, scan, count) for scan in range(SCANS)]
+            file.write_text("\n".join(rows) + "\n")
+            text += f'[[rover]]\nnumber = {number}\nfile = "{file.name}"\nrate_hz = {rate_hz}\n'
+            text += f'network = {{ source = "{address}", destination = "{address}" }}\n'
+            text += "" if noise else "noise = { position_m = 0, rotation_deg = 0, point_m = 0 }\n"
+        path = tmp_path / "rovers.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_five_rovers_send_every_number_of_their_files_in_order_again_and_again(rovers, daemon, station):
+    points = {1: 1000, 2: 2400, 3: 1, 4: 100, 5: 250}
+    heard = station(*points)
+    daemon(rovers(points))
+    for number, count in points.items():
+        stamps = []
+        for cycle in range(2 * SCANS + 3):
+            stamp, pose, cloud, buttons = heard.scan(number)
+            wanted_pose, wanted_cloud = expected(number, cycle % SCANS, count)
+            assert np.array_equal(pose, wanted_pose)
+            assert np.array_equal(cloud, wanted_cloud)
+            assert buttons == 0
+            stamps.append(round(stamp * 10))
+            assert stamp == stamps[-1] * 100_000_000 / 1e9
+        assert all(later > earlier for earlier, later in pairwise(stamps))  # also where the file begins again
+
+
+def test_a_large_scan_arrives_whole_at_a_receiver_with_the_default_buffer(rovers, daemon, station):
+    heard = station(1)
+    daemon(rovers({1: 28_800}))
+    for _ in range(2 * SCANS):
+        assert len(heard.scan(1)[2]) == 28_800
+
+
+def test_a_command_shows_in_the_telemetry_and_hostile_ones_do_no_harm(rovers, daemon, station):
+    heard = station(1, 2)
+    running = daemon(rovers({1: 10, 2: 10}, rate_hz=50.0))
+    heard.scan(1)
+    for datagram, shown in ((b"\x0a", 0x0A), (b"", 0x0A), (b"\xff\x01\x02", 0xFF), (b"\x05" + bytes(60_000), 0x05), (b"\0", 0)):
+        heard.command(1, datagram)
+        until = time.monotonic() + 30
+        while heard.scan(1)[3] != shown:
+            assert time.monotonic() < until
+    assert heard.scan(2)[3] == 0
+    for number in range(3000):
+        heard.command(1, bytes([number % 256]) * (number % 7))
+    heard.drain()
+    for _ in range(20):
+        heard.scan(1)
+    metrics = urllib.request.urlopen(running.await_log(r'"metrics": "(http://[^"]+)"')[1]).read().decode()  # noqa: S310 - our own daemon
+    assert float(re.search(r'hilsim_rover_commands_total\{rover="rover-1"\} (\S+)', metrics)[1]) >= 5
+    assert re.search(r'hilsim_rover_cycles_total\{rover="rover-2"\} [1-9]', metrics)
+    assert running.stop()[0] == 0
+
+
+def test_noise_moves_every_point_by_half_a_metre_and_nothing_else(rovers, daemon, station):
+    heard = station(1)
+    daemon(rovers({1: 2400}, noise=True))
+    differences = []
+    for _ in range(SCANS):
+        stamp, _, cloud, _ = heard.scan(1)
+        differences.append(cloud - expected(1, (round(stamp * 10) - 1) % SCANS, 2400)[1])
+    assert np.std(differences) == pytest.approx(0.5, rel=0.01)
+    assert abs(np.mean(differences)) < 0.01
+
+
+def test_damaged_lines_are_left_out_and_named_in_the_log_with_the_number_of_good_ones(rovers, daemon, station):
+    heard = station(1)
+    lines = [scan_text(1, 0, 5), "what is this", scan_text(1, 1, 5), "", "1,2,3; 4,5,6", scan_text(1, 2, 5) + ";"]
+    running = daemon(rovers({1: 0}, lines=lines))
+    told = running.await_log(r'"event": "rover\.scans_read".*')[0]
+    assert [heard.scan(1)[1][1] for _ in range(6)] == [0, 1, 2, 0, 1, 2]
+    line = next(line for line in running.text().splitlines() if "rover.scans_read" in line)
+    assert '"good": 3' in line
+    assert '"damaged": 2' in line
+    assert "line 2: a pose must have 6 numbers, got 1" in line
+    assert "line 5: a pose must have 6 numbers, got 3" in line
+    assert told
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text.replace("number = 2", "number = 1"), "number of rovers must differ, got 1 more than once"),
+        (lambda text: text.replace("rover2.dat", "nowhere.dat"), "nowhere.dat: must be a file that can be read, got No such file or directory"),
+        (lambda text: text.replace("rover2.dat", "rovers.toml"), "rovers.toml: must hold a scan"),
+        (lambda text: text.replace("rate_hz = 10.0", "rate_hz = 0"), "rover[0].rate_hz must be 0.1 to 100, got 0"),
+    ],
+)
+def test_what_cannot_be_had_is_said_before_anything_is_sent(rovers, daemon, station, change, message):
+    heard = station(1, 2)
+    path = rovers({1: 10, 2: 10})
+    path.write_text(change(path.read_text()))
+    running = daemon(path, wait=False)
+    assert running.process.wait(120) == 1
+    assert message in running.text()
+    heard.sockets["pose", 1].settimeout(0)
+    with pytest.raises(BlockingIOError):
+        heard.take("pose", 1)
+
+
+def test_a_port_for_commands_that_is_taken_is_named(rovers, daemon, address):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind((address, 8002))
+        running = daemon(rovers({1: 10, 2: 10}), wait=False)
+        assert running.process.wait(120) == 1
+    assert re.search(rf"udp port {re.escape(address)}:8002: the port must be free, got it held by ", running.text())
