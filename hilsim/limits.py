@@ -242,6 +242,15 @@ VERIFY_WAITING = Limit(
 INSPECT_FLOWS = Limit(
     subject="flows listed apart", bound=128, applies_to="`hilsim inspect`: further ones are counted only", reason="a person reads the list"
 )
+SDF_BYTES = Limit(subject="an SDF file", bound=64 << 20, unit="bytes", applies_to="worlds and models", reason="Gazebo's largest example has 1 MB")
+SDF_ELEMENTS = Limit(subject="elements of an SDF file", bound=1_000_000, applies_to="worlds and models", reason="they are held whole; 500 MB")
+SDF_DEPTH = Limit(
+    subject="nesting of elements", bound=200, applies_to="worlds and models", reason="models are read by functions that call themselves"
+)
+SDF_INCLUDES = Limit(
+    subject="files included", bound=10_000, applies_to="worlds and models", reason="a model that includes two of its kind doubles at each level"
+)
+SDF_RAYS = Limit(subject="rays of a lidar's scan", bound=4_000_000, applies_to="worlds and models", reason="a scan's message has 100 MB")
 ROVER_SCAN_POINTS = Limit(
     subject="points of a scan",
     bound=100_000,

@@ -1,0 +1,229 @@
+"""The elements of an SDF file with their lines, and their values: every fault is noted, and reading goes on with the default.
+
+XML is read by Python's own expat. A document type is refused, and with it every entity: no SDF file has one.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+from xml.parsers import expat
+
+from hilsim.errors import AssetError
+from hilsim.geometry.poses import Pose, mounting
+from hilsim.limits import SDF_BYTES, SDF_DEPTH, SDF_ELEMENTS
+
+T = TypeVar("T")
+
+_UNIT_TOLERANCE = 1e-6
+_TRUE, _FALSE = frozenset({"true", "1"}), frozenset({"false", "0"})
+
+
+@dataclass(kw_only=True, eq=False)
+class Findings:
+    """What is wrong in the files of a world, and what is not supported.
+
+    Attributes:
+        faults: A sentence each, with file and line.
+        unsupported: The same.
+    """
+
+    faults: list[str] = field(default_factory=list)
+    unsupported: list[str] = field(default_factory=list)
+
+
+@dataclass(kw_only=True, eq=False)
+class Element:
+    """An element of a file.
+
+    Attributes:
+        tag: Its name.
+        file: Where it stands.
+        line: Where there.
+        findings: Where faults are noted.
+        attributes: By name.
+        children: In their order.
+        text: Of its own, stripped.
+    """
+
+    tag: str
+    file: Path
+    line: int
+    findings: Findings
+    attributes: dict[str, str]
+    children: "list[Element]" = field(default_factory=list)
+    text: str = ""
+
+    @property
+    def where(self) -> str:
+        """``file:line``, for messages."""
+        return f"{self.file}:{self.line}"
+
+    @property
+    def name(self) -> str:
+        """Its attribute ``name``; empty without."""
+        return self.attributes.get("name", "")
+
+    def fault(self, text: str) -> None:
+        """Note a fault of the element."""
+        self.findings.faults.append(f"{self.where}: {text}")
+
+    def unsupported(self, text: str) -> None:
+        """Note that the element, or what it asks for, is not supported."""
+        self.findings.unsupported.append(f"{self.where}: {text}")
+
+    def child(self, *tags: str) -> "Element | None":
+        """The first child of one of these names."""
+        return next((child for child in self.children if child.tag in tags), None)
+
+    def all(self, *tags: str) -> "Iterator[Element]":
+        """Children of these names."""
+        return (child for child in self.children if child.tag in tags)
+
+    # -- values ------------------------------------------------------------------------------------------------------------------------
+
+    def string(self, tag: str, default: str = "") -> str:
+        """A child's text."""
+        child = self.child(tag)
+        return default if child is None else child.text
+
+    def number(self, tag: str, default: float, *, may_be_infinite: bool = False) -> float:
+        """A child's number."""
+        return self._value(tag, default, lambda text: _number(text, may_be_infinite=may_be_infinite))
+
+    def count(self, tag: str, default: int) -> int:
+        """A child's whole number, 0 or more."""
+        return self._value(tag, default, _count)
+
+    def boolean(self, tag: str, *, default: bool) -> bool:
+        """A child's truth value."""
+        return self._value(tag, default, _boolean)
+
+    def vector(self, tag: str, default: tuple[float, ...]) -> tuple[float, ...]:
+        """A child's numbers, as many as the default has."""
+        return self._value(tag, default, lambda text: _numbers(text, len(default)))
+
+    def pose(self) -> Pose:
+        """What the child ``pose`` says, in whatever frame it is relative to; the identity without."""
+        child = self.child("pose")
+        if child is None or not child.text:
+            return Pose()
+        try:
+            return _pose(child.text, child.attributes)
+        except ValueError as error:
+            child.fault(f"<pose> {error}")
+            return Pose()
+
+    def _value(self, tag: str, default: T, parse: Callable[[str], T]) -> T:
+        child = self.child(tag)
+        if child is None or not child.text:
+            return default
+        try:
+            return parse(child.text)
+        except ValueError as error:
+            child.fault(f"<{tag}> {error}")
+            return default
+
+
+def read_elements(path: Path, findings: Findings) -> Element:
+    """The root element of an XML file.
+
+    Raises:
+        AssetError: the file cannot be read, is no XML, or holds more than is accepted.
+    """
+    try:
+        with path.open("rb") as file:
+            text = file.read(SDF_BYTES.bound + 1)
+    except (OSError, ValueError) as error:
+        raise AssetError(f"{path}: must be a file that can be read, got {getattr(error, 'strerror', None) or error}") from error
+    SDF_BYTES.enforce(len(text), str(path), AssetError)
+    return _Builder(path, findings).root_of(text)
+
+
+class _Builder:
+    """Makes elements of expat's events."""
+
+    def __init__(self, path: Path, findings: Findings) -> None:
+        self._path, self._findings = path, findings
+        self._open: list[Element] = []
+        self._texts: list[list[str]] = []
+        self._root: Element | None = None
+        self._elements = 0
+        self._parser = expat.ParserCreate()
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = lambda text: self._texts[-1].append(text) if self._texts else None
+        self._parser.StartDoctypeDeclHandler = self._refuse_doctype
+
+    def root_of(self, text: bytes) -> Element:
+        try:
+            self._parser.Parse(text, True)  # noqa: FBT003 - expat's
+        except expat.ExpatError as error:
+            raise AssetError(f"{self._path}:{error.lineno}: must be XML: {expat.ErrorString(error.code)}") from error
+        if self._root is None:
+            raise AssertionError("expat accepts no document without an element")
+        return self._root
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        line = self._parser.CurrentLineNumber
+        self._elements += 1
+        SDF_ELEMENTS.enforce(self._elements, f"{self._path}:{line}", AssetError)
+        SDF_DEPTH.enforce(len(self._open) + 1, f"{self._path}:{line}", AssetError)
+        made = Element(tag=tag, file=self._path, line=line, findings=self._findings, attributes=attributes)
+        if self._open:
+            self._open[-1].children.append(made)
+        else:
+            self._root = made
+        self._open.append(made)
+        self._texts.append([])
+
+    def _end(self, _tag: str) -> None:
+        self._open.pop().text = "".join(self._texts.pop()).strip()
+
+    def _refuse_doctype(self, *_: object) -> None:
+        raise AssetError(f"{self._path}:{self._parser.CurrentLineNumber}: must have no document type, for it may define entities without end")
+
+
+def _number(text: str, *, may_be_infinite: bool = False) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f'must be a number, got "{text}"') from None
+    if math.isnan(value) or (math.isinf(value) and not may_be_infinite) or "_" in text:
+        raise ValueError(f'must be a finite number, got "{text}"')
+    return value
+
+
+def _numbers(text: str, count: int) -> tuple[float, ...]:
+    parts = text.split()
+    if len(parts) != count:
+        raise ValueError(f'must be {count} numbers, got "{text}"')
+    return tuple(map(_number, parts))
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f'must be a whole number of 0 or more, got "{text}"')
+    return int(text)
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in _TRUE | _FALSE:
+        raise ValueError(f'must be true or false, got "{text}"')
+    return text.lower() in _TRUE
+
+
+def _pose(text: str, attributes: dict[str, str]) -> Pose:
+    kind = attributes.get("rotation_format", "euler_rpy")
+    if kind == "quat_xyzw":
+        x, y, z, qx, qy, qz, qw = _numbers(text, 7)
+        length = math.sqrt(qx * qx + qy * qy + qz * qz + qw * qw)
+        if length < _UNIT_TOLERANCE:
+            raise ValueError(f'must have a quaternion that is not zero, got "{text}"')
+        return Pose(position_m=(x, y, z), orientation=(qw / length, qx / length, qy / length, qz / length))
+    if kind != "euler_rpy":
+        raise ValueError(f'rotation_format must be euler_rpy or quat_xyzw, got "{kind}"')
+    x, y, z, roll, pitch, yaw = _numbers(text, 6)
+    turn = (lambda angle: angle) if _boolean(attributes.get("degrees", "false")) else math.degrees
+    return mounting((x, y, z), (turn(roll), turn(pitch), turn(yaw)))

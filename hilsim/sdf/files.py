@@ -1,0 +1,135 @@
+"""Files that SDF names: ``model://``, ``file://`` and paths, and what an ``<include>`` includes."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from hilsim.errors import AssetError
+from hilsim.limits import SDF_INCLUDES
+from hilsim.sdf.elements import Element, Findings, read_elements
+
+SEARCH_VARIABLES = ("GZ_SIM_RESOURCE_PATH", "IGN_GAZEBO_RESOURCE_PATH", "SDF_PATH", "GAZEBO_MODEL_PATH")
+"""Where Gazebo and its predecessors look for models: directories, with ``:`` between."""
+_VERSIONS = tuple(f"1.{minor}" for minor in range(4, 13))
+_MODEL_CONFIG = "model.config"
+_REMOTE = frozenset({"http", "https", "fuel"})
+
+
+def search_path(directories: Sequence[Path]) -> tuple[Path, ...]:
+    """Those directories, and the ones that the environment names."""
+    named = (part for variable in SEARCH_VARIABLES for part in os.environ.get(variable, "").split(":") if part)
+    return (*directories, *map(Path, named))
+
+
+@dataclass(kw_only=True, eq=False)
+class Files:
+    """Finds files, and reads those that are included.
+
+    Attributes:
+        search: Directories that models are looked for in.
+        findings: Where faults are noted.
+    """
+
+    search: tuple[Path, ...]
+    findings: Findings
+    _including: list[Path] = field(default_factory=list)
+    _included: int = 0
+
+    def find(self, asking: Element, uri: str) -> Path | None:
+        """The file or directory of a URI; None, with a fault of the element that asks, where there is none."""
+        if not uri:
+            asking.fault(f"<{asking.tag}> must have a <uri>")
+            return None
+        parts = urlsplit(uri)
+        if parts.scheme in _REMOTE:
+            asking.fault(f"<uri> must be on this host (download the model, and name its directory in {SEARCH_VARIABLES[0]}), got {uri}")
+            return None
+        tried = [place.resolve() for place in self._places(asking.file, parts.scheme, unquote(parts.netloc + parts.path))]
+        found = next((place for place in tried if place.exists()), None)
+        if found is None:
+            asking.fault(f"<uri> must be a file that is there, got {uri}, looked for at {', '.join(map(str, tried)) or 'no place'}")
+        return found
+
+    def _places(self, file: Path, scheme: str, name: str) -> list[Path]:
+        if scheme == "file":
+            return [Path(name) if name.startswith("/") else file.parent / name]
+        if scheme == "model":
+            return [directory / name for directory in (*self.search, file.parent, file.parent.parent)]
+        return [file.parent / name, *(directory / name for directory in self.search)]
+
+    def root(self, path: Path) -> Element:
+        """The ``<sdf>`` of a file.
+
+        Raises:
+            AssetError: the file is no SDF that is understood.
+        """
+        root = read_elements(path, self.findings)
+        if root.tag != "sdf":
+            raise AssetError(f"{root.where}: must be an SDF file, which begins with <sdf>, got <{root.tag}>")
+        version = root.attributes.get("version", "")
+        if version not in _VERSIONS:
+            raise AssetError(f'{root.where}: version must be {_VERSIONS[0]} to {_VERSIONS[-1]}, got "{version}"')
+        return root
+
+    def included(self, include: Element) -> Element | None:
+        """The ``<model>``, ``<actor>`` or ``<light>`` that an ``<include>`` stands for; None, with a fault, where there is none."""
+        uri = include.child("uri")
+        if uri is None:
+            include.fault("<include> must have a <uri>")
+            return None
+        place = self.find(include, uri.text)
+        path = None if place is None else self._sdf_of(include, place)
+        if path is None:
+            return None
+        if path in self._including:
+            include.fault(f"files must not include each other in a circle, got {' -> '.join(map(str, (*self._including, path)))}")
+            return None
+        self._included += 1
+        SDF_INCLUDES.enforce(self._included, include.where, AssetError)
+        try:
+            root = self.root(path)
+        except AssetError as error:
+            self.findings.faults.append(f"{include.where} includes {error}")
+            return None
+        found = root.child("model", "actor", "light")
+        if found is None:
+            include.fault(f"<uri> must be a model, an actor or a light, got {path} with none")
+        return found
+
+    def entered(self, path: Path) -> "_Entered":
+        """While the block runs, the file is being read: one that includes it closes a circle."""
+        return _Entered(self._including, path)
+
+    def _sdf_of(self, include: Element, place: Path) -> Path | None:
+        """The SDF file of a model's directory: the newest that its ``model.config`` names."""
+        if place.is_file():
+            return place
+        config = place / _MODEL_CONFIG
+        if not config.is_file():
+            include.fault(f"<uri> must be an SDF file or a model's directory with a {_MODEL_CONFIG}, got {place}")
+            return None
+        try:
+            root = read_elements(config, self.findings)
+        except AssetError as error:
+            self.findings.faults.append(f"{include.where} includes {error}")
+            return None
+        offered = {sdf.attributes.get("version", _VERSIONS[0]): place / sdf.text for sdf in root.all("sdf") if sdf.text}
+        known = [version for version in _VERSIONS if version in offered]
+        if not known:
+            include.fault(f"{config} must name an SDF file of version {_VERSIONS[0]} to {_VERSIONS[-1]}, got {', '.join(offered) or 'none'}")
+            return None
+        return offered[known[-1]].resolve()
+
+
+@dataclass
+class _Entered:
+    including: list[Path]
+    path: Path
+
+    def __enter__(self) -> None:
+        self.including.append(self.path)
+
+    def __exit__(self, *_: object) -> None:
+        self.including.pop()

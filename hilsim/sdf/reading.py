@@ -1,0 +1,244 @@
+"""A world or model file into what it holds, flattened; everything that is not supported is listed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hilsim.errors import AssetError
+from hilsim.geometry.poses import Pose
+from hilsim.sdf.elements import Element, Findings
+from hilsim.sdf.files import Files, search_path
+from hilsim.sdf.frames import ROOT, SEPARATOR, WORLD, Frame, Scope, relative_to
+from hilsim.sdf.lidars import LIDAR_TYPES, read_lidar
+from hilsim.sdf.shapes import read_shape
+from hilsim.sdf.specs import SdfActor, SdfLidar, SdfScene, SdfShape, SdfWaypoint
+
+_SHOWN_FAULTS = 20
+_UNSUPPORTED = {
+    "plugin": "plug-ins do not run: what <plugin> {name} does is left out",
+    "population": "<population> {name} is not supported",
+    "road": "<road> {name} is not supported",
+    "particle_emitter": "<particle_emitter> {name} is not supported: its particles are not seen",
+    "projector": "<projector> {name} is not supported",
+    "state": "<state> is not supported: models stand where they are defined",
+}
+"""Elements that change what there is, or what is seen. Others (light, physics, gui, inertia, joints) change nothing that a lidar sees of what stands still."""
+
+
+@dataclass(kw_only=True, eq=False)
+class _Model:
+    """A model with its frames.
+
+    Attributes:
+        element: The ``<model>``.
+        name: As it is known in its parent.
+        scope: Its frames.
+        pose: Of its own frame in its parent's.
+        nested: Models within.
+    """
+
+    element: Element
+    name: str
+    scope: Scope
+    pose: Pose = field(default_factory=Pose)
+    nested: "list[_Model]" = field(default_factory=list)
+
+
+def read_sdf(path: Path, search: Sequence[Path] = ()) -> SdfScene:
+    """Read a world or model.
+
+    Args:
+        path: The file.
+        search: Directories that models are looked for in, before those that the environment names.
+
+    Raises:
+        AssetError: with every fault of the file and what it includes, one a line.
+    """
+    findings = Findings()
+    reader = _Reader(Files(search=search_path(search), findings=findings))
+    scene = reader.scene(path.resolve())
+    if findings.faults:
+        left = len(findings.faults) - _SHOWN_FAULTS
+        raise AssetError("\n".join(findings.faults[:_SHOWN_FAULTS] + ([f"and {left} more faults"] if left > 0 else [])))
+    return scene
+
+
+class _Reader:
+    """Gathers what a file holds."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._collisions: list[SdfShape] = []
+        self._visuals: list[SdfShape] = []
+        self._lidars: list[SdfLidar] = []
+        self._actors: list[SdfActor] = []
+        self._world = ""
+
+    def scene(self, path: Path) -> SdfScene:
+        """Of a file."""
+        root = self._files.root(path)
+        with self._files.entered(path):
+            top = root.child("world", "model")
+            if top is None:
+                raise AssetError(
+                    f"{root.where}: must hold a <world> or a <model>, got {', '.join(sorted({c.tag for c in root.children})) or 'nothing'}"
+                )
+            for further in root.all("world", "model"):
+                if further is not top:
+                    further.unsupported(f'<{further.tag}> "{further.name}" is left out: the first of the file is used')
+            if top.tag == WORLD:
+                self._world = top.name
+                self._read_world(top)
+            else:
+                self._gather(self._model(top, top.name), Pose(), "")
+        return SdfScene(
+            path=path,
+            name=top.name,
+            is_world=top.tag == WORLD,
+            collisions=tuple(self._collisions),
+            visuals=tuple(self._visuals),
+            lidars=tuple(self._lidars),
+            actors=tuple(self._actors),
+            unsupported=tuple(self._files.findings.unsupported),
+        )
+
+    # -- frames ------------------------------------------------------------------------------------------------------------------------
+
+    def _read_world(self, world: Element) -> None:
+        scope = Scope(root=WORLD)
+        models = self._models_of(world, scope)
+        for frame in world.all("frame"):
+            scope.add(frame, Frame(element=frame, pose=frame.pose(), relative_to=relative_to(frame, frame.attributes.get("attached_to", WORLD))))
+        _note_unsupported(world)
+        for model in models:
+            self._gather(model, self._pose_in(scope, model), "")
+        for actor in world.all("actor"):
+            self._read_actor(actor, scope, None)
+
+    def _models_of(self, parent: Element, scope: Scope) -> list[_Model]:
+        """Models that stand in a world or model, included ones too; their frames are added to the scope."""
+        found = []
+        for element in parent.all("model", "include"):
+            if element.tag == "model":
+                found.append(self._added(self._model(element, element.name), element, scope))
+                continue
+            included = self._files.included(element)
+            if included is None:
+                continue
+            if element.attributes.get("merge", "false").lower() in {"true", "1"}:
+                element.unsupported("an <include> that is merged is read as a nested model: its names are one level deeper")
+            if included.tag == "model":
+                with self._files.entered(included.file):
+                    found.append(self._added(self._model(included, element.string("name") or included.name), element, scope))
+            elif included.tag == "actor":
+                self._read_actor(included, scope, element)
+        return found
+
+    def _added(self, model: _Model, placing: Element, scope: Scope) -> _Model:
+        """The model as a frame of its parent. ``placing`` says its pose: itself, or the ``<include>``."""
+        default = scope.root
+        pose = placing.pose() if placing.child("pose") is not None else model.element.pose()
+        wanted = relative_to(placing, default) if placing.child("pose") is not None else relative_to(model.element, default)
+        placement = placing.string("placement_frame") or model.element.attributes.get("placement_frame", "")
+        if placement:
+            pose = pose @ model.scope.pose_of(placement, placing).inverse()
+        model.pose = pose
+        frame = Frame(element=placing, pose=pose, relative_to=wanted, scope=model.scope)
+        if not model.name or model.name in scope.frames:
+            placing.fault(f'name of a model must be given and no other\'s beside it, got "{model.name}"')
+        else:
+            scope.frames[model.name] = frame
+        return model
+
+    def _pose_in(self, scope: Scope, model: _Model) -> Pose:
+        return scope.pose_of(model.name, model.element) if model.name in scope.frames else Pose()
+
+    def _model(self, element: Element, name: str) -> _Model:
+        """A model with its frames; ``name`` is the one it has in its parent."""
+        scope = Scope()
+        nested = self._models_of(element, scope)
+        for link in element.all("link"):
+            scope.add(link, Frame(element=link, pose=link.pose(), relative_to=relative_to(link, ROOT)))
+        for joint in element.all("joint"):
+            child = joint.string("child")
+            scope.add(joint, Frame(element=joint, pose=joint.pose(), relative_to=relative_to(joint, child if child and child != WORLD else ROOT)))
+        for frame in element.all("frame"):
+            scope.add(frame, Frame(element=frame, pose=frame.pose(), relative_to=relative_to(frame, frame.attributes.get("attached_to", "") or ROOT)))
+        return _Model(element=element, name=name, scope=scope, nested=nested)
+
+    # -- contents ----------------------------------------------------------------------------------------------------------------------
+
+    def _gather(self, model: _Model, pose: Pose, prefix: str) -> None:
+        """Everything of a model that stands at ``pose`` in the world."""
+        scoped = f"{prefix}{model.name}"
+        _note_unsupported(model.element)
+        for link in model.element.all("link"):
+            self._gather_link(link, model, pose, f"{scoped}{SEPARATOR}{link.name}")
+        for nested in model.nested:
+            self._gather(nested, pose @ self._pose_in(model.scope, nested), f"{scoped}{SEPARATOR}")
+
+    def _gather_link(self, link: Element, model: _Model, pose: Pose, scoped: str) -> None:
+        of_link = pose @ model.scope.pose_of(link.name, link) if link.name in model.scope.frames else pose
+        _note_unsupported(link)
+        for tag, found in (("collision", self._collisions), ("visual", self._visuals)):
+            for holder in link.all(tag):
+                at = self._at(holder, link, model, pose, of_link)
+                shape = read_shape(holder, f"{scoped}{SEPARATOR}{holder.name}", at, self._files.find)
+                if shape is not None:
+                    found.append(shape)
+        for sensor in link.all("sensor"):
+            _note_unsupported(sensor)
+            name, kind = f"{scoped}{SEPARATOR}{sensor.name}", sensor.attributes.get("type", "")
+            if kind not in LIDAR_TYPES:
+                sensor.unsupported(f'sensor {name} of type "{kind}" is not supported')
+                continue
+            lidar = read_lidar(sensor, name, self._world, self._at(sensor, link, model, pose, of_link))
+            if lidar is not None:
+                self._lidars.append(lidar)
+
+    def _at(self, element: Element, link: Element, model: _Model, pose: Pose, of_link: Pose) -> Pose:
+        """Where something of a link stands in the world."""
+        wanted = relative_to(element, link.name)
+        return of_link @ element.pose() if wanted == link.name else pose @ model.scope.placed(element, link.name)
+
+    def _read_actor(self, actor: Element, scope: Scope, include: Element | None) -> None:
+        placing = include if include is not None and include.child("pose") is not None else actor
+        name = (include.string("name") if include is not None else "") or actor.name
+        at = scope.placed(placing, scope.root)
+        _note_unsupported(actor)
+        skin, script = actor.child("skin"), actor.child("script")
+        file = self._files.find(skin, skin.string("filename")) if skin is not None else None
+        waypoints: tuple[SdfWaypoint, ...] = ()
+        if script is not None:
+            for further in list(script.all("trajectory"))[1:]:
+                further.unsupported(f"actor {name} has several trajectories: the first one is used")
+            trajectory = script.child("trajectory")
+            waypoints = () if trajectory is None else self._waypoints(trajectory, at)
+        self._actors.append(
+            SdfActor(
+                name=name,
+                file=file,
+                scale=skin.number("scale", 1.0) if skin is not None else 1.0,
+                waypoints=waypoints,
+                is_looped=script.boolean("loop", default=True) if script is not None else True,
+                delay_s=script.number("delay_start", 0.0) if script is not None else 0.0,
+                pose=at,
+                where=actor.where,
+            )
+        )
+
+    def _waypoints(self, trajectory: Element, at: Pose) -> tuple[SdfWaypoint, ...]:
+        found: list[SdfWaypoint] = []
+        for waypoint in trajectory.all("waypoint"):
+            time_s = waypoint.number("time", 0.0)
+            if found and time_s <= found[-1].time_s:
+                waypoint.fault(f"<time> must be later than the waypoint's before at {found[-1].time_s:g} s, got {time_s:g}")
+            found.append(SdfWaypoint(time_s=time_s, pose=at @ waypoint.pose()))
+        return tuple(found)
+
+
+def _note_unsupported(element: Element) -> None:
+    for child in element.children:
+        text = _UNSUPPORTED.get(child.tag)
+        if text is not None:
+            child.unsupported(text.format(name=f'"{child.name}"' if child.name else ""))

@@ -1,0 +1,300 @@
+"""Worlds and models: what stands where, what lidars there are, and every fault with its file and line."""
+
+import math
+
+import numpy as np
+import pytest
+
+from hilsim.errors import AssetError
+from hilsim.sdf.reading import read_sdf
+
+LIDAR = """
+<sensor name="scanner" type="{kind}">
+  <pose>0 0 0.5 0 0 0</pose>
+  <update_rate>30</update_rate>
+  <lidar>
+    <scan>
+      <horizontal><samples>180</samples><min_angle>-1.5</min_angle><max_angle>1.5</max_angle></horizontal>
+      <vertical><samples>4</samples><min_angle>-0.2</min_angle><max_angle>0.1</max_angle></vertical>
+    </scan>
+    <range><min>0.1</min><max>30</max><resolution>0.01</resolution></range>
+    <noise><mean>0.01</mean><stddev>0.02</stddev></noise>
+  </lidar>
+</sensor>
+"""
+BOX = '<collision name="hull"><geometry><box><size>1 2 3</size></box></geometry></collision>'
+
+
+@pytest.fixture
+def sdf(tmp_path):
+    def write(body, name="world.sdf", version="1.9", *, whole=False):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(body if whole else f'<?xml version="1.0"?>\n<sdf version="{version}">\n{body}\n</sdf>\n')
+        return path
+
+    return write
+
+
+def world(body):
+    return f'<world name="bench">\n{body}\n</world>'
+
+
+def faults_of(path):
+    with pytest.raises(AssetError) as caught:
+        read_sdf(path)
+    return str(caught.value).split("\n")
+
+
+def assert_at(pose, position, yaw_deg=0.0):
+    assert np.allclose(pose.position_m, position, atol=1e-12)
+    w, x, y, z = pose.orientation
+    assert np.allclose((x, y), 0.0, atol=1e-12)
+    assert math.remainder(math.degrees(2 * math.atan2(z, w)) - yaw_deg, 360) == pytest.approx(0.0, abs=1e-9)
+
+
+# -- frames -----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_shape_stands_in_its_link_its_link_in_its_model_and_its_model_in_the_world(sdf):
+    model = f'<model name="m"><pose>1 0 0 0 0 1.5707963267948966</pose><link name="l"><pose>1 0 0 0 0 0</pose>{BOX}</link></model>'
+    (shape,) = read_sdf(sdf(world(model))).collisions
+    assert (shape.name, shape.kind, shape.size_m) == ("m::l::hull", "box", (1.0, 2.0, 3.0))
+    assert_at(shape.pose, (1, 1, 0), 90)
+
+
+def test_poses_are_relative_to_whatever_they_name(sdf):
+    model = f"""
+    <model name="m"><pose relative_to="post">0 0 1 0 0 0</pose>
+      <frame name="tip" attached_to="arm"><pose>1 0 0 0 0 0</pose></frame>
+      <link name="base"><pose>0 1 0 0 0 0</pose></link>
+      <link name="arm"><pose relative_to="elbow">2 0 0 0 0 0</pose></link>
+      <joint name="elbow" type="fixed"><parent>base</parent><child>base</child><pose degrees="true">0 0 0 0 0 90</pose></joint>
+      <link name="hand"><pose relative_to="tip"/>{BOX}</link>
+    </model>
+    <frame name="post"><pose>10 0 0 0 0 0</pose></frame>"""
+    (shape,) = read_sdf(sdf(world(model))).collisions
+    assert_at(shape.pose, (10, 1 + 2 + 1, 1), 90)
+
+
+def test_frames_of_nested_models_are_named_by_their_scopes(sdf):
+    model = f"""
+    <model name="outer">
+      <model name="inner"><pose>0 0 5 0 0 0</pose><link name="l"><pose>1 0 0 0 0 0</pose>{BOX}</link></model>
+      <link name="o"><pose relative_to="inner::l">0 2 0 0 0 0</pose>{BOX}</link>
+    </model>"""
+    shapes = {shape.name: shape for shape in read_sdf(sdf(world(model))).collisions}
+    assert set(shapes) == {"outer::o::hull", "outer::inner::l::hull"}
+    assert_at(shapes["outer::inner::l::hull"].pose, (1, 0, 5))
+    assert_at(shapes["outer::o::hull"].pose, (1, 2, 5))
+
+
+def test_a_placement_frame_says_what_of_a_model_is_placed(sdf):
+    model = f'<model name="m" placement_frame="l"><pose>5 0 0 0 0 0</pose><link name="l"><pose>0 0 2 0 0 0</pose>{BOX}</link></model>'
+    (shape,) = read_sdf(sdf(world(model))).collisions
+    assert_at(shape.pose, (5, 0, 0))
+
+
+def test_quaternions_are_x_y_z_w_and_need_not_be_of_length_one(sdf):
+    model = f'<model name="m"><pose rotation_format="quat_xyzw">1 2 3 0 0 2 2</pose><link name="l">{BOX}</link></model>'
+    (shape,) = read_sdf(sdf(world(model))).collisions
+    assert_at(shape.pose, (1, 2, 3), 90)
+
+
+# -- lidars -----------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["lidar", "gpu_lidar", "ray", "gpu_ray"])
+def test_a_lidar_has_its_figures_its_pose_and_gazebos_names(sdf, kind):
+    (lidar,) = read_sdf(sdf(world(f'<model name="m"><pose>1 0 0 0 0 0</pose><link name="l">{LIDAR.format(kind=kind)}</link></model>'))).lidars
+    assert (lidar.name, lidar.kind, lidar.rays, lidar.period_ms) == ("m::l::scanner", kind, 720, 33)
+    assert (lidar.horizontal.samples, lidar.horizontal.min_rad, lidar.horizontal.max_rad) == (180, -1.5, 1.5)
+    assert lidar.horizontal.step_rad == pytest.approx(3.0 / 179)
+    assert (lidar.vertical.samples, lidar.range_min_m, lidar.range_max_m) == (4, 0.1, 30.0)
+    assert (lidar.noise.mean_m, lidar.noise.stddev_m) == (0.01, 0.02)
+    assert lidar.scoped_topic == "/world/bench/model/m/link/l/sensor/scanner/lidar"
+    assert_at(lidar.pose, (1, 0, 0.5))
+
+
+def test_what_a_lidar_does_not_say_is_as_gazebo_has_it(sdf):
+    sensor = '<sensor name="s" type="ray"><ray><scan><horizontal/></scan><range><max>10</max></range></ray></sensor>'
+    (lidar,) = read_sdf(sdf(world(f'<model name="m"><link name="l">{sensor}</link></model>'))).lidars
+    assert (lidar.horizontal.samples, lidar.vertical.samples, lidar.horizontal.step_rad) == (640, 1, 0.0)
+    assert (lidar.range_min_m, lidar.noise, lidar.update_rate_hz, lidar.is_always_on, lidar.frame) == (0.0, None, 0.0, False, "")
+
+
+@pytest.mark.parametrize(
+    ("noise", "has_noise"),
+    [
+        ("<noise/>", False),
+        ("<noise><stddev>0.1</stddev></noise>", True),
+        ("<noise><type>gaussian</type><mean>0.1</mean></noise>", True),
+        ("<noise><bias_stddev>0.1</bias_stddev></noise>", False),
+        ("<noise><bias_mean>0.1</bias_mean></noise>", True),
+        ("<noise><type>none</type><stddev>0.1</stddev></noise>", False),
+        ("<noise><type>gaussian_quantized</type><stddev>0.1</stddev></noise>", False),
+    ],
+)
+def test_there_is_noise_where_gazebo_makes_some(sdf, noise, has_noise):
+    text = LIDAR.format(kind="lidar").replace("<noise><mean>0.01</mean><stddev>0.02</stddev></noise>", noise)
+    scene = read_sdf(sdf(world(f'<model name="m"><link name="l">{text}</link></model>')))
+    assert (scene.lidars[0].noise is not None) == has_noise
+    assert any("gaussian_quantized" in note for note in scene.unsupported) == ("quantized" in noise)
+
+
+# -- files ------------------------------------------------------------------------------------------------------------------------------
+
+CHAIR = f'<model name="chair"><pose>0 0 9 0 0 0</pose><link name="seat"><pose>0 0 1 0 0 0</pose>{BOX}</link></model>'
+CONFIG = '<model><name>chair</name><sdf version="1.4">old.sdf</sdf><sdf version="1.7">model.sdf</sdf><sdf version="9.9">new.sdf</sdf></model>'
+
+
+def test_a_model_is_included_from_the_search_path_with_the_newest_version_that_is_read(sdf, tmp_path):
+    sdf(CHAIR, "models/chair/model.sdf")
+    sdf(CONFIG, "models/chair/model.config", whole=True)
+    includes = "<include><uri>model://chair</uri></include><include><uri>model://chair</uri><name>second</name><pose>3 0 0 0 0 0</pose></include>"
+    shapes = {shape.name: shape for shape in read_sdf(sdf(world(includes)), [tmp_path / "models"]).collisions}
+    assert_at(shapes["chair::seat::hull"].pose, (0, 0, 10))
+    assert_at(shapes["second::seat::hull"].pose, (3, 0, 1))
+
+
+def test_models_are_found_by_the_variables_that_gazebo_reads(sdf, tmp_path, monkeypatch):
+    sdf(CHAIR, "models/chair/model.sdf")
+    sdf(CONFIG, "models/chair/model.config", whole=True)
+    monkeypatch.setenv("GZ_SIM_RESOURCE_PATH", f"/nowhere:{tmp_path / 'models'}")
+    assert len(read_sdf(sdf(world("<include><uri>model://chair</uri></include>"))).collisions) == 1
+
+
+def test_a_file_can_be_included_by_its_path(sdf):
+    sdf(CHAIR, "things/chair.sdf")
+    assert len(read_sdf(sdf(world("<include><uri>things/chair.sdf</uri></include>"))).collisions) == 1
+
+
+def test_files_that_include_each_other_are_a_fault_with_the_circle(sdf):
+    sdf('<model name="a"><include><uri>b.sdf</uri></include></model>', "a.sdf")
+    sdf('<model name="b">\n<include><uri>a.sdf</uri></include></model>', "b.sdf")
+    (fault,) = faults_of(sdf(world("<include><uri>a.sdf</uri></include>")))
+    assert "b.sdf:4: files must not include each other in a circle, got " in fault
+    assert fault.count("a.sdf") == 2
+
+
+# -- what is wrong ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("<include/>", "world.sdf:4: <include> must have a <uri>"),
+        ("<include><uri>model://nothing</uri></include>", "world.sdf:4: <uri> must be a file that is there, got model://nothing, looked for at "),
+        ("<include><uri>https://fuel.gazebosim.org/x</uri></include>", "world.sdf:4: <uri> must be on this host (download the model"),
+        ('<model name="m"><pose>0 0 nan 0 0 0</pose></model>', 'world.sdf:4: <pose> must be a finite number, got "nan"'),
+        ('<model name="m"><pose>0 0 0</pose></model>', 'world.sdf:4: <pose> must be 6 numbers, got "0 0 0"'),
+        ('<model name="m"><pose relative_to="x">0 0 0 0 0 0</pose></model>', 'relative_to must name a frame of the same model (m), got "x"'),
+        ('<model name="m"/><model name="m"/>', 'name of a model must be given and no other\'s beside it, got "m"'),
+        (
+            '<model name="m"><link name="a"><pose relative_to="b"/>' + BOX + '</link><link name="b"><pose relative_to="a"/></link></model>',
+            "frames must not be relative to each other in a circle, got a -> b -> a",
+        ),
+        (
+            '<model name="m"><link name="l"><collision name="c"><geometry><box><size>1 0 1</size></box></geometry></collision></link></model>',
+            "<size> of a <box> must be at least",
+        ),
+        (
+            '<model name="m"><link name="l"><collision name="c"><geometry><mesh><uri>x.dae</uri></mesh></geometry></collision></link></model>',
+            "<uri> must be a file that is there, got x.dae",
+        ),
+        ('<model name="m"><link name="l"><collision name="c"/></link></model>', "<collision> must have a <geometry>"),
+    ],
+)
+def test_a_fault_is_said_with_file_and_line(sdf, body, message):
+    assert any(message in fault for fault in faults_of(sdf(world(body))))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("<samples>180</samples>", "<samples>-3</samples>", '<samples> must be a whole number of 0 or more, got "-3"'),
+        ("<samples>180</samples>", "<samples>640.7</samples>", '<samples> must be a whole number of 0 or more, got "640.7"'),
+        ("<samples>180</samples>", "<samples>10000000</samples>", "rays of a lidar's scan must be at most 4,000,000, got 40,000,000"),
+        ("<samples>180</samples>", "<samples>0</samples>", "samples must be at least 1, got 0 and 4"),
+        ("<max>30</max>", "<max>0.1</max>", "<min> must be 0 to below <max>, got 0.1 and 0.1"),
+        ("<max_angle>1.5</max_angle>", "<max_angle>-2</max_angle>", "<max_angle> must not be below <min_angle>"),
+        ("<update_rate>30</update_rate>", "<update_rate>-1</update_rate>", "<update_rate> must be 0 to 1000, got -1"),
+        ("<range><min>0.1</min><max>30</max><resolution>0.01</resolution></range>", "", "<lidar> must have a <range>"),
+    ],
+)
+def test_a_lidar_that_gazebo_would_refuse_is_a_fault(sdf, old, new, message):
+    text = LIDAR.format(kind="lidar")
+    assert old in text
+    assert any(message in fault for fault in faults_of(sdf(world(f'<model name="m"><link name="l">{text.replace(old, new)}</link></model>'))))
+
+
+def test_all_faults_are_told_at_once(sdf):
+    assert len(faults_of(sdf(world('<include/>\n<model name="m"><pose>x</pose></model>\n<model/>')))) == 3
+
+
+BOMB = '<?xml version="1.0"?><!DOCTYPE b [<!ENTITY a "aaaaaaaaaa"><!ENTITY c "&a;&a;&a;&a;">]><sdf version="1.9"><world name="&c;"/></sdf>'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "must be XML: no element found"),
+        ("not XML", "must be XML: "),
+        ("<sdf version='1.9'><world name='w'>", "must be XML: no element found"),
+        (BOMB, "must have no document type"),
+        ("<robot/>", "must be an SDF file, which begins with <sdf>, got <robot>"),
+        ("<sdf version='1.3'/>", 'version must be 1.4 to 1.12, got "1.3"'),
+        ("<sdf version='1.9'><light name='l'/></sdf>", "must hold a <world> or a <model>, got light"),
+        ("<sdf version='1.9'>" + "<model>" * 300 + "</model>" * 300 + "</sdf>", "nesting of elements must be at most 200, got 201"),
+    ],
+)
+def test_what_is_no_sdf_file_is_refused_with_its_reason(sdf, text, message):
+    (fault,) = faults_of(sdf(text, whole=True))
+    assert message in fault
+    assert "world.sdf" in fault
+
+
+def test_what_is_not_supported_is_listed_and_what_a_lidar_does_not_see_is_not(sdf):
+    body = f"""
+    <light name="sun" type="directional"/><physics type="ode"/><plugin name="p" filename="f"/>
+    <model name="m"><plugin name="drive" filename="f"/>
+      <link name="l"><inertial><mass>1</mass></inertial>{BOX}<sensor name="eye" type="camera"/>
+      <collision name="odd"><geometry><polyline/></geometry></collision></link>
+    </model>"""
+    scene = read_sdf(sdf(world(body)))
+    said = [note.split(": ", 1)[1] for note in scene.unsupported]
+    assert len(scene.collisions) == 1
+    assert said == [
+        'plug-ins do not run: what <plugin> "p" does is left out',
+        'plug-ins do not run: what <plugin> "drive" does is left out',
+        "<polyline> of m::l::odd is not supported",
+        'sensor m::l::eye of type "camera" is not supported',
+    ]
+    assert all(note.split(":")[0].endswith("world.sdf") and note.split(":")[1].isdigit() for note in scene.unsupported)
+
+
+@pytest.mark.parametrize(
+    ("geometry", "kind"),
+    [
+        ("<sphere><radius>2</radius></sphere>", "sphere"),
+        ("<cylinder><radius>2</radius><length>3</length></cylinder>", "cylinder"),
+        ("<capsule><radius>2</radius><length>3</length></capsule>", "capsule"),
+        ("<cone><radius>2</radius><length>3</length></cone>", "cone"),
+        ("<ellipsoid><radii>1 2 3</radii></ellipsoid>", "ellipsoid"),
+        ("<plane><normal>0 1 0</normal><size>5 6</size></plane>", "plane"),
+    ],
+)
+def test_every_shape_is_read(sdf, geometry, kind):
+    (shape,) = read_sdf(
+        sdf(world(f'<model name="m"><link name="l"><visual name="v"><geometry>{geometry}</geometry></visual></link></model>'))
+    ).visuals
+    assert shape.kind == kind
+
+
+def test_an_actor_walks_along_its_waypoints(sdf):
+    script = """<actor name="walker"><pose>0 0 1 0 0 0</pose><script><loop>false</loop><delay_start>2</delay_start>
+    <trajectory id="0" type="walk"><waypoint><time>0</time><pose>0 0 0 0 0 0</pose></waypoint>
+    <waypoint><time>4</time><pose>8 0 0 0 0 1</pose></waypoint></trajectory></script></actor>"""
+    (actor,) = read_sdf(sdf(world(script))).actors
+    assert (actor.name, actor.is_looped, actor.delay_s, [each.time_s for each in actor.waypoints]) == ("walker", False, 2.0, [0.0, 4.0])
+    assert_at(actor.waypoints[1].pose, (8, 0, 1), math.degrees(1))
