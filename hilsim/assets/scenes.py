@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,20 @@ from hilsim.geometry.tracks import PoseTrack, linear_track, smooth_track
 from hilsim.scene import primitives
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
-from hilsim.scene.specs import BoxSpec, CylinderSpec, MeshSpec, MotionSpec, ObjectSpec, PlaneSpec, SceneSpec, SphereSpec, TerrainSpec
+from hilsim.scene.specs import (
+    BoxSpec,
+    CapsuleSpec,
+    ConeSpec,
+    CylinderSpec,
+    EllipsoidSpec,
+    MeshSpec,
+    MotionSpec,
+    ObjectSpec,
+    PlaneSpec,
+    SceneSpec,
+    SphereSpec,
+    TerrainSpec,
+)
 from hilsim.scene.street import street_objects
 from hilsim.scene.world import SceneObject
 
@@ -85,19 +99,23 @@ def scene_objects(spec: SceneSpec, directory: Path) -> tuple[list[SceneObject], 
     return objects, tuple(assets.notes)
 
 
+_PRIMITIVES: dict[type[ObjectSpec], Callable[[Any, Material], Mesh]] = {
+    PlaneSpec: lambda spec, material: primitives.plane(spec.size_m, material),
+    BoxSpec: lambda spec, material: primitives.box(spec.size_m, material),
+    CylinderSpec: lambda spec, material: primitives.cylinder(spec.radius_m, spec.height_m, material, spec.tolerance_m),
+    SphereSpec: lambda spec, material: primitives.sphere(spec.radius_m, material, spec.tolerance_m),
+    ConeSpec: lambda spec, material: primitives.cone(spec.radius_m, spec.height_m, material, spec.tolerance_m),
+    CapsuleSpec: lambda spec, material: primitives.capsule(spec.radius_m, spec.length_m, material, spec.tolerance_m),
+    EllipsoidSpec: lambda spec, material: primitives.ellipsoid(spec.radii_m, material, spec.tolerance_m),
+}
+
+
 def primitive(spec: ObjectSpec, material: Material) -> Mesh:
-    """The mesh of a plane, box, cylinder or sphere."""
-    match spec:
-        case PlaneSpec():
-            return primitives.plane(spec.size_m, material)
-        case BoxSpec():
-            return primitives.box(spec.size_m, material)
-        case CylinderSpec():
-            return primitives.cylinder(spec.radius_m, spec.height_m, material, spec.tolerance_m)
-        case SphereSpec():
-            return primitives.sphere(spec.radius_m, material, spec.tolerance_m)
-        case _:
-            raise TypeError(f"spec must be a primitive, got {type(spec).__name__}")
+    """The mesh of a shape that needs no file."""
+    make = _PRIMITIVES.get(type(spec))
+    if make is None:
+        raise TypeError(f"spec must be a primitive, got {type(spec).__name__}")
+    return make(spec, material)
 
 
 def motion_track(spec: MotionSpec, origin_m: Vector) -> PoseTrack:

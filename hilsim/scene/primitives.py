@@ -1,4 +1,4 @@
-"""Plane, box, cylinder and sphere as meshes, centred on their own zero, wound counter-clockwise seen from outside.
+"""Plane, box, cylinder, cone, capsule, sphere and ellipsoid as meshes, centred on their own zero, wound counter-clockwise seen from outside.
 
 Round shapes have their vertices on the true surface; the flats between lie inside it by at most ``tolerance_m`` (the sagitta of a flat).
 """
@@ -54,6 +54,70 @@ def sphere(radius_m: float, material: Material, tolerance_m: float = TOLERANCE_M
     corners, faces = _icosahedron()
     vertices, triangles = _cut(corners, faces, _sphere_cuts(radius_m, tolerance_m))
     return Mesh.uniform(vertices / np.linalg.norm(vertices, axis=1, keepdims=True) * radius_m, triangles, material)
+
+
+def ellipsoid(radii_m: tuple[float, float, float], material: Material, tolerance_m: float = TOLERANCE_M) -> Mesh:
+    """An ellipsoid about x, y and z: a sphere, stretched."""
+    require((min(radii_m) > 0.0, f"radii_m must be above 0, got {radii_m}"))
+    unit = sphere(1.0, material, tolerance_m / max(radii_m))
+    return Mesh(unit.vertices_m * np.array(radii_m), unit.triangles, unit.material, unit.materials)
+
+
+def cone(radius_m: float, height_m: float, material: Material, tolerance_m: float = TOLERANCE_M) -> Mesh:
+    """A cone about z with its tip up and a cap below, half its height on either side of zero."""
+    require((height_m > 0.0, f"height_m must be above 0, got {height_m}"))
+    z = 0.5 * height_m
+    return _revolved([(radius_m, -z)], (-z, z), segments(radius_m, tolerance_m), material)
+
+
+def capsule(radius_m: float, length_m: float, material: Material, tolerance_m: float = TOLERANCE_M) -> Mesh:
+    """A cylinder about z of that length, with a half sphere at each end."""
+    require((length_m > 0.0, f"length_m must be above 0, got {length_m}"))
+    count = _capsule_segments(radius_m, tolerance_m)
+    rise = [0.5 * math.pi * step / (count // 4) for step in range(count // 4)]
+    upper = [(radius_m * math.cos(angle), 0.5 * length_m + radius_m * math.sin(angle)) for angle in rise]
+    rings = [(radius, -z) for radius, z in reversed(upper)] + upper
+    end = 0.5 * length_m + radius_m
+    return _revolved(rings, (-end, end), count, material)
+
+
+def cone_triangles(radius_m: float, tolerance_m: float) -> int:
+    """How many triangles ``cone`` makes."""
+    return 2 * segments(radius_m, tolerance_m)
+
+
+def capsule_triangles(radius_m: float, tolerance_m: float) -> int:
+    """How many triangles ``capsule`` makes."""
+    count = _capsule_segments(radius_m, tolerance_m)
+    return count * count
+
+
+def _capsule_segments(radius_m: float, tolerance_m: float) -> int:
+    """How many flats around: those of its ends bend both ways, and so lie twice as deep."""
+    return 4 * math.ceil(segments(radius_m, 0.5 * tolerance_m) / 4)
+
+
+def _revolved(rings: list[tuple[float, float]], ends_m: tuple[float, float], count: int, material: Material) -> Mesh:
+    """What a line makes that turns about z.
+
+    Args:
+        rings: Radius and z of each corner of the line, from below.
+        ends_m: Where the line begins and ends on the axis.
+        count: Flats around.
+        material: Of all.
+    """
+    angle = np.arange(count) * (2.0 * math.pi / count)
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    vertices = np.concatenate([*(_at_height(radius * circle, z) for radius, z in rings), [[0.0, 0.0, ends_m[0]], [0.0, 0.0, ends_m[1]]]])
+    here = np.arange(count)
+    there = (here + 1) % count
+    top = (len(rings) - 1) * count
+    below, above = np.full(count, len(rings) * count), np.full(count, len(rings) * count + 1)
+    faces = [(there, here, below), (here + top, there + top, above)]
+    for ring in range(len(rings) - 1):
+        low, high = ring * count, (ring + 1) * count
+        faces += [(here + low, there + low, there + high), (here + low, there + high, here + high)]
+    return Mesh.uniform(vertices, np.concatenate([np.stack(face, axis=1) for face in faces]), material)
 
 
 def sphere_triangles(radius_m: float, tolerance_m: float) -> int:

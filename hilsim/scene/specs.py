@@ -14,7 +14,7 @@ from hilsim.errors import require
 from hilsim.limits import COORDINATE_M, SHAPE_TRIANGLES, SHAPES_TRIANGLES, SIZE_M
 from hilsim.scene.background_specs import BackgroundSpec
 from hilsim.scene.materials import DEFAULTS, Material
-from hilsim.scene.primitives import cylinder_triangles, sphere_triangles
+from hilsim.scene.primitives import capsule_triangles, cone_triangles, cylinder_triangles, sphere_triangles
 
 Vector = tuple[float, float, float]
 Rule = tuple[bool, str]
@@ -365,6 +365,69 @@ class SphereSpec(ObjectSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ConeSpec(ObjectSpec):
+    """An upright cone with its tip up, half its height on either side of its position; flats stay within ``tolerance_m`` of the true surface.
+
+    Attributes:
+        radius_m: Of its base.
+        height_m: Along z.
+        tolerance_m: How far the flats it is made of may lie inside the true surface.
+    """
+
+    radius_m: float
+    height_m: float
+    tolerance_m: float = TOLERANCE_M
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        yield _sized("radius_m", self.radius_m)
+        yield _sized("height_m", self.height_m)
+        yield from _tessellation(self.radius_m, self.tolerance_m, cone_triangles)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapsuleSpec(ObjectSpec):
+    """An upright cylinder with a half sphere at each end, centred on its position; flats stay within ``tolerance_m`` of the true surface.
+
+    Attributes:
+        radius_m: Of the cylinder and the ends.
+        length_m: Along z, without the ends.
+        tolerance_m: How far the flats it is made of may lie inside the true surface.
+    """
+
+    radius_m: float
+    length_m: float
+    tolerance_m: float = TOLERANCE_M
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        yield _sized("radius_m", self.radius_m)
+        yield _sized("length_m", self.length_m)
+        yield from _tessellation(self.radius_m, self.tolerance_m, capsule_triangles)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EllipsoidSpec(ObjectSpec):
+    """An ellipsoid centred on its position; flats stay within ``tolerance_m`` of the true surface.
+
+    Attributes:
+        radii_m: Along x, y and z.
+        tolerance_m: How far the flats it is made of may lie inside the true surface.
+    """
+
+    radii_m: Vector
+    tolerance_m: float = TOLERANCE_M
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        yield _sized("radii_m", *self.radii_m)
+        yield from _tessellation(max(self.radii_m), self.tolerance_m, sphere_triangles)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SceneSpec:
     """A rig's ``[scene]`` table.
 
@@ -381,6 +444,9 @@ class SceneSpec:
         box: Boxes.
         cylinder: Upright cylinders.
         sphere: Spheres.
+        cone: Upright cones.
+        capsule: Upright capsules.
+        ellipsoid: Ellipsoids.
         background: Captured depth maps that sensors see behind all of this.
     """
 
@@ -396,6 +462,9 @@ class SceneSpec:
     box: tuple[BoxSpec, ...] = ()
     cylinder: tuple[CylinderSpec, ...] = ()
     sphere: tuple[SphereSpec, ...] = ()
+    cone: tuple[ConeSpec, ...] = ()
+    capsule: tuple[CapsuleSpec, ...] = ()
+    ellipsoid: tuple[EllipsoidSpec, ...] = ()
     background: tuple[BackgroundSpec, ...] = ()
 
     def __post_init__(self) -> None:
@@ -423,6 +492,9 @@ class SceneSpec:
     def _shape_triangles(self) -> int:
         round_ones = sum(cylinder_triangles(item.radius_m, item.tolerance_m) for item in self.cylinder)
         round_ones += sum(sphere_triangles(item.radius_m, item.tolerance_m) for item in self.sphere)
+        round_ones += sum(cone_triangles(item.radius_m, item.tolerance_m) for item in self.cone)
+        round_ones += sum(capsule_triangles(item.radius_m, item.tolerance_m) for item in self.capsule)
+        round_ones += sum(sphere_triangles(max(item.radii_m), item.tolerance_m) for item in self.ellipsoid)
         return 2 * len(self.plane) + 12 * len(self.box) + round_ones
 
     def objects(self) -> list[tuple[str, ObjectSpec]]:
@@ -434,6 +506,9 @@ class SceneSpec:
             ("box", self.box),
             ("cylinder", self.cylinder),
             ("sphere", self.sphere),
+            ("cone", self.cone),
+            ("capsule", self.capsule),
+            ("ellipsoid", self.ellipsoid),
         )
         return [(f"{group}[{index}]", item) for group, items in groups for index, item in enumerate(items)]
 

@@ -6,7 +6,20 @@ import numpy as np
 import pytest
 
 from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.primitives import box, cylinder, plane, segments, sphere
+from hilsim.scene.primitives import (
+    box,
+    capsule,
+    capsule_triangles,
+    cone,
+    cone_triangles,
+    cylinder,
+    cylinder_triangles,
+    ellipsoid,
+    plane,
+    segments,
+    sphere,
+    sphere_triangles,
+)
 
 CONCRETE = DEFAULTS["concrete"]
 
@@ -24,6 +37,9 @@ CLOSED = {
     "box": (box((2.0, 3.0, 4.0), CONCRETE), 24.0),
     "cylinder": (cylinder(0.5, 2.0, CONCRETE, tolerance_m=1e-5), np.pi * 0.25 * 2.0),
     "sphere": (sphere(0.5, CONCRETE, tolerance_m=1e-4), 4.0 / 3.0 * np.pi * 0.125),
+    "cone": (cone(0.5, 2.0, CONCRETE, tolerance_m=1e-5), np.pi * 0.25 * 2.0 / 3.0),
+    "capsule": (capsule(0.5, 2.0, CONCRETE, tolerance_m=1e-4), np.pi * 0.25 * 2.0 + 4.0 / 3.0 * np.pi * 0.125),
+    "ellipsoid": (ellipsoid((0.5, 1.0, 2.0), CONCRETE, tolerance_m=1e-4), 4.0 / 3.0 * np.pi),
 }
 
 
@@ -90,3 +106,34 @@ def test_a_tolerance_wider_than_the_shape_still_gives_a_solid():
 def test_a_shape_without_extent_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("radius_m", [0.02, 0.5, 30.0])
+def test_no_flat_of_a_capsule_or_an_ellipsoid_lies_deeper_than_the_tolerance(radius_m):
+    weight = np.random.default_rng(1).dirichlet((1.0, 1.0, 1.0), 50)
+    for mesh, depth_m in (
+        (capsule(radius_m, 2.0, CONCRETE, 0.001), lambda p: radius_m - np.linalg.norm(p - np.clip(p, (0, 0, -1.0), (0, 0, 1.0)), axis=-1)),
+        (
+            ellipsoid((radius_m, radius_m, 0.5 * radius_m), CONCRETE, 0.001),
+            lambda p: radius_m * (1.0 - np.linalg.norm(p / (radius_m, radius_m, 0.5 * radius_m), axis=-1)),
+        ),
+    ):
+        points = np.einsum("wc,fcx->fwx", weight, mesh.vertices_m[mesh.triangles])
+        depth = depth_m(points)
+        assert depth.min() >= -1e-9
+        assert depth.max() <= 0.001
+
+
+def test_a_cone_stands_with_its_tip_up_and_its_middle_at_zero():
+    mesh = cone(0.5, 2.0, CONCRETE)
+    top = mesh.vertices_m[np.argmax(mesh.vertices_m[:, 2])]
+    assert top.tolist() == [0.0, 0.0, 1.0]
+    assert mesh.vertices_m[:, 2].min() == -1.0
+
+
+@pytest.mark.parametrize("radius_m", [0.02, 0.5, 3.0])
+def test_as_many_triangles_are_made_as_are_told_before(radius_m):
+    assert len(cylinder(radius_m, 1.0, CONCRETE).triangles) == cylinder_triangles(radius_m, 0.001)
+    assert len(sphere(radius_m, CONCRETE).triangles) == sphere_triangles(radius_m, 0.001)
+    assert len(cone(radius_m, 1.0, CONCRETE).triangles) == cone_triangles(radius_m, 0.001)
+    assert len(capsule(radius_m, 1.0, CONCRETE).triangles) == capsule_triangles(radius_m, 0.001)
