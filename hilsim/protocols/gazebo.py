@@ -1,0 +1,169 @@
+"""Gazebo's messages of a lidar, as protobuf: ``LaserScan`` and ``PointCloudPacked`` (gz.msgs, before that ignition.msgs: the bytes are the same).
+
+A scan is ``V`` rows of ``H`` ranges, the lowest row first, each from its first angle on. The cloud is of the same rays, organised: a miss is a point at infinity, and NaN where a
+ray's direction is exactly 0 along an axis, as 0 times infinity is. Both messages of one measurement bear the same time; their sequence numbers are of one counter.
+Source: gz-msgs (``laserscan.proto``, ``pointcloud_packed.proto``, ``header.proto``, ``time.proto``, ``pose.proto``) and gz-sensors (``CpuLidarSensor.cc``).
+"""
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.geometry.poses import Pose
+
+POINT_DTYPE = np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("intensity", "<f4"), ("ring", "<u2")])
+"""18 bytes: Gazebo's packed points are not aligned."""
+_FLOAT32, _UINT16 = 6, 3
+_FIELDS = (("x", 0, _FLOAT32), ("y", 4, _FLOAT32), ("z", 8, _FLOAT32), ("intensity", 12, _FLOAT32), ("ring", 16, _UINT16))
+_VARINT, _FIXED64, _BYTES = 0, 1, 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class RayFan:
+    """Rays of a lidar.
+
+    Attributes:
+        horizontal_samples: Of a row.
+        horizontal_min_rad: First angle of a row, counter-clockwise from ahead.
+        horizontal_max_rad: Last angle.
+        vertical_samples: Rows.
+        vertical_min_rad: Of the lowest row.
+        vertical_max_rad: Of the highest.
+        range_min_m: Where rays begin.
+        range_max_m: Where they end.
+    """
+
+    horizontal_samples: int
+    horizontal_min_rad: float
+    horizontal_max_rad: float
+    vertical_samples: int
+    vertical_min_rad: float
+    vertical_max_rad: float
+    range_min_m: float
+    range_max_m: float
+
+    @property
+    def horizontal_step_rad(self) -> float:
+        """Between two rays of a row; 0 for one."""
+        return _step(self.horizontal_samples, self.horizontal_min_rad, self.horizontal_max_rad)
+
+    @property
+    def vertical_step_rad(self) -> float:
+        """Between two rows; 0 for one."""
+        return _step(self.vertical_samples, self.vertical_min_rad, self.vertical_max_rad)
+
+    def directions(self) -> npt.NDArray[np.float64]:
+        """``float64[V * H, 3]``: unit vectors, x forward, y left, z up."""
+        around = self.horizontal_min_rad + self.horizontal_step_rad * np.arange(self.horizontal_samples)
+        up = (self.vertical_min_rad + self.vertical_step_rad * np.arange(self.vertical_samples))[:, np.newaxis]
+        level = np.broadcast_arrays(np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up))
+        return np.stack(level, axis=-1).reshape(-1, 3)
+
+
+def _step(samples: int, first: float, last: float) -> float:
+    return (last - first) / (samples - 1) if samples > 1 else 0.0
+
+
+def laser_scan(fan: RayFan, ranges_m: npt.NDArray[np.float64], *, time_ns: int, sequence: int, frame: str, pose: Pose) -> bytes:
+    """A ``LaserScan``.
+
+    Args:
+        fan: The rays.
+        ranges_m: ``float64[V * H]``; infinite or NaN where there is none.
+        time_ns: Of the simulation.
+        sequence: Of the message.
+        frame: Name of the sensor's frame.
+        pose: Of the sensor in the world.
+    """
+    figures = (
+        fan.horizontal_min_rad, fan.horizontal_max_rad, fan.horizontal_step_rad, fan.range_min_m, fan.range_max_m,
+    )  # fmt: skip
+    vertical = (fan.vertical_min_rad, fan.vertical_max_rad, fan.vertical_step_rad)
+    return b"".join(
+        (
+            _message(1, _header(time_ns, sequence, frame)),
+            _string(2, frame),
+            _message(3, _pose(pose)),
+            *(_double(number, value) for number, value in enumerate(figures, start=4)),
+            _varint(9, fan.horizontal_samples),
+            *(_double(number, value) for number, value in enumerate(vertical, start=10)),
+            _varint(13, fan.vertical_samples),
+            _bytes(14, np.ascontiguousarray(ranges_m, "<f8").tobytes()),
+            _bytes(15, bytes(8 * ranges_m.size)),
+        )
+    )
+
+
+def point_cloud(fan: RayFan, ranges_m: npt.NDArray[np.float64], *, time_ns: int, sequence: int, frame: str) -> bytes:
+    """A ``PointCloudPacked`` of the same; the arguments are those of ``laser_scan``."""
+    points = np.zeros(ranges_m.size, POINT_DTYPE)
+    with np.errstate(invalid="ignore", over="ignore"):
+        along = fan.directions() * ranges_m[:, np.newaxis]
+        for axis, name in enumerate("xyz"):
+            points[name] = along[:, axis]
+    points["ring"] = np.repeat(np.arange(fan.vertical_samples), fan.horizontal_samples)
+    return b"".join(
+        (
+            _message(1, _header(time_ns, sequence, frame)),
+            *(_message(2, _string(1, name) + _varint(2, offset) + _varint(3, kind) + _varint(4, 1)) for name, offset, kind in _FIELDS),
+            _varint(3, fan.vertical_samples),
+            _varint(4, fan.horizontal_samples),
+            _varint(6, POINT_DTYPE.itemsize),
+            _varint(7, POINT_DTYPE.itemsize * fan.horizontal_samples),
+            _bytes(8, points.tobytes()),
+            _varint(9, int(np.isfinite(ranges_m).all())),
+        )
+    )
+
+
+def _header(time_ns: int, sequence: int, frame: str) -> bytes:
+    stamp = _varint(1, time_ns // 1_000_000_000) + _varint(2, time_ns % 1_000_000_000)
+    pairs = (("frame_id", frame), ("seq", str(sequence)))
+    return _message(1, stamp) + b"".join(_message(2, _string(1, key) + _message(2, value.encode())) for key, value in pairs)
+
+
+def _pose(pose: Pose) -> bytes:
+    w, x, y, z = pose.orientation
+    position = b"".join(_double(number, value) for number, value in enumerate(pose.position_m, start=2))
+    orientation = b"".join(_double(number, value) for number, value in enumerate((x, y, z, w), start=2))
+    return _message(4, position) + _message(5, orientation)
+
+
+# -- protobuf's wire format: what is zero or empty is left out (protobuf.dev, "Encoding") -------------------------------------------------
+
+
+def _key(number: int, kind: int) -> bytes:
+    return _base128(number << 3 | kind)
+
+
+def _base128(value: int) -> bytes:
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def _varint(number: int, value: int) -> bytes:
+    return _key(number, _VARINT) + _base128(value) if value else b""
+
+
+def _double(number: int, value: float) -> bytes:
+    packed = struct.pack("<d", value)
+    return _key(number, _FIXED64) + packed if packed != bytes(8) else b""  # -0.0 is not left out
+
+
+def _message(number: int, content: bytes) -> bytes:
+    """A message within, which is there also when it is empty."""
+    return _key(number, _BYTES) + _base128(len(content)) + content
+
+
+def _bytes(number: int, content: bytes) -> bytes:
+    return _message(number, content) if content else b""
+
+
+def _string(number: int, text: str) -> bytes:
+    return _bytes(number, text.encode())
