@@ -1,6 +1,6 @@
 """Rovers beside a lidar: how exact their cycles are, by the kernel's stamps at a receiver with the default buffer.
 
-    python bench/bench_rovers.py [--seconds 60] [--rovers 5] [--points 1000] [--busy 0] [--json FILE]
+    python bench/bench_rovers.py [--seconds 60] [--rovers 5] [--points 1000] [--busy] [--json FILE]
 
 Five rovers of 1,000 points and the demo's lidar by one daemon on the loopback interface. Told of each rover: its rate, how far the intervals between its poses are from a
 period, what was lost, and in how many cycles packets came in another order than pose, chunks, telemetry; then how long a command takes to show in the telemetry. The aim is
@@ -54,7 +54,7 @@ class Receiver:
             made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             made.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
             made.bind(("127.0.0.1", BASES[kind] + number))
-            made.setblocking(False)
+            made.setblocking(False)  # noqa: FBT003 - its only argument
             self.selector.register(made, selectors.EVENT_READ, (number, kind))
 
     def read(self, until_s, answered=lambda _number, _buttons: None):
@@ -132,18 +132,20 @@ def round_trips_ms(receiver, number, commands=30):
 
 
 def main():
+    """Run it."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--rovers", type=int, default=5)
     parser.add_argument("--points", type=int, default=1000)
-    parser.add_argument("--busy", type=int, default=0, help="busy processes beside it")
+    parser.add_argument("--busy", action="store_true", help="beside as many busy processes as there are cores")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    print(describe_machine())
+    print(", ".join(f"{key} {value}" for key, value in describe_machine().items()))
     receiver = Receiver(given.rovers)
     with tempfile.TemporaryDirectory() as place, contextlib.ExitStack() as stack:
         rig, ready = write_rig(Path(place), given.rovers, given.points), Path(place) / "ready.json"
-        stack.enter_context(burners(given.busy))
+        if given.busy:
+            stack.enter_context(burners(given.seconds + START_S))
         command = [sys.executable, "-m", "hilsim", "run", str(rig), "--quiet", "--ready-file", str(ready), "--set", "metrics.port=0"]
         daemon = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         try:
