@@ -30,7 +30,7 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
     from hilsim.daemon.streaming.replays import Replays  # noqa: PLC0415
 
     checked = loaded(rig, changes(settings, to))
-    scenery = build_scenery(checked) if checked.spec.sensor or checked.spec.rangefinder else None
+    scenery = build_scenery(checked) if checked.spec.sensor or checked.spec.rangefinder or any(rover.drive for rover in checked.spec.rover) else None
     Replays(RigContext(rig=checked)).prepare()
     Rovers(RigContext(rig=checked)).prepare()
     if as_json:
@@ -53,7 +53,7 @@ def _rover_notes(rig: "Rig") -> list[str]:
     from hilsim.rovers.scan_file import ScanFile, Tally  # noqa: PLC0415
 
     notes = []
-    for rover in rig.spec.rover:
+    for rover in (each for each in rig.spec.rover if each.file):
         file, tally = ScanFile(rig.directory / rover.file), Tally()
         for _ in file.scans(tally):
             pass

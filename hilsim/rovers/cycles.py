@@ -4,7 +4,7 @@ Cycle k of a rover is due k periods after rig time 0, whatever came before: no c
 follow at even distances, and the telemetry is due ``TELL_NS`` after the last of them. All else is made ``AHEAD_NS`` ahead of its deadline, but the telemetry not
 before its cycle has begun: it tells of every command that came before that.
 
-A cycle whose scan is not there in time, or that could not be begun in time, is counted and left out; its scan comes with the next one.
+A cycle whose scan is not there in time, or that could not be begun in time, is counted and left out. The scan of a file then comes with the next one, and what a rover saw for that cycle is left out too.
 """
 
 from enum import IntEnum
@@ -17,7 +17,7 @@ from hilsim._atomics import load_acquire, store_release
 from hilsim._jit import by_reference, constant, kernel
 from hilsim.protocols.rover import CHUNK_HEADER_SIZE, CHUNK_POINTS, POINT_SIZE, POSE_SIZE, TELEMETRY_SIZE, Draft, chunk_count, chunk_points
 from hilsim.rng import Purpose, normal_pair
-from hilsim.rovers.scan_queue import QueueWord, ScanQueues, take_scan, waiting_scans
+from hilsim.rovers.scan_queue import ANY_CYCLE, QueueWord, ScanQueues, take_scan, waiting_scans
 from hilsim.transmit.brake import doze_until
 from hilsim.transmit.libc import monotonic_ns
 from hilsim.transmit.ring import Rings, push
@@ -229,8 +229,13 @@ def _time_to_begin(queues: ScanQueues, fleet: Fleet, rover: int, begin_ns: int, 
     if now_ns > begin_ns + _LATE_NS:
         _begin(fleet, rover, RoverCount.LATE)
         return now_ns
-    if waiting_scans(queues, rover) > 0:
-        return int(_NOW)
+    while waiting_scans(queues, rover) > 0:
+        wanted = queues.cycle[rover, queues.taken[rover, QueueWord.SCANS] % queues.count.shape[1]]
+        if wanted in (ANY_CYCLE, fleet.count[rover, RoverCount.CYCLE]):
+            return int(_NOW)
+        if wanted > fleet.count[rover, RoverCount.CYCLE]:
+            break
+        take_scan(queues, rover)  # its cycle was left out
     if now_ns < begin_ns - _SCAN_WAIT_NS:
         return now_ns + _POLL_NS
     _begin(fleet, rover, RoverCount.EMPTY)

@@ -10,6 +10,7 @@ from hilsim._atomics import load_acquire, store_release
 from hilsim._jit import by_reference, kernel
 
 _LINE_WORDS = 8
+ANY_CYCLE = -1
 
 
 class QueueWord(IntEnum):
@@ -26,6 +27,7 @@ class ScanQueues(NamedTuple):
     Attributes:
         taken: ``int64[R, 8]``, columns by ``QueueWord``: counts that only grow; written by the consumer alone.
         put: ``int64[R, 8]``; written by the producer alone.
+        cycle: ``int64[R, S]``, the one that a scan is for; ``ANY_CYCLE``: the next one.
         pose: ``float32[R, S, 6]``.
         first: ``int64[R, S]``, count of points before the scan's.
         count: ``int64[R, S]``, its points.
@@ -34,6 +36,7 @@ class ScanQueues(NamedTuple):
 
     taken: npt.NDArray[np.int64]
     put: npt.NDArray[np.int64]
+    cycle: npt.NDArray[np.int64]
     pose: npt.NDArray[np.float32]
     first: npt.NDArray[np.int64]
     count: npt.NDArray[np.int64]
@@ -45,6 +48,7 @@ def allocate_scan_queues(rovers: int, scans: int, points: int) -> ScanQueues:
     return ScanQueues(
         taken=np.zeros((rovers, _LINE_WORDS), np.int64),
         put=np.zeros((rovers, _LINE_WORDS), np.int64),
+        cycle=np.zeros((rovers, scans), np.int64),
         pose=np.full((rovers, scans, 6), 0.0, np.float32),
         first=np.zeros((rovers, scans), np.int64),
         count=np.zeros((rovers, scans), np.int64),
@@ -53,12 +57,13 @@ def allocate_scan_queues(rovers: int, scans: int, points: int) -> ScanQueues:
 
 
 @kernel
-def put_scan(queues: ScanQueues, rover: int, pose: npt.NDArray[np.float32], points: npt.NDArray[np.float32]) -> bool:
+def put_scan(queues: ScanQueues, rover: int, cycle: int, pose: npt.NDArray[np.float32], points: npt.NDArray[np.float32]) -> bool:
     """Put a scan; False when there is no room: nothing was put.
 
     Args:
         queues: Where to.
         rover: Its row; the caller is its only producer.
+        cycle: That the scan is for, or ``ANY_CYCLE``.
         pose: ``float32[6]``.
         points: ``float32[n, 3]``.
     """
@@ -70,6 +75,7 @@ def put_scan(queues: ScanQueues, rover: int, pose: npt.NDArray[np.float32], poin
     if begun + count - load_acquire(queues.taken, (rover, QueueWord.POINTS)) > room:
         return False
     slot = scans % slots
+    queues.cycle[rover, slot] = cycle
     for axis in range(6):
         queues.pose[rover, slot, axis] = pose[axis]
     for place in range(count):

@@ -1,9 +1,10 @@
-"""The thread that sends rovers' cycles, and the one that reads their scans ahead."""
+"""The thread that sends rovers' cycles, the one that reads scans ahead, and one for each rover that drives."""
 
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,9 +16,11 @@ from hilsim.errors import AssetError
 from hilsim.limits import ROVER_SCAN_POINTS
 from hilsim.protocols.rover import allocate_draft
 from hilsim.rovers.cycles import NO_CHANGE, Fleet, FleetWord, RoverCount, Row, allocate_fleet, put_command, send_cycles
+from hilsim.rovers.driving import allocate_scan_memory, build_drive, drive_on
 from hilsim.rovers.scan_file import Scan, ScanFile, Tally
-from hilsim.rovers.scan_queue import ScanQueues, allocate_scan_queues, put_scan, waiting_scans
-from hilsim.rovers.specs import RoverSpec
+from hilsim.rovers.scan_queue import ANY_CYCLE, ScanQueues, allocate_scan_queues, put_scan, waiting_scans
+from hilsim.rovers.specs import RoverDriveSpec, RoverSpec
+from hilsim.scene.world import World
 from hilsim.transmit.brake import allocate_brake
 from hilsim.transmit.ring import Rings
 from hilsim.transmit.scheduling import ThreadSettings, enter
@@ -25,23 +28,76 @@ from hilsim.transmit.scheduling import ThreadSettings, enter
 _SCANS_AHEAD = 16
 _POINTS_AHEAD = ROVER_SCAN_POINTS.bound
 _FULL_WAIT_S = 0.02
+_DRIVING_SLICE_US = 2000.0
+
+
+class RoverSource:
+    """Where a rover's scans come from.
+
+    Attributes:
+        tally: Of the first pass through a file, when it has ended; None before.
+        fault: Why nothing comes any more; empty while it does.
+        passes: How often a file was read to its end.
+    """
+
+    tally: Tally | None = None
+    fault: str = ""
+    passes: int = 0
+
+    @property
+    def points(self) -> int:
+        """Of a scan, roughly."""
+        raise NotImplementedError
 
 
 @dataclass(kw_only=True, eq=False)
-class ScanSource:
+class DrivenRover(RoverSource):
+    """A rover that drives.
+
+    Attributes:
+        spec: Of it.
+        world: What it drives through.
+        drive: The same, for kernels.
+        state: Where it is.
+        brake: Of its thread.
+    """
+
+    spec: RoverDriveSpec
+    world: World
+    brake: npt.NDArray[np.int64] = field(default_factory=allocate_brake)
+
+    def __post_init__(self) -> None:
+        self.drive, self.state = build_drive(self.spec)
+
+    @property
+    def points(self) -> int:
+        """Of a scan where every ray hits."""
+        return self.spec.columns * self.spec.rows
+
+    def run(self, queues: ScanQueues, fleet: Fleet, place: int, epoch_ns: int, words: npt.NDArray[np.int64]) -> None:
+        """Drive until ``words`` ask to stop."""
+        memory = allocate_scan_memory(self.points)
+        drive_on(self.drive, self.state, self.world, queues, fleet, place, epoch_ns, words, self.brake, memory)
+
+
+@dataclass(kw_only=True, eq=False)
+class ScanSource(RoverSource):
     """A rover's scans in a file, again and again.
 
     Attributes:
         file: Where they stand.
-        tally: Of the first pass, when it has ended; None before.
-        fault: Why nothing is read any more; empty while it is.
-        passes: How often the file was read to its end.
     """
 
     file: ScanFile
-    tally: Tally | None = None
-    fault: str = ""
-    passes: int = 0
+
+    @property
+    def points(self) -> int:
+        """Of the first scan.
+
+        Raises:
+            AssetError: there is none.
+        """
+        return len(self.file.first().points)
 
     def scans(self) -> Iterator[Scan]:
         """Without an end, unless the file becomes unreadable or empty."""
@@ -83,7 +139,7 @@ class RoverSender:
 
     Attributes:
         rovers: What they are, in the order of the arrays' rows.
-        sources: Their scans.
+        sources: Where their scans come from.
         rings: Of the transmitter.
         seed: Of the rig.
         settings: Scheduling of the sending thread.
@@ -93,7 +149,7 @@ class RoverSender:
     """
 
     rovers: tuple[RoverSpec, ...]
-    sources: tuple[ScanSource, ...]
+    sources: tuple[RoverSource, ...]
     rings: Rings
     seed: int
     settings: ThreadSettings
@@ -119,25 +175,29 @@ class RoverSender:
         stopped = shared_words(FleetWord)
         stopped[FleetWord.STOP] = 1
         self._send(0, stopped)
+        for place, source in self._driven:
+            source.run(self.queues, self.fleet, place, 0, stopped)
         other = allocate_fleet(1)
         put_command(other, 0, NO_CHANGE)
         queues = allocate_scan_queues(1, 1, 1)
-        put_scan(queues, 0, np.zeros(6, np.float32), np.zeros((1, 3), np.float32))
+        put_scan(queues, 0, ANY_CYCLE, np.zeros(6, np.float32), np.zeros((1, 3), np.float32))
         waiting_scans(queues, 0)
         publish(stopped, 0, 1)
 
     def read_ahead(self, until_ns: int) -> bool:
-        """Begin to read; returns whether each rover had a scan by CLOCK_MONOTONIC ``until_ns``, or when."""
-        if not self._threads:
+        """Begin to read files; returns whether each of these rovers had a scan by CLOCK_MONOTONIC ``until_ns``."""
+        if self._read_ones and not self._threads:
             self._begin(self._read, "rover-scans")
         while time.monotonic_ns() < until_ns:
-            if all(waiting_scans(self.queues, place) for place in range(len(self.rovers))):
+            if all(waiting_scans(self.queues, place) for place, _ in self._read_ones):
                 return True
             time.sleep(0.001)
         return False
 
     def start(self, epoch_ns: int) -> None:
-        """Begin to send; rig time 0 is at CLOCK_MONOTONIC ``epoch_ns``."""
+        """Begin to drive and to send; rig time 0 is at CLOCK_MONOTONIC ``epoch_ns``."""
+        for place, source in self._driven:
+            self._begin(partial(self._drive, source, place, epoch_ns), f"drive-{self.rovers[place].number}")
         self._begin(lambda: self._run(epoch_ns), "rovers")
 
     def stop(self) -> None:
@@ -150,7 +210,7 @@ class RoverSender:
 
     @property
     def alive(self) -> bool:
-        """Whether both threads run."""
+        """Whether all threads run."""
         return bool(self._threads) and all(thread.is_alive() for thread in self._threads)
 
     def command(self, place: int, datagram: bytes) -> bool:
@@ -175,16 +235,28 @@ class RoverSender:
 
     def _read(self) -> None:
         """Keep every queue full, a scan of each rover in turn: of a slow disk all have the same."""
-        scans = [source.scans() for source in self.sources]
-        waiting: list[Scan | None] = [next(each, None) for each in scans]
+        scans = {place: source.scans() for place, source in self._read_ones}
+        waiting = {place: next(each, None) for place, each in scans.items()}
         while not self._stopping.is_set():
             is_put = False
-            for place, scan in enumerate(waiting):
-                if scan is not None and put_scan(self.queues, place, scan.pose, scan.points):
+            for place, scan in waiting.items():
+                if scan is not None and put_scan(self.queues, place, ANY_CYCLE, scan.pose, scan.points):
                     waiting[place] = next(scans[place], None)
                     is_put = True
             if not is_put:
                 self._stopping.wait(_FULL_WAIT_S)
+
+    @property
+    def _read_ones(self) -> list[tuple[int, ScanSource]]:
+        return [(place, source) for place, source in enumerate(self.sources) if isinstance(source, ScanSource)]
+
+    @property
+    def _driven(self) -> list[tuple[int, DrivenRover]]:
+        return [(place, source) for place, source in enumerate(self.sources) if isinstance(source, DrivenRover)]
+
+    def _drive(self, source: DrivenRover, place: int, epoch_ns: int) -> None:
+        enter(replace(self.settings, slice_us=_DRIVING_SLICE_US))
+        source.run(self.queues, self.fleet, place, epoch_ns, self._words)
 
     def _run(self, epoch_ns: int) -> None:
         self.scheduling_mode = enter(self.settings).mode.value
@@ -194,14 +266,23 @@ class RoverSender:
         send_cycles(self.queues, self.fleet, self.rings, epoch_ns, np.uint64(self.seed), words, self.brake, allocate_draft())
 
 
-def scan_sources(rovers: Sequence[RoverSpec], directory: Path) -> tuple[ScanSource, ...]:
-    """Their scans, each file looked into.
+def scan_sources(rovers: Sequence[RoverSpec], directory: Path, world: World | None) -> tuple[RoverSource, ...]:
+    """Where their scans come from, each file looked into.
+
+    Args:
+        rovers: The rovers.
+        directory: Files are relative to it.
+        world: What those drive through that drive.
 
     Raises:
         AssetError: naming every file that has none.
     """
-    faults, found = [], []
+    faults: list[str] = []
+    found: list[RoverSource] = []
     for rover in rovers:
+        if rover.drive is not None and world is not None:
+            found.append(DrivenRover(spec=rover.drive, world=world))
+            continue
         source = ScanSource(file=ScanFile(directory / rover.file))
         try:
             source.file.first()

@@ -1,8 +1,11 @@
 """What can be set about a rover."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from hilsim.errors import require
+from hilsim.geometry.frames import Vector
+from hilsim.limits import COORDINATE_M, ROVER_SCAN_POINTS
 from hilsim.transmit.hosts import is_host, is_ipv4
 
 MOST_ROVERS = 256
@@ -34,6 +37,68 @@ class RoverNoiseSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RoverDriveSpec:
+    """A rover that drives through the rig's scene: a differential drive on the ground, with a lidar that looks all around.
+
+    Attributes:
+        position_m: Where it begins; its height is the ground's, from up to a metre below and 4 m above it.
+        heading_deg: Where it points: 0 east, 90 north.
+        steered_by: ``waypoints``, or ``buttons``: a command's bits are 1 forward, 2 back, 4 left, 8 right.
+        waypoints_m: x and y of places to drive to.
+        loop: From the last waypoint to the first again.
+        speed_mps: At which it drives.
+        turn_dps: At which it turns.
+        wheelbase_m: Between front and rear wheels.
+        track_m: Between left and right wheels.
+        lidar_height_m: Above the ground.
+        columns: Rays around.
+        rows: Rays above each other.
+        elevation_min_deg: Of the lowest.
+        elevation_max_deg: Of the highest.
+        range_max_m: Of the lidar.
+    """
+
+    position_m: Vector = (0.0, 0.0, 0.0)
+    heading_deg: float = 0.0
+    steered_by: Literal["waypoints", "buttons"] = "waypoints"
+    waypoints_m: tuple[tuple[float, float], ...] = ()
+    loop: bool = True
+    speed_mps: float = 1.0
+    turn_dps: float = 45.0
+    wheelbase_m: float = 0.8
+    track_m: float = 0.6
+    lidar_height_m: float = 1.0
+    columns: int = 250
+    rows: int = 4
+    elevation_min_deg: float = -15.0
+    elevation_max_deg: float = 3.0
+    range_max_m: float = 60.0
+
+    def __post_init__(self) -> None:
+        places = (*self.position_m, self.heading_deg, *(value for waypoint in self.waypoints_m for value in waypoint))
+        require(
+            (
+                all(map(COORDINATE_M.holds, map(abs, places))),
+                f"position_m, heading_deg and waypoints_m must be finite and at most {COORDINATE_M.text}",
+            ),
+            (self.steered_by == "buttons" or bool(self.waypoints_m), 'waypoints_m must be given where they steer, or steered_by "buttons"'),
+            (0.0 <= self.speed_mps <= 100.0, f"speed_mps must be 0 to 100, got {self.speed_mps}"),
+            (0.0 < self.turn_dps <= 720.0, f"turn_dps must be above 0 and at most 720, got {self.turn_dps}"),
+            *(
+                (0.01 <= value <= 100.0, f"{name} must be 0.01 to 100, got {value}")
+                for name, value in (("wheelbase_m", self.wheelbase_m), ("track_m", self.track_m), ("lidar_height_m", self.lidar_height_m))
+            ),
+            (self.columns >= 1 and self.rows >= 1, f"columns and rows must be at least 1, got {self.columns} and {self.rows}"),
+            ROVER_SCAN_POINTS.rule(self.columns * self.rows, "columns times rows"),
+            (
+                -90.0 <= self.elevation_min_deg <= self.elevation_max_deg <= 90.0,
+                f"elevation_min_deg and elevation_max_deg must be -90 to 90, rising, got {self.elevation_min_deg} and {self.elevation_max_deg}",
+            ),
+            (0.1 <= self.range_max_m <= 10_000.0, f"range_max_m must be 0.1 to 10000, got {self.range_max_m}"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class RoverNetworkSpec:
     """Where a rover's packets come from and go to.
 
@@ -59,13 +124,15 @@ class RoverSpec:
     Attributes:
         number: Added to 8000, 9000, 10000 and 11000 it gives the rover's ports.
         file: Its scans, one a line (plain, gzip, xz or zstd, also in a tar), relative to the rig. They are sent again from the first one when all have been.
+        drive: It drives through the scene; in place of a file.
         rate_hz: Cycles a second.
-        noise: Added to what the file says.
+        noise: Added to what the file says, or to where it is and what it sees.
         network: Where its packets go.
     """
 
     number: int
-    file: str
+    file: str = ""
+    drive: RoverDriveSpec | None = None
     rate_hz: float = 10.0
     noise: RoverNoiseSpec = field(default_factory=RoverNoiseSpec)
     network: RoverNetworkSpec = field(default_factory=RoverNetworkSpec)
@@ -73,7 +140,7 @@ class RoverSpec:
     def __post_init__(self) -> None:
         require(
             (0 <= self.number <= LARGEST_NUMBER, f"number must be 0 to {LARGEST_NUMBER}, got {self.number}"),
-            (bool(self.file), "file must be given"),
+            (bool(self.file) != (self.drive is not None), "file or drive must be given, and not both"),
             (0.1 <= self.rate_hz <= 100.0, f"rate_hz must be 0.1 to 100, got {self.rate_hz}"),
         )
 

@@ -29,7 +29,7 @@ from hilsim.transmit.specs import FlowSpec, SocketSpec
 if TYPE_CHECKING:
     import socket
 
-    from hilsim.rovers.sender import RoverSender, ScanSource
+    from hilsim.rovers.sender import RoverSender, RoverSource
     from hilsim.transmit.ring import Rings
 
 log = structlog.get_logger("hilsim")
@@ -46,7 +46,7 @@ class Rovers(Part):
 
     def __init__(self, context: RigContext) -> None:
         super().__init__(context)
-        self._sources: tuple[ScanSource, ...] = ()
+        self._sources: tuple[RoverSource, ...] = ()
         self._points: tuple[int, ...] = ()
         self._sender: RoverSender | None = None
         self._rows: list[int] = []
@@ -59,17 +59,19 @@ class Rovers(Part):
         return self.context.rig.spec.rover
 
     def prepare(self) -> None:
-        """Look into the files of scans.
+        """Look into the files of scans, and build the scene where a rover drives through it.
 
         Raises:
-            AssetError: naming each that has none.
+            AssetError: naming each that has none, or a file of the scene.
         """
         if not self._rovers:
             return
         from hilsim.rovers.sender import scan_sources  # noqa: PLC0415
 
-        self._sources = scan_sources(self._rovers, self.context.rig.directory)
-        self._points = tuple(len(source.file.first().points) for source in self._sources)
+        rig = self.context.rig
+        world = self.context.scenery(rig).world if any(rover.drive for rover in self._rovers) else None
+        self._sources = scan_sources(self._rovers, rig.directory, world)
+        self._points = tuple(source.points for source in self._sources)
 
     def needs(self) -> Needs:
         """Three flows a rover, at the rates of their files' first scans."""
@@ -217,7 +219,7 @@ class Rovers(Part):
         found: list[Fault] = [] if sender.alive else [Fault(key="rovers_ended", text="a thread of the rovers has ended")]
         if reason := brake_reason(sender.brake):
             found.append(Fault(key="real_time_left", subject="rovers", text=f"{reason}; the rovers' thread has left real-time scheduling"))
-        for rover, source in zip(self._rovers, self._sources, strict=True):
+        for rover, source in zip(self._rovers, self._sources, strict=False):
             if source.fault:
                 found.append(Fault(key="scans_ended", subject=rover.name, text=source.fault))
         return tuple(found)

@@ -8,7 +8,7 @@ import pytest
 
 from hilsim.protocols.rover import CHUNK_HEADER_DTYPE, LARGEST_PACKET, POSE_DTYPE, TELEMETRY_DTYPE, allocate_draft
 from hilsim.rovers.cycles import NO_CHANGE, RoverCount, Row, advance, allocate_fleet, put_command
-from hilsim.rovers.scan_queue import allocate_scan_queues, put_scan, waiting_scans
+from hilsim.rovers.scan_queue import ANY_CYCLE, allocate_scan_queues, put_scan, waiting_scans
 from hilsim.transmit.ring import allocate_rings
 
 MS = 1_000_000
@@ -33,7 +33,7 @@ class Bench:
     def put(self, points=3, rover=0, first=0.0):
         pose = np.arange(6, dtype=np.float32) + np.float32(first)
         cloud = (np.arange(3 * points, dtype=np.float32).reshape(-1, 3) + np.float32(first)).astype(np.float32)
-        return put_scan(self.queues, rover, pose, cloud), pose, cloud
+        return put_scan(self.queues, rover, ANY_CYCLE, pose, cloud), pose, cloud
 
     def run(self, from_ns, until_ns, step_ns=MS):
         """Let the loop wake every ``step_ns`` of rig time."""
@@ -248,8 +248,8 @@ def test_a_scan_stays_on_the_queue_until_its_cycle_has_ended():
 def test_a_queue_takes_scans_while_there_is_room_for_them_and_their_points_and_wraps():
     queues = allocate_scan_queues(1, 4, 1000)
     pose, cloud = np.zeros(6, np.float32), np.zeros((400, 3), np.float32)
-    assert [put_scan(queues, 0, pose, cloud) for _ in range(3)] == [True, True, False]
-    assert [put_scan(queues, 0, pose, cloud[:1]) for _ in range(3)] == [True, True, False]
+    assert [put_scan(queues, 0, ANY_CYCLE, pose, cloud) for _ in range(3)] == [True, True, False]
+    assert [put_scan(queues, 0, ANY_CYCLE, pose, cloud[:1]) for _ in range(3)] == [True, True, False]
 
 
 def test_points_that_wrap_around_the_queues_memory_are_sent_as_they_were():

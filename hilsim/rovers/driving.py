@@ -1,0 +1,287 @@
+"""A rover that drives through a scene: how it moves, how it stands on the ground, and what its lidar sees.
+
+It is a differential drive: it turns where it stands, and rolls where it points. Waypoints or its buttons steer it. It stands on what its four wheels stand on, found
+by rays from above; where there is nothing under a wheel it keeps its height. Each cycle has one scan, taken at the cycle's own instant.
+
+Poses and points are sent in a frame with y up: x east, y up, z south. Rotation about x is roll, about y heading, about z pitch (nose up).
+"""
+
+import math
+from enum import IntEnum, IntFlag
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._atomics import load_acquire
+from hilsim._jit import by_reference, constant, kernel
+from hilsim.geometry.rotations import from_roll_pitch_yaw, rotate
+from hilsim.render.cpu import cast_rays
+from hilsim.rovers.cycles import Fleet, FleetWord, RoverCount
+from hilsim.rovers.scan_queue import ScanQueues, put_scan
+from hilsim.rovers.specs import RoverDriveSpec
+from hilsim.scene.world import World
+from hilsim.transmit.brake import doze_until
+from hilsim.transmit.libc import monotonic_ns
+
+_STEP_NS = constant(20_000_000)
+_LEAD_NS = constant(60_000_000)
+"""So long before a cycle its scan is begun, or the larger part of a period where that is shorter."""
+_LEAD_SHARE = 0.6
+_ARRIVED_M = 0.2
+_ABOVE_M, _BELOW_M = 1.0, 4.0
+"""From where, and how far down, the ground is looked for."""
+_WHEELS = constant(4)
+
+
+class Buttons(IntFlag):
+    """What a command's bits mean to a rover that they steer."""
+
+    FORWARD = 1
+    BACK = 2
+    LEFT = 4
+    RIGHT = 8
+
+
+class DriveState(IntEnum):
+    """Elements of a rover's state, ``float64[8]``."""
+
+    X = 0
+    Y = 1
+    Z = 2
+    HEADING_RAD = 3
+    ROLL_RAD = 4
+    PITCH_UP_RAD = 5
+    WAYPOINT = 6
+    """Place of the next one."""
+    IS_PLACED = 7
+    """1 once it has found ground."""
+
+
+@by_reference
+class Drive(NamedTuple):
+    """One rover, for kernels.
+
+    Attributes:
+        speed_mps: At which it drives.
+        turn_radps: At which it turns.
+        wheelbase_m: Between front and rear wheels.
+        track_m: Between left and right wheels.
+        waypoint_m: ``float64[w, 2]``, x and y in the world.
+        is_looped: The first waypoint follows the last.
+        by_buttons: Commands steer it, and not the waypoints.
+        lidar_height_m: Above the wheels' ground.
+        range_max_m: Of the lidar.
+        direction: ``float32[n, 3]``, its rays: x forward, y left, z up.
+    """
+
+    speed_mps: float
+    turn_radps: float
+    wheelbase_m: float
+    track_m: float
+    waypoint_m: npt.NDArray[np.float64]
+    is_looped: bool
+    by_buttons: bool
+    lidar_height_m: float
+    range_max_m: float
+    direction: npt.NDArray[np.float32]
+
+
+class ScanMemory(NamedTuple):
+    """Working memory of a scan of ``n`` rays, at least four.
+
+    Attributes:
+        origin_m: ``float64[n, 3]``.
+        direction: ``float32[n, 3]``.
+        time_ns: ``int64[n]``.
+        range_m: ``float32[n]``.
+        instance: ``int32[n]``.
+        triangle: ``int32[n]``.
+        points: ``float32[n, 3]``.
+        pose: ``float32[6]``.
+    """
+
+    origin_m: npt.NDArray[np.float64]
+    direction: npt.NDArray[np.float32]
+    time_ns: npt.NDArray[np.int64]
+    range_m: npt.NDArray[np.float32]
+    instance: npt.NDArray[np.int32]
+    triangle: npt.NDArray[np.int32]
+    points: npt.NDArray[np.float32]
+    pose: npt.NDArray[np.float32]
+
+
+def build_drive(spec: RoverDriveSpec) -> tuple[Drive, npt.NDArray[np.float64]]:
+    """A rover and its state at the beginning."""
+    around = np.arange(spec.columns) * (2.0 * math.pi / spec.columns)
+    up = np.radians(np.linspace(spec.elevation_min_deg, spec.elevation_max_deg, spec.rows))[:, np.newaxis]
+    rays = np.stack(np.broadcast_arrays(np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)), axis=-1)
+    state = np.zeros(len(DriveState))
+    state[[DriveState.X, DriveState.Y, DriveState.Z]] = spec.position_m
+    state[DriveState.HEADING_RAD] = math.radians(spec.heading_deg)
+    drive = Drive(
+        speed_mps=spec.speed_mps,
+        turn_radps=math.radians(spec.turn_dps),
+        wheelbase_m=spec.wheelbase_m,
+        track_m=spec.track_m,
+        waypoint_m=np.array(spec.waypoints_m, np.float64).reshape(-1, 2),
+        is_looped=spec.loop,
+        by_buttons=spec.steered_by == "buttons",
+        lidar_height_m=spec.lidar_height_m,
+        range_max_m=spec.range_max_m,
+        direction=rays.reshape(-1, 3).astype(np.float32),
+    )
+    return drive, state
+
+
+def allocate_scan_memory(rays: int) -> ScanMemory:
+    """Of that many rays."""
+    size = max(rays, int(_WHEELS))
+    return ScanMemory(
+        origin_m=np.zeros((size, 3)),
+        direction=np.zeros((size, 3), np.float32),
+        time_ns=np.zeros(size, np.int64),
+        range_m=np.zeros(size, np.float32),
+        instance=np.zeros(size, np.int32),
+        triangle=np.zeros(size, np.int32),
+        points=np.zeros((size, 3), np.float32),
+        pose=np.zeros(6, np.float32),
+    )
+
+
+@kernel
+def _steer(drive: Drive, state: npt.NDArray[np.float64], buttons: int, dt_s: float) -> tuple[float, float]:
+    """How fast it drives and turns now."""
+    if drive.by_buttons:
+        ahead = int(buttons & Buttons.FORWARD != 0) - int(buttons & Buttons.BACK != 0)
+        left = int(buttons & Buttons.LEFT != 0) - int(buttons & Buttons.RIGHT != 0)
+        return ahead * drive.speed_mps, left * drive.turn_radps
+    place = int(state[DriveState.WAYPOINT])
+    if place >= drive.waypoint_m.shape[0]:
+        return 0.0, 0.0
+    east, north = drive.waypoint_m[place, 0] - state[DriveState.X], drive.waypoint_m[place, 1] - state[DriveState.Y]
+    if math.hypot(east, north) < max(_ARRIVED_M, drive.speed_mps * dt_s):
+        state[DriveState.WAYPOINT] = (place + 1) % drive.waypoint_m.shape[0] if drive.is_looped else place + 1
+        return 0.0, 0.0
+    error = math.remainder(math.atan2(north, east) - state[DriveState.HEADING_RAD], 2.0 * math.pi)
+    turn = min(max(error / dt_s, -drive.turn_radps), drive.turn_radps)
+    return drive.speed_mps * max(math.cos(error), 0.0), turn
+
+
+@kernel
+def move(drive: Drive, state: npt.NDArray[np.float64], buttons: int, duration_ns: int) -> None:
+    """Let it drive for so long."""
+    left_ns = duration_ns
+    while left_ns > 0:
+        dt_s = min(left_ns, _STEP_NS) / 1e9
+        speed_mps, turn_radps = _steer(drive, state, buttons, dt_s)
+        heading = state[DriveState.HEADING_RAD] + 0.5 * turn_radps * dt_s
+        state[DriveState.X] += speed_mps * math.cos(heading) * dt_s
+        state[DriveState.Y] += speed_mps * math.sin(heading) * dt_s
+        state[DriveState.HEADING_RAD] = math.remainder(state[DriveState.HEADING_RAD] + turn_radps * dt_s, 2.0 * math.pi)
+        left_ns -= _STEP_NS
+
+
+@kernel
+def stand(drive: Drive, state: npt.NDArray[np.float64], world: World, time_ns: int, memory: ScanMemory) -> None:
+    """Put it onto the ground under its wheels, as it is at a rig time."""
+    heading = state[DriveState.HEADING_RAD]
+    for wheel in range(_WHEELS):
+        ahead = 0.5 * drive.wheelbase_m if wheel < 2 else -0.5 * drive.wheelbase_m
+        left = 0.5 * drive.track_m if wheel % 2 == 0 else -0.5 * drive.track_m
+        memory.origin_m[wheel, 0] = state[DriveState.X] + ahead * math.cos(heading) - left * math.sin(heading)
+        memory.origin_m[wheel, 1] = state[DriveState.Y] + ahead * math.sin(heading) + left * math.cos(heading)
+        memory.origin_m[wheel, 2] = state[DriveState.Z] + _ABOVE_M
+        memory.direction[wheel, 0] = memory.direction[wheel, 1] = 0.0
+        memory.direction[wheel, 2] = -1.0
+        memory.time_ns[wheel] = time_ns
+    wheels = slice(0, _WHEELS)
+    found = memory.range_m[wheels]
+    hits = memory.instance[wheels], memory.triangle[wheels]
+    cast_rays(world, memory.origin_m[wheels], memory.direction[wheels], memory.time_ns[wheels], _ABOVE_M + _BELOW_M, found, hits[0], hits[1])
+    for wheel in range(_WHEELS):
+        if not np.isfinite(found[wheel]):
+            return
+    front, rear = 0.5 * (found[0] + found[1]), 0.5 * (found[2] + found[3])
+    left_m, right_m = 0.5 * (found[0] + found[2]), 0.5 * (found[1] + found[3])
+    state[DriveState.Z] += _ABOVE_M - 0.5 * (front + rear)
+    state[DriveState.PITCH_UP_RAD] = math.atan2(rear - front, drive.wheelbase_m)
+    state[DriveState.ROLL_RAD] = math.atan2(right_m - left_m, drive.track_m)
+    state[DriveState.IS_PLACED] = 1.0
+
+
+@kernel
+def scan(drive: Drive, state: npt.NDArray[np.float64], world: World, time_ns: int, memory: ScanMemory) -> int:
+    """Look around; returns how many of ``memory.points`` there are, in the frame that is sent, with ``memory.pose``."""
+    roll, pitch = math.degrees(state[DriveState.ROLL_RAD]), math.degrees(state[DriveState.PITCH_UP_RAD])
+    heading = math.degrees(state[DriveState.HEADING_RAD])
+    turn = from_roll_pitch_yaw(roll, -pitch, heading)
+    x, y, z = rotate(turn, (0.0, 0.0, drive.lidar_height_m))
+    rays = drive.direction.shape[0]
+    for ray in range(rays):
+        ahead = rotate(turn, (float(drive.direction[ray, 0]), float(drive.direction[ray, 1]), float(drive.direction[ray, 2])))
+        for axis in range(3):
+            memory.direction[ray, axis] = ahead[axis]
+        memory.origin_m[ray, 0] = state[DriveState.X] + x
+        memory.origin_m[ray, 1] = state[DriveState.Y] + y
+        memory.origin_m[ray, 2] = state[DriveState.Z] + z
+        memory.time_ns[ray] = time_ns
+    all_rays = slice(0, rays)
+    hits = memory.range_m[all_rays], memory.instance[all_rays], memory.triangle[all_rays]
+    cast_rays(world, memory.origin_m[all_rays], memory.direction[all_rays], memory.time_ns[all_rays], drive.range_max_m, hits[0], hits[1], hits[2])
+    count = 0
+    for ray in range(rays):
+        range_m = hits[0][ray]
+        if np.isfinite(range_m):
+            memory.points[count, 0] = memory.origin_m[ray, 0] + memory.direction[ray, 0] * range_m
+            memory.points[count, 1] = memory.origin_m[ray, 2] + memory.direction[ray, 2] * range_m
+            memory.points[count, 2] = -(memory.origin_m[ray, 1] + memory.direction[ray, 1] * range_m)
+            count += 1
+    memory.pose[0], memory.pose[1], memory.pose[2] = state[DriveState.X], state[DriveState.Z], -state[DriveState.Y]
+    memory.pose[3], memory.pose[4], memory.pose[5] = roll, heading, pitch
+    return count
+
+
+@kernel
+def drive_on(
+    drive: Drive,
+    state: npt.NDArray[np.float64],
+    world: World,
+    queues: ScanQueues,
+    fleet: Fleet,
+    rover: int,
+    epoch_ns: int,
+    words: npt.NDArray[np.int64],
+    brake: npt.NDArray[np.int64],
+    memory: ScanMemory,
+) -> None:
+    """Drive, and put a scan for each cycle onto the queue, until ``words`` ask to stop. A cycle that is too near is driven without a scan.
+
+    Args:
+        drive: The rover.
+        state: ``float64[8]``, columns by ``DriveState``.
+        world: What it drives through.
+        queues: Where scans go.
+        fleet: Its buttons and period.
+        rover: Its row in both.
+        epoch_ns: CLOCK_MONOTONIC time of rig time 0.
+        words: ``int64[n]``, columns by ``FleetWord``.
+        brake: ``int64[8]``, of this thread.
+        memory: Working memory.
+    """
+    period_ns = fleet.period_ns[rover]
+    lead_ns = min(int(_LEAD_NS), int(_LEAD_SHARE * period_ns))
+    cycle = 1
+    while load_acquire(words, (FleetWord.STOP,)) == 0:
+        due_ns = cycle * period_ns
+        now_ns = monotonic_ns() - epoch_ns
+        if now_ns < due_ns - lead_ns:
+            doze_until(epoch_ns + due_ns - lead_ns, brake)
+            continue
+        buttons = load_acquire(fleet.count, (rover, RoverCount.BUTTONS))
+        move(drive, state, buttons, period_ns)
+        stand(drive, state, world, due_ns, memory)
+        if now_ns < due_ns:
+            count = scan(drive, state, world, due_ns, memory)
+            put_scan(queues, rover, cycle, memory.pose, memory.points[:count])
+        cycle += 1
