@@ -207,3 +207,23 @@ def test_a_port_for_commands_that_is_taken_is_named(rovers, daemon, address):
         running = daemon(rovers({1: 10, 2: 10}), wait=False)
         assert running.process.wait(120) == 1
     assert re.search(rf"udp port {re.escape(address)}:8002: the port must be free, got it held by ", running.text())
+
+
+def test_the_shipped_rovers_drive_and_number_5_obeys_its_commands(daemon, station, address):
+    heard = station(1, 5)
+    network = [word for number in range(5) for word in ("--set", f'rover[{number}].network={{source="{address}",destination="{address}"}}')]
+    quiet = [word for number in range(5) for word in ("--set", f"rover[{number}].noise={{position_m=0,rotation_deg=0,point_m=0}}")]
+    daemon("rovers", *network, *quiet, "--set", "metrics.port=0")
+    begun, pose, cloud, _ = heard.scan(1)
+    assert len(cloud) > 600
+    assert np.abs(cloud[:, 1]).min() < 1e-3  # the ground: y is up
+    while (now := heard.scan(1))[0] < begun + 2.0:
+        pass
+    assert np.linalg.norm(now[1][:3] - pose[:3]) == pytest.approx(2.0 * (now[0] - begun), abs=0.3)
+    _, before, _, _ = heard.scan(5)
+    heard.command(5, b"\x01")
+    until = time.monotonic() + 30
+    while (moved := heard.scan(5)[1])[0] < before[0] + 1.0:
+        assert time.monotonic() < until
+    assert moved[1:3].tolist() == before[1:3].tolist()
+    heard.command(5, b"\x00")
