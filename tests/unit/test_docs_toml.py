@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 
 import pytest
@@ -21,9 +22,9 @@ from tests.plugins import EXAMPLE, distribution, install_example
 from tests.support import write_rig
 from tests.walls import wall_rig
 
-_HEADS = {"sensor", "rangefinder", "replay", "heartbeat"}
+_HEADS = {"sensor", "rangefinder", "replay", "rover", "heartbeat"}
 """Tables that a rig needs one of."""
-_SEEN = {"generator", "background", "mesh", "terrain", "plane", "box", "cylinder", "sphere"}
+_SEEN = {"generator", "background", "mesh", "terrain", "plane", "box", "cylinder", "sphere", "cone", "capsule", "ellipsoid"}
 """Keys of a scene that it needs one of."""
 
 
@@ -70,6 +71,16 @@ def with_a_capture(block, directory, request):
     """The capture holds what its flow names."""
     text = wall_rig().replace("127.0.1.201", "192.168.1.201")
     hilsim.record(write_rig(directory, text, "wall.toml"), directory / "front.pcap", duration_s=0.3)
+    a_rig(block, directory, request)
+
+
+def with_scans(block, directory, request):
+    """The archives of rovers' scans are beside it."""
+    scans = directory / "rover.dat"
+    scans.write_text("0,0,0,0,0,0; 1,2,3\n")
+    for number in (1, 2):
+        with tarfile.open(directory / f"rover{number}.dat.tar.xz", "w:xz") as archive:
+            archive.add(scans, "rover.dat")
     a_rig(block, directory, request)
 
 
@@ -128,6 +139,7 @@ SPECIAL = {
     ("overlay.md", 0): with_a_map,
     ("replay-captures.md", 0): with_a_capture,
     ("fly-with-an-autopilot.md", 3): beside_a_controller,
+    ("rovers.md", 0): with_scans,
     ("write-a-plugin.md", 0): the_project_of_the_plugin,
     ("write-a-plugin.md", 1): with_the_plugin,
     ("write-a-plugin.md", 2): a_project_with_a_profile,
