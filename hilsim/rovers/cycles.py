@@ -92,7 +92,7 @@ class Fleet(NamedTuple):
         number: ``int64[R]``.
         period_ns: ``int64[R]``.
         noise: ``float64[R, 3]``: of position, rotation, points.
-        count: ``int64[R, 8]``, columns by ``RoverCount``; written by the loop.
+        counters: ``int64[R, 8]``, columns by ``RoverCount``; written by the loop.
         command: ``int64[R, 16 + 1024]``, columns by ``CommandWord``.
     """
 
@@ -100,20 +100,20 @@ class Fleet(NamedTuple):
     number: npt.NDArray[np.int64]
     period_ns: npt.NDArray[np.int64]
     noise: npt.NDArray[np.float64]
-    count: npt.NDArray[np.int64]
+    counters: npt.NDArray[np.int64]
     command: npt.NDArray[np.int64]
 
 
 def allocate_fleet(rovers: int) -> Fleet:
     """Of rovers that have neither rows nor numbers yet; their first cycle is the one that begins a period after rig time 0, so that no time stamp is 0."""
-    count = np.zeros((rovers, 8), np.int64)
-    count[:, RoverCount.CYCLE] = 1
+    counters = np.zeros((rovers, 8), np.int64)
+    counters[:, RoverCount.CYCLE] = 1
     return Fleet(
         row=np.zeros((rovers, len(Row)), np.int64),
         number=np.zeros(rovers, np.int64),
         period_ns=np.zeros(rovers, np.int64),
         noise=np.zeros((rovers, 3)),
-        count=count,
+        counters=counters,
         command=np.zeros((rovers, CommandWord.FIRST + _COMMAND_SLOTS), np.int64),
     )
 
@@ -139,8 +139,8 @@ def _take_command(fleet: Fleet, rover: int) -> None:
     slots = fleet.command.shape[1] - CommandWord.FIRST
     buttons = fleet.command[rover, CommandWord.FIRST + taken % slots]
     if buttons >= 0:
-        fleet.count[rover, RoverCount.BUTTONS] = buttons
-    fleet.count[rover, RoverCount.OBEYED] += 1
+        fleet.counters[rover, RoverCount.BUTTONS] = buttons
+    fleet.counters[rover, RoverCount.OBEYED] += 1
     store_release(fleet.command, (rover, CommandWord.TAKEN), taken + 1)
 
 
@@ -170,7 +170,7 @@ def _write_pose(
     seed: np.uint64,
     float32: npt.NDArray[np.float32],
 ) -> None:
-    cycle, number = fleet.count[rover, RoverCount.CYCLE], fleet.number[rover]
+    cycle, number = fleet.counters[rover, RoverCount.CYCLE], fleet.number[rover]
     for pair in range(3):
         draws = normal_pair(seed, number, 3 * cycle + pair, Purpose.ROVER_POSE)
         for one in range(2):
@@ -191,7 +191,7 @@ def _write_points(
     seed: np.uint64,
     float32: npt.NDArray[np.float32],
 ) -> None:
-    cycle, number, sigma = fleet.count[rover, RoverCount.CYCLE], fleet.number[rover], fleet.noise[rover, 2]
+    cycle, number, sigma = fleet.counters[rover, RoverCount.CYCLE], fleet.number[rover], fleet.noise[rover, 2]
     room = queues.points.shape[1]
     for place in range(count):
         point = chunk * CHUNK_POINTS + place
@@ -211,14 +211,14 @@ def _write_points(
 
 @kernel
 def _begin(fleet: Fleet, rover: int, count: int) -> None:
-    fleet.count[rover, RoverCount.CYCLE] += 1
-    fleet.count[rover, RoverCount.STAGE] = _POSE_STAGE
-    fleet.count[rover, count] += 1
+    fleet.counters[rover, RoverCount.CYCLE] += 1
+    fleet.counters[rover, RoverCount.STAGE] = _POSE_STAGE
+    fleet.counters[rover, count] += 1
 
 
 @kernel
 def _has_room(rings: Rings, row: int) -> bool:
-    return rings.tail[row, 0] - load_acquire(rings.head, (row, 0)) < rings.deadline_ns.shape[1]
+    return bool(rings.tail[row, 0] - load_acquire(rings.head, (row, 0)) < rings.deadline_ns.shape[1])
 
 
 @kernel
@@ -230,10 +230,10 @@ def _time_to_begin(queues: ScanQueues, fleet: Fleet, rover: int, begin_ns: int, 
         _begin(fleet, rover, RoverCount.LATE)
         return now_ns
     while waiting_scans(queues, rover) > 0:
-        wanted = queues.cycle[rover, queues.taken[rover, QueueWord.SCANS] % queues.count.shape[1]]
-        if wanted in (ANY_CYCLE, fleet.count[rover, RoverCount.CYCLE]):
+        wanted = queues.cycle[rover, queues.taken[rover, QueueWord.SCANS] % queues.size.shape[1]]
+        if wanted in (ANY_CYCLE, fleet.counters[rover, RoverCount.CYCLE]):
             return int(_NOW)
-        if wanted > fleet.count[rover, RoverCount.CYCLE]:
+        if wanted > fleet.counters[rover, RoverCount.CYCLE]:
             break
         take_scan(queues, rover)  # its cycle was left out
     if now_ns < begin_ns - _SCAN_WAIT_NS:
@@ -245,9 +245,9 @@ def _time_to_begin(queues: ScanQueues, fleet: Fleet, rover: int, begin_ns: int, 
 @kernel
 def _put_next(queues: ScanQueues, fleet: Fleet, rover: int, rings: Rings, begin_ns: int, now_ns: int, seed: np.uint64, draft: Draft) -> int:
     """Put the next packet of a cycle under way into its ring, if its time has come; returns when to come again."""
-    period_ns, stage, cycle = fleet.period_ns[rover], fleet.count[rover, RoverCount.STAGE], fleet.count[rover, RoverCount.CYCLE]
-    slot = queues.taken[rover, QueueWord.SCANS] % queues.count.shape[1]
-    points = queues.count[rover, slot]
+    period_ns, stage, cycle = fleet.period_ns[rover], fleet.counters[rover, RoverCount.STAGE], fleet.counters[rover, RoverCount.CYCLE]
+    slot = queues.taken[rover, QueueWord.SCANS] % queues.size.shape[1]
+    points = queues.size[rover, slot]
     chunks = chunk_count(points)
     chunk = stage - 1
     due_ns = begin_ns if stage == _POSE_STAGE else begin_ns + _FIRST_CHUNK_NS + max(min(chunk, chunks - 1), 0) * chunk_distance_ns(chunks, period_ns)
@@ -269,12 +269,12 @@ def _put_next(queues: ScanQueues, fleet: Fleet, rover: int, rings: Rings, begin_
         push(rings, row, due_ns, _NO_POSE_NS, draft.payload, CHUNK_HEADER_SIZE + POINT_SIZE * count)
     else:
         _take_command(fleet, rover)
-        draft.payload[8] = fleet.count[rover, RoverCount.BUTTONS]
+        draft.payload[8] = fleet.counters[rover, RoverCount.BUTTONS]
         push(rings, row, due_ns + TELL_NS, _NO_POSE_NS, draft.payload, TELEMETRY_SIZE)
         take_scan(queues, rover)
         _begin(fleet, rover, RoverCount.CYCLES)
         return now_ns
-    fleet.count[rover, RoverCount.STAGE] += 1
+    fleet.counters[rover, RoverCount.STAGE] += 1
     return now_ns
 
 
@@ -292,8 +292,8 @@ def advance(queues: ScanQueues, fleet: Fleet, rover: int, rings: Rings, epoch_ns
         seed: ``uint64`` of the rig.
         draft: Working memory.
     """
-    begin_ns = epoch_ns + fleet.count[rover, RoverCount.CYCLE] * fleet.period_ns[rover]
-    if fleet.count[rover, RoverCount.STAGE] == _POSE_STAGE:
+    begin_ns = epoch_ns + fleet.counters[rover, RoverCount.CYCLE] * fleet.period_ns[rover]
+    if fleet.counters[rover, RoverCount.STAGE] == _POSE_STAGE:
         again_ns = _time_to_begin(queues, fleet, rover, begin_ns, now_ns)
         if again_ns != _NOW:
             return again_ns

@@ -278,7 +278,7 @@ def drive_on(
         if now_ns < due_ns - lead_ns:
             doze_until(epoch_ns + due_ns - lead_ns, brake)
             continue
-        buttons = load_acquire(fleet.count, (rover, RoverCount.BUTTONS))
+        buttons = load_acquire(fleet.counters, (rover, RoverCount.BUTTONS))
         move(drive, state, buttons, period_ns)
         stand(drive, state, world, due_ns, memory)
         if now_ns < due_ns:

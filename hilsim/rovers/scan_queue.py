@@ -30,7 +30,7 @@ class ScanQueues(NamedTuple):
         cycle: ``int64[R, S]``, the one that a scan is for; ``ANY_CYCLE``: the next one.
         pose: ``float32[R, S, 6]``.
         first: ``int64[R, S]``, count of points before the scan's.
-        count: ``int64[R, S]``, its points.
+        size: ``int64[R, S]``, its points.
         points: ``float32[R, P, 3]``; a point's row is its count modulo P.
     """
 
@@ -39,7 +39,7 @@ class ScanQueues(NamedTuple):
     cycle: npt.NDArray[np.int64]
     pose: npt.NDArray[np.float32]
     first: npt.NDArray[np.int64]
-    count: npt.NDArray[np.int64]
+    size: npt.NDArray[np.int64]
     points: npt.NDArray[np.float32]
 
 
@@ -51,7 +51,7 @@ def allocate_scan_queues(rovers: int, scans: int, points: int) -> ScanQueues:
         cycle=np.zeros((rovers, scans), np.int64),
         pose=np.full((rovers, scans, 6), 0.0, np.float32),
         first=np.zeros((rovers, scans), np.int64),
-        count=np.zeros((rovers, scans), np.int64),
+        size=np.zeros((rovers, scans), np.int64),
         points=np.full((rovers, points, 3), 0.0, np.float32),
     )
 
@@ -67,7 +67,7 @@ def put_scan(queues: ScanQueues, rover: int, cycle: int, pose: npt.NDArray[np.fl
         pose: ``float32[6]``.
         points: ``float32[n, 3]``.
     """
-    slots, room = queues.count.shape[1], queues.points.shape[1]
+    slots, room = queues.size.shape[1], queues.points.shape[1]
     scans, begun = queues.put[rover, QueueWord.SCANS], queues.put[rover, QueueWord.POINTS]
     count = points.shape[0]
     if scans - load_acquire(queues.taken, (rover, QueueWord.SCANS)) >= slots:
@@ -82,7 +82,7 @@ def put_scan(queues: ScanQueues, rover: int, cycle: int, pose: npt.NDArray[np.fl
         row = (begun + place) % room
         for axis in range(3):
             queues.points[rover, row, axis] = points[place, axis]
-    queues.first[rover, slot], queues.count[rover, slot] = begun, count
+    queues.first[rover, slot], queues.size[rover, slot] = begun, count
     queues.put[rover, QueueWord.POINTS] = begun + count
     store_release(queues.put, (rover, QueueWord.SCANS), scans + 1)
     return True
@@ -98,8 +98,8 @@ def waiting_scans(queues: ScanQueues, rover: int) -> int:
 @kernel
 def take_scan(queues: ScanQueues, rover: int) -> None:
     """Take the oldest scan off; for the consumer, which has read it."""
-    slots = queues.count.shape[1]
+    slots = queues.size.shape[1]
     scans = queues.taken[rover, QueueWord.SCANS]
     slot = scans % slots
-    store_release(queues.taken, (rover, QueueWord.POINTS), queues.first[rover, slot] + queues.count[rover, slot])
+    store_release(queues.taken, (rover, QueueWord.POINTS), queues.first[rover, slot] + queues.size[rover, slot])
     store_release(queues.taken, (rover, QueueWord.SCANS), scans + 1)

@@ -219,14 +219,19 @@ class RoverSender:
 
     def state(self, place: int) -> RoverState:
         """Of one rover; wait-free."""
-        count = self.fleet.count[place].tolist()
-        counted = (count[column] for column in (RoverCount.CYCLES, RoverCount.LATE, RoverCount.EMPTY, RoverCount.OBEYED))
-        return RoverState(*counted, int(waiting_scans(self.queues, place)))
+        count = self.fleet.counters[place].tolist()
+        return RoverState(
+            cycles=count[RoverCount.CYCLES],
+            late_cycles=count[RoverCount.LATE],
+            empty_cycles=count[RoverCount.EMPTY],
+            obeyed_commands=count[RoverCount.OBEYED],
+            waiting_scans=int(waiting_scans(self.queues, place)),
+        )
 
     @property
     def has_begun(self) -> bool:
         """Whether each rover has begun a cycle."""
-        return bool((self.fleet.count[:, RoverCount.STAGE] + self.fleet.count[:, RoverCount.CYCLES]).all())
+        return bool((self.fleet.counters[:, RoverCount.STAGE] + self.fleet.counters[:, RoverCount.CYCLES]).all())
 
     def _begin(self, work: Callable[[], None], name: str) -> None:
         thread = threading.Thread(target=work, name=name, daemon=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from hilsim.geometry.poses import Pose
 from hilsim.limits import SIZE_M
@@ -38,7 +39,7 @@ def read_shape(holder: Element, name: str, pose: Pose, find_file: FindFile) -> S
     return None if made is None else SdfShape(name=name, pose=pose, where=shape.where, **made)
 
 
-Values = dict[str, object]
+Values = dict[str, Any]
 
 
 def _box(shape: Element, _find: FindFile) -> Values | None:

@@ -62,7 +62,7 @@ class Bench:
         return [deadline for _, deadline, sent_row, _ in self.sent if sent_row == 3 * rover + row]
 
     def counts(self, rover=0):
-        return {name: int(self.fleet.count[rover, name]) for name in (RoverCount.CYCLES, RoverCount.LATE, RoverCount.EMPTY)}
+        return {name: int(self.fleet.counters[rover, name]) for name in (RoverCount.CYCLES, RoverCount.LATE, RoverCount.EMPTY)}
 
 
 def test_a_cycles_packets_are_the_documented_bytes():
