@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from hilsim._atomics import load_acquire
 from hilsim._jit import by_reference, constant, kernel
-from hilsim.geometry.rotations import from_roll_pitch_yaw, rotate
+from hilsim.geometry.frames import Quaternion
+from hilsim.geometry.rotations import about_axis, multiply, rotate
 from hilsim.render.cpu import cast_rays
 from hilsim.rovers.cycles import Fleet, FleetWord, RoverCount
 from hilsim.rovers.scan_queue import ScanQueues, put_scan
@@ -41,6 +42,9 @@ class Buttons(IntFlag):
     BACK = 2
     LEFT = 4
     RIGHT = 8
+
+
+_FORWARD, _BACK, _LEFT, _RIGHT = (constant(int(button)) for button in Buttons)
 
 
 class DriveState(IntEnum):
@@ -150,11 +154,24 @@ def allocate_scan_memory(rays: int) -> ScanMemory:
 
 
 @kernel
+def _wrapped(angle_rad: float) -> float:
+    """Within half a turn of 0."""
+    return angle_rad - 2.0 * math.pi * math.floor((angle_rad + math.pi) / (2.0 * math.pi))
+
+
+@kernel
+def _orientation(state: npt.NDArray[np.float64]) -> Quaternion:
+    """World from rover: heading, then pitch, then roll."""
+    heading, pitch_up, roll = state[DriveState.HEADING_RAD], state[DriveState.PITCH_UP_RAD], state[DriveState.ROLL_RAD]
+    return multiply(about_axis((0.0, 0.0, 1.0), heading), multiply(about_axis((0.0, 1.0, 0.0), -pitch_up), about_axis((1.0, 0.0, 0.0), roll)))
+
+
+@kernel
 def _steer(drive: Drive, state: npt.NDArray[np.float64], buttons: int, dt_s: float) -> tuple[float, float]:
     """How fast it drives and turns now."""
     if drive.by_buttons:
-        ahead = int(buttons & Buttons.FORWARD != 0) - int(buttons & Buttons.BACK != 0)
-        left = int(buttons & Buttons.LEFT != 0) - int(buttons & Buttons.RIGHT != 0)
+        ahead = int((buttons & _FORWARD) != 0) - int((buttons & _BACK) != 0)
+        left = int((buttons & _LEFT) != 0) - int((buttons & _RIGHT) != 0)
         return ahead * drive.speed_mps, left * drive.turn_radps
     place = int(state[DriveState.WAYPOINT])
     if place >= drive.waypoint_m.shape[0]:
@@ -163,7 +180,7 @@ def _steer(drive: Drive, state: npt.NDArray[np.float64], buttons: int, dt_s: flo
     if math.hypot(east, north) < max(_ARRIVED_M, drive.speed_mps * dt_s):
         state[DriveState.WAYPOINT] = (place + 1) % drive.waypoint_m.shape[0] if drive.is_looped else place + 1
         return 0.0, 0.0
-    error = math.remainder(math.atan2(north, east) - state[DriveState.HEADING_RAD], 2.0 * math.pi)
+    error = _wrapped(math.atan2(north, east) - state[DriveState.HEADING_RAD])
     turn = min(max(error / dt_s, -drive.turn_radps), drive.turn_radps)
     return drive.speed_mps * max(math.cos(error), 0.0), turn
 
@@ -178,7 +195,7 @@ def move(drive: Drive, state: npt.NDArray[np.float64], buttons: int, duration_ns
         heading = state[DriveState.HEADING_RAD] + 0.5 * turn_radps * dt_s
         state[DriveState.X] += speed_mps * math.cos(heading) * dt_s
         state[DriveState.Y] += speed_mps * math.sin(heading) * dt_s
-        state[DriveState.HEADING_RAD] = math.remainder(state[DriveState.HEADING_RAD] + turn_radps * dt_s, 2.0 * math.pi)
+        state[DriveState.HEADING_RAD] = _wrapped(state[DriveState.HEADING_RAD] + turn_radps * dt_s)
         left_ns -= _STEP_NS
 
 
@@ -213,9 +230,7 @@ def stand(drive: Drive, state: npt.NDArray[np.float64], world: World, time_ns: i
 @kernel
 def scan(drive: Drive, state: npt.NDArray[np.float64], world: World, time_ns: int, memory: ScanMemory) -> int:
     """Look around; returns how many of ``memory.points`` there are, in the frame that is sent, with ``memory.pose``."""
-    roll, pitch = math.degrees(state[DriveState.ROLL_RAD]), math.degrees(state[DriveState.PITCH_UP_RAD])
-    heading = math.degrees(state[DriveState.HEADING_RAD])
-    turn = from_roll_pitch_yaw(roll, -pitch, heading)
+    turn = _orientation(state)
     x, y, z = rotate(turn, (0.0, 0.0, drive.lidar_height_m))
     rays = drive.direction.shape[0]
     for ray in range(rays):
@@ -238,7 +253,9 @@ def scan(drive: Drive, state: npt.NDArray[np.float64], world: World, time_ns: in
             memory.points[count, 2] = -(memory.origin_m[ray, 1] + memory.direction[ray, 1] * range_m)
             count += 1
     memory.pose[0], memory.pose[1], memory.pose[2] = state[DriveState.X], state[DriveState.Z], -state[DriveState.Y]
-    memory.pose[3], memory.pose[4], memory.pose[5] = roll, heading, pitch
+    memory.pose[3] = math.degrees(state[DriveState.ROLL_RAD])
+    memory.pose[4] = math.degrees(state[DriveState.HEADING_RAD])
+    memory.pose[5] = math.degrees(state[DriveState.PITCH_UP_RAD])
     return count
 
 

@@ -26,7 +26,8 @@ from hilsim.transmit.ring import Rings
 from hilsim.transmit.scheduling import ThreadSettings, enter
 
 _SCANS_AHEAD = 16
-_POINTS_AHEAD = ROVER_SCAN_POINTS.bound
+_POINTS_AHEAD = 2 * ROVER_SCAN_POINTS.bound
+"""Room for the largest scan beside the one that is being sent."""
 _FULL_WAIT_S = 0.02
 _DRIVING_SLICE_US = 2000.0
 

@@ -20,7 +20,7 @@ class Bench:
     """Rovers, and a sending loop that takes everything at once."""
 
     def __init__(self, rovers=1, *, noise=(0.0, 0.0, 0.0), period_ns=PERIOD_NS, slots=64, seed=5):
-        self.fleet, self.queues = allocate_fleet(rovers), allocate_scan_queues(rovers, 4, 100_000)
+        self.fleet, self.queues = allocate_fleet(rovers), allocate_scan_queues(rovers, 4, 200_000)
         self.rings = allocate_rings(3 * rovers, slots, LARGEST_PACKET)
         self.rovers, self.seed = range(rovers), np.uint64(seed)
         for rover in self.rovers:
