@@ -27,7 +27,7 @@ STAND_INS = {
     "vlp16_strongest_1200rpm.pcap": StandIn(sensor='profile = "vlp16"\nrotation_rate_rpm = 1200', duration_s=2.5),
     "hdl32e_strongest.pcap": StandIn(sensor='profile = "hdl32e"', duration_s=1.5),
 }
-_NETWORK = '[sensor.network]\nsource = "192.168.1.201"\ndestination = "255.255.255.255"\n'
+_NETWORK = '[sensor.network]\nsource = "192.168.1.201"\ndestination = "255.255.255.255"\nbroadcast = true\n'
 _TIMEOUT_S = 300
 
 
