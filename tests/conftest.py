@@ -9,6 +9,7 @@ from hilsim.testing import plugin
 from tests import leftovers, skips
 from tests.cables import cable, udp_socket  # noqa: F401 - fixtures
 from tests.plugins import plugin_site  # noqa: F401 - a fixture
+from tests.stand_ins import STAND_INS, record_stand_in
 
 # The first call of a kernel compiles it, and a busy machine is slow: hypothesis must take neither for a slow test.
 hypothesis.settings.register_profile("kernels", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -61,6 +62,23 @@ def capture():
         if not path.is_file():
             pytest.skip("needs bytes of a real unit: captures are not distributed with hilsim")
         return path
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def _stand_ins(tmp_path_factory):
+    return tmp_path_factory.mktemp("stand-ins")
+
+
+@pytest.fixture
+def any_capture(capture, _stand_ins):
+    """Path of a real capture by file name, or of one that hilsim records of such a sensor: for tests of what is done with any capture."""
+
+    def find(name: str) -> Path:
+        if name in STAND_INS and not (CAPTURES / name).is_file():
+            return record_stand_in(name, _stand_ins)
+        return capture(name)
 
     return find
 

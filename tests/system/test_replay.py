@@ -1,4 +1,4 @@
-"""``hilsim replay`` over loopback: every real capture, byte for byte, re-timed, looped, paused, and what is wrong said clearly."""
+"""``hilsim replay`` over loopback: every capture, byte for byte, re-timed, looped, paused, and what is wrong said clearly."""
 
 import json
 import re
@@ -49,8 +49,8 @@ def payloads_by_flow(datagrams):
 
 
 @pytest.mark.parametrize("name", VELODYNE)
-def test_payloads_arrive_byte_for_byte_and_in_order_with_re_timing_off(capture, arrivals, name):
-    path, ports = capture(name), VELODYNE[name]
+def test_payloads_arrive_byte_for_byte_and_in_order_with_re_timing_off(any_capture, arrivals, name):
+    path, ports = any_capture(name), VELODYNE[name]
     heard = arrivals(len(ports))
     summary = replay(path, "--retime", "none", *rerouted(ports, heard.ports))
     recorded = payloads_by_flow(CaptureFile(path))
@@ -60,8 +60,8 @@ def test_payloads_arrive_byte_for_byte_and_in_order_with_re_timing_off(capture, 
     assert sum(flow["dropped_packets"] for flow in summary["flows"]) == 0
 
 
-def test_two_sensors_of_one_capture_arrive_from_two_addresses(capture, arrivals):
-    path = capture(CEPTON)
+def test_two_sensors_of_one_capture_arrive_from_two_addresses(any_capture, arrivals):
+    path = any_capture(CEPTON)
     heard = arrivals(1)
     replay(path, "--retime", "none", *rerouted((8808,), heard.ports))
     arrived, recorded = payloads_by_flow(heard.close()), payloads_by_flow(CaptureFile(path))
@@ -87,8 +87,8 @@ def named_fields(payload):
 
 
 @pytest.mark.parametrize("name", VELODYNE)
-def test_re_timed_packets_differ_in_their_times_alone_and_name_the_present(capture, arrivals, name):
-    path, ports = capture(name), VELODYNE[name]
+def test_re_timed_packets_differ_in_their_times_alone_and_name_the_present(any_capture, arrivals, name):
+    path, ports = any_capture(name), VELODYNE[name]
     heard = arrivals(len(ports))
     replay(path, *rerouted(ports, heard.ports))
     recorded = payloads_by_flow(CaptureFile(path))
@@ -107,8 +107,8 @@ def test_re_timed_packets_differ_in_their_times_alone_and_name_the_present(captu
 
 
 @pytest.mark.parametrize("name", VELODYNE)
-def test_a_re_timed_replay_passes_the_conformance_checker(capture, arrivals, name):
-    path, ports = capture(name), VELODYNE[name]
+def test_a_re_timed_replay_passes_the_conformance_checker(any_capture, arrivals, name):
+    path, ports = any_capture(name), VELODYNE[name]
     heard = arrivals(len(ports))
     replay(path, *rerouted(ports, heard.ports))
     checker = Checker()
@@ -117,9 +117,9 @@ def test_a_re_timed_replay_passes_the_conformance_checker(capture, arrivals, nam
     assert result.passed, [str(finding) for sensor in result.sensors for finding in sensor.findings]
 
 
-def test_the_sentence_of_a_re_timed_position_packet_names_the_second_of_its_stamp(capture, arrivals):
+def test_the_sentence_of_a_re_timed_position_packet_names_the_second_of_its_stamp(any_capture, arrivals):
     heard = arrivals(2)
-    replay(capture("vlp16_strongest_gps.pcap"), *rerouted((2368, 8308), heard.ports))
+    replay(any_capture("vlp16_strongest_gps.pcap"), *rerouted((2368, 8308), heard.ports))
     positions = heard.by_port(heard.ports[1])
     assert positions
     for datagram in positions:
@@ -130,9 +130,9 @@ def test_the_sentence_of_a_re_timed_position_packet_names_the_second_of_its_stam
         assert named.minute * 60 + named.second == stamp_us // 1_000_000
 
 
-def test_ten_seamless_loops_are_one_continuous_stream(capture, arrivals):
+def test_ten_seamless_loops_are_one_continuous_stream(any_capture, arrivals):
     heard = arrivals(2)
-    summary = replay(capture("vlp16_strongest_gps.pcap"), "--loop", "seamless", "--loops", "10", *rerouted((2368, 8308), heard.ports))
+    summary = replay(any_capture("vlp16_strongest_gps.pcap"), "--loop", "seamless", "--loops", "10", *rerouted((2368, 8308), heard.ports))
     assert summary["replays"][0]["passes"] == 10
     checker = Checker()
     checker.feed(heard.close())
@@ -149,11 +149,11 @@ def test_ten_seamless_loops_are_one_continuous_stream(capture, arrivals):
     assert set(np.diff(stamps) % HOUR_US) <= {1327, 1328}
 
 
-def test_several_captures_play_on_one_clock_with_their_offsets(capture, arrivals):
+def test_several_captures_play_on_one_clock_with_their_offsets(any_capture, arrivals):
     first = arrivals(1)
     replay(
-        capture("vlp16_dual.pcap"),
-        capture("vlp32c_strongest_fov.pcap"),
+        any_capture("vlp16_dual.pcap"),
+        any_capture("vlp32c_strongest_fov.pcap"),
         "--offset-s", "0", "--offset-s", "0.25",
         "--flow", f"192.168.1.201>:2368=127.0.1.201>127.0.0.1:{first.ports[0]}",
         "--retime", "device",
@@ -167,8 +167,8 @@ def test_several_captures_play_on_one_clock_with_their_offsets(capture, arrivals
     assert starts[0x28] - starts[0x22] == pytest.approx(250_000, abs=1_500)
 
 
-def test_a_part_of_a_capture_is_replayed_from_start_to_duration(capture, arrivals):
-    path = capture("hdl32e_strongest.pcap")
+def test_a_part_of_a_capture_is_replayed_from_start_to_duration(any_capture, arrivals):
+    path = any_capture("hdl32e_strongest.pcap")
     heard = arrivals(2)
     replay(path, "--retime", "none", "--pace", "capture", "--start-s", "0.5", "--duration-s", "0.25", *rerouted((2368, 8308), heard.ports))
     recorded = list(CaptureFile(path))
@@ -177,9 +177,9 @@ def test_a_part_of_a_capture_is_replayed_from_start_to_duration(capture, arrival
     assert [datagram.payload for datagram in heard.by_port(heard.ports[0])] == wanted
 
 
-def test_frames_keep_the_recorded_addresses(capture, tmp_path):
+def test_frames_keep_the_recorded_addresses(any_capture, tmp_path):
     """Whole frames through the loopback interface, as an analyser on it records them."""
-    path = capture("vlp16_strongest_gps.pcap")
+    path = any_capture("vlp16_strongest_gps.pcap")
     seen = tmp_path / "seen.pcap"
     replay(
         path, "--frames", "--interface", "lo", "--destination-mac", "00:00:00:00:00:00", "--to", "recorded", "--broadcast",
@@ -204,10 +204,10 @@ def status_of(socket):
     return json.loads(control(socket, "status").stdout)["replays"][0]
 
 
-def test_a_replay_is_paused_sought_and_resumed_while_it_runs(capture, arrivals, tmp_path):
+def test_a_replay_is_paused_sought_and_resumed_while_it_runs(any_capture, arrivals, tmp_path):
     heard, socket = arrivals(2), tmp_path / "control"
     process = subprocess.Popen(
-        [sys.executable, "-m", "hilsim", "replay", str(capture("vlp16_strongest_1200rpm.pcap")), "--loop", "plain", "--control", str(socket),
+        [sys.executable, "-m", "hilsim", "replay", str(any_capture("vlp16_strongest_1200rpm.pcap")), "--loop", "plain", "--control", str(socket),
          *rerouted((2368, 8308), heard.ports)],
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -242,7 +242,7 @@ def test_a_replay_is_paused_sought_and_resumed_while_it_runs(capture, arrivals, 
     stamps = np.array([struct.unpack_from("<I", datagram.payload, 1200)[0] for datagram in data], np.int64)
     steps = np.diff(stamps) % HOUR_US
     assert (steps < HOUR_US // 2).all()  # the present only grows: through the pause, the seek and the loops
-    recorded = [each.payload for each in CaptureFile(capture("vlp16_strongest_1200rpm.pcap")) if len(each.payload) == 1206]
+    recorded = [each.payload for each in CaptureFile(any_capture("vlp16_strongest_1200rpm.pcap")) if len(each.payload) == 1206]
     jump = data[int(np.argmax(steps)) + 1].payload
     place = next(number for number, payload in enumerate(recorded) if payload[:1200] == jump[:1200])
     assert place * 1327.104e-6 == pytest.approx(1.5, abs=0.1)

@@ -1,0 +1,42 @@
+"""Captures that hilsim records of sensors like those of the real captures, for tests that need some capture and not a real unit's bytes."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support import ROOM, write_rig
+
+
+@dataclass(frozen=True, kw_only=True)
+class StandIn:
+    """What is recorded.
+
+    Attributes:
+        sensor: Lines of the sensor's table.
+        duration_s: Rig time.
+    """
+
+    sensor: str
+    duration_s: float
+
+
+STAND_INS = {
+    "vlp16_strongest_gps.pcap": StandIn(sensor='profile = "vlp16"', duration_s=0.4),
+    "vlp16_dual.pcap": StandIn(sensor='profile = "vlp16"\nreturn_mode = "dual"', duration_s=0.4),
+    "vlp16_strongest_1200rpm.pcap": StandIn(sensor='profile = "vlp16"\nrotation_rate_rpm = 1200', duration_s=2.5),
+    "hdl32e_strongest.pcap": StandIn(sensor='profile = "hdl32e"', duration_s=1.5),
+}
+_NETWORK = '[sensor.network]\nsource = "192.168.1.201"\ndestination = "255.255.255.255"\nbroadcast = true\n'
+_TIMEOUT_S = 300
+
+
+def record_stand_in(name: str, directory: Path) -> Path:
+    """Record the stand-in of that name, unless the directory holds it."""
+    path = directory / name
+    if not path.exists():
+        stand_in = STAND_INS[name]
+        rig = write_rig(directory, f"{ROOM}{stand_in.sensor}\n{_NETWORK}", f"{path.stem}.toml")
+        command = [sys.executable, "-m", "hilsim", "record", str(rig), "-o", str(path), "--duration-s", str(stand_in.duration_s)]
+        subprocess.run(command, check=True, capture_output=True, timeout=_TIMEOUT_S)
+    return path
