@@ -201,7 +201,7 @@ def _from_rig(source: str, sensor: str, at_s: float) -> tuple[Scan | ImageScan, 
     rig = loaded(rig_path(source))
     names: list[Any] = [entry.name for entry in rig.spec.sensor]
     if not names:
-        raise CaptureError(f"{source}: must have a sensor for a picture, got replays only: draw a picture of their captures")
+        raise CaptureError(f"{source}: must have a sensor for a picture, got none (of a replay, draw a picture of its capture)")
     if sensor and sensor not in names:
         raise CaptureError(f'{source}: sensor must be one of {", ".join(names)}, got "{sensor}"')
     sensor = sensor or names[0]

@@ -109,7 +109,7 @@ class ReadyFile:
 
 
 def contents(running: RunningRig, metrics: str) -> dict[str, Any]:
-    """What the file says: process, metrics, and where each sensor's and replay's packets go."""
+    """What the file says: process, metrics, and where each sensor's, replay's and rover's packets go."""
     rig = running.rig
     sensors = []
     for sensor, lidar in zip(rig.spec.sensor, rig.lidars, strict=True):
@@ -128,4 +128,5 @@ def contents(running: RunningRig, metrics: str) -> dict[str, Any]:
         for name, _, flow in running.replays.routes
         if isinstance(flow.socket, SocketSpec)
     ]
-    return {"pid": os.getpid(), "rig": rig.spec.name, "metrics": metrics, "sensors": sensors, "replays": replays}
+    rovers = [{"number": rover.number, "source": rover.network.source, "destination": rover.network.destination} for rover in rig.spec.rover]
+    return {"pid": os.getpid(), "rig": rig.spec.name, "metrics": metrics, "sensors": sensors, "replays": replays, "rovers": rovers}

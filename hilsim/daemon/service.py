@@ -120,6 +120,7 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
                         rig=shown(rig),
                         sensors=len(rig.spec.sensor),
                         replays=len(rig.spec.replay),
+                        rovers=len(rig.spec.rover),
                         metrics=metrics,
                         **running.obtained,
                     )

@@ -15,6 +15,7 @@ from hilsim.daemon.streaming.replays import taken_addresses
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import packets_with_truth
+from hilsim.errors import ConfigError
 from hilsim.offline.truth_file import PacketsTruth, SensorsTruth, merged_truth
 from hilsim.render.renderer import Renderer
 from hilsim.replay.flows import LoopbackSources
@@ -115,8 +116,12 @@ def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int) -> OfflineRig:
 
     Raises:
         AssetError: the rig's files cannot be used.
-        ConfigError: a flight needs a controller, or a background does not belong to its sensor.
+        ConfigError: a flight needs a controller, a background does not belong to its sensor, or the rig has rovers.
     """
+    if rig.spec.rover:
+        raise ConfigError(
+            f"{rig.path}: rover must have no entry where nothing runs in real time, got {len(rig.spec.rover)}: hilsim run --record FILE records rovers"
+        )
     scenery = build_scenery(rig, flight_ns=flight_ns) if rig.spec.sensor else None
     lidars = [build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True) for number in range(len(rig.lidars))] if scenery else []
     return OfflineRig(rig=rig, utc_epoch_ns=utc_epoch_ns, scenery=scenery, lidars=tuple(lidars))

@@ -44,7 +44,7 @@ class RoverDriveSpec:
         position_m: Where it begins; its height is the ground's, from up to a metre below and 4 m above it.
         heading_deg: Where it points: 0 east, 90 north.
         steered_by: ``waypoints``, or ``buttons``: a command's bits are 1 forward, 2 back, 4 left, 8 right.
-        waypoints_m: x and y of places to drive to.
+        waypoints_m: Places to drive to, x and y.
         loop: From the last waypoint to the first again.
         speed_mps: At which it drives.
         turn_dps: At which it turns.

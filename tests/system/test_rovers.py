@@ -1,9 +1,12 @@
 """A daemon with rovers, and a client that checks every byte: ports, order, commands, damaged files, and what else may come."""
 
+import json
 import os
 import re
 import socket
 import struct
+import subprocess
+import sys
 import time
 import urllib.request
 from contextlib import ExitStack
@@ -11,6 +14,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+
+from hilsim.capture.pcap import CaptureFile
 
 pytestmark = pytest.mark.system
 
@@ -234,3 +239,21 @@ def test_the_shipped_rovers_drive_and_number_5_obeys_its_commands(daemon, statio
         assert time.monotonic() < until
     assert moved[1:3].tolist() == before[1:3].tolist()
     heard.command(5, b"\x00")
+
+
+def test_rovers_are_recorded_as_they_send_and_not_offline(rovers, daemon, station, tmp_path, address):
+    heard, path, ready = station(1), rovers({1: 250}), tmp_path / "ready.json"
+    offline = subprocess.run(
+        [sys.executable, "-m", "hilsim", "record", path, "-o", tmp_path / "offline.pcap"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert offline.returncode == 1
+    assert "rover must have no entry where nothing runs in real time, got 1: hilsim run --record FILE records rovers" in offline.stderr
+    running = daemon(path, "--record", str(tmp_path / "sent.pcap"), "--ready-file", str(ready))
+    for _ in range(5):
+        heard.scan(1)
+    assert json.loads(ready.read_text())["rovers"] == [{"number": 1, "source": address, "destination": address}]
+    assert running.stop()[0] == 0
+    sent = list(CaptureFile(tmp_path / "sent.pcap"))
+    of_lidar = [datagram for datagram in sent if datagram.destination_port == 10_001]
+    assert {len(datagram.payload) for datagram in of_lidar} == {1220, 620}
+    assert {datagram.destination_port for datagram in sent} == {9001, 10_001, 11_001}

@@ -114,9 +114,14 @@ def test_a_fault_of_the_rig_itself_names_no_option(tmp_path):
     assert faults(tmp_path, "sensor[0].sub_rays=7", text=ROOM.replace("seed = 5", "seed = -5")) == ["rig.toml: seed must be 0 to 2^63 - 1, got -5"]
 
 
-def test_to_needs_a_sensor_or_a_replay(tmp_path):
+def test_to_needs_something_that_sends(tmp_path):
     text = 'name = "v"\n[platform]\nkind = "vehicle"\n[vehicle]\ncontroller = { kind = "hold" }\n'
-    assert faults(tmp_path, to="10.0.0.1", text=text) == ["--to 10.0.0.1: the rig must have a sensor or a replay to send, got neither"]
+    assert faults(tmp_path, to="10.0.0.1", text=text) == ["--to 10.0.0.1: the rig must have a sensor, a replay or a rover to send, got none"]
+
+
+def test_to_directs_rovers_whose_ports_are_their_numbers(tmp_path):
+    table = Changes(to="10.0.0.1:2368").made_in({"rover": [{"number": 1}, {"number": 2}]}, tmp_path).table
+    assert table["rover"] == [{"number": number, "network": {"destination": "10.0.0.1"}} for number in (1, 2)]
 
 
 @pytest.mark.parametrize("to", [":2368", "host:", "host:0", "host:70000", "host:x"])
