@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -25,6 +26,7 @@ Examples:
 @click.command(epilog=_EXAMPLES)
 @click.argument("rig", type=RigArgument())
 @changing
+@click.option("--no-noise", is_flag=True, help="Rovers send just what their files say, or where they are and what they see.")
 @click.option("--duration-s", type=click.FloatRange(0.1), default=None, help="Stop after this long. Default: run until told to stop.")
 @click.option(
     "--record",
@@ -52,6 +54,7 @@ def run(
     rig: Path,
     to: str,
     settings: tuple[str, ...],
+    no_noise: bool,
     duration_s: float | None,
     record: Path | None,
     record_rotate_mb: float | None,
@@ -93,7 +96,8 @@ def run(
         "keep": record_keep,
     }
     overrides = {name: value for name, value in options.items() if value is not None}
-    source = RigFile(path=rig, changes=changes(settings, to), recording=overrides, directory=directory.absolute() if directory else None)
+    changed = replace(changes(settings, to), no_noise=no_noise)
+    source = RigFile(path=rig, changes=changed, recording=overrides, directory=directory.absolute() if directory else None)
     if ready_file is None:
         ending = asyncio.run(serve(source, console, duration_s=duration_s))
     else:

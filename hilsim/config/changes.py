@@ -1,4 +1,4 @@
-"""What a command line changes of a rig: ``--to`` and ``--set``, made in the rig's table before it is checked, so that every rule holds for them too."""
+"""What a command line changes of a rig: ``--to``, ``--no-noise`` and ``--set``, made in the rig's table before it is checked, so that every rule holds for them too."""
 
 import copy
 import re
@@ -23,11 +23,13 @@ class Changes:
 
     Attributes:
         to: ``HOST`` or ``HOST:PORT`` that every sensor, replay and rover sends to; empty: as the rig says.
-        settings: ``KEY=VALUE`` each, made in their order after ``to``; the key as ``hilsim check`` prints it, or with an entry's name for its number
+        no_noise: Rovers send just what their files say, or where they are and what they see.
+        settings: ``KEY=VALUE`` each, made in their order after the others; the key as ``hilsim check`` prints it, or with an entry's name for its number
             (``sensor.roof.sub_rays=1``); the value as in TOML, and what is not TOML as text.
     """
 
     to: str = ""
+    no_noise: bool = False
     settings: tuple[str, ...] = ()
 
     def naming(self, host: str) -> str:
@@ -46,6 +48,8 @@ class Changes:
         changed = Changed(table=copy.deepcopy(dict(table)), directory=directory)
         if self.to:
             changed.send(self.to)
+        if self.no_noise:
+            changed.silence()
         for text in self.settings:
             changed.set(text)
         return changed
@@ -89,6 +93,16 @@ class Changed:
             self._put(address_at, host, option)
             if port and port_at:
                 self._put(port_at, int(port), option)
+
+    def silence(self) -> None:
+        """``--no-noise``."""
+        entries = self.table.get("rover")
+        count = len(entries) if isinstance(entries, list) else 0
+        if not count:
+            self.faults.append("--no-noise: the rig must have a rover, got none")
+        for entry in range(count):
+            for key in ("position_m", "rotation_deg", "point_m"):
+                self._put(("rover", entry, "noise", key), 0.0, "--no-noise")
 
     def set(self, text: str) -> None:
         """``--set``."""

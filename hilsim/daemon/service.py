@@ -314,12 +314,11 @@ async def _reload_when_told(running: RunningRig, source: RigSource, manager: Ser
         try:
             manager.ready(await _reload(running, source))
         except HilsimError as error:
-            for line in str(error).split("\n"):
-                log.error("rig.reload_refused", reason=line)  # noqa: TRY400 - an operator's fault has no traceback
+            log.error("rig.reload_refused", reasons=str(error).split("\n"))  # noqa: TRY400 - an operator's fault has no traceback
             manager.ready(f"reload refused: {str(error).splitlines()[0]}")
         except Exception as error:
             # Whatever a rig makes of this program, what streams goes on.
-            log.exception("rig.reload_refused", reason=f"an error of this program: {type(error).__name__}: {error}")
+            log.exception("rig.reload_refused", reasons=[f"an error of this program: {type(error).__name__}: {error}"])
             manager.ready("reload refused: an error of this program, see the log")
 
 
@@ -334,8 +333,7 @@ async def _reload(running: RunningRig, source: RigSource) -> str:
         changes.extend(running.change(rigs[0]))
 
     await in_thread(change, name="reload")
-    for line in changes:
-        log.info("rig.reloaded", sensor=line)
+    log.info("rig.reloaded", changes=changes)
     return running.summary
 
 

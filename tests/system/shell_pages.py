@@ -86,13 +86,13 @@ def shell_of(page, here, programs):
 
 
 def programs_in(directory):
-    """The ``bin`` of a virtual environment with this one's ``hilsim`` and ``python``, and with a ``pip`` that fetches nothing."""
+    """The ``bin`` of a virtual environment with this one's ``hilsim`` and ``python``, and with a ``pip`` that fetches nothing and a checker of contents alone."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory], check=True)
     programs = directory / "bin"
     for name in ("python", "python3"):
         (programs / name).unlink()
-    pip = Path(__file__).with_name("pip_of_pages.py")
-    for name, what in {"hilsim": "-m hilsim", "python": "", "python3": "", "pip": str(pip)}.items():
+    stand_ins = {name: Path(__file__).with_name(f"{file}.py") for name, file in (("pip", "pip_of_pages"), ("verify-contents", "verify_contents"))}
+    for name, what in {"hilsim": "-m hilsim", "python": "", "python3": "", **stand_ins}.items():
         (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {what} "$@"\n')
         (programs / name).chmod(0o755)
     return programs

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import socket
 import struct
 import subprocess
@@ -223,8 +224,7 @@ def test_a_port_for_commands_that_is_taken_is_named(rovers, daemon, address):
 def test_the_shipped_rovers_drive_and_number_5_obeys_its_commands(daemon, station, address):
     heard = station(1, 5)
     network = [word for number in range(5) for word in ("--set", f'rover[{number}].network={{source="{address}",destination="{address}"}}')]
-    quiet = [word for number in range(5) for word in ("--set", f"rover[{number}].noise={{position_m=0,rotation_deg=0,point_m=0}}")]
-    daemon("rovers", *network, *quiet, "--set", "metrics.port=0")
+    daemon("rovers", *network, "--no-noise", "--set", "metrics.port=0")
     begun, pose, cloud, _ = heard.scan(1)
     assert len(cloud) > 600
     assert np.abs(cloud[:, 1]).min() < 1e-3  # the ground: y is up
@@ -239,6 +239,35 @@ def test_the_shipped_rovers_drive_and_number_5_obeys_its_commands(daemon, statio
         assert time.monotonic() < until
     assert moved[1:3].tolist() == before[1:3].tolist()
     heard.command(5, b"\x00")
+
+
+def test_a_reload_changes_neither_rovers_nor_the_scene_they_drive_through(daemon, station, tmp_path, address):
+    heard, path = station(1), tmp_path / "driving.toml"
+    network = f'network = {{ source = "{address}", destination = "{address}" }}'
+    rig = f"""
+        name = "driving"
+        metrics = {{ port = 0 }}
+        [[scene.plane]]
+        size_m = [50.0, 50.0]
+        [[rover]]
+        number = 1
+        {network}
+        drive = {{ steered_by = "buttons" }}
+    """
+    path.write_text(rig)
+    running = daemon(path)
+    heard.scan(1)
+    for change in (("[50.0, 50.0]", "[60.0, 60.0]"), ("number = 1", "number = 2")):
+        path.write_text(rig.replace(*change))
+        before = len(running.text())
+        running.process.send_signal(signal.SIGHUP)
+        running.await_log(r'"event": "rig\.reload_refused"', after=before)
+    path.write_text(rig)
+    before = len(running.text())
+    running.process.send_signal(signal.SIGHUP)
+    running.await_log(r'"event": "rig\.reloaded"', after=before)
+    heard.drain()
+    assert len(heard.scan(1)[2]) > 400
 
 
 def test_rovers_are_recorded_as_they_send_and_not_offline(rovers, daemon, station, tmp_path, address):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from hilsim.assembly.build import asset_signature
 from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
 from hilsim.daemon.rovers.commands import served_commands
@@ -51,6 +52,7 @@ class Rovers(Part):
         self._sender: RoverSender | None = None
         self._rows: list[int] = []
         self._ports: dict[str, socket.socket] = {}
+        self._signature = asset_signature(context.rig)
         self._refused = [0] * len(self._rovers)
         self._told: set[str] = set()
 
@@ -140,13 +142,16 @@ class Rovers(Part):
         self._sender.start(self.context.clock.epoch_ns)
 
     def change(self, rig: Rig) -> Change:
-        """Refuse another fleet.
+        """Refuse other rovers, or another scene where they drive.
 
         Raises:
-            ConfigError: it is another one.
+            ConfigError: the rig has some.
         """
-        if rig.spec.rover != self._rovers or (self._rovers and rig.spec.seed != self.context.rig.spec.seed):
+        now = self.context.rig.spec
+        if rig.spec.rover != now.rover or (now.rover and rig.spec.seed != now.seed):
             raise ConfigError(f"{rig.path}: [[rover]] and seed cannot change while rovers send; restart the service for that")
+        if any(rover.drive for rover in now.rover) and (rig.spec.scene != now.scene or asset_signature(rig) != self._signature):
+            raise ConfigError(f"{rig.path}: [scene] cannot change while rovers drive through it; restart the service for that")
         return Change()
 
     def stop(self) -> None:

@@ -124,6 +124,13 @@ def test_to_directs_rovers_whose_ports_are_their_numbers(tmp_path):
     assert table["rover"] == [{"number": number, "network": {"destination": "10.0.0.1"}} for number in (1, 2)]
 
 
+def test_no_noise_takes_it_from_every_rover_and_is_refused_where_there_is_none(tmp_path):
+    silent = {"position_m": 0.0, "rotation_deg": 0.0, "point_m": 0.0}
+    changed = Changes(no_noise=True).made_in({"rover": [{"number": 1, "noise": {"point_m": 2.0}}, {"number": 2}]}, tmp_path)
+    assert [rover["noise"] for rover in changed.table["rover"]] == [silent, silent]
+    assert Changes(no_noise=True).made_in({}, tmp_path).faults == ["--no-noise: the rig must have a rover, got none"]
+
+
 @pytest.mark.parametrize("to", [":2368", "host:", "host:0", "host:70000", "host:x"])
 def test_to_is_a_host_and_a_port(tmp_path, to):
     assert faults(tmp_path, to=to) == [f'--to must be HOST or HOST:PORT with a port of 1 to 65535, got "{to}"']

@@ -188,5 +188,5 @@ def test_a_reload_that_meets_an_error_of_the_program_is_refused_with_its_traceba
     with structlog.testing.capture_logs() as said:
         assert asyncio.run(run())
     assert [(event["event"], event["exc_info"]) for event in said] == [("rig.reload_refused", True)]
-    assert "KeyError" in said[0]["reason"]
+    assert "KeyError" in said[0]["reasons"][0]
     assert room.streams["lidar"].render_thread.alive
