@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +29,6 @@ _SCANS_AHEAD = 16
 _POINTS_AHEAD = 2 * ROVER_SCAN_POINTS.bound
 """Room for the largest scan beside the one that is being sent."""
 _FULL_WAIT_S = 0.02
-_DRIVING_SLICE_US = 2000.0
 
 
 class RoverSource:
@@ -261,7 +260,7 @@ class RoverSender:
         return [(place, source) for place, source in enumerate(self.sources) if isinstance(source, DrivenRover)]
 
     def _drive(self, source: DrivenRover, place: int, epoch_ns: int) -> None:
-        enter(replace(self.settings, slice_us=_DRIVING_SLICE_US))
+        enter(ThreadSettings(scheduling="plain"))  # it has 60 ms, and what it renders may take long: it must not keep others from their work
         source.run(self.queues, self.fleet, place, epoch_ns, self._words)
 
     def _run(self, epoch_ns: int) -> None:

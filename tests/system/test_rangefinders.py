@@ -216,7 +216,7 @@ def test_a_rangefinder_on_a_post_is_a_rig_and_a_reload_shows_it_another_scene(da
     assert tfmini_distances(line) == {500}
     post(tmp_path, 3.0, port)
     running.process.send_signal(signal.SIGHUP)
-    running.await_log(r'"sensor": "tfmini: unchanged"')
+    running.await_log(r'"changes": \["tfmini: unchanged"')
     assert 300 in tfmini_distances(line, 20)
     assert tfmini_distances(line) == {300}
     assert running.text().count("serial_device.port_opened") == 1  # it kept its port
