@@ -51,6 +51,7 @@ CAPTURES = [
     ("vlp16_strongest_1200rpm.pcap", "VLP-16", None, 10, 15_000),
     ("vlp16_strongest_gps.pcap", "VLP-16", None, 4, 15_000),
     ("hdl32e_strongest.pcap", "HDL-32E", 0.2, 4, 700),
+    ("vlp32c_strongest_fov.pcap", "VLP-32C", None, 4, 500),
 ]
 
 
@@ -76,7 +77,10 @@ def _errors_mm(path, formed, model, seconds, hits):
         if size == 1206 and stamp_ns < until_ns
     ]
     geometry = BY_NAME[model].geometry
-    (row, column, distance_mm, _), _ = returns_by_cell(np.stack(payloads), geometry, formed.grid.columns)
+    packets = np.stack(payloads)
+    azimuth = packets[:, :1200].reshape(-1, 12, 100)[:, :, 2:4].copy().view("<u2")[:, :, 0].astype(np.int64)
+    within = (np.diff(azimuth, axis=1) % 36_000).max(axis=1) < 400  # a field of view's jump is not for plain NumPy
+    (row, column, distance_mm, _), _ = returns_by_cell(packets[within], geometry, formed.grid.columns)
     cell = row * formed.grid.columns + column
     order = np.lexsort((distance_mm, cell))
     cell, distance_mm = cell[order], distance_mm[order]
