@@ -1,11 +1,22 @@
 """Pseudo-terminals in place of cables; loopback sockets."""
 
 import contextlib
+import fcntl
 import os
 import socket
+import termios
+import time
 import tty
 
 import pytest
+
+
+def await_bytes(descriptor, size, timeout_s=30.0):
+    """Wait until a descriptor holds that many bytes: the kernel carries them from one end of a pseudo-terminal or a loopback to the other when it has the time."""
+    deadline = time.monotonic() + timeout_s
+    while (there := int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), "little")) < size:
+        assert time.monotonic() < deadline, f"{there} of {size} bytes came"
+        time.sleep(0.0005)
 
 
 class Cable:
@@ -26,8 +37,19 @@ class Cable:
             return os.read(self.master, 1 << 16)
         return b""
 
-    def write(self, data):
+    def read_whole(self, size):
+        """Exactly so many bytes, once they have come."""
+        came = b""
+        while len(came) < size:
+            await_bytes(self.master, 1)
+            came += os.read(self.master, size - len(came))
+        return came
+
+    def write(self, data, *, to=None):
+        """Write; where the other end's descriptor is given, return when it holds what was written."""
         assert os.write(self.master, data) == len(data)
+        if to is not None:
+            await_bytes(to, len(data))
 
     def pull(self):
         if self.master is not None:

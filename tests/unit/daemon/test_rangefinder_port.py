@@ -1,5 +1,6 @@
 """A range sensor's thread at a pseudo-terminal: frames, a line that nobody reads, a stall, a port that is not there."""
 
+import contextlib
 import os
 import time
 import tty
@@ -21,6 +22,7 @@ from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.vehicle.live import build_live_pose
 from hilsim.vehicle.platform import build_platform, live_platform
+from tests.cables import await_bytes
 from tests.unit.rangefinders.test_tfmini import parse
 
 
@@ -67,7 +69,8 @@ def test_frames_say_how_far_the_wall_is_and_end_with_the_thread(at_port):
     port, master = at_port(TfminiSpec)
     port.start(epoch_ns=time.monotonic_ns(), utc_epoch_ns=time.time_ns())
     assert awaited(lambda: port.sent_frames >= 20)
-    assert {distance for distance, *_ in parse(os.read(master, 4096))} == {400}
+    await_bytes(master, 20 * 9)
+    assert {distance for distance, *_ in parse(os.read(master, 20 * 9))} == {400}
     reading = port.reading()
     assert (reading.device, reading.is_open, port.alive) == ("one", True, True)
     port.stop()
@@ -81,7 +84,8 @@ def test_a_line_that_nobody_reads_makes_frames_drop_and_nothing_wait(at_port):
     assert port.alive
     sent = port.sent_frames
     while sent == port.sent_frames:
-        os.read(master, 1 << 16)
+        with contextlib.suppress(BlockingIOError):  # what was written is still on its way
+            os.read(master, 1 << 16)
         assert awaited(lambda: port.dropped_frames > 0)
         time.sleep(0.01)
 

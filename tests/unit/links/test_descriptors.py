@@ -31,7 +31,7 @@ def test_what_comes_over_a_line_is_passed_on_byte_for_byte(line):
     stream, queue = allocate_stream(), allocate_packet_queue(16, 280)
     data = b"".join(mixture())
     for at in range(0, len(data), 50):
-        plug.write(data[at : at + 50])
+        plug.write(data[at : at + 50], to=descriptor)
         assert receive(stream, descriptor, is_stream=True) == Outcome.DONE
         while (frame := next_frame(stream)).state:
             assert pass_on(stream, frame, queue, 1000 + at)
@@ -44,7 +44,7 @@ def test_what_comes_over_a_line_is_passed_on_byte_for_byte(line):
 def test_a_full_packet_queue_refuses_a_frame(line):
     plug, descriptor = line
     stream, queue = allocate_stream(), allocate_packet_queue(1, 280)
-    plug.write(hil_sensor_bytes() * 2)
+    plug.write(hil_sensor_bytes() * 2, to=descriptor)
     receive(stream, descriptor, is_stream=True)
     assert [bool(pass_on(stream, next_frame(stream), queue, 0)) for _ in range(2)] == [True, False]
     assert waiting(queue) == 1
@@ -67,7 +67,7 @@ def test_a_controllers_end_sees_that_the_port_was_closed(cable):
 def test_no_more_is_read_than_there_is_room_for(line):
     plug, descriptor = line
     stream = allocate_stream(560)
-    plug.write(bytes(1000))
+    plug.write(bytes(1000), to=descriptor)
     assert receive(stream, descriptor, is_stream=True) == Outcome.DONE
     assert pending(stream) == 560
     assert receive(stream, descriptor, is_stream=True) == Outcome.DONE

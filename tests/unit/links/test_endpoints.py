@@ -9,6 +9,7 @@ import pytest
 from hilsim.errors import LinkError
 from hilsim.links.endpoints import SerialEndpoint, TcpEndpoint, UdpEndpoint
 from hilsim.links.line import NETWORK, LineKind, SerialSpec
+from tests.cables import await_bytes
 
 
 def test_a_serial_port_is_opened_again_after_it_was_gone(cable, tmp_path):
@@ -17,13 +18,13 @@ def test_a_serial_port_is_opened_again_after_it_was_gone(cable, tmp_path):
         plugged = cable(tmp_path / "port")
         first = await endpoint.open()
         os.write(first.descriptor, b"one")
-        assert (plugged.read(), first.line.kind) == (b"one", LineKind.UART)
+        assert (plugged.read_whole(3), first.line.kind) == (b"one", LineKind.UART)
         endpoint.close_link()
         plugged.pull()
         again = cable(tmp_path / "port")
         second = await endpoint.open()
         os.write(second.descriptor, b"two")
-        assert again.read() == b"two"
+        assert again.read_whole(3) == b"two"
         endpoint.close()
 
     asyncio.run(scenario())
@@ -62,6 +63,7 @@ def test_a_udp_port_hears_its_peer_alone(udp_socket):
         assert data == b"one"
         other.sendto(b"other", address)
         peer.sendto(b"two", address)
+        await_bytes(link.descriptor, 3)
         assert os.read(link.descriptor, 10) == b"two"
         endpoint.close()
 

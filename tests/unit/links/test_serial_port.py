@@ -47,10 +47,10 @@ def test_bytes_go_both_ways_unchanged(cable, opened):
     plug = cable()
     port = opened(open_serial(SerialSpec(port=plug.device)))
     every = bytes(range(256))
-    plug.write(every)
+    plug.write(every, to=port.descriptor)
     assert os.read(port.descriptor, 1000) == every
     os.write(port.descriptor, every)
-    assert plug.read() == every
+    assert plug.read_whole(len(every)) == every
 
 
 def test_the_port_is_raw_non_blocking_exclusive_and_does_not_hang_up(cable, opened):
@@ -116,7 +116,7 @@ def test_a_device_of_another_name_is_found_by_the_name_that_stays(cable, tmp_pat
     second = cable(tmp_path / "usb-controller")
     again = opened(open_serial(SerialSpec(port=str(tmp_path / "usb-controller")), name=port.name))
     assert (port.device, again.device, port.name == again.name) == (first.device, second.device, True)
-    second.write(b"back")
+    second.write(b"back", to=again.descriptor)
     assert os.read(again.descriptor, 10) == b"back"
     assert other.device != second.device
 

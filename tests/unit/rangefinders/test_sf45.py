@@ -1,6 +1,7 @@
 """The SF45/B against a parser and drivers written from LightWare's description and from how PX4's and ArduPilot's drivers behave."""
 
 import os
+import select
 import struct
 import tty
 from itertools import pairwise
@@ -368,19 +369,30 @@ class Pty:
         os.close(self._driver_end)
 
     def ask(self, request):
-        """What a driver finds by one read after its request."""
+        """What a driver finds after its request, once all has come."""
         os.write(self._driver_end, request)
-        for answer in self.sensor.receive(os.read(self._sensor_end, 4096), self.now_ns):
+        answers = self.sensor.receive(_all_of(self._sensor_end, len(request)), self.now_ns)
+        for answer in answers:
             assert os.write(self._sensor_end, answer) == len(answer)
-        return os.read(self._driver_end, 256)
+        return _all_of(self._driver_end, sum(map(len, answers)))
 
     def listen(self, span_ns, sample):
         """What a driver finds that reads once after each frame."""
         until_ns = self.now_ns + span_ns
         for _, data in self.sensor.frames(self.now_ns, until_ns, sample):
             os.write(self._sensor_end, data)
-            yield os.read(self._driver_end, 256)
+            yield _all_of(self._driver_end, len(data))
         self.now_ns = until_ns
+
+
+def _all_of(end, size):
+    """What arrives at an end until it is ``size`` bytes: the kernel carries them over when it has the time, and may cut them."""
+    arrived = b""
+    while len(arrived) < size:
+        readable, _, _ = select.select([end], [], [], 30.0)
+        assert readable, f"{len(arrived)} of {size} bytes came"
+        arrived += os.read(end, 4096)
+    return arrived
 
 
 @pytest.fixture
