@@ -20,7 +20,7 @@ from hilsim.errors import AssetError
 from hilsim.limits import SCENE_TRIANGLES
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
-from hilsim.scene.specs import MeshSpec
+from hilsim.scene.object_specs import MeshSpec
 
 SUFFIXES = (".obj", ".ply", ".stl", ".gltf", ".glb")
 _Y_UP = (".gltf", ".glb")

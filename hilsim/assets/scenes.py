@@ -17,20 +17,9 @@ from hilsim.geometry.tracks import PoseTrack, linear_track, smooth_track
 from hilsim.scene import primitives
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
-from hilsim.scene.specs import (
-    BoxSpec,
-    CapsuleSpec,
-    ConeSpec,
-    CylinderSpec,
-    EllipsoidSpec,
-    MeshSpec,
-    MotionSpec,
-    ObjectSpec,
-    PlaneSpec,
-    SceneSpec,
-    SphereSpec,
-    TerrainSpec,
-)
+from hilsim.scene.object_specs import MeshSpec, MotionSpec, ObjectSpec, TerrainSpec
+from hilsim.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpec, EllipsoidSpec, PlaneSpec, SphereSpec
+from hilsim.scene.specs import SceneSpec
 from hilsim.scene.street import street_objects
 from hilsim.scene.world import SceneObject
 

@@ -22,7 +22,7 @@ from hilsim.errors import AssetError
 from hilsim.limits import TERRAIN_HEIGHTS
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
-from hilsim.scene.specs import TerrainSpec
+from hilsim.scene.object_specs import TerrainSpec
 
 _PNG, _TIFF = "PNG", "TIFF"
 _MODEL_PIXEL_SCALE, _MODEL_TIEPOINT, _MODEL_TRANSFORMATION, _GEO_KEYS, _GDAL_NODATA = 33550, 33922, 34264, 34735, 42113

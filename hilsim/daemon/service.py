@@ -29,7 +29,7 @@ from hilsim.daemon.stopping import Stopping, signals_handled
 from hilsim.errors import HilsimError, TransmitError
 from hilsim.telemetry.guarded import guarded
 from hilsim.telemetry.loop_faults import loop_faults_logged
-from hilsim.telemetry.metrics_port import listen
+from hilsim.telemetry.metrics_port import listen, metrics_url
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.real_time_limit import LONGEST_STRETCH_S, leave_real_time, real_time_limited
 
@@ -201,10 +201,9 @@ async def _metrics(running: RunningRig, held: socket.socket | None) -> AsyncIter
     if held is None:
         yield ""
         return
-    host, port, *_ = held.getsockname()
     serving = asyncio.create_task(guarded("metrics", lambda: _serve_metrics(running, held)), name="metrics")
     try:
-        yield f"http://{host}:{port}/metrics"
+        yield metrics_url(held)
     finally:
         serving.cancel()
         await asyncio.wait({serving})

@@ -139,7 +139,7 @@ def _take_command(fleet: Fleet, rover: int) -> None:
     slots = fleet.command.shape[1] - CommandWord.FIRST
     buttons = fleet.command[rover, CommandWord.FIRST + taken % slots]
     if buttons >= 0:
-        fleet.counters[rover, RoverCount.BUTTONS] = buttons
+        store_release(fleet.counters, (rover, RoverCount.BUTTONS), buttons)
     fleet.counters[rover, RoverCount.OBEYED] += 1
     store_release(fleet.command, (rover, CommandWord.TAKEN), taken + 1)
 

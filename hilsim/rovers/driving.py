@@ -48,7 +48,7 @@ _FORWARD, _BACK, _LEFT, _RIGHT = (constant(int(button)) for button in Buttons)
 
 
 class DriveState(IntEnum):
-    """Elements of a rover's state, ``float64[8]``."""
+    """Elements of a rover's state, ``float64[7]``."""
 
     X = 0
     Y = 1
@@ -58,8 +58,6 @@ class DriveState(IntEnum):
     PITCH_UP_RAD = 5
     WAYPOINT = 6
     """Place of the next one."""
-    IS_PLACED = 7
-    """1 once it has found ground."""
 
 
 @by_reference
@@ -224,7 +222,6 @@ def stand(drive: Drive, state: npt.NDArray[np.float64], world: World, time_ns: i
     state[DriveState.Z] += _ABOVE_M - 0.5 * (front + rear)
     state[DriveState.PITCH_UP_RAD] = math.atan2(rear - front, drive.wheelbase_m)
     state[DriveState.ROLL_RAD] = math.atan2(right_m - left_m, drive.track_m)
-    state[DriveState.IS_PLACED] = 1.0
 
 
 @kernel
@@ -276,7 +273,7 @@ def drive_on(
 
     Args:
         drive: The rover.
-        state: ``float64[8]``, columns by ``DriveState``.
+        state: ``float64[7]``, columns by ``DriveState``.
         world: What it drives through.
         queues: Where scans go.
         fleet: Its buttons and period.

@@ -15,7 +15,8 @@ import numpy as np
 from hilsim.geometry.poses import mounting
 from hilsim.geometry.tracks import PoseTrack
 from hilsim.scene.mesh import Mesh
-from hilsim.scene.specs import SceneSpec, Vector
+from hilsim.scene.object_specs import Vector
+from hilsim.scene.specs import SceneSpec
 from hilsim.scene.street_buildings import building, office, town_house
 from hilsim.scene.street_cars import MODELS, PAINTS, car
 from hilsim.scene.street_furniture import SIGN_SIDES, lamp_post, person, traffic_sign, tree

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.geometry.tracks import PoseTrack, smooth_track
-from hilsim.scene.specs import Vector
+from hilsim.scene.object_specs import Vector
 from hilsim.units import NS_PER_S
 
 _KEYS_A_RADIAN = 8.0

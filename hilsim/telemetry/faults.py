@@ -34,6 +34,7 @@ FAULTS = {
     "queue_dropped": "The queue or the driver of an interface dropped packets",
     "replay_failed": "A capture is not replayed any more",
     "rovers_ended": "A thread of the rovers has ended",
+    "cycles_missed": "Cycles of a rover were not begun in time, or had no scan",
     "scans_ended": "A rover's file of scans is not read any more",
     "recording_ended": "The recording has ended too early",
     "recording_incomplete": "Packets that were sent are missing from the recording",

@@ -25,7 +25,9 @@ FEWEST = 5
 STEPPED_S = 0.001
 """adjtimex(2) steers UTC and the monotonic clock alike, so their difference changes by steps alone; it is read to some microseconds."""
 
-JUDGED = frozenset({"packets_missed", "packets_late", "send_refused", "udp_dropped", "queue_dropped", "recording_incomplete", "clock_stepped"})
+JUDGED = frozenset(
+    {"packets_missed", "packets_late", "send_refused", "udp_dropped", "queue_dropped", "recording_incomplete", "clock_stepped", "cycles_missed"}
+)
 """Keys of the faults that are found here; all others come with the reading."""
 
 _HINTS = {
@@ -54,6 +56,10 @@ def own_counters(reading: Reading) -> dict[Count, int]:
         counted[Count(sensor.sensor, "ring full")] = sensor.render_ring_full_packets
     for replay in reading.replays:
         counted[Count(replay.replay, "read late")] = replay.late_packets
+    for rover in reading.rovers:
+        counted[Count(rover.rover, "cycles")] = rover.cycles
+        counted[Count(rover.rover, "late cycles")] = rover.late_cycles
+        counted[Count(rover.rover, "empty cycles")] = rover.empty_cycles
     if reading.recording is not None:
         counted[Count(DAEMON, "unrecorded")] = reading.recording.unrecorded_packets
     return dict(counted)
@@ -85,6 +91,7 @@ def judge(grown: Mapping[Count, int], reading: Reading) -> tuple[Fault, ...]:
     found: list[Fault] = []
     for subject, growth in by_subject.items():
         found.extend(_of_stream(subject, growth))
+        found.extend(_of_rover(subject, growth))
         found.extend(_of_interface(subject, growth))
     found.extend(_of_udp(by_subject))
     if reading.recording is not None and reading.recording.running and (missing := by_subject[DAEMON]["unrecorded"]):
@@ -120,6 +127,15 @@ def _of_stream(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
         late = [f"{sent_late} sent after the late limit"] if sent_late > 0 else []
         late += [f"{behind} ready only after they were due"] if behind else []
         yield _fault("packets_late", subject, f"of {due} packets {', '.join(late)}", Level.DEGRADED)
+
+
+def _of_rover(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
+    """Faults of a rover."""
+    late, empty = growth["late cycles"], growth["empty cycles"]
+    due = growth["cycles"] + late + empty
+    if late + empty:
+        text = f"{late + empty} of {due} cycles missing: {late} begun too late, {empty} without a scan"
+        yield _fault("cycles_missed", subject, text, _level(late + empty, due))
 
 
 def _of_interface(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:

@@ -24,6 +24,12 @@ def listen(spec: MetricsServerSpec) -> socket.socket:
         raise TransmitError(f"metrics address must be free and local, got {spec.address}:{spec.port}: {_reason(error)}") from error
 
 
+def metrics_url(port: socket.socket) -> str:
+    """Where a listening socket's metrics are read."""
+    host, number, *_ = port.getsockname()
+    return f"http://[{host}]:{number}/metrics" if port.family == socket.AF_INET6 else f"http://{host}:{number}/metrics"
+
+
 def _reason(error: OSError) -> str:
     """The system's own words: Python adds the address to some."""
     words = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)

@@ -36,7 +36,8 @@ from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.offline import OfflineReplay
 from hilsim.replay.specs import ReplaySpec
 from hilsim.scene.mesh import Mesh
-from hilsim.scene.specs import BUILT_IN_MATERIALS, MeshSpec, TerrainSpec
+from hilsim.scene.object_specs import MeshSpec, TerrainSpec
+from hilsim.scene.specs import BUILT_IN_MATERIALS
 from hilsim.scene.tiles import cut_long_edges, fits_one_tile, snap
 from hilsim.telemetry.server import serve_metrics
 from hilsim.vehicle.specs import VehicleSpec

@@ -9,18 +9,9 @@ from hilsim.assets.scenes import motion_track, scene_objects
 from hilsim.errors import AssetError, ConfigError
 from hilsim.geometry.tracks import track_pose
 from hilsim.render.cpu import cast_rays
-from hilsim.scene.specs import (
-    BoxSpec,
-    CylinderSpec,
-    MaterialSpec,
-    MeshSpec,
-    MotionSpec,
-    PlaneSpec,
-    SceneSpec,
-    SphereSpec,
-    TerrainSpec,
-    WaypointSpec,
-)
+from hilsim.scene.object_specs import MeshSpec, MotionSpec, TerrainSpec, WaypointSpec
+from hilsim.scene.shape_specs import BoxSpec, CylinderSpec, PlaneSpec, SphereSpec
+from hilsim.scene.specs import MaterialSpec, SceneSpec
 from tests.unit.assets.worlds import build_scene
 
 S = 1_000_000_000

@@ -12,7 +12,8 @@ from PIL.TiffImagePlugin import ImageFileDirectory_v2
 from hilsim.assets import terrain
 from hilsim.assets.terrain import load_terrain
 from hilsim.errors import AssetError
-from hilsim.scene.specs import BUILT_IN_MATERIALS, TerrainSpec
+from hilsim.scene.object_specs import TerrainSpec
+from hilsim.scene.specs import BUILT_IN_MATERIALS
 
 RAMP = np.array([[0, 1000, 2000], [3000, 4000, 65535]])
 """Two rows, three columns; the first row is in the north."""
@@ -245,7 +246,7 @@ def said_of(folder, name):
     """Standard output and error of a process that reads a height map."""
     code = (
         "import sys; from pathlib import Path; from hilsim.assets.terrain import load_terrain; from hilsim.errors import AssetError\n"
-        "from hilsim.scene.specs import BUILT_IN_MATERIALS, TerrainSpec\n"
+        "from hilsim.scene.specs import BUILT_IN_MATERIALS\nfrom hilsim.scene.object_specs import TerrainSpec\n"
         f"try: load_terrain(TerrainSpec(file={name!r}, pixel_m=1.0), Path(sys.argv[1]), BUILT_IN_MATERIALS)\n"
         "except AssetError as error: print(error)\n"
     )

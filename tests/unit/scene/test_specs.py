@@ -6,19 +6,9 @@ import tomllib
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from hilsim.scene.specs import (
-    BUILT_IN_MATERIALS,
-    BoxSpec,
-    CylinderSpec,
-    MaterialSpec,
-    MeshSpec,
-    MotionSpec,
-    PlaneSpec,
-    SceneSpec,
-    SphereSpec,
-    TerrainSpec,
-    WaypointSpec,
-)
+from hilsim.scene.object_specs import MeshSpec, MotionSpec, TerrainSpec, WaypointSpec
+from hilsim.scene.shape_specs import BoxSpec, CylinderSpec, PlaneSpec, SphereSpec
+from hilsim.scene.specs import BUILT_IN_MATERIALS, MaterialSpec, SceneSpec
 
 NAN = float("nan")
 

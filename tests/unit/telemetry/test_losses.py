@@ -5,7 +5,7 @@ import pytest
 from hilsim.telemetry.faults import FAULTS, Fault, Level, worst_level
 from hilsim.telemetry.history import Count
 from hilsim.telemetry.losses import JUDGED, judge, kernel_counters, own_counters
-from hilsim.telemetry.readings import Reading, RecordingReading
+from hilsim.telemetry.readings import Reading, RecordingReading, RoverReading
 from tests.unit.telemetry.conftest import LATE, SILENT, make_reading
 
 QUIET = Reading()
@@ -142,6 +142,27 @@ def test_counters_are_taken_from_a_reading():
         Count("eth0", "driver dropped"): 2,
     }
     assert kernel_counters(Reading()) == {}
+
+
+def test_cycles_that_a_rover_left_out_are_counted_against_all_that_were_due():
+    reading = Reading(
+        rovers=(
+            RoverReading(
+                rover="digger",
+                cycles=98,
+                late_cycles=1,
+                empty_cycles=1,
+                obeyed_commands=0,
+                refused_commands=0,
+                waiting_scans=3,
+                passes=0,
+                damaged_lines=0,
+            ),
+        )
+    )
+    [fault] = judge(own_counters(reading), reading)
+    assert (fault.key, fault.subject, fault.level) == ("cycles_missed", "digger", Level.DEGRADED)
+    assert fault.text == "2 of 100 cycles missing: 1 begun too late, 1 without a scan in the last 10 s"
 
 
 def test_keys_that_are_judged_are_known():

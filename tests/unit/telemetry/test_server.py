@@ -15,6 +15,7 @@ from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.errors import TransmitError
 from hilsim.limits import CONNECTIONS
 from hilsim.telemetry import guard, server
+from hilsim.telemetry.metrics_port import listen, metrics_url
 from hilsim.telemetry.server import serve_metrics
 from tests.unit.telemetry.conftest import LATE, SILENT
 
@@ -27,6 +28,12 @@ ASK = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 async def fetch(host, port, path, **headers):
     async with aiohttp.ClientSession() as session, session.get(f"http://{host}:{port}{path}", headers=headers) as answer:
         return answer.status, answer.headers["Content-Type"], await answer.text()
+
+
+@pytest.mark.parametrize(("address", "host"), [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])
+def test_where_metrics_are_read_is_an_address_that_a_browser_takes(address, host):
+    with listen(MetricsServerSpec(address=address, port=0)) as port:
+        assert metrics_url(port) == f"http://{host}:{port.getsockname()[1]}/metrics"
 
 
 @pytest.mark.asyncio

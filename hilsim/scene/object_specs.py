@@ -1,0 +1,229 @@
+"""What stands in a scene, as frozen values that own their rules: what every object says of itself, and the objects that are read from files.
+
+Frames: as in ``specs``.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hilsim.errors import require
+from hilsim.limits import COORDINATE_M, SHAPE_TRIANGLES, SIZE_M
+
+Vector = tuple[float, float, float]
+Rule = tuple[bool, str]
+
+ZERO: Vector = (0.0, 0.0, 0.0)
+FARTHEST_M = COORDINATE_M.bound
+LARGEST_LABEL = 255
+LONGEST_TRACK_S = 1e8
+CLOSED_WITHIN_M = CLOSED_WITHIN_DEG = 1e-6
+FINEST_RATIO = 100_000
+
+
+def finite(name: str, values: Iterable[float]) -> Rule:
+    """Numbers that a coordinate may have."""
+    numbers = tuple(values)
+    holds = all(math.isfinite(value) and abs(value) <= FARTHEST_M for value in numbers)
+    return holds, f"{name} must be finite and at most {FARTHEST_M:.0e}, got {numbers}"
+
+
+def positive(name: str, value: float) -> Rule:
+    """A number above 0."""
+    return 0.0 < value <= FARTHEST_M, f"{name} must be above 0 and at most {FARTHEST_M:.0e}, got {value}"
+
+
+def sized(name: str, *values: float) -> Rule:
+    """Lengths that a shape may have."""
+    numbers = values if len(values) > 1 else values[0]
+    holds = all(SIZE_M.holds(value) and value <= FARTHEST_M for value in values)
+    return holds, f"{name} must be at least {SIZE_M.text} and at most {FARTHEST_M:.0e}, got {numbers}"
+
+
+def tessellation(radius_m: float, tolerance_m: float, count: Callable[[float, float], int]) -> Iterator[Rule]:
+    """A round shape of so many triangles, ``count(radius_m, tolerance_m)``."""
+    yield positive("tolerance_m", tolerance_m)
+    if tolerance_m > 0.0:
+        ratio = radius_m / tolerance_m
+        yield (
+            ratio <= FINEST_RATIO,
+            f"tolerance_m must be at least radius_m / {FINEST_RATIO:.0f} (triangles grow with it), got radius_m / {ratio:.0f}",
+        )
+        if radius_m > 0.0 and ratio <= FINEST_RATIO:
+            yield SHAPE_TRIANGLES.rule(count(radius_m, tolerance_m), "triangles (a larger tolerance_m needs fewer)")
+
+
+def _named(name: str, value: str) -> Rule:
+    return bool(value.strip()), f"{name} must not be empty"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaypointSpec:
+    """Where an object is at a rig time, in the scene's frame.
+
+    Attributes:
+        time_s: Rig time.
+        position_m: Of the object's frame.
+        rotation_deg: Roll, pitch and yaw of the object's frame.
+    """
+
+    time_s: float
+    position_m: Vector
+    rotation_deg: Vector = ZERO
+
+    def __post_init__(self) -> None:
+        require(
+            (0.0 <= self.time_s <= LONGEST_TRACK_S, f"time_s must be 0 to {LONGEST_TRACK_S:.0e}, got {self.time_s}"),
+            finite("position_m", self.position_m),
+            finite("rotation_deg", self.rotation_deg),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MotionSpec:
+    """A way through the scene; between waypoints an object turns the shorter way.
+
+    Attributes:
+        waypoints: At least two, times rising.
+        loop: Repeat for ever; the last waypoint must be at the first one's pose, so that nothing jumps.
+        interpolation: ``linear``: straight lines at constant speed; ``smooth``: a curve without corners.
+    """
+
+    waypoints: tuple[WaypointSpec, ...]
+    loop: bool = False
+    interpolation: Literal["linear", "smooth"] = "linear"
+
+    def __post_init__(self) -> None:
+        times = [waypoint.time_s for waypoint in self.waypoints]
+        late = [row for row in range(1, len(times)) if round(times[row] * 1e9) <= round(times[row - 1] * 1e9)]
+        require(
+            (len(times) >= 2, f"waypoints must be at least 2, got {len(times)}"),
+            *((False, f"waypoint {row} must be later than the one before at {times[row - 1]} s, got {times[row]} s") for row in late),
+            *(self._loop_rules() if self.loop and len(times) >= 2 else ()),
+        )
+
+    def _loop_rules(self) -> Iterator[Rule]:
+        first, last = self.waypoints[0], self.waypoints[-1]
+        gap_m = math.dist(first.position_m, last.position_m)
+        turn_deg = max(abs(math.remainder(b - a, 360.0)) for a, b in zip(first.rotation_deg, last.rotation_deg, strict=True))
+        yield gap_m <= CLOSED_WITHIN_M, f"a loop's last waypoint must be at the first one's position_m, got {gap_m:.6g} m away"
+        yield turn_deg <= CLOSED_WITHIN_DEG, f"a loop's last waypoint must have the first one's rotation_deg, got {turn_deg:.6g} degrees off"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectSpec:
+    """What every object says of itself.
+
+    Attributes:
+        position_m: Where the shape's zero stands in the object's frame.
+        rotation_deg: Roll, pitch and yaw of the shape in the object's frame.
+        material: Name of a built-in material or of one in ``[scene.materials]``; of a mesh, the one for parts the file gives no known material.
+        label: Its class in ground truth, 0 to 255; the rig says what the numbers mean.
+        name: For people; empty: the place in the table.
+        motion: How the object's frame travels; without one it stands at the scene's zero.
+    """
+
+    position_m: Vector = ZERO
+    rotation_deg: Vector = ZERO
+    material: str = "concrete"
+    label: int = 0
+    name: str = ""
+    motion: MotionSpec | None = None
+
+    def __post_init__(self) -> None:
+        require(*self.rules())
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield finite("position_m", self.position_m)
+        yield finite("rotation_deg", self.rotation_deg)
+        yield _named("material", self.material)
+        yield 0 <= self.label <= LARGEST_LABEL, f"label must be 0 to {LARGEST_LABEL}, got {self.label}"
+
+    def material_names(self) -> tuple[str, ...]:
+        """Every material the object asks for."""
+        return (self.material,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeshSpec(ObjectSpec):
+    """A mesh file.
+
+    Attributes:
+        file: OBJ, PLY, STL, glTF or GLB; relative to the rig's directory.
+        scale: Metres in one unit of the file.
+        up: The file's axis that points up; ``auto``: y for glTF and GLB (their standard says so), z for the others.
+        materials: The file's material names and the rig's materials that stand for them.
+    """
+
+    file: str
+    scale: float = 1.0
+    up: Literal["auto", "z", "y"] = "auto"
+    materials: dict[str, str] = field(default_factory=dict)
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        yield _named("file", self.file)
+        yield positive("scale", self.scale)
+
+    def material_names(self) -> tuple[str, ...]:
+        """Every material the object asks for."""
+        return (self.material, *self.materials.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class TerrainSpec(ObjectSpec):
+    """Ground from a height map: a 16-bit PNG or a GeoTIFF, north up.
+
+    The map's south-west corner lies at ``position_m``; with a GeoTIFF that states where it lies, ``georeferenced`` puts it there instead
+    (``position_m`` is then added to the map's own coordinates). Terrain does not move.
+
+    Attributes:
+        file: Relative to the rig's directory.
+        size_m: East-west and north-south extent between the outermost heights. A PNG needs this or ``pixel_m``; a GeoTIFF has its own pixel size where neither is given.
+        pixel_m: Distance between heights, in place of ``size_m``.
+        height_min_m: Height of the smallest value that the format can hold (16-bit integers only); comes with ``height_max_m``.
+        height_max_m: Height of the largest value; comes with ``height_min_m``.
+        scale_m: Metres a step, in place of the two heights; comes with ``offset_m``. Without any of these a GeoTIFF's values are metres.
+        offset_m: Height of value 0; comes with ``scale_m``.
+        georeferenced: Use the GeoTIFF's own origin.
+    """
+
+    file: str
+    material: str = "grass"
+    size_m: tuple[float, float] | None = None
+    pixel_m: float | None = None
+    height_min_m: float | None = None
+    height_max_m: float | None = None
+    scale_m: float | None = None
+    offset_m: float | None = None
+    georeferenced: bool = False
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        yield _named("file", self.file)
+        yield self.motion is None, "terrain must not have a motion"
+        yield self.size_m is None or self.pixel_m is None, "terrain must have size_m or pixel_m, got both"
+        own_size = self.size_m is None and self.pixel_m is None
+        yield not self.georeferenced or own_size, "georeferenced terrain must have the file's own size, got size_m or pixel_m as well"
+        if self.size_m is not None:
+            yield sized("size_m", *self.size_m)
+        if self.pixel_m is not None:
+            yield sized("pixel_m", self.pixel_m)
+        yield from self._height_rules()
+
+    def _height_rules(self) -> Iterator[Rule]:
+        span = (self.height_min_m, self.height_max_m)
+        steps = (self.scale_m, self.offset_m)
+        yield span.count(None) != 1, "height_min_m and height_max_m must be given together"
+        yield span.count(None) == 2 or steps.count(None) == 2, "terrain must have height_min_m and height_max_m or scale_m and offset_m, got both"
+        if self.scale_m is None:
+            yield self.offset_m is None, "offset_m must come with scale_m"
+        else:
+            yield positive("scale_m", self.scale_m)
+        yield finite("heights", (value for value in (*span, self.offset_m) if value is not None))
+        if self.height_min_m is not None and self.height_max_m is not None:
+            yield self.height_min_m < self.height_max_m, f"height_max_m must be above height_min_m, got {self.height_max_m} and {self.height_min_m}"
