@@ -29,8 +29,8 @@ def same(one, other):
 
 def test_packets_do_not_depend_on_how_they_are_asked_for(make_lidar):
     lidar = make_lidar()
-    whole = lidar.data_packets(100, 60)
-    for first, count in [(159, 1), (100, 1), (120, 17), (150, 10)]:
+    whole = lidar.data_packets(100, 24)
+    for first, count in [(123, 1), (100, 1), (104, 7), (115, 4)]:
         part = lidar.data_packets(first, count)
         row = first - 100
         np.testing.assert_array_equal(part.payload, whole.payload[row : row + count])
@@ -39,22 +39,22 @@ def test_packets_do_not_depend_on_how_they_are_asked_for(make_lidar):
 
 def test_the_fused_kernel_and_the_stages_give_the_same_bytes(make_lidar):
     lidar = make_lidar()
-    assert same(lidar.data_packets(7, 40), lidar.data_packets(7, 40, CpuRenderer()))
+    assert same(lidar.data_packets(7, 12), lidar.data_packets(7, 12, CpuRenderer()))
 
 
 def test_spans_join_without_gap_or_overlap(make_lidar):
     lidar = make_lidar()
-    whole = lidar.data_span(0, SECOND_NS // 16)
-    edges = [0, 1, 10_000_000, 10_000_001, 33_333_333, SECOND_NS // 16]
+    whole = lidar.data_span(0, SECOND_NS // 40)
+    edges = [0, 1, 10_000_000, 10_000_001, 13_333_333, SECOND_NS // 40]
     parts = [lidar.data_span(start, stop) for start, stop in itertools.pairwise(edges)]
     np.testing.assert_array_equal(np.concatenate([part.payload for part in parts]), whole.payload)
     positions = [lidar.position_span(start, stop) for start, stop in itertools.pairwise(edges)]
-    np.testing.assert_array_equal(np.concatenate([part.payload for part in positions]), lidar.position_span(0, SECOND_NS // 16).payload)
+    np.testing.assert_array_equal(np.concatenate([part.payload for part in positions]), lidar.position_span(0, SECOND_NS // 40).payload)
 
 
 def test_deadlines_are_the_end_of_the_last_firing_sequence_plus_the_latency(make_lidar):
-    batch = make_lidar(start_delay_us=500.0).data_packets(0, 40)
-    expected = 500_000 + np.arange(1, 41) * PACKET_NS + 100_000
+    batch = make_lidar(start_delay_us=500.0).data_packets(0, 12)
+    expected = 500_000 + np.arange(1, 13) * PACKET_NS + 100_000
     np.testing.assert_array_equal(batch.deadline_ns, expected)
 
 
@@ -116,15 +116,15 @@ def quiet(spec):
 
 def test_codes_are_true_ranges_within_noise_and_reflectivity_is_the_materials_at_its_angle(make_lidar, vlp16):
     lidar = make_lidar(spec=quiet(vlp16))
-    workspace = lidar.firings(0, 6, ReferenceRenderer())
-    packets = decode_data_packets(lidar.data_packets(0, 6).payload)
+    workspace = lidar.firings(0, 3, ReferenceRenderer())
+    packets = decode_data_packets(lidar.data_packets(0, 3).payload)
     codes = packets["blocks"]["channels"]["distance"].reshape(-1, 16)
     bytes_ = packets["blocks"]["channels"]["reflectivity"].reshape(-1, 16)
     true_m = workspace.rays.range_m.reshape(16, -1).T
     cosine = workspace.hits.value[:, 0, COSINE].reshape(16, -1).T
     is_retro = workspace.hits.value[:, 0, RETRO].reshape(16, -1).T > 0
     hit = np.isfinite(true_m)
-    assert hit.sum() > 1000
+    assert hit.sum() > 500
     assert np.abs(codes[hit] * 0.002 - true_m[hit]).max() <= 0.002
     walls = hit & ~is_retro
     assert np.abs(bytes_[walls] - 85.0 * cosine[walls]).max() <= 0.5 + 1e-3

@@ -48,7 +48,7 @@ def test_at_rest_for_a_minute_it_does_not_move_and_feels_gravity(name, place_m):
 def test_at_rest_the_legs_carry_the_weight_and_share_it():
     multirotor = build_multirotor(BARE)
     state = state_at(multirotor, (0.0, 0.0, HEIGHT_M))
-    run(multirotor, state, 1000, planes=ground(multirotor))
+    run(multirotor, state, 2 * SETTLING, planes=ground(multirotor))
     forces_n = state.impulse_ns[:4] / 1e-3
     assert forces_n[:, 2].sum() == pytest.approx(BARE.mass_kg * G, rel=1e-9)
     np.testing.assert_allclose(forces_n[:, 2], BARE.mass_kg * G / 4, rtol=0.3)
