@@ -242,6 +242,7 @@ def asset_files(rig: Rig) -> tuple[Path, ...]:
     """Every file the rig's scene and platform name."""
     scene = rig.spec.scene
     names = [mesh.file for mesh in scene.mesh] + [terrain.file for terrain in scene.terrain] + [background.file for background in scene.background]
+    names += [scene.sdf] if scene.sdf else []
     if rig.spec.platform.file:
         names.append(rig.spec.platform.file)
     return tuple(rig.directory / name for name in names)

@@ -9,8 +9,7 @@ import structlog
 
 from hilsim.config.changes import Changes
 from hilsim.config.hosts import resolved
-from hilsim.config.rig import Rig, rig_of_table, with_recording
-from hilsim.config.toml_file import read_toml
+from hilsim.config.rig import SDF_SUFFIXES, Rig, rig_of_table, rig_table, with_recording
 
 log = structlog.get_logger("hilsim")
 
@@ -49,7 +48,7 @@ class RigFile:
             ConfigError: the rig is not sound.
         """
         place = self.path if self.directory is None else self.directory / self.path.name
-        rig = rig_of_table(read_toml(self.path), place, self.changes)
+        rig = rig_of_table(rig_table(self.path), place, self.changes)
         return resolved(with_recording(rig, self.recording), self.changes)
 
 
@@ -70,7 +69,7 @@ class MadeRig:
 
 def shown(rig: Rig) -> str:
     """What a rig is called in the log: its file, or its name where a command made it."""
-    return str(rig.path) if rig.path.suffix == ".toml" else rig.spec.name
+    return str(rig.path) if rig.path.suffix in {".toml", *SDF_SUFFIXES} else rig.spec.name
 
 
 def say_hosts(rig: Rig) -> None:

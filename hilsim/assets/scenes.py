@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hilsim.assets.meshes import load_mesh
+from hilsim.assets.sdf_objects import sdf_objects
 from hilsim.assets.terrain import load_terrain
 from hilsim.errors import AssetError, ConfigError
 from hilsim.geometry.frames import Vector
@@ -22,6 +23,8 @@ from hilsim.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpe
 from hilsim.scene.specs import SceneSpec
 from hilsim.scene.street import street_objects
 from hilsim.scene.world import SceneObject
+from hilsim.sdf.reading import read_sdf
+from hilsim.sdf.specs import SdfScene
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,12 +65,22 @@ class Assets:
         return self.meshes[key]
 
 
-def scene_objects(spec: SceneSpec, directory: Path) -> tuple[list[SceneObject], tuple[str, ...]]:
-    """Every object of a scene, the generator's first, then in the order of ``SceneSpec.objects``; and notes on its files.
+def scene_sdf(spec: SceneSpec, directory: Path) -> SdfScene | None:
+    """The SDF file that a scene names; None where it names none.
+
+    Raises:
+        AssetError: with every fault of the file and what it includes.
+    """
+    return read_sdf(directory / spec.sdf, [directory / place for place in spec.sdf_path]) if spec.sdf else None
+
+
+def scene_objects(spec: SceneSpec, directory: Path, sdf: SdfScene | None = None) -> tuple[list[SceneObject], tuple[str, ...]]:
+    """Every object of a scene, the generator's first, then in the order of ``SceneSpec.objects``, then those of its SDF file; and notes on its files.
 
     Args:
         spec: The rig's ``[scene]``.
         directory: Where the files' paths start.
+        sdf: Its SDF file, where it has been read.
 
     Raises:
         AssetError: naming every file that cannot be used, one fault a line.
@@ -81,11 +94,20 @@ def scene_objects(spec: SceneSpec, directory: Path) -> tuple[list[SceneObject], 
             objects.append(_placed(thing, assets.shape(thing), spec.origin_m, thing.name or place))
         except AssetError as error:
             faults.setdefault(str(error))
+    notes: tuple[str, ...] = ()
+    try:
+        sdf = sdf or scene_sdf(spec, directory)
+        if sdf is not None:
+            found, notes = sdf_objects(sdf, assets.materials, spec.sdf_sees, Pose(position_m=spec.origin_m))
+            objects += found
+            notes = (*sdf.unsupported, *notes)
+    except AssetError as error:
+        faults.setdefault(str(error))
     if faults:
         raise AssetError("\n".join(faults))
     if not objects and not spec.background:
         raise ConfigError('scene must have a generator, an object or a background, got none; try generator = "street"')
-    return objects, tuple(assets.notes)
+    return objects, (*assets.notes, *notes)
 
 
 _PRIMITIVES: dict[type[ObjectSpec], Callable[[Any, Material], Mesh]] = {

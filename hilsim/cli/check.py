@@ -13,6 +13,7 @@ from hilsim.cli.rigs import RigArgument, changes, changing, loaded
 if TYPE_CHECKING:
     from hilsim.assembly.build import Scenery
     from hilsim.config.rig import Rig
+    from hilsim.gazebo.lidar import GazeboLidar
 
 
 @click.command()
@@ -25,19 +26,25 @@ if TYPE_CHECKING:
 def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost: bool | None) -> None:
     """Validate RIG with everything it names, and print the effective configuration."""
     from hilsim.assembly.build import build_scenery, triangle_count  # noqa: PLC0415 - compiles kernels
+    from hilsim.assembly.gazebo_lidars import gazebo_lidars  # noqa: PLC0415
     from hilsim.daemon.parts import RigContext  # noqa: PLC0415
     from hilsim.daemon.rovers.part import Rovers  # noqa: PLC0415
     from hilsim.daemon.streaming.replays import Replays  # noqa: PLC0415
 
     checked = loaded(rig, changes(settings, to))
-    scenery = build_scenery(checked) if checked.spec.sensor or checked.spec.rangefinder or any(rover.drive for rover in checked.spec.rover) else None
+    scenery = (
+        build_scenery(checked)
+        if checked.spec.sensor or checked.spec.rangefinder or checked.spec.gazebo or any(rover.drive for rover in checked.spec.rover)
+        else None
+    )
     Replays(RigContext(rig=checked)).prepare()
     Rovers(RigContext(rig=checked)).prepare()
+    lidars = gazebo_lidars(checked, scenery) if scenery is not None and checked.spec.gazebo else ()
     if as_json:
         click.echo(json.dumps(effective(checked), indent=2))
         return
     click.echo("\n".join(_lines(effective(checked))))
-    for note in (*(scenery.notes if scenery else ()), *_rover_notes(checked), *_machine_notes(checked)):
+    for note in (*(scenery.notes if scenery else ()), *_rover_notes(checked), *map(_gazebo_note, lidars), *_machine_notes(checked)):
         click.secho(f"note: {note}", fg="yellow", err=True)
     if scenery is not None and checked.lidars and cost is not False:
         _say_cost(checked, scenery, is_wanted=cost is True)
@@ -45,6 +52,7 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
     others = f", {len(checked.spec.serial_devices)} serial device(s)" if checked.spec.serial_devices else ""
     others += f", {len(checked.spec.replay)} replay(s)" if checked.spec.replay else ""
     others += f", {len(checked.spec.rover)} rover(s)" if checked.spec.rover else ""
+    others += f", {len(lidars)} lidar(s) for Gazebo" if lidars else ""
     click.secho(f"{rig}: sound; {len(checked.lidars)} sensor(s){seen}{others}", fg="green", err=True)
 
 
@@ -61,6 +69,13 @@ def _rover_notes(rig: "Rig") -> list[str]:
             f"{file.path}: {tally.scans} good scans" + (f", {tally.damaged} lines left out: {'; '.join(tally.faults)}" if tally.damaged else "")
         )
     return notes
+
+
+def _gazebo_note(lidar: "GazeboLidar") -> str:
+    """What a lidar measures, and where it is published."""
+    spec = lidar.spec
+    rays = f"{spec.horizontal.samples} x {spec.vertical.samples} rays, {spec.range_min_m:g} to {spec.range_max_m:g} m"
+    return f"{spec.where}: {spec.name}: {rays}, {1e9 / lidar.period_ns:.4g} Hz at {spec.scoped_topic}"
 
 
 def _machine_notes(rig: "Rig") -> list[str]:

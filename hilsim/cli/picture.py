@@ -10,6 +10,7 @@ import click
 import numpy.typing as npt
 
 from hilsim.analysis.picture.draw import draw_scan
+from hilsim.analysis.picture.fan import FanScan, draw_fan
 from hilsim.analysis.picture.image import ImageScan, draw_image_scan, first_image_scan
 from hilsim.analysis.picture.scales import check_picture_path
 from hilsim.analysis.picture.scan import Scan, first_scan, geometry_of_packets, packets_for_one_turn
@@ -23,6 +24,7 @@ from hilsim.cli.rigs import loaded
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.places import rig_path
 from hilsim.config.profiles import find_profile
+from hilsim.config.rig import SDF_SUFFIXES, Rig
 from hilsim.errors import CaptureError
 from hilsim.protocols.cepton.stdv import STDV_SIGNATURE, frame_parities, read_stdv_header
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets
@@ -55,11 +57,12 @@ def picture(
     if (source is None) == (listen is None):
         raise click.UsageError("give either SOURCE (a rig or a capture) or --listen HOST:PORT")
     check_picture_path(output)
+    scan: Scan | ImageScan | FanScan
     if listen is not None:
         title = f"live at {listen[0]}:{listen[1]}"
         gathered = asyncio.run(_live(listen, sensor, timeout_s))
         scan, title = _scan(gathered, model, title), f"{title}, {gathered.sensor}"
-    elif source is not None and (source.endswith(".toml") or not Path(source).exists()):
+    elif source is not None and (Path(source).suffix in {".toml", *SDF_SUFFIXES} or not Path(source).exists()):
         title = f"{source}, {at_s:g} s"
         scan, named = _from_rig(source, sensor, at_s)
         title = f"{title}, {named}"
@@ -67,7 +70,10 @@ def picture(
         title = f"{source}, {at_s:g} s"
         gathered = _captured(Path(source or ""), sensor, at_s)
         scan, title = _scan(gathered, model, title), f"{title}, {gathered.sensor}"
-    if isinstance(scan, ImageScan):
+    if isinstance(scan, FanScan):
+        draw_fan(scan, output, title=title, extent_m=extent_m)
+        click.echo(f"{output}: {scan.range_m.size:,} rays, {scan.returns:,} returns")
+    elif isinstance(scan, ImageScan):
         draw_image_scan(scan, output, title=title, extent_m=extent_m)
         click.echo(f"{output}: {scan.count:,} points, {len(scan.points_m):,} returns")
     else:
@@ -193,13 +199,15 @@ async def _live(address: Address, sensor: str, timeout_s: float) -> Gathered:
     return gathered
 
 
-def _from_rig(source: str, sensor: str, at_s: float) -> tuple[Scan | ImageScan, str]:
+def _from_rig(source: str, sensor: str, at_s: float) -> tuple[Scan | ImageScan | FanScan, str]:
     """A sensor's scan, and what to call it."""
     from hilsim.assembly.build import build_lidar, build_scenery  # noqa: PLC0415 - compiles kernels
     from hilsim.sensor.head import mean_rate_rpm  # noqa: PLC0415
 
     rig = loaded(rig_path(source))
     names: list[Any] = [entry.name for entry in rig.spec.sensor]
+    if not names and rig.spec.gazebo is not None:
+        return _of_gazebo(rig, sensor, at_s)
     if not names:
         raise CaptureError(f"{source}: must have a sensor for a picture, got none (of a replay, draw a picture of its capture)")
     if sensor and sensor not in names:
@@ -212,3 +220,18 @@ def _from_rig(source: str, sensor: str, at_s: float) -> tuple[Scan | ImageScan, 
         return first_scan(decode_data_packets(lidar.data_packets(first, count).payload), spec.geometry), sensor
     packets = lidar.data_packets(first, math.ceil(2e-9 * lidar.setting.family.scan_ns * lidar.setting.packet_rate_hz) + 2)
     return first_image_scan([row.tobytes() for row in packets.payload]), f"{sensor} ({spec.model})"
+
+
+def _of_gazebo(rig: Rig, sensor: str, at_s: float) -> tuple[FanScan, str]:
+    """A measurement of a lidar of a rig's SDF file, the newest at that time, and what to call it."""
+    from hilsim.assembly.build import build_scenery  # noqa: PLC0415 - compiles kernels
+    from hilsim.assembly.gazebo_lidars import gazebo_lidars  # noqa: PLC0415
+
+    lidars = {lidar.spec.name: lidar for lidar in gazebo_lidars(rig, build_scenery(rig))}
+    if sensor and sensor not in lidars:
+        raise CaptureError(f'{rig.path}: sensor must be one of {", ".join(lidars)}, got "{sensor}"')
+    name = sensor or next(iter(lidars))
+    lidar = lidars[name]
+    azimuth_rad, elevation_rad = lidar.angles_rad
+    ranges_m = lidar.ranges_m(round(at_s * 1e9) // lidar.period_ns * lidar.period_ns)
+    return FanScan(range_m=ranges_m.reshape(len(elevation_rad), -1), azimuth_rad=azimuth_rad, elevation_rad=elevation_rad), name

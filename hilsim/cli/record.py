@@ -13,13 +13,20 @@ from hilsim.cli.rigs import RigArgument, UtcInstant, changes, changing, loaded
 from hilsim.offline.epoch import START_UTC
 
 if TYPE_CHECKING:
+    from hilsim.config.rig import Rig
     from hilsim.render.renderer import Renderer
 
 
 @click.command()
 @click.argument("rig", type=RigArgument())
 @changing
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="Capture to write (PCAP).")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Capture to write (PCAP); for a world of Gazebo's, the folder of its messages.",
+)
 @click.option("--truth", type=click.Path(dir_okay=False, path_type=Path), help="Write the ground truth of every return too (.parquet).")
 @click.option("--duration-s", type=click.FloatRange(0.001, 1e6), default=10.0, show_default=True, help="How much rig time to record.")
 @click.option("--start-utc", type=UtcInstant(), default=START_UTC, show_default=True, help="UTC of the first instant.")
@@ -59,13 +66,7 @@ def record(
 
     The capture gets its name when it is whole; one that was broken off stays in OUTPUT.part.
     """
-    if truth is not None and truth.suffix != ".parquet":
-        raise click.BadParameter(f"must end in .parquet, got {truth}", param_hint="--truth")
-    if truth is not None and truth.resolve() == output.resolve():
-        raise click.BadParameter(f"must be another file than the capture, got {truth} for both", param_hint="--truth")
-    if truth is not None and backend != "cpu":
-        raise click.BadParameter(f"must be cpu with --truth, got {backend}", param_hint="--backend")
-
+    _check_truth(truth, output, backend)
     from hilsim.offline import record as recorder  # noqa: PLC0415 - compiles kernels
 
     renderer = _renderer(backend)
@@ -73,6 +74,8 @@ def record(
     checked = loaded(rig, changes(settings, to))
     duration_ns = round(duration_s * 1e9)
     started_s = time.monotonic()
+    if not _records_packets(checked, output, duration_ns, as_json=as_json):
+        return
     with click.progressbar(length=duration_ns // 1_000_000, label="recording", file=sys.stderr) as bar:
 
         def progress(done_ns: int) -> None:
@@ -106,6 +109,45 @@ def record(
     )
     if truth is not None:
         click.echo(f"{truth}: ground truth of {result.returns:,} returns")
+
+
+def _check_truth(truth: Path | None, output: Path, backend: Literal["cpu", "cuda"]) -> None:
+    """Refuse what cannot go with ground truth."""
+    if truth is None:
+        return
+    if truth.suffix != ".parquet":
+        raise click.BadParameter(f"must end in .parquet, got {truth}", param_hint="--truth")
+    if truth.resolve() == output.resolve():
+        raise click.BadParameter(f"must be another file than the capture, got {truth} for both", param_hint="--truth")
+    if backend != "cpu":
+        raise click.BadParameter(f"must be cpu with --truth, got {backend}", param_hint="--backend")
+
+
+def _records_packets(rig: "Rig", output: Path, duration_ns: int, *, as_json: bool) -> bool:
+    """Whether there are packets to record; messages of Gazebo's lidars, which go to a folder, have been recorded then."""
+    sends = bool(rig.spec.sensor or rig.spec.replay or rig.spec.gazebo is None)
+    if sends and output.is_dir():
+        raise click.BadParameter(f"must be a file, got the folder {output}", param_hint="--output")
+    if rig.spec.gazebo is not None:
+        _record_messages(rig, output.with_suffix(".messages") if sends else output, duration_ns, as_json=as_json and not sends)
+    return sends
+
+
+def _record_messages(rig: "Rig", folder: Path, duration_ns: int, *, as_json: bool) -> None:
+    """Messages of Gazebo's lidars, a file a topic."""
+    from hilsim.offline.gazebo_messages import record_messages  # noqa: PLC0415 - compiles kernels
+
+    started_s = time.monotonic()
+    with click.progressbar(length=duration_ns // 1_000_000, label="recording messages", file=sys.stderr) as bar:
+        topics = record_messages(rig, folder, duration_ns=duration_ns, progress=lambda done_ns: bar.update(done_ns // 1_000_000 - bar.pos))
+        bar.update(duration_ns // 1_000_000 - bar.pos)
+    took_s = time.monotonic() - started_s
+    if as_json:
+        files = [{"file": str(topic.path), "topic": topic.topic, "messages": topic.messages} for topic in topics]
+        click.echo(json.dumps({"files": files, "duration_s": duration_ns / 1e9, "took_s": took_s}))
+        return
+    for topic in topics:
+        click.echo(f"{topic.path}: {topic.messages:,} messages of {topic.topic}")
 
 
 def _renderer(backend: Literal["cpu", "cuda"]) -> "Renderer | None":

@@ -19,6 +19,7 @@ from hilsim.config.sinks import SinkSetting, sink_settings
 from hilsim.config.toml_file import read_toml
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
+from hilsim.gazebo.specs import GazeboSpec
 from hilsim.geometry.frames import Vector
 from hilsim.limits import SENSORS
 from hilsim.links.line import SerialSpec
@@ -35,6 +36,8 @@ from hilsim.vehicle.specs import VehicleSpec
 
 CaptureStamps = Literal["ns", "us"]
 
+SDF_SUFFIXES = (".sdf", ".world")
+"""Of files that stand for a rig: their lidars are published to Gazebo's subscribers."""
 AUTO_LEAD_MS = 0.0
 """The lead is left to hilsim."""
 
@@ -121,6 +124,7 @@ class RigSpec:
         rangefinder: Range sensors on serial ports of their own.
         replay: Captures that are replayed.
         rover: Rovers that send poses and scans, and take commands.
+        gazebo: Publish the lidars of the scene's SDF file to Gazebo's subscribers.
         transmit: How packets are sent.
         metrics: Where metrics are served.
         record: Where what was sent is recorded.
@@ -139,6 +143,7 @@ class RigSpec:
     rangefinder: tuple[AnyRangefinderSpec, ...] = ()
     replay: tuple[ReplaySpec, ...] = ()
     rover: tuple[RoverSpec, ...] = ()
+    gazebo: GazeboSpec | None = None
     transmit: TransmitSpec = field(default_factory=TransmitSpec)
     metrics: MetricsServerSpec = field(default_factory=MetricsServerSpec)
     record: RecordSpec = field(default_factory=RecordSpec)
@@ -153,9 +158,10 @@ class RigSpec:
         require(
             SENSORS.rule(len(names)),
             (
-                bool(names or self.serial_devices or self.rover) or self.vehicle is not None,
-                "sensor, rangefinder, rover or replay must have at least one entry, or vehicle be given",
+                bool(names or self.serial_devices or self.rover) or self.vehicle is not None or self.gazebo is not None,
+                "sensor, rangefinder, rover or replay must have at least one entry, or vehicle or gazebo be given",
             ),
+            (self.gazebo is None or bool(self.scene.sdf), "gazebo must come with scene.sdf, whose lidars it publishes"),
             (self.platform.kind != "vehicle" or self.vehicle is not None, 'platform.kind "vehicle" needs a [vehicle], got none'),
             (
                 self.vehicle is None or self.platform.kind == "vehicle" or not (self.sensor or self.rangefinder),
@@ -253,13 +259,26 @@ def load_rig(path: Path, changes: Changes | None = None) -> Rig:
     """Read and check a rig and the profiles it names.
 
     Args:
-        path: The rig file.
+        path: The rig file, or a world or model of Gazebo's (``SDF_SUFFIXES``), whose lidars are published then.
         changes: What the command line changes of it.
 
     Raises:
         ConfigError: with every fault of the rig, the changes and its profiles, one a line.
     """
-    return rig_of_table(read_toml(path), path, changes)
+    return rig_of_table(rig_table(path), path, changes)
+
+
+def rig_table(path: Path) -> Mapping[str, Any]:
+    """What a rig file holds; for a world or model of Gazebo's, the rig that it stands for.
+
+    Raises:
+        ConfigError: it cannot be read, or is no TOML.
+    """
+    if path.suffix.lower() not in SDF_SUFFIXES:
+        return read_toml(path)
+    if not path.is_file():
+        raise ConfigError(f"{path}: must be a file that is there")
+    return {"name": path.stem, "scene": {"sdf": path.name}, "gazebo": {}}
 
 
 def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None = None) -> Rig:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from hilsim.daemon.flight.part import VehiclePart
+from hilsim.daemon.gazebo.part import Gazebo
 from hilsim.daemon.parts import Part, RigContext
 from hilsim.daemon.rovers.part import Rovers
 from hilsim.daemon.serial_devices.part import SerialDevices
@@ -10,7 +11,7 @@ from hilsim.daemon.sinks.part import Sinks
 from hilsim.daemon.streaming.replays import Replays
 from hilsim.daemon.streaming.sensors import Sensors
 
-PARTS: tuple[Callable[[RigContext], Part], ...] = (Sinks, VehiclePart, Sensors, SerialDevices, Rovers, Replays)
+PARTS: tuple[Callable[[RigContext], Part], ...] = (Sinks, VehiclePart, Sensors, SerialDevices, Rovers, Gazebo, Replays)
 """In the order in which they are prepared, opened and started; they are stopped in the opposite order.
 
 What follows the stream is first, so that it misses nothing; the vehicle flies before its sensors look; replays begin to read ahead last, because reading

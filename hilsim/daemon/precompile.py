@@ -47,7 +47,7 @@ _CHILD = "import gc, importlib, sys; gc.disable(); importlib.import_module(sys.a
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _TOLD = b"."
 """What a child writes for each kernel that it has compiled."""
-_LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS, _ROVER_KERNELS = 250, 120, 14, 25
+_LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS, _ROVER_KERNELS, _GAZEBO_KERNELS = 250, 120, 14, 25, 30
 """How many there are about; for the progress that a person sees; nothing depends on it."""
 
 
@@ -63,6 +63,7 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
     needs |= {"obstacles"} if spec.vehicle and (spec.vehicle.distance or spec.vehicle.obstacle) else set()
     needs |= {"replay"} if spec.replay else set()
     needs |= {"rovers"} if spec.rover else set()
+    needs |= {"gazebo"} if spec.gazebo else set()
     needs |= {"record"} if spec.record.file or spec.sink else set()
     return tuple(sorted(needs))
 
@@ -75,7 +76,13 @@ def _kernels_of(family: LidarFamily[Any]) -> str:
 def about(rig: Rig) -> int:
     """How many kernels a rig needs, roughly."""
     spec = rig.spec
-    counts = (rig.lidars, _LIDAR_KERNELS), (spec.vehicle, _VEHICLE_KERNELS), (spec.replay, _REPLAY_KERNELS), (spec.rover, _ROVER_KERNELS)
+    counts: list[tuple[object, int]] = [
+        (rig.lidars, _LIDAR_KERNELS),
+        (spec.vehicle, _VEHICLE_KERNELS),
+        (spec.replay, _REPLAY_KERNELS),
+        (spec.rover, _ROVER_KERNELS),
+    ]
+    counts += [(spec.gazebo, _GAZEBO_KERNELS)]
     return sum(count for wanted, count in counts if wanted)
 
 

@@ -161,7 +161,10 @@ async def _open(running: RunningRig, start: Start) -> None:
     """Get everything ready that packets need, and hold every port; nothing is sent yet."""
     rig = running.rig
     await start.kernels(rig)
-    await start.work("building the scene" if rig.spec.sensor or rig.spec.rangefinder or rig.spec.rover else "reading the captures", running.build)
+    await start.work(
+        "building the scene" if rig.spec.sensor or rig.spec.rangefinder or rig.spec.rover or rig.spec.gazebo else "reading the captures",
+        running.build,
+    )
     for note in running.notes:
         log.warning("asset.noted", note=note)
     await start.work("loading kernels and opening sockets", running.open)

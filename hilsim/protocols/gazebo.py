@@ -5,19 +5,18 @@ ray's direction is exactly 0 along an axis, as 0 times infinity is. Both message
 Source: gz-msgs (``laserscan.proto``, ``pointcloud_packed.proto``, ``header.proto``, ``time.proto``, ``pose.proto``) and gz-sensors (``CpuLidarSensor.cc``).
 """
 
-import struct
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.geometry.poses import Pose
+from hilsim.protocols.protobuf import data, double, message, string, varint
 
 POINT_DTYPE = np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("intensity", "<f4"), ("ring", "<u2")])
 """18 bytes: Gazebo's packed points are not aligned."""
 _FLOAT32, _UINT16 = 6, 3
 _FIELDS = (("x", 0, _FLOAT32), ("y", 4, _FLOAT32), ("z", 8, _FLOAT32), ("intensity", 12, _FLOAT32), ("ring", 16, _UINT16))
-_VARINT, _FIXED64, _BYTES = 0, 1, 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,15 +82,15 @@ def laser_scan(fan: RayFan, ranges_m: npt.NDArray[np.float64], *, time_ns: int, 
     vertical = (fan.vertical_min_rad, fan.vertical_max_rad, fan.vertical_step_rad)
     return b"".join(
         (
-            _message(1, _header(time_ns, sequence, frame)),
-            _string(2, frame),
-            _message(3, _pose(pose)),
-            *(_double(number, value) for number, value in enumerate(figures, start=4)),
-            _varint(9, fan.horizontal_samples),
-            *(_double(number, value) for number, value in enumerate(vertical, start=10)),
-            _varint(13, fan.vertical_samples),
-            _bytes(14, np.ascontiguousarray(ranges_m, "<f8").tobytes()),
-            _bytes(15, bytes(8 * ranges_m.size)),
+            message(1, _header(time_ns, sequence, frame)),
+            string(2, frame),
+            message(3, _pose(pose)),
+            *(double(number, value) for number, value in enumerate(figures, start=4)),
+            varint(9, fan.horizontal_samples),
+            *(double(number, value) for number, value in enumerate(vertical, start=10)),
+            varint(13, fan.vertical_samples),
+            data(14, np.ascontiguousarray(ranges_m, "<f8").tobytes()),
+            data(15, bytes(8 * ranges_m.size)),
         )
     )
 
@@ -106,64 +105,26 @@ def point_cloud(fan: RayFan, ranges_m: npt.NDArray[np.float64], *, time_ns: int,
     points["ring"] = np.repeat(np.arange(fan.vertical_samples), fan.horizontal_samples)
     return b"".join(
         (
-            _message(1, _header(time_ns, sequence, frame)),
-            *(_message(2, _string(1, name) + _varint(2, offset) + _varint(3, kind) + _varint(4, 1)) for name, offset, kind in _FIELDS),
-            _varint(3, fan.vertical_samples),
-            _varint(4, fan.horizontal_samples),
-            _varint(6, POINT_DTYPE.itemsize),
-            _varint(7, POINT_DTYPE.itemsize * fan.horizontal_samples),
-            _bytes(8, points.tobytes()),
-            _varint(9, int(np.isfinite(ranges_m).all())),
+            message(1, _header(time_ns, sequence, frame)),
+            *(message(2, string(1, name) + varint(2, offset) + varint(3, kind) + varint(4, 1)) for name, offset, kind in _FIELDS),
+            varint(3, fan.vertical_samples),
+            varint(4, fan.horizontal_samples),
+            varint(6, POINT_DTYPE.itemsize),
+            varint(7, POINT_DTYPE.itemsize * fan.horizontal_samples),
+            data(8, points.tobytes()),
+            varint(9, int(np.isfinite(ranges_m).all())),
         )
     )
 
 
 def _header(time_ns: int, sequence: int, frame: str) -> bytes:
-    stamp = _varint(1, time_ns // 1_000_000_000) + _varint(2, time_ns % 1_000_000_000)
+    stamp = varint(1, time_ns // 1_000_000_000) + varint(2, time_ns % 1_000_000_000)
     pairs = (("frame_id", frame), ("seq", str(sequence)))
-    return _message(1, stamp) + b"".join(_message(2, _string(1, key) + _message(2, value.encode())) for key, value in pairs)
+    return message(1, stamp) + b"".join(message(2, string(1, key) + message(2, value.encode())) for key, value in pairs)
 
 
 def _pose(pose: Pose) -> bytes:
     w, x, y, z = pose.orientation
-    position = b"".join(_double(number, value) for number, value in enumerate(pose.position_m, start=2))
-    orientation = b"".join(_double(number, value) for number, value in enumerate((x, y, z, w), start=2))
-    return _message(4, position) + _message(5, orientation)
-
-
-# -- protobuf's wire format: what is zero or empty is left out (protobuf.dev, "Encoding") -------------------------------------------------
-
-
-def _key(number: int, kind: int) -> bytes:
-    return _base128(number << 3 | kind)
-
-
-def _base128(value: int) -> bytes:
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
-
-
-def _varint(number: int, value: int) -> bytes:
-    return _key(number, _VARINT) + _base128(value) if value else b""
-
-
-def _double(number: int, value: float) -> bytes:
-    packed = struct.pack("<d", value)
-    return _key(number, _FIXED64) + packed if packed != bytes(8) else b""  # -0.0 is not left out
-
-
-def _message(number: int, content: bytes) -> bytes:
-    """A message within, which is there also when it is empty."""
-    return _key(number, _BYTES) + _base128(len(content)) + content
-
-
-def _bytes(number: int, content: bytes) -> bytes:
-    return _message(number, content) if content else b""
-
-
-def _string(number: int, text: str) -> bytes:
-    return _bytes(number, text.encode())
+    position = b"".join(double(number, value) for number, value in enumerate(pose.position_m, start=2))
+    orientation = b"".join(double(number, value) for number, value in enumerate((x, y, z, w), start=2))
+    return message(4, position) + message(5, orientation)

@@ -99,6 +99,9 @@ class SceneSpec:
         capsule: Upright capsules.
         ellipsoid: Ellipsoids.
         background: Captured depth maps that sensors see behind all of this.
+        sdf: A world or model of Gazebo's (SDF 1.4 to 1.12) that stands in the scene, relative to the rig.
+        sdf_path: Directories that its ``model://`` files are looked for in, relative to the rig, before those of ``GZ_SIM_RESOURCE_PATH``.
+        sdf_sees: Which of its shapes rays meet: ``collisions``, as Gazebo's lidars without a GPU, or ``visuals``.
     """
 
     generator: Literal["none", "street"] = "none"
@@ -117,6 +120,9 @@ class SceneSpec:
     capsule: tuple[CapsuleSpec, ...] = ()
     ellipsoid: tuple[EllipsoidSpec, ...] = ()
     background: tuple[BackgroundSpec, ...] = ()
+    sdf: str = ""
+    sdf_path: tuple[str, ...] = ()
+    sdf_sees: Literal["collisions", "visuals"] = "collisions"
 
     def __post_init__(self) -> None:
         known = self.material_table()
@@ -132,6 +138,7 @@ class SceneSpec:
             ),
             finite("origin_m", self.origin_m),
             (all(name.strip() for name in self.materials), "a material must have a name"),
+            (bool(self.sdf) or not self.sdf_path, "sdf_path must come with sdf"),
             SHAPES_TRIANGLES.rule(self._shape_triangles()),
             *(
                 (name in known, f"{place}: material must be built in or in materials, got {name!r}")

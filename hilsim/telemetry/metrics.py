@@ -33,6 +33,7 @@ UNITS = (
     "commands",
     "cycles",
     "scans",
+    "messages",
     "lines",
     "meters",
     "meters_per_second",

@@ -228,6 +228,20 @@ class RoverReading:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GazeboReading:
+    """One lidar that is published to Gazebo's subscribers.
+
+    Attributes:
+        lidar: Its name in the SDF file, ``model::link::sensor``.
+    """
+
+    lidar: Annotated[str, Label("lidar")]
+    scans: Annotated[int, counter("hilsim_gazebo_scans_total", "Measurements of a lidar that somebody had subscribed to")]
+    messages: Annotated[int, counter("hilsim_gazebo_messages_total", "Messages of a lidar handed to Gazebo's transport")]
+    skipped_scans: Annotated[int, counter("hilsim_gazebo_skipped_scans_total", "Measurements left out because those before took too long")]
+
+
+@dataclass(frozen=True, kw_only=True)
 class BuildReading:
     """Versions."""
 
@@ -250,6 +264,7 @@ class Reading:
         vehicle: None where nothing flies.
         serial_devices: Devices on serial ports.
         rovers: Every rover of the rig.
+        gazebo: Every lidar that is published to Gazebo's subscribers.
         scheduling: Mode actually obtained, by thread: ``{"transmit": "fifo"}``.
         loop_turn_age_s: None before its first.
         recording: None where nothing is to be recorded.
@@ -266,6 +281,7 @@ class Reading:
     vehicle: VehicleReading | None = None
     serial_devices: tuple[SerialDeviceReading, ...] = ()
     rovers: tuple[RoverReading, ...] = ()
+    gazebo: tuple[GazeboReading, ...] = ()
     scheduling: Annotated[
         Mapping[str, str],
         state(

@@ -1,0 +1,45 @@
+"""From a rig's SDF file to the lidars in it."""
+
+from hilsim.assembly.build import Scenery
+from hilsim.assets.scenes import scene_sdf
+from hilsim.config.rig import Rig
+from hilsim.errors import ConfigError
+from hilsim.gazebo.lidar import GazeboLidar
+from hilsim.geometry.poses import Pose
+
+
+def gazebo_lidars(rig: Rig, scenery: Scenery) -> tuple[GazeboLidar, ...]:
+    """Every lidar of a rig's SDF file.
+
+    Args:
+        rig: A rig with ``[gazebo]``.
+        scenery: What there is to see in it.
+
+    Raises:
+        AssetError: with every fault of the file.
+        ConfigError: two lidars have one topic, or there is none.
+    """
+    scene = rig.spec.scene
+    sdf = scene_sdf(scene, rig.directory)
+    if sdf is None:
+        return ()
+    path = rig.directory / scene.sdf
+    topics = [lidar.scoped_topic for lidar in sdf.lidars]
+    repeated = sorted({topic for topic in topics if topics.count(topic) > 1})
+    if repeated:
+        raise ConfigError(f"{path}: topics of lidars must differ, got {', '.join(repeated)} more than once")
+    if not topics:
+        raise ConfigError(f"{path}: must have a lidar (a <sensor> of type lidar, gpu_lidar, ray or gpu_ray) for [gazebo], got none")
+    solids = sdf.collisions if scene.sdf_sees == "collisions" else ()
+    return tuple(
+        GazeboLidar(
+            lidar,
+            scenery.world,
+            object_names=scenery.object_names,
+            solids=solids,
+            stand=Pose(position_m=scene.origin_m),
+            seed=rig.spec.seed,
+            number=number,
+        )
+        for number, lidar in enumerate(sdf.lidars)
+    )

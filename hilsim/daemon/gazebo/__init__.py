@@ -1,0 +1,1 @@
+"""Gazebo's lidars as a part of a running rig."""

@@ -1,0 +1,167 @@
+"""A lidar of an SDF world: what it measures, and when.
+
+Rays begin at the least range and end at the greatest, both counted from the sensor. What is met there is a range; a ray that meets nothing gives infinity, and so does one whose
+target is too near, for it begins behind it. Noise is Gaussian, with a bias drawn once, and never takes a range out of the sensor's span.
+Source: gz-sensors, ``CpuLidarSensor.cc`` and ``GaussianNoiseModel.cc``.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.gazebo.solids import containing
+from hilsim.geometry.poses import Pose
+from hilsim.geometry.rotations import matrix_from_quaternion
+from hilsim.protocols.gazebo import RayFan, laser_scan, point_cloud
+from hilsim.render.cpu import cast_rays
+from hilsim.scene.world import World
+from hilsim.sdf.specs import SdfLidar, SdfNoise, SdfShape
+
+Ranges = npt.NDArray[np.float64]
+
+STEP_MS = 1
+"""Of a simulation whose world does not say another: how often a lidar without a rate measures."""
+_PAST_M = 1e-4
+"""So far behind a solid's wall a ray that began within goes on."""
+_MOST_SOLIDS = 64
+_STREAM = 0x6761_7A65
+"""Of draws, so that no other part of a rig has the same."""
+
+
+class Noise:
+    """Noise of a lidar's ranges, seeded."""
+
+    def __init__(self, spec: SdfNoise, *, seed: int, number: int) -> None:
+        self._spec = spec
+        self._draws = np.random.default_rng((seed, _STREAM, number))
+        bias_m = float(self._draws.normal(spec.bias_mean_m, spec.bias_stddev_m))
+        self.bias_m = -bias_m if self._draws.random() < 0.5 else bias_m
+
+    def on(self, ranges_m: Ranges, least_m: float, most_m: float) -> Ranges:
+        """Ranges with noise; what is not finite stays as it is."""
+        spec, is_range = self._spec, np.isfinite(ranges_m)
+        found = ranges_m + self.bias_m + self._draws.normal(spec.mean_m, spec.stddev_m, ranges_m.shape)
+        if spec.precision_m > 1e-6:
+            found = np.round(found / spec.precision_m) * spec.precision_m
+        return np.where(is_range, np.clip(found, least_m, most_m), ranges_m)
+
+
+class GazeboLidar:
+    """A lidar in a world.
+
+    Args:
+        spec: The lidar.
+        world: What there is to see.
+        object_names: Of the world's objects, by their numbers.
+        solids: Collisions of the same file, which let out a ray that begins within.
+        stand: Where the file's own zero stands in the world.
+        seed: Of the rig.
+        number: Of the lidar in its file.
+    """
+
+    def __init__(
+        self,
+        spec: SdfLidar,
+        world: World,
+        *,
+        object_names: Sequence[str] = (),
+        solids: Sequence[SdfShape] = (),
+        stand: Pose | None = None,
+        seed: int = 0,
+        number: int = 0,
+    ) -> None:
+        self.spec = spec
+        self.fan = fan_of(spec)
+        self.frame = spec.frame or spec.name
+        self._world = world
+        self._unit = self.fan.directions()
+        self._noise = Noise(spec.noise, seed=seed, number=number) if spec.noise is not None else None
+        self._origin_m, self._direction = self._placed((stand or Pose()) @ spec.pose)
+        numbers = {name: number for number, name in enumerate(object_names)}
+        self._left_out: Mapping[int, npt.NDArray[np.bool_]] = {
+            numbers[name]: mask for name, mask in containing(solids, self._origin_m, stand).items() if name in numbers
+        }
+
+    def _placed(self, pose: Pose) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
+        direction = self._unit @ matrix_from_quaternion(pose.orientation).T
+        origin_m = np.array(pose.position_m) + direction * self.spec.range_min_m
+        return origin_m, direction.astype(np.float32)
+
+    @property
+    def period_ns(self) -> int:
+        """Between two measurements."""
+        return (self.spec.period_ms or STEP_MS) * 1_000_000
+
+    def times_ns(self, start_ns: int, stop_ns: int) -> Iterator[int]:
+        """When it measures, from ``start_ns`` to before ``stop_ns``."""
+        return iter(range(-(-start_ns // self.period_ns) * self.period_ns, stop_ns, self.period_ns))
+
+    def true_ranges_m(self, time_ns: int) -> Ranges:
+        """``float64[V * H]``: what its rays meet at a time, without noise."""
+        rays, reach_m = self.spec.rays, self.spec.range_max_m - self.spec.range_min_m
+        gone_m = np.zeros(rays)
+        met_m = np.full(rays, np.inf)
+        left = np.arange(rays)
+        for _ in range(_MOST_SOLIDS):
+            origin_m = self._origin_m[left] + self._direction[left] * gone_m[left, np.newaxis]
+            range_m, thing = self._cast(origin_m, self._direction[left], time_ns, reach_m)
+            met_m[left] = gone_m[left] + range_m
+            again = np.zeros(len(left), bool)
+            for number, mask in self._left_out.items():
+                again |= (thing == number) & mask[left]
+            left = left[again]
+            if len(left) == 0:
+                break
+            gone_m[left] = met_m[left] + _PAST_M
+        found = self.spec.range_min_m + met_m
+        return np.where(found <= self.spec.range_max_m, found, np.inf)
+
+    def _cast(
+        self, origin_m: npt.NDArray[np.float64], direction: npt.NDArray[np.float32], time_ns: int, reach_m: float
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]:
+        """How far rays go, and the numbers of the objects that they meet; -1 for none."""
+        count = len(origin_m)
+        range_m, instance, triangle = np.empty(count, np.float32), np.empty(count, np.int32), np.empty(count, np.int32)
+        times = np.full(count, time_ns, np.int64)
+        cast_rays(self._world, origin_m, np.ascontiguousarray(direction), times, min(reach_m, 1e6), range_m, instance, triangle)
+        in_tile = (instance >= 0) & (instance < self._world.tile_count)
+        thing = np.full(count, -1, np.int32)
+        thing[in_tile] = self._world.owner[triangle[in_tile]]
+        moves = instance >= self._world.tile_count
+        thing[moves] = self._world.instance_object[instance[moves]]
+        return range_m, thing
+
+    @property
+    def angles_rad(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Azimuths of a row, counter-clockwise from ahead, and elevations of the rows."""
+        fan = self.fan
+        around = fan.horizontal_min_rad + fan.horizontal_step_rad * np.arange(fan.horizontal_samples, dtype=np.float64)
+        return around, fan.vertical_min_rad + fan.vertical_step_rad * np.arange(fan.vertical_samples, dtype=np.float64)
+
+    def ranges_m(self, time_ns: int) -> Ranges:
+        """``float64[V * H]``: a measurement, the lowest row first; each call draws new noise."""
+        true_m = self.true_ranges_m(time_ns)
+        return true_m if self._noise is None else self._noise.on(true_m, self.spec.range_min_m, self.spec.range_max_m)
+
+    def laser_scan(self, ranges_m: Ranges, *, time_ns: int, sequence: int) -> bytes:
+        """A measurement as a ``LaserScan``."""
+        return laser_scan(self.fan, ranges_m, time_ns=time_ns, sequence=sequence, frame=self.frame, pose=self.spec.pose)
+
+    def point_cloud(self, ranges_m: Ranges, *, time_ns: int, sequence: int) -> bytes:
+        """A measurement as a ``PointCloudPacked``."""
+        return point_cloud(self.fan, ranges_m, time_ns=time_ns, sequence=sequence, frame=self.frame)
+
+
+def fan_of(spec: SdfLidar) -> RayFan:
+    """Rays of a lidar."""
+    return RayFan(
+        horizontal_samples=spec.horizontal.samples,
+        horizontal_min_rad=spec.horizontal.min_rad,
+        horizontal_max_rad=spec.horizontal.max_rad,
+        vertical_samples=spec.vertical.samples,
+        vertical_min_rad=spec.vertical.min_rad,
+        vertical_max_rad=spec.vertical.max_rad,
+        range_min_m=spec.range_min_m,
+        range_max_m=spec.range_max_m,
+    )

@@ -1,0 +1,73 @@
+"""Which solids a ray begins in: physics engines let it out, as if they were not there.
+
+A lidar mostly stands within the collision of its own link. Bullet casts rays at convex shapes from outside alone: one that begins within a box, a sphere or a cylinder meets what lies
+behind it. Meshes and planes are surfaces, met from both sides.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.geometry.poses import Pose
+from hilsim.geometry.rotations import matrix_from_quaternion
+from hilsim.sdf.specs import SdfShape
+
+Points = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+def is_inside(shape: SdfShape, points_m: Points, world_from_scene: Pose | None = None) -> Mask:
+    """Which points lie within a shape.
+
+    Args:
+        shape: Any; what has no inside holds no point.
+        points_m: ``float64[n, 3]`` in the world.
+        world_from_scene: Where the file's own zero stands.
+
+    Returns:
+        ``bool[n]``.
+    """
+    contains = _INSIDE.get(shape.kind)
+    if contains is None:
+        return np.zeros(len(points_m), bool)
+    pose = (world_from_scene or Pose()) @ shape.pose
+    return contains(shape, (points_m - np.array(pose.position_m)) @ matrix_from_quaternion(pose.orientation))
+
+
+def containing(shapes: Sequence[SdfShape], points_m: Points, world_from_scene: Pose | None = None) -> dict[str, Mask]:
+    """The shapes that some of the points lie in, by name, and which points; arguments as of ``is_inside``."""
+    found = {shape.name: is_inside(shape, points_m, world_from_scene) for shape in shapes}
+    return {name: mask for name, mask in found.items() if mask.any()}
+
+
+def _box(shape: SdfShape, at: Points) -> Mask:
+    return np.asarray((np.abs(at) < 0.5 * np.array(shape.size_m)).all(axis=1), np.bool_)
+
+
+def _ellipsoid(shape: SdfShape, at: Points) -> Mask:
+    return np.asarray(((at / np.array(shape.radii_m)) ** 2).sum(axis=1) < 1.0, np.bool_)
+
+
+def _cylinder(shape: SdfShape, at: Points) -> Mask:
+    return np.asarray((np.hypot(at[:, 0], at[:, 1]) < shape.radii_m[0]) & (np.abs(at[:, 2]) < 0.5 * shape.length_m), np.bool_)
+
+
+def _capsule(shape: SdfShape, at: Points) -> Mask:
+    beyond_m = np.maximum(np.abs(at[:, 2]) - 0.5 * shape.length_m, 0.0)
+    return np.asarray(at[:, 0] ** 2 + at[:, 1] ** 2 + beyond_m**2 < shape.radii_m[0] ** 2, np.bool_)
+
+
+def _cone(shape: SdfShape, at: Points) -> Mask:
+    share = 0.5 - at[:, 2] / shape.length_m
+    return np.asarray((share > 0.0) & (share < 1.0) & (np.hypot(at[:, 0], at[:, 1]) < shape.radii_m[0] * share), np.bool_)
+
+
+_INSIDE: dict[str, Callable[[SdfShape, Points], Mask]] = {
+    "box": _box,
+    "sphere": _ellipsoid,
+    "ellipsoid": _ellipsoid,
+    "cylinder": _cylinder,
+    "capsule": _capsule,
+    "cone": _cone,
+}

@@ -1,0 +1,204 @@
+"""Publishes messages over Gazebo's transport: topics are advertised to a multicast group, messages go to subscribers over ZeroMQ.
+
+ZeroMQ tells who has subscribed and who is gone, however it went. A subscriber that takes nothing costs the ``_HELD`` messages that are kept for it, and no publisher waits for it.
+"""
+
+import contextlib
+import fcntl
+import getpass
+import os
+import select
+import socket
+import struct
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hilsim.errors import TransmitError
+from hilsim.gazebo.specs import GazeboSpec
+from hilsim.protocols.gazebo_discovery import GROUP, MESSAGE_PORT, Advertised, DiscoveryType, decode_discovery, encode_discovery, wire_topic
+
+if TYPE_CHECKING:
+    import zmq
+
+_BEAT_S = 1.0
+_LARGEST = 65_536
+_HELD = 32
+_UNSUBSCRIBED = b"\x00"
+_SIOCGIFADDR = 0x8915
+_PARTITIONS = ("GZ_PARTITION", "IGN_PARTITION")
+
+
+def default_partition() -> str:
+    """As Gazebo has it where nobody says another: of the environment, or the host's and the user's names."""
+    named = next((os.environ[variable] for variable in _PARTITIONS if os.environ.get(variable)), "")
+    if named:
+        return named
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a user without a name
+        user = "error-get-user"
+    return f"{socket.gethostname()}:{user}"
+
+
+class Transport:
+    """Topics of one process.
+
+    Args:
+        spec: The rig's ``[gazebo]``.
+        topics: Names and message types (``LaserScan``) of what is published.
+    """
+
+    def __init__(self, spec: GazeboSpec, topics: Sequence[tuple[str, str]]) -> None:
+        self._spec = spec
+        self._names = dict(topics)
+        self._process = str(uuid.uuid4())
+        self._node = str(uuid.uuid4())
+        self._partition = spec.partition or default_partition()
+        self._lock = threading.Lock()
+        self._wanted: set[bytes] = set()
+        self._publisher: zmq.Socket[bytes] | None = None
+        self._context: zmq.Context[zmq.Socket[bytes]] | None = None
+        self._beacon: socket.socket | None = None
+        self._advertised: dict[str, Advertised] = {}
+        self._stop_read, self._stop_write = -1, -1
+        self._thread: threading.Thread | None = None
+
+    def open(self) -> None:
+        """Hold the ports, and begin to advertise.
+
+        Raises:
+            TransmitError: a port cannot be had.
+        """
+        import zmq  # noqa: PLC0415 - most rigs need it not
+
+        self._context = zmq.Context()
+        publisher: zmq.Socket[bytes] = self._context.socket(zmq.XPUB)
+        self._publisher = publisher
+        publisher.setsockopt(zmq.SNDHWM, _HELD)
+        publisher.setsockopt(zmq.LINGER, 0)
+        try:
+            port = publisher.bind_to_random_port(f"tcp://{self._spec.address}")
+            self._beacon = _beacon(self._spec.address)
+        except (zmq.ZMQError, OSError) as error:
+            self.close()
+            raise TransmitError(
+                f"gazebo.address must be of this host, and UDP port {MESSAGE_PORT} be shared, got {self._spec.address}: {error}"
+            ) from error
+        address = f"tcp://{self._spec.address}:{port}"
+        for topic, message in self._names.items():
+            named = wire_topic(self._partition, topic)
+            kind = f"{self._spec.messages}.msgs.{message}"
+            self._advertised[topic] = Advertised(topic=named, address=address, process=self._process, node=self._node, message_type=kind)
+        self._stop_read, self._stop_write = os.pipe()
+        self._thread = threading.Thread(target=self._advertise, name="gazebo-discovery", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Say goodbye, and let everything go."""
+        if self._thread is not None:
+            os.close(self._stop_write)
+            self._thread.join()
+            self._thread = None
+            os.close(self._stop_read)
+        if self._beacon is not None:
+            self._beacon.close()
+            self._beacon = None
+        if self._publisher is not None and self._context is not None:
+            with self._lock:
+                self._publisher.close()
+                self._publisher = None
+            self._context.term()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is being advertised."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def wants(self, topic: str) -> bool:
+        """Whether somebody has subscribed to a topic, by its whole name: who wants ``/a`` does not want ``/a/points``, though ZeroMQ takes names for beginnings."""
+        import zmq  # noqa: PLC0415
+
+        with self._lock:
+            if self._publisher is None:
+                return False
+            with contextlib.suppress(zmq.Again):
+                while True:
+                    told = self._publisher.recv(zmq.NOBLOCK)
+                    (self._wanted.discard if told[:1] == _UNSUBSCRIBED else self._wanted.add)(told[1:])
+        return self._advertised[topic].topic.encode() in self._wanted
+
+    def publish(self, topic: str, content: bytes) -> None:
+        """Send a message to who has subscribed."""
+        import zmq  # noqa: PLC0415
+
+        told = self._advertised[topic]
+        parts = (told.topic.encode(), told.address.encode(), content, told.message_type.encode())
+        with self._lock:
+            if self._publisher is not None:
+                self._publisher.send_multipart(parts, zmq.NOBLOCK)
+
+    def _advertise(self) -> None:
+        """Of the thread: tell each second, and whenever somebody asks."""
+        beacon = self._beacon
+        if beacon is None:
+            return
+        interfaces = _interfaces(self._spec.address)
+        by_name = {advertised.topic: advertised for advertised in self._advertised.values()}
+        next_s = time.monotonic()
+        while True:
+            if time.monotonic() >= next_s:
+                next_s = time.monotonic() + _BEAT_S
+                self._tell(beacon, interfaces, DiscoveryType.HEARTBEAT)
+                for advertised in by_name.values():
+                    self._tell(beacon, interfaces, DiscoveryType.ADVERTISE, advertised)
+            ready, _, _ = select.select([beacon.fileno(), self._stop_read], [], [], max(next_s - time.monotonic(), 0.0))
+            if self._stop_read in ready:
+                self._tell(beacon, interfaces, DiscoveryType.BYE)
+                return
+            if beacon.fileno() in ready:
+                with contextlib.suppress(OSError):
+                    heard = decode_discovery(beacon.recv(_LARGEST))
+                    if heard is not None and heard.process != self._process and heard.kind == DiscoveryType.SUBSCRIBE and heard.topic in by_name:
+                        self._tell(beacon, interfaces, DiscoveryType.ADVERTISE, by_name[heard.topic])
+
+    def _tell(self, beacon: socket.socket, interfaces: Sequence[str], kind: DiscoveryType, about: Advertised | None = None) -> None:
+        datagram = encode_discovery(kind, self._process, about)
+        for interface in interfaces:
+            with contextlib.suppress(OSError):  # an interface that is gone, or has no multicast
+                beacon.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(interface))
+                beacon.sendto(datagram, (GROUP, MESSAGE_PORT))
+
+
+def _beacon(address: str) -> socket.socket:
+    """The socket that advertises. Datagrams of a loopback address do not leave the host."""
+    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        made.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 0 if address.startswith("127.") else 1)
+        made.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+        made.bind(("", MESSAGE_PORT))
+        for interface in _interfaces(address):
+            with contextlib.suppress(OSError):  # one without multicast
+                made.setsockopt(
+                    socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, struct.pack("4s4s", socket.inet_aton(GROUP), socket.inet_aton(interface))
+                )
+        made.settimeout(0)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def _interfaces(address: str) -> tuple[str, ...]:
+    """IPv4 addresses of interfaces to be heard on: every one where nothing leaves the host, else the address's own and loopback."""
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):  # it has no IPv4 address
+                answer = fcntl.ioctl(asking, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
+                found.append(socket.inet_ntoa(answer[20:24]))
+    return tuple(each for each in dict.fromkeys(found) if address.startswith("127.") or each == address or each.startswith("127."))

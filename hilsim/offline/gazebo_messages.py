@@ -1,0 +1,83 @@
+"""Messages of a rig's Gazebo lidars to files: one a topic, each message behind its size (protobuf's delimited streams)."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from hilsim.assembly.build import build_scenery
+from hilsim.assembly.gazebo_lidars import gazebo_lidars
+from hilsim.config.rig import Rig
+from hilsim.errors import CaptureError
+from hilsim.gazebo.lidar import GazeboLidar
+from hilsim.gazebo.publishing import topics_of
+from hilsim.offline.part_file import written_whole
+from hilsim.protocols.protobuf import base128
+
+
+class RecordedTopic(NamedTuple):
+    """One file.
+
+    Attributes:
+        path: The file.
+        topic: What it holds.
+        messages: How many.
+    """
+
+    path: Path
+    topic: str
+    messages: int
+
+
+def record_messages(rig: Rig, folder: Path, *, duration_ns: int, progress: Callable[[int], None] = lambda _: None) -> tuple[RecordedTopic, ...]:
+    """Write what a rig's Gazebo lidars would publish if everybody had subscribed.
+
+    Args:
+        rig: A rig with ``[gazebo]``.
+        folder: Where the files are put; made where it is not there.
+        duration_ns: Rig time from 0.
+        progress: Called with the rig time (ns) written so far.
+
+    Raises:
+        AssetError: a file of the rig cannot be used.
+        CaptureError: a file cannot be written.
+        ConfigError: the SDF file has no lidar, or two of one topic.
+    """
+    scenery = build_scenery(rig)
+    lidars = gazebo_lidars(rig, scenery)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as files:
+            written = [_files(lidar, folder, files) for lidar in lidars]
+            counts = [0] * len(lidars)
+            due = sorted((time_ns, number) for number, lidar in enumerate(lidars) for time_ns in lidar.times_ns(0, duration_ns))
+            for time_ns, number in due:
+                lidar, (scans, clouds) = lidars[number], written[number]
+                ranges_m = lidar.ranges_m(time_ns)
+                _write(scans, lidar.laser_scan(ranges_m, time_ns=time_ns, sequence=2 * counts[number]))
+                _write(clouds, lidar.point_cloud(ranges_m, time_ns=time_ns, sequence=2 * counts[number] + 1))
+                counts[number] += 1
+                progress(time_ns)
+    except OSError as error:
+        raise CaptureError(f"{folder}: must be a folder that files can be written to, got {error.strerror}") from error
+    return tuple(
+        RecordedTopic(file_of(folder, topic, kind), topic, count)
+        for lidar, count in zip(lidars, counts, strict=True)
+        for topic, kind in topics_of(lidar.spec)
+    )
+
+
+def file_of(folder: Path, topic: str, kind: str) -> Path:
+    """The file of a topic: ``/a/b`` of ``LaserScan`` is ``a_b.LaserScan.pb``."""
+    return folder / f"{topic.strip('/').replace('/', '_')}.{kind}.pb"
+
+
+def _files(lidar: GazeboLidar, folder: Path, files: ExitStack) -> tuple[IO[bytes], IO[bytes]]:
+    scan, cloud = (
+        files.enter_context(files.enter_context(written_whole(file_of(folder, topic, kind))).open("wb")) for topic, kind in topics_of(lidar.spec)
+    )
+    return scan, cloud
+
+
+def _write(file: IO[bytes], message: bytes) -> None:
+    file.write(base128(len(message)) + message)

@@ -1,0 +1,101 @@
+"""How programs of Gazebo's transport find each other: a datagram to a multicast group, with a ``Discovery`` message of protobuf and its size before it.
+
+Who publishes advertises its topics once a second and whenever somebody asks for one; who has been silent for three seconds is forgotten.
+Source: gz-transport (``Discovery.hh``, ``Publisher.cc``, ``TopicUtils.cc``), gz-msgs (``discovery.proto``).
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from hilsim.protocols.protobuf import fields, message, string, varint
+
+GROUP, MESSAGE_PORT = "239.255.0.7", 10_317
+WIRE_VERSION = 10
+_SIZE_BYTES = 2
+_ALL = 2
+"""Scope of a topic that every subscriber may have."""
+
+
+class DiscoveryType(IntEnum):
+    """What a datagram is for."""
+
+    ADVERTISE = 1
+    SUBSCRIBE = 2
+    UNADVERTISE = 3
+    HEARTBEAT = 4
+    BYE = 5
+    NEW_CONNECTION = 6
+    END_CONNECTION = 7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advertised:
+    """A topic that somebody publishes.
+
+    Attributes:
+        topic: On the wire, with its partition (``wire_topic``).
+        address: ZeroMQ address of who publishes, ``tcp://ADDRESS:PORT``.
+        process: Id of its process.
+        node: Id of its node.
+        message_type: Name of the message, ``gz.msgs.LaserScan``.
+    """
+
+    topic: str
+    address: str
+    process: str
+    node: str
+    message_type: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heard:
+    """A datagram of somebody else.
+
+    Attributes:
+        kind: Number of its ``DiscoveryType``, or another.
+        process: Who sent it.
+        topic: What it is about; empty where it is about none.
+    """
+
+    kind: int
+    process: str
+    topic: str
+
+
+def wire_topic(partition: str, topic: str) -> str:
+    """A topic's name on the wire."""
+    named = "/" + partition.strip("/") if partition.strip("/") else ""
+    return f"@{named}@/{topic.strip('/')}"
+
+
+def encode_discovery(kind: DiscoveryType, process: str, about: Advertised | None = None) -> bytes:
+    """A datagram.
+
+    Args:
+        kind: What it is for.
+        process: Id of the process that sends it.
+        about: The topic, where it is about one.
+    """
+    parts = [varint(2, WIRE_VERSION), string(3, process), varint(4, kind)]
+    if about is not None:
+        publisher = string(1, about.topic) + string(2, about.address) + string(3, about.process) + string(4, about.node) + varint(5, _ALL)
+        parts.append(message(7, publisher + message(6, string(2, about.message_type))))
+    body = b"".join(parts)
+    return len(body).to_bytes(_SIZE_BYTES, "little") + body
+
+
+def decode_discovery(datagram: bytes) -> Heard | None:
+    """What a datagram says; None where it is no such datagram, or of another version."""
+    body = datagram[_SIZE_BYTES:]
+    if len(datagram) < _SIZE_BYTES or int.from_bytes(datagram[:_SIZE_BYTES], "little") != len(body):
+        return None
+    try:
+        found = dict(fields(body))
+        about = found.get(6, found.get(7, b""))
+        named = dict(fields(about)).get(1, b"") if isinstance(about, bytes) else b""
+        process, kind = found.get(3, b""), found.get(4, 0)
+        if found.get(2) != WIRE_VERSION or not isinstance(process, bytes) or not isinstance(kind, int) or not isinstance(named, bytes):
+            return None
+        return Heard(kind=kind, process=process.decode(), topic=named.decode())
+    except ValueError:
+        return None
