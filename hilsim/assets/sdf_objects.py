@@ -29,7 +29,7 @@ SOLID_KINDS = frozenset({"box", "sphere", "cylinder", "capsule", "ellipsoid", "c
 """Shapes with an inside."""
 _MATERIAL = "concrete"
 _FINEST_M = 1e-4
-_ROUND_RATIO, _BALL_RATIO = 10_000.0, 3_000.0
+_ROUND_RATIO, _BALL_RATIO = 10_000.0, 1_000.0
 """A radius to the depth of a flat: what is bent both ways has its triangles squared."""
 
 
