@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim.assembly.backgrounds import SensorBackground, check_places, load_backgrounds, platform_pose
-from hilsim.assets.scenes import scene_objects
+from hilsim.assets.scenes import scene_objects, scene_sdf
 from hilsim.assets.trajectories import load_trajectory
 from hilsim.autopilot.loop_setup import build_loop_setup, flown_track, open_line, start_pose
 from hilsim.autopilot.specs import VehicleRigSpec
@@ -21,12 +21,14 @@ from hilsim.emulator.overlay import Overlay
 from hilsim.emulator.planning import build_beam_cells
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError
+from hilsim.gazebo.solids import containing
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing, LinkStyle, build_framing, mac_of
 from hilsim.scene.materials import Material
 from hilsim.scene.street import street_platform_track
-from hilsim.scene.world import World, build_world, world_materials
+from hilsim.scene.world import SceneObject, World, build_world, world_materials
+from hilsim.sdf.specs import SdfScene
 from hilsim.vehicle.disturbance import NO_DISTURBANCE, Disturbance, build_disturbance
 from hilsim.vehicle.live import STATE_SIZE, LivePose, build_live_pose, write_state
 from hilsim.vehicle.platform import Platform, live_platform, platform_state
@@ -48,6 +50,7 @@ class Scenery:
         object_names: Of each object, by its id in the world.
         materials: Of each row of the world's materials.
         overlays: What sensors see of captured backgrounds, by the sensor's place in the rig.
+        worlds: What a sensor sees instead of ``world``, by its place in the rig: those that stand in for a lidar within a solid.
         still_at: Where the platform stands for good; None: it moves.
         live: Where the vehicle that is flown now puts its poses; None where none is.
     """
@@ -58,6 +61,7 @@ class Scenery:
     object_names: tuple[str, ...] = ()
     materials: tuple[Material, ...] = ()
     overlays: Mapping[int, Overlay] = field(default_factory=dict)
+    worlds: Mapping[int, World] = field(default_factory=dict)
     still_at: Pose | None = None
     live: LivePose | None = None
 
@@ -73,7 +77,8 @@ def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
         AssetError: naming every file that cannot be used.
         ConfigError: a background does not belong to its sensor, or a flight needs a controller.
     """
-    objects, notes = scene_objects(rig.spec.scene, rig.directory)
+    sdf = scene_sdf(rig.spec.scene, rig.directory)
+    objects, notes = scene_objects(rig.spec.scene, rig.directory, sdf)
     world = build_world(objects)
     backgrounds = load_backgrounds(rig)
     live = None
@@ -91,10 +96,24 @@ def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
         platform=platform,
         still_at=pose_at_start(platform) if is_still else None,
         overlays={background.sensor: background.overlay for background in backgrounds},
+        worlds=_worlds_from_within(rig, sdf, objects),
         notes=notes,
         object_names=tuple(thing.name for thing in objects),
         materials=world_materials(objects),
     )
+
+
+def _worlds_from_within(rig: Rig, sdf: SdfScene | None, objects: Sequence[SceneObject]) -> dict[int, World]:
+    """The scene without the solids that a lidar of the SDF file begins within, for each sensor that stands in for one."""
+    found: dict[int, World] = {}
+    if sdf is None or rig.spec.scene.sdf_sees != "collisions":
+        return found
+    at = {lidar.name: np.array([lidar.pose.position_m]) for lidar in sdf.lidars}
+    for number, sensor in enumerate(rig.spec.sensor):
+        around = containing(sdf.collisions, at[sensor.sdf_sensor]) if sensor.sdf_sensor else {}
+        if around:
+            found[number] = build_world(objects, frozenset(row for row, thing in enumerate(objects) if thing.name in around))
+    return found
 
 
 def build_platform(spec: PlatformSpec, rig: Rig, backgrounds: Sequence[SensorBackground] = ()) -> Platform:
@@ -223,14 +242,15 @@ def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, f
     """
     sensor, setting = rig.spec.sensor[number], rig.lidars[number]
     flows = sensor_flows(sensor, setting)
+    world = scenery.worlds.get(number, scenery.world)
     return LidarEmulator(
         setting=setting,
-        world=scenery.world,
+        world=world,
         platform=scenery.platform,
         seed=rig.spec.seed,
         utc_epoch_ns=utc_epoch_ns,
         overlay=scenery.overlays.get(number),
-        cells=build_beam_cells(setting, scenery.world, scenery.still_at) if is_for_long and scenery.still_at else None,
+        cells=build_beam_cells(setting, world, scenery.still_at) if is_for_long and scenery.still_at else None,
         data_flow=flows.data.flow,
         position_flow=flows.info.flow,
         data_framing=flow_framing(flows.data, sensor, setting) if frames else PAYLOAD_ONLY,

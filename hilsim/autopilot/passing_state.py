@@ -11,7 +11,7 @@ import numpy as np
 
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.geodesy import Home, geodetic_at
-from hilsim.geometry.rotations import ned_from_frd
+from hilsim.geometry.rotations import ned_from_frd, roll_pitch_yaw_rad
 from hilsim.protocols.mavlink.messages import (
     ATTITUDE,
     ATTITUDE_DTYPE,
@@ -161,7 +161,7 @@ class Truth:
     @property
     def roll_pitch_yaw_deg(self) -> Vector:
         """In an autopilot's convention: of NED from FRD, yaw 0 north and clockwise."""
-        roll, pitch, yaw = _euler(ned_from_frd(self.orientation))
+        roll, pitch, yaw = roll_pitch_yaw_rad(ned_from_frd(self.orientation))
         return math.degrees(roll), math.degrees(pitch), math.degrees(yaw)
 
 
@@ -172,16 +172,10 @@ def read_message(frame: bytes, layout: np.dtype[Any]) -> Any:
     return np.frombuffer(payload[: layout.itemsize].ljust(layout.itemsize, b"\0"), layout, count=1)[0]
 
 
-def _euler(q: Quaternion) -> Vector:
-    w, x, y, z = q
-    roll = math.atan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
-    pitch = math.asin(min(max(2.0 * (w * y - z * x), -1.0), 1.0))
-    yaw = math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
-    return roll, pitch, yaw
-
-
 def _attitude_error(estimate_rad: Vector, orientation: Quaternion) -> Vector:
-    roll, pitch, yaw = (_half_turn(estimate - true) for estimate, true in zip(estimate_rad, _euler(ned_from_frd(orientation)), strict=True))
+    roll, pitch, yaw = (
+        _half_turn(estimate - true) for estimate, true in zip(estimate_rad, roll_pitch_yaw_rad(ned_from_frd(orientation)), strict=True)
+    )
     return roll, pitch, yaw
 
 

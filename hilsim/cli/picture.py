@@ -22,9 +22,9 @@ from hilsim.cli.addresses import Address, HostPort
 from hilsim.cli.outputs import ImageFile
 from hilsim.cli.rigs import loaded
 from hilsim.config.parse import parse_table, read_toml
-from hilsim.config.places import rig_path
+from hilsim.config.places import SDF_SUFFIXES, rig_path
 from hilsim.config.profiles import find_profile
-from hilsim.config.rig import SDF_SUFFIXES, Rig
+from hilsim.config.rig import Rig
 from hilsim.errors import CaptureError
 from hilsim.protocols.cepton.stdv import STDV_SIGNATURE, frame_parities, read_stdv_header
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets

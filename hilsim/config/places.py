@@ -27,6 +27,10 @@ _ONLY_READ = {
 """Models whose captures are read, by their plain names; listed only while no profile of the model is shipped."""
 
 
+SDF_SUFFIXES = (".sdf", ".world")
+"""Of files that stand for a rig: their lidars are published to Gazebo's subscribers."""
+
+
 def profiles_directory() -> Path:
     """The directory of shipped profiles.
 
@@ -51,13 +55,13 @@ def rig_path(text: str) -> Path:
         ConfigError: it is neither; the text lists the shipped ones.
     """
     path = Path(text)
-    if path.suffix == ".toml" or path.exists():
+    if path.suffix in {".toml", *SDF_SUFFIXES} or path.exists():
         return path
     names = shipped_names("rigs")
     if text in names:
         return profiles_directory() / "rigs" / f"{text}.toml"
     raise ConfigError(
-        f'rig must be a .toml file or one of the shipped ones ({", ".join(names)}), got "{text}"{did_you_mean(text, names, of_models=True)}'
+        f'rig must be a .toml or .sdf file or one of the shipped ones ({", ".join(names)}), got "{text}"{did_you_mean(text, names, of_models=True)}'
     )
 
 

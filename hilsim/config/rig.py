@@ -12,7 +12,9 @@ from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.config.changes import Changes
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import collect_faults, parse_table
+from hilsim.config.places import SDF_SUFFIXES
 from hilsim.config.profiles import find_profile
+from hilsim.config.sdf_mounts import mounted
 from hilsim.config.sensor_profiles import profile_family
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.config.sinks import SinkSetting, sink_settings
@@ -36,8 +38,6 @@ from hilsim.vehicle.specs import VehicleSpec
 
 CaptureStamps = Literal["ns", "us"]
 
-SDF_SUFFIXES = (".sdf", ".world")
-"""Of files that stand for a rig: their lidars are published to Gazebo's subscribers."""
 AUTO_LEAD_MS = 0.0
 """The lead is left to hilsim."""
 
@@ -297,6 +297,8 @@ def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None =
     faults = changed.faults + [f"{path}: {changed.named(fault)}" for fault in faults]
     if spec is None:
         raise ConfigError("\n".join(faults))
+    spec, wrong = mounted(spec, path.parent)
+    faults.extend(changed.named(f"{path}: {fault}") for fault in wrong)
     lidars: list[LidarSetting] = []
     for number, sensor in enumerate(spec.sensor):
         try:

@@ -92,11 +92,14 @@ class SensorSpec(SensorSetup, ProfileChoice):
 
     Attributes:
         network: How its packets reach the wire.
+        sdf_sensor: Name (``model::link::sensor``) of a lidar of the scene's SDF file: this sensor is mounted at its pose, on a platform that stands still, and does not see the
+            collisions that the other begins within.
     """
 
     moved_keys: ClassVar[Mapping[str, str]] = {"thinning": "decimation"}
 
     network: NetworkSpec = field(default_factory=NetworkSpec)
+    sdf_sensor: str = ""
 
     def __post_init__(self) -> None:
         plain = self.name.replace("-", "").replace("_", "").isalnum()

@@ -109,6 +109,15 @@ def from_roll_pitch_yaw(roll_deg: float, pitch_deg: float, yaw_deg: float) -> Qu
     return multiply(yaw, multiply(pitch, roll))
 
 
+def roll_pitch_yaw_rad(q: Quaternion) -> Vector:
+    """Roll, pitch and yaw (rad) of a quaternion, as ``from_roll_pitch_yaw`` takes them in degrees; at a pitch of a quarter turn one of many."""
+    w, x, y, z = q
+    roll = math.atan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
+    pitch = math.asin(min(max(2.0 * (w * y - z * x), -1.0), 1.0))
+    yaw = math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+    return roll, pitch, yaw
+
+
 def matrix_from_quaternion(q: Quaternion) -> npt.NDArray[np.float64]:
     """``float64[3, 3]`` with ``matrix @ v == rotate(q, v)``."""
     columns = [rotate(q, axis) for axis in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))]

@@ -140,7 +140,9 @@ def test_it_ends_when_the_block_is_left_by_an_exception(receiver):
 
 def test_a_name_that_is_no_rigs_is_refused_with_those_there_are():
     with (
-        pytest.raises(ConfigError, match=r'rig must be a \.toml file or one of the shipped ones \(.*demo.*\), got "dmeo"; did you mean "demo"'),
+        pytest.raises(
+            ConfigError, match=r'rig must be a \.toml or \.sdf file or one of the shipped ones \(.*demo.*\), got "dmeo"; did you mean "demo"'
+        ),
         Daemon("dmeo"),
     ):
         pass

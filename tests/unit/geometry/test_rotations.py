@@ -17,6 +17,7 @@ from hilsim.geometry.rotations import (
     matrix_from_quaternion,
     multiply,
     quaternion_from_matrix,
+    roll_pitch_yaw_rad,
     rotate,
     slerp,
 )
@@ -38,6 +39,13 @@ def test_a_sensor_without_mounting_angles_looks_along_body_x_and_turns_clockwise
     np.testing.assert_allclose(rotate(BODY_FROM_SENSOR, sensor_direction(0.0, 0.0)), (1.0, 0.0, 0.0), atol=1e-15)
     np.testing.assert_allclose(rotate(BODY_FROM_SENSOR, sensor_direction(math.pi / 2, 0.0)), (0.0, -1.0, 0.0), atol=1e-15)
     np.testing.assert_allclose(rotate(BODY_FROM_SENSOR, (0.0, 0.0, 1.0)), (0.0, 0.0, 1.0), atol=1e-15)
+
+
+@given(angles, st.floats(-89.0, 89.0), angles)
+def test_roll_pitch_and_yaw_come_back_from_their_rotation(roll, pitch, yaw):
+    turn = from_roll_pitch_yaw(roll, pitch, yaw)
+    again = from_roll_pitch_yaw(*map(math.degrees, roll_pitch_yaw_rad(turn)))
+    assert abs(np.dot(turn, again)) == pytest.approx(1.0, abs=1e-12)
 
 
 def test_positive_yaw_turns_left_pitch_dips_the_nose_and_roll_drops_the_right_side():

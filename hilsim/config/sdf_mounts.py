@@ -1,0 +1,56 @@
+"""Sensors that stand in for lidars of the scene's SDF file: they are mounted where those are."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hilsim.config.sensor_table import SensorSpec
+from hilsim.errors import AssetError
+from hilsim.geometry.poses import Pose, mounting
+from hilsim.geometry.rotations import roll_pitch_yaw_rad
+from hilsim.sdf.reading import read_sdf
+
+if TYPE_CHECKING:
+    from hilsim.config.rig import RigSpec
+
+_NOWHERE = (0.0, 0.0, 0.0)
+
+
+def mounted(spec: "RigSpec", directory: Path) -> tuple["RigSpec", list[str]]:
+    """The rig with those sensors' mountings, and faults of what cannot be.
+
+    Args:
+        spec: What the rig says.
+        directory: Of the rig.
+    """
+    if not any(sensor.sdf_sensor for sensor in spec.sensor):
+        return spec, []
+    scene, platform = spec.scene, spec.platform
+    if not scene.sdf:
+        return spec, ["sensor.sdf_sensor must come with scene.sdf"]
+    if platform.kind != "fixed" or platform.disturbance is not None:
+        return spec, [f'platform must stand still (kind "fixed", no disturbance) where a sensor has sdf_sensor, got kind "{platform.kind}"']
+    try:
+        lidars = {lidar.name: lidar.pose for lidar in read_sdf(directory / scene.sdf, [directory / place for place in scene.sdf_path]).lidars}
+    except AssetError as error:
+        return spec, str(error).split("\n")
+    body = mounting(platform.position_m, platform.rotation_deg).inverse() @ Pose(position_m=scene.origin_m)
+    faults: list[str] = []
+    sensors = tuple(_mounted(sensor, number, lidars, body, faults) for number, sensor in enumerate(spec.sensor))
+    return replace(spec, sensor=sensors), faults
+
+
+def _mounted(sensor: SensorSpec, number: int, lidars: dict[str, Pose], body: Pose, faults: list[str]) -> SensorSpec:
+    name = sensor.sdf_sensor
+    if not name:
+        return sensor
+    if name not in lidars:
+        faults.append(f'sensor[{number}].sdf_sensor must be a lidar of scene.sdf ({", ".join(lidars) or "it has none"}), got "{name}"')
+        return sensor
+    if (sensor.mount_position_m, sensor.mount_rotation_deg) != (_NOWHERE, _NOWHERE):
+        faults.append(f"sensor[{number}] must have sdf_sensor or a mounting, got both")
+        return sensor
+    pose = body @ lidars[name]
+    roll, pitch, yaw = roll_pitch_yaw_rad(pose.orientation)
+    return replace(sensor, mount_position_m=pose.position_m, mount_rotation_deg=(math.degrees(roll), math.degrees(pitch), math.degrees(yaw)))
