@@ -166,6 +166,11 @@ def _replay(shell):
     shell.stream(path, *(word for key, value in where.items() for word in ("--set", f"{key}={value}")))
 
 
+def _gazebo(shell):
+    """The examples."""
+    shutil.copytree(ROOT / "examples", shell.here / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+
+
 def _plugin(shell):
     """The example's folder, and the example installed."""
     shutil.copytree(EXAMPLE, shell.here, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
@@ -204,6 +209,7 @@ PREPARED = {
     "cepton.md": _cepton,
     "compare-two-streams.md": _compare,
     "flight-controller-diagnosis.md": _controllers,
+    "gazebo.md": _gazebo,
     "ground-truth.md": _truth,
     "overlay.md": _overlay,
     "record-what-was-sent.md": _record,

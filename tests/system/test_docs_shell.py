@@ -25,6 +25,10 @@ NOT_RUN = {
         "ArduPilot's simulation is not installed",
         "tests/system/test_flight_controller.py::test_ardupilots_link_climbs_hovers_and_lands_steps_no_frame_twice_and_begins_anew_at_a_restart",
     ),
+    ("gazebo.md", "sudo apt"): (
+        "installs a Debian package",
+        "tests/interop/test_gazebo_transport.py::test_a_real_subscriber_gets_every_scan_in_its_time_while_others_come_stall_and_die",
+    ),
     ("install-as-a-service.md", "sudo python3 -m venv"): (
         "needs root and systemd, and changes the host",
         "tests/service/test_service.py::test_it_is_ready_once_packets_flow_and_not_before",

@@ -17,7 +17,7 @@ from hilsim.cli.check import check
 from hilsim.config.places import profiles_directory
 from hilsim.rangefinders.registry import RANGEFINDERS
 from tests.edited import edited_copy
-from tests.pages import blocks
+from tests.pages import ROOT, blocks
 from tests.plugins import EXAMPLE, distribution, install_example
 from tests.support import write_rig
 from tests.walls import wall_rig
@@ -134,12 +134,19 @@ def where_the_page_was_followed(block, directory, _request):
     assert f"{rig}: sound" in said.stderr
 
 
+def with_a_world(block, directory, _request):
+    """The example's world is beside it."""
+    shutil.copy(ROOT / "examples" / "warehouse.sdf", directory)
+    assert_sound(write_rig(directory, block.text))
+
+
 SPECIAL = {
     ("README.md", 0): with_a_mesh,
     ("overlay.md", 0): with_a_map,
     ("replay-captures.md", 0): with_a_capture,
     ("fly-with-an-autopilot.md", 3): beside_a_controller,
     ("rovers.md", 0): with_scans,
+    ("gazebo.md", 0): with_a_world,
     ("write-a-plugin.md", 0): the_project_of_the_plugin,
     ("write-a-plugin.md", 1): with_the_plugin,
     ("write-a-plugin.md", 2): a_project_with_a_profile,
