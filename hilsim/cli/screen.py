@@ -3,15 +3,17 @@
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from hilsim.cli.live_line import LiveLine
+from hilsim.protocols.rover import COMMAND_PORT, LIDAR_PORT, POSE_PORT, TELEMETRY_PORT
 from hilsim.telemetry.faults import Level
 from hilsim.telemetry.metrics import TIMING_BOUNDS_S, HistogramReading
-from hilsim.telemetry.readings import FlowReading, Reading, ReplayReading
+from hilsim.telemetry.readings import FlowReading, GazeboReading, Reading, ReplayReading
 from hilsim.telemetry.vehicle_readings import VehicleReading
 from hilsim.transmit.specs import FrameSocketSpec, SocketSpec
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from hilsim.autopilot.specs import VehicleRigSpec
     from hilsim.daemon.running_rig import RunningRig
     from hilsim.emulator.setting import LidarSetting
+    from hilsim.rovers.specs import RoverSpec
 
 _MOST_BARS = 2
 _BAR_WIDTH = 12
@@ -43,19 +46,13 @@ class Screen:
     def started(self, running: "RunningRig", metrics: str) -> None:
         """Where everything is."""
         from hilsim.assembly.build import sensor_flows  # noqa: PLC0415 - loads kernels, and they are loaded by now
-        from hilsim.daemon.serial_devices.part import SerialDevices  # noqa: PLC0415 - as above
 
         self._line.end_steps()
         self._line.over("")
         rig = running.rig
-        for sensor, lidar in zip(rig.spec.sensor, rig.lidars, strict=True):
-            _titled(sensor.name, _summary(lidar, sensor_flows(sensor, lidar)))
-        if rig.spec.vehicle is not None:
-            _titled("vehicle", _vehicle_summary(rig.spec.vehicle))
-        for device in running.part(SerialDevices).ports.values():
-            _titled(device.name, f"{device.configured.serial.port} at {device.configured.serial.baud} baud")
-        for name, recorded, flow in running.replays.routes:
-            _titled(name, f"{flow.name.rpartition('/')[2]:9} {recorded.source}:{recorded.source_port} {_arrow(flow.socket)}")
+        for title, text in _summaries(running):
+            click.secho(title, bold=True, err=True, nl=False)
+            click.echo(f"  {text}", err=True)
         for name, note in running.replays.notes:
             click.secho(f"note     {name}: {note}", fg="yellow", err=True)
         if metrics:
@@ -83,13 +80,17 @@ class Screen:
             _health(reading),
             *(_progress(replay) for replay in reading.replays[:_MOST_BARS]),
             _vehicle_state(reading.vehicle) if reading.vehicle else "",
-            self._rate(sent),
-            f"late {_quantiles(points)}",
-            f"dropped {dropped}",
-            f"refused {errors}",
-            reading.scheduling.get("transmit", ""),
-            f"{sent:,} sent",  # last: what a terminal of 80 columns may have to leave out
+            _gazebo_state(reading.gazebo) if reading.gazebo else "",
         ]
+        if points or not reading.gazebo:
+            parts += [
+                self._rate(sent),
+                f"late {_quantiles(points)}",
+                f"dropped {dropped}",
+                f"refused {errors}",
+                reading.scheduling.get("transmit", ""),
+                f"{sent:,} sent",  # last: what a terminal of 80 columns may have to leave out
+            ]
         self._line.over("  ".join(part for part in parts if part))
 
     def _rate(self, sent: int) -> str:
@@ -108,9 +109,26 @@ def _health(reading: Reading) -> str:
     return click.style("; ".join(fault.sentence for fault in reading.faults), fg=colour) if reading.faults else ""
 
 
-def _titled(title: str, text: str) -> None:
-    click.secho(title, bold=True, err=True, nl=False)
-    click.echo(f"  {text}", err=True)
+def _summaries(running: "RunningRig") -> Iterator[tuple[str, str]]:
+    """Everything that runs, by name, and what a person must know of it: ports, addresses, topics."""
+    from hilsim.assembly.build import sensor_flows  # noqa: PLC0415 - loads kernels, and they are loaded by now
+    from hilsim.daemon.gazebo.part import Gazebo  # noqa: PLC0415 - as above
+    from hilsim.daemon.serial_devices.part import SerialDevices  # noqa: PLC0415 - as above
+
+    rig = running.rig
+    for sensor, setting in zip(rig.spec.sensor, rig.lidars, strict=True):
+        yield sensor.name, _summary(setting, sensor_flows(sensor, setting))
+    if rig.spec.vehicle is not None:
+        yield "vehicle", _vehicle_summary(rig.spec.vehicle)
+    for rover in rig.spec.rover:
+        yield rover.name, _rover_summary(rover)
+    for lidar in running.part(Gazebo).lidars:
+        rays = lidar.spec.horizontal.samples, lidar.spec.vertical.samples
+        yield lidar.spec.name, f"{rays[0]} x {rays[1]} rays, {1e9 / lidar.period_ns:.4g} Hz, at topic {lidar.spec.scoped_topic}"
+    for device in running.part(SerialDevices).ports.values():
+        yield device.name, f"{device.configured.serial.port} at {device.configured.serial.baud} baud"
+    for name, recorded, flow in running.replays.routes:
+        yield name, f"{flow.name.rpartition('/')[2]:9} {recorded.source}:{recorded.source_port} {_arrow(flow.socket)}"
 
 
 def _arrow(socket: SocketSpec | FrameSocketSpec) -> str:
@@ -125,6 +143,19 @@ def _progress(replay: ReplayReading) -> str:
     loop = f" pass {replay.passes + 1}" if replay.passes else ""
     name = replay.replay if len(replay.replay) <= _NAME_WIDTH else f"{replay.replay[: _NAME_WIDTH - 1]}~"
     return f"{name} [{'#' * done}{'.' * (_BAR_WIDTH - done)}] {state}{loop}"
+
+
+def _rover_summary(rover: "RoverSpec") -> str:
+    """Where a rover's packets go, and where it takes commands."""
+    to, number = rover.network.destination, rover.number
+    sent = ", ".join(f"{name} {to}:{base + number}" for name, base in (("pose", POSE_PORT), ("scan", LIDAR_PORT), ("telemetry", TELEMETRY_PORT)))
+    return f"{sent}; commands at {rover.network.source}:{COMMAND_PORT + number}"
+
+
+def _gazebo_state(lidars: tuple[GazeboReading, ...]) -> str:
+    """What subscribers have had."""
+    scans, skipped = (sum(counts) for counts in zip(*((lidar.scans, lidar.skipped_scans) for lidar in lidars), strict=True))
+    return f"{scans:,} scans to subscribers{f', {skipped:,} left out' if skipped else ''}" if scans else "no subscriber yet"
 
 
 def _vehicle_summary(spec: "VehicleRigSpec") -> str:

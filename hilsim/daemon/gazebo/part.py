@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 
 class Gazebo(Part):
-    """The lidars of a rig's SDF file."""
+    """The lidars of a rig's SDF file.
+
+    Attributes:
+        lidars: In the order of the file.
+    """
 
     def __init__(self, context: RigContext) -> None:
         super().__init__(context)
-        self._lidars: tuple[GazeboLidar, ...] = ()
+        self.lidars: tuple[GazeboLidar, ...] = ()
         self._transport: Transport | None = None
         self._publishers: tuple[LidarPublisher, ...] = ()
 
@@ -39,7 +43,7 @@ class Gazebo(Part):
             return
         from hilsim.assembly.gazebo_lidars import gazebo_lidars  # noqa: PLC0415
 
-        self._lidars = gazebo_lidars(rig, self.context.scenery(rig))
+        self.lidars = gazebo_lidars(rig, self.context.scenery(rig))
 
     def open(self) -> None:
         """Advertise the topics.
@@ -53,9 +57,9 @@ class Gazebo(Part):
         from hilsim.gazebo.publishing import LidarPublisher, topics_of  # noqa: PLC0415
         from hilsim.gazebo.transport import Transport  # noqa: PLC0415
 
-        self._transport = Transport(spec, [topic for lidar in self._lidars for topic in topics_of(lidar.spec)])
+        self._transport = Transport(spec, [topic for lidar in self.lidars for topic in topics_of(lidar.spec)])
         self._transport.open()
-        self._publishers = tuple(LidarPublisher(lidar, self._transport) for lidar in self._lidars)
+        self._publishers = tuple(LidarPublisher(lidar, self._transport) for lidar in self.lidars)
 
     def warm(self) -> None:
         """Load the kernel that measures."""
@@ -63,7 +67,7 @@ class Gazebo(Part):
 
     def rehearse(self) -> None:
         """Load or compile the kernel that measures."""
-        for lidar in self._lidars:
+        for lidar in self.lidars:
             lidar.true_ranges_m(0)
 
     def start(self) -> None:
@@ -94,7 +98,7 @@ class Gazebo(Part):
     @property
     def summary(self) -> str:
         """How many there are."""
-        return f"{len(self._lidars)} lidar(s) for Gazebo" if self._lidars else ""
+        return f"{len(self.lidars)} lidar(s) for Gazebo" if self.lidars else ""
 
     def add_reading(self, reading: Reading, now_ns: int) -> Reading:
         """Every lidar."""

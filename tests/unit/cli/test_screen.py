@@ -7,6 +7,7 @@ import pytest
 
 from hilsim.cli.live_line import LiveLine
 from hilsim.cli.screen import Screen
+from hilsim.telemetry.readings import GazeboReading, Reading
 from tests.unit.telemetry.conftest import make_flow, make_reading
 
 LIMIT_S = 30.0
@@ -48,6 +49,17 @@ def test_eighty_columns_show_all_of_a_healthy_sensor_but_for_the_end_of_the_coun
     assert "0/s" in line
     assert len(line) < 80
     assert line.index("fifo  9,") + len("fifo") + len("90") < 80
+
+
+@pytest.mark.usefixtures("context")
+@pytest.mark.parametrize(
+    ("scans", "skipped", "shown"),
+    [(0, 0, "no subscriber yet"), (1200, 0, "2,400 scans to subscribers"), (5, 1, "10 scans to subscribers, 2 left out")],
+)
+def test_a_world_without_packets_shows_what_subscribers_had(capsys, scans, skipped, shown):
+    lidars = tuple(GazeboReading(lidar=name, scans=scans, messages=scans, skipped_scans=skipped) for name in ("a::b::top", "a::b::low"))
+    Screen("yard", LiveLine(is_watched=True)).status(Reading(gazebo=lidars))
+    assert click.unstyle(capsys.readouterr().err).rpartition("\x1b[K")[2].strip() == shown
 
 
 @pytest.mark.usefixtures("context")
