@@ -20,6 +20,8 @@ _GLB_HEADER = struct.Struct("<4sII")
 _GLB_CHUNK = struct.Struct("<I4s")
 _STL_HEADER_SIZE = 84
 _STL_TRIANGLE_SIZE = 50
+_DAE_HEAD = 4096
+_DAE_UNIT = re.compile(rb"""<unit\b[^>]*\bmeter\s*=\s*["']([^"']*)["']""")
 _ASCII_STL = re.IGNORECASE | re.MULTILINE
 _PLY_MOST_HEADER_BYTES = 65536
 _TRIANGLE_MODES = (4, 5, 6)
@@ -66,6 +68,24 @@ def check_ply(path: Path, data: bytes) -> int:
         if lines < sum(counts.values()):
             raise AssetError(f"{path}: must have {sum(counts.values())} lines after its header, got {lines} (cut short?)")
     return faces
+
+
+def check_dae(path: Path, data: bytes) -> float:
+    """Metres in a unit of the file."""
+    if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
+        raise AssetError(f"{path}: must be a COLLADA file without a document type, got one that defines entities")
+    if b"<COLLADA" not in data[:_DAE_HEAD] or not data.rstrip().endswith(b"</COLLADA>"):
+        raise AssetError(f"{path}: must be a whole COLLADA file, got {len(data)} bytes that do not begin and end as one (cut short?)")
+    found = _DAE_UNIT.search(data)
+    if found is None:
+        return 1.0
+    try:
+        metres = float(found[1])
+    except ValueError:
+        metres = 0.0
+    if not 1e-6 <= metres <= 1e6:
+        raise AssetError(f"{path}: <unit meter> must be 1e-6 to 1e6, got {found[1].decode(errors='replace')}")
+    return metres
 
 
 def check_gltf(path: Path, data: bytes) -> list[str]:

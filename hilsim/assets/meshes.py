@@ -1,4 +1,4 @@
-"""Mesh files: OBJ read here, PLY, STL, glTF and GLB through trimesh, which is imported only when such a file is named.
+"""Mesh files: OBJ read here, PLY, STL, COLLADA, glTF and GLB through trimesh, which is imported only when such a file is named.
 
 Nothing is repaired: a file that is cut short, names vertices it does not have or holds numbers that are none is refused with the reason.
 Precision: OBJ and ASCII STL keep every digit they were written with (UTM coordinates too), as do PLY files with ``double`` vertices; glTF, binary
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.assets.extent import check_extent
-from hilsim.assets.mesh_checks import check_gltf, check_ply, check_stl
+from hilsim.assets.mesh_checks import check_dae, check_gltf, check_ply, check_stl
 from hilsim.assets.mesh_parts import MeshFile, MeshPart, read_bytes
 from hilsim.assets.obj import read_obj
 from hilsim.errors import AssetError
@@ -22,7 +22,7 @@ from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.object_specs import MeshSpec
 
-SUFFIXES = (".obj", ".ply", ".stl", ".gltf", ".glb")
+SUFFIXES = (".obj", ".ply", ".stl", ".dae", ".gltf", ".glb")
 _Y_UP = (".gltf", ".glb")
 _Z_FROM_Y_UP = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 
@@ -110,18 +110,20 @@ def _read(path: Path) -> MeshFile:
             return _with_trimesh(path, exactly=check_stl(path, data))
         case ".ply":
             return _with_trimesh(path, at_least=check_ply(path, data))
+        case ".dae":
+            return _with_trimesh(path, unit_m=check_dae(path, data))
         case _:
             return _with_trimesh(path, notes=tuple(check_gltf(path, data)))
 
 
-def _with_trimesh(path: Path, *, at_least: int = 1, exactly: int = 0, notes: tuple[str, ...] = ()) -> MeshFile:
+def _with_trimesh(path: Path, *, at_least: int = 1, exactly: int = 0, notes: tuple[str, ...] = (), unit_m: float = 1.0) -> MeshFile:
     import trimesh  # noqa: PLC0415 - half a second and 40 MB that a rig without such files need not pay
 
     logging.getLogger("trimesh").setLevel(logging.CRITICAL)
     try:
         with np.errstate(all="ignore"):  # what overflows is refused as not finite
             scene = trimesh.load_scene(str(path), process=False)
-            parts = tuple(part for node in scene.graph.nodes_geometry if (part := _part(scene, node)) is not None)
+            parts = tuple(part for node in scene.graph.nodes_geometry if (part := _part(scene, node, unit_m)) is not None)
     except Exception as error:  # trimesh raises whatever its parsers stumble on; an operator needs the file's name, not a traceback
         reason = str(error).strip().splitlines()
         raise AssetError(f"{path}: cannot be read as {path.suffix[1:].upper()}: {reason[0] if reason else type(error).__name__}") from error
@@ -133,8 +135,8 @@ def _with_trimesh(path: Path, *, at_least: int = 1, exactly: int = 0, notes: tup
     return MeshFile(parts=parts, notes=notes)
 
 
-def _part(scene: Any, node: str) -> MeshPart | None:
-    """One placed geometry of a trimesh scene; None for lines and points."""
+def _part(scene: Any, node: str, unit_m: float) -> MeshPart | None:
+    """One placed geometry of a trimesh scene, in metres; None for lines and points."""
     matrix, name = scene.graph[node]
     geometry = scene.geometry[name]
     triangles = getattr(geometry, "faces", None)
@@ -144,7 +146,7 @@ def _part(scene: Any, node: str) -> MeshPart | None:
     vertices: npt.NDArray[np.float64] = np.asarray(geometry.vertices, dtype=np.float64) @ transform[:3, :3].T + transform[:3, 3]
     material = getattr(getattr(geometry, "visual", None), "material", None)
     return MeshPart(
-        vertices=vertices,
+        vertices=vertices * unit_m,
         triangles=np.asarray(triangles, dtype=np.int64),
         material=np.zeros(len(triangles), dtype=np.int64),
         names=(str(getattr(material, "name", None) or ""),),

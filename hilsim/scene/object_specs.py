@@ -151,9 +151,9 @@ class MeshSpec(ObjectSpec):
     """A mesh file.
 
     Attributes:
-        file: OBJ, PLY, STL, glTF or GLB; relative to the rig's directory.
-        scale: Metres in one unit of the file.
-        up: The file's axis that points up; ``auto``: y for glTF and GLB (their standard says so), z for the others.
+        file: OBJ, PLY, STL, COLLADA (DAE), glTF or GLB; relative to the rig's directory.
+        scale: Metres in one unit of the file; COLLADA files say their unit themselves, and this comes on top.
+        up: The file's axis that points up; ``auto``: y for glTF and GLB (their standard says so), z for the others (a COLLADA file's own word is not read, as in Gazebo).
         materials: The file's material names and the rig's materials that stand for them.
     """
 

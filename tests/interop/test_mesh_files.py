@@ -32,7 +32,7 @@ def write_cube(directory, suffix):
         (directory / name.replace("model.gltf", "cube.gltf")).write_bytes(data)
 
 
-@pytest.mark.parametrize("suffix", ["obj", "ply", "stl", "glb", "gltf"])
+@pytest.mark.parametrize("suffix", ["obj", "ply", "stl", "dae", "glb", "gltf"])
 def test_a_cube_is_seen_where_it_stands(tmp_path, suffix):
     write_cube(tmp_path, suffix)
     rig = load_rig(write_rig(tmp_path, RIG.format(suffix=suffix)))

@@ -1,6 +1,7 @@
 """Mesh files that trimesh and hand wrote: geometry, axes, materials; and files that are broken."""
 
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -47,7 +48,7 @@ def refuse(folder, name, message, **rest):
     assert "Traceback" not in str(caught.value)
 
 
-@pytest.mark.parametrize("suffix", ["ply", "stl", "obj", "glb"])
+@pytest.mark.parametrize("suffix", ["ply", "stl", "obj", "dae", "glb"])
 def test_a_box_comes_back_from_every_format(tmp_path, suffix):
     trimesh.creation.box((1.0, 2.0, 3.0)).export(tmp_path / f"box.{suffix}")
     mesh, notes = load(tmp_path, f"box.{suffix}", up="z")
@@ -56,6 +57,39 @@ def test_a_box_comes_back_from_every_format(tmp_path, suffix):
     assert mesh.areas_m2().sum() == pytest.approx(22.0)
     assert [material.name for material in mesh.materials] == ["concrete"]
     assert notes == ()
+
+
+def write_collada(folder, change):
+    """A box of 1 x 2 x 3 units as COLLADA, its text changed."""
+    trimesh.creation.box((1.0, 2.0, 3.0)).export(folder / "box.dae")
+    path = folder / "box.dae"
+    path.write_text(change(path.read_text()))
+
+
+def test_a_collada_file_is_in_its_own_unit_and_its_up_axis_is_not_read(tmp_path):
+    write_collada(
+        tmp_path,
+        lambda text: re.sub(r"<asset>.*?</asset>", '<asset><unit name="cm" meter="0.01"/><up_axis>Y_UP</up_axis></asset>', text, flags=re.DOTALL),
+    )
+    np.testing.assert_allclose(np.ptp(load(tmp_path, "box.dae")[0].vertices_m, axis=0), [0.01, 0.02, 0.03])
+    np.testing.assert_allclose(np.ptp(load(tmp_path, "box.dae", up="y", scale=10.0)[0].vertices_m, axis=0), [0.1, 0.3, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text.replace("<COLLADA", '<!DOCTYPE a [<!ENTITY b "c">]>\n<COLLADA', 1), "without a document type"),
+        (lambda text: text[: len(text) // 2], r"must be a whole COLLADA file.*\(cut short\?\)"),
+        (
+            lambda text: re.sub(r"<asset>.*?</asset>", '<asset><unit meter="0"/></asset>', text, flags=re.DOTALL),
+            "<unit meter> must be 1e-6 to 1e6, got 0",
+        ),
+        (lambda text: re.sub(r"<geometry.*</geometry>", "", text, flags=re.DOTALL), "must have at least one triangle|cannot be read as DAE"),
+    ],
+)
+def test_a_collada_file_that_cannot_be_used_is_refused_in_words(tmp_path, change, message):
+    write_collada(tmp_path, change)
+    refuse(tmp_path, "box.dae", message)
 
 
 def test_the_node_transforms_of_a_glb_are_applied_and_y_becomes_z(tmp_path, scene):
@@ -165,18 +199,18 @@ def test_an_ascii_stl_keeps_utm_digits(tmp_path):
     assert load(tmp_path, "utm.stl")[0].vertices_m[0].tolist() == [691000.123456, 5334000.25, 0.0]
 
 
-@pytest.mark.parametrize("suffix", ["obj", "ply", "stl", "gltf", "glb"])
+@pytest.mark.parametrize("suffix", ["obj", "ply", "stl", "dae", "gltf", "glb"])
 def test_a_file_that_is_not_there_is_named(tmp_path, suffix):
     refuse(tmp_path, f"none.{suffix}", "no such file")
 
 
-@pytest.mark.parametrize("suffix", ["obj", "ply", "stl", "gltf", "glb"])
+@pytest.mark.parametrize("suffix", ["obj", "ply", "stl", "dae", "gltf", "glb"])
 def test_an_empty_file_is_refused(tmp_path, suffix):
     (tmp_path / f"empty.{suffix}").touch()
     refuse(tmp_path, f"empty.{suffix}", "must not be empty, got 0 bytes")
 
 
-@pytest.mark.parametrize("suffix", ["obj", "ply", "stl", "gltf", "glb"])
+@pytest.mark.parametrize("suffix", ["obj", "ply", "stl", "dae", "gltf", "glb"])
 @pytest.mark.parametrize("content", [bytes(range(256)) * 8, b"\xff\xfe" * 300, b"solid nothing here\n" * 3, b"[1, 2]", b'{"asset": 3}'])
 def test_garbage_is_refused_in_words(tmp_path, suffix, content):
     (tmp_path / f"garbage.{suffix}").write_bytes(content)
@@ -199,7 +233,7 @@ def test_a_directory_is_refused(tmp_path):
 
 
 def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path):
-    refuse(tmp_path, "thing.fbx", r"must be one of \.obj, \.ply, \.stl, \.gltf, \.glb, got \"\.fbx\"")
+    refuse(tmp_path, "thing.fbx", r"must be one of \.obj, \.ply, \.stl, \.dae, \.gltf, \.glb, got \"\.fbx\"")
 
 
 @pytest.mark.parametrize(
