@@ -14,10 +14,13 @@ from hilsim.background.files.bitmap import write_bitmap
 from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.config.profiles import profiles_directory
 from hilsim.protocols.cepton.info import encode_info_packet
+from hilsim.protocols.gazebo_discovery import Advertised, DiscoveryType, encode_discovery
 from tests.conftest import CAPTURES
 from tests.mavlink import mixture
+from tests.pages import ROOT
 from tests.support import ROOM
 from tests.unit.background.backgrounds import AZIMUTH, IMAGE, told
+from tests.unit.gazebo.worlds import scanner, thing, world_text
 from tests.unit.rangefinders.test_sf45 import frame as sf45_frame
 from tests.unit.replay.streams import CEPTON, POSITION, Recording, position_packet, stdv_packet
 
@@ -58,6 +61,22 @@ def meshes(suffix: str, folder: Path) -> list[bytes]:
         _mesh().export(path, **options)
         found.append(path.read_bytes())
     return found
+
+
+def worlds(_folder: Path) -> list[bytes]:
+    """The example, and one of few lines that holds every shape without a file."""
+    shapes = ("<sphere><radius>1</radius></sphere>", "<ellipsoid><radii>1 2 3</radii></ellipsoid>", "<plane><normal>0 0 1</normal></plane>")
+    models = [thing(f"model{number}", shape, f"{number} 0 0 0.1 0.2 0.3") for number, shape in enumerate(shapes)]
+    return [
+        (ROOT / "examples" / "warehouse.sdf").read_bytes(),
+        world_text(*models, thing("robot", "", inner=scanner(noise="<noise><stddev>0.1</stddev></noise>"))).encode(),
+    ]
+
+
+def discovery(_folder: Path) -> list[bytes]:
+    """Datagrams of every kind."""
+    about = Advertised(topic="@/here@/scan", address="tcp://127.0.0.1:4000", process="p", node="n", message_type="gz.msgs.LaserScan")
+    return [encode_discovery(kind, "p", about if kind in {DiscoveryType.ADVERTISE, DiscoveryType.SUBSCRIBE} else None) for kind in DiscoveryType]
 
 
 def objects(folder: Path) -> list[bytes]:

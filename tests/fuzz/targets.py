@@ -15,7 +15,9 @@ from hilsim.analysis.conformance.families import StreamChecker
 from hilsim.analysis.conformance.report import render_text, to_json
 from hilsim.analysis.inspection.inspector import inspect
 from hilsim.assembly.build import build_lidar, build_scenery
+from hilsim.assets.extent import check_extent
 from hilsim.assets.meshes import load_mesh
+from hilsim.assets.sdf_objects import sdf_objects
 from hilsim.assets.terrain import load_terrain
 from hilsim.assets.trajectories import load_trajectory
 from hilsim.background.files.load import load_map
@@ -26,8 +28,10 @@ from hilsim.config.rig import load_rig
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.daemon.control import obey
 from hilsim.errors import ConfigError
+from hilsim.gazebo.lidar import fan_of
 from hilsim.protocols.ardupilot_json import decode_servos, motor_commands
 from hilsim.protocols.cepton.stdv import frame_parities, read_stdv_header
+from hilsim.protocols.gazebo_discovery import decode_discovery
 from hilsim.protocols.mavlink.frames import FrameState, allocate_stream, append, make_room, next_frame
 from hilsim.protocols.nmea_retiming import retime_sentence
 from hilsim.protocols.recognise import recognise
@@ -39,6 +43,7 @@ from hilsim.scene.mesh import Mesh
 from hilsim.scene.object_specs import MeshSpec, TerrainSpec
 from hilsim.scene.specs import BUILT_IN_MATERIALS
 from hilsim.scene.tiles import cut_long_edges, fits_one_tile, snap
+from hilsim.sdf.reading import read_sdf
 from hilsim.telemetry.server import serve_metrics
 from hilsim.vehicle.specs import VehicleSpec
 from tests.fuzz import corpus
@@ -139,6 +144,20 @@ def _mesh(suffix: str, data: bytes, folder: Path) -> None:
     spec = MeshSpec(file=_file(data, folder, f"a.{suffix}").name)
     mesh, _ = load_mesh(spec, folder, BUILT_IN_MATERIALS)
     _cut(mesh)
+
+
+def _sdf(data: bytes, folder: Path) -> None:
+    scene = read_sdf(_file(data, folder, "a.sdf"))
+    objects, _ = sdf_objects(scene, BUILT_IN_MATERIALS)
+    for thing in objects:
+        check_extent(folder, thing.mesh.vertices_m, thing.mesh.triangles, str)
+    for lidar in scene.lidars:
+        if lidar.rays < _MOST_CUES:
+            assert np.isfinite(fan_of(lidar).directions()).all()
+
+
+def _discovery(data: bytes, _folder: Path) -> None:
+    decode_discovery(data)
 
 
 def _terrain(suffix: str, data: bytes, folder: Path) -> None:
@@ -260,6 +279,9 @@ TARGETS = {
         Target(name="obj", corpus=corpus.objects, mutate=spoil_text, run=partial(_mesh, "obj"), suffix=".obj", cpu_s=1.0),
         Target(name="ply", corpus=partial(corpus.meshes, "ply"), mutate=spoil_text, run=partial(_mesh, "ply"), suffix=".ply", cpu_s=1.0),
         Target(name="stl", corpus=partial(corpus.meshes, "stl"), mutate=spoil_text, run=partial(_mesh, "stl"), suffix=".stl", cpu_s=1.0),
+        Target(name="dae", corpus=partial(corpus.meshes, "dae"), mutate=spoil_text, run=partial(_mesh, "dae"), suffix=".dae", cpu_s=1.0),
+        Target(name="sdf", corpus=corpus.worlds, mutate=spoil_text, run=_sdf, suffix=".sdf", cpu_s=2.0),
+        Target(name="discovery", corpus=corpus.discovery, mutate=spoil_bytes, run=_discovery),
         Target(name="glb", corpus=partial(corpus.meshes, "glb"), mutate=spoil_glb, run=partial(_mesh, "glb"), suffix=".glb", cpu_s=1.0),
         Target(name="gltf", corpus=corpus.gltf, mutate=spoil_json, run=partial(_mesh, "gltf"), suffix=".gltf", cpu_s=1.0),
         Target(name="png", corpus=corpus.pictures, mutate=spoil_bytes, run=partial(_terrain, "png"), suffix=".png", cpu_s=1.0),
