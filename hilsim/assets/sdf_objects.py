@@ -1,20 +1,22 @@
 """What stands in an SDF world or model, as objects of a scene.
 
 Rays of Gazebo's lidars without a GPU meet collisions, those of its cameras' kin visuals. A collision that is a plane has no end in a physics engine: here it reaches ``PLANE_M`` to
-each side.
+each side. Round shapes are finely cut where there are few, and coarser where there are thousands.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from hilsim.assets.meshes import load_mesh
+from hilsim.assets.extent import check_extent
+from hilsim.assets.meshes import SUFFIXES, load_mesh
 from hilsim.errors import AssetError
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import normalise
+from hilsim.limits import SCENE_TRIANGLES
 from hilsim.scene import primitives
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
@@ -31,6 +33,10 @@ _MATERIAL = "concrete"
 _FINEST_M = 1e-4
 _ROUND_RATIO, _BALL_RATIO = 10_000.0, 1_000.0
 """A radius to the depth of a flat: what is bent both ways has its triangles squared."""
+_ROUND_TRIANGLES = 4_000_000
+"""Of all round shapes; the scene is built in 8 s."""
+_COARSENESS = (1.0, 4.0, 16.0, 64.0)
+"""Factors of a flat's depth: the first that is enough counts."""
 
 
 def sdf_objects(
@@ -45,20 +51,21 @@ def sdf_objects(
         stand: Where the file's own zero stands in the world.
 
     Raises:
-        AssetError: naming every mesh that cannot be used, with file and line.
+        AssetError: naming every mesh that cannot be used, with file and line; or there is more than a scene may hold.
     """
     objects: list[SceneObject] = []
     notes: list[str] = []
     faults: list[str] = []
-    read: dict[str, Mesh] = {}
-    for shape in scene.collisions if sees == "collisions" else scene.visuals:
-        if shape.kind == "heightmap":
-            notes.append(
-                f"{shape.where}: a <heightmap> is not supported: {shape.name} is left out; a rig's [[scene.terrain]] takes 16-bit PNG and GeoTIFF"
-            )
+    made: dict[str, Mesh] = {}
+    shapes = scene.collisions if sees == "collisions" else scene.visuals
+    coarseness = _coarseness(scene.path, shapes, notes)
+    for shape in shapes:
+        left_out = _left_out(shape)
+        if left_out:
+            notes.append(f"{shape.where}: {left_out}")
             continue
         try:
-            mesh = _mesh_of(shape, materials, read, notes) if shape.kind == "mesh" else _SHAPES[shape.kind](shape, materials[_MATERIAL])
+            mesh = _mesh_of(shape, materials, made, notes) if shape.kind == "mesh" else _solid(shape, materials[_MATERIAL], made, coarseness)
         except AssetError as error:
             faults.append(f"{shape.where}: {shape.name}: {error}")
             continue
@@ -71,6 +78,15 @@ def sdf_objects(
     return objects, tuple(notes)
 
 
+def _left_out(shape: SdfShape) -> str:
+    """Why a shape is not there; empty: it is."""
+    if shape.kind == "heightmap":
+        return f"a <heightmap> is not supported: {shape.name} is left out; a rig's [[scene.terrain]] takes 16-bit PNG and GeoTIFF"
+    if shape.file is not None and shape.file.suffix.lower() not in SUFFIXES:
+        return f'a mesh of format "{shape.file.suffix}" is not supported ({", ".join(SUFFIXES)}): {shape.name} is left out, {shape.file}'
+    return ""
+
+
 def _mesh_of(shape: SdfShape, materials: dict[str, Material], read: dict[str, Mesh], notes: list[str]) -> Mesh:
     """The mesh of a file, stretched; a file is read once."""
     file = shape.file
@@ -80,10 +96,38 @@ def _mesh_of(shape: SdfShape, materials: dict[str, Material], read: dict[str, Me
     if key not in read:
         spec = MeshSpec(file=str(file), material=_MATERIAL)
         mesh, _ = load_mesh(spec, Path("/"), materials)
-        read[key] = Mesh(mesh.vertices_m * np.array(shape.scale), mesh.triangles, mesh.material, mesh.materials)
+        vertices = mesh.vertices_m * np.array(shape.scale)
+        check_extent(file, vertices, mesh.triangles, lambda row: f"vertex {row}, scaled by {shape.scale},")
+        read[key] = Mesh(vertices, mesh.triangles, mesh.material, mesh.materials)
     if shape.submesh:
         notes.append(f'{shape.where}: <submesh> "{shape.submesh}" is not supported: {shape.name} is the whole of {file.name}')
     return read[key]
+
+
+def _solid(shape: SdfShape, material: Material, made: dict[str, Mesh], coarseness: float) -> Mesh:
+    """The mesh of a shape; equal ones share it."""
+    key = repr((shape.kind, shape.size_m, shape.radii_m, shape.length_m))
+    if key not in made:
+        made[key] = _SHAPES[shape.kind](shape, material, _tolerance_m(shape) * coarseness)
+    return made[key]
+
+
+def _coarseness(path: Path, shapes: Sequence[SdfShape], notes: list[str]) -> float:
+    """By how much the flats of round shapes are deeper than they would be were there few of them; a note says so."""
+    round_shapes = [shape for shape in shapes if shape.kind in _TRIANGLES]
+    counts = {factor: _triangles(round_shapes, factor) for factor in _COARSENESS}
+    chosen = next((factor for factor, count in counts.items() if count <= _ROUND_TRIANGLES), _COARSENESS[-1])
+    SCENE_TRIANGLES.enforce(counts[chosen], str(path), AssetError)
+    if chosen > 1.0:
+        notes.append(
+            f"{path}: {len(round_shapes):,} round shapes would be {counts[1.0]:,} triangles: they are {counts[chosen]:,}, "
+            f"whose flats lie up to {chosen / _BALL_RATIO:.1g} of a radius inside"
+        )
+    return chosen
+
+
+def _triangles(shapes: Sequence[SdfShape], coarseness: float) -> int:
+    return sum(_TRIANGLES[shape.kind](max(shape.radii_m), _tolerance_m(shape) * coarseness) for shape in shapes)
 
 
 def _tolerance_m(shape: SdfShape) -> float:
@@ -101,12 +145,19 @@ def _upright_to(normal: Vector) -> Pose:
     return Pose(orientation=normalise(half))
 
 
-_SHAPES: dict[str, Callable[[SdfShape, Material], Mesh]] = {
-    "plane": lambda shape, material: primitives.plane(shape.size_m[:2], material),
-    "box": lambda shape, material: primitives.box(shape.size_m, material),
-    "cylinder": lambda shape, material: primitives.cylinder(shape.radii_m[0], shape.length_m, material, _tolerance_m(shape)),
-    "sphere": lambda shape, material: primitives.sphere(shape.radii_m[0], material, _tolerance_m(shape)),
-    "cone": lambda shape, material: primitives.cone(shape.radii_m[0], shape.length_m, material, _tolerance_m(shape)),
-    "capsule": lambda shape, material: primitives.capsule(shape.radii_m[0], shape.length_m, material, _tolerance_m(shape)),
-    "ellipsoid": lambda shape, material: primitives.ellipsoid(shape.radii_m, material, _tolerance_m(shape)),
+_TRIANGLES: dict[str, Callable[[float, float], int]] = {
+    "cylinder": primitives.cylinder_triangles,
+    "sphere": primitives.sphere_triangles,
+    "cone": primitives.cone_triangles,
+    "capsule": primitives.capsule_triangles,
+    "ellipsoid": primitives.sphere_triangles,
+}
+_SHAPES: dict[str, Callable[[SdfShape, Material, float], Mesh]] = {
+    "plane": lambda shape, material, _: primitives.plane(shape.size_m[:2], material),
+    "box": lambda shape, material, _: primitives.box(shape.size_m, material),
+    "cylinder": lambda shape, material, depth_m: primitives.cylinder(shape.radii_m[0], shape.length_m, material, depth_m),
+    "sphere": lambda shape, material, depth_m: primitives.sphere(shape.radii_m[0], material, depth_m),
+    "cone": lambda shape, material, depth_m: primitives.cone(shape.radii_m[0], shape.length_m, material, depth_m),
+    "capsule": lambda shape, material, depth_m: primitives.capsule(shape.radii_m[0], shape.length_m, material, depth_m),
+    "ellipsoid": lambda shape, material, depth_m: primitives.ellipsoid(shape.radii_m, material, depth_m),
 }

@@ -1,9 +1,11 @@
 """The elements of an SDF file with their lines, and their values: every fault is noted, and reading goes on with the default.
 
-XML is read by Python's own expat. A document type is refused, and with it every entity: no SDF file has one.
+XML is read by Python's own expat. A document type is refused, and with it every entity: no SDF file has one. Two things that are no XML are accepted, for Gazebo's parser takes
+them and worlds of its own have them: ``--`` in a comment, and blanks before the declaration.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,12 +14,22 @@ from xml.parsers import expat
 
 from hilsim.errors import AssetError
 from hilsim.geometry.poses import Pose, mounting
-from hilsim.limits import SDF_BYTES, SDF_DEPTH, SDF_ELEMENTS
+from hilsim.limits import COORDINATE_M, SDF_BYTES, SDF_DEPTH, SDF_ELEMENTS
 
 T = TypeVar("T")
 
 _UNIT_TOLERANCE = 1e-6
 _TRUE, _FALSE = frozenset({"true", "1"}), frozenset({"false", "0"})
+_MOST_DIGITS = 15
+_SHOWN_CHARACTERS = 200
+_COMMENT, _COMMENT_END, _LITERAL_END = b"<!--", b"-->", b"]]>"
+_HIDING = re.compile(rb"<!--|<!\[CDATA\[")
+_LATE_DECLARATION = re.compile(rb"(\s+)(<\?xml[^>]*\?>)")
+
+
+def shown(text: str) -> str:
+    """A text of a file for a message: a long one is cut."""
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}... ({len(text):,} characters)"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -27,10 +39,20 @@ class Findings:
     Attributes:
         faults: A sentence each, with file and line.
         unsupported: The same.
+        plugins: Names of plug-ins with their lines, by file; one that is included twice is told once.
     """
 
     faults: list[str] = field(default_factory=list)
     unsupported: list[str] = field(default_factory=list)
+    plugins: dict[Path, dict[tuple[str, int], None]] = field(default_factory=dict)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What is not supported, each sentence once; the plug-ins of a file are one."""
+        plugins = (
+            f"{file}: plug-ins do not run: {', '.join(f'{name} (line {line})' for name, line in named)}" for file, named in self.plugins.items()
+        )
+        return tuple(dict.fromkeys((*plugins, *self.unsupported)))
 
 
 @dataclass(kw_only=True, eq=False)
@@ -80,6 +102,14 @@ class Element:
     def all(self, *tags: str) -> "Iterator[Element]":
         """Children of these names."""
         return (child for child in self.children if child.tag in tags)
+
+    def walk(self) -> "Iterator[Element]":
+        """The element, and all within it."""
+        waiting = [self]
+        while waiting:
+            element = waiting.pop()
+            yield element
+            waiting.extend(element.children)
 
     # -- values ------------------------------------------------------------------------------------------------------------------------
 
@@ -133,12 +163,31 @@ def read_elements(path: Path, findings: Findings) -> Element:
         AssetError: the file cannot be read, is no XML, or holds more than is accepted.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise AssetError(f"{path}: must be a file, got {'a directory' if path.is_dir() else 'a pipe or a device'}")
         with path.open("rb") as file:
             text = file.read(SDF_BYTES.bound + 1)
     except (OSError, ValueError) as error:
         raise AssetError(f"{path}: must be a file that can be read, got {getattr(error, 'strerror', None) or error}") from error
     SDF_BYTES.enforce(len(text), str(path), AssetError)
-    return _Builder(path, findings).root_of(text)
+    return _Builder(path, findings).root_of(_as_xml(text))
+
+
+def _as_xml(text: bytes) -> bytes:
+    """The text without its comments, with as many lines, and with the declaration first."""
+    kept, at = [], 0
+    for hiding in _HIDING.finditer(text):
+        if hiding.start() < at:
+            continue
+        is_comment = hiding[0] == _COMMENT
+        end = text.find(_COMMENT_END if is_comment else _LITERAL_END, hiding.end()) + len(_COMMENT_END)
+        if end < hiding.end():
+            break
+        kept += [text[at : hiding.start()], b"\n" * text.count(b"\n", hiding.start(), end) if is_comment else text[hiding.start() : end]]
+        at = end
+    plain = b"".join((*kept, text[at:]))
+    late = _LATE_DECLARATION.match(plain)
+    return plain if late is None else late[2] + late[1] + plain[late.end() :]
 
 
 class _Builder:
@@ -189,41 +238,47 @@ def _number(text: str, *, may_be_infinite: bool = False) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise ValueError(f'must be a number, got "{text}"') from None
+        raise ValueError(f'must be a number, got "{shown(text)}"') from None
     if math.isnan(value) or (math.isinf(value) and not may_be_infinite) or "_" in text:
-        raise ValueError(f'must be a finite number, got "{text}"')
+        raise ValueError(f'must be a finite number, got "{shown(text)}"')
     return value
 
 
 def _numbers(text: str, count: int) -> tuple[float, ...]:
     parts = text.split()
     if len(parts) != count:
-        raise ValueError(f'must be {count} numbers, got "{text}"')
+        raise ValueError(f'must be {count} numbers, got "{shown(text)}"')
     return tuple(map(_number, parts))
 
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise ValueError(f'must be a whole number of 0 or more, got "{text}"')
+        raise ValueError(f'must be a whole number of 0 or more, got "{shown(text)}"')
+    if len(text) > _MOST_DIGITS:
+        raise ValueError(f'must have at most {_MOST_DIGITS} digits, got "{shown(text)}"')
     return int(text)
 
 
 def _boolean(text: str) -> bool:
     if text.lower() not in _TRUE | _FALSE:
-        raise ValueError(f'must be true or false, got "{text}"')
+        raise ValueError(f'must be true or false, got "{shown(text)}"')
     return text.lower() in _TRUE
 
 
 def _pose(text: str, attributes: dict[str, str]) -> Pose:
     kind = attributes.get("rotation_format", "euler_rpy")
+    if kind not in {"euler_rpy", "quat_xyzw"}:
+        raise ValueError(f'rotation_format must be euler_rpy or quat_xyzw, got "{shown(kind)}"')
+    x, y, z, *turns = _numbers(text, 7 if kind == "quat_xyzw" else 6)
+    if not all(COORDINATE_M.holds(abs(value)) for value in (x, y, z)):
+        raise ValueError(f'must have coordinates of at most {COORDINATE_M.text}, got "{shown(text)}"')
     if kind == "quat_xyzw":
-        x, y, z, qx, qy, qz, qw = _numbers(text, 7)
-        length = math.sqrt(qx * qx + qy * qy + qz * qz + qw * qw)
-        if length < _UNIT_TOLERANCE:
-            raise ValueError(f'must have a quaternion that is not zero, got "{text}"')
+        qx, qy, qz, qw = turns
+        length = math.hypot(*turns)
+        if not _UNIT_TOLERANCE <= length < math.inf:
+            raise ValueError(f'must have a quaternion that is not zero, got "{shown(text)}"')
         return Pose(position_m=(x, y, z), orientation=(qw / length, qx / length, qy / length, qz / length))
-    if kind != "euler_rpy":
-        raise ValueError(f'rotation_format must be euler_rpy or quat_xyzw, got "{kind}"')
-    x, y, z, roll, pitch, yaw = _numbers(text, 6)
-    turn = (lambda angle: angle) if _boolean(attributes.get("degrees", "false")) else math.degrees
-    return mounting((x, y, z), (turn(roll), turn(pitch), turn(yaw)))
+    roll, pitch, yaw = turns if _boolean(attributes.get("degrees", "false")) else map(math.degrees, turns)
+    if not all(map(math.isfinite, (roll, pitch, yaw))):
+        raise ValueError(f'must have finite angles, got "{shown(text)}"')
+    return mounting((x, y, z), (roll, pitch, yaw))

@@ -4,15 +4,17 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from hilsim.errors import AssetError
-from hilsim.limits import SDF_INCLUDES
-from hilsim.sdf.elements import Element, Findings, read_elements
+from hilsim.limits import SDF_DEPTH, SDF_ELEMENTS, SDF_INCLUDES
+from hilsim.sdf.elements import Element, Findings, read_elements, shown
 
 SEARCH_VARIABLES = ("GZ_SIM_RESOURCE_PATH", "IGN_GAZEBO_RESOURCE_PATH", "SDF_PATH", "GAZEBO_MODEL_PATH")
 """Where Gazebo and its predecessors look for models: directories, with ``:`` between."""
 _VERSIONS = tuple(f"1.{minor}" for minor in range(4, 13))
+_BEFORE_RELATIVE_TO = frozenset({"1.4", "1.5", "1.6"})
+"""A pose's frame was an attribute ``frame`` then."""
 _MODEL_CONFIG = "model.config"
 _REMOTE = frozenset({"http", "https", "fuel"})
 
@@ -36,25 +38,30 @@ class Files:
     findings: Findings
     _including: list[Path] = field(default_factory=list)
     _included: int = 0
+    _elements: int = 0
+    _read: dict[Path, Element] = field(default_factory=dict)
+    _sizes: dict[Path, int] = field(default_factory=dict)
 
     def find(self, asking: Element, uri: str) -> Path | None:
         """The file or directory of a URI; None, with a fault of the element that asks, where there is none."""
         if not uri:
             asking.fault(f"<{asking.tag}> must have a <uri>")
             return None
-        parts = urlsplit(uri)
-        if parts.scheme in _REMOTE:
-            asking.fault(f"<uri> must be on this host (download the model, and name its directory in {SEARCH_VARIABLES[0]}), got {uri}")
+        scheme, separator, name = uri.partition("://")
+        if not separator:
+            scheme, name = "", uri
+        if scheme in _REMOTE:
+            asking.fault(f"<uri> must be on this host (download the model, and name its directory in {SEARCH_VARIABLES[0]}), got {shown(uri)}")
             return None
-        tried = [place.resolve() for place in self._places(asking.file, parts.scheme, unquote(parts.netloc + parts.path))]
-        found = next((place for place in tried if place.exists()), None)
+        tried = list(dict.fromkeys(_resolved(place) for place in self._places(asking.file, scheme, unquote(name))))
+        found = next((place for place in tried if _is_there(place)), None)
         if found is None:
-            asking.fault(f"<uri> must be a file that is there, got {uri}, looked for at {', '.join(map(str, tried)) or 'no place'}")
+            asking.fault(f"<uri> must be a file that is there, got {shown(uri)}, looked for at {', '.join(shown(str(place)) for place in tried)}")
         return found
 
     def _places(self, file: Path, scheme: str, name: str) -> list[Path]:
-        if scheme == "file":
-            return [Path(name) if name.startswith("/") else file.parent / name]
+        if name.startswith("/"):
+            return [Path(name)]
         if scheme == "model":
             return [directory / name for directory in (*self.search, file.parent, file.parent.parent)]
         return [file.parent / name, *(directory / name for directory in self.search)]
@@ -65,12 +72,18 @@ class Files:
         Raises:
             AssetError: the file is no SDF that is understood.
         """
+        if path in self._read:
+            return self._read[path]
         root = read_elements(path, self.findings)
         if root.tag != "sdf":
-            raise AssetError(f"{root.where}: must be an SDF file, which begins with <sdf>, got <{root.tag}>")
+            raise AssetError(f"{root.where}: must be an SDF file, which begins with <sdf>, got <{shown(root.tag)}>")
         version = root.attributes.get("version", "")
         if version not in _VERSIONS:
-            raise AssetError(f'{root.where}: version must be {_VERSIONS[0]} to {_VERSIONS[-1]}, got "{version}"')
+            raise AssetError(f'{root.where}: version must be {_VERSIONS[0]} to {_VERSIONS[-1]}, got "{shown(version)}"')
+        for element in root.walk():
+            if element.tag == "pose" and version in _BEFORE_RELATIVE_TO and "frame" in element.attributes:
+                element.attributes.setdefault("relative_to", element.attributes["frame"])
+        self._read[path], self._sizes[path] = root, sum(1 for _ in root.walk())
         return root
 
     def included(self, include: Element) -> Element | None:
@@ -84,15 +97,19 @@ class Files:
         if path is None:
             return None
         if path in self._including:
-            include.fault(f"files must not include each other in a circle, got {' -> '.join(map(str, (*self._including, path)))}")
+            circle = (*self._including[self._including.index(path) :], path)
+            include.fault(f"files must not include each other in a circle, got {' -> '.join(map(str, circle))}")
             return None
         self._included += 1
         SDF_INCLUDES.enforce(self._included, include.where, AssetError)
+        SDF_DEPTH.enforce(len(self._including), include.where, AssetError, "nesting of files")
         try:
             root = self.root(path)
         except AssetError as error:
             self.findings.faults.append(f"{include.where} includes {error}")
             return None
+        self._elements += self._sizes[path]
+        SDF_ELEMENTS.enforce(self._elements, include.where, AssetError, "elements of all files that are included")
         found = root.child("model", "actor", "light")
         if found is None:
             include.fault(f"<uri> must be a model, an actor or a light, got {path} with none")
@@ -118,9 +135,26 @@ class Files:
         offered = {sdf.attributes.get("version", _VERSIONS[0]): place / sdf.text for sdf in root.all("sdf") if sdf.text}
         known = [version for version in _VERSIONS if version in offered]
         if not known:
-            include.fault(f"{config} must name an SDF file of version {_VERSIONS[0]} to {_VERSIONS[-1]}, got {', '.join(offered) or 'none'}")
+            got = shown(", ".join(offered)) or "none"
+            include.fault(f"{config} must name an SDF file of version {_VERSIONS[0]} to {_VERSIONS[-1]}, got {got}")
             return None
-        return offered[known[-1]].resolve()
+        return _resolved(offered[known[-1]])
+
+
+def _resolved(place: Path) -> Path:
+    """The path without links and dots; itself where no file can have that name."""
+    try:
+        return place.resolve()
+    except (OSError, RuntimeError, ValueError):
+        return place
+
+
+def _is_there(place: Path) -> bool:
+    """Whether there is something of that name; a name that no file can have is none."""
+    try:
+        return place.exists()
+    except (OSError, ValueError):
+        return False
 
 
 @dataclass

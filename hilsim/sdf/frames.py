@@ -7,11 +7,12 @@ another, without which it is attached to its model. Source: sdformat.org, "Pose 
 from dataclasses import dataclass, field
 
 from hilsim.geometry.poses import Pose
-from hilsim.sdf.elements import Element
+from hilsim.sdf.elements import Element, shown
 
 ROOT = "__model__"
 WORLD = "world"
 SEPARATOR = "::"
+_SHOWN_NAMES = 10
 
 
 class _FrameFaultError(Exception):
@@ -47,7 +48,6 @@ class Scope:
     root: str = ROOT
     frames: dict[str, Frame] = field(default_factory=dict)
     _known: dict[str, Pose] = field(default_factory=dict)
-    _asked: list[str] = field(default_factory=list)
 
     def add(self, element: Element, frame: Frame) -> None:
         """Add a frame under the element's name."""
@@ -55,9 +55,26 @@ class Scope:
         if not name:
             element.fault(f"<{element.tag}> must have a name")
         elif name in self.frames or name in {ROOT, WORLD}:
-            element.fault(f'name of <{element.tag}> must be no other\'s of the same model, got "{name}" once more')
+            element.fault(f'name of <{element.tag}> must be no other\'s of the same model, got "{shown(name)}" once more')
         else:
             self.frames[name] = frame
+
+    def merge(self, other: "Scope", root: str, element: Element, pose: Pose, wanted: str) -> None:
+        """Add the frames of a model that is merged into this one: they stand as they do in it.
+
+        Args:
+            other: Its frames.
+            root: What its own frame is called here.
+            element: The ``<include>``.
+            pose: Of its own frame.
+            wanted: Frame that ``pose`` is relative to.
+        """
+        self.frames[root] = Frame(element=element, pose=pose, relative_to=wanted)
+        for name, frame in other.frames.items():
+            if name in self.frames:
+                element.fault(f'names of a model that is merged must not be there already, got "{shown(name)}"')
+            else:
+                self.frames[name] = Frame(element=frame.element, pose=other.pose_of(name, frame.element), relative_to=root, scope=frame.scope)
 
     def pose_of(self, name: str, asking: Element) -> Pose:
         """Where a frame stands in this scope's root; the root itself, with a fault of ``asking``, where that cannot be said."""
@@ -77,29 +94,45 @@ class Scope:
         return self.pose_of(relative_to(element, default), element) @ element.pose()
 
     def _resolved(self, name: str) -> Pose:
-        if name == self.root or not name:
-            return Pose()
-        if name not in self._known:
-            if name in self._asked:
-                raise _FrameFaultError(f"frames must not be relative to each other in a circle, got {' -> '.join((*self._asked, name))}")
-            self._asked.append(name)
-            try:
-                self._known[name] = self._found(name)
-            finally:
-                self._asked.pop()
-        return self._known[name]
+        """Where a frame stands. Frames in a row are followed without calls: there may be as many as the file has elements."""
+        waiting: dict[str, None] = {}
+        while name not in self._known and name != self.root and name:
+            if name in waiting:
+                row = list(waiting)
+                circle = [*row[row.index(name) :], name]
+                raise _FrameFaultError(f"frames must not be relative to each other in a circle, got {_row(circle, ' -> ')}")
+            waiting[name] = None
+            name = self._before(name)
+        for each in reversed(waiting):
+            self._known[each] = self._known.get(name, Pose()) @ self._own(each)
+            name = each
+        return self._known.get(name, Pose())
 
-    def _found(self, name: str) -> Pose:
-        first, separator, rest = name.partition(SEPARATOR)
+    def _before(self, name: str) -> str:
+        """The frame that another is relative to."""
+        first, separator, _ = name.partition(SEPARATOR)
         frame = self.frames.get(first)
         if frame is None:
-            known = ", ".join(self.frames) or "none"
-            raise _FrameFaultError(f'relative_to must name a frame of the same model ({known}), got "{name}"')
+            raise _FrameFaultError(
+                f'relative_to must name a frame of the same model ({_row(list(self.frames), ", ") or "none"}), got "{shown(name)}"'
+            )
         if not separator:
-            return self._resolved(frame.relative_to) @ frame.pose
+            return frame.relative_to
         if frame.scope is None:
-            raise _FrameFaultError(f'relative_to must name a nested model before "::", got "{name}"')
-        return self._resolved(first) @ frame.scope._resolved(rest)  # noqa: SLF001 - of the same class
+            raise _FrameFaultError(f'relative_to must name a nested model before "::", got "{shown(name)}"')
+        return first
+
+    def _own(self, name: str) -> Pose:
+        """Where it stands in that frame."""
+        first, separator, rest = name.partition(SEPARATOR)
+        frame = self.frames[first]
+        return frame.scope._resolved(rest) if separator and frame.scope is not None else frame.pose  # noqa: SLF001 - of the same class
+
+
+def _row(names: list[str], between: str) -> str:
+    """Names for a message: of many the first ones."""
+    left = len(names) - _SHOWN_NAMES
+    return between.join(map(shown, names[:_SHOWN_NAMES])) + (f"{between}... ({left} more)" if left > 0 else "")
 
 
 def relative_to(element: Element, default: str) -> str:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from hilsim.errors import AssetError
 from hilsim.geometry.poses import Pose
-from hilsim.sdf.elements import Element, Findings
+from hilsim.limits import SDF_DEPTH
+from hilsim.sdf.elements import Element, Findings, shown
 from hilsim.sdf.files import Files, search_path
 from hilsim.sdf.frames import ROOT, SEPARATOR, WORLD, Frame, Scope, relative_to
 from hilsim.sdf.lidars import LIDAR_TYPES, read_lidar
@@ -15,12 +16,12 @@ from hilsim.sdf.specs import SdfActor, SdfLidar, SdfScene, SdfShape, SdfWaypoint
 
 _SHOWN_FAULTS = 20
 _UNSUPPORTED = {
-    "plugin": "plug-ins do not run: what <plugin> {name} does is left out",
     "population": "<population> {name} is not supported",
     "road": "<road> {name} is not supported",
     "particle_emitter": "<particle_emitter> {name} is not supported: its particles are not seen",
     "projector": "<projector> {name} is not supported",
     "state": "<state> is not supported: models stand where they are defined",
+    "experimental:params": "<experimental:params> is not supported: the model is as its own file has it",
 }
 """Elements that change what there is, or what is seen. Others (light, physics, gui, inertia, joints) change nothing that a lidar sees of what stands still."""
 
@@ -33,14 +34,16 @@ class _Model:
         element: The ``<model>``.
         name: As it is known in its parent.
         scope: Its frames.
-        pose: Of its own frame in its parent's.
+        frame: Name of its own frame in its parent's scope; empty where there is none.
+        is_merged: What it holds is its parent's.
         nested: Models within.
     """
 
     element: Element
     name: str
     scope: Scope
-    pose: Pose = field(default_factory=Pose)
+    frame: str = ""
+    is_merged: bool = False
     nested: "list[_Model]" = field(default_factory=list)
 
 
@@ -73,6 +76,7 @@ class _Reader:
         self._lidars: list[SdfLidar] = []
         self._actors: list[SdfActor] = []
         self._world = ""
+        self._depth = 0
 
     def scene(self, path: Path) -> SdfScene:
         """Of a file."""
@@ -99,7 +103,7 @@ class _Reader:
             visuals=tuple(self._visuals),
             lidars=tuple(self._lidars),
             actors=tuple(self._actors),
-            unsupported=tuple(self._files.findings.unsupported),
+            unsupported=self._files.findings.left_out,
         )
 
     # -- frames ------------------------------------------------------------------------------------------------------------------------
@@ -111,6 +115,8 @@ class _Reader:
             scope.add(frame, Frame(element=frame, pose=frame.pose(), relative_to=relative_to(frame, frame.attributes.get("attached_to", WORLD))))
         _note_unsupported(world)
         for model in models:
+            if model.is_merged and any(model.element.all("link")):
+                model.element.fault("a model that is merged into a world must have no <link>: a world has none")
             self._gather(model, self._pose_in(scope, model), "")
         for actor in world.all("actor"):
             self._read_actor(actor, scope, None)
@@ -125,8 +131,7 @@ class _Reader:
             included = self._files.included(element)
             if included is None:
                 continue
-            if element.attributes.get("merge", "false").lower() in {"true", "1"}:
-                element.unsupported("an <include> that is merged is read as a nested model: its names are one level deeper")
+            _note_unsupported(element)
             if included.tag == "model":
                 with self._files.entered(included.file):
                     found.append(self._added(self._model(included, element.string("name") or included.name), element, scope))
@@ -136,27 +141,31 @@ class _Reader:
 
     def _added(self, model: _Model, placing: Element, scope: Scope) -> _Model:
         """The model as a frame of its parent. ``placing`` says its pose: itself, or the ``<include>``."""
-        default = scope.root
-        pose = placing.pose() if placing.child("pose") is not None else model.element.pose()
-        wanted = relative_to(placing, default) if placing.child("pose") is not None else relative_to(model.element, default)
+        posed = placing if placing.child("pose") is not None else model.element
+        pose, wanted = posed.pose(), relative_to(posed, scope.root)
         placement = placing.string("placement_frame") or model.element.attributes.get("placement_frame", "")
         if placement:
             pose = pose @ model.scope.pose_of(placement, placing).inverse()
-        model.pose = pose
-        frame = Frame(element=placing, pose=pose, relative_to=wanted, scope=model.scope)
-        if not model.name or model.name in scope.frames:
-            placing.fault(f'name of a model must be given and no other\'s beside it, got "{model.name}"')
+        if placing.tag == "include" and placing.attributes.get("merge", "").lower() in {"true", "1"}:
+            model.is_merged, model.frame = True, f"_merged__{model.name}__model__"
+            scope.merge(model.scope, model.frame, placing, pose, wanted)
+        elif not model.name or model.name in scope.frames:
+            placing.fault(f'name of a model must be given and no other\'s beside it, got "{shown(model.name)}"')
         else:
-            scope.frames[model.name] = frame
+            model.frame = model.name
+            scope.frames[model.name] = Frame(element=placing, pose=pose, relative_to=wanted, scope=model.scope)
         return model
 
     def _pose_in(self, scope: Scope, model: _Model) -> Pose:
-        return scope.pose_of(model.name, model.element) if model.name in scope.frames else Pose()
+        return scope.pose_of(model.frame, model.element)
 
     def _model(self, element: Element, name: str) -> _Model:
         """A model with its frames; ``name`` is the one it has in its parent."""
         scope = Scope()
+        self._depth += 1
+        SDF_DEPTH.enforce(self._depth, element.where, AssetError, "nesting of models")
         nested = self._models_of(element, scope)
+        self._depth -= 1
         for link in element.all("link"):
             scope.add(link, Frame(element=link, pose=link.pose(), relative_to=relative_to(link, ROOT)))
         for joint in element.all("joint"):
@@ -170,18 +179,19 @@ class _Reader:
 
     def _gather(self, model: _Model, pose: Pose, prefix: str) -> None:
         """Everything of a model that stands at ``pose`` in the world."""
-        scoped = f"{prefix}{model.name}"
+        scoped = prefix.removesuffix(SEPARATOR) if model.is_merged else f"{prefix}{model.name}"
         _note_unsupported(model.element)
         for link in model.element.all("link"):
             self._gather_link(link, model, pose, f"{scoped}{SEPARATOR}{link.name}")
         for nested in model.nested:
-            self._gather(nested, pose @ self._pose_in(model.scope, nested), f"{scoped}{SEPARATOR}")
+            self._gather(nested, pose @ self._pose_in(model.scope, nested), f"{scoped}{SEPARATOR}" if scoped else "")
 
     def _gather_link(self, link: Element, model: _Model, pose: Pose, scoped: str) -> None:
         of_link = pose @ model.scope.pose_of(link.name, link) if link.name in model.scope.frames else pose
         _note_unsupported(link)
         for tag, found in (("collision", self._collisions), ("visual", self._visuals)):
             for holder in link.all(tag):
+                _note_unsupported(holder)
                 at = self._at(holder, link, model, pose, of_link)
                 shape = read_shape(holder, f"{scoped}{SEPARATOR}{holder.name}", at, self._files.find)
                 if shape is not None:
@@ -239,6 +249,9 @@ class _Reader:
 
 def _note_unsupported(element: Element) -> None:
     for child in element.children:
+        if child.tag == "plugin":
+            name = shown(child.name or child.attributes.get("filename", "") or "without a name")
+            child.findings.plugins.setdefault(child.file, {})[name, child.line] = None
         text = _UNSUPPORTED.get(child.tag)
         if text is not None:
             child.unsupported(text.format(name=f'"{child.name}"' if child.name else ""))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hilsim.geometry.poses import Pose
-from hilsim.limits import SIZE_M
+from hilsim.limits import COORDINATE_M, SIZE_M
 from hilsim.sdf.elements import Element
 from hilsim.sdf.specs import SdfShape
 
@@ -16,7 +16,7 @@ _NONE = (0.0, 0.0, 0.0)
 
 
 def read_shape(holder: Element, name: str, pose: Pose, find_file: FindFile) -> SdfShape | None:
-    """The shape of a collision or visual; None, with a fault or a note, where it has none that is supported.
+    """The shape of a collision or visual; None, with a fault or a note, where it has none that is supported; ``<empty/>`` needs no note.
 
     Args:
         holder: The ``<collision>`` or ``<visual>``.
@@ -26,7 +26,7 @@ def read_shape(holder: Element, name: str, pose: Pose, find_file: FindFile) -> S
     """
     geometry = holder.child("geometry")
     if geometry is None:
-        holder.fault(f"<{holder.tag}> must have a <geometry>")
+        holder.unsupported(f"<{holder.tag}> has no <geometry>: {name} is left out")
         return None
     shape = next(iter(geometry.children), None)
     if shape is None or shape.tag == "empty":
@@ -92,11 +92,12 @@ def _heightmap(shape: Element, find_file: FindFile) -> Values | None:
 
 def _sized(shape: Element, tag: str, *values: float) -> bool:
     """Whether sizes are such that something can be seen; else they are a fault."""
-    if all(SIZE_M.holds(value) for value in values):
+    rule = SIZE_M if not all(SIZE_M.holds(value) for value in values) else COORDINATE_M
+    if all(rule.holds(value) for value in values):
         return True
     found = shape.child(tag)
     got = " ".join(f"{value:g}" for value in values)
-    (found or shape).fault(f"<{tag}> of a <{shape.tag}> must be at least {SIZE_M.text}, got {got}")
+    (found or shape).fault(f"<{tag}> of a <{shape.tag}> must be at {'least' if rule is SIZE_M else 'most'} {rule.text}, got {got}")
     return False
 
 

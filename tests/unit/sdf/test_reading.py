@@ -1,6 +1,7 @@
 """Worlds and models: what stands where, what lidars there are, and every fault with its file and line."""
 
 import math
+import os
 
 import numpy as np
 import pytest
@@ -69,7 +70,7 @@ def test_poses_are_relative_to_whatever_they_name(sdf):
       <frame name="tip" attached_to="arm"><pose>1 0 0 0 0 0</pose></frame>
       <link name="base"><pose>0 1 0 0 0 0</pose></link>
       <link name="arm"><pose relative_to="elbow">2 0 0 0 0 0</pose></link>
-      <joint name="elbow" type="fixed"><parent>base</parent><child>base</child><pose degrees="true">0 0 0 0 0 90</pose></joint>
+      <joint name="elbow" type="fixed"><parent>world</parent><child>base</child><pose degrees="true">0 0 0 0 0 90</pose></joint>
       <link name="hand"><pose relative_to="tip"/>{BOX}</link>
     </model>
     <frame name="post"><pose>10 0 0 0 0 0</pose></frame>"""
@@ -99,6 +100,25 @@ def test_quaternions_are_x_y_z_w_and_need_not_be_of_length_one(sdf):
     model = f'<model name="m"><pose rotation_format="quat_xyzw">1 2 3 0 0 2 2</pose><link name="l">{BOX}</link></model>'
     (shape,) = read_sdf(sdf(world(model))).collisions
     assert_at(shape.pose, (1, 2, 3), 90)
+
+
+def test_before_sdf_1_7_a_poses_frame_has_another_attribute(sdf):
+    model = f'<model name="m"><link name="a"><pose>1 0 0 0 0 0</pose></link><link name="b"><pose frame="a">0 1 0 0 0 0</pose>{BOX}</link></model>'
+    assert_at(read_sdf(sdf(world(model), version="1.6")).collisions[0].pose, (1, 1, 0))
+    assert_at(read_sdf(sdf(world(model), version="1.7")).collisions[0].pose, (0, 1, 0))
+
+
+def test_a_long_row_of_frames_is_followed(sdf):
+    row = "".join(f'<frame name="f{i}" attached_to="f{i - 1}"><pose>1 0 0 0 0 0</pose></frame>' for i in range(1, 5000))
+    model = f'<model name="m"><frame name="f0"/>{row}<link name="l"><pose relative_to="f4999"/>{BOX}</link></model>'
+    assert_at(read_sdf(sdf(world(model))).collisions[0].pose, (4999, 0, 0))
+
+
+def test_a_long_circle_of_frames_is_told_in_short(sdf):
+    row = "".join(f'<frame name="f{i}" attached_to="f{(i + 1) % 5000}"/>' for i in range(5000))
+    (fault,) = faults_of(sdf(world(f'<model name="m">{row}<link name="l"><pose relative_to="f7"/>{BOX}</link></model>')))
+    assert "in a circle, got f7 -> f8 -> " in fault
+    assert fault.endswith("(4991 more)")
 
 
 # -- lidars -----------------------------------------------------------------------------------------------------------------------------
@@ -169,6 +189,62 @@ def test_a_file_can_be_included_by_its_path(sdf):
     assert len(read_sdf(sdf(world("<include><uri>things/chair.sdf</uri></include>"))).collisions) == 1
 
 
+def test_a_relative_file_uri_is_looked_for_on_the_search_path_too(sdf, tmp_path):
+    sdf(CHAIR, "models/chair/model.sdf")
+    sdf(CONFIG, "models/chair/model.config", whole=True)
+    assert len(read_sdf(sdf(world("<include><uri>file://chair</uri></include>")), [tmp_path / "models"]).collisions) == 1
+
+
+def test_a_model_that_is_merged_gives_its_parent_what_it_holds(sdf):
+    sdf(
+        f'<model name="part"><link name="a"><pose>0 0 1 0 0 0</pose>{BOX}</link><model name="n"><link name="b">{BOX}</link></model></model>',
+        "part.sdf",
+    )
+    own = f'<link name="own"><pose relative_to="a">0 1 0 0 0 0</pose>{BOX}</link>'
+    body = f'<model name="m"><include merge="true"><uri>part.sdf</uri><pose>2 0 0 0 0 0</pose></include>{own}</model>'
+    shapes = {shape.name: shape for shape in read_sdf(sdf(world(body))).collisions}
+    assert set(shapes) == {"m::own::hull", "m::a::hull", "m::n::b::hull"}
+    assert_at(shapes["m::own::hull"].pose, (2, 1, 1))
+    assert_at(shapes["m::a::hull"].pose, (2, 0, 1))
+    assert_at(shapes["m::n::b::hull"].pose, (2, 0, 0))
+
+
+def test_a_model_that_is_merged_must_bring_no_name_that_is_there(sdf):
+    sdf('<model name="part"><link name="a"/></model>', "part.sdf")
+    body = '<model name="m"><include merge="true"><uri>part.sdf</uri></include><include merge="1"><uri>part.sdf</uri><name>q</name></include></model>'
+    (fault,) = faults_of(sdf(world(body)))
+    assert 'names of a model that is merged must not be there already, got "a"' in fault
+
+
+def test_a_model_that_is_merged_into_a_world_has_no_links(sdf):
+    sdf('<model name="part">\n<link name="a"/></model>', "part.sdf")
+    (fault,) = faults_of(sdf(world('<include merge="true"><uri>part.sdf</uri></include>')))
+    assert "part.sdf:3: a model that is merged into a world must have no <link>" in fault
+
+
+def test_a_model_that_includes_two_of_its_kind_at_each_level_is_refused(sdf):
+    for level in range(20):
+        two = "".join(f"<include><uri>l{level + 1}.sdf</uri><name>{name}</name></include>" for name in "ab")
+        sdf(f'<model name="m">{two}</model>', f"l{level}.sdf")
+    sdf('<model name="m"/>', "l20.sdf")
+    (fault,) = faults_of(sdf(world("<include><uri>l0.sdf</uri></include>")))
+    assert "files included must be at most 10,000, got 10,001" in fault
+
+
+def test_a_large_file_must_not_be_included_again_and_again(sdf):
+    sdf(f'<model name="m">{"<a/>" * 9_997}</model>', "large.sdf")
+    includes = "".join(f"<include><uri>large.sdf</uri><name>n{i}</name></include>" for i in range(101))
+    (fault,) = faults_of(sdf(world(includes)))
+    assert "elements of all files that are included must be at most 1,000,000, got 1,009,899" in fault
+
+
+def test_files_that_include_one_another_without_end_are_refused(sdf):
+    for level in range(250):
+        sdf(f'<model name="m"><include><uri>l{level + 1}.sdf</uri></include></model>', f"l{level}.sdf")
+    (fault,) = faults_of(sdf(world("<include><uri>l0.sdf</uri></include>")))
+    assert "l199.sdf:3: nesting of files must be at most 200, got 201" in fault
+
+
 def test_files_that_include_each_other_are_a_fault_with_the_circle(sdf):
     sdf('<model name="a"><include><uri>b.sdf</uri></include></model>', "a.sdf")
     sdf('<model name="b">\n<include><uri>a.sdf</uri></include></model>', "b.sdf")
@@ -202,7 +278,15 @@ def test_files_that_include_each_other_are_a_fault_with_the_circle(sdf):
             '<model name="m"><link name="l"><collision name="c"><geometry><mesh><uri>x.dae</uri></mesh></geometry></collision></link></model>',
             "<uri> must be a file that is there, got x.dae",
         ),
-        ('<model name="m"><link name="l"><collision name="c"/></link></model>', "<collision> must have a <geometry>"),
+        ('<model name="m"><pose>0 0 1e9 0 0 0</pose></model>', "<pose> must have coordinates of at most 100,000,000 m, got "),
+        ('<model name="m"><pose degrees="false">0 0 0 0 0 1e308</pose></model>', "<pose> must have finite angles, got "),
+        ('<model name="m"><pose rotation_format="quat_xyzw">0 0 0 0 0 0 0</pose></model>', "<pose> must have a quaternion that is not zero, got "),
+        (
+            '<model name="m"><link name="l"><collision name="c"><geometry><sphere><radius>1e300</radius></sphere></geometry></collision></link></model>',
+            "<radius> of a <sphere> must be at most 100,000,000 m, got 1e+300",
+        ),
+        ("<include><uri>file://%00</uri></include>", "world.sdf:4: <uri> must be a file that is there, got file://%00"),
+        (f"<include><uri>{'x' * 5000}</uri></include>", "... (5,000 characters), looked for at "),
     ],
 )
 def test_a_fault_is_said_with_file_and_line(sdf, body, message):
@@ -214,6 +298,7 @@ def test_a_fault_is_said_with_file_and_line(sdf, body, message):
     [
         ("<samples>180</samples>", "<samples>-3</samples>", '<samples> must be a whole number of 0 or more, got "-3"'),
         ("<samples>180</samples>", "<samples>640.7</samples>", '<samples> must be a whole number of 0 or more, got "640.7"'),
+        ("<samples>180</samples>", f"<samples>{'9' * 5000}</samples>", "<samples> must have at most 15 digits, got "),
         ("<samples>180</samples>", "<samples>10000000</samples>", "rays of a lidar's scan must be at most 4,000,000, got 40,000,000"),
         ("<samples>180</samples>", "<samples>0</samples>", "samples must be at least 1, got 0 and 4"),
         ("<max>30</max>", "<max>0.1</max>", "<min> must be 0 to below <max>, got 0.1 and 0.1"),
@@ -254,23 +339,63 @@ def test_what_is_no_sdf_file_is_refused_with_its_reason(sdf, text, message):
     assert "world.sdf" in fault
 
 
+def test_what_is_no_file_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name, message in (("pipe", "must be a file, got a pipe or a device"), (".", "must be a file, got a directory"), ("x", "No such file")):
+        with pytest.raises(AssetError, match=message):
+            read_sdf(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "<!-- run with --verbose --->\n<!---->",
+        "\n <?xml version='1.0'?>",
+        "<!--<sdf>\n-- <!-- -->",
+    ],
+)
+def test_what_gazebos_own_worlds_have_and_xml_has_not_is_read_with_its_lines(sdf, head):
+    (fault,) = faults_of(sdf(f"{head}\n<sdf version='1.9'>\n<world name='w'><!-- a\n--b --><include/></world></sdf>", whole=True))
+    assert f"world.sdf:{head.count(chr(10)) + 4}: <include> must have a <uri>" in fault
+
+
+def test_a_comment_within_a_literal_is_text(sdf):
+    model = '<model name="m"><include><uri><![CDATA[<!--]]></uri></include><!-- --><include><uri>--></uri></include></model>'
+    assert [fault.split("got ")[1].split(",")[0] for fault in faults_of(sdf(world(model)))] == ["<!--", "-->"]
+
+
+def test_comments_that_never_end_are_read_once(sdf):
+    (fault,) = faults_of(sdf("<sdf>" + "<!--" * 1_000_000, whole=True))
+    assert "world.sdf:1: must be XML: " in fault
+
+
 def test_what_is_not_supported_is_listed_and_what_a_lidar_does_not_see_is_not(sdf):
     body = f"""
     <light name="sun" type="directional"/><physics type="ode"/><plugin name="p" filename="f"/>
     <model name="m"><plugin name="drive" filename="f"/>
       <link name="l"><inertial><mass>1</mass></inertial>{BOX}<sensor name="eye" type="camera"/>
-      <collision name="odd"><geometry><polyline/></geometry></collision></link>
+      <collision name="odd"><geometry><polyline/></geometry></collision><visual name="bare"/></link>
     </model>"""
     scene = read_sdf(sdf(world(body)))
     said = [note.split(": ", 1)[1] for note in scene.unsupported]
     assert len(scene.collisions) == 1
     assert said == [
-        'plug-ins do not run: what <plugin> "p" does is left out',
-        'plug-ins do not run: what <plugin> "drive" does is left out',
+        "plug-ins do not run: p (line 5), drive (line 6)",
         "<polyline> of m::l::odd is not supported",
+        "<visual> has no <geometry>: m::l::bare is left out",
         'sensor m::l::eye of type "camera" is not supported',
     ]
-    assert all(note.split(":")[0].endswith("world.sdf") and note.split(":")[1].isdigit() for note in scene.unsupported)
+    assert all(note.split(":")[0].endswith("world.sdf") for note in scene.unsupported)
+    assert all(note.split(":")[1].isdigit() for note in scene.unsupported[1:])
+
+
+def test_the_plug_ins_of_a_file_are_told_once_however_often_it_is_included(sdf, tmp_path):
+    sdf('<model name="a"><plugin filename="lib.so"/><link name="l"/></model>', "a.sdf")
+    includes = "".join(f'<include><uri>a.sdf</uri><name>{name}</name><plugin name="own" filename="f"/></include>' for name in "xyz")
+    assert read_sdf(sdf(world(includes))).unsupported == (
+        f"{tmp_path / 'world.sdf'}: plug-ins do not run: own (line 4)",
+        f"{tmp_path / 'a.sdf'}: plug-ins do not run: lib.so (line 3)",
+    )
 
 
 @pytest.mark.parametrize(

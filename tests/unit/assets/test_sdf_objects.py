@@ -1,0 +1,60 @@
+"""Shapes of an SDF file as objects of a scene, and what is left out."""
+
+import pytest
+
+from hilsim.assets.sdf_objects import sdf_objects
+from hilsim.errors import AssetError
+from hilsim.scene.specs import BUILT_IN_MATERIALS
+from hilsim.sdf.reading import read_sdf
+
+
+@pytest.fixture
+def scene(tmp_path):
+    def read(*geometries):
+        shapes = "\n".join(f'<collision name="c{i}"><geometry>{geometry}</geometry></collision>' for i, geometry in enumerate(geometries))
+        path = tmp_path / "world.sdf"
+        path.write_text(f'<sdf version="1.9"><world name="w"><model name="m"><link name="l">\n{shapes}\n</link></model></world></sdf>')
+        return read_sdf(path)
+
+    return read
+
+
+def test_a_mesh_of_a_format_that_is_not_supported_is_left_out_by_name_and_line(scene, tmp_path):
+    (tmp_path / "chair.DAE").write_text("<COLLADA/>")
+    objects, notes = sdf_objects(scene("<box><size>1 1 1</size></box>", "<mesh><uri>chair.DAE</uri></mesh>"), BUILT_IN_MATERIALS)
+    assert [thing.name for thing in objects] == ["m::l::c0"]
+    (note,) = notes
+    assert note.startswith(f'{tmp_path}/world.sdf:3: a mesh of format ".DAE" is not supported (.obj, .ply, .stl, .gltf, .glb): ')
+    assert note.endswith(f": m::l::c1 is left out, {tmp_path}/chair.DAE")
+
+
+def test_a_mesh_that_is_broken_is_a_fault_with_the_files_line(scene, tmp_path):
+    (tmp_path / "chair.obj").write_text("v 0 0\n")
+    with pytest.raises(AssetError, match=r"world\.sdf:2: m::l::c0: .*chair\.obj"):
+        sdf_objects(scene("<mesh><uri>chair.obj</uri></mesh>"), BUILT_IN_MATERIALS)
+
+
+def test_a_mesh_that_is_scaled_beyond_all_bounds_is_a_fault(scene, tmp_path):
+    (tmp_path / "chair.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    with pytest.raises(AssetError, match=r"world\.sdf:2: m::l::c0: .*vertex 1, scaled by \(1e\+300, 1\.0, 1\.0\), must have coordinates of at most"):
+        sdf_objects(scene("<mesh><uri>chair.obj</uri><scale>1e300 1 1</scale></mesh>"), BUILT_IN_MATERIALS)
+
+
+def test_equal_shapes_share_their_mesh(scene):
+    (first, second), notes = sdf_objects(scene(*["<sphere><radius>2</radius></sphere>"] * 2), BUILT_IN_MATERIALS)
+    assert first.mesh is second.mesh
+    assert notes == ()
+
+
+def test_thousands_of_round_shapes_are_cut_more_coarsely_and_a_note_says_so(scene):
+    objects, notes = sdf_objects(scene(*["<sphere><radius>2</radius></sphere>"] * 1000), BUILT_IN_MATERIALS)
+    assert sum(len(thing.mesh.triangles) for thing in objects) <= 4_000_000
+    (note,) = notes
+    assert "world.sdf: 1,000 round shapes would be " in note
+    assert note.endswith(" of a radius inside")
+
+
+def test_more_round_shapes_than_a_scene_may_hold_are_refused_before_they_are_made(scene, monkeypatch):
+    monkeypatch.setattr("hilsim.assets.sdf_objects._COARSENESS", (1.0,))
+    with pytest.raises(AssetError, match=r"world\.sdf: triangles must be at most 16,000,000, got "):
+        sdf_objects(scene(*[f"<sphere><radius>{radius}</radius></sphere>" for radius in range(1, 2_000)]), BUILT_IN_MATERIALS)
