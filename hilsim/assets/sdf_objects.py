@@ -22,7 +22,7 @@ from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.object_specs import MeshSpec
 from hilsim.scene.world import SceneObject
-from hilsim.sdf.specs import SdfScene, SdfShape
+from hilsim.sdf.specs import SdfActor, SdfScene, SdfShape
 
 Sees = Literal["collisions", "visuals"]
 PLANE_M = 500.0
@@ -54,7 +54,7 @@ def sdf_objects(
         AssetError: naming every mesh that cannot be used, with file and line; or there is more than a scene may hold.
     """
     objects: list[SceneObject] = []
-    notes: list[str] = []
+    notes = [_of_actor(actor, sees) for actor in scene.actors]
     faults: list[str] = []
     made: dict[str, Mesh] = {}
     shapes = scene.collisions if sees == "collisions" else scene.visuals
@@ -76,6 +76,13 @@ def sdf_objects(
     if faults:
         raise AssetError("\n".join(faults))
     return objects, tuple(notes)
+
+
+def _of_actor(actor: SdfActor, sees: Sees) -> str:
+    """Why nobody sees an actor."""
+    if sees == "collisions":
+        return f"{actor.where}: <actor> {actor.name} has no collision: lidars do not meet it, in Gazebo neither"
+    return f"{actor.where}: <actor> {actor.name} is left out: motion by a script is not supported"
 
 
 def _left_out(shape: SdfShape) -> str:

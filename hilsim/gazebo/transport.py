@@ -119,15 +119,10 @@ class Transport:
 
     def wants(self, topic: str) -> bool:
         """Whether somebody has subscribed to a topic, by its whole name: who wants ``/a`` does not want ``/a/points``, though ZeroMQ takes names for beginnings."""
-        import zmq  # noqa: PLC0415
-
         with self._lock:
             if self._publisher is None:
                 return False
-            with contextlib.suppress(zmq.Again):
-                while True:
-                    told = self._publisher.recv(zmq.NOBLOCK)
-                    (self._wanted.discard if told[:1] == _UNSUBSCRIBED else self._wanted.add)(told[1:])
+            self._hear(self._publisher)
         return self._advertised[topic].topic.encode() in self._wanted
 
     def publish(self, topic: str, content: bytes) -> None:
@@ -138,7 +133,17 @@ class Transport:
         parts = (told.topic.encode(), told.address.encode(), content, told.message_type.encode())
         with self._lock:
             if self._publisher is not None:
+                self._hear(self._publisher)
                 self._publisher.send_multipart(parts, zmq.NOBLOCK)
+
+    def _hear(self, publisher: "zmq.Socket[bytes]") -> None:
+        """Who has subscribed and who has left. It also lets the socket learn how much has been taken: in a burst it would not, and drop what there is room for."""
+        import zmq  # noqa: PLC0415
+
+        with contextlib.suppress(zmq.Again):
+            while True:
+                told = publisher.recv(zmq.NOBLOCK)
+                (self._wanted.discard if told[:1] == _UNSUBSCRIBED else self._wanted.add)(told[1:])
 
     def _advertise(self) -> None:
         """Of the thread: tell each second, and whenever somebody asks."""

@@ -20,12 +20,12 @@ def scene(tmp_path):
 
 
 def test_a_mesh_of_a_format_that_is_not_supported_is_left_out_by_name_and_line(scene, tmp_path):
-    (tmp_path / "chair.DAE").write_text("<COLLADA/>")
-    objects, notes = sdf_objects(scene("<box><size>1 1 1</size></box>", "<mesh><uri>chair.DAE</uri></mesh>"), BUILT_IN_MATERIALS)
+    (tmp_path / "chair.FBX").write_text("Kaydara")
+    objects, notes = sdf_objects(scene("<box><size>1 1 1</size></box>", "<mesh><uri>chair.FBX</uri></mesh>"), BUILT_IN_MATERIALS)
     assert [thing.name for thing in objects] == ["m::l::c0"]
     (note,) = notes
-    assert note.startswith(f'{tmp_path}/world.sdf:3: a mesh of format ".DAE" is not supported (.obj, .ply, .stl, .gltf, .glb): ')
-    assert note.endswith(f": m::l::c1 is left out, {tmp_path}/chair.DAE")
+    assert note.startswith(f'{tmp_path}/world.sdf:3: a mesh of format ".FBX" is not supported (.obj, .ply, .stl, .dae, .gltf, .glb): ')
+    assert note.endswith(f": m::l::c1 is left out, {tmp_path}/chair.FBX")
 
 
 def test_a_mesh_that_is_broken_is_a_fault_with_the_files_line(scene, tmp_path):
@@ -38,6 +38,16 @@ def test_a_mesh_that_is_scaled_beyond_all_bounds_is_a_fault(scene, tmp_path):
     (tmp_path / "chair.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
     with pytest.raises(AssetError, match=r"world\.sdf:2: m::l::c0: .*vertex 1, scaled by \(1e\+300, 1\.0, 1\.0\), must have coordinates of at most"):
         sdf_objects(scene("<mesh><uri>chair.obj</uri><scale>1e300 1 1</scale></mesh>"), BUILT_IN_MATERIALS)
+
+
+@pytest.mark.parametrize(
+    ("sees", "why"), [("collisions", "has no collision: lidars do not meet it"), ("visuals", "motion by a script is not supported")]
+)
+def test_an_actor_is_told_of_by_name_and_line(tmp_path, sees, why):
+    (tmp_path / "world.sdf").write_text('<sdf version="1.9"><world name="w">\n<actor name="walker"><pose>1 2 3 0 0 0</pose></actor></world></sdf>')
+    _, (note,) = sdf_objects(read_sdf(tmp_path / "world.sdf"), BUILT_IN_MATERIALS, sees)
+    assert note.startswith(f"{tmp_path}/world.sdf:2: <actor> walker ")
+    assert why in note
 
 
 def test_equal_shapes_share_their_mesh(scene):
@@ -57,4 +67,4 @@ def test_thousands_of_round_shapes_are_cut_more_coarsely_and_a_note_says_so(scen
 def test_more_round_shapes_than_a_scene_may_hold_are_refused_before_they_are_made(scene, monkeypatch):
     monkeypatch.setattr("hilsim.assets.sdf_objects._COARSENESS", (1.0,))
     with pytest.raises(AssetError, match=r"world\.sdf: triangles must be at most 16,000,000, got "):
-        sdf_objects(scene(*[f"<sphere><radius>{radius}</radius></sphere>" for radius in range(1, 2_000)]), BUILT_IN_MATERIALS)
+        sdf_objects(scene(*[f"<sphere><radius>{radius}</radius></sphere>" for radius in range(1, 4_000)]), BUILT_IN_MATERIALS)

@@ -148,7 +148,7 @@ def test_who_leaves_is_forgotten_and_others_are_served_all_the_same(transport, p
     assert awaited(lambda: made.wants("/scan") and made.wants("/scan/points"))
     leaves.close(linger=0)
     assert awaited(lambda: not made.wants("/scan/points"))
-    for number in range(100):
+    for number in range(1000):
         made.publish("/scan", b"%d" % number)
         assert stays.recv_multipart()[2] == b"%d" % number
 
