@@ -21,7 +21,7 @@ T = TypeVar("T")
 _UNIT_TOLERANCE = 1e-6
 _TRUE, _FALSE = frozenset({"true", "1"}), frozenset({"false", "0"})
 _MOST_DIGITS = 15
-_SHOWN_CHARACTERS = 200
+_SHOWN_CHARACTERS, _SHOWN_NAMES = 200, 100
 _COMMENT, _COMMENT_END, _LITERAL_END = b"<!--", b"-->", b"]]>"
 _HIDING = re.compile(rb"<!--|<!\[CDATA\[")
 _LATE_DECLARATION = re.compile(rb"(\s+)(<\?xml[^>]*\?>)")
@@ -30,6 +30,12 @@ _LATE_DECLARATION = re.compile(rb"(\s+)(<\?xml[^>]*\?>)")
 def shown(text: str) -> str:
     """A text of a file for a message: a long one is cut."""
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}... ({len(text):,} characters)"
+
+
+def row(names: list[str], between: str = ", ", most: int = _SHOWN_NAMES) -> str:
+    """Names for a message: of many the first ones."""
+    left = len(names) - most
+    return between.join(map(shown, names[:most])) + (f"{between}... ({left:,} more)" if left > 0 else "")
 
 
 @dataclass(kw_only=True, eq=False)
@@ -49,9 +55,7 @@ class Findings:
     @property
     def left_out(self) -> tuple[str, ...]:
         """What is not supported, each sentence once; the plug-ins of a file are one."""
-        plugins = (
-            f"{file}: plug-ins do not run: {', '.join(f'{name} (line {line})' for name, line in named)}" for file, named in self.plugins.items()
-        )
+        plugins = (f"{file}: plug-ins do not run: {row([f'{name} (line {line})' for name, line in named])}" for file, named in self.plugins.items())
         return tuple(dict.fromkeys((*plugins, *self.unsupported)))
 
 
@@ -165,6 +169,7 @@ def read_elements(path: Path, findings: Findings) -> Element:
     try:
         if path.exists() and not path.is_file():
             raise AssetError(f"{path}: must be a file, got {'a directory' if path.is_dir() else 'a pipe or a device'}")
+        SDF_BYTES.enforce(path.stat().st_size, str(path), AssetError)
         with path.open("rb") as file:
             text = file.read(SDF_BYTES.bound + 1)
     except (OSError, ValueError) as error:
@@ -210,6 +215,8 @@ class _Builder:
             self._parser.Parse(text, True)  # noqa: FBT003 - expat's
         except expat.ExpatError as error:
             raise AssetError(f"{self._path}:{error.lineno}: must be XML: {expat.ErrorString(error.code)}") from error
+        except (LookupError, ValueError) as error:
+            raise AssetError(f"{self._path}:1: must be in an encoding that is known, such as UTF-8: {error}") from error
         if self._root is None:
             raise AssertionError("expat accepts no document without an element")
         return self._root
@@ -236,10 +243,10 @@ class _Builder:
 
 def _number(text: str, *, may_be_infinite: bool = False) -> float:
     try:
-        value = float(text)
+        value = float(text.replace("_", "no number"))
     except ValueError:
         raise ValueError(f'must be a number, got "{shown(text)}"') from None
-    if math.isnan(value) or (math.isinf(value) and not may_be_infinite) or "_" in text:
+    if math.isnan(value) or (math.isinf(value) and not may_be_infinite):
         raise ValueError(f'must be a finite number, got "{shown(text)}"')
     return value
 

@@ -7,7 +7,7 @@ another, without which it is attached to its model. Source: sdformat.org, "Pose 
 from dataclasses import dataclass, field
 
 from hilsim.geometry.poses import Pose
-from hilsim.sdf.elements import Element, shown
+from hilsim.sdf.elements import Element, row, shown
 
 ROOT = "__model__"
 WORLD = "world"
@@ -98,9 +98,9 @@ class Scope:
         waiting: dict[str, None] = {}
         while name not in self._known and name != self.root and name:
             if name in waiting:
-                row = list(waiting)
-                circle = [*row[row.index(name) :], name]
-                raise _FrameFaultError(f"frames must not be relative to each other in a circle, got {_row(circle, ' -> ')}")
+                asked = list(waiting)
+                circle = [*asked[asked.index(name) :], name]
+                raise _FrameFaultError(f"frames must not be relative to each other in a circle, got {row(circle, ' -> ', _SHOWN_NAMES)}")
             waiting[name] = None
             name = self._before(name)
         for each in reversed(waiting):
@@ -114,7 +114,7 @@ class Scope:
         frame = self.frames.get(first)
         if frame is None:
             raise _FrameFaultError(
-                f'relative_to must name a frame of the same model ({_row(list(self.frames), ", ") or "none"}), got "{shown(name)}"'
+                f'relative_to must name a frame of the same model ({row(list(self.frames), most=_SHOWN_NAMES) or "none"}), got "{shown(name)}"'
             )
         if not separator:
             return frame.relative_to
@@ -127,12 +127,6 @@ class Scope:
         first, separator, rest = name.partition(SEPARATOR)
         frame = self.frames[first]
         return frame.scope._resolved(rest) if separator and frame.scope is not None else frame.pose  # noqa: SLF001 - of the same class
-
-
-def _row(names: list[str], between: str) -> str:
-    """Names for a message: of many the first ones."""
-    left = len(names) - _SHOWN_NAMES
-    return between.join(map(shown, names[:_SHOWN_NAMES])) + (f"{between}... ({left} more)" if left > 0 else "")
 
 
 def relative_to(element: Element, default: str) -> str:

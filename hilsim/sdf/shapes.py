@@ -1,5 +1,6 @@
 """``<geometry>`` of a collision or a visual."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ FindFile = Callable[[Element, str], Path | None]
 """The file that an element names by a URI; None, with a fault of the element, where there is none."""
 
 _NONE = (0.0, 0.0, 0.0)
+_SHORTEST_NORMAL = 1e-6
 
 
 def read_shape(holder: Element, name: str, pose: Pose, find_file: FindFile) -> SdfShape | None:
@@ -66,9 +68,11 @@ def _round(shape: Element, _find: FindFile) -> Values | None:
 
 def _plane(shape: Element, _find: FindFile) -> Values | None:
     normal, size = shape.vector("normal", (0.0, 0.0, 1.0)), shape.vector("size", (1.0, 1.0))
-    if not any(normal):
-        shape.fault("<normal> must not be zero, got 0 0 0")
+    length = math.hypot(*normal)
+    if not _SHORTEST_NORMAL <= length < math.inf:
+        shape.fault(f"<normal> must not be zero, nor without end, got {' '.join(f'{value:g}' for value in normal)}")
         return None
+    normal = tuple(value / length for value in normal)
     return {"kind": "plane", "normal": normal, "size_m": (*size, 0.0)} if _sized(shape, "size", *size) else None
 
 

@@ -22,7 +22,7 @@ class SdfShape:
         size_m: Of a box, a plane (its last number is 0) or a heightmap.
         radii_m: Of an ellipsoid; of what is round, its radius thrice.
         length_m: Of a cylinder, a capsule (without its caps) or a cone.
-        normal: Of a plane.
+        normal: Of a plane; of length 1.
         file: Of a mesh or a heightmap.
         scale: Of a mesh.
         submesh: The one part of the mesh that counts; empty: all.

@@ -144,6 +144,17 @@ def test_every_broken_file_is_named_at_once(tmp_path):
     ]
 
 
+def test_an_sdf_world_that_shows_nothing_is_refused_with_what_is_left_out(tmp_path):
+    shapes = '<link name="l"><visual name="v"><geometry><box/></geometry></visual><collision name="c"/></link>'
+    (tmp_path / "w.sdf").write_text(f'<sdf version="1.9"><world name="w"><model name="m">{shapes}</model></world></sdf>')
+    with pytest.raises(ConfigError) as caught:
+        scene_objects(SceneSpec(sdf="w.sdf"), tmp_path)
+    assert str(caught.value).split("\n") == [
+        f'{tmp_path / "w.sdf"}: must hold a shape that rays meet (sdf_sees = "collisions"), got 0 collisions and 1 visuals',
+        f"{tmp_path / 'w.sdf'}:1: <collision> has no <geometry>: m::l::c is left out",
+    ]
+
+
 def test_an_empty_scene_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="scene must have a generator, an object or a background, got none"):
         build_scene(SceneSpec(), tmp_path)

@@ -118,7 +118,7 @@ def test_a_long_circle_of_frames_is_told_in_short(sdf):
     row = "".join(f'<frame name="f{i}" attached_to="f{(i + 1) % 5000}"/>' for i in range(5000))
     (fault,) = faults_of(sdf(world(f'<model name="m">{row}<link name="l"><pose relative_to="f7"/>{BOX}</link></model>')))
     assert "in a circle, got f7 -> f8 -> " in fault
-    assert fault.endswith("(4991 more)")
+    assert fault.endswith("(4,991 more)")
 
 
 # -- lidars -----------------------------------------------------------------------------------------------------------------------------
@@ -285,6 +285,11 @@ def test_files_that_include_each_other_are_a_fault_with_the_circle(sdf):
             '<model name="m"><link name="l"><collision name="c"><geometry><sphere><radius>1e300</radius></sphere></geometry></collision></link></model>',
             "<radius> of a <sphere> must be at most 100,000,000 m, got 1e+300",
         ),
+        (
+            '<model name="m"><link name="l"><collision name="c"><geometry><plane><normal>1e-200 0 0</normal></plane></geometry></collision></link></model>',
+            "<normal> must not be zero, nor without end, got 1e-200 0 0",
+        ),
+        ('<model name="m"><pose>1_0 0 0 0 0 0</pose></model>', '<pose> must be a number, got "1_0"'),
         ("<include><uri>file://%00</uri></include>", "world.sdf:4: <uri> must be a file that is there, got file://%00"),
         (f"<include><uri>{'x' * 5000}</uri></include>", "... (5,000 characters), looked for at "),
     ],
@@ -324,6 +329,7 @@ BOMB = '<?xml version="1.0"?><!DOCTYPE b [<!ENTITY a "aaaaaaaaaa"><!ENTITY c "&a
     ("text", "message"),
     [
         ("", "must be XML: no element found"),
+        ("<?xml version='1.0' encoding='x-none'?><sdf/>", "must be in an encoding that is known, such as UTF-8: unknown encoding: x-none"),
         ("not XML", "must be XML: "),
         ("<sdf version='1.9'><world name='w'>", "must be XML: no element found"),
         (BOMB, "must have no document type"),
@@ -396,6 +402,17 @@ def test_the_plug_ins_of_a_file_are_told_once_however_often_it_is_included(sdf, 
         f"{tmp_path / 'world.sdf'}: plug-ins do not run: own (line 4)",
         f"{tmp_path / 'a.sdf'}: plug-ins do not run: lib.so (line 3)",
     )
+
+
+def test_of_very_many_plug_ins_the_first_are_named(sdf):
+    (note,) = read_sdf(sdf(world('<plugin name="p"/>' * 3 + '\n<plugin name="p"/>' * 500))).unsupported
+    assert note.endswith("p (line 103), ... (401 more)")
+
+
+def test_a_planes_normal_is_given_length_one(sdf):
+    geometry = "<geometry><plane><normal>0 3e200 4e200</normal></plane></geometry>"
+    (shape,) = read_sdf(sdf(world(f'<model name="m"><link name="l"><collision name="c">{geometry}</collision></link></model>'))).collisions
+    assert shape.normal == pytest.approx((0, 0.6, 0.8))
 
 
 @pytest.mark.parametrize(
