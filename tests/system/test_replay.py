@@ -106,15 +106,23 @@ def test_re_timed_packets_differ_in_their_times_alone_and_name_the_present(any_c
             assert 0 < age_us < 500_000  # a packet is sent when it is complete; the rest is this machine's patience
 
 
+def errors_of(datagrams, *, warned=()):
+    """Errors of a live stream, and warnings of these kinds. Rules of spacing judge when packets arrived, which a busy machine decides; bench/bench_replay.py measures it."""
+    checker = Checker()
+    checker.feed(datagrams)
+    result = checker.result()
+    assert result.sensors
+    findings = [finding for sensor in result.sensors for finding in sensor.findings]
+    wrong = [finding for finding in findings if finding.severity.value == "error" or finding.rule.startswith(warned)]
+    return [str(finding) for finding in wrong if not finding.rule.startswith("spacing.")]
+
+
 @pytest.mark.parametrize("name", VELODYNE)
 def test_a_re_timed_replay_passes_the_conformance_checker(any_capture, arrivals, name):
     path, ports = any_capture(name), VELODYNE[name]
     heard = arrivals(len(ports))
     replay(path, *rerouted(ports, heard.ports))
-    checker = Checker()
-    checker.feed(heard.close())
-    result = checker.result()
-    assert result.passed, [str(finding) for sensor in result.sensors for finding in sensor.findings]
+    assert not errors_of(heard.close())
 
 
 def test_the_sentence_of_a_re_timed_position_packet_names_the_second_of_its_stamp(any_capture, arrivals):
@@ -134,17 +142,7 @@ def test_ten_seamless_loops_are_one_continuous_stream(any_capture, arrivals):
     heard = arrivals(2)
     summary = replay(any_capture("vlp16_strongest_gps.pcap"), "--loop", "seamless", "--loops", "10", *rerouted((2368, 8308), heard.ports))
     assert summary["replays"][0]["passes"] == 10
-    checker = Checker()
-    checker.feed(heard.close())
-    result = checker.result()
-    findings = [finding for sensor in result.sensors for finding in sensor.findings]
-    # Rules of spacing judge when packets arrived, which a busy machine decides; bench/bench_replay.py measures it.
-    wrong = [
-        finding
-        for finding in findings
-        if finding.rule.startswith("time.") or (finding.severity.value == "error" and not finding.rule.startswith("spacing."))
-    ]
-    assert not wrong, [str(finding) for finding in wrong]
+    assert not errors_of(heard.close(), warned=("time.",))
     stamps = np.array([struct.unpack_from("<I", datagram.payload, 1200)[0] for datagram in heard.by_port(heard.ports[0])], np.int64)
     assert set(np.diff(stamps) % HOUR_US) <= {1327, 1328}
 
