@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,19 +21,20 @@ from hilsim.emulator.overlay import Overlay
 from hilsim.emulator.planning import build_beam_cells
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError
-from hilsim.gazebo.solids import containing
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing, LinkStyle, build_framing, mac_of
 from hilsim.scene.materials import Material
 from hilsim.scene.street import street_platform_track
 from hilsim.scene.world import SceneObject, World, build_world, world_materials
-from hilsim.sdf.specs import SdfScene
 from hilsim.vehicle.disturbance import NO_DISTURBANCE, Disturbance, build_disturbance
 from hilsim.vehicle.live import STATE_SIZE, LivePose, build_live_pose, write_state
 from hilsim.vehicle.platform import Platform, live_platform, platform_state
 from hilsim.vehicle.platform import build_platform as platform_on
 from hilsim.vehicle.specs import VehicleSpec
+
+if TYPE_CHECKING:
+    from hilsim.sdf.specs import SdfScene
 
 AssetSignature = tuple[tuple[str, int, int], ...]
 """Names, times of change and sizes of files."""
@@ -103,11 +104,13 @@ def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
     )
 
 
-def _worlds_from_within(rig: Rig, sdf: SdfScene | None, objects: Sequence[SceneObject]) -> dict[int, World]:
+def _worlds_from_within(rig: Rig, sdf: "SdfScene | None", objects: Sequence[SceneObject]) -> dict[int, World]:
     """The scene without the solids that a lidar of the SDF file begins within, for each sensor that stands in for one."""
     found: dict[int, World] = {}
     if sdf is None or rig.spec.scene.sdf_sees != "collisions":
         return found
+    from hilsim.gazebo.solids import containing  # noqa: PLC0415 - most rigs need it not
+
     at = {lidar.name: np.array([lidar.pose.position_m]) for lidar in sdf.lidars}
     for number, sensor in enumerate(rig.spec.sensor):
         around = containing(sdf.collisions, at[sensor.sdf_sensor]) if sensor.sdf_sensor else {}

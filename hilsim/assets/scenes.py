@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hilsim.assets.meshes import load_mesh
-from hilsim.assets.sdf_objects import sdf_objects
 from hilsim.assets.terrain import load_terrain
 from hilsim.errors import AssetError, ConfigError
 from hilsim.geometry.frames import Vector
@@ -23,8 +22,9 @@ from hilsim.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpe
 from hilsim.scene.specs import SceneSpec
 from hilsim.scene.street import street_objects
 from hilsim.scene.world import SceneObject
-from hilsim.sdf.reading import read_sdf
-from hilsim.sdf.specs import SdfScene
+
+if TYPE_CHECKING:
+    from hilsim.sdf.specs import SdfScene
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,16 +65,20 @@ class Assets:
         return self.meshes[key]
 
 
-def scene_sdf(spec: SceneSpec, directory: Path) -> SdfScene | None:
+def scene_sdf(spec: SceneSpec, directory: Path) -> "SdfScene | None":
     """The SDF file that a scene names; None where it names none.
 
     Raises:
         AssetError: with every fault of the file and what it includes.
     """
-    return read_sdf(directory / spec.sdf, [directory / place for place in spec.sdf_path]) if spec.sdf else None
+    if not spec.sdf:
+        return None
+    from hilsim.sdf.reading import read_sdf  # noqa: PLC0415 - most scenes need it not
+
+    return read_sdf(directory / spec.sdf, [directory / place for place in spec.sdf_path])
 
 
-def scene_objects(spec: SceneSpec, directory: Path, sdf: SdfScene | None = None) -> tuple[list[SceneObject], tuple[str, ...]]:
+def scene_objects(spec: SceneSpec, directory: Path, sdf: "SdfScene | None" = None) -> tuple[list[SceneObject], tuple[str, ...]]:
     """Every object of a scene, the generator's first, then in the order of ``SceneSpec.objects``, then those of its SDF file; and notes on its files.
 
     Args:
@@ -98,6 +102,8 @@ def scene_objects(spec: SceneSpec, directory: Path, sdf: SdfScene | None = None)
     try:
         sdf = sdf or scene_sdf(spec, directory)
         if sdf is not None:
+            from hilsim.assets.sdf_objects import sdf_objects  # noqa: PLC0415 - as above
+
             found, notes = sdf_objects(sdf, assets.materials, spec.sdf_sees, Pose(position_m=spec.origin_m))
             objects += found
             notes = (*sdf.unsupported, *notes)

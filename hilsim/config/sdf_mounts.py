@@ -9,7 +9,6 @@ from hilsim.config.sensor_table import SensorSpec
 from hilsim.errors import AssetError
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.rotations import roll_pitch_yaw_rad
-from hilsim.sdf.reading import read_sdf
 
 if TYPE_CHECKING:
     from hilsim.config.rig import RigSpec
@@ -31,6 +30,8 @@ def mounted(spec: "RigSpec", directory: Path) -> tuple["RigSpec", list[str]]:
         return spec, ["sensor.sdf_sensor must come with scene.sdf"]
     if platform.kind != "fixed" or platform.disturbance is not None:
         return spec, [f'platform must stand still (kind "fixed", no disturbance) where a sensor has sdf_sensor, got kind "{platform.kind}"']
+    from hilsim.sdf.reading import read_sdf  # noqa: PLC0415 - most rigs need it not
+
     try:
         lidars = {lidar.name: lidar.pose for lidar in read_sdf(directory / scene.sdf, [directory / place for place in scene.sdf_path]).lidars}
     except AssetError as error:
