@@ -36,6 +36,7 @@ FAULTS = {
     "rovers_ended": "A thread of the rovers has ended",
     "cycles_missed": "Cycles of a rover were not begun in time, or had no scan",
     "scans_ended": "A rover's file of scans is not read any more",
+    "scans_missed": "Scans of a lidar for Gazebo's subscribers were left out, because those before took too long",
     "gazebo_ended": "A lidar is not published to Gazebo's subscribers any more",
     "recording_ended": "The recording has ended too early",
     "recording_incomplete": "Packets that were sent are missing from the recording",

@@ -26,7 +26,17 @@ STEPPED_S = 0.001
 """adjtimex(2) steers UTC and the monotonic clock alike, so their difference changes by steps alone; it is read to some microseconds."""
 
 JUDGED = frozenset(
-    {"packets_missed", "packets_late", "send_refused", "udp_dropped", "queue_dropped", "recording_incomplete", "clock_stepped", "cycles_missed"}
+    {
+        "packets_missed",
+        "packets_late",
+        "send_refused",
+        "udp_dropped",
+        "queue_dropped",
+        "recording_incomplete",
+        "clock_stepped",
+        "cycles_missed",
+        "scans_missed",
+    }
 )
 """Keys of the faults that are found here; all others come with the reading."""
 
@@ -60,6 +70,9 @@ def own_counters(reading: Reading) -> dict[Count, int]:
         counted[Count(rover.rover, "cycles")] = rover.cycles
         counted[Count(rover.rover, "late cycles")] = rover.late_cycles
         counted[Count(rover.rover, "empty cycles")] = rover.empty_cycles
+    for lidar in reading.gazebo:
+        counted[Count(lidar.lidar, "scans")] = lidar.scans
+        counted[Count(lidar.lidar, "skipped scans")] = lidar.skipped_scans
     if reading.recording is not None:
         counted[Count(DAEMON, "unrecorded")] = reading.recording.unrecorded_packets
     return dict(counted)
@@ -92,6 +105,7 @@ def judge(grown: Mapping[Count, int], reading: Reading) -> tuple[Fault, ...]:
     for subject, growth in by_subject.items():
         found.extend(_of_stream(subject, growth))
         found.extend(_of_rover(subject, growth))
+        found.extend(_of_gazebo_lidar(subject, growth))
         found.extend(_of_interface(subject, growth))
     found.extend(_of_udp(by_subject))
     if reading.recording is not None and reading.recording.running and (missing := by_subject[DAEMON]["unrecorded"]):
@@ -136,6 +150,14 @@ def _of_rover(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
     if late + empty:
         text = f"{late + empty} of {due} cycles missing: {late} begun too late, {empty} without a scan"
         yield _fault("cycles_missed", subject, text, _level(late + empty, due))
+
+
+def _of_gazebo_lidar(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
+    """Faults of a lidar that Gazebo's subscribers have."""
+    skipped = growth["skipped scans"]
+    due = growth["scans"] + skipped
+    if skipped and growth["scans"]:
+        yield _fault("scans_missed", subject, f"{skipped} of {due} scans left out: those before took too long", _level(skipped, due))
 
 
 def _of_interface(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:

@@ -5,7 +5,7 @@ import pytest
 from hilsim.telemetry.faults import FAULTS, Fault, Level, worst_level
 from hilsim.telemetry.history import Count
 from hilsim.telemetry.losses import JUDGED, judge, kernel_counters, own_counters
-from hilsim.telemetry.readings import Reading, RecordingReading, RoverReading
+from hilsim.telemetry.readings import GazeboReading, Reading, RecordingReading, RoverReading
 from tests.unit.telemetry.conftest import LATE, SILENT, make_reading
 
 QUIET = Reading()
@@ -163,6 +163,14 @@ def test_cycles_that_a_rover_left_out_are_counted_against_all_that_were_due():
     [fault] = judge(own_counters(reading), reading)
     assert (fault.key, fault.subject, fault.level) == ("cycles_missed", "digger", Level.DEGRADED)
     assert fault.text == "2 of 100 cycles missing: 1 begun too late, 1 without a scan in the last 10 s"
+
+
+@pytest.mark.parametrize(
+    ("scans", "skipped", "told"), [(200, 0, []), (199, 1, [("scans_missed", "degraded")]), (150, 50, [("scans_missed", "unhealthy")]), (0, 9, [])]
+)
+def test_scans_that_gazebos_subscribers_did_not_get_are_told_while_there_are_any(scans, skipped, told):
+    reading = Reading(gazebo=(GazeboReading(lidar="cart::base::top", scans=scans, messages=2 * scans, skipped_scans=skipped),))
+    assert [(fault.key, fault.level) for fault in judge(own_counters(reading), reading)] == told
 
 
 def test_keys_that_are_judged_are_known():
