@@ -19,7 +19,7 @@ from hilsim.api.control import Control
 from hilsim.api.heard import Heard
 from hilsim.api.metrics import Metrics, scrape
 from hilsim.config.places import rig_path
-from hilsim.config.toml_file import read_toml
+from hilsim.config.rig_table import rig_table
 from hilsim.config.toml_text import setting_text, toml_text
 from hilsim.errors import HilsimError, TransmitError
 
@@ -197,11 +197,11 @@ class Daemon:
         """The rig's file, the directory that what it names is relative to, and its table."""
         if isinstance(self._rig, str | os.PathLike):
             path = rig_path(os.fspath(self._rig)).absolute()
-            return path, path.parent, read_toml(path)
+            return path, path.parent, rig_table(path)
         if isinstance(self._rig, Mapping):
             path, directory, table = place / "rig", Path.cwd(), self._rig
         else:
-            path, directory, table = place / self._rig.path.name, self._rig.directory.absolute(), self._rig.table
+            path, directory, table = place / f"{self._rig.path.stem}.toml", self._rig.directory.absolute(), self._rig.table
         path.write_text(toml_text(table), encoding="utf-8")
         return path, directory, table
 

@@ -10,7 +10,8 @@ import structlog
 from hilsim.config.changes import Changes
 from hilsim.config.hosts import resolved
 from hilsim.config.places import SDF_SUFFIXES
-from hilsim.config.rig import Rig, rig_of_table, rig_table, with_recording
+from hilsim.config.rig import Rig, rig_of_table, with_recording
+from hilsim.config.rig_table import rig_table
 
 log = structlog.get_logger("hilsim")
 

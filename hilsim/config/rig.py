@@ -12,8 +12,8 @@ from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.config.changes import Changes
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import collect_faults, parse_table
-from hilsim.config.places import SDF_SUFFIXES
 from hilsim.config.profiles import find_profile
+from hilsim.config.rig_table import rig_table
 from hilsim.config.sdf_mounts import mounted
 from hilsim.config.sensor_profiles import profile_family
 from hilsim.config.sensor_table import SensorSpec
@@ -259,26 +259,13 @@ def load_rig(path: Path, changes: Changes | None = None) -> Rig:
     """Read and check a rig and the profiles it names.
 
     Args:
-        path: The rig file, or a world or model of Gazebo's (``SDF_SUFFIXES``), whose lidars are published then.
+        path: The rig file, or a world or model of Gazebo's (``places.SDF_SUFFIXES``), whose lidars are published then.
         changes: What the command line changes of it.
 
     Raises:
         ConfigError: with every fault of the rig, the changes and its profiles, one a line.
     """
     return rig_of_table(rig_table(path), path, changes)
-
-
-def rig_table(path: Path) -> Mapping[str, Any]:
-    """What a rig file holds; for a world or model of Gazebo's, the rig that it stands for.
-
-    Raises:
-        ConfigError: it cannot be read, or is no TOML.
-    """
-    if path.suffix.lower() not in SDF_SUFFIXES:
-        return read_toml(path)
-    if not path.is_file():
-        raise ConfigError(f"{path}: must be a file that is there")
-    return {"name": path.stem, "scene": {"sdf": path.name}, "gazebo": {}}
 
 
 def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None = None) -> Rig:

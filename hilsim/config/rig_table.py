@@ -1,0 +1,22 @@
+"""What a file that a person names as a rig holds."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hilsim.config.places import SDF_SUFFIXES
+from hilsim.config.toml_file import read_toml
+from hilsim.errors import ConfigError
+
+
+def rig_table(path: Path) -> Mapping[str, Any]:
+    """What a rig file holds; for a world or model of Gazebo's, the rig that it stands for.
+
+    Raises:
+        ConfigError: it cannot be read, or is no TOML.
+    """
+    if path.suffix.lower() not in SDF_SUFFIXES:
+        return read_toml(path)
+    if not path.is_file():
+        raise ConfigError(f"{path}: must be a file that is there")
+    return {"name": path.stem, "scene": {"sdf": path.name}, "gazebo": {}}
