@@ -51,6 +51,7 @@ class Scenery:
         object_names: Of each object, by its id in the world.
         materials: Of each row of the world's materials.
         overlays: What sensors see of captured backgrounds, by the sensor's place in the rig.
+        sdf: The scene's SDF file; None without.
         worlds: What a sensor sees instead of ``world``, by its place in the rig: those that stand in for a lidar within a solid.
         still_at: Where the platform stands for good; None: it moves.
         live: Where the vehicle that is flown now puts its poses; None where none is.
@@ -62,6 +63,7 @@ class Scenery:
     object_names: tuple[str, ...] = ()
     materials: tuple[Material, ...] = ()
     overlays: Mapping[int, Overlay] = field(default_factory=dict)
+    sdf: "SdfScene | None" = None
     worlds: Mapping[int, World] = field(default_factory=dict)
     still_at: Pose | None = None
     live: LivePose | None = None
@@ -97,6 +99,7 @@ def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
         platform=platform,
         still_at=pose_at_start(platform) if is_still else None,
         overlays={background.sensor: background.overlay for background in backgrounds},
+        sdf=sdf,
         worlds=_worlds_from_within(rig, sdf, objects),
         notes=notes,
         object_names=tuple(thing.name for thing in objects),

@@ -1,7 +1,6 @@
 """From a rig's SDF file to the lidars in it."""
 
 from hilsim.assembly.build import Scenery
-from hilsim.assets.scenes import scene_sdf
 from hilsim.config.rig import Rig
 from hilsim.errors import ConfigError
 from hilsim.gazebo.lidar import GazeboLidar
@@ -16,11 +15,9 @@ def gazebo_lidars(rig: Rig, scenery: Scenery) -> tuple[GazeboLidar, ...]:
         scenery: What there is to see in it.
 
     Raises:
-        AssetError: with every fault of the file.
         ConfigError: two lidars have one topic, or there is none.
     """
-    scene = rig.spec.scene
-    sdf = scene_sdf(scene, rig.directory)
+    scene, sdf = rig.spec.scene, scenery.sdf
     if sdf is None:
         return ()
     path = rig.directory / scene.sdf

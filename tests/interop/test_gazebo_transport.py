@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.system.test_gazebo import delimited, hilsim
+from tests.system.test_gazebo import call, delimited
 from tests.unit.gazebo.worlds import box, scanner, thing, world_text
 
 SUBSCRIBER = Path("/usr/libexec/ignition/transport11/ign-transport-topic")
@@ -134,7 +134,7 @@ def decoded(message, kind, file):
 @pytest.mark.skipif(DEFINITIONS is None or shutil.which("protoc") is None, reason="needs Debian's libignition-msgs-dev and protobuf-compiler")
 def test_recorded_messages_are_those_of_the_real_definitions(tmp_path):
     write_world(tmp_path, rate=10)
-    hilsim("record", "yard.sdf", "-o", "out", "--duration-s", "0.3", cwd=tmp_path)
+    call("record", "yard.sdf", "-o", "out", "--duration-s", "0.3", cwd=tmp_path)
     scans, clouds = delimited(tmp_path / "out" / "scan.LaserScan.pb"), delimited(tmp_path / "out" / "scan_points.PointCloudPacked.pb")
     assert len(scans) == len(clouds) == 3
     for number, (scan, cloud) in enumerate(zip(scans, clouds, strict=True)):

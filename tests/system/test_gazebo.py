@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import hilsim
 from hilsim.capture.pcap import CaptureFile
 from hilsim.protocols.protobuf import fields
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets
@@ -16,7 +17,7 @@ from tests.unit.gazebo.worlds import box, scanner, thing, world_text
 pytestmark = pytest.mark.system
 
 
-def hilsim(*arguments, cwd, status=0):
+def call(*arguments, cwd, status=0):
     done = subprocess.run([sys.executable, "-m", "hilsim", *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == status, done.stderr
     return done
@@ -28,15 +29,15 @@ def yard(tmp_path):
     rows = scanner(columns=361, rows=16, azimuth=(-3.14159265, 3.14159265), elevation=(-0.2617993878, 0.2617993878), span=(0.5, 60.0))
     low = scanner(columns=11, topic="", name="low", rate=30)
     robot = thing("robot", box(0.6, 0.6, 0.6), "1 2 1 0 0 0.5", inner=rows + low)
-    walls = [thing(f"wall{number}", box(1, 60, 60), pose) for number, pose in enumerate(("10.5 0 0 0 0 0", "-8.5 0 0 0 0 0", "0 0 -30 0 0 0"))]
+    walls = [thing(f"wall{number}", box(1, 60, 60), pose) for number, pose in enumerate(("10.5 0 0 0 0 0", "-8.5 0 0 0 0 0"))]
     sides = [thing(f"side{number}", box(60, 1, 60), pose) for number, pose in enumerate(("0 12.5 0 0 0 0", "0 -9.5 0 0 0 0"))]
     path = tmp_path / "yard.sdf"
-    path.write_text(world_text(*walls[:2], *sides, robot))
+    path.write_text(world_text(*walls, *sides, robot))
     return path
 
 
 def test_check_says_what_each_lidar_measures_and_where(yard):
-    said = hilsim("check", yard, "--no-cost", cwd=yard.parent)
+    said = call("check", yard, "--no-cost", cwd=yard.parent)
     assert "robot::link::scanner: 361 x 16 rays, 0.5 to 60 m, 10 Hz at /scan" in said.stderr
     assert "robot::link::low: 11 x 1 rays, 0.1 to 30 m, 30.3 Hz at /world/yard/model/robot/link/link/sensor/low/lidar" in said.stderr
     assert "sound" in said.stderr
@@ -44,15 +45,15 @@ def test_check_says_what_each_lidar_measures_and_where(yard):
 
 
 def test_a_picture_shows_a_lidar_by_its_name(yard):
-    hilsim("picture", yard, "--sensor", "robot::link::low", "-o", "low.png", cwd=yard.parent)
-    said = hilsim("picture", yard, "-o", "scan.png", cwd=yard.parent)
+    call("picture", yard, "--sensor", "robot::link::low", "-o", "low.png", cwd=yard.parent)
+    said = call("picture", yard, "-o", "scan.png", cwd=yard.parent)
     assert "5,776 rays, 5,776 returns" in said.stdout
     for name in ("low.png", "scan.png"):
         pixels = np.asarray(Image.open(yard.parent / name).convert("L"))
         assert pixels.std() > 20
     assert (
         'sensor must be one of robot::link::scanner, robot::link::low, got "roof"'
-        in hilsim("picture", yard, "--sensor", "roof", "-o", "x.png", cwd=yard.parent, status=1).stderr
+        in call("picture", yard, "--sensor", "roof", "-o", "x.png", cwd=yard.parent, status=1).stderr
     )
 
 
@@ -74,7 +75,7 @@ def delimited(path):
 
 
 def test_a_recording_holds_every_message_of_every_topic(yard):
-    told = json.loads(hilsim("record", yard, "-o", "scans", "--duration-s", "1", "--json", cwd=yard.parent).stdout)
+    told = json.loads(call("record", yard, "-o", "scans", "--duration-s", "1", "--json", cwd=yard.parent).stdout)
     assert [(file["topic"], file["messages"]) for file in told["files"]] == [
         ("/scan", 10),
         ("/scan/points", 10),
@@ -102,7 +103,7 @@ override = { range_noise_m = 0.0, detector = { range_noise_weak_m = 0.0 } }
 
 def test_a_vlp16_at_the_scanners_place_sees_the_same_ranges_to_a_code(yard):
     (yard.parent / "rig.toml").write_text(RIG)
-    hilsim("record", "rig.toml", "-o", "both.pcap", "--duration-s", "0.3", cwd=yard.parent)
+    call("record", "rig.toml", "-o", "both.pcap", "--duration-s", "0.3", cwd=yard.parent)
     payloads = [datagram.payload for datagram in CaptureFile(yard.parent / "both.pcap").datagrams() if len(datagram.payload) == DATA_PACKET_SIZE]
     blocks = decode_data_packets(np.frombuffer(b"".join(payloads), np.uint8).reshape(-1, DATA_PACKET_SIZE))["blocks"]
     [scan, *_] = delimited(yard.parent / "both.messages" / "scan.LaserScan.pb")
@@ -138,10 +139,16 @@ def test_a_vlp16_at_the_scanners_place_sees_the_same_ranges_to_a_code(yard):
 )
 def test_a_sensor_that_cannot_stand_there_is_refused(yard, change, fault):
     (yard.parent / "rig.toml").write_text(RIG.replace('sdf_sensor = "robot::link::scanner"', change))
-    assert fault in hilsim("check", "rig.toml", cwd=yard.parent, status=1).stderr
+    assert fault in call("check", "rig.toml", cwd=yard.parent, status=1).stderr
+
+
+def test_a_daemon_of_a_program_runs_a_world_by_its_path_and_as_a_rig(yard):
+    for rig in (yard, hilsim.load_rig(yard)):
+        with hilsim.Daemon(rig) as daemon:
+            assert daemon.metrics()['hilsim_gazebo_scans_total{lidar="robot::link::scanner"}'] == 0.0
 
 
 def test_a_world_without_a_lidar_and_a_file_that_is_not_there_are_refused(tmp_path):
     (tmp_path / "empty.sdf").write_text(world_text(thing("wall", box(1, 1, 1))))
-    assert "empty.sdf: must have a lidar" in hilsim("check", "empty.sdf", cwd=tmp_path, status=1).stderr
-    assert "other.sdf: must be a file that is there" in hilsim("run", "other.sdf", cwd=tmp_path, status=1).stderr
+    assert "empty.sdf: must have a lidar" in call("check", "empty.sdf", cwd=tmp_path, status=1).stderr
+    assert "other.sdf: must be a file that is there" in call("run", "other.sdf", cwd=tmp_path, status=1).stderr
