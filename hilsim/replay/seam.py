@@ -90,7 +90,7 @@ def find_cut(kind: PacketKind, first: Sequence[CutPacket], last: Sequence[CutPac
         fitting = np.flatnonzero((stop[:, 2] == group) & (length > 0) & (20 * length >= 9 * span))
         if fitting.size:
             mismatch = _apart(stop[fitting, 1], phase)
-            farthest = np.flatnonzero(mismatch <= max(mismatch.min(), CLOSE_CDEG))[-1]
+            farthest = np.flatnonzero(mismatch <= max(int(mismatch.min()), CLOSE_CDEG))[-1]
             cut = Cut(frame, int(stop[fitting[farthest], 0]), int(mismatch[farthest]))
             best = cut if best is None or _rank(cut) < _rank(best) else best
     if best is not None and kind is PacketKind.VELODYNE_DATA and best.mismatch > max(_MOST_OF_A_STEP * _typical_step(start[:, 1]), CLOSE_CDEG):

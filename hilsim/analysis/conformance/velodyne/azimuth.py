@@ -122,9 +122,9 @@ class AzimuthTopic:
         if not inside.size:
             return
         self.increments += inside.size
-        self._sums[:3] += (inside.size, inside.sum(), (inside * inside).sum())
+        self._sums[:3] += np.array((inside.size, inside.sum(), (inside * inside).sum()))
         first, second = inside[:, :-1], inside[:, 1:]
-        self._lag_sums += (first.size, first.sum(), second.sum(), (first * second).sum())
+        self._lag_sums += np.array((first.size, first.sum(), second.sum(), (first * second).sum()))
         mean = inside.mean(axis=1, keepdims=True)
         self._outside += int(((inside < np.floor(mean)) | (inside > np.ceil(mean))).sum())
 

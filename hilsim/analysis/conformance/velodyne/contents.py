@@ -46,8 +46,8 @@ class ContentsTopic:
         is_blank = ~share.any(axis=1)
         is_zero = is_blank & ~block.reflectivity.any(axis=(1, 2))
         index = block.first_index + np.arange(len(share))
-        rows = np.column_stack((share[:, 0], share[:, -every], is_blank, is_zero, block.is_next, index, block.frames))
-        rows = np.concatenate((self._waiting, rows))
+        columns = (share[:, 0], share[:, -every], is_blank, is_zero, block.is_next, index, block.frames)
+        rows = np.concatenate((self._waiting, np.column_stack(columns).astype(np.float64)))
         full = np.flatnonzero(rows[:, _BLANK] == 0.0)
         for before, after in zip(full[:-1].tolist(), full[1:].tolist(), strict=True):
             if after > before + 1:
