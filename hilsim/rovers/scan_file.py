@@ -31,6 +31,8 @@ else:
 
 _POSE_NUMBERS, _POINT_NUMBERS = 6, 3
 _KINDS: tuple[tuple[bytes, Callable[..., Any]], ...] = ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ\x00", lzma.open), (b"\x28\xb5\x2f\xfd", zstd.open))
+_STEP_SIZE = 1 << 13
+"""Bytes that are unpacked at once: where a file breaks off, what its last step gives is lost."""
 _TAR_MAGIC, _TAR_MAGIC_AT, _TAR_BLOCK = b"ustar", 257, 512
 _DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError, zstd.ZstdError, tarfile.TarError)
 _NAMED_LINES = 20
@@ -177,7 +179,7 @@ class ScanFile:
         except (OSError, ValueError) as error:
             raise AssetError(f"{self.path}: must be a file that can be read, got {getattr(error, 'strerror', None) or error}") from error
         plain: IO[bytes] = next((opened.enter_context(opener(raw, "rb")) for magic, opener in _KINDS if start.startswith(magic)), raw)
-        lines = opened.enter_context(io.BufferedReader(plain))  # type: ignore[type-var] # all of them have readinto
+        lines = opened.enter_context(io.BufferedReader(plain, _STEP_SIZE))  # type: ignore[type-var] # all of them have readinto
         try:
             is_tar = lines.peek(_TAR_BLOCK)[_TAR_MAGIC_AT:].startswith(_TAR_MAGIC)
         except _DAMAGED:
@@ -192,4 +194,4 @@ class ScanFile:
         found = archive.extractfile(member) if member is not None else None
         if found is None:
             raise AssetError(f"{self.path}: must hold a file, got a tar file without one")
-        return opened.enter_context(found)
+        return opened.enter_context(io.BufferedReader(found.detach(), _STEP_SIZE))  # type: ignore[attr-defined] # a BufferedReader, of a size that differs between versions
