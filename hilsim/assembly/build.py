@@ -115,8 +115,9 @@ def _worlds_from_within(rig: Rig, sdf: "SdfScene | None", objects: Sequence[Scen
     from hilsim.gazebo.solids import containing  # noqa: PLC0415 - most rigs need it not
 
     at = {lidar.name: np.array([lidar.pose.position_m]) for lidar in sdf.lidars}
+    placed = [(shape, shape.pose) for shape in sdf.collisions]
     for number, sensor in enumerate(rig.spec.sensor):
-        around = containing(sdf.collisions, at[sensor.sdf_sensor]) if sensor.sdf_sensor else {}
+        around = containing(placed, at[sensor.sdf_sensor]) if sensor.sdf_sensor else {}
         if around:
             found[number] = build_world(objects, frozenset(row for row, thing in enumerate(objects) if thing.name in around))
     return found
@@ -269,6 +270,7 @@ def asset_files(rig: Rig) -> tuple[Path, ...]:
     scene = rig.spec.scene
     names = [mesh.file for mesh in scene.mesh] + [terrain.file for terrain in scene.terrain] + [background.file for background in scene.background]
     names += [scene.sdf] if scene.sdf else []
+    names += [item.file for item in scene.sdf_motion if item.file]
     if rig.spec.platform.file:
         names.append(rig.spec.platform.file)
     return tuple(rig.directory / name for name in names)

@@ -1,6 +1,7 @@
 """From a rig's SDF file to the lidars in it."""
 
 from hilsim.assembly.build import Scenery
+from hilsim.assets.sdf_carriages import sdf_carriages
 from hilsim.config.rig import Rig
 from hilsim.errors import ConfigError
 from hilsim.gazebo.lidar import GazeboLidar
@@ -15,6 +16,7 @@ def gazebo_lidars(rig: Rig, scenery: Scenery) -> tuple[GazeboLidar, ...]:
         scenery: What there is to see in it.
 
     Raises:
+        AssetError: what moves cannot be read.
         ConfigError: two lidars have one topic, or there is none.
     """
     scene, sdf = rig.spec.scene, scenery.sdf
@@ -27,6 +29,7 @@ def gazebo_lidars(rig: Rig, scenery: Scenery) -> tuple[GazeboLidar, ...]:
         raise ConfigError(f"{path}: topics of lidars must differ, got {', '.join(repeated)} more than once")
     if not topics:
         raise ConfigError(f"{path}: must have a lidar (a <sensor> of type lidar, gpu_lidar, ray or gpu_ray) for [gazebo], got none")
+    carriages = sdf_carriages(sdf, scene, rig.directory)
     solids = sdf.collisions if scene.sdf_sees == "collisions" else ()
     return tuple(
         GazeboLidar(
@@ -35,6 +38,7 @@ def gazebo_lidars(rig: Rig, scenery: Scenery) -> tuple[GazeboLidar, ...]:
             object_names=scenery.object_names,
             solids=solids,
             stand=Pose(position_m=scene.origin_m),
+            carriages=carriages,
             seed=rig.spec.seed,
             number=number,
         )

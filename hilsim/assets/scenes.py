@@ -5,19 +5,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from hilsim.assets.meshes import load_mesh
 from hilsim.assets.terrain import load_terrain
+from hilsim.assets.tracks import motion_track
 from hilsim.errors import AssetError, ConfigError
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.poses import Pose, mounting
-from hilsim.geometry.rotations import matrix_from_quaternion
-from hilsim.geometry.tracks import PoseTrack, linear_track, smooth_track
 from hilsim.scene import primitives
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
-from hilsim.scene.object_specs import MeshSpec, MotionSpec, ObjectSpec, TerrainSpec
+from hilsim.scene.object_specs import MeshSpec, ObjectSpec, TerrainSpec
 from hilsim.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpec, EllipsoidSpec, PlaneSpec, SphereSpec
 from hilsim.scene.specs import SceneSpec
 from hilsim.scene.street import street_objects
@@ -102,9 +99,11 @@ def scene_objects(spec: SceneSpec, directory: Path, sdf: "SdfScene | None" = Non
     try:
         sdf = sdf or scene_sdf(spec, directory)
         if sdf is not None:
+            from hilsim.assets.sdf_carriages import sdf_carriages  # noqa: PLC0415 - as above
             from hilsim.assets.sdf_objects import sdf_objects  # noqa: PLC0415 - as above
 
-            found, notes = sdf_objects(sdf, assets.materials, spec.sdf_sees, Pose(position_m=spec.origin_m))
+            carriages = sdf_carriages(sdf, spec, directory)
+            found, notes = sdf_objects(sdf, assets.materials, spec.sdf_sees, Pose(position_m=spec.origin_m), carriages)
             objects += found
             notes = (*sdf.unsupported, *notes)
     except AssetError as error:
@@ -138,20 +137,8 @@ def primitive(spec: ObjectSpec, material: Material) -> Mesh:
     return make(spec, material)
 
 
-def motion_track(spec: MotionSpec, origin_m: Vector) -> PoseTrack:
-    """The track of an object's frame in the world."""
-    time_ns = np.array([round(waypoint.time_s * 1e9) for waypoint in spec.waypoints], dtype=np.int64)
-    poses = [Pose(position_m=origin_m) @ mounting(waypoint.position_m, waypoint.rotation_deg) for waypoint in spec.waypoints]
-    make = smooth_track if spec.interpolation == "smooth" else linear_track
-    period_ns = int(time_ns[-1] - time_ns[0]) if spec.loop else 0
-    return make(time_ns, [pose.position_m for pose in poses], [pose.orientation for pose in poses], period_ns)
-
-
 def _placed(spec: ObjectSpec, mesh: Mesh, origin_m: Vector, name: str) -> SceneObject:
     stand = mounting(spec.position_m, spec.rotation_deg)
     if spec.motion is None:
         return SceneObject(mesh=mesh, placement=Pose(position_m=origin_m) @ stand, label=spec.label, name=name)
-    if stand != Pose():
-        vertices = mesh.vertices_m @ matrix_from_quaternion(stand.orientation).T + np.array(stand.position_m)
-        mesh = Mesh(vertices, mesh.triangles, mesh.material, mesh.materials)
-    return SceneObject(mesh=mesh, placement=motion_track(spec.motion, origin_m), label=spec.label, name=name)
+    return SceneObject(mesh=mesh.placed(stand), placement=motion_track(spec.motion, origin_m), label=spec.label, name=name)

@@ -22,7 +22,8 @@ from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.object_specs import MeshSpec
 from hilsim.scene.world import SceneObject
-from hilsim.sdf.specs import SdfActor, SdfScene, SdfShape
+from hilsim.sdf.carriages import Carriage, Carriages
+from hilsim.sdf.specs import SdfScene, SdfShape, skin_name
 
 Sees = Literal["collisions", "visuals"]
 PLANE_M = 500.0
@@ -40,7 +41,11 @@ _COARSENESS = (1.0, 4.0, 16.0, 64.0)
 
 
 def sdf_objects(
-    scene: SdfScene, materials: dict[str, Material], sees: Sees = "collisions", stand: Pose | None = None
+    scene: SdfScene,
+    materials: dict[str, Material],
+    sees: Sees = "collisions",
+    stand: Pose | None = None,
+    carriages: Carriages | None = None,
 ) -> tuple[list[SceneObject], tuple[str, ...]]:
     """Every shape, and a sentence for each that is left out.
 
@@ -49,12 +54,14 @@ def sdf_objects(
         materials: Every material of the rig by name.
         sees: Which shapes.
         stand: Where the file's own zero stands in the world.
+        carriages: What of it moves; nothing without.
 
     Raises:
         AssetError: naming every mesh that cannot be used, with file and line; or there is more than a scene may hold.
     """
     objects: list[SceneObject] = []
-    notes = [_of_actor(actor, sees) for actor in scene.actors]
+    moving = carriages or Carriages()
+    notes = _of_actors(scene, sees)
     faults: list[str] = []
     made: dict[str, Mesh] = {}
     shapes = scene.collisions if sees == "collisions" else scene.visuals
@@ -72,17 +79,31 @@ def sdf_objects(
         if shape.kind == "plane" and sees == "collisions":
             mesh = primitives.plane((2.0 * PLANE_M, 2.0 * PLANE_M), materials[_MATERIAL])
         turn = _upright_to(shape.normal) if shape.kind == "plane" else Pose()
-        objects.append(SceneObject(mesh=mesh, placement=(stand or Pose()) @ shape.pose @ turn, name=shape.name))
+        objects.append(_placed(shape.name, mesh, (stand or Pose()) @ shape.pose @ turn, moving.of(shape)))
     if faults:
         raise AssetError("\n".join(faults))
     return objects, tuple(notes)
 
 
-def _of_actor(actor: SdfActor, sees: Sees) -> str:
-    """Why nobody sees an actor."""
+def _placed(name: str, mesh: Mesh, pose: Pose, carriage: Carriage | None) -> SceneObject:
+    if carriage is None:
+        return SceneObject(mesh=mesh, placement=pose, name=name)
+    return SceneObject(mesh=mesh.placed(carriage.offset(pose)), placement=carriage.track, name=name)
+
+
+def _of_actors(scene: SdfScene, sees: Sees) -> list[str]:
+    """What a person should know of each."""
     if sees == "collisions":
-        return f"{actor.where}: <actor> {actor.name} has no collision: lidars do not meet it, in Gazebo neither"
-    return f"{actor.where}: <actor> {actor.name} is left out: motion by a script is not supported"
+        return [f"{actor.where}: <actor> {actor.name} has no collision: lidars do not meet it, in Gazebo neither" for actor in scene.actors]
+    seen = {shape.actor: shape for shape in scene.visuals if shape.actor}
+    skins = {shape.actor: shape for shape in scene.visuals if shape.actor and shape.name == skin_name(shape.actor)}
+    notes = [
+        f"{actor.where}: <actor> {actor.name} has neither a skin nor a visual: nothing of it is seen"
+        for actor in scene.actors
+        if actor.name not in seen
+    ]
+    notes += [f"{skin.where}: <actor> {name} is moved as a whole: its limbs stand as {skin.file} has them" for name, skin in skins.items()]
+    return notes
 
 
 def _left_out(shape: SdfShape) -> str:

@@ -12,6 +12,7 @@ from hilsim.geometry.rotations import roll_pitch_yaw_rad
 
 if TYPE_CHECKING:
     from hilsim.config.rig import RigSpec
+    from hilsim.sdf.specs import SdfLidar
 
 _NOWHERE = (0.0, 0.0, 0.0)
 
@@ -33,25 +34,31 @@ def mounted(spec: "RigSpec", directory: Path) -> tuple["RigSpec", list[str]]:
     from hilsim.sdf.reading import read_sdf  # noqa: PLC0415 - most rigs need it not
 
     try:
-        lidars = {lidar.name: lidar.pose for lidar in read_sdf(directory / scene.sdf, [directory / place for place in scene.sdf_path]).lidars}
+        lidars = {lidar.name: lidar for lidar in read_sdf(directory / scene.sdf, [directory / place for place in scene.sdf_path]).lidars}
     except AssetError as error:
         return spec, str(error).split("\n")
     body = mounting(platform.position_m, platform.rotation_deg).inverse() @ Pose(position_m=scene.origin_m)
     faults: list[str] = []
-    sensors = tuple(_mounted(sensor, number, lidars, body, faults) for number, sensor in enumerate(spec.sensor))
+    moving = {item.model for item in scene.sdf_motion}
+    sensors = tuple(_mounted(sensor, number, lidars, moving, body, faults) for number, sensor in enumerate(spec.sensor))
     return replace(spec, sensor=sensors), faults
 
 
-def _mounted(sensor: SensorSpec, number: int, lidars: dict[str, Pose], body: Pose, faults: list[str]) -> SensorSpec:
+def _mounted(sensor: SensorSpec, number: int, lidars: "dict[str, SdfLidar]", moving: set[str], body: Pose, faults: list[str]) -> SensorSpec:
     name = sensor.sdf_sensor
     if not name:
         return sensor
     if name not in lidars:
         faults.append(f'sensor[{number}].sdf_sensor must be a lidar of scene.sdf ({", ".join(lidars) or "it has none"}), got "{name}"')
         return sensor
+    lidar = lidars[name]
+    carrier = lidar.actor or next((model for model in moving if name.startswith(f"{model}::")), "")
+    if carrier:
+        faults.append(f'sensor[{number}].sdf_sensor must be a lidar that stands still, got "{name}", which moves with "{carrier}"')
+        return sensor
     if (sensor.mount_position_m, sensor.mount_rotation_deg) != (_NOWHERE, _NOWHERE):
         faults.append(f"sensor[{number}] must have sdf_sensor or a mounting, got both")
         return sensor
-    pose = body @ lidars[name]
+    pose = body @ lidar.pose
     roll, pitch, yaw = roll_pitch_yaw_rad(pose.orientation)
     return replace(sensor, mount_position_m=pose.position_m, mount_rotation_deg=(math.degrees(roll), math.degrees(pitch), math.degrees(yaw)))

@@ -5,17 +5,19 @@ target is too near, for it begins behind it. Noise is Gaussian, with a bias draw
 Source: gz-sensors, ``CpuLidarSensor.cc`` and ``GaussianNoiseModel.cc``.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.gazebo.solids import containing
+from hilsim.gazebo.solids import containing, reach_m
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import matrix_from_quaternion
 from hilsim.protocols.gazebo import RayFan, laser_scan, point_cloud
 from hilsim.render.cpu import cast_rays
 from hilsim.scene.world import World
+from hilsim.sdf.carriages import Carriages
 from hilsim.sdf.specs import SdfLidar, SdfNoise, SdfShape
 
 Ranges = npt.NDArray[np.float64]
@@ -47,6 +49,14 @@ class Noise:
         return np.where(is_range, np.clip(found, least_m, most_m), ranges_m)
 
 
+class _View(NamedTuple):
+    """Rays of a scan: where they begin, where they point, and which of them each object lets out."""
+
+    origin_m: npt.NDArray[np.float64]
+    direction: npt.NDArray[np.float32]
+    left_out: dict[int, npt.NDArray[np.bool_]]
+
+
 class GazeboLidar:
     """A lidar in a world.
 
@@ -56,6 +66,7 @@ class GazeboLidar:
         object_names: Of the world's objects, by their numbers.
         solids: Collisions of the same file, which let out a ray that begins within.
         stand: Where the file's own zero stands in the world.
+        carriages: What of the file moves; nothing without.
         seed: Of the rig.
         number: Of the lidar in its file.
     """
@@ -68,6 +79,7 @@ class GazeboLidar:
         object_names: Sequence[str] = (),
         solids: Sequence[SdfShape] = (),
         stand: Pose | None = None,
+        carriages: Carriages | None = None,
         seed: int = 0,
         number: int = 0,
     ) -> None:
@@ -77,16 +89,34 @@ class GazeboLidar:
         self._world = world
         self._unit = self.fan.directions()
         self._noise = Noise(spec.noise, seed=seed, number=number) if spec.noise is not None else None
-        self._origin_m, self._direction = self._placed((stand or Pose()) @ spec.pose)
-        numbers = {name: number for number, name in enumerate(object_names)}
-        self._left_out: Mapping[int, npt.NDArray[np.bool_]] = {
-            numbers[name]: mask for name, mask in containing(solids, self._origin_m, stand).items() if name in numbers
-        }
+        self._stand = stand or Pose()
+        self._carriages = carriages or Carriages()
+        self._numbers = {name: number for number, name in enumerate(object_names)}
+        known = [shape for shape in solids if shape.name in self._numbers]
+        self._carried = [shape for shape in known if self._carriages.of(shape) is not None]
+        self._standing = [(shape, self._where(shape, 0)) for shape in known if self._carriages.of(shape) is None]
+        self._centres_m = np.array([pose.position_m for _, pose in self._standing]).reshape(-1, 3)
+        self._reaches_m = np.array([reach_m(shape) for shape, _ in self._standing])
+        moves = bool(self._carried) or self._carriages.of(spec) is not None
+        self._still = None if moves else self._view(0)
 
-    def _placed(self, pose: Pose) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
+    def pose_at(self, time_ns: int) -> Pose:
+        """Where it is in the world."""
+        return self._where(self.spec, time_ns)
+
+    def _where(self, thing: SdfShape | SdfLidar, time_ns: int) -> Pose:
+        carriage, pose = self._carriages.of(thing), self._stand @ thing.pose
+        return pose if carriage is None else carriage.pose_at(pose, time_ns)
+
+    def _view(self, time_ns: int) -> "_View":
+        """Its rays at a time."""
+        pose = self.pose_at(time_ns)
         direction = self._unit @ matrix_from_quaternion(pose.orientation).T
         origin_m = np.array(pose.position_m) + direction * self.spec.range_min_m
-        return origin_m, direction.astype(np.float32)
+        is_near = np.linalg.norm(self._centres_m - np.array(pose.position_m), axis=1) <= self._reaches_m + self.spec.range_min_m
+        placed = [self._standing[row] for row in np.flatnonzero(is_near)] + [(shape, self._where(shape, time_ns)) for shape in self._carried]
+        around = containing(placed, origin_m)
+        return _View(origin_m, direction.astype(np.float32), {self._numbers[name]: mask for name, mask in around.items()})
 
     @property
     def period_ns(self) -> int:
@@ -100,15 +130,16 @@ class GazeboLidar:
     def true_ranges_m(self, time_ns: int) -> Ranges:
         """``float64[V * H]``: what its rays meet at a time, without noise."""
         rays, reach_m = self.spec.rays, self.spec.range_max_m - self.spec.range_min_m
+        view = self._still or self._view(time_ns)
         gone_m = np.zeros(rays)
         met_m = np.full(rays, np.inf)
         left = np.arange(rays)
         for _ in range(_MOST_SOLIDS):
-            origin_m = self._origin_m[left] + self._direction[left] * gone_m[left, np.newaxis]
-            range_m, thing = self._cast(origin_m, self._direction[left], time_ns, reach_m)
+            origin_m = view.origin_m[left] + view.direction[left] * gone_m[left, np.newaxis]
+            range_m, thing = self._cast(origin_m, view.direction[left], time_ns, reach_m)
             met_m[left] = gone_m[left] + range_m
             again = np.zeros(len(left), bool)
-            for number, mask in self._left_out.items():
+            for number, mask in view.left_out.items():
                 again |= (thing == number) & mask[left]
             left = left[again]
             if len(left) == 0:
@@ -146,7 +177,9 @@ class GazeboLidar:
 
     def laser_scan(self, ranges_m: Ranges, *, time_ns: int, sequence: int) -> bytes:
         """A measurement as a ``LaserScan``."""
-        return laser_scan(self.fan, ranges_m, time_ns=time_ns, sequence=sequence, frame=self.frame, pose=self.spec.pose)
+        return laser_scan(
+            self.fan, ranges_m, time_ns=time_ns, sequence=sequence, frame=self.frame, pose=self._stand.inverse() @ self.pose_at(time_ns)
+        )
 
     def point_cloud(self, ranges_m: Ranges, *, time_ns: int, sequence: int) -> bytes:
         """A measurement as a ``PointCloudPacked``."""

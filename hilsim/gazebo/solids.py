@@ -4,7 +4,7 @@ A lidar mostly stands within the collision of its own link. Bullet casts rays at
 behind it. Meshes and planes are surfaces, met from both sides.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +17,13 @@ Points = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 
-def is_inside(shape: SdfShape, points_m: Points, world_from_scene: Pose | None = None) -> Mask:
+def is_inside(shape: SdfShape, points_m: Points, pose: Pose) -> Mask:
     """Which points lie within a shape.
 
     Args:
         shape: Any; what has no inside holds no point.
         points_m: ``float64[n, 3]`` in the world.
-        world_from_scene: Where the file's own zero stands.
+        pose: Where the shape stands in the world.
 
     Returns:
         ``bool[n]``.
@@ -31,14 +31,23 @@ def is_inside(shape: SdfShape, points_m: Points, world_from_scene: Pose | None =
     contains = _INSIDE.get(shape.kind)
     if contains is None:
         return np.zeros(len(points_m), bool)
-    pose = (world_from_scene or Pose()) @ shape.pose
     return contains(shape, (points_m - np.array(pose.position_m)) @ matrix_from_quaternion(pose.orientation))
 
 
-def containing(shapes: Sequence[SdfShape], points_m: Points, world_from_scene: Pose | None = None) -> dict[str, Mask]:
-    """The shapes that some of the points lie in, by name, and which points; arguments as of ``is_inside``."""
-    found = {shape.name: is_inside(shape, points_m, world_from_scene) for shape in shapes}
+def containing(placed: Iterable[tuple[SdfShape, Pose]], points_m: Points) -> dict[str, Mask]:
+    """The shapes that some of the points lie in, by name, and which points.
+
+    Args:
+        placed: Shapes with where they stand in the world.
+        points_m: ``float64[n, 3]`` in the world.
+    """
+    found = {shape.name: is_inside(shape, points_m, pose) for shape, pose in placed}
     return {name: mask for name, mask in found.items() if mask.any()}
+
+
+def reach_m(shape: SdfShape) -> float:
+    """From where a shape stands to its farthest point, or farther."""
+    return float(np.linalg.norm(shape.size_m)) + max(shape.radii_m) + shape.length_m
 
 
 def _box(shape: SdfShape, at: Points) -> Mask:

@@ -2,7 +2,7 @@
 
 Position is a cubic Hermite curve through the keys, orientation a slerp between them. A key has two velocities, one arriving and one leaving,
 so that a polyline with corners is expressed exactly. Outside its keys a track stands still, or repeats with ``period_ns``; a periodic track
-closes itself by a segment from the last key to the first key one period later.
+closes itself by a segment from the last key to the first key one period later. One that waits stands still before its first key and repeats after it.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ _FIRST_ROW = constant(0)
 
 
 class PoseTrack(NamedTuple):
-    """Keys of a pose track; build with ``fixed_track``, ``linear_track`` or ``smooth_track``.
+    """Keys of a pose track; build with ``fixed_track``, ``linear_track``, ``smooth_track`` or ``curved_track``.
 
     Attributes:
         time_ns: ``int64[k]``, rig time, strictly rising.
@@ -28,7 +28,7 @@ class PoseTrack(NamedTuple):
         arrival_mps: ``float64[k, 3]``, velocity of the segment that ends at the key.
         departure_mps: ``float64[k, 3]``, velocity of the segment that begins at the key.
         orientation: ``float64[k, 4]``, unit quaternions ``(w, x, y, z)``, world from body.
-        period_ns: 0: stand still outside the keys; else the track repeats.
+        period_ns: 0: stand still outside the keys; else the track repeats. Below 0: it repeats with ``-period_ns``, and waits for its first key.
     """
 
     time_ns: npt.NDArray[np.int64]
@@ -54,8 +54,9 @@ def keyed_pose(
     """Pose at ``at_ns`` of the track whose ``count`` keys begin at row ``first``; many tracks may share the arrays."""
     last = first + count - 1
     t = at_ns
-    if period_ns > 0:
-        t = time_ns[first] + (at_ns - time_ns[first]) % period_ns
+    round_ns = abs(period_ns)
+    if period_ns > 0 or (period_ns < 0 and at_ns > time_ns[first]):
+        t = time_ns[first] + (at_ns - time_ns[first]) % round_ns
     low = first
     if t > time_ns[first]:
         high = last + 1
@@ -69,9 +70,9 @@ def keyed_pose(
     span_ns = 0
     if low < last:
         span_ns = time_ns[follower] - time_ns[low]
-    elif period_ns > 0:
+    elif round_ns > 0:
         follower = first
-        span_ns = time_ns[first] + period_ns - time_ns[last]
+        span_ns = time_ns[first] + round_ns - time_ns[last]
     a = (orientation[low, 0], orientation[low, 1], orientation[low, 2], orientation[low, 3])
     if span_ns == 0 or t <= time_ns[low]:
         return (position_m[low, 0], position_m[low, 1], position_m[low, 2]), a
@@ -153,6 +154,36 @@ def smooth_track(time_ns: npt.ArrayLike, position_m: npt.ArrayLike, orientation:
     return keys._replace(arrival_mps=tangent, departure_mps=tangent.copy())
 
 
+def curved_track(
+    time_ns: npt.ArrayLike,
+    position_m: npt.ArrayLike,
+    arrival_mps: npt.ArrayLike,
+    departure_mps: npt.ArrayLike,
+    orientation: npt.ArrayLike,
+    period_ns: int = 0,
+) -> PoseTrack:
+    """A curve of given velocities, which waits for its first key where it repeats.
+
+    Args:
+        time_ns: As of ``linear_track``; so are ``position_m``, ``orientation`` and ``period_ns``.
+        arrival_mps: ``float64[k, 3]``, with which each key is reached.
+        departure_mps: ``float64[k, 3]``, with which it is left.
+
+    Raises:
+        ValueError: keys that are not numbers, out of order or without unit length; the row is named.
+    """
+    keys = _checked(time_ns, position_m, orientation, period_ns)
+    arrival, departure = np.array(arrival_mps, np.float64, ndmin=2), np.array(departure_mps, np.float64, ndmin=2)
+    for name, velocity in (("arrival_mps", arrival), ("departure_mps", departure)):
+        if velocity.shape[1:] != (3,) or len(velocity) < len(keys.time_ns):
+            raise ValueError(f"{name} must have shape ({len(keys.time_ns)}, 3), got {velocity.shape}")
+        _refuse_row(~np.isfinite(velocity).all(axis=1), f"{name} must be finite", velocity)
+    count = len(keys.time_ns)
+    if len(arrival) > count:  # the last key repeats the first one
+        arrival[0] = arrival[count]
+    return keys._replace(arrival_mps=arrival[:count].copy(), departure_mps=departure[:count].copy(), period_ns=-keys.period_ns)
+
+
 def top_speed_mps(track: PoseTrack) -> float:
     """An upper bound of the track's speed, exact for straight lines.
 
@@ -160,8 +191,8 @@ def top_speed_mps(track: PoseTrack) -> float:
     """
     departure = track.departure_mps
     arrival = np.roll(track.arrival_mps, -1, axis=0)
-    middle = 3.0 * _slopes(track.time_ns, track.position_m, track.period_ns) - departure - arrival
-    segments = slice(None) if track.period_ns > 0 else slice(0, len(track.time_ns) - 1)
+    middle = 3.0 * _slopes(track.time_ns, track.position_m, abs(track.period_ns)) - departure - arrival
+    segments = slice(None) if track.period_ns != 0 else slice(0, len(track.time_ns) - 1)
     speeds = np.linalg.norm(np.stack([departure[segments], middle[segments], arrival[segments]]), axis=-1)
     # Positions are rounded to float64: the last digit over the shortest span is part of an honest bound.
     return float(np.max(speeds, initial=0.0)) * (1.0 + 1e-9)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.geometry.poses import Pose
+from hilsim.geometry.rotations import matrix_from_quaternion
 from hilsim.scene.materials import Material
 
 _AT_ONCE = 65_536
@@ -56,6 +58,14 @@ class Mesh:
         """A mesh of one material."""
         faces = np.asarray(triangles)
         return cls(np.asarray(vertices_m, dtype=np.float64), faces, np.zeros(len(faces), dtype=np.int32), (material,))
+
+    def placed(self, pose: Pose) -> "Mesh":
+        """The same triangles in the frame that this one stands in at ``pose``."""
+        if pose == Pose():
+            return self
+        return Mesh(
+            self.vertices_m @ matrix_from_quaternion(pose.orientation).T + np.array(pose.position_m), self.triangles, self.material, self.materials
+        )
 
     def areas_m2(self) -> npt.NDArray[np.float64]:
         """Area of each triangle, ``float64[m]``."""

@@ -112,6 +112,30 @@ class MotionSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SdfMotionSpec:
+    """How a model of the SDF file travels, with everything of it: shapes, nested models, lidars.
+
+    Attributes:
+        model: Its name; of one within another ``outer::inner``.
+        motion: Its way: poses of the model's frame in the scene.
+        file: The same from a trajectory file (.csv, .tum, .txt), relative to the rig, from its first pose at rig time 0.
+        loop: Repeat the file for ever; its ends must meet.
+    """
+
+    model: str
+    motion: MotionSpec | None = None
+    file: str = ""
+    loop: bool = False
+
+    def __post_init__(self) -> None:
+        require(
+            (bool(self.model.strip()), "model must name a model of the SDF file"),
+            (bool(self.file) != (self.motion is not None), "motion or file must be given, and not both"),
+            (bool(self.file) or not self.loop, "loop must come with file; of a motion it is within"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ObjectSpec:
     """What every object says of itself.
 

@@ -5,6 +5,7 @@ into the object's frame by ``position_m`` and ``rotation_deg`` (roll, pitch, yaw
 the scene's, with one it travels along the waypoints.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -12,7 +13,7 @@ from hilsim.errors import require
 from hilsim.limits import SHAPES_TRIANGLES
 from hilsim.scene.background_specs import BackgroundSpec
 from hilsim.scene.materials import DEFAULTS, Material
-from hilsim.scene.object_specs import ZERO, MeshSpec, ObjectSpec, TerrainSpec, Vector, finite
+from hilsim.scene.object_specs import ZERO, MeshSpec, ObjectSpec, SdfMotionSpec, TerrainSpec, Vector, finite
 from hilsim.scene.primitives import capsule_triangles, cone_triangles, cylinder_triangles, sphere_triangles
 from hilsim.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpec, EllipsoidSpec, PlaneSpec, SphereSpec
 
@@ -102,6 +103,7 @@ class SceneSpec:
         sdf: A world or model of Gazebo's (SDF 1.4 to 1.12) that stands in the scene, relative to the rig.
         sdf_path: Directories that its ``model://`` files are looked for in, relative to the rig, before those of ``GZ_SIM_RESOURCE_PATH``.
         sdf_sees: Which of its shapes rays meet: ``collisions``, as Gazebo's lidars without a GPU, or ``visuals``.
+        sdf_motion: Models of it that travel.
     """
 
     generator: Literal["none", "street"] = "none"
@@ -123,6 +125,7 @@ class SceneSpec:
     sdf: str = ""
     sdf_path: tuple[str, ...] = ()
     sdf_sees: Literal["collisions", "visuals"] = "collisions"
+    sdf_motion: tuple[SdfMotionSpec, ...] = ()
 
     def __post_init__(self) -> None:
         known = self.material_table()
@@ -139,6 +142,12 @@ class SceneSpec:
             finite("origin_m", self.origin_m),
             (all(name.strip() for name in self.materials), "a material must have a name"),
             (bool(self.sdf) or not self.sdf_path, "sdf_path must come with sdf"),
+            (bool(self.sdf) or not self.sdf_motion, "sdf_motion must come with sdf"),
+            *(
+                (False, f'sdf_motion: model "{name}" must be named once')
+                for name, count in Counter(item.model for item in self.sdf_motion).items()
+                if count > 1
+            ),
             SHAPES_TRIANGLES.rule(self._shape_triangles()),
             *(
                 (name in known, f"{place}: material must be built in or in materials, got {name!r}")

@@ -1,18 +1,19 @@
 """A world or model file into what it holds, flattened; everything that is not supported is listed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hilsim.errors import AssetError
 from hilsim.geometry.poses import Pose
 from hilsim.limits import SDF_DEPTH
+from hilsim.sdf.actors import read_actor
 from hilsim.sdf.elements import Element, Findings, shown
 from hilsim.sdf.files import Files, search_path
 from hilsim.sdf.frames import ROOT, SEPARATOR, WORLD, Frame, Scope, relative_to
 from hilsim.sdf.lidars import LIDAR_TYPES, read_lidar
 from hilsim.sdf.shapes import read_shape
-from hilsim.sdf.specs import SdfActor, SdfLidar, SdfScene, SdfShape, SdfWaypoint
+from hilsim.sdf.specs import SdfActor, SdfLidar, SdfModel, SdfScene, SdfShape, skin_name
 
 _SHOWN_FAULTS = 20
 _UNSUPPORTED = {
@@ -75,6 +76,7 @@ class _Reader:
         self._visuals: list[SdfShape] = []
         self._lidars: list[SdfLidar] = []
         self._actors: list[SdfActor] = []
+        self._models: list[SdfModel] = []
         self._world = ""
         self._depth = 0
 
@@ -103,6 +105,7 @@ class _Reader:
             visuals=tuple(self._visuals),
             lidars=tuple(self._lidars),
             actors=tuple(self._actors),
+            models=tuple(self._models),
             unsupported=self._files.findings.left_out,
         )
 
@@ -181,6 +184,8 @@ class _Reader:
         """Everything of a model that stands at ``pose`` in the world."""
         scoped = prefix.removesuffix(SEPARATOR) if model.is_merged else f"{prefix}{model.name}"
         _note_unsupported(model.element)
+        if model.element.tag == "model" and not model.is_merged:
+            self._models.append(SdfModel(name=scoped, pose=pose))
         for link in model.element.all("link"):
             self._gather_link(link, model, pose, f"{scoped}{SEPARATOR}{link.name}")
         for nested in model.nested:
@@ -215,36 +220,20 @@ class _Reader:
         placing = include if include is not None and include.child("pose") is not None else actor
         name = (include.string("name") if include is not None else "") or actor.name
         at = scope.placed(placing, scope.root)
-        _note_unsupported(actor)
-        skin, script = actor.child("skin"), actor.child("script")
-        file = self._files.find(skin, skin.string("filename")) if skin is not None else None
-        waypoints: tuple[SdfWaypoint, ...] = ()
-        if script is not None:
-            for further in list(script.all("trajectory"))[1:]:
-                further.unsupported(f"actor {name} has several trajectories: the first one is used")
-            trajectory = script.child("trajectory")
-            waypoints = () if trajectory is None else self._waypoints(trajectory, at)
-        self._actors.append(
-            SdfActor(
-                name=name,
-                file=file,
-                scale=skin.number("scale", 1.0) if skin is not None else 1.0,
-                waypoints=waypoints,
-                is_looped=script.boolean("loop", default=True) if script is not None else True,
-                delay_s=script.number("delay_start", 0.0) if script is not None else 0.0,
-                pose=at,
-                where=actor.where,
-            )
-        )
-
-    def _waypoints(self, trajectory: Element, at: Pose) -> tuple[SdfWaypoint, ...]:
-        found: list[SdfWaypoint] = []
-        for waypoint in trajectory.all("waypoint"):
-            time_s = waypoint.number("time", 0.0)
-            if found and time_s <= found[-1].time_s:
-                waypoint.fault(f"<time> must be later than the waypoint's before at {found[-1].time_s:g} s, got {time_s:g}")
-            found.append(SdfWaypoint(time_s=time_s, pose=at @ waypoint.pose()))
-        return tuple(found)
+        self._actors.append(read_actor(actor, name, at))
+        collisions, visuals, lidars = len(self._collisions), len(self._visuals), len(self._lidars)
+        self._gather(self._model(actor, name), at, "")
+        if self._collisions[collisions:]:
+            actor.unsupported(f"collisions of <actor> {name} are met by no lidar, in Gazebo neither: they are left out")
+            del self._collisions[collisions:]
+        skin = actor.child("skin")
+        if skin is not None:
+            file = self._files.find(skin, skin.string("filename"))
+            scale = skin.number("scale", 1.0)
+            if file is not None:
+                self._visuals.append(SdfShape(name=skin_name(name), kind="mesh", pose=at, file=file, scale=(scale,) * 3, where=skin.where))
+        self._visuals[visuals:] = [replace(shape, actor=name) for shape in self._visuals[visuals:]]
+        self._lidars[lidars:] = [replace(lidar, actor=name) for lidar in self._lidars[lidars:]]
 
 
 def _note_unsupported(element: Element) -> None:

@@ -27,6 +27,7 @@ class SdfShape:
         scale: Of a mesh.
         submesh: The one part of the mesh that counts; empty: all.
         is_centred: That part is put at the shape's own zero.
+        actor: Name of the actor that carries it; empty: none does.
         where: ``file:line`` of its element.
     """
 
@@ -41,6 +42,7 @@ class SdfShape:
     scale: Vector = (1.0, 1.0, 1.0)
     submesh: str = ""
     is_centred: bool = False
+    actor: str = ""
     where: str = ""
 
 
@@ -104,6 +106,7 @@ class SdfLidar:
         is_always_on: Measures without subscribers.
         topic: As the file has it; empty: Gazebo's own.
         frame: Of messages; empty: the sensor's scoped name.
+        actor: Name of the actor that carries it; empty: none does.
         where: ``file:line`` of its element.
     """
 
@@ -121,6 +124,7 @@ class SdfLidar:
     is_always_on: bool = False
     topic: str = ""
     frame: str = ""
+    actor: str = ""
     where: str = ""
 
     @property
@@ -148,37 +152,64 @@ class SdfWaypoint:
     """Where an actor is at a time.
 
     Attributes:
-        time_s: Of the script.
-        pose: In the world.
+        time_ms: Of its trajectory.
+        pose: In the actor's frame.
     """
 
-    time_s: float
+    time_ms: int
     pose: Pose
 
 
 @dataclass(frozen=True, kw_only=True)
+class SdfTrajectory:
+    """A curve through waypoints.
+
+    Attributes:
+        waypoints: Times rising; the first one is where it begins, whatever its time.
+        tension: 0: a Catmull-Rom spline; 1: it stops at each waypoint.
+    """
+
+    waypoints: tuple[SdfWaypoint, ...] = ()
+    tension: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class SdfActor:
-    """Somebody who moves by a script.
+    """Somebody who moves by a script; its skin and what its links hold are among the scene's visuals.
 
     Attributes:
         name: Of the actor.
-        file: Mesh of its skin; None without.
-        scale: Of the skin.
-        waypoints: Of its trajectory, times rising; without any it stands at ``pose``.
+        trajectories: One after another; without a waypoint it stands at ``pose``.
         is_looped: It begins again.
         delay_s: Before it begins.
-        pose: In the world.
+        pose: In the world: where waypoints count from.
         where: ``file:line`` of its element.
     """
 
     name: str
-    file: Path | None = None
-    scale: float = 1.0
-    waypoints: tuple[SdfWaypoint, ...] = ()
+    trajectories: tuple[SdfTrajectory, ...] = ()
     is_looped: bool = True
     delay_s: float = 0.0
     pose: Pose
     where: str = ""
+
+
+def skin_name(actor: str) -> str:
+    """Of an actor's skin among the visuals."""
+    return f"{actor}::skin"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SdfModel:
+    """A model.
+
+    Attributes:
+        name: With those of the models that it stands in: ``outer::inner``.
+        pose: In the world.
+    """
+
+    name: str
+    pose: Pose
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,6 +224,7 @@ class SdfScene:
         visuals: Shapes that are seen.
         lidars: In the order of the file.
         actors: In the order of the file.
+        models: In the order of the file.
         unsupported: What was left out, a sentence each with file and line.
     """
 
@@ -203,4 +235,5 @@ class SdfScene:
     visuals: tuple[SdfShape, ...] = ()
     lidars: tuple[SdfLidar, ...] = ()
     actors: tuple[SdfActor, ...] = ()
+    models: tuple[SdfModel, ...] = ()
     unsupported: tuple[str, ...] = field(default=())

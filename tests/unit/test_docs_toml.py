@@ -24,7 +24,7 @@ from tests.walls import wall_rig
 
 _HEADS = {"sensor", "rangefinder", "replay", "rover", "heartbeat"}
 """Tables that a rig needs one of."""
-_SEEN = {"generator", "background", "mesh", "terrain", "plane", "box", "cylinder", "sphere", "cone", "capsule", "ellipsoid"}
+_SEEN = {"generator", "background", "mesh", "terrain", "plane", "box", "cylinder", "sphere", "cone", "capsule", "ellipsoid", "sdf"}
 """Keys of a scene that it needs one of."""
 
 
@@ -147,6 +147,7 @@ SPECIAL = {
     ("fly-with-an-autopilot.md", 3): beside_a_controller,
     ("rovers.md", 0): with_scans,
     ("gazebo.md", 0): with_a_world,
+    ("gazebo.md", 1): with_a_world,
     ("write-a-plugin.md", 0): the_project_of_the_plugin,
     ("write-a-plugin.md", 1): with_the_plugin,
     ("write-a-plugin.md", 2): a_project_with_a_profile,

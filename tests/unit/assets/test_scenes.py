@@ -5,7 +5,8 @@ import pytest
 import trimesh
 from PIL import Image
 
-from hilsim.assets.scenes import motion_track, scene_objects
+from hilsim.assets.scenes import scene_objects
+from hilsim.assets.tracks import motion_track
 from hilsim.errors import AssetError, ConfigError
 from hilsim.geometry.tracks import track_pose
 from hilsim.render.cpu import cast_rays

@@ -1,10 +1,16 @@
 """Shapes of an SDF file as objects of a scene, and what is left out."""
 
+import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
+from hilsim.assets.sdf_carriages import sdf_carriages
 from hilsim.assets.sdf_objects import sdf_objects
 from hilsim.errors import AssetError
-from hilsim.scene.specs import BUILT_IN_MATERIALS
+from hilsim.geometry.poses import Pose
+from hilsim.geometry.tracks import track_state
+from hilsim.scene.object_specs import MotionSpec, SdfMotionSpec, WaypointSpec
+from hilsim.scene.specs import BUILT_IN_MATERIALS, SceneSpec
 from hilsim.sdf.reading import read_sdf
 
 
@@ -40,14 +46,122 @@ def test_a_mesh_that_is_scaled_beyond_all_bounds_is_a_fault(scene, tmp_path):
         sdf_objects(scene("<mesh><uri>chair.obj</uri><scale>1e300 1 1</scale></mesh>"), BUILT_IN_MATERIALS)
 
 
+ACTOR = """<sdf version="1.9"><world name="w">
+<actor name="walker"><pose>1 2 3 0 0 0</pose>{inner}</actor></world></sdf>"""
+BODY = '<link name="body"><pose>0 0 1 0 0 0</pose><visual name="v"><geometry><box><size>1 1 1</size></box></geometry></visual></link>'
+SCRIPT = """<script><loop>false</loop><trajectory id="0" type="walk"><waypoint><time>0</time><pose>0 0 0 0 0 0</pose></waypoint>
+<waypoint><time>2</time><pose>4 0 0 0 0 1.5707963267948966</pose></waypoint></trajectory></script>"""
+
+
+def actor_objects(tmp_path, inner, sees="visuals", **motion):
+    (tmp_path / "world.sdf").write_text(ACTOR.format(inner=inner))
+    scene = read_sdf(tmp_path / "world.sdf")
+    carriages = sdf_carriages(scene, SceneSpec(sdf="world.sdf", **motion), tmp_path)
+    return sdf_objects(scene, BUILT_IN_MATERIALS, sees, carriages=carriages)
+
+
 @pytest.mark.parametrize(
-    ("sees", "why"), [("collisions", "has no collision: lidars do not meet it"), ("visuals", "motion by a script is not supported")]
+    ("sees", "why"),
+    [("collisions", "has no collision: lidars do not meet it"), ("visuals", "has neither a skin nor a visual: nothing of it is seen")],
 )
-def test_an_actor_is_told_of_by_name_and_line(tmp_path, sees, why):
-    (tmp_path / "world.sdf").write_text('<sdf version="1.9"><world name="w">\n<actor name="walker"><pose>1 2 3 0 0 0</pose></actor></world></sdf>')
-    _, (note,) = sdf_objects(read_sdf(tmp_path / "world.sdf"), BUILT_IN_MATERIALS, sees)
+def test_an_actor_that_is_not_met_is_told_of_by_name_and_line(tmp_path, sees, why):
+    _, (note,) = actor_objects(tmp_path, "", sees)
     assert note.startswith(f"{tmp_path}/world.sdf:2: <actor> walker ")
     assert why in note
+
+
+def corners(thing, time_s):
+    position, turn = track_state(thing.placement, round(time_s * 1e9))
+    return thing.mesh.vertices_m @ Rotation.from_quat(np.roll(turn, -1)).as_matrix().T + np.array(position)
+
+
+def test_an_actors_visuals_go_where_it_goes(tmp_path):
+    (thing,), notes = actor_objects(tmp_path, BODY + SCRIPT)
+    assert (thing.name, notes) == ("walker::body::v", ())
+    np.testing.assert_allclose(corners(thing, 0.0).min(axis=0), (0.5, 1.5, 3.5))
+    np.testing.assert_allclose(corners(thing, 1.0).mean(axis=0), (3.0, 2.0, 4.0), atol=1e-9)
+    np.testing.assert_allclose(corners(thing, 9.0).max(axis=0), (5.5, 2.5, 4.5), atol=1e-9)
+
+
+def test_an_actor_without_a_script_stands_where_it_is(tmp_path):
+    (thing,), _ = actor_objects(tmp_path, BODY)
+    assert thing.placement == Pose(position_m=(1.0, 2.0, 4.0))
+
+
+def test_an_actors_skin_moves_as_a_whole_and_a_note_says_so(tmp_path):
+    (tmp_path / "man.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 0 2\nf 1 2 3\n")
+    (thing,), (note,) = actor_objects(tmp_path, f"<skin><filename>man.obj</filename><scale>0.5</scale></skin>{SCRIPT}")
+    np.testing.assert_allclose(corners(thing, 2.0), [(5, 2, 3), (5, 2.5, 3), (5, 2, 4)], atol=1e-9)
+    assert note == f"{tmp_path}/world.sdf:2: <actor> walker is moved as a whole: its limbs stand as {tmp_path}/man.obj has them"
+
+
+CARTS = """<sdf version="1.9"><world name="w"><model name="cart"><pose>1 0 0 0 0 0</pose><link name="l"><pose>0 0 2 0 0 0</pose>
+<collision name="c"><geometry><box><size>1 1 1</size></box></geometry></collision></link>
+<model name="arm"><pose>0 1 0 0 0 0</pose><link name="l"><collision name="c"><geometry><box><size>1 1 1</size></box></geometry></collision></link></model>
+</model><model name="cartridge"><link name="l"><collision name="c"><geometry><box><size>1 1 1</size></box></geometry></collision></link></model></world></sdf>"""
+
+
+def carts(tmp_path, *motions, **scene_spec):
+    (tmp_path / "world.sdf").write_text(CARTS)
+    scene, spec = read_sdf(tmp_path / "world.sdf"), SceneSpec(sdf="world.sdf", sdf_motion=motions, **scene_spec)
+    carriages = sdf_carriages(scene, spec, tmp_path)
+    objects, _ = sdf_objects(scene, BUILT_IN_MATERIALS, "collisions", Pose(position_m=spec.origin_m), carriages)
+    return {thing.name: thing for thing in objects}
+
+
+def way(*places):
+    return MotionSpec(waypoints=tuple(WaypointSpec(time_s=float(time_s), position_m=place) for time_s, place in enumerate(places)))
+
+
+def test_a_model_that_the_rig_moves_takes_its_nested_models_along_and_no_other(tmp_path):
+    found = carts(tmp_path, SdfMotionSpec(model="cart", motion=way((10.0, 0.0, 0.0), (20.0, 0.0, 0.0))), origin_m=(100.0, 0.0, 0.0))
+    np.testing.assert_allclose(corners(found["cart::l::c"], 0.5).mean(axis=0), (115.0, 0.0, 2.0))
+    np.testing.assert_allclose(corners(found["cart::arm::l::c"], 0.5).mean(axis=0), (115.0, 1.0, 0.0))
+    assert found["cartridge::l::c"].placement == Pose(position_m=(100.0, 0.0, 0.0))
+
+
+def test_a_model_within_one_that_moves_may_have_a_motion_of_its_own(tmp_path):
+    there = way((0.0, 0.0, 0.0), (0.0, 0.0, 8.0))
+    found = carts(
+        tmp_path, SdfMotionSpec(model="cart", motion=way((10.0, 0.0, 0.0), (20.0, 0.0, 0.0))), SdfMotionSpec(model="cart::arm", motion=there)
+    )
+    np.testing.assert_allclose(corners(found["cart::arm::l::c"], 0.5).mean(axis=0), (0.0, 0.0, 4.0))
+
+
+def test_a_model_follows_a_trajectory_file(tmp_path):
+    (tmp_path / "way.csv").write_text("time_s,x_m,y_m,z_m,qw,qx,qy,qz\n5,0,0,0,1,0,0,0\n6,0,2,0,1,0,0,0\n7,0,4,0,1,0,0,0\n")
+    found = carts(tmp_path, SdfMotionSpec(model="cart", file="way.csv"))
+    np.testing.assert_allclose(corners(found["cart::l::c"], 1.5).mean(axis=0), (0.0, 3.0, 2.0))
+
+
+def test_a_motion_of_a_model_that_is_not_there_or_a_file_that_is_not_is_refused(tmp_path):
+    lost = SdfMotionSpec(model="wagon", motion=way((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))), SdfMotionSpec(model="cart", file="none.csv")
+    with pytest.raises(
+        AssetError, match=r'sdf_motion\[0\].model must be a model of .*world.sdf \(cart, cart::arm, cartridge\), got "wagon"\n.*none.csv'
+    ):
+        carts(tmp_path, *lost)
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        ({"model": " ", "file": "way.csv"}, "model must name a model"),
+        ({"model": "cart"}, "motion or file must be given, and not both"),
+        ({"model": "cart", "file": "way.csv", "motion": way((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))}, "motion or file must be given, and not both"),
+        ({"model": "cart", "loop": True, "motion": way((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))}, "loop must come with file"),
+    ],
+)
+def test_a_motion_that_says_too_little_or_too_much_is_refused(values, fault):
+    with pytest.raises(ValueError, match=fault):
+        SdfMotionSpec(**values)
+
+
+def test_motions_must_come_with_an_sdf_file_and_one_a_model():
+    item = SdfMotionSpec(model="cart", file="way.csv")
+    with pytest.raises(ValueError, match="sdf_motion must come with sdf"):
+        SceneSpec(sdf_motion=(item,))
+    with pytest.raises(ValueError, match='sdf_motion: model "cart" must be named once'):
+        SceneSpec(sdf="world.sdf", sdf_motion=(item, item))
 
 
 def test_equal_shapes_share_their_mesh(scene):

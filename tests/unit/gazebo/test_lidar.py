@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hilsim.gazebo.lidar import Noise
+from hilsim.scene.object_specs import MotionSpec, SdfMotionSpec, WaypointSpec
 from hilsim.sdf.specs import SdfNoise
 from tests.unit.gazebo.worlds import box, lidars_of, scanner, thing
 
@@ -66,6 +67,40 @@ def test_a_solid_that_some_rays_begin_in_is_met_by_the_others(tmp_path):
     before, behind = thing("before", box(0.4, 0.4, 0.4), "0.5 0 0 0 0 0"), thing("behind", box(1, 1, 1), "-2.5 0 0 0 0 0")
     found = ranges(tmp_path, before, behind, robot)
     assert found.tolist() == [math.inf, pytest.approx(2.0, abs=1e-3)]
+
+
+def moving(model, *places):
+    waypoints = tuple(
+        WaypointSpec(time_s=float(time_s), position_m=place[:3], rotation_deg=(0.0, 0.0, place[3])) for time_s, place in enumerate(places)
+    )
+    return SdfMotionSpec(model=model, motion=MotionSpec(waypoints=waypoints))
+
+
+def test_a_lidar_that_travels_measures_from_where_it_is_and_never_its_own_body(tmp_path):
+    wall, robot = thing("wall", box(1, 40, 4), "10.5 0 0 0 0 0"), thing("robot", box(0.6, 0.6, 0.6), inner=scanner(columns=1, azimuth=(0.0, 0.0)))
+    [lidar] = lidars_of(tmp_path / "world.sdf", wall, robot, motions=(moving("robot", (0, 0, 0, 0), (4, 0, 0, 0), (4, 0, 0, 60)),))
+    found = [lidar.true_ranges_m(round(time_s * 1e9))[0] for time_s in (0.0, 0.5, 1.0, 2.0, 3.0)]
+    np.testing.assert_allclose(found, [10.0, 8.0, 6.0, 12.0, 12.0], atol=1e-3)
+    position_m, orientation = lidar.pose_at(1_500_000_000).position_m, lidar.pose_at(1_500_000_000).orientation
+    assert position_m == pytest.approx((4.0, 0.0, 0.0))
+    assert orientation == pytest.approx((math.cos(math.radians(15)), 0.0, 0.0, math.sin(math.radians(15))))
+
+
+def test_a_solid_that_comes_over_a_lidar_lets_its_rays_out_and_one_that_passes_is_met(tmp_path):
+    wall, robot = thing("wall", box(1, 40, 4), "10.5 0 0 0 0 0"), thing("robot", "", inner=scanner(columns=1, azimuth=(0.0, 0.0)))
+    cart = thing("cart", box(2, 2, 2), "3 0 0 0 0 0")
+    [lidar] = lidars_of(tmp_path / "world.sdf", wall, robot, cart, motions=(moving("cart", (5, 0, 0, 0), (0, 0, 0, 0), (0, 9, 0, 0)),))
+    found = [lidar.true_ranges_m(round(time_s * 1e9))[0] for time_s in (0.0, 0.4, 1.0, 2.0)]
+    np.testing.assert_allclose(found, [4.0, 2.0, 10.0, 10.0], atol=1e-3)
+
+
+def test_a_lidar_that_an_actor_carries_goes_with_it(tmp_path):
+    script = """<script><loop>false</loop><trajectory id="0" type="walk"><waypoint><time>0</time><pose>0 0 0 0 0 0</pose></waypoint>
+    <waypoint><time>2</time><pose>4 0 0 0 0 0</pose></waypoint></trajectory></script>"""
+    walker = f'<actor name="walker"><pose>1 0 0 0 0 0</pose><link name="head">{scanner(columns=1, azimuth=(0.0, 0.0))}</link>{script}</actor>'
+    [lidar] = lidars_of(tmp_path / "world.sdf", thing("wall", box(1, 40, 4), "10.5 0 0 0 0 0"), walker)
+    found = [lidar.true_ranges_m(round(time_s * 1e9))[0] for time_s in (0.0, 1.0, 2.0)]
+    np.testing.assert_allclose(found, [9.0, 7.0, 5.0], atol=1e-3)
 
 
 def test_what_is_nearer_than_the_least_range_or_beyond_the_greatest_is_a_miss(tmp_path):

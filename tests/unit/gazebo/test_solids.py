@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hilsim.assets.sdf_objects import sdf_objects
-from hilsim.gazebo.solids import containing, is_inside
-from hilsim.geometry.poses import Pose, mounting
+from hilsim.gazebo.solids import containing, is_inside, reach_m
+from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import matrix_from_quaternion
 from hilsim.scene.specs import BUILT_IN_MATERIALS
 from hilsim.sdf.reading import read_sdf
@@ -34,7 +34,9 @@ def test_a_point_is_inside_where_its_winding_number_about_the_mesh_is_1(tmp_path
     pose = thing_there.placement
     points = np.random.default_rng(4).uniform(-2.0, 2.0, (300, 3)) + np.array(pose.position_m)
     away_m = points - np.array(pose.position_m)
-    is_clear = is_inside(shape, points + 0.005 * away_m) == is_inside(shape, points - 0.005 * away_m)  # a mesh's flats lie a little within
+    is_clear = is_inside(shape, points + 0.005 * away_m, shape.pose) == is_inside(
+        shape, points - 0.005 * away_m, shape.pose
+    )  # a mesh's flats lie a little within
     points = points[is_clear]
     corners = thing_there.mesh.vertices_m @ matrix_from_quaternion(pose.orientation).T + np.array(pose.position_m)
     a, b, c = (corners[thing_there.mesh.triangles[:, corner]][np.newaxis] - points[:, np.newaxis] for corner in range(3))
@@ -46,20 +48,25 @@ def test_a_point_is_inside_where_its_winding_number_about_the_mesh_is_1(tmp_path
     winding = 2.0 * np.arctan2(triple, below).sum(axis=1) / (4.0 * np.pi)
     expected = winding > 0.5
     assert 5 <= expected.sum() < 150
-    np.testing.assert_array_equal(is_inside(shape, points), expected)
+    np.testing.assert_array_equal(is_inside(shape, points, shape.pose), expected)
 
 
 def test_a_plane_and_a_mesh_have_no_inside(tmp_path):
     (tmp_path / "world.sdf").write_text(world_text(thing("one", "<plane><normal>0 0 1</normal></plane>")))
     [shape] = read_sdf(tmp_path / "world.sdf").collisions
-    assert not is_inside(shape, np.zeros((3, 3))).any()
+    assert not is_inside(shape, np.zeros((3, 3)), shape.pose).any()
 
 
-def test_only_shapes_with_points_in_them_are_told_where_the_file_stands(tmp_path):
+def test_only_shapes_with_points_in_them_are_told_where_they_stand(tmp_path):
     (tmp_path / "world.sdf").write_text(world_text(thing("near", box(1, 1, 1)), thing("far", box(1, 1, 1), "5 0 0 0 0 0")))
-    shapes = read_sdf(tmp_path / "world.sdf").collisions
+    placed = [(shape, shape.pose) for shape in read_sdf(tmp_path / "world.sdf").collisions]
     points = np.array([[0.1, 0.2, 0.3], [2.0, 0.0, 0.0]])
-    assert {name: mask.tolist() for name, mask in containing(shapes, points).items()} == {"near::link::body": [True, False]}
-    moved = containing(shapes, points + np.array([100.0, 0.0, 0.0]), mounting((100.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
-    assert list(moved) == ["near::link::body"]
-    assert containing(shapes, points, Pose(position_m=(-5.0, 0.0, 0.0)))["far::link::body"].tolist() == [True, False]
+    assert {name: mask.tolist() for name, mask in containing(placed, points).items()} == {"near::link::body": [True, False]}
+    moved = [(shape, Pose(position_m=(-5.0, 0.0, 0.0)) @ pose) for shape, pose in placed]
+    assert {name: mask.tolist() for name, mask in containing(moved, points).items()} == {"far::link::body": [True, False]}
+
+
+@pytest.mark.parametrize("kind", sorted(SHAPES))
+def test_no_point_of_a_shape_is_farther_from_where_it_stands_than_its_reach(tmp_path, kind):
+    shape, thing_there = read(tmp_path / "world.sdf", SHAPES[kind])
+    assert np.linalg.norm(thing_there.mesh.vertices_m, axis=1).max() <= reach_m(shape) + 1e-9

@@ -1,8 +1,9 @@
 """Worlds as text, and their lidars."""
 
+from hilsim.assets.sdf_carriages import sdf_carriages
 from hilsim.assets.sdf_objects import sdf_objects
 from hilsim.gazebo.lidar import GazeboLidar
-from hilsim.scene.specs import BUILT_IN_MATERIALS
+from hilsim.scene.specs import BUILT_IN_MATERIALS, SceneSpec
 from hilsim.scene.world import build_world
 from hilsim.sdf.reading import read_sdf
 
@@ -43,12 +44,14 @@ def world_text(*models):
     return f'<?xml version="1.0"?><sdf version="1.9"><world name="yard">{"".join(models)}</world></sdf>'
 
 
-def lidars_of(path, *models, seed=0):
+def lidars_of(path, *models, seed=0, motions=()):
     """The lidars of a world of these models, written to ``path``."""
     path.write_text(world_text(*models))
     scene = read_sdf(path)
-    objects, _ = sdf_objects(scene, BUILT_IN_MATERIALS)
+    carriages = sdf_carriages(scene, SceneSpec(sdf=path.name, sdf_motion=motions), path.parent)
+    objects, _ = sdf_objects(scene, BUILT_IN_MATERIALS, carriages=carriages)
     world, names = build_world(objects), [thing.name for thing in objects]
     return [
-        GazeboLidar(lidar, world, object_names=names, solids=scene.collisions, seed=seed, number=number) for number, lidar in enumerate(scene.lidars)
+        GazeboLidar(lidar, world, object_names=names, solids=scene.collisions, carriages=carriages, seed=seed, number=number)
+        for number, lidar in enumerate(scene.lidars)
     ]

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.rotations import about_axis, from_roll_pitch_yaw
-from hilsim.geometry.tracks import fixed_track, linear_track, smooth_track, top_speed_mps, track_pose, track_state
+from hilsim.geometry.tracks import curved_track, fixed_track, linear_track, smooth_track, top_speed_mps, track_pose, track_state
 
 SECOND = 1_000_000_000
 LEVEL = (1.0, 0.0, 0.0, 0.0)
@@ -92,6 +92,31 @@ def test_a_periodic_track_repeats_also_before_its_first_key(build):
     for time_ns in (0, 1, SECOND + 7, 3 * SECOND + 123):
         for rounds in (-3, 1, 1000):
             np.testing.assert_allclose(track_state(track, time_ns + rounds * 4 * SECOND)[0], track_state(track, time_ns)[0], atol=1e-12)
+
+
+def test_a_curve_keeps_its_velocities_waits_for_its_first_key_and_repeats_from_there():
+    keys = [2 * SECOND, 3 * SECOND, 5 * SECOND], [[0, 0, 0], [1, 1, 0], [0, 0, 0]]
+    arrival, departure = [[7, 0, 0], [0, 4, 0], [0, -3, 0]], [[2, 0, 0], [0, -1, 0], [9, 9, 9]]
+    track = curved_track(*keys, arrival, departure, [LEVEL] * 3, period_ns=3 * SECOND)
+    state = CubicHermiteSpline([0.0, 1.0], [[0, 0, 0], [1, 1, 0]], [[2, 0, 0], [0, 4, 0]])
+    back = CubicHermiteSpline([1.0, 3.0], [[1, 1, 0], [0, 0, 0]], [[0, -1, 0], [0, -3, 0]])
+    for time_s in (0.0, 0.3, 0.999, 1.0, 1.7, 2.9):
+        expected = (state if time_s < 1.0 else back)(time_s)
+        for rounds in (0, 1, 1000):
+            np.testing.assert_allclose(track_state(track, round((2.0 + time_s + 3.0 * rounds) * 1e9))[0], expected, atol=1e-9)
+    for time_s in (-1000.0, 0.0, 1.2, 2.0):
+        np.testing.assert_array_equal(track_state(track, round(time_s * 1e9))[0], (0.0, 0.0, 0.0))
+    path = np.array([track_state(track, time_ns)[0] for time_ns in range(0, 9 * SECOND, SECOND // 200)])
+    assert np.linalg.norm(np.diff(path, axis=0), axis=1).max() * 200.0 <= top_speed_mps(track)
+
+
+@pytest.mark.parametrize("bad", [[[0, 0, 0]], [[0, 0]] * 2, [[0, 0, 0], [0, np.nan, 0]]])
+def test_velocities_must_be_as_many_as_keys_and_finite(bad):
+    for which in range(2):
+        velocities = [np.zeros((2, 3))] * 2
+        velocities[which] = bad
+        with pytest.raises(ValueError, match=("arrival_mps", "departure_mps")[which]):
+            curved_track([0, SECOND], np.zeros((2, 3)), *velocities, [LEVEL] * 2)
 
 
 def test_a_periodic_track_closes_from_the_last_key_to_the_first():

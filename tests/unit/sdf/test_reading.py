@@ -431,12 +431,3 @@ def test_every_shape_is_read(sdf, geometry, kind):
         sdf(world(f'<model name="m"><link name="l"><visual name="v"><geometry>{geometry}</geometry></visual></link></model>'))
     ).visuals
     assert shape.kind == kind
-
-
-def test_an_actor_walks_along_its_waypoints(sdf):
-    script = """<actor name="walker"><pose>0 0 1 0 0 0</pose><script><loop>false</loop><delay_start>2</delay_start>
-    <trajectory id="0" type="walk"><waypoint><time>0</time><pose>0 0 0 0 0 0</pose></waypoint>
-    <waypoint><time>4</time><pose>8 0 0 0 0 1</pose></waypoint></trajectory></script></actor>"""
-    (actor,) = read_sdf(sdf(world(script))).actors
-    assert (actor.name, actor.is_looped, actor.delay_s, [each.time_s for each in actor.waypoints]) == ("walker", False, 2.0, [0.0, 4.0])
-    assert_at(actor.waypoints[1].pose, (8, 0, 1), math.degrees(1))
