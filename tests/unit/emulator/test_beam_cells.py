@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from numba import config
 
 from hilsim.config.parse import read_toml
 from hilsim.config.profiles import profiles_directory
@@ -17,9 +16,10 @@ from hilsim.scene.specs import SceneSpec
 from hilsim.scene.street import street_objects
 from hilsim.scene.world import build_world
 from hilsim.vehicle.platform import build_platform
+from tests.compiled import compiled_only
 from tests.unit.emulator.optical_scenes import still_lidar
 
-pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too slow with kernels as plain Python")
+pytestmark = compiled_only
 
 PLACE = mounting((-3.8, -25.0, 0.0), (1.5, -2.0, 71.0))
 MOUNT = {"mount_position_m": (0.3, 0.1, 1.9), "mount_rotation_deg": (0.5, 4.0, 30.0)}

@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from numba import config
 
 from hilsim.emulator.firing import fire
 from hilsim.emulator.workspace import allocate_workspace
@@ -21,6 +20,7 @@ from hilsim.sensor.window import WindowSectorSpec, WindowSpec
 from hilsim.vehicle.disturbance import DisturbanceSpec, build_disturbance
 from hilsim.vehicle.platform import build_platform, platform_state
 from tests.cepton_models import MIDDLE, STARING, mirror_spec, row_of_eight, with_detector
+from tests.compiled import compiled_only
 from tests.unit.emulator.optical_scenes import diffuse, wall
 from tests.unit.emulator.swept_scenes import (
     UTC_EPOCH_NS,
@@ -34,7 +34,6 @@ from tests.unit.emulator.swept_scenes import (
     swept_lidar,
 )
 
-compiled_only = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too slow with kernels as plain Python")
 NO_RETURN, BLOCKED, SATURATED, NOISE = PointFlag.NO_RETURN, PointFlag.BLOCKED, PointFlag.SATURATED, PointFlag.NOISE
 SECOND_NS = 10**9
 

@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from numba import config
 
 from hilsim.emulator.truth import Cause, packets_with_truth
 from hilsim.protocols.cepton.stdv import FRAME_PARITY, POINT_DTYPE, PointFlag, decode_stdv_points
@@ -16,11 +15,11 @@ from hilsim.sensor.specs import BeamSpec
 from hilsim.sensor.weather import WeatherSpec
 from hilsim.sensor.window import WindowSectorSpec, WindowSpec
 from tests.cepton_models import MIDDLE, STARING, mirror_spec, row_of_eight
+from tests.compiled import compiled_only
 from tests.unit.emulator.optical_scenes import diffuse, wall
 from tests.unit.emulator.stages import returns_truth
 from tests.unit.emulator.swept_scenes import firings, metres, payloads, points_of, returned, swept_lidar
 
-compiled_only = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too slow with kernels as plain Python")
 SECOND, NO_RETURN, BLOCKED = PointFlag.SECOND_RETURN, PointFlag.NO_RETURN, PointFlag.BLOCKED
 WIDE = BeamSpec(divergence_h_mrad=3.0, divergence_v_mrad=1.2, window_h_mm=9.5, window_v_mm=12.7)
 STRONGEST, LAST, BOTH, SECOND_STRONGEST = ReturnType.STRONGEST, ReturnType.LAST, ReturnType.BOTH, ReturnType.SECOND_STRONGEST

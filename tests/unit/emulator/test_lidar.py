@@ -17,6 +17,7 @@ from hilsim.sensor.echoes import COSINE, RETRO
 from hilsim.sensor.specs import ClockSetting
 from hilsim.vehicle.disturbance import NO_DISTURBANCE
 from hilsim.vehicle.platform import platform_state
+from tests.compiled import compiled_only
 
 PACKET_NS = 24 * 55_296
 SECOND_NS = 10**9
@@ -27,6 +28,7 @@ def same(one, other):
     return all(np.array_equal(a, b) for a, b in zip(one[1:], other[1:], strict=True))
 
 
+@compiled_only
 def test_packets_do_not_depend_on_how_they_are_asked_for(make_lidar):
     lidar = make_lidar()
     whole = lidar.data_packets(100, 24)
@@ -42,6 +44,7 @@ def test_the_fused_kernel_and_the_stages_give_the_same_bytes(make_lidar):
     assert same(lidar.data_packets(7, 12), lidar.data_packets(7, 12, CpuRenderer()))
 
 
+@compiled_only
 def test_spans_join_without_gap_or_overlap(make_lidar):
     lidar = make_lidar()
     whole = lidar.data_span(0, SECOND_NS // 40)
@@ -114,6 +117,7 @@ def quiet(spec):
     return dataclasses.replace(spec, range_noise_m=0.0, detector=dataclasses.replace(spec.detector, range_noise_weak_m=0.0))
 
 
+@compiled_only
 def test_codes_are_true_ranges_within_noise_and_reflectivity_is_the_materials_at_its_angle(make_lidar, vlp16):
     lidar = make_lidar(spec=quiet(vlp16))
     workspace = lidar.firings(0, 3, ReferenceRenderer())

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import config
 
 from hilsim.emulator.hits import GAP_SHIFT
 from hilsim.emulator.truth import Cause, packets_with_truth
@@ -23,9 +22,8 @@ from hilsim.sensor.false_alarms import FalseAlarmSpec
 from hilsim.sensor.specs import BeamSpec, DecimationSpec
 from hilsim.sensor.weather import WeatherSpec
 from hilsim.sensor.window import WindowSectorSpec, WindowSpec
+from tests.compiled import compiled_only
 from tests.unit.emulator.optical_scenes import CODE_M, Return, ahead, diffuse, level, still_lidar, wall, workspace_of
-
-compiled_only = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too slow with kernels as plain Python")
 
 THRESHOLD = 5e-5
 TURN_PACKETS = 76  # at 600 rpm

@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from numba import config
 
 from hilsim.emulator.families.registry import family_of
 from hilsim.emulator.overlay import OverlayRule, no_overlay, sample_image, sample_turning
@@ -19,10 +18,9 @@ from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
 from hilsim.sensor.cepton_specs import CeptonSpec, MirrorSpec, SegmentSpec
 from hilsim.sensor.response import cepton_ratios, cepton_reflectivity, reflectivity_byte, velodyne_ratios
 from hilsim.sensor.weather import WeatherSpec
+from tests.compiled import compiled_only
 from tests.unit.emulator.optical_scenes import diffuse, level, still_lidar, wall
 from tests.unit.emulator.stages import returns_truth
-
-compiled_only = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too slow with kernels as plain Python")
 
 GREY = diffuse(50)
 

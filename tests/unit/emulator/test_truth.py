@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from numba import config
 
 from hilsim.emulator.truth import Cause, Truth, allocate_truth, note_returns, packets_with_truth
 from hilsim.geometry.poses import Pose
@@ -15,10 +14,9 @@ from hilsim.sensor.echoes import ECHO, ENERGY, INSTANCE, RANGE, RAY, TRIANGLE, R
 from hilsim.sensor.false_alarms import FalseAlarmSpec
 from hilsim.sensor.specs import DecimationSpec
 from hilsim.sensor.weather import WeatherSpec
+from tests.compiled import compiled_only
 from tests.unit.emulator.optical_scenes import diffuse, level, still_lidar, wall, workspace_of
 from tests.unit.emulator.stages import returns_truth
-
-compiled_only = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too slow with kernels as plain Python")
 
 
 def truth_of(lidar, sequences=1, edit=None):

@@ -27,6 +27,7 @@ from hilsim.sensor.echoes import (
 )
 from hilsim.sensor.response import build_response, noise_sd_m, reflectivity_byte
 from hilsim.sensor.velodyne_specs import VelodyneSpec
+from tests.compiled import compiled_only
 
 THRESHOLD = 5.0e-5
 MERGE_M = 1.15
@@ -148,6 +149,7 @@ def test_7_rain_of_25_mm_an_hour_by_two_models(extinction, byte):
         assert 1.0 - detection_probability(energy, THRESHOLD, 5.0) < 1e-15
 
 
+@compiled_only
 @pytest.mark.parametrize(("ratio", "expected"), [(0.8, 15_866), (1.0, 50_000), (1.2, 84_134)])
 def test_8_faint_echoes_drop_out_by_their_energy(ratio, expected):
     detections = sum(is_detected(ratio * THRESHOLD, THRESHOLD, 5.0, np.uint64(4), 3, index) for index in range(100_000))

@@ -8,7 +8,8 @@ import pytest
 from hilsim.geometry.rotations import from_roll_pitch_yaw, matrix_from_quaternion, rotate
 from hilsim.vehicle.contact import no_planes, plane_through
 from hilsim.vehicle.multirotor import build_multirotor, legs_down, orientation_of, position_of, rates_of, state_at, velocity_of
-from tests.unit.vehicle.vehicles import BARE, COMPILED, HOVER_COMMAND, HOVER_RADPS, G, changed, compiled_only, ground, profile, run
+from tests.compiled import COMPILED, compiled_only
+from tests.unit.vehicle.vehicles import BARE, HOVER_COMMAND, HOVER_RADPS, G, changed, ground, profile, run
 
 MINUTE = 60_000 if COMPILED else 200
 """In steps; with kernels as plain Python less must do."""
@@ -85,6 +86,7 @@ def test_on_a_slope_that_friction_holds_it_does_not_creep():
     np.testing.assert_allclose(rotate(orientation_of(state), tuple(state.specific_force_mps2)), (0.0, 0.0, G), rtol=0, atol=1e-6)
 
 
+@compiled_only
 def test_on_a_steeper_slope_it_slides_with_what_friction_leaves():
     normal, turn = slope(30.0)
     multirotor = build_multirotor(changed(friction_ratio=0.3))
@@ -95,6 +97,7 @@ def test_on_a_steeper_slope_it_slides_with_what_friction_leaves():
     assert abs(np.dot(velocity_of(state), normal)) < 1e-3
 
 
+@compiled_only
 def test_without_friction_it_keeps_gliding():
     multirotor = build_multirotor(changed(friction_ratio=0.0))
     state = state_at(multirotor, (0.0, 0.0, HEIGHT_M), velocity_mps=(2.0, 0.0, 0.0))

@@ -13,8 +13,9 @@ from hilsim.vehicle.hold import HoldSpec, build_hold, command_for
 from hilsim.vehicle.multirotor import build_multirotor, state_at, target_speed
 from hilsim.vehicle.specs import RotorSpec
 from hilsim.vehicle.wind import WindSpec
+from tests.compiled import COMPILED, compiled_only
 from tests.unit.vehicle.flights import FlightSpec, simulate
-from tests.unit.vehicle.vehicles import BARE, COMPILED, HOVER_RADPS, G, changed, compiled_only, profile
+from tests.unit.vehicle.vehicles import BARE, HOVER_RADPS, G, changed, profile
 
 SECOND_NS = 1_000_000_000
 VEHICLES = ["iris", "airsim-quad"]

@@ -17,7 +17,8 @@ from hilsim.vehicle.multirotor import (
     target_speed,
     velocity_of,
 )
-from tests.unit.vehicle.vehicles import BARE, CALM, COMPILED, HOVER_COMMAND, HOVER_RADPS, G, changed, profile, run
+from tests.compiled import COMPILED, compiled_only
+from tests.unit.vehicle.vehicles import BARE, CALM, HOVER_COMMAND, HOVER_RADPS, G, changed, profile, run
 
 SECOND = 1000
 """In steps."""
@@ -40,6 +41,7 @@ def test_time_is_whole_nanoseconds_of_steps():
     assert state.time_ns[0] == 7 + 100 * 333_333
 
 
+@compiled_only
 def test_a_falling_body_with_drag_follows_the_hyperbolic_tangent_to_its_terminal_velocity():
     spec = changed(drag_area_m2=(0.1, 0.1, 0.5))
     multirotor = build_multirotor(spec)
@@ -134,6 +136,7 @@ def _energy(state, spec):
     return 0.5 * spec.mass_kg * np.sum(motion[3:6] ** 2) + spec.mass_kg * G * motion[2] + spin
 
 
+@compiled_only
 def test_a_tumbling_body_keeps_its_energy_and_angular_momentum():
     multirotor = build_multirotor(BARE)
     state = state_at(multirotor, (0.0, 0.0, 100.0), velocity_mps=(5.0, 0.0, 8.0), rates_radps=(0.1, 15.0, 0.2))

@@ -17,7 +17,8 @@ from hilsim.vehicle.magnetometer import build_magnetometer, magnetometer
 from hilsim.vehicle.noise import drift, key_interval_ns, white
 from hilsim.vehicle.pressure import barometer, build_pressure_sensors, differential_pressure
 from hilsim.vehicle.sensor_specs import BarometerSpec, GpsSpec, ImuSpec, MagnetometerSpec, PitotSpec
-from tests.unit.vehicle.vehicles import COMPILED, G, compiled_only
+from tests.compiled import COMPILED, compiled_only
+from tests.unit.vehicle.vehicles import G
 
 ZURICH = HomeSpec(latitude_deg=47.397742, longitude_deg=8.545594, altitude_m=488.0)
 FIELD = magnetic_field(47.397742, 8.545594, 488.0, 2026.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hilsim.vehicle.wind import WindSpec, build_wind, wind_at, wind_from
-from tests.unit.vehicle.vehicles import COMPILED, compiled_only
+from tests.compiled import COMPILED, compiled_only
 
 GUSTS = WindSpec(speed_mps=8.0, from_deg=270.0, turbulence_ratio=0.1)
 KEY_NS = 20_000_000

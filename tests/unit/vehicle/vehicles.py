@@ -3,8 +3,6 @@
 import dataclasses
 
 import numpy as np
-import pytest
-from numba import config
 
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
@@ -13,8 +11,6 @@ from hilsim.vehicle.multirotor import step
 from hilsim.vehicle.specs import PropulsionSpec, RotorSpec, VehicleSpec
 
 G = 9.80665
-COMPILED = not config.DISABLE_JIT
-compiled_only = pytest.mark.skipif(not COMPILED, reason="too slow with kernels as plain Python")
 CALM = (0.0, 0.0, 0.0)
 OFF = np.zeros(4)
 

@@ -3,7 +3,6 @@
 import dataclasses
 
 import pytest
-from numba import config
 
 from hilsim.analysis.conformance.checker import Checker
 from hilsim.analysis.conformance.families import StreamChecker
@@ -16,11 +15,11 @@ from hilsim.config.profiles import profiles_directory
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.sensor.cepton_specs import CeptonSetting
 from hilsim.sensor.specs import ClockSetting
+from tests.compiled import compiled_only
 from tests.unit.conformance.cepton.streams import datagrams, stream
 from tests.unit.emulator.optical_scenes import diffuse, wall
 from tests.unit.emulator.swept_scenes import UTC_EPOCH_NS, swept_lidar
 
-compiled_only = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too slow with kernels as plain Python")
 INFORMED = CeptonSetting(info_packets=True, serial=4165)
 SECOND_NS = 10**9
 EDGES = [wall(20.0, diffuse(60), y=(-60.0, -1.0)), wall(12.0, diffuse(30), z=(-60.0, 0.3)), wall(25.0, diffuse(20), y=(-900.0, 900.0), z=(-9.0, 9.0))]
