@@ -93,7 +93,8 @@ def faults(running):
         with urllib.request.urlopen(f"{address_of(running)}/healthz", timeout=10) as answer:  # noqa: S310 - the daemon's own loopback address
             found = json.load(answer)
     except urllib.error.HTTPError as error:
-        found = json.load(error)
+        with error:
+            found = json.load(error)
     return {fault["fault"] for fault in found["faults"]} - OF_A_BUSY_HOST
 
 

@@ -30,7 +30,8 @@ def healthz(namespace, address):
             with urllib.request.urlopen(f"{address}/healthz?verbose", timeout=10) as answer:  # noqa: S310 - the daemon's own loopback address
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as refused:
-            return refused.code, json.load(refused)
+            with refused:
+                return refused.code, json.load(refused)
 
     return namespace.run(ask)
 

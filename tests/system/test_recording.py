@@ -218,8 +218,9 @@ def test_a_full_disk_stops_the_recording_with_an_error_and_not_the_stream(daemon
     address = running.await_log(r'"metrics": "(http://[^"]+)/metrics"')[1]
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(f"{address}/healthz", timeout=10)  # noqa: S310 - the daemon's own loopback address
-    assert refused.value.code == 503
-    assert "the recording has ended" in refused.value.read().decode()
+    with refused.value as answer:
+        assert answer.code == 503
+        assert "the recording has ended" in answer.read().decode()
 
     data.await_packets(700)
     metrics = metrics_of(running)
