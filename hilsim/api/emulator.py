@@ -61,10 +61,10 @@ class Emulator:
         self._flown_ns = 0
 
     def packets(self, start_s: float, stop_s: float) -> Iterator[Packet]:
-        """Yield the packets due in ``[start_s, stop_s)`` of rig time, of every sensor and replay, in the order of their deadlines.
+        """Yield the packets due in ``[start_s, stop_s)`` of rig time, of every sensor, replay and rover, in the order of their deadlines.
 
-        They are those of ``hilsim record``, byte for byte; stretches that follow each other give each packet once. A replay's capture is read from its
-        beginning on each call.
+        They are those of ``hilsim record``, byte for byte; stretches that follow each other give each packet once. A replay's capture and a rover's way
+        begin anew on each call.
 
         Raises:
             AssetError: a file of the scene cannot be used.
@@ -74,7 +74,7 @@ class Emulator:
         """
         start_ns, stop_ns = _stretch(start_s, stop_s)
         offline = self._offline(stop_ns)
-        for span in spans(offline.lidars, offline.replays(), start_ns, stop_ns, _BATCH_NS, self._threads, with_truth=False):
+        for span in spans(offline.lidars, list(offline.sources().values()), start_ns, stop_ns, _BATCH_NS, self._threads, with_truth=False):
             yield from _packets(span.batch)
 
     def points(self, start_s: float, stop_s: float, sensor: str | None = None) -> npt.NDArray[Any]:

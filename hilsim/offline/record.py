@@ -87,13 +87,13 @@ def record(
         ConfigError: ground truth is asked of a rig without an emulated sensor.
     """
     offline = build_offline(rig, utc_epoch_ns=utc_epoch_ns, flight_ns=duration_ns)
-    replays, scenery = offline.replays(), offline.scenery
+    sources, scenery = offline.sources(), offline.scenery
     packets = written = done_ns = 0
     truth_file = None
     step_ms = batch_ms if truth is None else min(batch_ms, _TRUTH_BATCH_MS)
     with ExitStack() as files:
         if truth is not None:
-            if scenery is None:
+            if scenery is None or not offline.lidars:
                 raise ConfigError("a rig must have a [[sensor]] for ground truth to be written, got none")
             truth_file = files.enter_context(TruthFile(files.enter_context(written_whole(truth)), rig, scenery, utc_epoch_ns=utc_epoch_ns))
         sink: Sink = PcapFileSink(files.enter_context(written_whole(path)), stamps="us" if (stamps or rig.spec.record.stamps) == "us" else "ns")
@@ -101,7 +101,7 @@ def record(
         sink.open(())
         numbers = FlowNumbers()
         for batch, rows in spans(
-            offline.lidars, replays, 0, duration_ns, step_ms * MILLISECOND_NS, threads, with_truth=truth is not None, renderer=renderer
+            offline.lidars, list(sources.values()), 0, duration_ns, step_ms * MILLISECOND_NS, threads, with_truth=truth is not None, renderer=renderer
         ):
             sink.write(numbers.batch(batch, utc_epoch_ns))
             if truth_file is not None and rows is not None:
@@ -112,6 +112,6 @@ def record(
             progress(done_ns)
     notes = (
         *(scenery.notes if scenery else ()),
-        *(f"{spec.name}: {replay.note}" for spec, replay in zip(rig.spec.replay, replays, strict=True) if replay.note),
+        *(f"{name}: {source.note}" for name, source in sources.items() if source.note),
     )
     return Recording(packets=packets, bytes_=written, returns=truth_file.rows if truth_file else None, notes=notes)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from hilsim.daemon.streaming.replays import taken_addresses
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import packets_with_truth
-from hilsim.errors import ConfigError
 from hilsim.offline.truth_file import PacketsTruth, SensorsTruth, merged_truth
 from hilsim.render.renderer import Renderer
 from hilsim.replay.flows import LoopbackSources
@@ -28,6 +27,17 @@ class Span(NamedTuple):
 
     batch: "Merged"
     truth: SensorsTruth | None
+
+
+class OfflineSource(Protocol):
+    """What is not rendered by an emulator, without a clock: a replay, a rover."""
+
+    @property
+    def note(self) -> str:
+        """What a person should know of it, or nothing."""
+
+    def span(self, stop_ns: int) -> list[DatagramBatch]:
+        """What is due before rig time ``stop_ns`` and was not given yet."""
 
 
 class Merged(NamedTuple):
@@ -82,7 +92,7 @@ class OfflineRig:
     Attributes:
         rig: The rig.
         utc_epoch_ns: UTC of rig time 0.
-        scenery: What its emulated sensors share; None without one.
+        scenery: What its emulated sensors and driving rovers share; None without one.
         lidars: Its emulated sensors, in the rig's order; they make whole frames.
     """
 
@@ -91,12 +101,25 @@ class OfflineRig:
     scenery: Scenery | None
     lidars: tuple[LidarEmulator, ...]
 
-    def replays(self) -> list[OfflineReplay]:
-        """Its captures, each from its beginning.
+    def sources(self) -> dict[str, OfflineSource]:
+        """Its captures and rovers by their names, each from its beginning.
 
         Raises:
-            CaptureError: one cannot be replayed.
+            AssetError: a rover's file has no scan.
+            CaptureError: a capture cannot be replayed.
         """
+        found: dict[str, OfflineSource] = {}
+        found.update((spec.name, replay) for spec, replay in zip(self.rig.spec.replay, self._replays(), strict=True))
+        if self.rig.spec.rover:
+            from hilsim.rovers.offline import offline_rovers  # noqa: PLC0415 - most rigs have none
+            from hilsim.rovers.sender import scan_sources  # noqa: PLC0415 - as above
+
+            spec = self.rig.spec
+            scans = scan_sources(spec.rover, self.rig.directory, self.scenery.world if self.scenery else None)
+            found.update((rover.name, rover) for rover in offline_rovers(spec.rover, scans, spec.seed))
+        return found
+
+    def _replays(self) -> list[OfflineReplay]:
         rig = self.rig
         sources = LoopbackSources(taken=taken_addresses(rig))
         replays = [OfflineReplay(spec, rig.directory / spec.file, sources, utc_epoch_ns=self.utc_epoch_ns) for spec in rig.spec.replay]
@@ -116,20 +139,17 @@ def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int) -> OfflineRig:
 
     Raises:
         AssetError: the rig's files cannot be used.
-        ConfigError: a flight needs a controller, a background does not belong to its sensor, or the rig has rovers.
+        ConfigError: a flight needs a controller, or a background does not belong to its sensor.
     """
-    if rig.spec.rover:
-        raise ConfigError(
-            f"{rig.path}: rover must have no entry where nothing runs in real time, got {len(rig.spec.rover)}: hilsim run --record FILE records rovers"
-        )
-    scenery = build_scenery(rig, flight_ns=flight_ns) if rig.spec.sensor else None
+    is_seen = bool(rig.spec.sensor) or any(rover.drive for rover in rig.spec.rover)
+    scenery = build_scenery(rig, flight_ns=flight_ns) if is_seen else None
     lidars = [build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True) for number in range(len(rig.lidars))] if scenery else []
     return OfflineRig(rig=rig, utc_epoch_ns=utc_epoch_ns, scenery=scenery, lidars=tuple(lidars))
 
 
 def spans(
     lidars: Sequence[LidarEmulator],
-    replays: Sequence[OfflineReplay],
+    sources: Sequence[OfflineSource],
     start_ns: int,
     stop_ns: int,
     batch_ns: int,
@@ -140,7 +160,7 @@ def spans(
 ) -> Iterator[Span]:
     """Everything sent in ``[start_ns, stop_ns)`` of rig time, merged, ``batch_ns`` at a time, rendered by ``threads`` threads with bounded memory.
 
-    A ``renderer`` that is given casts the rays; it is called by one thread at a time only where ``threads`` is 1. Replays are read from where they are: what
+    A ``renderer`` that is given casts the rays; it is called by one thread at a time only where ``threads`` is 1. Sources go on from where they are: what
     is due before ``start_ns`` is passed over.
     """
 
@@ -152,16 +172,16 @@ def spans(
         batches = [batch for pair in zip(data, positions, strict=True) for batch in pair]
         return batches, merged_truth(parts) if parts else None
 
-    for replay in replays:
+    for source in sources:
         for passed_ns in (*range(batch_ns, start_ns, batch_ns), start_ns):
-            replay.span(passed_ns)
+            source.span(passed_ns)
     begins = iter(range(start_ns, stop_ns, batch_ns))
     with ThreadPoolExecutor(threads, thread_name_prefix="record") as pool:
         waiting = [(begin, pool.submit(render, begin)) for begin in islice(begins, 2 * threads)]
         while waiting:
             begin_ns, rendered = waiting.pop(0)
             batches, truth = rendered.result()
-            batches = batches + [batch for replay in replays for batch in replay.span(min(begin_ns + batch_ns, stop_ns))]
+            batches = batches + [batch for source in sources for batch in source.span(min(begin_ns + batch_ns, stop_ns))]
             waiting.extend((begin, pool.submit(render, begin)) for begin in islice(begins, 1))
             if batches:
                 yield Span(merged(batches), truth)

@@ -257,6 +257,23 @@ def scan(drive: Drive, state: npt.NDArray[np.float64], world: World, time_ns: in
 
 
 @kernel
+def drive_cycle(
+    drive: Drive, state: npt.NDArray[np.float64], world: World, queues: ScanQueues, fleet: Fleet, rover: int, cycle: int, memory: ScanMemory
+) -> bool:
+    """Drive to where a cycle finds the rover, and put its scan onto the queue; False where there is no room. Arguments as of ``drive_on``."""
+    _drive_to(drive, state, world, fleet, rover, cycle, memory)
+    count = scan(drive, state, world, cycle * fleet.period_ns[rover], memory)
+    return put_scan(queues, rover, cycle, memory.pose, memory.points[:count])
+
+
+@kernel
+def _drive_to(drive: Drive, state: npt.NDArray[np.float64], world: World, fleet: Fleet, rover: int, cycle: int, memory: ScanMemory) -> None:
+    buttons = load_acquire(fleet.counters, (rover, RoverCount.BUTTONS))
+    move(drive, state, buttons, fleet.period_ns[rover])
+    stand(drive, state, world, cycle * fleet.period_ns[rover], memory)
+
+
+@kernel
 def drive_on(
     drive: Drive,
     state: npt.NDArray[np.float64],
@@ -292,10 +309,8 @@ def drive_on(
         if now_ns < due_ns - lead_ns:
             doze_until(epoch_ns + due_ns - lead_ns, brake)
             continue
-        buttons = load_acquire(fleet.counters, (rover, RoverCount.BUTTONS))
-        move(drive, state, buttons, period_ns)
-        stand(drive, state, world, due_ns, memory)
         if now_ns < due_ns:
-            count = scan(drive, state, world, due_ns, memory)
-            put_scan(queues, rover, cycle, memory.pose, memory.points[:count])
+            drive_cycle(drive, state, world, queues, fleet, rover, cycle, memory)
+        else:
+            _drive_to(drive, state, world, fleet, rover, cycle, memory)
         cycle += 1

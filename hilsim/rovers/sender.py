@@ -26,7 +26,7 @@ from hilsim.transmit.ring import Rings
 from hilsim.transmit.scheduling import ThreadSettings, enter
 
 _SCANS_AHEAD = 16
-_POINTS_AHEAD = 2 * ROVER_SCAN_POINTS.bound
+POINTS_AHEAD = 2 * ROVER_SCAN_POINTS.bound
 """Room for the largest scan beside the one that is being sent."""
 _FULL_WAIT_S = 0.02
 
@@ -161,7 +161,7 @@ class RoverSender:
 
     def __post_init__(self) -> None:
         self.fleet: Fleet = allocate_fleet(len(self.rovers))
-        self.queues: ScanQueues = allocate_scan_queues(len(self.rovers), _SCANS_AHEAD, _POINTS_AHEAD)
+        self.queues: ScanQueues = allocate_scan_queues(len(self.rovers), _SCANS_AHEAD, POINTS_AHEAD)
         for place, rover in enumerate(self.rovers):
             self.fleet.number[place], self.fleet.period_ns[place] = rover.number, rover.period_ns
             self.fleet.noise[place] = rover.noise.position_m, rover.noise.rotation_deg, rover.noise.point_m

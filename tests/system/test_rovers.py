@@ -270,13 +270,24 @@ def test_a_reload_changes_neither_rovers_nor_the_scene_they_drive_through(daemon
     assert len(heard.scan(1)[2]) > 400
 
 
-def test_rovers_are_recorded_as_they_send_and_not_offline(rovers, daemon, station, tmp_path, address):
-    heard, path, ready = station(1), rovers({1: 250}), tmp_path / "ready.json"
-    offline = subprocess.run(
-        [sys.executable, "-m", "hilsim", "record", path, "-o", tmp_path / "offline.pcap"], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert offline.returncode == 1
-    assert "rover must have no entry where nothing runs in real time, got 1: hilsim run --record FILE records rovers" in offline.stderr
+def by_port(datagrams):
+    """Payloads of each port by their time stamps, in order."""
+    found = {}
+    for datagram in datagrams:
+        found.setdefault((datagram.destination_port, datagram.payload[:8]), []).append(datagram.payload)
+    return found
+
+
+def record_offline(path, file, *more):
+    command = [sys.executable, "-m", "hilsim", "record", path, "-o", file, *more]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    return list(CaptureFile(file))
+
+
+def test_rovers_are_recorded_as_they_send_and_offline_are_the_same_bytes(rovers, daemon, station, tmp_path, address):
+    heard, path, ready = station(1), rovers({1: 250}, noise=True), tmp_path / "ready.json"
+    offline = record_offline(path, tmp_path / "offline.pcap", "--duration-s", "8")
     running = daemon(path, "--record", str(tmp_path / "sent.pcap"), "--ready-file", str(ready))
     for _ in range(5):
         heard.scan(1)
@@ -286,3 +297,57 @@ def test_rovers_are_recorded_as_they_send_and_not_offline(rovers, daemon, statio
     of_lidar = [datagram for datagram in sent if datagram.destination_port == 10_001]
     assert {len(datagram.payload) for datagram in of_lidar} == {1220, 620}
     assert {datagram.destination_port for datagram in sent} == {9001, 10_001, 11_001}
+    assert (offline[0].source, offline[0].destination) == (sent[0].source, sent[0].destination)
+    live, made = by_port(sent), by_port(offline)
+    whole = [key for key, payloads in live.items() if key[0] != 10_001 or len(payloads) == 3]
+    assert len(whole) > 12
+    assert all(live[key] == made[key] for key in whole)
+    stamps = [datagram.host_stamp_ns for datagram in offline]
+    assert stamps == sorted(stamps)
+    poses = [datagram.host_stamp_ns for datagram in offline if datagram.destination_port == 9001]
+    assert len(poses) == 79
+    assert set(np.diff(poses)) == {100_000_000}
+
+
+def test_a_rover_that_drives_is_recorded_beside_a_lidar_whatever_is_made_at_a_time(tmp_path):
+    rig = tmp_path / "rig.toml"
+    rig.write_text(
+        """
+        name = "yard"
+        [[scene.plane]]
+        size_m = [80.0, 80.0]
+        [[scene.box]]
+        position_m = [6.0, 0.0, 1.0]
+        size_m = [2.0, 6.0, 2.0]
+        [[sensor]]
+        name = "roof"
+        profile = "vlp16"
+        mount_position_m = [0.0, 0.0, 2.0]
+        [[rover]]
+        number = 7
+        noise = { position_m = 0.0, rotation_deg = 0.0, point_m = 0.0 }
+        drive = { heading_deg = 90.0, waypoints_m = [[0.0, 9.0]], speed_mps = 2.0 }
+        """
+    )
+    found = record_offline(rig, tmp_path / "one.pcap", "--duration-s", "2")
+    ports = [datagram.destination_port for datagram in found]
+    assert ports.count(9007) == 19
+    assert ports.count(2368) == pytest.approx(2 * 754, abs=2)
+    record_offline(rig, tmp_path / "other.pcap", "--duration-s", "2", "--batch-ms", "7")
+    assert (tmp_path / "one.pcap").read_bytes() == (tmp_path / "other.pcap").read_bytes()
+    last = [datagram.payload for datagram in found if datagram.destination_port == 9007][-1]
+    time_s, east, up, south, _, heading_deg, _ = struct.unpack("<d3f3f", last)
+    assert (time_s, east, up) == (pytest.approx(1.9), pytest.approx(0.0, abs=0.2), pytest.approx(0.0, abs=1e-4))
+    assert -south == pytest.approx(2.0 * 1.9, abs=0.5)
+    assert heading_deg == pytest.approx(90.0, abs=3.0)
+
+
+def test_a_rover_whose_file_has_no_scan_is_not_recorded(rovers, tmp_path):
+    path = rovers({1: 10})
+    next(tmp_path.glob("**/rover1*")).write_bytes(b"no scan\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "hilsim", "record", path, "-o", tmp_path / "none.pcap"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 1
+    assert "must hold a scan" in done.stderr
+    assert not (tmp_path / "none.pcap").exists()

@@ -16,9 +16,9 @@ from hilsim.daemon.parts import Change, Needs, Part, RigContext
 from hilsim.daemon.rovers.commands import served_commands
 from hilsim.errors import ConfigError
 from hilsim.links.sockets import open_udp
-from hilsim.protocols.ethernet import HEADER_SIZE, PLAIN_STYLE, build_framing, mac_of
-from hilsim.protocols.flow_key import FlowKey
-from hilsim.protocols.rover import COMMAND_PORT, LARGEST_PACKET, LIDAR_PORT, POSE_PORT, TELEMETRY_PORT, chunk_count
+from hilsim.protocols.ethernet import HEADER_SIZE, PLAIN_STYLE
+from hilsim.protocols.rover import COMMAND_PORT, LARGEST_PACKET, chunk_count
+from hilsim.rovers.flows import FLOW_PORTS, rover_flow
 from hilsim.rovers.specs import RoverSpec
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading, RoverReading
@@ -37,9 +37,6 @@ log = structlog.get_logger("hilsim")
 
 _PRIORITY_BELOW = 10
 _SLICE_US = 1000.0
-_SOURCE_MAC = "02:00:00:00:00:02"
-_FLOWS = (("pose", POSE_PORT), ("lidar", LIDAR_PORT), ("telemetry", TELEMETRY_PORT))
-"""In the order of ``rovers.cycles.Row``."""
 
 
 class Rovers(Part):
@@ -79,7 +76,7 @@ class Rovers(Part):
         """Three flows a rover, at the rates of their files' first scans."""
         rate_hz = sum(rover.rate_hz * (2 + chunk_count(points)) for rover, points in zip(self._rovers, self._points, strict=True))
         return Needs(
-            flows=len(_FLOWS) * len(self._rovers), capacity_bytes=HEADER_SIZE + LARGEST_PACKET if self._rovers else 0, packet_rate_hz=rate_hz
+            flows=len(FLOW_PORTS) * len(self._rovers), capacity_bytes=HEADER_SIZE + LARGEST_PACKET if self._rovers else 0, packet_rate_hz=rate_hz
         )
 
     def open(self) -> None:
@@ -96,7 +93,7 @@ class Rovers(Part):
         transmitter = self.context.transmitter
         self._sender = self._made(transmitter.rings)
         for place, rover in enumerate(self._rovers):
-            rows = [self._open_flow(rover, place, label, base) for label, base in _FLOWS]
+            rows = [self._open_flow(rover, place, label) for label in FLOW_PORTS]
             self._sender.route(place, rows)
 
     def _made(self, rings: "Rings") -> "RoverSender":
@@ -106,16 +103,13 @@ class Rovers(Part):
         settings = ThreadSettings(scheduling=transmit.scheduling, priority=max(transmit.priority - _PRIORITY_BELOW, 1), slice_us=_SLICE_US)
         return RoverSender(rovers=self._rovers, sources=self._sources, rings=rings, seed=self.context.rig.spec.seed, settings=settings)
 
-    def _open_flow(self, rover: RoverSpec, place: int, label: str, base: int) -> int:
-        port, network = base + rover.number, rover.network
-        key = FlowKey(network.source, port, network.destination, port)
+    def _open_flow(self, rover: RoverSpec, place: int, label: str) -> int:
+        name, key, framing = rover_flow(rover, label)
         rate_hz = rover.rate_hz * (chunk_count(self._points[place]) if label == "lidar" else 1)
         socket_spec = SocketSpec.of_flow(key, PLAIN_STYLE, free_port=True, broadcast=False, interface="")
-        name = f"{rover.name}/{label}"
         row = self.context.transmitter.add_flow(FlowSpec(name=name, socket=socket_spec, packet_rate_hz=rate_hz), held=True)
         self._rows.append(row)
         self.context.rows[row] = name
-        framing = build_framing(PLAIN_STYLE, key, source_mac=_SOURCE_MAC, destination_mac=mac_of(network.destination, broadcast=False))
         self.context.introduce_flow(self.context.transmitter.flow_number(row), name, framing)
         return row
 

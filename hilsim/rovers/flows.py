@@ -1,0 +1,34 @@
+"""Where a rover's packets go."""
+
+from typing import NamedTuple
+
+from hilsim.protocols.ethernet import PLAIN_STYLE, Framing, build_framing, mac_of
+from hilsim.protocols.flow_key import FlowKey
+from hilsim.protocols.rover import LIDAR_PORT, POSE_PORT, TELEMETRY_PORT
+from hilsim.rovers.specs import RoverSpec
+
+_SOURCE_MAC = "02:00:00:00:00:02"
+FLOW_PORTS = {"pose": POSE_PORT, "lidar": LIDAR_PORT, "telemetry": TELEMETRY_PORT}
+"""Each flow's port of rover 0, in the order of ``rovers.cycles.Row``."""
+
+
+class RoverFlow(NamedTuple):
+    """One of a rover's flows.
+
+    Attributes:
+        name: Unique within a rig.
+        key: Its addresses and ports.
+        framing: What it is in a capture.
+    """
+
+    name: str
+    key: FlowKey
+    framing: Framing
+
+
+def rover_flow(rover: RoverSpec, label: str) -> RoverFlow:
+    """The flow of one of the labels of ``FLOW_PORTS``."""
+    port, network = FLOW_PORTS[label] + rover.number, rover.network
+    key = FlowKey(network.source, port, network.destination, port)
+    framing = build_framing(PLAIN_STYLE, key, source_mac=_SOURCE_MAC, destination_mac=mac_of(network.destination, broadcast=False))
+    return RoverFlow(f"{rover.name}/{label}", key, framing)
