@@ -49,6 +49,7 @@ class Purpose(IntEnum):
     RANGEFINDER_NOISE = 60
     ROVER_POSE = 70
     ROVER_POINT = 71
+    ROVER_DRIFT = 72
 
 
 _MULTIPLIER_0 = np.uint64(0xD2511F53)

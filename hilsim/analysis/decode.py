@@ -26,6 +26,8 @@ from hilsim.protocols.velodyne.firing import (
 )
 from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.protocols.velodyne.steps import GAP_CDEG
+from hilsim.sensor.specs import LidarSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.units import CDEG_PER_RAD, HOUR_US, RAD_PER_CDEG, TURN_CDEG
 
 POINT_DTYPE = np.dtype(
@@ -125,6 +127,14 @@ def decode_cepton(batch: DatagramArrays, chosen: npt.NDArray[np.bool_] | None = 
     size = batch.size if chosen is None else batch.size[chosen]
     points = np.empty(count_stdv_points(batch.data, start, size), dtype=POINT_DTYPE)
     return points[: decode_stdv_packets_into(batch.data, start, size, points)]
+
+
+def decode_packets(payloads: npt.NDArray[np.uint8], spec: LidarSpec) -> npt.NDArray[Any]:
+    """Points of the data packets of one sensor of a known model, ``uint8[n, size]``, as ``decode_velodyne`` and ``decode_cepton`` give them."""
+    count, size = payloads.shape
+    none = np.zeros(count, np.int64)
+    batch = DatagramArrays(payloads.reshape(-1), np.arange(count, dtype=np.int64) * size, np.full(count, size, np.int64), none, none)
+    return decode_velodyne(batch, spec.geometry) if isinstance(spec, VelodyneSpec) else decode_cepton(batch)
 
 
 @kernel

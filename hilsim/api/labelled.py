@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.decode import decode_cepton, decode_velodyne
+from hilsim.analysis.decode import decode_packets
 from hilsim.api.points import POINT_DTYPE, public_points
-from hilsim.capture.batches import DatagramArrays
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import packets_with_truth
 from hilsim.protocols.cepton.stdv import POINTS_MAX, PointFlag, decode_stdv_points
@@ -32,11 +31,12 @@ def labelled_packets(lidar: LidarEmulator, first: int, count: int) -> tuple[npt.
     packets, truth = packets_with_truth(lidar, first, count)
     payloads = np.ascontiguousarray(packets.payload[:, lidar.data_framing.header_size :])
     spec = lidar.setting.spec
+    decoded = decode_packets(payloads, spec)
     if isinstance(spec, VelodyneSpec):
-        decoded, place = decode_velodyne(_arrays(payloads), spec.geometry), _velodyne_places(payloads, lidar.plan.choice.size)
+        place = _velodyne_places(payloads, lidar.plan.choice.size)
         row_place = ((truth.packet - first) * BLOCKS + truth.block) * RECORDS_PER_BLOCK + truth.record
     else:
-        decoded, place = decode_cepton(_arrays(payloads)), _cepton_places(payloads)
+        place = _cepton_places(payloads)
         row_place = (truth.packet - first) * POINTS_MAX + truth.record
     row = np.searchsorted(row_place, place)
     if decoded.size != place.size or not np.array_equal(row_place[row[row < row_place.size]], place):
@@ -46,13 +46,6 @@ def labelled_packets(lidar: LidarEmulator, first: int, count: int) -> tuple[npt.
     points = public_points(decoded, POINT_DTYPE)
     points["time"], points["label"], points["instance"] = truth.time_ns[row], truth.label[row], truth.object_id[row]
     return payloads, points
-
-
-def _arrays(payloads: npt.NDArray[np.uint8]) -> DatagramArrays:
-    """Payloads as decoders take them; they look at no stamp and no address."""
-    count, size = payloads.shape
-    none = np.zeros(count, np.int64)
-    return DatagramArrays(payloads.reshape(-1), np.arange(count, dtype=np.int64) * size, np.full(count, size, np.int64), none, none)
 
 
 def _velodyne_places(payloads: npt.NDArray[np.uint8], returns: int) -> npt.NDArray[np.intp]:

@@ -103,6 +103,9 @@ class Changed:
         for entry in range(count):
             for key in ("position_m", "rotation_deg", "point_m"):
                 self._put(("rover", entry, "noise", key), 0.0, "--no-noise")
+            if isinstance(entries, list) and "drift" in entries[entry]:
+                for key in ("position_m", "height_m", "heading_deg"):
+                    self._put(("rover", entry, "drift", key), 0.0, "--no-noise")
 
     def set(self, text: str) -> None:
         """``--set``."""

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -23,7 +23,7 @@ from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.gazebo.specs import GazeboSpec
 from hilsim.geometry.frames import Vector
-from hilsim.limits import SENSORS
+from hilsim.limits import ROVER_SCAN_POINTS, SENSORS
 from hilsim.links.line import SerialSpec
 from hilsim.rangefinders.registry import AnyRangefinderSpec
 from hilsim.replay.specs import ReplaySpec
@@ -223,6 +223,7 @@ class Rig:
         path: The rig file.
         spec: What it says, ``record.stamps`` decided.
         lidars: One setting a sensor, in the rig's order.
+        rover_lidars: The same of each rover; None of one whose rays are ideal.
         vehicle: The vehicle's profile; None without a vehicle.
         sinks: Those of ``spec.sink``.
         hosts: Names that destinations had, and the addresses that stand in their places now (``config.hosts``).
@@ -233,6 +234,7 @@ class Rig:
     path: Path
     spec: RigSpec
     lidars: tuple[LidarSetting, ...]
+    rover_lidars: tuple[LidarSetting | None, ...] = ()
     vehicle: VehicleSpec | None = None
     sinks: tuple[SinkSetting, ...] = ()
     hosts: tuple[tuple[str, str], ...] = ()
@@ -294,6 +296,7 @@ def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None =
             faults.extend(map(changed.named, str(error).split("\n")))
         except ValueError as error:
             faults.extend(changed.named(f"{path}: sensor[{number}].{rule}") for rule in str(error).split("; "))
+    rover_lidars = tuple(_rover_lidar(rover, spec.weather, number, len(spec.sensor), path, faults) for number, rover in enumerate(spec.rover))
     faults.extend(f"{path}: {fault}" for fault in _shared_sources(spec, lidars))
     sinks, wrong = sink_settings(spec.sink)
     faults.extend(changed.named(f"{path}: {fault}") for fault in wrong)
@@ -306,7 +309,7 @@ def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None =
         raise ConfigError("\n".join(faults))
     if spec.record.stamps == "auto":
         spec = replace(spec, record=replace(spec.record, stamps=_capture_stamps(spec, lidars)))
-    return Rig(path=path, spec=spec, lidars=tuple(lidars), vehicle=vehicle, sinks=sinks, table=changed.table)
+    return Rig(path=path, spec=spec, lidars=tuple(lidars), rover_lidars=rover_lidars, vehicle=vehicle, sinks=sinks, table=changed.table)
 
 
 def _vehicle(spec: RigSpec, path: Path) -> VehicleSpec | None:
@@ -333,12 +336,33 @@ def with_recording(rig: Rig, values: Mapping[str, str | float]) -> Rig:
     return replace(rig, spec=replace(rig.spec, record=record))
 
 
-def _lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path: Path) -> LidarSetting:
+def _rover_lidar(rover: RoverSpec, weather: WeatherSpec, number: int, sensors: int, rig_path: Path, faults: list[str]) -> LidarSetting | None:
+    """The lidar of a rover; its random draws are none of the rig's sensors'."""
+    lidar = rover.drive.lidar if rover.drive is not None else None
+    if lidar is None:
+        return None
+    place = f"rover[{number}].drive.lidar"
+    sensor = SensorSpec(name=rover.name, **{each.name: getattr(lidar, each.name) for each in fields(lidar)})
+    try:
+        setting = _lidar(sensor, weather, sensors + number, rig_path, place)
+        firings = setting.spec.laser_count * rover.period_ns / setting.spec.sequence_ns
+        require(ROVER_SCAN_POINTS.rule(math.ceil(firings * (2 if lidar.return_mode == "dual" else 1)), "points of a cycle"))
+    except ConfigError as error:
+        faults.extend(str(error).split("\n"))
+    except ValueError as error:
+        faults.extend(f"{rig_path}: {place}.{rule}" for rule in str(error).split("; "))
+    else:
+        return setting
+    return None
+
+
+def _lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path: Path, place: str = "") -> LidarSetting:
+    place = place or f"sensor[{number}]"
     try:
         profile = find_profile("sensors", sensor.profile, rig_path.parent)
     except ConfigError as error:
-        raise ConfigError(f"{rig_path}: sensor[{number}].{error}") from error
-    where = f"{profile}" if not sensor.override else f"{profile} with {rig_path}: sensor[{number}].override"
+        raise ConfigError(f"{rig_path}: {place}.{error}") from error
+    where = f"{profile}" if not sensor.override else f"{profile} with {rig_path}: {place}.override"
     table = read_toml(profile) | sensor.override
     family = profile_family(table, where)
     spec = parse_table(family.profile, table, where)

@@ -111,12 +111,11 @@ class OfflineRig:
         found: dict[str, OfflineSource] = {}
         found.update((spec.name, replay) for spec, replay in zip(self.rig.spec.replay, self._replays(), strict=True))
         if self.rig.spec.rover:
-            from hilsim.rovers.offline import offline_rovers  # noqa: PLC0415 - most rigs have none
-            from hilsim.rovers.sender import scan_sources  # noqa: PLC0415 - as above
+            from hilsim.assembly.rover_lidars import rover_sources  # noqa: PLC0415 - most rigs have none
+            from hilsim.rovers.offline import offline_rovers  # noqa: PLC0415 - as above
 
-            spec = self.rig.spec
-            scans = scan_sources(spec.rover, self.rig.directory, self.scenery.world if self.scenery else None)
-            found.update((rover.name, rover) for rover in offline_rovers(spec.rover, scans, spec.seed))
+            scans = rover_sources(self.rig, self.scenery.world if self.scenery else None)
+            found.update((rover.name, rover) for rover in offline_rovers(self.rig.spec.rover, scans, self.rig.spec.seed))
         return found
 
     def _replays(self) -> list[OfflineReplay]:

@@ -249,11 +249,29 @@ def scan(drive: Drive, state: npt.NDArray[np.float64], world: World, time_ns: in
             memory.points[count, 1] = memory.origin_m[ray, 2] + memory.direction[ray, 2] * range_m
             memory.points[count, 2] = -(memory.origin_m[ray, 1] + memory.direction[ray, 1] * range_m)
             count += 1
-    memory.pose[0], memory.pose[1], memory.pose[2] = state[DriveState.X], state[DriveState.Z], -state[DriveState.Y]
-    memory.pose[3] = math.degrees(state[DriveState.ROLL_RAD])
-    memory.pose[4] = math.degrees(state[DriveState.HEADING_RAD])
-    memory.pose[5] = math.degrees(state[DriveState.PITCH_UP_RAD])
+    _write_pose(state, memory.pose)
     return count
+
+
+@kernel
+def _write_pose(state: npt.NDArray[np.float64], pose: npt.NDArray[np.float32]) -> None:
+    pose[0], pose[1], pose[2] = state[DriveState.X], state[DriveState.Z], -state[DriveState.Y]
+    pose[3] = math.degrees(state[DriveState.ROLL_RAD])
+    pose[4] = math.degrees(state[DriveState.HEADING_RAD])
+    pose[5] = math.degrees(state[DriveState.PITCH_UP_RAD])
+
+
+def pose_of(state: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """``float32[6]``, as it is sent."""
+    pose = np.zeros(6, np.float32)
+    _write_pose(state, pose)
+    return pose
+
+
+def orientation_of(state: npt.NDArray[np.float64]) -> Quaternion:
+    """World from rover."""
+    w, x, y, z = _orientation(state)
+    return w, x, y, z
 
 
 @kernel
@@ -261,13 +279,14 @@ def drive_cycle(
     drive: Drive, state: npt.NDArray[np.float64], world: World, queues: ScanQueues, fleet: Fleet, rover: int, cycle: int, memory: ScanMemory
 ) -> bool:
     """Drive to where a cycle finds the rover, and put its scan onto the queue; False where there is no room. Arguments as of ``drive_on``."""
-    _drive_to(drive, state, world, fleet, rover, cycle, memory)
+    drive_to(drive, state, world, fleet, rover, cycle, memory)
     count = scan(drive, state, world, cycle * fleet.period_ns[rover], memory)
     return put_scan(queues, rover, cycle, memory.pose, memory.points[:count])
 
 
 @kernel
-def _drive_to(drive: Drive, state: npt.NDArray[np.float64], world: World, fleet: Fleet, rover: int, cycle: int, memory: ScanMemory) -> None:
+def drive_to(drive: Drive, state: npt.NDArray[np.float64], world: World, fleet: Fleet, rover: int, cycle: int, memory: ScanMemory) -> None:
+    """Drive to where a cycle finds the rover. Arguments as of ``drive_on``."""
     buttons = load_acquire(fleet.counters, (rover, RoverCount.BUTTONS))
     move(drive, state, buttons, fleet.period_ns[rover])
     stand(drive, state, world, cycle * fleet.period_ns[rover], memory)
@@ -312,5 +331,5 @@ def drive_on(
         if now_ns < due_ns:
             drive_cycle(drive, state, world, queues, fleet, rover, cycle, memory)
         else:
-            _drive_to(drive, state, world, fleet, rover, cycle, memory)
+            drive_to(drive, state, world, fleet, rover, cycle, memory)
         cycle += 1

@@ -9,8 +9,8 @@ from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.errors import AssetError
 from hilsim.protocols.ethernet import HEADER_SIZE, write_headers
 from hilsim.protocols.rover import LARGEST_PACKET, allocate_draft
-from hilsim.rovers.cycles import RoverCount, Row, advance, allocate_fleet
-from hilsim.rovers.driving import allocate_scan_memory, drive_cycle
+from hilsim.rovers.cycles import RoverCount, Row, advance, allocate_fleet, set_up
+from hilsim.rovers.driving import allocate_scan_memory
 from hilsim.rovers.flows import FLOW_PORTS, RoverFlow, rover_flow
 from hilsim.rovers.scan_queue import ANY_CYCLE, allocate_scan_queues, put_scan
 from hilsim.rovers.sender import POINTS_AHEAD, DrivenRover, RoverSource, ScanSource
@@ -44,13 +44,12 @@ class OfflineRover:
             flow = rover_flow(rover, label)
             self._flows.append((Flow(name=flow.name, **flow.key._asdict()), flow))
         self._fleet = allocate_fleet(1)
-        self._fleet.number[0], self._fleet.period_ns[0] = rover.number, rover.period_ns
-        self._fleet.noise[0] = rover.noise.position_m, rover.noise.rotation_deg, rover.noise.point_m
+        set_up(self._fleet, 0, rover)
         self._fleet.row[0] = range(len(Row))
         self._queues = allocate_scan_queues(1, _SCANS, POINTS_AHEAD)
         self._rings = allocate_rings(len(Row), _SLOTS, LARGEST_PACKET)
         self._draft = allocate_draft()
-        self._memory = allocate_scan_memory(source.points) if isinstance(source, DrivenRover) else None
+        self._memory = allocate_scan_memory(source.spec.columns * source.spec.rows) if isinstance(source, DrivenRover) else None
         self._scans: Iterator[Scan] = source.scans() if isinstance(source, ScanSource) else iter(())
         self._now_ns = 0
         self._sent = [0] * len(Row)
@@ -83,7 +82,7 @@ class OfflineRover:
     def _make_cycle(self) -> None:
         cycle = int(self._fleet.counters[0, RoverCount.CYCLE])
         if isinstance(self._source, DrivenRover) and self._memory is not None:
-            drive_cycle(self._source.drive, self._source.state, self._source.world, self._queues, self._fleet, 0, cycle, self._memory)
+            self._source.cycle(self._queues, self._fleet, 0, cycle, self._memory)
         else:
             scan = next(self._scans, None)
             if scan is None:

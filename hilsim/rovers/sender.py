@@ -5,8 +5,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +16,13 @@ from hilsim._atomics import publish, shared_words
 from hilsim.errors import AssetError
 from hilsim.limits import ROVER_SCAN_POINTS
 from hilsim.protocols.rover import allocate_draft
-from hilsim.rovers.cycles import NO_CHANGE, Fleet, FleetWord, RoverCount, Row, allocate_fleet, put_command, send_cycles
-from hilsim.rovers.driving import allocate_scan_memory, build_drive, drive_on
+from hilsim.rovers.cycles import NO_CHANGE, Fleet, FleetWord, RoverCount, Row, allocate_fleet, put_command, send_cycles, set_up
+from hilsim.rovers.driving import ScanMemory, allocate_scan_memory, build_drive, drive_cycle, drive_on, drive_to, pose_of
 from hilsim.rovers.scan_file import Scan, ScanFile, Tally
 from hilsim.rovers.scan_queue import ANY_CYCLE, ScanQueues, allocate_scan_queues, put_scan, waiting_scans
 from hilsim.rovers.specs import RoverDriveSpec, RoverSpec
 from hilsim.scene.world import World
-from hilsim.transmit.brake import allocate_brake
+from hilsim.transmit.brake import allocate_brake, doze_until
 from hilsim.transmit.ring import Rings
 from hilsim.transmit.scheduling import ThreadSettings, enter
 
@@ -29,6 +30,19 @@ _SCANS_AHEAD = 16
 POINTS_AHEAD = 2 * ROVER_SCAN_POINTS.bound
 """Room for the largest scan beside the one that is being sent."""
 _FULL_WAIT_S = 0.02
+_MEASURING_SHARE = 0.9
+"""Of a period, before a cycle, in which its scan is measured."""
+
+
+class RoverLidar(Protocol):
+    """What a rover measures with that drives."""
+
+    @property
+    def points(self) -> int:
+        """Of a scan where every ray hits."""
+
+    def measured(self, state: npt.NDArray[np.float64], start_ns: int, stop_ns: int) -> npt.NDArray[np.float32]:
+        """``float32[n, 3]``: points of a stretch of rig time, in the frame that is sent, from where the rover is: ``float64[7]``, columns by ``DriveState``."""
 
 
 class RoverSource:
@@ -57,6 +71,7 @@ class DrivenRover(RoverSource):
     Attributes:
         spec: Of it.
         world: What it drives through.
+        lidar: What measures; None: ideal rays.
         drive: The same, for kernels.
         state: Where it is.
         brake: Of its thread.
@@ -64,6 +79,7 @@ class DrivenRover(RoverSource):
 
     spec: RoverDriveSpec
     world: World
+    lidar: RoverLidar | None = None
     brake: npt.NDArray[np.int64] = field(default_factory=allocate_brake)
 
     def __post_init__(self) -> None:
@@ -72,12 +88,42 @@ class DrivenRover(RoverSource):
     @property
     def points(self) -> int:
         """Of a scan where every ray hits."""
-        return self.spec.columns * self.spec.rows
+        return self.spec.columns * self.spec.rows if self.lidar is None else self.lidar.points
 
     def run(self, queues: ScanQueues, fleet: Fleet, place: int, epoch_ns: int, words: npt.NDArray[np.int64]) -> None:
         """Drive until ``words`` ask to stop."""
-        memory = allocate_scan_memory(self.points)
+        memory = allocate_scan_memory(self.spec.columns * self.spec.rows)
+        if self.lidar is not None:
+            self._measure_on(self.lidar, queues, fleet, place, epoch_ns, words, memory)
+            return
         drive_on(self.drive, self.state, self.world, queues, fleet, place, epoch_ns, words, self.brake, memory)
+
+    def cycle(self, queues: ScanQueues, fleet: Fleet, place: int, cycle: int, memory: ScanMemory) -> None:
+        """Drive to where a cycle finds the rover, and put its scan onto the queue."""
+        if self.lidar is None:
+            drive_cycle(self.drive, self.state, self.world, queues, fleet, place, cycle, memory)
+            return
+        drive_to(self.drive, self.state, self.world, fleet, place, cycle, memory)
+        period_ns = int(fleet.period_ns[place])
+        pose = pose_of(self.state)
+        put_scan(queues, place, cycle, pose, self.lidar.measured(self.state, (cycle - 1) * period_ns, cycle * period_ns))
+
+    def _measure_on(
+        self, lidar: RoverLidar, queues: ScanQueues, fleet: Fleet, place: int, epoch_ns: int, words: npt.NDArray[np.int64], memory: ScanMemory
+    ) -> None:
+        """As ``drive_on``. Its packets are made and decoded by kernels without the GIL, one after the other; this thread is nobody's packet path."""
+        period_ns, cycle = int(fleet.period_ns[place]), 1
+        if words[FleetWord.STOP]:
+            lidar.measured(self.state, 0, period_ns)
+            drive_to(self.drive, self.state.copy(), self.world, fleet, place, 0, memory)
+        while not words[FleetWord.STOP]:
+            due_ns = epoch_ns + cycle * period_ns
+            doze_until(due_ns - int(_MEASURING_SHARE * period_ns), self.brake)
+            if time.monotonic_ns() < due_ns:
+                self.cycle(queues, fleet, place, cycle, memory)
+            else:
+                drive_to(self.drive, self.state, self.world, fleet, place, cycle, memory)
+            cycle += 1
 
 
 @dataclass(kw_only=True, eq=False)
@@ -163,8 +209,7 @@ class RoverSender:
         self.fleet: Fleet = allocate_fleet(len(self.rovers))
         self.queues: ScanQueues = allocate_scan_queues(len(self.rovers), _SCANS_AHEAD, POINTS_AHEAD)
         for place, rover in enumerate(self.rovers):
-            self.fleet.number[place], self.fleet.period_ns[place] = rover.number, rover.period_ns
-            self.fleet.noise[place] = rover.noise.position_m, rover.noise.rotation_deg, rover.noise.point_m
+            set_up(self.fleet, place, rover)
 
     def route(self, place: int, rows: Sequence[int]) -> None:
         """Say which rows of the rings are a rover's, in the order of ``Row``."""
@@ -271,22 +316,25 @@ class RoverSender:
         send_cycles(self.queues, self.fleet, self.rings, epoch_ns, np.uint64(self.seed), words, self.brake, allocate_draft())
 
 
-def scan_sources(rovers: Sequence[RoverSpec], directory: Path, world: World | None) -> tuple[RoverSource, ...]:
+def scan_sources(
+    rovers: Sequence[RoverSpec], directory: Path, world: World | None, lidars: Sequence[RoverLidar | None] = ()
+) -> tuple[RoverSource, ...]:
     """Where their scans come from, each file looked into.
 
     Args:
         rovers: The rovers.
         directory: Files are relative to it.
         world: What those drive through that drive.
+        lidars: What each of them measures with; None, or no entry: ideal rays.
 
     Raises:
         AssetError: naming every file that has none.
     """
     faults: list[str] = []
     found: list[RoverSource] = []
-    for rover in rovers:
+    for rover, lidar in zip_longest(rovers, lidars[: len(rovers)]):
         if rover.drive is not None and world is not None:
-            found.append(DrivenRover(spec=rover.drive, world=world))
+            found.append(DrivenRover(spec=rover.drive, world=world, lidar=lidar))
             continue
         source = ScanSource(file=ScanFile(directory / rover.file))
         try:

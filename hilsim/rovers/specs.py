@@ -1,11 +1,12 @@
 """What can be set about a rover."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from hilsim.errors import require
 from hilsim.geometry.frames import Vector
 from hilsim.limits import COORDINATE_M, ROVER_SCAN_POINTS
+from hilsim.sensor.setup import SensorSetup
 from hilsim.transmit.hosts import is_host, is_ipv4
 
 MOST_ROVERS = 256
@@ -37,6 +38,47 @@ class RoverNoiseSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RoverDriftSpec:
+    """A slow error of where a rover believes to be, as receivers and odometry have it; its points go with it.
+
+    Each part is a first-order Gauss-Markov process: normal, and forgotten within some times ``time_s``.
+
+    Attributes:
+        position_m: Standard deviation of the horizontal position, in each direction.
+        height_m: Of the height.
+        heading_deg: Of the heading; points turn about the rover.
+        time_s: After which a part e of an error is left.
+    """
+
+    position_m: float = 0.5
+    height_m: float = 0.0
+    heading_deg: float = 0.5
+    time_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        require(
+            *(
+                (0.0 <= value <= 1e6, f"{name} must be 0 to 1e6, got {value}")
+                for name, value in (("position_m", self.position_m), ("height_m", self.height_m), ("heading_deg", self.heading_deg))
+            ),
+            (0.01 <= self.time_s <= 1e6, f"time_s must be 0.01 to 1e6, got {self.time_s}"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoverLidarSpec(SensorSetup):
+    """The lidar of a rover that drives, as one of the rig's sensors would measure: its beams, noise, grid, limits and detector.
+
+    Attributes:
+        profile: A shipped model (``vlp16`` …) or the path of a profile, relative to the rig.
+        override: Values that replace the profile's.
+    """
+
+    profile: str = "vlp16"
+    override: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RoverDriveSpec:
     """A rover that drives through the rig's scene: a differential drive on the ground, with a lidar that looks all around.
 
@@ -56,6 +98,7 @@ class RoverDriveSpec:
         elevation_min_deg: Of the lowest.
         elevation_max_deg: Of the highest.
         range_max_m: Of the lidar.
+        lidar: It measures as this sensor in place of those ideal rays; a scan is what is fired in a cycle, all from where the rover is at its end.
     """
 
     position_m: Vector = (0.0, 0.0, 0.0)
@@ -73,6 +116,7 @@ class RoverDriveSpec:
     elevation_min_deg: float = -15.0
     elevation_max_deg: float = 3.0
     range_max_m: float = 60.0
+    lidar: RoverLidarSpec | None = None
 
     def __post_init__(self) -> None:
         places = (*self.position_m, self.heading_deg, *(value for waypoint in self.waypoints_m for value in waypoint))
@@ -127,6 +171,7 @@ class RoverSpec:
         drive: It drives through the scene; in place of a file.
         rate_hz: Cycles a second.
         noise: Added to what the file says, or to where it is and what it sees.
+        drift: A slow error of its position, which its points share.
         network: Where its packets go.
     """
 
@@ -135,6 +180,7 @@ class RoverSpec:
     drive: RoverDriveSpec | None = None
     rate_hz: float = 10.0
     noise: RoverNoiseSpec = field(default_factory=RoverNoiseSpec)
+    drift: RoverDriftSpec | None = None
     network: RoverNetworkSpec = field(default_factory=RoverNetworkSpec)
 
     def __post_init__(self) -> None:

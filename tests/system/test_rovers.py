@@ -342,6 +342,47 @@ def test_a_rover_that_drives_is_recorded_beside_a_lidar_whatever_is_made_at_a_ti
     assert heading_deg == pytest.approx(90.0, abs=3.0)
 
 
+def test_a_rover_with_a_sensors_lidar_sends_what_is_recorded_offline(daemon, station, tmp_path, address):
+    rig = tmp_path / "rig.toml"
+    rig.write_text(
+        f"""
+        name = "yard"
+        seed = 3
+        [metrics]
+        port = 0
+        [[scene.plane]]
+        size_m = [80.0, 80.0]
+        [[scene.box]]
+        position_m = [10.5, 0.0, 2.0]
+        size_m = [1.0, 40.0, 8.0]
+        [[rover]]
+        number = 4
+        rate_hz = 4.0
+        network = {{ source = "{address}", destination = "{address}" }}
+        drift = {{ position_m = 1.0, time_s = 2.0 }}
+        [rover.drive]
+        waypoints_m = [[5.0, 0.0], [0.0, 0.0]]
+        [rover.drive.lidar]
+        profile = "vlp16"
+        decimation = {{ beam_step = 4 }}
+        """
+    )
+    offline = by_port(record_offline(rig, tmp_path / "offline.pcap", "--duration-s", "6"))
+    heard = station(4)
+    daemon(rig)
+    seen = 0
+    while seen < 3:
+        pose = heard.take("pose", 4)
+        if (9004, pose[:8]) not in offline:
+            break
+        assert offline[9004, pose[:8]] == [pose]
+        chunk = heard.take_of(pose, "lidar", 4)
+        assert chunk in offline[10_004, pose[:8]]
+        assert len(offline[10_004, pose[:8]]) > 50
+        seen += 1
+    assert seen == 3, "packets later than what was recorded: the machine was too slow to begin with them"
+
+
 def test_a_rover_whose_file_has_no_scan_is_not_recorded(rovers, tmp_path):
     path = rovers({1: 10})
     next(tmp_path.glob("**/rover1*")).write_bytes(b"no scan\n")

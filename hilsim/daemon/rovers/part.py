@@ -65,11 +65,11 @@ class Rovers(Part):
         """
         if not self._rovers:
             return
-        from hilsim.rovers.sender import scan_sources  # noqa: PLC0415
+        from hilsim.assembly.rover_lidars import rover_sources  # noqa: PLC0415
 
         rig = self.context.rig
         world = self.context.scenery(rig).world if any(rover.drive for rover in self._rovers) else None
-        self._sources = scan_sources(self._rovers, rig.directory, world)
+        self._sources = rover_sources(rig, world)
         self._points = tuple(source.points for source in self._sources)
 
     def needs(self) -> Needs:

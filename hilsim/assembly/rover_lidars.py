@@ -1,0 +1,95 @@
+"""The lidar of a rover, as a sensor of the rig would measure: the emulator's packets, decoded as a driver decodes them.
+
+A scan is what the sensor fires in a cycle. All of it is fired from where the rover is at the cycle's end, at each firing's own time: a scan whose motion has been taken out.
+"""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.analysis.decode import decode_packets
+from hilsim.config.rig import Rig
+from hilsim.emulator.batch import Flow
+from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.setting import LidarSetting
+from hilsim.geometry.poses import Pose
+from hilsim.geometry.rotations import matrix_from_quaternion
+from hilsim.geometry.tracks import fixed_track
+from hilsim.rovers.driving import DriveState, orientation_of
+from hilsim.rovers.sender import RoverSource, scan_sources
+from hilsim.scene.world import World
+from hilsim.vehicle.platform import build_platform
+
+_NOWHERE = Flow(name="", source="0.0.0.0", source_port=0, destination="0.0.0.0", destination_port=0)  # noqa: S104 - nothing is sent there
+
+
+class EmulatedLidar:
+    """A lidar on a rover.
+
+    Args:
+        setting: Which, and how it is set up.
+        world: What it sees.
+        seed: Of the rig.
+        period_ns: Of the rover's cycles.
+        height_m: Of the lidar's mounting above the ground.
+    """
+
+    def __init__(self, setting: LidarSetting, world: World, *, seed: int, period_ns: int, height_m: float) -> None:
+        self._track = fixed_track(Pose())
+        self._height_m = height_m
+        self._setting = setting
+        self._emulator = LidarEmulator(
+            setting=setting,
+            world=world,
+            platform=build_platform(self._track),
+            seed=seed,
+            utc_epoch_ns=0,
+            data_flow=_NOWHERE,
+            position_flow=_NOWHERE,
+        )
+        firings = math.ceil(period_ns / setting.spec.sequence_ns)
+        self._points = firings * setting.spec.laser_count * (2 if setting.setup.return_mode == "dual" else 1)
+
+    @property
+    def points(self) -> int:
+        """Of a scan where every ray hits."""
+        return self._points
+
+    def measured(self, state: npt.NDArray[np.float64], start_ns: int, stop_ns: int) -> npt.NDArray[np.float32]:
+        """``float32[n, 3]``: points of the packets due in a stretch of rig time, from where the rover is, in the frame that is sent (y up).
+
+        Args:
+            state: ``float64[7]``, columns by ``DriveState``.
+            start_ns: Of the stretch.
+            stop_ns: Of the stretch; what is due then is no part of it.
+        """
+        stand = Pose(position_m=tuple(state[[DriveState.X, DriveState.Y, DriveState.Z]].tolist()), orientation=orientation_of(state))
+        body = stand @ Pose(position_m=(0.0, 0.0, self._height_m))
+        self._track.position_m[0], self._track.orientation[0] = body.position_m, body.orientation
+        first = self._emulator.first_data_packet(start_ns)
+        packets = self._emulator.data_packets(first, self._emulator.first_data_packet(stop_ns) - first)
+        found = decode_packets(packets.payload, self._setting.spec)
+        at = body @ self._setting.setup.body_from_sensor
+        points = np.stack([found["x"], found["y"], found["z"]], axis=1).astype(np.float64)
+        east, north, up = (points @ matrix_from_quaternion(at.orientation).T + np.array(at.position_m)).T
+        return np.stack([east, up, -north], axis=1).astype(np.float32)
+
+
+def rover_sources(rig: Rig, world: World | None) -> tuple[RoverSource, ...]:
+    """Where the scans of a rig's rovers come from, each file looked into.
+
+    Args:
+        rig: A rig with rovers.
+        world: What those drive through that drive.
+
+    Raises:
+        AssetError: naming every file that has none.
+    """
+    lidars = [
+        EmulatedLidar(setting, world, seed=rig.spec.seed, period_ns=rover.period_ns, height_m=rover.drive.lidar_height_m)
+        if world is not None and setting is not None and rover.drive is not None
+        else None
+        for rover, setting in zip(rig.spec.rover, rig.rover_lidars, strict=True)
+    ]
+    return scan_sources(rig.spec.rover, rig.directory, world, lidars)
