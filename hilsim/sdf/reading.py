@@ -104,6 +104,7 @@ class _Reader:
             lidars=tuple(self._lidars),
             actors=tuple(self._actors),
             unsupported=self._files.findings.left_out,
+            stamps=self._files.stamps,
         )
 
     # -- frames ------------------------------------------------------------------------------------------------------------------------
@@ -193,7 +194,7 @@ class _Reader:
             for holder in link.all(tag):
                 _note_unsupported(holder)
                 at = self._at(holder, link, model, pose, of_link)
-                shape = read_shape(holder, f"{scoped}{SEPARATOR}{holder.name}", at, self._files.find)
+                shape = read_shape(holder, f"{scoped}{SEPARATOR}{holder.name}", at, self._files.look_for)
                 if shape is not None:
                     found.append(shape)
         for sensor in link.all("sensor"):
