@@ -115,7 +115,9 @@ CUT_PIECES = Limit(
     applies_to="triangles longer than 256 m, which are cut (or four times the scene's own triangles, where that is more)",
     reason="a plane of 30 km x 30 km needs that many; sensors see 300 m",
 )
-TERRAIN_HEIGHTS = Limit(subject="heights", bound=2048 * 2048, applies_to="PNG and GeoTIFF terrain", reason="each gives two triangles")
+TERRAIN_HEIGHTS = Limit(
+    subject="heights", bound=2049 * 2049, applies_to="PNG and GeoTIFF terrain, height maps of SDF files", reason="each gives two triangles"
+)
 ASSET_FILE_BYTES = Limit(
     subject="size of the file",
     bound=2 << 30,
@@ -156,6 +158,12 @@ NODE_NESTING = Limit(
     unit="levels",
     applies_to="glTF and GLB",
     reason="skeletons have some twenty; a file whose nodes go round has no end",
+)
+DAE_NODES = Limit(
+    subject="nodes of the scene",
+    bound=100_000,
+    applies_to="COLLADA, a node that stands in for another one as often as it does",
+    reason="nodes that stand in for two each double at each level",
 )
 MAP_CELLS = Limit(
     subject="cells",

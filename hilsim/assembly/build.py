@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from hilsim.assembly.backgrounds import SensorBackground, check_places, load_backgrounds, platform_pose
-from hilsim.assets.scenes import scene_objects, scene_sdf
+from hilsim.assets.scenes import scene_objects, scene_sdf, sdf_stamps
 from hilsim.assets.trajectories import load_trajectory
 from hilsim.autopilot.loop_setup import build_loop_setup, flown_track, open_line, start_pose
 from hilsim.autopilot.specs import VehicleRigSpec
@@ -282,9 +282,9 @@ def triangle_count(world: World) -> int:
 
 
 def asset_signature(rig: Rig) -> AssetSignature:
-    """Names, times and sizes of the files a rig reads: whether they must be read again."""
+    """Names, times and sizes of the files a rig reads, with those that its SDF file brings: whether they must be read again."""
     found = []
     for path in asset_files(rig):
         state = Path(path).stat() if Path(path).exists() else None
         found.append((str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0))
-    return tuple(found)
+    return (*found, *sdf_stamps(rig.spec.scene, rig.directory))

@@ -20,6 +20,8 @@ class MeshPart:
         material: ``int64[m]``, rows of ``names``.
         names: The file's material names; empty text where it names none.
         lines: ``int64[n]``, lines of the vertices in a text file; None where they are not known.
+        piece: ``int64[m]``, rows of ``pieces``.
+        pieces: Names of what the part is made of, one after the other, as Gazebo names them; a name may come more than once. Empty where they are not known.
     """
 
     vertices: npt.NDArray[np.float64]
@@ -27,6 +29,8 @@ class MeshPart:
     material: npt.NDArray[np.int64]
     names: tuple[str, ...]
     lines: npt.NDArray[np.int64] | None = None
+    piece: npt.NDArray[np.int64] | None = None
+    pieces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,6 +44,11 @@ class MeshFile:
 
     parts: tuple[MeshPart, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def has_names(self) -> bool:
+        """Whether the names of its pieces are known."""
+        return all(part.pieces for part in self.parts)
 
 
 def is_file(path: Path) -> bool:

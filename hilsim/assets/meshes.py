@@ -1,4 +1,4 @@
-"""Mesh files: OBJ read here, PLY, STL, COLLADA, glTF and GLB through trimesh, which is imported only when such a file is named.
+"""Mesh files: OBJ read here, COLLADA through pycollada, PLY, STL, glTF and GLB through trimesh, which are imported only when such a file is named.
 
 Nothing is repaired: a file that is cut short, names vertices it does not have or holds numbers that are none is refused with the reason.
 Precision: OBJ and ASCII STL keep every digit they were written with (UTM coordinates too), as do PLY files with ``double`` vertices; glTF, binary
@@ -6,12 +6,14 @@ STL and PLY with ``float`` vertices hold 24-bit numbers, that is 0.5 m steps at 
 """
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.assets.dae import read_dae
 from hilsim.assets.extent import check_extent
 from hilsim.assets.mesh_checks import check_dae, check_gltf, check_ply, check_stl
 from hilsim.assets.mesh_parts import MeshFile, MeshPart, read_bytes
@@ -23,14 +25,25 @@ from hilsim.scene.mesh import Mesh
 from hilsim.scene.object_specs import MeshSpec
 
 SUFFIXES = (".obj", ".ply", ".stl", ".dae", ".gltf", ".glb")
+_SHOWN_NAMES, _SHOWN_CHARACTERS = 100, 200
 _Y_UP = (".gltf", ".glb")
 _Z_FROM_Y_UP = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 
 
-def load_mesh(spec: MeshSpec, directory: Path, materials: dict[str, Material]) -> tuple[Mesh, tuple[str, ...]]:
-    """The mesh of a file in metres, z up, in the shape's own frame (``position_m`` and ``rotation_deg`` are not applied), and notes.
+class Submesh(NamedTuple):
+    """What is taken of a mesh file.
 
-    A part's material is the one ``spec.materials`` gives its name in the file, else the rig's of that very name, else ``spec.material`` with a note.
+    Attributes:
+        name: Of its pieces.
+        is_centred: Each piece is moved so that the box around it has its middle at zero.
+    """
+
+    name: str
+    is_centred: bool = False
+
+
+def load_mesh(spec: MeshSpec, directory: Path, materials: dict[str, Material]) -> tuple[Mesh, tuple[str, ...]]:
+    """The mesh of a file, as ``mesh_of`` makes it.
 
     Args:
         spec: What the rig says.
@@ -41,7 +54,26 @@ def load_mesh(spec: MeshSpec, directory: Path, materials: dict[str, Material]) -
         AssetError: naming the file and what is wrong with it.
     """
     path = directory / spec.file
-    content = _read(path)
+    return mesh_of(path, read_mesh(path), spec, materials)
+
+
+def mesh_of(
+    path: Path, content: MeshFile, spec: MeshSpec, materials: dict[str, Material], submesh: Submesh | None = None
+) -> tuple[Mesh, tuple[str, ...]]:
+    """The mesh of a file in metres, z up, in the shape's own frame (``position_m`` and ``rotation_deg`` are not applied), and notes.
+
+    A part's material is the one ``spec.materials`` gives its name in the file, else the rig's of that very name, else ``spec.material`` with a note.
+
+    Args:
+        path: The file, for messages.
+        content: What was read of it.
+        spec: What the rig says.
+        materials: Every material of the rig by name.
+        submesh: What of it is taken; None: all.
+
+    Raises:
+        AssetError: naming the file and what is wrong with it.
+    """
     parts = content.parts
     starts = np.cumsum([0] + [len(part.vertices) for part in parts])
     triangles = np.concatenate([part.triangles + start for part, start in zip(parts, starts, strict=False)])
@@ -53,17 +85,39 @@ def load_mesh(spec: MeshSpec, directory: Path, materials: dict[str, Material]) -
     check_extent(path, vertices, triangles, lambda row: _vertex_name(parts, row))
     used = tuple(dict.fromkeys(name for part in parts for name in part.names))
     chosen, notes = _choose_materials(spec, used, materials, path)
-    rows = [np.array([used.index(name) for name in part.names], dtype=np.int64)[part.material] for part in parts]
+    rows = np.concatenate([np.array([used.index(name) for name in part.names], dtype=np.int64)[part.material] for part in parts])
+    if submesh is not None:
+        vertices, triangles, taken = _taken(path, parts, submesh, vertices, triangles)
+        rows = rows[taken]
     try:
-        mesh = Mesh(
-            vertices,
-            triangles.astype(np.int32),
-            np.concatenate(rows).astype(np.int32),
-            chosen,
-        )
+        mesh = Mesh(vertices, triangles.astype(np.int32), rows.astype(np.int32), chosen)
     except ValueError as error:
         raise AssetError(f"{path}: {error}") from error
     return mesh, (*content.notes, *notes)
+
+
+def _taken(
+    path: Path, parts: tuple[MeshPart, ...], submesh: Submesh, vertices: npt.NDArray[np.float64], triangles: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Vertices and triangles of the pieces of a name, three vertices a triangle, and which triangles they were."""
+    names = [name for part in parts for name in part.pieces]
+    is_wanted = np.array([name == submesh.name for name in names])
+    if not is_wanted.any():
+        known = [f'"{name[:_SHOWN_CHARACTERS]}"' for name in dict.fromkeys(names) if name] or ["none with a name"]
+        more = f" and {len(known) - _SHOWN_NAMES:,} more" if len(known) > _SHOWN_NAMES else ""
+        raise AssetError(
+            f'{path}: <submesh> must be one of the file\'s ({", ".join(known[:_SHOWN_NAMES])}{more}), got "{submesh.name[:_SHOWN_CHARACTERS]}"'
+        )
+    starts = np.cumsum([0] + [len(part.pieces) for part in parts])
+    pieces = np.concatenate([part.piece + start for part, start in zip(parts, starts, strict=False) if part.piece is not None])
+    taken = np.flatnonzero(is_wanted[pieces])
+    taken = taken[np.argsort(pieces[taken], kind="stable")]
+    corners = vertices[triangles[taken]]
+    if submesh.is_centred:
+        _, first, counts = np.unique(pieces[taken], return_index=True, return_counts=True)
+        lowest, highest = np.minimum.reduceat(corners.min(axis=1), first), np.maximum.reduceat(corners.max(axis=1), first)
+        corners -= np.repeat(0.5 * (lowest + highest), counts, axis=0)[:, np.newaxis]
+    return corners.reshape(-1, 3), np.arange(3 * len(taken), dtype=np.int64).reshape(-1, 3), taken
 
 
 def _check_rows(path: Path, vertices: npt.NDArray[np.float64], triangles: npt.NDArray[np.int64]) -> None:
@@ -98,7 +152,12 @@ def _choose_materials(spec: MeshSpec, used: tuple[str, ...], materials: dict[str
     return tuple(materials[spec.materials.get(name, name if name in materials else spec.material)] for name in used), notes
 
 
-def _read(path: Path) -> MeshFile:
+def read_mesh(path: Path) -> MeshFile:
+    """What a mesh file holds.
+
+    Raises:
+        AssetError: naming the file and what is wrong with it.
+    """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise AssetError(f'{path}: a mesh file must be one of {", ".join(SUFFIXES)}, got "{path.suffix}"')
@@ -107,24 +166,24 @@ def _read(path: Path) -> MeshFile:
     data = read_bytes(path)
     match suffix:
         case ".stl":
-            return _with_trimesh(path, exactly=check_stl(path, data))
+            return _whole(path, lambda: _with_trimesh(path), exactly=check_stl(path, data))
         case ".ply":
-            return _with_trimesh(path, at_least=check_ply(path, data))
+            return _whole(path, lambda: _with_trimesh(path), at_least=check_ply(path, data))
         case ".dae":
-            return _with_trimesh(path, unit_m=check_dae(path, data))
+            unit_m = check_dae(path, data)
+            return _whole(path, lambda: read_dae(path, data, unit_m))
         case _:
-            return _with_trimesh(path, notes=tuple(check_gltf(path, data)))
+            return _whole(path, lambda: _with_trimesh(path), notes=tuple(check_gltf(path, data)))
 
 
-def _with_trimesh(path: Path, *, at_least: int = 1, exactly: int = 0, notes: tuple[str, ...] = (), unit_m: float = 1.0) -> MeshFile:
-    import trimesh  # noqa: PLC0415 - half a second and 40 MB that a rig without such files need not pay
-
-    logging.getLogger("trimesh").setLevel(logging.CRITICAL)
+def _whole(path: Path, read: Callable[[], tuple[MeshPart, ...]], *, at_least: int = 1, exactly: int = 0, notes: tuple[str, ...] = ()) -> MeshFile:
+    """What a foreign reader makes of a file, if it is all that the file says it has."""
     try:
         with np.errstate(all="ignore"):  # what overflows is refused as not finite
-            scene = trimesh.load_scene(str(path), process=False)
-            parts = tuple(part for node in scene.graph.nodes_geometry if (part := _part(scene, node, unit_m)) is not None)
-    except Exception as error:  # trimesh raises whatever its parsers stumble on; an operator needs the file's name, not a traceback
+            parts = read()
+    except AssetError:
+        raise
+    except Exception as error:  # readers raise whatever their parsers stumble on; an operator needs the file's name, not a traceback
         reason = str(error).strip().splitlines()
         raise AssetError(f"{path}: cannot be read as {path.suffix[1:].upper()}: {reason[0] if reason else type(error).__name__}") from error
     count = sum(len(part.triangles) for part in parts)
@@ -135,8 +194,16 @@ def _with_trimesh(path: Path, *, at_least: int = 1, exactly: int = 0, notes: tup
     return MeshFile(parts=parts, notes=notes)
 
 
-def _part(scene: Any, node: str, unit_m: float) -> MeshPart | None:
-    """One placed geometry of a trimesh scene, in metres; None for lines and points."""
+def _with_trimesh(path: Path) -> tuple[MeshPart, ...]:
+    import trimesh  # noqa: PLC0415 - half a second and 40 MB that a rig without such files need not pay
+
+    logging.getLogger("trimesh").setLevel(logging.CRITICAL)
+    scene = trimesh.load_scene(str(path), process=False)
+    return tuple(part for node in scene.graph.nodes_geometry if (part := _part(scene, node)) is not None)
+
+
+def _part(scene: Any, node: str) -> MeshPart | None:
+    """One placed geometry of a trimesh scene; None for lines and points."""
     matrix, name = scene.graph[node]
     geometry = scene.geometry[name]
     triangles = getattr(geometry, "faces", None)
@@ -146,7 +213,7 @@ def _part(scene: Any, node: str, unit_m: float) -> MeshPart | None:
     vertices: npt.NDArray[np.float64] = np.asarray(geometry.vertices, dtype=np.float64) @ transform[:3, :3].T + transform[:3, 3]
     material = getattr(getattr(geometry, "visual", None), "material", None)
     return MeshPart(
-        vertices=vertices * unit_m,
+        vertices=vertices,
         triangles=np.asarray(triangles, dtype=np.int64),
         material=np.zeros(len(triangles), dtype=np.int64),
         names=(str(getattr(material, "name", None) or ""),),

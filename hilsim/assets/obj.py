@@ -1,4 +1,4 @@
-"""Wavefront OBJ, read strictly: polygons, material names and libraries; texture coordinates, normals, lines and points are passed over.
+"""Wavefront OBJ, read strictly: polygons, names of objects, groups and materials, libraries; texture coordinates, normals, lines and points are passed over.
 
 Read here rather than by trimesh, which drops faces it cannot read and forgets the names of materials whose library is missing.
 The format: the Advanced Visualizer manual's appendix B1, "Object Files".
@@ -18,7 +18,7 @@ from hilsim.errors import AssetError
 from hilsim.limits import FACE_CORNERS, LINE_BYTES, SCENE_TRIANGLES
 
 MOST_FAULTS = 10
-_PASSED_OVER = frozenset({"vt", "vn", "vp", "o", "g", "s", "l", "p", "mg"}) | frozenset(
+_PASSED_OVER = frozenset({"vt", "vn", "vp", "s", "l", "p", "mg"}) | frozenset(
     {"bevel", "c_interp", "d_interp", "lod", "shadow_obj", "trace_obj", "usemap", "maplib"}  # codespell:ignore lod
 )
 
@@ -34,6 +34,10 @@ class _Reading:
     material: "array[int]" = field(default_factory=lambda: array("q"))
     names: dict[str, int] = field(default_factory=dict)
     current: int = -1
+    group: int = 0
+    group_name: str = ""
+    piece: "array[int]" = field(default_factory=lambda: array("q"))
+    pieces: dict[tuple[int, int], tuple[int, str]] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
 
 
@@ -58,6 +62,8 @@ def read_obj(path: Path) -> MeshFile:
         material=np.array(reading.material, dtype=np.int64),
         names=tuple(reading.names),
         lines=np.array(reading.lines, dtype=np.int64),
+        piece=np.array(reading.piece, dtype=np.int64),
+        pieces=tuple(name for _, name in reading.pieces.values()),
     )
     return MeshFile(parts=(part,))
 
@@ -101,6 +107,8 @@ def _read_line(reading: _Reading, number: int, words: list[str]) -> None:
         case "usemtl":
             name = " ".join(words[1:])
             reading.current = reading.names.setdefault(name, len(reading.names))
+        case "o" | "g":
+            reading.group, reading.group_name = reading.group + 1, " ".join(words[1:])
         case "mtllib":
             _check_library(reading, number, words[1:])
         case keyword if keyword not in _PASSED_OVER:
@@ -144,7 +152,9 @@ def _read_face(reading: _Reading, number: int, words: list[str]) -> None:
         return
     if reading.current < 0:
         reading.current = reading.names.setdefault("", len(reading.names))
+    piece, _ = reading.pieces.setdefault((reading.group, reading.current), (len(reading.pieces), reading.group_name))
     for last in range(2, len(rows)):
+        reading.piece.append(piece)
         reading.triangles.extend((rows[0], rows[last - 1], rows[last]))
         reading.material.append(reading.current)
     SCENE_TRIANGLES.enforce(len(reading.material), f"{reading.path}: line {number}", AssetError)

@@ -21,7 +21,7 @@ from hilsim.scene.street import street_objects
 from hilsim.scene.world import SceneObject
 
 if TYPE_CHECKING:
-    from hilsim.sdf.specs import SdfScene
+    from hilsim.sdf.specs import FileStamp, SdfScene
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,7 +72,34 @@ def scene_sdf(spec: SceneSpec, directory: Path) -> "SdfScene | None":
         return None
     from hilsim.sdf.reading import read_sdf  # noqa: PLC0415 - most scenes need it not
 
-    return read_sdf(directory / spec.sdf, [directory / place for place in spec.sdf_path])
+    place, search = directory / spec.sdf, [directory / place for place in spec.sdf_path]
+    scene = read_sdf(place, search)
+    _newest.clear()
+    _newest[place, *search] = scene
+    return scene
+
+
+_newest: "dict[tuple[Path, ...], SdfScene]" = {}
+"""The SDF file that was read last, by its place and the directories for models."""
+
+
+def sdf_stamps(spec: SceneSpec, directory: Path) -> "tuple[FileStamp, ...]":
+    """Every file that a scene's SDF file brings with it, found or not: models, meshes and heightmaps. It is read anew only when one of them has changed.
+
+    None where the file cannot be read, or there is none: who builds the scene finds out.
+    """
+    if not spec.sdf:
+        return ()
+    from hilsim.sdf.files import stamp_of  # noqa: PLC0415 - as above
+
+    known = _newest.get((directory / spec.sdf, *(directory / place for place in spec.sdf_path)))
+    if known is not None and all(stamp_of(Path(stamp[0])) == stamp for stamp in known.stamps):
+        return known.stamps
+    try:
+        read = scene_sdf(spec, directory)
+    except AssetError:
+        return ()
+    return read.stamps if read is not None else ()
 
 
 def scene_objects(spec: SceneSpec, directory: Path, sdf: "SdfScene | None" = None) -> tuple[list[SceneObject], tuple[str, ...]]:

@@ -10,8 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from hilsim.assets.extent import check_extent
-from hilsim.assets.meshes import SUFFIXES, load_mesh
+from hilsim.assets.sdf_files import KINDS, ShapeFiles
 from hilsim.errors import AssetError
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.poses import Pose
@@ -20,7 +19,6 @@ from hilsim.limits import SCENE_TRIANGLES
 from hilsim.scene import primitives
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
-from hilsim.scene.object_specs import MeshSpec
 from hilsim.scene.world import SceneObject
 from hilsim.sdf.carriages import Carriage, Carriages
 from hilsim.sdf.specs import SdfScene, SdfShape, skin_name
@@ -64,22 +62,21 @@ def sdf_objects(
     notes = _of_actors(scene, sees)
     faults: list[str] = []
     made: dict[str, Mesh] = {}
+    files = ShapeFiles(materials=materials, material=_MATERIAL, is_seen=sees == "visuals", notes=notes)
     shapes = scene.collisions if sees == "collisions" else scene.visuals
     coarseness = _coarseness(scene.path, shapes, notes)
     for shape in shapes:
-        left_out = _left_out(shape)
-        if left_out:
-            notes.append(f"{shape.where}: {left_out}")
-            continue
         try:
-            mesh = _mesh_of(shape, materials, made, notes) if shape.kind == "mesh" else _solid(shape, materials[_MATERIAL], made, coarseness)
+            mesh = files.mesh(shape) if shape.kind in KINDS else _solid(shape, materials[_MATERIAL], made, coarseness)
         except AssetError as error:
-            faults.append(f"{shape.where}: {shape.name}: {error}")
+            faults.append(shape.missing or f"{shape.where}: {shape.name}: {error}")
+            continue
+        if mesh is None:
             continue
         if shape.kind == "plane" and sees == "collisions":
             mesh = primitives.plane((2.0 * PLANE_M, 2.0 * PLANE_M), materials[_MATERIAL])
-        turn = _upright_to(shape.normal) if shape.kind == "plane" else Pose()
-        objects.append(_placed(shape.name, mesh, (stand or Pose()) @ shape.pose @ turn, moving.of(shape)))
+        within = _upright_to(shape.normal) if shape.kind == "plane" else files.stand(shape)
+        objects.append(_placed(shape.name, mesh, (stand or Pose()) @ shape.pose @ within, moving.of(shape)))
     if faults:
         raise AssetError("\n".join(faults))
     return objects, tuple(notes)
@@ -104,32 +101,6 @@ def _of_actors(scene: SdfScene, sees: Sees) -> list[str]:
     ]
     notes += [f"{skin.where}: <actor> {name} is moved as a whole: its limbs stand as {skin.file} has them" for name, skin in skins.items()]
     return notes
-
-
-def _left_out(shape: SdfShape) -> str:
-    """Why a shape is not there; empty: it is."""
-    if shape.kind == "heightmap":
-        return f"a <heightmap> is not supported: {shape.name} is left out; a rig's [[scene.terrain]] takes 16-bit PNG and GeoTIFF"
-    if shape.file is not None and shape.file.suffix.lower() not in SUFFIXES:
-        return f'a mesh of format "{shape.file.suffix}" is not supported ({", ".join(SUFFIXES)}): {shape.name} is left out, {shape.file}'
-    return ""
-
-
-def _mesh_of(shape: SdfShape, materials: dict[str, Material], read: dict[str, Mesh], notes: list[str]) -> Mesh:
-    """The mesh of a file, stretched; a file is read once."""
-    file = shape.file
-    if file is None:
-        raise AssertionError("the reader gives every mesh its file")
-    key = repr((file, shape.scale))
-    if key not in read:
-        spec = MeshSpec(file=str(file), material=_MATERIAL)
-        mesh, _ = load_mesh(spec, Path("/"), materials)
-        vertices = mesh.vertices_m * np.array(shape.scale)
-        check_extent(file, vertices, mesh.triangles, lambda row: f"vertex {row}, scaled by {shape.scale},")
-        read[key] = Mesh(vertices, mesh.triangles, mesh.material, mesh.materials)
-    if shape.submesh:
-        notes.append(f'{shape.where}: <submesh> "{shape.submesh}" is not supported: {shape.name} is the whole of {file.name}')
-    return read[key]
 
 
 def _solid(shape: SdfShape, material: Material, made: dict[str, Mesh], coarseness: float) -> Mesh:

@@ -7,10 +7,11 @@ holes. Only maps in metres are taken; degrees are refused, because hilsim projec
 import logging
 import struct
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,8 @@ from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.object_specs import TerrainSpec
 
+T = TypeVar("T")
+
 _PNG, _TIFF = "PNG", "TIFF"
 _MODEL_PIXEL_SCALE, _MODEL_TIEPOINT, _MODEL_TRANSFORMATION, _GEO_KEYS, _GDAL_NODATA = 33550, 33922, 34264, 34735, 42113
 _MODEL_TYPE_KEY, _RASTER_TYPE_KEY, _LINEAR_UNITS_KEY, _VERTICAL_UNITS_KEY = 1024, 1025, 3076, 4099
@@ -33,24 +36,34 @@ _MODEL_NAMES = {2: "geographic (degrees)", 3: "geocentric"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Raster:
+class Raster:
     """A height map as the file holds it.
 
     Attributes:
         values: ``float64[rows, columns]``, first row in the north.
         missing: ``bool[rows, columns]``, where there is no data.
         limits: Smallest and largest value the format can hold; None for floating point.
-        pixel_m: East-west and north-south; None where the file does not say.
-        north_west_m: Where the first height lies in the map's own coordinates; None where the file does not say.
-        notes: What a person should know.
+        tags: Of a TIFF, by number.
     """
 
     values: npt.NDArray[np.float64]
     missing: npt.NDArray[np.bool_]
     limits: tuple[float, float] | None
-    pixel_m: tuple[float, float] | None
-    north_west_m: tuple[float, float] | None
-    notes: tuple[str, ...]
+    tags: dict[int, Any]
+
+
+class _Place(NamedTuple):
+    """Where a height map says that it lies.
+
+    Attributes:
+        pixel_m: East-west and north-south; None where the file does not say.
+        north_west_m: Where the first height lies in the map's own coordinates; None where the file does not say.
+        notes: What a person should know.
+    """
+
+    pixel_m: tuple[float, float] | None = None
+    north_west_m: tuple[float, float] | None = None
+    notes: tuple[str, ...] = ()
 
 
 def load_terrain(spec: TerrainSpec, directory: Path, materials: dict[str, Material]) -> tuple[Mesh, tuple[str, ...]]:
@@ -65,18 +78,48 @@ def load_terrain(spec: TerrainSpec, directory: Path, materials: dict[str, Materi
         AssetError: naming the file and what is wrong with it.
     """
     path = directory / spec.file
-    raster = _read(path)
+    raster = read_raster(path)
+    place = _georeference(path, raster.tags)
     rows, columns = raster.values.shape
-    east_m, north_m = _spacing(spec, raster, path)
-    x = np.arange(columns) * east_m
+    east_m, north_m = _spacing(spec, raster, place, path)
+    x = np.arange(columns, dtype=np.float64) * east_m
     y = np.arange(rows - 1, -1, -1) * north_m
     if spec.georeferenced:
-        if raster.north_west_m is None:
+        if place.north_west_m is None:
             raise AssetError(f"{path}: georeferenced terrain must be a GeoTIFF with pixel scale (33550) and tie point (33922), got none")
-        x, y = x + raster.north_west_m[0], y + raster.north_west_m[1] - (rows - 1) * north_m
-    heights = _heights(spec, raster, path)
-    vertices = np.stack([np.broadcast_to(x, (rows, columns)), np.broadcast_to(y[:, np.newaxis], (rows, columns)), heights], axis=-1).reshape(-1, 3)
-    triangles = _grid(raster.missing)
+        x, y = x + place.north_west_m[0], y + place.north_west_m[1] - (rows - 1) * north_m
+    missing = int(raster.missing.sum())
+    holes = (f"{path}: {missing} of {raster.missing.size} heights are missing and leave holes",) if missing else ()
+    mesh = surface(path, (x, y), _heights(spec, raster, path), raster.missing, materials[spec.material])
+    return mesh, (*place.notes, *holes)
+
+
+def surface(
+    path: Path,
+    at_m: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]],
+    heights_m: npt.NDArray[np.float64],
+    missing: npt.NDArray[np.bool_],
+    material: Material,
+    *,
+    is_zigzag: bool = False,
+) -> Mesh:
+    """Ground through a grid of heights, two triangles a cell.
+
+    Args:
+        path: The file, for messages.
+        at_m: x of the columns and y of the rows, the first row in the north.
+        heights_m: ``float64[rows, columns]``.
+        missing: ``bool[rows, columns]``; triangles of these are left out.
+        material: Of all.
+        is_zigzag: Cells are cut from south-west to north-east and, in every other row from the south, from north-west to south-east; else the first way all.
+
+    Raises:
+        AssetError: a height lies too far off, or there is no triangle.
+    """
+    rows, columns = heights_m.shape
+    x, y = at_m
+    vertices = np.stack([np.broadcast_to(x, (rows, columns)), np.broadcast_to(y[:, np.newaxis], (rows, columns)), heights_m], axis=-1).reshape(-1, 3)
+    triangles = _grid(missing, is_zigzag=is_zigzag)
     if len(triangles) == 0:
         raise AssetError(f"{path}: must have at least one triangle of heights, got none without missing data")
     check_extent(
@@ -87,23 +130,23 @@ def load_terrain(spec: TerrainSpec, directory: Path, materials: dict[str, Materi
         doubt="a value for missing data that the file does not declare (42113)?",
     )
     try:
-        return Mesh.uniform(vertices, triangles, materials[spec.material]), raster.notes
+        return Mesh.uniform(vertices, triangles, material)
     except ValueError as error:
         raise AssetError(f"{path}: {error}") from error
 
 
-def _spacing(spec: TerrainSpec, raster: _Raster, path: Path) -> tuple[float, float]:
+def _spacing(spec: TerrainSpec, raster: Raster, place: _Place, path: Path) -> tuple[float, float]:
     rows, columns = raster.values.shape
     if spec.size_m is not None:
         return spec.size_m[0] / (columns - 1), spec.size_m[1] / (rows - 1)
     if spec.pixel_m is not None:
         return spec.pixel_m, spec.pixel_m
-    if raster.pixel_m is None:
+    if place.pixel_m is None:
         raise AssetError(f"{path}: terrain must have size_m or pixel_m in the rig, because the file does not say how large it is")
-    return raster.pixel_m
+    return place.pixel_m
 
 
-def _heights(spec: TerrainSpec, raster: _Raster, path: Path) -> npt.NDArray[np.float64]:
+def _heights(spec: TerrainSpec, raster: Raster, path: Path) -> npt.NDArray[np.float64]:
     values = np.where(raster.missing, 0.0, raster.values)
     if spec.height_min_m is not None and spec.height_max_m is not None:
         if raster.limits is None:
@@ -117,34 +160,58 @@ def _heights(spec: TerrainSpec, raster: _Raster, path: Path) -> npt.NDArray[np.f
     return values
 
 
-def _grid(missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+def _grid(missing: npt.NDArray[np.bool_], *, is_zigzag: bool = False) -> npt.NDArray[np.int32]:
     """Two triangles a cell, facing up; none at a missing height."""
     rows, columns = missing.shape
     corner = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
     nw, ne, sw, se = corner[:-1, :-1], corner[:-1, 1:], corner[1:, :-1], corner[1:, 1:]
-    triangles = np.stack([np.stack([sw, se, ne], axis=-1), np.stack([sw, ne, nw], axis=-1)], axis=-2).reshape(-1, 3)
+    cells = np.stack([np.stack([sw, se, ne], axis=-1), np.stack([sw, ne, nw], axis=-1)], axis=-2)
+    if is_zigzag:
+        other = np.stack([np.stack([sw, se, nw], axis=-1), np.stack([se, ne, nw], axis=-1)], axis=-2)
+        cells[-2::-2] = other[-2::-2]
+    triangles = cells.reshape(-1, 3)
     if not missing.any():
         return triangles
     whole: npt.NDArray[np.int32] = triangles[~missing.reshape(-1)[triangles].any(axis=1)]
     return whole
 
 
-def _read(path: Path) -> _Raster:
-    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - only rigs with terrain pay for it
+def read_raster(path: Path) -> Raster:
+    """Heights of a 16-bit PNG or a GeoTIFF, as the file holds them.
 
+    Raises:
+        AssetError: naming the file and what is wrong with it.
+    """
     if path.suffix.lower() not in (".png", ".tif", ".tiff"):
         raise AssetError(f'{path}: terrain must be a .png, .tif or .tiff, got "{path.suffix}"')
+    return with_image(path, (_PNG, _TIFF), "a PNG or TIFF with one 16-bit or float32 band", _decode)
+
+
+def with_image(path: Path, formats: tuple[str, ...], wanted: str, decode: Callable[[Path, Any], T]) -> T:
+    """What a function makes of an image, which is opened, and decoded where the function does so.
+
+    Args:
+        path: The file.
+        formats: As Pillow names them.
+        wanted: What the file must be, for messages.
+        decode: Takes the path and the image.
+
+    Raises:
+        AssetError: the file is no such image, has too many pixels, or is damaged.
+    """
+    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - only rigs with terrain pay for it
+
     data = read_bytes(path)
     silence_libtiff()
     logging.getLogger("PIL").setLevel(logging.CRITICAL)  # what it says of a damaged file comes as an exception too
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns of large images and odd metadata; size is checked here, before decoding
-            with Image.open(BytesIO(data), formats=(_PNG, _TIFF)) as image:
+            with Image.open(BytesIO(data), formats=formats) as image:
                 _check_size(path, image.size)
-                return _decode(path, image)
+                return decode(path, image)
     except UnidentifiedImageError as error:
-        raise AssetError(f"{path}: must be a PNG or TIFF with one 16-bit or float32 band, got something Pillow cannot identify") from error
+        raise AssetError(f"{path}: must be {wanted}, got something Pillow cannot identify") from error
     except (OSError, SyntaxError, ValueError, TypeError, EOFError, struct.error, LookupError, ArithmeticError, Image.DecompressionBombError) as error:
         raise AssetError(f"{path}: cannot be decoded: {error}") from error
 
@@ -156,7 +223,7 @@ def _check_size(path: Path, size: tuple[int, int]) -> None:
     TERRAIN_HEIGHTS.enforce(columns * rows, str(path), AssetError, f"heights ({columns} x {rows})")
 
 
-def _decode(path: Path, image: Any) -> _Raster:
+def _decode(path: Path, image: Any) -> Raster:
     tags = dict(getattr(image, "tag_v2", {})) if image.format == _TIFF else {}
     if image.format == _TIFF and _PHOTOMETRIC not in tags:
         raise AssetError(f"{path}: a TIFF must say what its values stand for (tag 262), got none")
@@ -171,11 +238,7 @@ def _decode(path: Path, image: Any) -> _Raster:
         raise AssetError(f"{path}: must have one band of 16-bit integers or float32, got mode {image.mode} ({_bits(image.mode)}); convert it")
     image.load()
     values = np.array(image, dtype=np.float64)
-    missing = _missing(path, values, tags)
-    pixel_m, north_west_m, notes = _georeference(path, tags)
-    if missing.any():
-        notes = (*notes, f"{path}: {int(missing.sum())} of {missing.size} heights are missing and leave holes")
-    return _Raster(values=values, missing=missing, limits=limits, pixel_m=pixel_m, north_west_m=north_west_m, notes=notes)
+    return Raster(values=values, missing=_missing(path, values, tags), limits=limits, tags=tags)
 
 
 def _bits(mode: str) -> str:
@@ -204,8 +267,7 @@ def _missing(path: Path, values: npt.NDArray[np.float64], tags: dict[int, Any]) 
     return missing
 
 
-def _georeference(path: Path, tags: dict[int, Any]) -> tuple[tuple[float, float] | None, tuple[float, float] | None, tuple[str, ...]]:
-    """Pixel size, place of the first height and notes; None for what is not said."""
+def _georeference(path: Path, tags: dict[int, Any]) -> _Place:
     keys = _geo_keys(path, tags)
     model, units = keys.get(_MODEL_TYPE_KEY), [keys.get(_LINEAR_UNITS_KEY, _METRE), keys.get(_VERTICAL_UNITS_KEY, _METRE)]
     if model in _MODEL_NAMES:
@@ -218,18 +280,19 @@ def _georeference(path: Path, tags: dict[int, Any]) -> tuple[tuple[float, float]
         raise AssetError(f"{path}: must be north up with a pixel scale, got a transformation matrix (34264); re-project it")
     scale = tags.get(_MODEL_PIXEL_SCALE)
     if scale is None:
-        return None, None, ()
+        return _Place()
     if len(scale) < 2 or not all(np.isfinite(scale[:2])) or min(scale[:2]) <= 0.0:
         raise AssetError(f"{path}: the pixel scale (33550) must be above 0, got {scale}")
     east_m, north_m = float(scale[0]), float(scale[1])
     notes = () if model == _PROJECTED else (f"{path}: no coordinate system is given; its pixel size is taken as metres",)
     tie = tags.get(_MODEL_TIEPOINT)
     if tie is None:
-        return (east_m, north_m), None, notes
+        return _Place((east_m, north_m), notes=notes)
     if len(tie) < 6 or not all(np.isfinite(tie[:6])):
         raise AssetError(f"{path}: the tie point (33922) must be six numbers, got {tie}")
     half = 0.0 if keys.get(_RASTER_TYPE_KEY) == _PIXEL_IS_POINT else 0.5  # of an area, the height stands for its middle
-    return (east_m, north_m), (float(tie[3]) + (half - float(tie[0])) * east_m, float(tie[4]) - (half - float(tie[1])) * north_m), notes
+    north_west_m = (float(tie[3]) + (half - float(tie[0])) * east_m, float(tie[4]) - (half - float(tie[1])) * north_m)
+    return _Place((east_m, north_m), north_west_m, notes)
 
 
 def _geo_keys(path: Path, tags: dict[int, Any]) -> dict[int, int]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hilsim.cli.rigs import RigArgument, changes, changing, loaded
+from hilsim.config.places import SDF_SUFFIXES
 
 if TYPE_CHECKING:
     from hilsim.assembly.build import Scenery
@@ -39,13 +40,16 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
     )
     Replays(RigContext(rig=checked)).prepare()
     Rovers(RigContext(rig=checked)).prepare()
-    lidars = gazebo_lidars(checked, scenery) if scenery is not None and checked.spec.gazebo else ()
+    is_scenery = _is_scenery_alone(checked, scenery)
+    lidars = gazebo_lidars(checked, scenery) if scenery is not None and checked.spec.gazebo and not is_scenery else ()
     if as_json:
         click.echo(json.dumps(effective(checked), indent=2))
         return
     click.echo("\n".join(_lines(effective(checked))))
     for note in (*(scenery.notes if scenery else ()), *_rover_notes(checked), *map(_gazebo_note, lidars), *_machine_notes(checked)):
         click.secho(f"note: {note}", fg="yellow", err=True)
+    if is_scenery:
+        click.secho(f"note: {rig} has no lidar: nothing runs it, and it can only be the scene of a rig ([scene] sdf)", fg="yellow", err=True)
     if scenery is not None and checked.lidars and cost is not False:
         _say_cost(checked, scenery, is_wanted=cost is True)
     seen = f", {triangle_count(scenery.world):,} triangles" if scenery else ""
@@ -54,6 +58,11 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
     others += f", {len(checked.spec.rover)} rover(s)" if checked.spec.rover else ""
     others += f", {len(lidars)} lidar(s) for Gazebo" if lidars else ""
     click.secho(f"{rig}: sound; {len(checked.lidars)} sensor(s){seen}{others}", fg="green", err=True)
+
+
+def _is_scenery_alone(rig: "Rig", scenery: "Scenery | None") -> bool:
+    """Whether the rig is a world or model without a lidar: it is sound, but only a rig of its own can use it."""
+    return rig.path.suffix.lower() in SDF_SUFFIXES and scenery is not None and scenery.sdf is not None and not scenery.sdf.lidars
 
 
 def _rover_notes(rig: "Rig") -> list[str]:

@@ -42,11 +42,11 @@ class BoxSpec(ObjectSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CylinderSpec(ObjectSpec):
-    """An upright cylinder with both caps, centred on its position; flats stay within ``tolerance_m`` of the true surface.
+class UprightSpec(ObjectSpec):
+    """What is round about z, half its height on either side of its position; flats stay within ``tolerance_m`` of the true surface.
 
     Attributes:
-        radius_m: Of the cylinder.
+        radius_m: Of its base.
         height_m: Along z, centred on its own zero.
         tolerance_m: How far the flats it is made of may lie inside the true surface.
     """
@@ -60,7 +60,26 @@ class CylinderSpec(ObjectSpec):
         yield from super().rules()
         yield sized("radius_m", self.radius_m)
         yield sized("height_m", self.height_m)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CylinderSpec(UprightSpec):
+    """An upright cylinder with both caps, centred on its position; flats stay within ``tolerance_m`` of the true surface."""
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
         yield from tessellation(self.radius_m, self.tolerance_m, cylinder_triangles)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConeSpec(UprightSpec):
+    """An upright cone with its tip up, half its height on either side of its position; flats stay within ``tolerance_m`` of the true surface."""
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        yield from tessellation(self.radius_m, self.tolerance_m, cone_triangles)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,28 +99,6 @@ class SphereSpec(ObjectSpec):
         yield from super().rules()
         yield sized("radius_m", self.radius_m)
         yield from tessellation(self.radius_m, self.tolerance_m, sphere_triangles)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConeSpec(ObjectSpec):
-    """An upright cone with its tip up, half its height on either side of its position; flats stay within ``tolerance_m`` of the true surface.
-
-    Attributes:
-        radius_m: Of its base.
-        height_m: Along z.
-        tolerance_m: How far the flats it is made of may lie inside the true surface.
-    """
-
-    radius_m: float
-    height_m: float
-    tolerance_m: float = TOLERANCE_M
-
-    def rules(self) -> Iterator[Rule]:
-        """Every rule with its fault."""
-        yield from super().rules()
-        yield sized("radius_m", self.radius_m)
-        yield sized("height_m", self.height_m)
-        yield from tessellation(self.radius_m, self.tolerance_m, cone_triangles)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Files that SDF names: ``model://``, ``file://`` and paths, and what an ``<include>`` includes."""
 
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,12 +10,15 @@ from urllib.parse import unquote
 from hilsim.errors import AssetError
 from hilsim.limits import SDF_DEPTH, SDF_ELEMENTS, SDF_INCLUDES
 from hilsim.sdf.elements import Element, Findings, read_elements, shown
+from hilsim.sdf.specs import FileStamp
 
 SEARCH_VARIABLES = ("GZ_SIM_RESOURCE_PATH", "IGN_GAZEBO_RESOURCE_PATH", "SDF_PATH", "GAZEBO_MODEL_PATH")
 """Where Gazebo and its predecessors look for models: directories, with ``:`` between."""
 _VERSIONS = tuple(f"1.{minor}" for minor in range(4, 13))
 _BEFORE_RELATIVE_TO = frozenset({"1.4", "1.5", "1.6"})
 """A pose's frame was an attribute ``frame`` then."""
+NOTHING = (0, -1)
+"""Time of change and size of what is not there."""
 _MODEL_CONFIG = "model.config"
 _REMOTE = frozenset({"http", "https", "fuel"})
 
@@ -41,23 +45,40 @@ class Files:
     _elements: int = 0
     _read: dict[Path, Element] = field(default_factory=dict)
     _sizes: dict[Path, int] = field(default_factory=dict)
+    _stamps: dict[Path, FileStamp] = field(default_factory=dict)
+
+    @property
+    def stamps(self) -> tuple[FileStamp, ...]:
+        """Of every file that was looked for, when it was."""
+        return tuple(self._stamps.values())
 
     def find(self, asking: Element, uri: str) -> Path | None:
         """The file or directory of a URI; None, with a fault of the element that asks, where there is none."""
+        found, fault = self.look_for(asking, uri)
+        if fault:
+            asking.fault(fault)
+        return found
+
+    def look_for(self, asking: Element, uri: str) -> tuple[Path | None, str]:
+        """The file or directory of a URI, and why there is none."""
         if not uri:
-            asking.fault(f"<{asking.tag}> must have a <uri>")
-            return None
+            return None, f"<{asking.tag}> must have a <uri>"
         scheme, separator, name = uri.partition("://")
         if not separator:
             scheme, name = "", uri
         if scheme in _REMOTE:
-            asking.fault(f"<uri> must be on this host (download the model, and name its directory in {SEARCH_VARIABLES[0]}), got {shown(uri)}")
-            return None
+            return None, f"<uri> must be on this host (download the model, and name its directory in {SEARCH_VARIABLES[0]}), got {shown(uri)}"
         tried = list(dict.fromkeys(_resolved(place) for place in self._places(asking.file, scheme, unquote(name))))
-        found = next((place for place in tried if _is_there(place)), None)
-        if found is None:
-            asking.fault(f"<uri> must be a file that is there, got {shown(uri)}, looked for at {', '.join(shown(str(place)) for place in tried)}")
-        return found
+        for place in tried:
+            if self._is_there(place):
+                return place, ""
+        return None, f"<uri> must be a file that is there, got {shown(uri)}, looked for at {', '.join(shown(str(place)) for place in tried)}"
+
+    def _is_there(self, place: Path) -> bool:
+        """Whether there is something of that name, which is kept in mind."""
+        if place not in self._stamps:
+            self._stamps[place] = stamp_of(place)
+        return self._stamps[place] != (str(place), *NOTHING)
 
     def _places(self, file: Path, scheme: str, name: str) -> list[Path]:
         if name.startswith("/"):
@@ -74,6 +95,7 @@ class Files:
         """
         if path in self._read:
             return self._read[path]
+        self._is_there(path)
         root = read_elements(path, self.findings)
         if root.tag != "sdf":
             raise AssetError(f"{root.where}: must be an SDF file, which begins with <sdf>, got <{shown(root.tag)}>")
@@ -124,6 +146,7 @@ class Files:
         if place.is_file():
             return place
         config = place / _MODEL_CONFIG
+        self._is_there(config)
         if not config.is_file():
             include.fault(f"<uri> must be an SDF file or a model's directory with a {_MODEL_CONFIG}, got {place}")
             return None
@@ -141,20 +164,21 @@ class Files:
         return _resolved(offered[known[-1]])
 
 
+def stamp_of(place: Path) -> FileStamp:
+    """What is noted of a file, so that a change of it is seen; of a directory, that it is there."""
+    try:
+        state = place.stat()
+    except (OSError, ValueError):  # also of a name that no file can have
+        return str(place), *NOTHING
+    return (str(place), 0, 0) if stat.S_ISDIR(state.st_mode) else (str(place), state.st_mtime_ns, state.st_size)
+
+
 def _resolved(place: Path) -> Path:
     """The path without links and dots; itself where no file can have that name."""
     try:
         return place.resolve()
     except (OSError, RuntimeError, ValueError):
         return place
-
-
-def _is_there(place: Path) -> bool:
-    """Whether there is something of that name; a name that no file can have is none."""
-    try:
-        return place.exists()
-    except (OSError, ValueError):
-        return False
 
 
 @dataclass

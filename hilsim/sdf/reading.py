@@ -107,6 +107,7 @@ class _Reader:
             actors=tuple(self._actors),
             models=tuple(self._models),
             unsupported=self._files.findings.left_out,
+            stamps=self._files.stamps,
         )
 
     # -- frames ------------------------------------------------------------------------------------------------------------------------
@@ -198,7 +199,7 @@ class _Reader:
             for holder in link.all(tag):
                 _note_unsupported(holder)
                 at = self._at(holder, link, model, pose, of_link)
-                shape = read_shape(holder, f"{scoped}{SEPARATOR}{holder.name}", at, self._files.find)
+                shape = read_shape(holder, f"{scoped}{SEPARATOR}{holder.name}", at, self._files.look_for)
                 if shape is not None:
                     found.append(shape)
         for sensor in link.all("sensor"):
@@ -228,10 +229,21 @@ class _Reader:
             del self._collisions[collisions:]
         skin = actor.child("skin")
         if skin is not None:
-            file = self._files.find(skin, skin.string("filename"))
-            scale = skin.number("scale", 1.0)
-            if file is not None:
-                self._visuals.append(SdfShape(name=skin_name(name), kind="mesh", pose=at, file=file, scale=(scale,) * 3, where=skin.where))
+            uri, scale = skin.string("filename"), skin.number("scale", 1.0)
+            file, missing = self._files.look_for(skin, uri)
+            if uri:
+                self._visuals.append(
+                    SdfShape(
+                        name=skin_name(name),
+                        kind="mesh",
+                        pose=at,
+                        uri=uri,
+                        file=file,
+                        missing=f"{skin.where}: {missing}" if missing else "",
+                        scale=(scale,) * 3,
+                        where=skin.where,
+                    )
+                )
         self._visuals[visuals:] = [replace(shape, actor=name) for shape in self._visuals[visuals:]]
         self._lidars[lidars:] = [replace(lidar, actor=name) for lidar in self._lidars[lidars:]]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from hilsim.geometry.poses import Pose
 from hilsim.limits import COORDINATE_M, SIZE_M
-from hilsim.sdf.elements import Element
+from hilsim.sdf.elements import Element, shown
 from hilsim.sdf.specs import SdfShape
 
-FindFile = Callable[[Element, str], Path | None]
-"""The file that an element names by a URI; None, with a fault of the element, where there is none."""
+FindFile = Callable[[Element, str], tuple[Path | None, str]]
+"""The file that an element names by a URI, and why there is none."""
 
 _NONE = (0.0, 0.0, 0.0)
 _SHORTEST_NORMAL = 1e-6
@@ -77,21 +77,40 @@ def _plane(shape: Element, _find: FindFile) -> Values | None:
 
 
 def _mesh(shape: Element, find_file: FindFile) -> Values | None:
-    file, scale = find_file(shape, shape.string("uri")), shape.vector("scale", (1.0, 1.0, 1.0))
-    submesh = shape.child("submesh")
-    part = {} if submesh is None else {"submesh": submesh.string("name"), "is_centred": submesh.boolean("center", default=False)}
-    if file is None or not all(scale):
-        if not all(scale):
-            shape.fault(f"<scale> must not be zero, got {scale}")
+    scale, submesh = shape.vector("scale", (1.0, 1.0, 1.0)), shape.child("submesh")
+    part: Values = {}
+    if submesh is not None:
+        part = {"submesh": submesh.string("name"), "is_centred": submesh.boolean("center", default=False)}
+        if not part["submesh"]:
+            submesh.fault("<submesh> must have a <name>")
+    if not all(scale):
+        shape.fault(f"<scale> must not be zero, got {scale}")
         return None
-    return {"kind": "mesh", "file": file, "scale": scale, **part}
+    optimization = shape.attributes.get("optimization", "")
+    if optimization not in {"", "none"}:
+        shape.unsupported(f'optimization "{shown(optimization)}" of a <mesh> is not supported: it is as its file has it')
+    return {"kind": "mesh", "scale": scale, **part, **_file(shape, find_file)}
 
 
 def _heightmap(shape: Element, find_file: FindFile) -> Values | None:
-    file, size, position = find_file(shape, shape.string("uri")), shape.vector("size", (1.0, 1.0, 1.0)), shape.vector("pos", _NONE)
-    if any(position):
-        shape.unsupported("<pos> of a heightmap is not supported: give the collision a pose")
-    return {"kind": "heightmap", "file": file, "size_m": size} if file is not None and _sized(shape, "size", *size) else None
+    size, position = shape.vector("size", (1.0, 1.0, 1.0)), shape.vector("pos", _NONE)
+    sampling = shape.count("sampling", 1)
+    if not sampling:
+        shape.fault("<sampling> must be at least 1, got 0")
+    if not all(COORDINATE_M.holds(abs(value)) for value in (*position, size[2])):
+        shape.fault(f"<pos> and the height of a <heightmap> must be at most {COORDINATE_M.text}, got {position} and {size[2]:g}")
+        return None
+    if not (sampling and _sized(shape, "size", *size[:2])):
+        return None
+    return {"kind": "heightmap", "size_m": size, "position_m": position, "sampling": sampling, **_file(shape, find_file)}
+
+
+def _file(shape: Element, find_file: FindFile) -> Values:
+    uri = shape.string("uri")
+    file, missing = find_file(shape, uri)
+    if not uri:
+        shape.fault(missing)
+    return {"uri": uri, "file": file, "missing": f"{shape.where}: {missing}" if missing else ""}
 
 
 def _sized(shape: Element, tag: str, *values: float) -> bool:

@@ -8,6 +8,8 @@ from typing import Literal
 from hilsim.geometry.poses import Pose
 
 Vector = tuple[float, float, float]
+FileStamp = tuple[str, int, int]
+"""Name, time of change in ns and size of a file."""
 ShapeKind = Literal["box", "sphere", "cylinder", "capsule", "ellipsoid", "cone", "plane", "mesh", "heightmap"]
 
 
@@ -23,11 +25,15 @@ class SdfShape:
         radii_m: Of an ellipsoid; of what is round, its radius thrice.
         length_m: Of a cylinder, a capsule (without its caps) or a cone.
         normal: Of a plane; of length 1.
-        file: Of a mesh or a heightmap.
+        uri: Of a mesh or a heightmap.
+        file: What the URI names; None where there is none.
+        missing: Why there is no such file, with ``file:line``; a fault only where the shape is asked for.
         scale: Of a mesh.
         submesh: The one part of the mesh that counts; empty: all.
         is_centred: That part is put at the shape's own zero.
         actor: Name of the actor that carries it; empty: none does.
+        position_m: Of a heightmap that is seen, beside its pose.
+        sampling: Of a heightmap: heights in place of one of its image.
         where: ``file:line`` of its element.
     """
 
@@ -38,11 +44,15 @@ class SdfShape:
     radii_m: Vector = (0.0, 0.0, 0.0)
     length_m: float = 0.0
     normal: Vector = (0.0, 0.0, 1.0)
+    uri: str = ""
     file: Path | None = None
+    missing: str = ""
     scale: Vector = (1.0, 1.0, 1.0)
     submesh: str = ""
     is_centred: bool = False
     actor: str = ""
+    position_m: Vector = (0.0, 0.0, 0.0)
+    sampling: int = 1
     where: str = ""
 
 
@@ -226,6 +236,7 @@ class SdfScene:
         actors: In the order of the file.
         models: In the order of the file.
         unsupported: What was left out, a sentence each with file and line.
+        stamps: Of every file that was looked for, found or not, when it was.
     """
 
     path: Path
@@ -237,3 +248,4 @@ class SdfScene:
     actors: tuple[SdfActor, ...] = ()
     models: tuple[SdfModel, ...] = ()
     unsupported: tuple[str, ...] = field(default=())
+    stamps: tuple[FileStamp, ...] = ()

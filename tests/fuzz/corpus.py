@@ -19,6 +19,7 @@ from tests.conftest import CAPTURES
 from tests.mavlink import mixture
 from tests.pages import ROOT
 from tests.support import ROOM
+from tests.unit.assets import test_submeshes
 from tests.unit.background.backgrounds import AZIMUTH, IMAGE, told
 from tests.unit.gazebo.worlds import scanner, thing, world_text
 from tests.unit.rangefinders.test_sf45 import frame as sf45_frame
@@ -63,13 +64,29 @@ def meshes(suffix: str, folder: Path) -> list[bytes]:
     return found
 
 
-def worlds(_folder: Path) -> list[bytes]:
-    """The example, and one of few lines that holds every shape without a file."""
-    shapes = ("<sphere><radius>1</radius></sphere>", "<ellipsoid><radii>1 2 3</radii></ellipsoid>", "<plane><normal>0 0 1</normal></plane>")
+def collada(folder: Path) -> list[bytes]:
+    """By trimesh, and by hand with nodes within nodes and in place of others."""
+    nested = test_submeshes.SCENE + '<node><instance_node url="#l"/></node>'
+    test_submeshes.collada(folder, nested, f'<node id="l" name="inner">{test_submeshes.USE}</node>')
+    return [*meshes("dae", folder), (folder / "a.dae").read_bytes()]
+
+
+def worlds(folder: Path) -> list[bytes]:
+    """The example, and one of few lines that holds every shape."""
+    (folder / "a.obj").write_text("o left\nv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\no right\nf 1 3 2\n")
+    pictures(folder)
+    shapes = (
+        "<heightmap><uri>sound.png</uri><size>8 8 1</size><pos>0 0 1</pos><sampling>2</sampling></heightmap>",
+        "<mesh><uri>a.obj</uri><scale>1 1 2</scale><submesh><name>left</name><center>true</center></submesh></mesh>",
+        "<sphere><radius>1</radius></sphere>",
+        "<ellipsoid><radii>1 2 3</radii></ellipsoid>",
+        "<plane><normal>0 0 1</normal></plane>",
+    )
     models = [thing(f"model{number}", shape, f"{number} 0 0 0.1 0.2 0.3") for number, shape in enumerate(shapes)]
     return [
         (ROOT / "examples" / "warehouse.sdf").read_bytes(),
         world_text(*models, thing("robot", "", inner=scanner(noise="<noise><stddev>0.1</stddev></noise>"))).encode(),
+        world_text(*models[:2]).replace("collision", "visual").encode(),
     ]
 
 

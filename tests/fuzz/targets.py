@@ -16,6 +16,7 @@ from hilsim.analysis.conformance.report import render_text, to_json
 from hilsim.analysis.inspection.inspector import inspect
 from hilsim.assembly.build import build_lidar, build_scenery
 from hilsim.assets.extent import check_extent
+from hilsim.assets.heightmaps import heightmap_mesh
 from hilsim.assets.meshes import load_mesh
 from hilsim.assets.sdf_objects import sdf_objects
 from hilsim.assets.terrain import load_terrain
@@ -29,6 +30,7 @@ from hilsim.config.sensor_profiles import parse_profile
 from hilsim.daemon.control import obey
 from hilsim.errors import ConfigError
 from hilsim.gazebo.lidar import fan_of
+from hilsim.geometry.poses import Pose
 from hilsim.protocols.ardupilot_json import decode_servos, motor_commands
 from hilsim.protocols.cepton.stdv import frame_parities, read_stdv_header
 from hilsim.protocols.gazebo_discovery import decode_discovery
@@ -44,6 +46,7 @@ from hilsim.scene.object_specs import MeshSpec, TerrainSpec
 from hilsim.scene.specs import BUILT_IN_MATERIALS
 from hilsim.scene.tiles import cut_long_edges, fits_one_tile, snap
 from hilsim.sdf.reading import read_sdf
+from hilsim.sdf.specs import SdfShape
 from hilsim.telemetry.server import serve_metrics
 from hilsim.vehicle.specs import VehicleSpec
 from tests.fuzz import corpus
@@ -149,7 +152,8 @@ def _mesh(suffix: str, data: bytes, folder: Path) -> None:
 def _sdf(data: bytes, folder: Path) -> None:
     scene = read_sdf(_file(data, folder, "a.sdf"))
     objects, _ = sdf_objects(scene, BUILT_IN_MATERIALS)
-    for thing in objects:
+    seen, _ = sdf_objects(scene, BUILT_IN_MATERIALS, "visuals")
+    for thing in (*objects, *seen):
         check_extent(folder, thing.mesh.vertices_m, thing.mesh.triangles, str)
     for lidar in scene.lidars:
         if lidar.rays < _MOST_CUES:
@@ -164,6 +168,14 @@ def _terrain(suffix: str, data: bytes, folder: Path) -> None:
     spec = TerrainSpec(file=_file(data, folder, f"a.{suffix}").name, **({"pixel_m": 1.0, "scale_m": 0.1} if suffix == "png" else {}))
     mesh, _ = load_terrain(spec, folder, BUILT_IN_MATERIALS)
     _cut(mesh)
+
+
+def _heightmap(suffix: str, data: bytes, folder: Path) -> None:
+    path = _file(data, folder, f"a.{suffix}")
+    shape = SdfShape(name="a", kind="heightmap", pose=Pose(), size_m=(1.0, 1.0, 1.0), file=path, uri=path.name)
+    mesh, _ = heightmap_mesh(shape, BUILT_IN_MATERIALS["grass"], is_seen=False)
+    assert mesh is not None
+    check_extent(path, mesh.vertices_m, mesh.triangles, str)
 
 
 def _trajectory(data: bytes, folder: Path) -> None:
@@ -279,13 +291,15 @@ TARGETS = {
         Target(name="obj", corpus=corpus.objects, mutate=spoil_text, run=partial(_mesh, "obj"), suffix=".obj", cpu_s=1.0),
         Target(name="ply", corpus=partial(corpus.meshes, "ply"), mutate=spoil_text, run=partial(_mesh, "ply"), suffix=".ply", cpu_s=1.0),
         Target(name="stl", corpus=partial(corpus.meshes, "stl"), mutate=spoil_text, run=partial(_mesh, "stl"), suffix=".stl", cpu_s=1.0),
-        Target(name="dae", corpus=partial(corpus.meshes, "dae"), mutate=spoil_text, run=partial(_mesh, "dae"), suffix=".dae", cpu_s=1.0),
+        Target(name="dae", corpus=corpus.collada, mutate=spoil_text, run=partial(_mesh, "dae"), suffix=".dae", cpu_s=1.0),
         Target(name="sdf", corpus=corpus.worlds, mutate=spoil_text, run=_sdf, suffix=".sdf", cpu_s=2.0),
         Target(name="discovery", corpus=corpus.discovery, mutate=spoil_bytes, run=_discovery),
         Target(name="glb", corpus=partial(corpus.meshes, "glb"), mutate=spoil_glb, run=partial(_mesh, "glb"), suffix=".glb", cpu_s=1.0),
         Target(name="gltf", corpus=corpus.gltf, mutate=spoil_json, run=partial(_mesh, "gltf"), suffix=".gltf", cpu_s=1.0),
         Target(name="png", corpus=corpus.pictures, mutate=spoil_bytes, run=partial(_terrain, "png"), suffix=".png", cpu_s=1.0),
         Target(name="geotiff", corpus=corpus.geotiffs, mutate=spoil_bytes, run=partial(_terrain, "tif"), suffix=".tif", cpu_s=1.0),
+        Target(name="ground", corpus=corpus.pictures, mutate=spoil_bytes, run=partial(_heightmap, "png"), suffix=".png", cpu_s=1.0),
+        Target(name="dem", corpus=corpus.geotiffs, mutate=spoil_bytes, run=partial(_heightmap, "tif"), suffix=".tif", cpu_s=1.0),
         Target(name="trajectory", corpus=corpus.trajectories, mutate=spoil_text, run=_trajectory, suffix=".csv"),
         Target(name="bmp", corpus=corpus.bitmaps, mutate=spoil_trailer, run=partial(_map, "bmp"), suffix=".bmp"),
         Target(name="npz", corpus=corpus.archives, mutate=spoil_npz, run=partial(_map, "npz"), suffix=".npz"),

@@ -24,6 +24,8 @@ COUNTS = {
     "gltf": 200,
     "png": 200,
     "geotiff": 300,
+    "ground": 200,
+    "dem": 200,
     "trajectory": 300,
     "bmp": 300,
     "npz": 300,

@@ -215,6 +215,40 @@ def test_world_poses_are_those_that_libsdformat_resolves(ours, name):
     np.testing.assert_allclose(numbers(things(ours)[name].pose)[:6], FROM_RESOLVE[name], atol=1e-12)
 
 
+GROUND = """<sdf version="1.9"><world name="w"><model name="m"><link name="l">
+<collision name="a"><geometry><heightmap><uri>a.png</uri></heightmap></geometry></collision>
+<collision name="b"><geometry><heightmap><uri>a.png</uri><size>1 2 3</size><pos>4 5 6</pos><sampling>2</sampling></heightmap></geometry></collision>
+<visual name="c"><geometry><mesh><uri>a.obj</uri><submesh><name>left</name></submesh></mesh></geometry></visual>
+<visual name="d"><geometry><mesh><uri>a.obj</uri><submesh><name>left</name><center>true</center></submesh></mesh></geometry></visual>
+</link></model></world></sdf>"""
+
+
+def test_heightmaps_and_submeshes_have_the_values_that_libsdformat_fills_in(bench):
+    path = bench.with_name("ground.sdf")
+    path.write_text(GROUND)
+    is_good, text, errors = ask(path, "cmdPrint")
+    assert is_good, errors
+    path.with_name("ground_printed.sdf").write_text(text)
+    mine, theirs = things(read_sdf(path)), things(read_sdf(path.with_name("ground_printed.sdf")))
+    assert list(mine) == list(theirs) == [f"m::l::{name}" for name in "abcd"]
+    for name in mine:
+        same = ("kind", "uri", "size_m", "position_m", "sampling", "submesh", "is_centred", "scale")
+        assert [getattr(mine[name], each) for each in same] == [getattr(theirs[name], each) for each in same]
+    shape = mine["m::l::a"]
+    heightmap = ET.fromstring(text).find(".//heightmap")  # noqa: S314 - libsdformat's own
+    for tag, value in (("size", shape.size_m), ("pos", shape.position_m), ("sampling", (shape.sampling,))):
+        found = heightmap.find(tag)
+        assert found is None or tuple(map(float, found.text.split())) == value
+
+
+def test_a_submesh_without_a_name_is_refused_by_libsdformat_too(bench):
+    path = bench.with_name("unnamed.sdf")
+    path.write_text(GROUND.replace("<name>left</name><center>", "<center>"))
+    assert not ask(path, "cmdCheck")[0]
+    with pytest.raises(Exception, match=r"unnamed\.sdf:5: <submesh> must have a <name>"):
+        read_sdf(path)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

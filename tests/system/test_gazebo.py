@@ -148,7 +148,25 @@ def test_a_daemon_of_a_program_runs_a_world_by_its_path_and_as_a_rig(yard):
             assert daemon.metrics()['hilsim_gazebo_scans_total{lidar="robot::link::scanner"}'] == 0.0
 
 
-def test_a_world_without_a_lidar_and_a_file_that_is_not_there_are_refused(tmp_path):
+def test_a_world_without_a_lidar_is_sound_scenery_that_nothing_runs(tmp_path):
     (tmp_path / "empty.sdf").write_text(world_text(thing("wall", box(1, 1, 1))))
-    assert "empty.sdf: must have a lidar" in call("check", "empty.sdf", cwd=tmp_path, status=1).stderr
+    said = call("check", "empty.sdf", cwd=tmp_path).stderr
+    assert "note: empty.sdf has no lidar: nothing runs it, and it can only be the scene of a rig ([scene] sdf)" in said
+    assert "empty.sdf: sound; 0 sensor(s), 12 triangles" in said
+    for words in (("run", "empty.sdf"), ("record", "empty.sdf", "-o", "scans"), ("picture", "empty.sdf", "-o", "a.png")):
+        assert "empty.sdf: must have a lidar" in call(*words, cwd=tmp_path, status=1).stderr
+    (tmp_path / "rig.toml").write_text('name = "r"\n[scene]\nsdf = "empty.sdf"\n[gazebo]\n')
+    assert "empty.sdf: must have a lidar" in call("check", "rig.toml", cwd=tmp_path, status=1).stderr
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
     assert "other.sdf: must be a file that is there" in call("run", "other.sdf", cwd=tmp_path, status=1).stderr
+
+
+def test_a_world_with_a_heightmap_is_checked_and_drawn(tmp_path):
+    heights = np.add.outer(np.abs(np.arange(-16, 17)), np.abs(np.arange(-16, 17)))
+    Image.fromarray(heights.astype(np.uint8)).save(tmp_path / "bowl.png")
+    bowl = thing("bowl", "<heightmap><uri>bowl.png</uri><size>33 33 8</size></heightmap>")
+    (tmp_path / "bowl.sdf").write_text(world_text(bowl, thing("robot", "", "0 0 1 0 0 0", inner=scanner(columns=91, azimuth=(-3.1, 3.1)))))
+    assert "2,048 triangles, 1 lidar(s) for Gazebo" in call("check", "bowl.sdf", "--no-cost", cwd=tmp_path).stderr
+    assert "91 rays, 91 returns" in call("picture", "bowl.sdf", "-o", "bowl.png", cwd=tmp_path).stdout

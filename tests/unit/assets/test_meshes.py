@@ -199,6 +199,35 @@ def test_an_ascii_stl_keeps_utm_digits(tmp_path):
     assert load(tmp_path, "utm.stl")[0].vertices_m[0].tolist() == [691000.123456, 5334000.25, 0.0]
 
 
+SKIN = """<library_controllers><controller id="skinned"><skin source="#{geometry}">
+<bind_shape_matrix>0 -1 0 5 1 0 0 0 0 0 1 -2 0 0 0 1</bind_shape_matrix>
+<source id="j"><Name_array id="ja" count="1">Hips</Name_array><technique_common><accessor source="#ja" count="1" stride="1">
+<param name="JOINT" type="Name"/></accessor></technique_common></source>
+<source id="b"><float_array id="ba" count="16">1 0 0 0 0 1 0 0 0 0 1 0 0 0 0 1</float_array><technique_common><accessor source="#ba" count="1" stride="16">
+<param name="TRANSFORM" type="float4x4"/></accessor></technique_common></source>
+<source id="w"><float_array id="wa" count="1">1</float_array><technique_common><accessor source="#wa" count="1" stride="1">
+<param name="WEIGHT" type="float"/></accessor></technique_common></source>
+<joints><input semantic="JOINT" source="#j"/><input semantic="INV_BIND_MATRIX" source="#b"/></joints>
+<vertex_weights count="1"><input semantic="JOINT" source="#j" offset="0"/><input semantic="WEIGHT" source="#w" offset="1"/>
+<vcount>1</vcount><v>0 0</v></vertex_weights></skin></controller></library_controllers><library_visual_scenes>"""
+
+
+def test_the_skin_of_a_collada_file_stands_as_it_was_bound_to_its_skeleton(tmp_path):
+    """As gz-common's walking man does: hilsim's extent of him is that which libignition-common tells, to six digits (tried by hand)."""
+
+    def with_a_skin(text):
+        geometry = re.search(r'<instance_geometry url="#([^"]+)"', text)[1]
+        text = text.replace("<library_visual_scenes>", SKIN.format(geometry=geometry))
+        return text.replace(f'<instance_geometry url="#{geometry}"', '<instance_controller url="#skinned"').replace(
+            "</instance_geometry>", "</instance_controller>"
+        )
+
+    write_collada(tmp_path, with_a_skin)
+    vertices = load(tmp_path, "box.dae")[0].vertices_m
+    np.testing.assert_allclose(vertices.min(axis=0), (5.0 - 1.0, -0.5, -2.0 - 1.5))
+    np.testing.assert_allclose(vertices.max(axis=0), (5.0 + 1.0, 0.5, -2.0 + 1.5))
+
+
 @pytest.mark.parametrize("suffix", ["obj", "ply", "stl", "dae", "gltf", "glb"])
 def test_a_file_that_is_not_there_is_named(tmp_path, suffix):
     refuse(tmp_path, f"none.{suffix}", "no such file")

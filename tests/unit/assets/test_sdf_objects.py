@@ -34,6 +34,45 @@ def test_a_mesh_of_a_format_that_is_not_supported_is_left_out_by_name_and_line(s
     assert note.endswith(f": m::l::c1 is left out, {tmp_path}/chair.FBX")
 
 
+def test_a_missing_mesh_of_a_format_that_is_left_out_anyway_is_no_fault(scene):
+    objects, (note,) = sdf_objects(scene("<box><size>1 1 1</size></box>", "<mesh><uri>model://nowhere/chair.fbx</uri></mesh>"), BUILT_IN_MATERIALS)
+    assert [thing.name for thing in objects] == ["m::l::c0"]
+    assert 'world.sdf:3: a mesh of format ".fbx" is not supported' in note
+    assert note.endswith(": m::l::c1 is left out, model://nowhere/chair.fbx")
+
+
+def test_a_missing_mesh_is_a_fault_with_its_line_only_where_it_is_asked_for(tmp_path):
+    shape = '<visual name="v"><geometry><mesh><uri>x.dae</uri></mesh></geometry></visual>'
+    remote = '<visual name="r"><geometry><mesh><uri>https://fuel.gazebosim.org/x.obj</uri></mesh></geometry></visual>'
+    ground = '<visual name="g"><geometry><heightmap><uri>x.png</uri></heightmap></geometry></visual>'
+    box = '<collision name="c"><geometry><box/></geometry></collision>'
+    path = tmp_path / "world.sdf"
+    path.write_text(f'<sdf version="1.9"><model name="m"><link name="l">\n{box}\n{shape}\n{remote}\n{ground}</link></model></sdf>')
+    objects, notes = sdf_objects(read_sdf(path), BUILT_IN_MATERIALS)
+    assert ([thing.name for thing in objects], notes) == (["m::l::c"], ())
+    with pytest.raises(AssetError) as caught:
+        sdf_objects(read_sdf(path), BUILT_IN_MATERIALS, "visuals")
+    first, second, third = str(caught.value).split("\n")
+    assert first.startswith(f"{path}:3: <uri> must be a file that is there, got x.dae, looked for at ")
+    assert second.startswith(f"{path}:4: <uri> must be on this host (download the model")
+    assert third.startswith(f"{path}:5: <uri> must be a file that is there, got x.png, looked for at ")
+
+
+def test_a_mesh_without_a_uri_is_a_fault_whether_it_is_asked_for_or_not(tmp_path):
+    path = tmp_path / "world.sdf"
+    path.write_text('<sdf version="1.9"><model name="m"><link name="l">\n<visual name="v"><geometry><mesh/></geometry></visual></link></model></sdf>')
+    with pytest.raises(AssetError, match=r"world\.sdf:2: <mesh> must have a <uri>"):
+        read_sdf(path)
+
+
+def test_an_optimised_mesh_is_told_of(scene, tmp_path):
+    (tmp_path / "chair.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    read = scene('<mesh optimization="convex_hull"><uri>chair.obj</uri></mesh>', '<mesh optimization="none"><uri>chair.obj</uri></mesh>')
+    assert [note.split("world.sdf:")[1] for note in read.unsupported] == [
+        '2: optimization "convex_hull" of a <mesh> is not supported: it is as its file has it'
+    ]
+
+
 def test_a_mesh_that_is_broken_is_a_fault_with_the_files_line(scene, tmp_path):
     (tmp_path / "chair.obj").write_text("v 0 0\n")
     with pytest.raises(AssetError, match=r"world\.sdf:2: m::l::c0: .*chair\.obj"):

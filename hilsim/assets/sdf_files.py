@@ -1,0 +1,98 @@
+"""Shapes of an SDF file that come from files: meshes and heightmaps, each file read once.
+
+Gazebo's engines of physics take a mesh whole, whatever its ``<submesh>`` says (gz-sim, ``Physics.cc``; gz-physics, ``CustomMeshShape.cc``), and leave a heightmap's ``<pos>`` out of
+account; what is drawn follows both (gz-rendering, ``Ogre2MeshFactory.cc``). So do collisions and visuals here.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from hilsim.assets import heightmaps
+from hilsim.assets.extent import check_extent
+from hilsim.assets.heightmaps import heightmap_mesh
+from hilsim.assets.mesh_parts import MeshFile
+from hilsim.assets.meshes import SUFFIXES, Submesh, mesh_of, read_mesh
+from hilsim.errors import AssetError
+from hilsim.geometry.poses import Pose
+from hilsim.scene.materials import Material
+from hilsim.scene.mesh import Mesh
+from hilsim.scene.object_specs import MeshSpec
+from hilsim.sdf.elements import shown
+from hilsim.sdf.specs import SdfShape
+
+KINDS = frozenset({"mesh", "heightmap"})
+_SUFFIXES = {"mesh": SUFFIXES, "heightmap": heightmaps.SUFFIXES}
+
+
+@dataclass(kw_only=True, eq=False)
+class ShapeFiles:
+    """Makes meshes of such shapes.
+
+    Attributes:
+        materials: Every material of the rig by name.
+        material: Name of theirs.
+        is_seen: They are visuals, not collisions.
+        notes: What is left out, a sentence each, is added here.
+    """
+
+    materials: dict[str, Material]
+    material: str
+    is_seen: bool
+    notes: list[str]
+    _read: dict[Path, MeshFile] = field(default_factory=dict)
+    _meshes: dict[str, Mesh] = field(default_factory=dict)
+    _grounds: dict[str, tuple[Mesh | None, str]] = field(default_factory=dict)
+
+    def mesh(self, shape: SdfShape) -> Mesh | None:
+        """The mesh of a shape, in its own frame; None, with a note, where it is left out.
+
+        Raises:
+            AssetError: naming the file and what is wrong with it.
+        """
+        known, suffix = _SUFFIXES[shape.kind], Path(shape.uri).suffix if shape.file is None else shape.file.suffix
+        if suffix.lower() not in known:
+            thing = "mesh" if shape.kind == "mesh" else "<heightmap>"
+            got = shown(str(shape.file or shape.uri))
+            self._tell(shape, f'a {thing} of format "{shown(suffix)}" is not supported ({", ".join(known)}): {shape.name} is left out, {got}')
+            return None
+        if shape.file is None:
+            raise AssetError(shape.missing)
+        if shape.kind == "heightmap":
+            return self._heightmap(shape)
+        return self._mesh(shape, shape.file)
+
+    def stand(self, shape: SdfShape) -> Pose:
+        """Where the mesh stands in the shape's frame."""
+        return Pose(position_m=shape.position_m) if self.is_seen else Pose()
+
+    def _tell(self, shape: SdfShape, text: str) -> None:
+        self.notes.append(f"{shape.where}: {text}")
+
+    def _heightmap(self, shape: SdfShape) -> Mesh | None:
+        key = repr((shape.file, shape.size_m, shape.sampling))
+        if key not in self._grounds:
+            self._grounds[key] = heightmap_mesh(shape, self.materials[self.material], is_seen=self.is_seen)
+        mesh, why = self._grounds[key]
+        if mesh is None:
+            self._tell(shape, f"{why}: {shape.name} is left out")
+        elif any(shape.position_m) and not self.is_seen:
+            self._tell(shape, f"<pos> of a heightmap moves what is seen alone, in Gazebo too: {shape.name} stands where its pose says")
+        return mesh
+
+    def _mesh(self, shape: SdfShape, file: Path) -> Mesh:
+        if file not in self._read:
+            self._read[file] = read_mesh(file)
+        content = self._read[file]
+        submesh = Submesh(shape.submesh, shape.is_centred) if shape.submesh and self.is_seen and content.has_names else None
+        if shape.submesh and submesh is None:
+            why = "is not known in a file of this format" if self.is_seen else "does not count for collisions, in Gazebo neither"
+            self._tell(shape, f'<submesh> "{shape.submesh}" {why}: {shape.name} is the whole of {file.name}')
+        key = repr((file, shape.scale, submesh))
+        if key not in self._meshes:
+            mesh, _ = mesh_of(file, content, MeshSpec(file=str(file), material=self.material), self.materials, submesh)
+            vertices = mesh.vertices_m * np.array(shape.scale)
+            check_extent(file, vertices, mesh.triangles, lambda row: f"vertex {row}, scaled by {shape.scale},")
+            self._meshes[key] = Mesh(vertices, mesh.triangles, mesh.material, mesh.materials)
+        return self._meshes[key]
