@@ -74,7 +74,7 @@ class Emulator:
         """
         start_ns, stop_ns = _stretch(start_s, stop_s)
         offline = self._offline(stop_ns)
-        for span in spans(offline.lidars, list(offline.sources().values()), start_ns, stop_ns, _BATCH_NS, self._threads, with_truth=False):
+        for span in spans(offline.lidars, [source for _, source in offline.sources()], start_ns, stop_ns, _BATCH_NS, self._threads, with_truth=False):
             yield from _packets(span.batch)
 
     def points(self, start_s: float, stop_s: float, sensor: str | None = None) -> npt.NDArray[Any]:

@@ -125,7 +125,7 @@ def _check_truth(truth: Path | None, output: Path, backend: Literal["cpu", "cuda
 
 def _records_packets(rig: "Rig", output: Path, duration_ns: int, *, as_json: bool) -> bool:
     """Whether there are packets to record; messages of Gazebo's lidars, which go to a folder, have been recorded then."""
-    sends = bool(rig.spec.sensor or rig.spec.replay or rig.spec.gazebo is None)
+    sends = bool(rig.spec.sensor or rig.spec.replay or rig.spec.rover or rig.spec.gazebo is None)
     if sends and output.is_dir():
         raise click.BadParameter(f"must be a file, got the folder {output}", param_hint="--output")
     if rig.spec.gazebo is not None:

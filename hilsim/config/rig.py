@@ -296,7 +296,7 @@ def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None =
             faults.extend(map(changed.named, str(error).split("\n")))
         except ValueError as error:
             faults.extend(changed.named(f"{path}: sensor[{number}].{rule}") for rule in str(error).split("; "))
-    rover_lidars = tuple(_rover_lidar(rover, spec.weather, number, len(spec.sensor), path, faults) for number, rover in enumerate(spec.rover))
+    rover_lidars = tuple(_rover_lidar(rover, spec.weather, number, path, faults) for number, rover in enumerate(spec.rover))
     faults.extend(f"{path}: {fault}" for fault in _shared_sources(spec, lidars))
     sinks, wrong = sink_settings(spec.sink)
     faults.extend(changed.named(f"{path}: {fault}") for fault in wrong)
@@ -336,7 +336,11 @@ def with_recording(rig: Rig, values: Mapping[str, str | float]) -> Rig:
     return replace(rig, spec=replace(rig.spec, record=record))
 
 
-def _rover_lidar(rover: RoverSpec, weather: WeatherSpec, number: int, sensors: int, rig_path: Path, faults: list[str]) -> LidarSetting | None:
+_ROVER_STREAMS = 10_000
+"""Of random draws: beyond those of a rig's sensors, which are fewer."""
+
+
+def _rover_lidar(rover: RoverSpec, weather: WeatherSpec, number: int, rig_path: Path, faults: list[str]) -> LidarSetting | None:
     """The lidar of a rover; its random draws are none of the rig's sensors'."""
     lidar = rover.drive.lidar if rover.drive is not None else None
     if lidar is None:
@@ -344,7 +348,7 @@ def _rover_lidar(rover: RoverSpec, weather: WeatherSpec, number: int, sensors: i
     place = f"rover[{number}].drive.lidar"
     sensor = SensorSpec(name=rover.name, **{each.name: getattr(lidar, each.name) for each in fields(lidar)})
     try:
-        setting = _lidar(sensor, weather, sensors + number, rig_path, place)
+        setting = _lidar(sensor, weather, _ROVER_STREAMS + rover.number, rig_path, place)
         firings = setting.spec.laser_count * rover.period_ns / setting.spec.sequence_ns
         require(ROVER_SCAN_POINTS.rule(math.ceil(firings * (2 if lidar.return_mode == "dual" else 1)), "points of a cycle"))
     except ConfigError as error:

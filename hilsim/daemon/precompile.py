@@ -54,8 +54,10 @@ _LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS, _ROVER_KERNELS, _GAZEBO_KERNE
 def kernel_needs(rig: Rig) -> tuple[str, ...]:
     """What a rig has, as far as it decides which kernels are needed: rigs that have the same share them."""
     spec = rig.spec
+    of_rovers = [lidar for lidar in rig.rover_lidars if lidar is not None]
     needs = {_kernels_of(lidar.family) for lidar in rig.lidars}
     needs |= {f"rays-{lidar.setup.sub_rays}" for lidar in rig.lidars}
+    needs |= {f"rover-{_kernels_of(lidar.family)}-{lidar.setup.sub_rays}" for lidar in of_rovers}
     needs |= {f"platform-{spec.platform.kind}", "disturbance" if spec.platform.disturbance else "steady"} if rig.lidars or spec.rangefinder else set()
     needs |= {"background"} if spec.scene.background else set()
     needs |= {f"vehicle-{spec.vehicle.controller.kind}"} if spec.vehicle else set()
@@ -77,7 +79,7 @@ def about(rig: Rig) -> int:
     """How many kernels a rig needs, roughly."""
     spec = rig.spec
     counts: list[tuple[object, int]] = [
-        (rig.lidars, _LIDAR_KERNELS),
+        (rig.lidars or any(rig.rover_lidars), _LIDAR_KERNELS),
         (spec.vehicle, _VEHICLE_KERNELS),
         (spec.replay, _REPLAY_KERNELS),
         (spec.rover, _ROVER_KERNELS),

@@ -5,8 +5,8 @@ ZeroMQ tells who has subscribed and who is gone, however it went. A subscriber t
 
 import contextlib
 import fcntl
-import getpass
 import os
+import pwd
 import select
 import socket
 import struct
@@ -14,7 +14,8 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from ipaddress import IPv4Address
+from typing import TYPE_CHECKING, NamedTuple
 
 from hilsim.errors import TransmitError
 from hilsim.gazebo.specs import GazeboSpec
@@ -25,22 +26,67 @@ if TYPE_CHECKING:
 
 _BEAT_S = 1.0
 _LARGEST = 65_536
+_LARGEST_PORT, _PORT_DIGITS = 65_535, 5
 _HELD = 32
 _UNSUBSCRIBED = b"\x00"
 _SIOCGIFADDR = 0x8915
-_PARTITIONS = ("GZ_PARTITION", "IGN_PARTITION")
+_PREFIXES = ("GZ_", "IGN_")
+"""Of the environment's names: those of Gazebo Garden and later first."""
+
+
+def from_environment(name: str) -> str | None:
+    """What the environment says for Gazebo's processes (``PARTITION`` …); None: nothing."""
+    return next((os.environ[prefix + name] for prefix in _PREFIXES if prefix + name in os.environ), None)
 
 
 def default_partition() -> str:
-    """As Gazebo has it where nobody says another: of the environment, or the host's and the user's names."""
-    named = next((os.environ[variable] for variable in _PARTITIONS if os.environ.get(variable)), "")
-    if named:
+    """As Gazebo has it where nobody says another: of the environment, also an empty one, or the host's and the user's names.
+
+    Source: gz-transport, ``NodeOptions.cc`` and ``NetUtils.cc``: ``USER`` counts, and ``LOGNAME`` does not.
+    """
+    named = from_environment("PARTITION")
+    if named is not None:
         return named
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a user without a name
-        user = "error-get-user"
+    user = os.environ.get("USER")
+    if user is None:
+        try:
+            user = pwd.getpwuid(os.getuid()).pw_name
+        except KeyError:  # a user without a name
+            user = "error-get-user"
     return f"{socket.gethostname()}:{user}"
+
+
+class Beacon(NamedTuple):
+    """Where topics are advertised.
+
+    Attributes:
+        group: Multicast address.
+        port: UDP port.
+    """
+
+    group: str
+    port: int
+
+
+def discovery_beacon() -> Beacon:
+    """Gazebo's, or the environment's.
+
+    Raises:
+        TransmitError: the environment's is none.
+    """
+    group, port = from_environment("DISCOVERY_MULTICAST_IP") or GROUP, from_environment("DISCOVERY_MSG_PORT") or str(MESSAGE_PORT)
+    if not _is_group(group):
+        raise TransmitError(f'GZ_DISCOVERY_MULTICAST_IP of the environment must be an IPv4 multicast address, got "{group[:50]}"')
+    if not (port.isascii() and port.isdigit() and len(port) <= _PORT_DIGITS and 1 <= int(port) <= _LARGEST_PORT):
+        raise TransmitError(f'GZ_DISCOVERY_MSG_PORT of the environment must be 1 to {_LARGEST_PORT}, got "{port[:50]}"')
+    return Beacon(group, int(port))
+
+
+def _is_group(text: str) -> bool:
+    try:
+        return IPv4Address(text).is_multicast
+    except ValueError:
+        return False
 
 
 class Transport:
@@ -61,6 +107,7 @@ class Transport:
         self._wanted: set[bytes] = set()
         self._publisher: zmq.Socket[bytes] | None = None
         self._context: zmq.Context[zmq.Socket[bytes]] | None = None
+        self._where = Beacon(GROUP, MESSAGE_PORT)
         self._beacon: socket.socket | None = None
         self._advertised: dict[str, Advertised] = {}
         self._stop_read, self._stop_write = -1, -1
@@ -70,10 +117,11 @@ class Transport:
         """Hold the ports, and begin to advertise.
 
         Raises:
-            TransmitError: a port cannot be had.
+            TransmitError: a port cannot be had, or the environment names one that cannot be.
         """
         import zmq  # noqa: PLC0415 - most rigs need it not
 
+        self._where = discovery_beacon()
         self._context = zmq.Context()
         publisher: zmq.Socket[bytes] = self._context.socket(zmq.XPUB)
         self._publisher = publisher
@@ -81,11 +129,11 @@ class Transport:
         publisher.setsockopt(zmq.LINGER, 0)
         try:
             port = publisher.bind_to_random_port(f"tcp://{self._spec.address}")
-            self._beacon = _beacon(self._spec.address)
+            self._beacon = _beacon(self._spec.address, self._where)
         except (zmq.ZMQError, OSError) as error:
             self.close()
             raise TransmitError(
-                f"gazebo.address must be of this host, and UDP port {MESSAGE_PORT} be shared, got {self._spec.address}: {error}"
+                f"gazebo.address must be of this host, and UDP port {self._where.port} be shared, got {self._spec.address}: {error}"
             ) from error
         address = f"tcp://{self._spec.address}:{port}"
         for topic, message in self._names.items():
@@ -174,10 +222,10 @@ class Transport:
         for interface in interfaces:
             with contextlib.suppress(OSError):  # an interface that is gone, or has no multicast
                 beacon.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(interface))
-                beacon.sendto(datagram, (GROUP, MESSAGE_PORT))
+                beacon.sendto(datagram, self._where)
 
 
-def _beacon(address: str) -> socket.socket:
+def _beacon(address: str, where: Beacon) -> socket.socket:
     """The socket that advertises. Datagrams of a loopback address do not leave the host."""
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
@@ -185,11 +233,11 @@ def _beacon(address: str) -> socket.socket:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         made.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 0 if address.startswith("127.") else 1)
         made.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
-        made.bind(("", MESSAGE_PORT))
+        made.bind(("", where.port))
         for interface in _interfaces(address):
             with contextlib.suppress(OSError):  # one without multicast
                 made.setsockopt(
-                    socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, struct.pack("4s4s", socket.inet_aton(GROUP), socket.inet_aton(interface))
+                    socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, struct.pack("4s4s", socket.inet_aton(where.group), socket.inet_aton(interface))
                 )
         made.settimeout(0)
     except OSError:

@@ -101,7 +101,14 @@ def record(
         sink.open(())
         numbers = FlowNumbers()
         for batch, rows in spans(
-            offline.lidars, list(sources.values()), 0, duration_ns, step_ms * MILLISECOND_NS, threads, with_truth=truth is not None, renderer=renderer
+            offline.lidars,
+            [source for _, source in sources],
+            0,
+            duration_ns,
+            step_ms * MILLISECOND_NS,
+            threads,
+            with_truth=truth is not None,
+            renderer=renderer,
         ):
             sink.write(numbers.batch(batch, utc_epoch_ns))
             if truth_file is not None and rows is not None:
@@ -112,6 +119,6 @@ def record(
             progress(done_ns)
     notes = (
         *(scenery.notes if scenery else ()),
-        *(f"{name}: {source.note}" for name, source in sources.items() if source.note),
+        *(f"{name}: {source.note}" for name, source in sources if source.note),
     )
     return Recording(packets=packets, bytes_=written, returns=truth_file.rows if truth_file else None, notes=notes)

@@ -101,21 +101,20 @@ class OfflineRig:
     scenery: Scenery | None
     lidars: tuple[LidarEmulator, ...]
 
-    def sources(self) -> dict[str, OfflineSource]:
-        """Its captures and rovers by their names, each from its beginning.
+    def sources(self) -> list[tuple[str, OfflineSource]]:
+        """Its captures and rovers with their names, each from its beginning.
 
         Raises:
             AssetError: a rover's file has no scan.
             CaptureError: a capture cannot be replayed.
         """
-        found: dict[str, OfflineSource] = {}
-        found.update((spec.name, replay) for spec, replay in zip(self.rig.spec.replay, self._replays(), strict=True))
+        found: list[tuple[str, OfflineSource]] = [(spec.name, replay) for spec, replay in zip(self.rig.spec.replay, self._replays(), strict=True)]
         if self.rig.spec.rover:
             from hilsim.assembly.rover_lidars import rover_sources  # noqa: PLC0415 - most rigs have none
             from hilsim.rovers.offline import offline_rovers  # noqa: PLC0415 - as above
 
             scans = rover_sources(self.rig, self.scenery.world if self.scenery else None)
-            found.update((rover.name, rover) for rover in offline_rovers(self.rig.spec.rover, scans, self.rig.spec.seed))
+            found.extend((rover.name, rover) for rover in offline_rovers(self.rig.spec.rover, scans, self.rig.spec.seed))
         return found
 
     def _replays(self) -> list[OfflineReplay]:
@@ -141,7 +140,7 @@ def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int) -> OfflineRig:
         ConfigError: a flight needs a controller, or a background does not belong to its sensor.
     """
     is_seen = bool(rig.spec.sensor) or any(rover.drive for rover in rig.spec.rover)
-    scenery = build_scenery(rig, flight_ns=flight_ns) if is_seen else None
+    scenery = build_scenery(rig, flight_ns=flight_ns if rig.spec.sensor else None) if is_seen else None
     lidars = [build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True) for number in range(len(rig.lidars))] if scenery else []
     return OfflineRig(rig=rig, utc_epoch_ns=utc_epoch_ns, scenery=scenery, lidars=tuple(lidars))
 

@@ -150,7 +150,8 @@ def allocate_fleet(rovers: int) -> Fleet:
 def set_up(fleet: Fleet, row: int, rover: RoverSpec) -> None:
     """Make a row a rover's."""
     fleet.number[row], fleet.period_ns[row] = rover.number, rover.period_ns
-    fleet.noise[row] = rover.noise.position_m, rover.noise.rotation_deg, rover.noise.point_m
+    noise = rover.added_noise
+    fleet.noise[row] = noise.position_m, noise.rotation_deg, noise.point_m
     if rover.drift is not None:
         kept = math.exp(-rover.period_ns / (rover.drift.time_s * 1e9))
         fleet.drift[row] = rover.drift.position_m, rover.drift.height_m, math.radians(rover.drift.heading_deg), kept

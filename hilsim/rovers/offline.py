@@ -7,13 +7,14 @@ import numpy as np
 
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.errors import AssetError
+from hilsim.limits import ROVER_SCAN_POINTS
 from hilsim.protocols.ethernet import HEADER_SIZE, write_headers
 from hilsim.protocols.rover import LARGEST_PACKET, allocate_draft
 from hilsim.rovers.cycles import RoverCount, Row, advance, allocate_fleet, set_up
 from hilsim.rovers.driving import allocate_scan_memory
 from hilsim.rovers.flows import FLOW_PORTS, RoverFlow, rover_flow
 from hilsim.rovers.scan_queue import ANY_CYCLE, allocate_scan_queues, put_scan
-from hilsim.rovers.sender import POINTS_AHEAD, DrivenRover, RoverSource, ScanSource
+from hilsim.rovers.sender import DrivenRover, RoverSource, ScanSource
 from hilsim.rovers.specs import RoverSpec
 from hilsim.transmit.ring import allocate_rings
 
@@ -46,7 +47,7 @@ class OfflineRover:
         self._fleet = allocate_fleet(1)
         set_up(self._fleet, 0, rover)
         self._fleet.row[0] = range(len(Row))
-        self._queues = allocate_scan_queues(1, _SCANS, POINTS_AHEAD)
+        self._queues = allocate_scan_queues(1, _SCANS, ROVER_SCAN_POINTS.bound)
         self._rings = allocate_rings(len(Row), _SLOTS, LARGEST_PACKET)
         self._draft = allocate_draft()
         self._memory = allocate_scan_memory(source.spec.columns * source.spec.rows) if isinstance(source, DrivenRover) else None

@@ -170,7 +170,7 @@ class RoverSpec:
         file: Its scans, one a line (plain, gzip, xz or zstd, also in a tar), relative to the rig. They are sent again from the first one when all have been.
         drive: It drives through the scene; in place of a file.
         rate_hz: Cycles a second.
-        noise: Added to what the file says, or to where it is and what it sees.
+        noise: Added to what the file says, or to where it is and what it sees; by default that of the emulator, and none beside ``drift`` or ``drive.lidar``.
         drift: A slow error of its position, which its points share.
         network: Where its packets go.
     """
@@ -179,7 +179,7 @@ class RoverSpec:
     file: str = ""
     drive: RoverDriveSpec | None = None
     rate_hz: float = 10.0
-    noise: RoverNoiseSpec = field(default_factory=RoverNoiseSpec)
+    noise: RoverNoiseSpec | None = None
     drift: RoverDriftSpec | None = None
     network: RoverNetworkSpec = field(default_factory=RoverNetworkSpec)
 
@@ -194,6 +194,14 @@ class RoverSpec:
     def name(self) -> str:
         """In metrics and messages."""
         return f"rover-{self.number}"
+
+    @property
+    def added_noise(self) -> RoverNoiseSpec:
+        """What is added."""
+        if self.noise is not None:
+            return self.noise
+        errs_otherwise = self.drift is not None or (self.drive is not None and self.drive.lidar is not None)
+        return RoverNoiseSpec(position_m=0.0, rotation_deg=0.0, point_m=0.0) if errs_otherwise else RoverNoiseSpec()
 
     @property
     def period_ns(self) -> int:

@@ -342,6 +342,13 @@ def test_a_rover_that_drives_is_recorded_beside_a_lidar_whatever_is_made_at_a_ti
     assert heading_deg == pytest.approx(90.0, abs=3.0)
 
 
+def test_a_replay_that_is_called_as_a_rover_is_recorded_beside_it(rovers, tmp_path):
+    path = rovers({1: 10})
+    once = record_offline(path, tmp_path / "drive.pcap", "--duration-s", "1")
+    path.write_text(path.read_text() + '[[replay]]\nname = "rover-1"\nfile = "drive.pcap"\n')
+    assert len(record_offline(path, tmp_path / "both.pcap", "--duration-s", "3")) > 3.5 * len(once)  # three times as many, and those of the replay
+
+
 def test_a_rover_with_a_sensors_lidar_sends_what_is_recorded_offline(daemon, station, tmp_path, address):
     rig = tmp_path / "rig.toml"
     rig.write_text(
@@ -368,8 +375,7 @@ def test_a_rover_with_a_sensors_lidar_sends_what_is_recorded_offline(daemon, sta
         """
     )
     offline = by_port(record_offline(rig, tmp_path / "offline.pcap", "--duration-s", "6"))
-    heard = station(4)
-    daemon(rig)
+    heard, running = station(4), daemon(rig)
     seen = 0
     while seen < 3:
         pose = heard.take("pose", 4)
@@ -381,6 +387,9 @@ def test_a_rover_with_a_sensors_lidar_sends_what_is_recorded_offline(daemon, sta
         assert len(offline[10_004, pose[:8]]) > 50
         seen += 1
     assert seen == 3, "packets later than what was recorded: the machine was too slow to begin with them"
+    rig.write_text(rig.read_text() + "\n[weather]\nfog_visibility_m = 20.0\n")
+    running.process.send_signal(signal.SIGHUP)
+    running.await_log(r'"event": "rig\.reload_refused".*weather')
 
 
 def test_a_rover_whose_file_has_no_scan_is_not_recorded(rovers, tmp_path):

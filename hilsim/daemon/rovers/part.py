@@ -142,8 +142,10 @@ class Rovers(Part):
             ConfigError: the rig has some.
         """
         now = self.context.rig.spec
-        if rig.spec.rover != now.rover or (now.rover and rig.spec.seed != now.seed):
-            raise ConfigError(f"{rig.path}: [[rover]] and seed cannot change while rovers send; restart the service for that")
+        if rig.spec.rover != now.rover or rig.rover_lidars != self.context.rig.rover_lidars or (now.rover and rig.spec.seed != now.seed):
+            raise ConfigError(
+                f"{rig.path}: [[rover]], what their lidars are, [weather] that they measure in, and seed cannot change while rovers send; restart the service for that"
+            )
         if any(rover.drive for rover in now.rover) and (rig.spec.scene != now.scene or asset_signature(rig) != self._signature):
             raise ConfigError(f"{rig.path}: [scene] cannot change while rovers drive through it; restart the service for that")
         return Change()

@@ -1,6 +1,7 @@
 """Topics over real sockets: who asks is answered, who subscribes is served, who is gone is forgotten."""
 
 import os
+import pwd
 import socket
 import struct
 import threading
@@ -14,7 +15,7 @@ import zmq
 from hilsim.errors import TransmitError
 from hilsim.gazebo.publishing import LidarPublisher, topics_of
 from hilsim.gazebo.specs import GazeboSpec
-from hilsim.gazebo.transport import Transport, default_partition
+from hilsim.gazebo.transport import Transport, default_partition, discovery_beacon
 from hilsim.protocols.gazebo_discovery import GROUP, MESSAGE_PORT, DiscoveryType, decode_discovery
 from hilsim.protocols.protobuf import fields, message, string, varint
 from tests.unit.gazebo.worlds import box, lidars_of, scanner, thing
@@ -199,12 +200,43 @@ def test_a_setting_that_cannot_be_is_refused(keys, fault):
 
 def test_the_partition_is_the_environments_or_the_hosts_and_the_users(monkeypatch):
     monkeypatch.setenv("IGN_PARTITION", "old")
+    monkeypatch.delenv("GZ_PARTITION", raising=False)
     assert default_partition() == "old"
     monkeypatch.setenv("GZ_PARTITION", "new")
     assert default_partition() == "new"
-    monkeypatch.delenv("GZ_PARTITION")
-    monkeypatch.delenv("IGN_PARTITION")
-    assert default_partition().startswith(f"{socket.gethostname()}:")
+    monkeypatch.setenv("GZ_PARTITION", "")
+    assert default_partition() == ""  # one that everybody shares whose environment says so
+    for variable in ("GZ_PARTITION", "IGN_PARTITION"):
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("USER", "somebody")
+    monkeypatch.setenv("LOGNAME", "somebody-else")
+    assert default_partition() == f"{socket.gethostname()}:somebody"
+    monkeypatch.delenv("USER")
+    assert default_partition() == f"{socket.gethostname()}:{pwd.getpwuid(os.getuid()).pw_name}"
+
+
+def test_topics_are_advertised_where_the_environment_says(monkeypatch):
+    assert discovery_beacon() == ("239.255.0.7", 10_317)
+    monkeypatch.setenv("IGN_DISCOVERY_MSG_PORT", "11000")
+    assert discovery_beacon() == ("239.255.0.7", 11_000)
+    monkeypatch.setenv("GZ_DISCOVERY_MSG_PORT", "12000")
+    monkeypatch.setenv("GZ_DISCOVERY_MULTICAST_IP", "239.255.0.9")
+    assert discovery_beacon() == ("239.255.0.9", 12_000)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("GZ_DISCOVERY_MSG_PORT", "0"),
+        ("GZ_DISCOVERY_MSG_PORT", "1" * 5000),
+        ("GZ_DISCOVERY_MSG_PORT", "port"),
+        ("GZ_DISCOVERY_MULTICAST_IP", "10.0.0.1"),
+    ],
+)
+def test_an_environment_that_names_no_such_place_is_refused(monkeypatch, variable, value):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(TransmitError, match=f"{variable} of the environment must be "):
+        Transport(GazeboSpec(), [("/scan", "LaserScan")]).open()
 
 
 class Wanting:

@@ -3,6 +3,7 @@
 import math
 import struct
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,17 +11,17 @@ import pytest
 import hilsim
 from hilsim.config.changes import Changes
 from hilsim.config.rig import rig_of_table
+from hilsim.daemon.precompile import kernel_needs
 from hilsim.errors import ConfigError
 from hilsim.rovers.cycles import Error, RoverCount, allocate_fleet, drift_on, set_up
-from hilsim.rovers.specs import RoverDriftSpec, RoverSpec
+from hilsim.rovers.specs import RoverDriftSpec, RoverDriveSpec, RoverLidarSpec, RoverNoiseSpec, RoverSpec
 
-QUIET = {"position_m": 0.0, "rotation_deg": 0.0, "point_m": 0.0}
 WALL_M = 10.0
 RIG = {
     "name": "yard",
     "seed": 7,
     "scene": {"plane": [{"size_m": [80.0, 80.0]}], "box": [{"position_m": [WALL_M + 0.5, 0.0, 2.0], "size_m": [1.0, 60.0, 8.0]}]},
-    "rover": [{"number": 1, "noise": QUIET, "drive": {"steered_by": "buttons", "lidar": {"profile": "vlp16"}}}],
+    "rover": [{"number": 1, "drive": {"steered_by": "buttons", "lidar": {"profile": "vlp16"}}}],
 }
 
 
@@ -121,6 +122,29 @@ def test_a_rover_without_drift_and_one_whose_deviations_are_0_send_the_same():
     for (pose, points), (other_pose, other_points) in zip(cycles(RIG, 0.25), cycles(still, 0.25), strict=True):
         np.testing.assert_array_equal(pose, other_pose)
         np.testing.assert_array_equal(points, other_points)
+
+
+def test_noise_of_the_emulator_is_added_only_where_nothing_else_errs_or_it_is_asked_for():
+    spec, drift, lidar = RoverNoiseSpec(), RoverDriftSpec(), RoverDriveSpec(steered_by="buttons", lidar=RoverLidarSpec())
+    assert RoverSpec(number=1, file="x").added_noise == spec
+    assert RoverSpec(number=1, drive=replace(lidar, lidar=None)).added_noise == spec
+    none = RoverNoiseSpec(position_m=0.0, rotation_deg=0.0, point_m=0.0)
+    assert RoverSpec(number=1, file="x", drift=drift).added_noise == none
+    assert RoverSpec(number=1, drive=lidar).added_noise == none
+    assert RoverSpec(number=1, drive=lidar, noise=spec).added_noise == spec
+
+
+def test_another_sensor_in_the_rig_changes_nothing_of_a_rovers_lidar(tmp_path):
+    other = RIG | {"sensor": [{"name": "roof"}]}
+    one, two = (rig_of_table(rig, tmp_path / "rig.toml").rover_lidars[0] for rig in (RIG, other))
+    assert one == two
+
+
+def test_kernels_of_a_rovers_lidar_are_known_to_be_needed(tmp_path):
+    """A rig of rovers with ideal rays that was compiled before says nothing of it."""
+    ideal = RIG | {"rover": [{"number": 1, "drive": {"steered_by": "buttons"}}]}
+    needs, of_ideal = (kernel_needs(rig_of_table(rig, tmp_path / "rig.toml")) for rig in (RIG, ideal))
+    assert set(needs) - set(of_ideal) == {"rover-velodyne-1"}
 
 
 def test_no_noise_takes_the_drift_away(tmp_path):
