@@ -38,14 +38,15 @@ lint: $(VENV)/installed-test
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 
-# Every kernel that shipped rigs need, on all cores, before the tests wait for them one by one.
+# Every kernel that shipped rigs need, before the tests wait for them one by one; beside the linters, which use one core.
 kernels: $(VENV)/installed-test
 	-$(BIN)/hilsim warm $(wildcard profiles/rigs/*.toml)
 
 # Four runs beside each other, on two cores with six or seven processes: flights wait for the wall clock, tests of whole programs wait for packets, and the rest computes.
 # Each run's own sockets and ports are apart from the others'. What all but the last say is printed when they have ended, and then what was skipped and why.
 test: export HILSIM_SKIPS = .pytest_cache/skips
-test: lint kernels
+test: $(VENV)/installed-test
+	@$(MAKE) --no-print-directory --jobs=2 lint kernels
 	@mkdir -p .pytest_cache; rm -rf $$HILSIM_SKIPS; run="$(BIN)/python -m pytest $(BESIDE)"; \
 	( $$run $(FLIGHT_TESTS); code=$$?; $$run $(SERVICE_TESTS) && exit $$code ) > .pytest_cache/flights.log 2>&1 & flights=$$!; \
 	$$run $(IN_TWO) $(PROGRAM_TESTS) > .pytest_cache/programs.log 2>&1 & programs=$$!; \
