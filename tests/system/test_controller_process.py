@@ -13,12 +13,12 @@ import pytest
 
 from hilsim.errors import HilsimError, LinkError
 from hilsim.testing import FLIGHT_TIMING_RULES, FlightController, FlightError
+from tests.compiled import compiled_only
 from tests.controllers.bridge import Bridge
 from tests.controllers.desk import Desk, Serial
 from tests.controllers.puppet import Puppet
 from tests.controllers.wrongs import WRONGS
 from tests.system.flying import WHOLE, figures, vehicle_rig
-from tests.unit.vehicle.vehicles import compiled_only
 
 pytestmark = pytest.mark.system
 _RIGS = {

@@ -7,10 +7,10 @@ from contextlib import closing
 import pytest
 
 from hilsim.testing.flight_controller.wire import Splitter, system_of
+from tests.compiled import compiled_only
 from tests.system.conftest import sensor_table
 from tests.system.flying import WHOLE, Nuisance, await_figure, events, faults, figures, first_bytes, order, report_of, serious, stopped, vehicle_rig
 from tests.system.sitl import Sitl
-from tests.unit.vehicle.vehicles import compiled_only
 
 pytestmark = [pytest.mark.system, compiled_only]
 _DROPPED = 'hilsim_dropped_packets_total{flow="data",sensor="roof"}'

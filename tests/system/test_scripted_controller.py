@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.compiled import compiled_only
 from tests.controllers.aircraft import Aircraft
 from tests.controllers.bridge import Bridge
 from tests.controllers.desk import Desk, Serial, Server
 from tests.controllers.puppet import Puppet
 from tests.controllers.wrongs import WRONGS
 from tests.system.flying import PROGRAMS
-from tests.unit.vehicle.vehicles import compiled_only
 
 pytestmark = pytest.mark.system
 _ROOT = Path(__file__).resolve().parent.parent.parent

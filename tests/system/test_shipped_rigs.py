@@ -4,9 +4,9 @@ import pytest
 
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
+from tests.compiled import compiled_only
 from tests.support import write_rig
 from tests.system.flying import WHOLE, figures, order, report_of, serious
-from tests.unit.vehicle.vehicles import compiled_only
 
 pytestmark = [pytest.mark.system, compiled_only]
 _SERIAL = [path for path in sorted((profiles_directory() / "rigs").glob("*.toml")) if 'kind = "serial"' in path.read_text()]

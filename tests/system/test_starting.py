@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets
+from tests.compiled import compiled_only
 from tests.support import write_rig
 from tests.system.conftest import SCENE, sensor_table
 from tests.system.flying import vehicle_rig
 from tests.system.sitl import Sitl
-from tests.unit.vehicle.vehicles import compiled_only
 
 pytestmark = pytest.mark.system
 

@@ -11,7 +11,7 @@ from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
 from hilsim.geometry.tracks import keyed_pose, track_state
 from hilsim.vehicle.multirotor import legs_down
-from tests.unit.vehicle.vehicles import compiled_only
+from tests.compiled import compiled_only
 
 S = 1_000_000_000
 MOST_TRAFFIC = 40

@@ -15,8 +15,9 @@ from hilsim.autopilot.loop_context import FlightCount
 from hilsim.autopilot.loop_setup import build_loop_setup, open_line
 from hilsim.autopilot.session import SessionState, SessionWord
 from hilsim.vehicle.live import build_live_pose
+from tests.compiled import compiled_only
 from tests.flight import _FLOOR, vehicle_spec
-from tests.unit.vehicle.vehicles import compiled_only, profile
+from tests.unit.vehicle.vehicles import profile
 
 pytestmark = compiled_only
 PEER, OTHER = ("127.0.0.1", 40_001), ("127.0.0.1", 40_002)

@@ -14,9 +14,9 @@ from hilsim.autopilot.session import Reason, SessionState, SessionWord
 from hilsim.autopilot.vehicle_sensors import BAROMETER_FIELDS, IMU_FIELDS, MAGNETOMETER_FIELDS, PITOT_FIELDS, RESET_FIELD
 from hilsim.testing.flight_controller.wire import Writer
 from hilsim.transmit.packet_queue import put, take, waiting
+from tests.compiled import compiled_only
 from tests.flight import ARMED, HIL, UTC_EPOCH_NS, FlyingLoop, vehicle_spec
 from tests.mavlink import mixture, packer, unknown_bytes
-from tests.unit.vehicle.vehicles import compiled_only
 
 pytestmark = compiled_only
 S, MS = 1_000_000_000, 1_000_000

@@ -14,7 +14,8 @@ from hilsim.scene.primitives import plane
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.vehicle.multirotor import build_multirotor
 from hilsim.vehicle.wind import WindSpec
-from tests.unit.vehicle.vehicles import BARE, compiled_only, profile
+from tests.compiled import compiled_only
+from tests.unit.vehicle.vehicles import BARE, profile
 
 MS, S = 1_000_000, 1_000_000_000
 HELD = VehicleRigSpec(position_m=(1.0, 2.0, 0.0), yaw_deg=0.0)

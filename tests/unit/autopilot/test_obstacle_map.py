@@ -22,8 +22,8 @@ from hilsim.sensor.specs import DecimationSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.vehicle.live import STATE_SIZE, build_live_pose, write_state
 from hilsim.vehicle.platform import live_platform
+from tests.compiled import compiled_only
 from tests.lidars import lidar_setting
-from tests.unit.vehicle.vehicles import compiled_only
 
 PLACE = (3.0, -2.0, 4.0)
 TURN_NS = 100_000_000

@@ -13,7 +13,8 @@ from hilsim.vehicle.live import build_live_pose, write_state
 from hilsim.vehicle.magnetism import magnetic_field
 from hilsim.vehicle.multirotor import build_multirotor, state_at
 from hilsim.vehicle.sensor_specs import BarometerSpec, GpsSpec, ImuSpec, MagnetometerSpec, PitotSpec, SensorsSpec
-from tests.unit.vehicle.vehicles import BARE, compiled_only
+from tests.compiled import compiled_only
+from tests.unit.vehicle.vehicles import BARE
 
 pytestmark = compiled_only  # records have their fields as attributes in compiled kernels only
 MS, S = 1_000_000, 1_000_000_000

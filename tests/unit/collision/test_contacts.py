@@ -15,7 +15,8 @@ from hilsim.scene.primitives import box, plane
 from hilsim.scene.specs import SceneSpec
 from hilsim.scene.street import street_objects
 from hilsim.scene.world import SceneObject, build_world
-from tests.unit.vehicle.vehicles import G, compiled_only, profile
+from tests.compiled import compiled_only
+from tests.unit.vehicle.vehicles import G, profile
 
 pytestmark = compiled_only
 MS = 1_000_000

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hilsim.geometry.rotations import from_roll_pitch_yaw
+from tests.compiled import compiled_only
 from tests.unit.controllers.test_flight import Bench
-from tests.unit.vehicle.vehicles import compiled_only
 
 pytestmark = compiled_only
 _FROM_S, _UNTIL_S = 20.0, 32.0

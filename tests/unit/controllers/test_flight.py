@@ -7,11 +7,11 @@ import pytest
 
 from hilsim.testing.flight_controller.controller import Px4, Px4Spec
 from hilsim.vehicle.wind import WindSpec
+from tests.compiled import compiled_only
 from tests.controllers.aircraft import Aircraft
 from tests.controllers.bridge import Bridge
 from tests.controllers.cable import UTC_AT_ZERO_US, run
 from tests.controllers.station import Station
-from tests.unit.vehicle.vehicles import compiled_only
 
 pytestmark = compiled_only
 _LIGHT = WindSpec(speed_mps=2.0, from_deg=30.0, turbulence_ratio=0.2)
