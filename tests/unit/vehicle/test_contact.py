@@ -105,6 +105,7 @@ def test_without_friction_it_keeps_gliding():
     np.testing.assert_allclose(velocity_of(state), (2.0, 0.0, 0.0), rtol=0, atol=1e-9)
 
 
+@compiled_only
 def test_a_hard_landing_stops_at_once_without_a_bounce_and_says_how_hard_it_was():
     multirotor = build_multirotor(BARE)
     state = state_at(multirotor, (0.0, 0.0, 1.0), velocity_mps=(0.0, 0.0, -3.0))
