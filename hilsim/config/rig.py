@@ -3,19 +3,19 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.config.changes import Changes
+from hilsim.config.lidar_settings import rover_lidar, sensor_lidar
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import collect_faults, parse_table
 from hilsim.config.profiles import find_profile
 from hilsim.config.rig_table import rig_table
 from hilsim.config.sdf_mounts import mounted
-from hilsim.config.sensor_profiles import profile_family
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.config.sinks import SinkSetting, sink_settings
 from hilsim.config.toml_file import read_toml
@@ -23,7 +23,7 @@ from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.gazebo.specs import GazeboSpec
 from hilsim.geometry.frames import Vector
-from hilsim.limits import ROVER_SCAN_POINTS, SENSORS
+from hilsim.limits import SENSORS
 from hilsim.links.line import SerialSpec
 from hilsim.rangefinders.registry import AnyRangefinderSpec
 from hilsim.replay.specs import ReplaySpec
@@ -291,12 +291,12 @@ def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None =
     lidars: list[LidarSetting] = []
     for number, sensor in enumerate(spec.sensor):
         try:
-            lidars.append(_lidar(sensor, spec.weather, number, path))
+            lidars.append(sensor_lidar(sensor, spec.weather, number, path))
         except ConfigError as error:
             faults.extend(map(changed.named, str(error).split("\n")))
         except ValueError as error:
             faults.extend(changed.named(f"{path}: sensor[{number}].{rule}") for rule in str(error).split("; "))
-    rover_lidars = tuple(_rover_lidar(rover, spec.weather, number, path, faults) for number, rover in enumerate(spec.rover))
+    rover_lidars = tuple(rover_lidar(rover, spec.weather, number, path, faults) for number, rover in enumerate(spec.rover))
     faults.extend(f"{path}: {fault}" for fault in _shared_sources(spec, lidars))
     sinks, wrong = sink_settings(spec.sink)
     faults.extend(changed.named(f"{path}: {fault}") for fault in wrong)
@@ -334,49 +334,6 @@ def with_recording(rig: Rig, values: Mapping[str, str | float]) -> Rig:
     except ValueError as error:
         raise ConfigError("\n".join(f"{rig.path} with the command line's options: record.{fault}" for fault in str(error).split("; "))) from error
     return replace(rig, spec=replace(rig.spec, record=record))
-
-
-_ROVER_STREAMS = 10_000
-"""Of random draws: beyond those of a rig's sensors, which are fewer."""
-
-
-def _rover_lidar(rover: RoverSpec, weather: WeatherSpec, number: int, rig_path: Path, faults: list[str]) -> LidarSetting | None:
-    """The lidar of a rover; its random draws are none of the rig's sensors'."""
-    lidar = rover.drive.lidar if rover.drive is not None else None
-    if lidar is None:
-        return None
-    place = f"rover[{number}].drive.lidar"
-    sensor = SensorSpec(name=rover.name, **{each.name: getattr(lidar, each.name) for each in fields(lidar)})
-    try:
-        setting = _lidar(sensor, weather, _ROVER_STREAMS + rover.number, rig_path, place)
-        firings = setting.spec.laser_count * rover.period_ns / setting.spec.sequence_ns
-        require(ROVER_SCAN_POINTS.rule(math.ceil(firings * (2 if lidar.return_mode == "dual" else 1)), "points of a cycle"))
-    except ConfigError as error:
-        faults.extend(str(error).split("\n"))
-    except ValueError as error:
-        faults.extend(f"{rig_path}: {place}.{rule}" for rule in str(error).split("; "))
-    else:
-        return setting
-    return None
-
-
-def _lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path: Path, place: str = "") -> LidarSetting:
-    place = place or f"sensor[{number}]"
-    try:
-        profile = find_profile("sensors", sensor.profile, rig_path.parent)
-    except ConfigError as error:
-        raise ConfigError(f"{rig_path}: {place}.{error}") from error
-    where = f"{profile}" if not sensor.override else f"{profile} with {rig_path}: {place}.override"
-    table = read_toml(profile) | sensor.override
-    family = profile_family(table, where)
-    spec = parse_table(family.profile, table, where)
-    rules = list(family(spec, sensor).port_rules(sensor.network.data_port, sensor.network.position_port))
-    try:
-        setting = LidarSetting(name=sensor.name, stream=number, spec=spec, setup=sensor, weather=weather, family_class=family)
-    except ValueError as error:
-        rules += [(False, fault) for fault in str(error).split("; ")]
-    require(*rules)
-    return setting
 
 
 def _shared_sources(spec: RigSpec, lidars: list[LidarSetting]) -> list[str]:

@@ -18,7 +18,7 @@ from hilsim._jit import by_reference, constant, kernel
 from hilsim.geometry.frames import Quaternion
 from hilsim.geometry.rotations import about_axis, multiply, rotate
 from hilsim.render.cpu import cast_rays
-from hilsim.rovers.cycles import Fleet, FleetWord, RoverCount
+from hilsim.rovers.fleet import Fleet, FleetWord, RoverCount
 from hilsim.rovers.scan_queue import ScanQueues, put_scan
 from hilsim.rovers.specs import RoverDriveSpec
 from hilsim.scene.world import World

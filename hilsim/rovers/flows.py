@@ -9,7 +9,7 @@ from hilsim.rovers.specs import RoverSpec
 
 _SOURCE_MAC = "02:00:00:00:00:02"
 FLOW_PORTS = {"pose": POSE_PORT, "lidar": LIDAR_PORT, "telemetry": TELEMETRY_PORT}
-"""Each flow's port of rover 0, in the order of ``rovers.cycles.Row``."""
+"""Each flow's port of rover 0, in the order of ``rovers.fleet.Row``."""
 
 
 class RoverFlow(NamedTuple):

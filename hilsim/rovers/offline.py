@@ -10,8 +10,9 @@ from hilsim.errors import AssetError
 from hilsim.limits import ROVER_SCAN_POINTS
 from hilsim.protocols.ethernet import HEADER_SIZE, write_headers
 from hilsim.protocols.rover import LARGEST_PACKET, allocate_draft
-from hilsim.rovers.cycles import RoverCount, Row, advance, allocate_fleet, set_up
+from hilsim.rovers.cycles import advance
 from hilsim.rovers.driving import allocate_scan_memory
+from hilsim.rovers.fleet import RoverCount, Row, allocate_fleet, set_up
 from hilsim.rovers.flows import FLOW_PORTS, RoverFlow, rover_flow
 from hilsim.rovers.scan_queue import ANY_CYCLE, allocate_scan_queues, put_scan
 from hilsim.rovers.sender import DrivenRover, RoverSource, ScanSource

@@ -16,8 +16,9 @@ from hilsim._atomics import publish, shared_words
 from hilsim.errors import AssetError
 from hilsim.limits import ROVER_SCAN_POINTS
 from hilsim.protocols.rover import allocate_draft
-from hilsim.rovers.cycles import NO_CHANGE, Fleet, FleetWord, RoverCount, Row, allocate_fleet, put_command, send_cycles, set_up
+from hilsim.rovers.cycles import send_cycles
 from hilsim.rovers.driving import ScanMemory, allocate_scan_memory, build_drive, drive_cycle, drive_on, drive_to, pose_of
+from hilsim.rovers.fleet import NO_CHANGE, Fleet, FleetWord, RoverCount, Row, allocate_fleet, put_command, set_up
 from hilsim.rovers.scan_file import Scan, ScanFile, Tally
 from hilsim.rovers.scan_queue import ANY_CYCLE, ScanQueues, allocate_scan_queues, put_scan, waiting_scans
 from hilsim.rovers.specs import RoverDriveSpec, RoverSpec

@@ -1,0 +1,71 @@
+"""The lidars of a rig, and of its rovers: what the rig says of each, with its profile."""
+
+import math
+from dataclasses import fields
+from pathlib import Path
+
+from hilsim.config.parse import parse_table
+from hilsim.config.profiles import find_profile
+from hilsim.config.sensor_profiles import profile_family
+from hilsim.config.sensor_table import SensorSpec
+from hilsim.config.toml_file import read_toml
+from hilsim.emulator.setting import LidarSetting
+from hilsim.errors import ConfigError, require
+from hilsim.limits import ROVER_SCAN_POINTS
+from hilsim.rovers.specs import RoverSpec
+from hilsim.sensor.weather import WeatherSpec
+
+_ROVER_STREAMS = 10_000
+"""Of random draws: beyond those of a rig's sensors, which are fewer."""
+
+
+def rover_lidar(rover: RoverSpec, weather: WeatherSpec, number: int, rig_path: Path, faults: list[str]) -> LidarSetting | None:
+    """The setting of a rover's lidar, None without one; its random draws are none of the rig's sensors'. What is wrong is added to ``faults``."""
+    lidar = rover.drive.lidar if rover.drive is not None else None
+    if lidar is None:
+        return None
+    place = f"rover[{number}].drive.lidar"
+    sensor = SensorSpec(name=rover.name, **{each.name: getattr(lidar, each.name) for each in fields(lidar)})
+    try:
+        setting = sensor_lidar(sensor, weather, _ROVER_STREAMS + rover.number, rig_path, place)
+        firings = setting.spec.laser_count * rover.period_ns / setting.spec.sequence_ns
+        require(ROVER_SCAN_POINTS.rule(math.ceil(firings * (2 if lidar.return_mode == "dual" else 1)), "points of a cycle"))
+    except ConfigError as error:
+        faults.extend(str(error).split("\n"))
+    except ValueError as error:
+        faults.extend(f"{rig_path}: {place}.{rule}" for rule in str(error).split("; "))
+    else:
+        return setting
+    return None
+
+
+def sensor_lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path: Path, place: str = "") -> LidarSetting:
+    """The setting of a sensor, with its profile.
+
+    Args:
+        sensor: What the rig says.
+        weather: What light passes through.
+        number: Of its random draws.
+        rig_path: The rig file.
+        place: Where in it the sensor is, for faults; empty: ``sensor[number]``.
+
+    Raises:
+        ConfigError: the profile cannot be had, or is not sound.
+        ValueError: profile and rig do not go together; faults joined by "; ".
+    """
+    place = place or f"sensor[{number}]"
+    try:
+        profile = find_profile("sensors", sensor.profile, rig_path.parent)
+    except ConfigError as error:
+        raise ConfigError(f"{rig_path}: {place}.{error}") from error
+    where = f"{profile}" if not sensor.override else f"{profile} with {rig_path}: {place}.override"
+    table = read_toml(profile) | sensor.override
+    family = profile_family(table, where)
+    spec = parse_table(family.profile, table, where)
+    rules = list(family(spec, sensor).port_rules(sensor.network.data_port, sensor.network.position_port))
+    try:
+        setting = LidarSetting(name=sensor.name, stream=number, spec=spec, setup=sensor, weather=weather, family_class=family)
+    except ValueError as error:
+        rules += [(False, fault) for fault in str(error).split("; ")]
+    require(*rules)
+    return setting
