@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, kernel, stage_kernel
+from hilsim._lanes import WIDTH
 from hilsim.emulator.backdrop import sample_background
 from hilsim.emulator.detection import respond
 from hilsim.emulator.encoding import encode
@@ -40,16 +41,14 @@ def trace(plan: LidarPlan, world: World, workspace: Workspace) -> None:
     workspace.hits.hit_count[:] = 0
     rays, beyond = workspace.rays, workspace.ahead
     count = rays.range_m.size
-    beam = plan.beam
     cast_beams(
         world,
+        rays.packets,
         rays.origin_m,
         rays.direction,
         rays.time_ns,
         plan.cast_range_m,
-        beam.share.size,
-        beam.width_m,
-        beam.spread,
+        plan.beam.share.size,
         plan.beam_cells.cells,
         rays.cell,
         rays.travelled_m,
@@ -63,13 +62,12 @@ def trace(plan: LidarPlan, world: World, workspace: Workspace) -> None:
     while count > 0 and layer < LAYERS:
         cast_beams(
             world,
+            rays.packets[: (count + WIDTH - 1) // WIDTH],
             rays.origin_m[:count],
             rays.direction[:count],
             rays.time_ns[:count],
             plan.cast_range_m,
             _SINGLE,
-            0.0,
-            0.0,
             plan.beam_cells.cells,
             rays.cell[:0],
             rays.travelled_m[:count],

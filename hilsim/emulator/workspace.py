@@ -10,6 +10,7 @@ from hilsim._atomics import shared_words
 from hilsim._jit import by_reference
 from hilsim.emulator.overlay import Backdrop
 from hilsim.emulator.plan import LidarPlan
+from hilsim.render.packets import packets_of
 from hilsim.sensor.echoes import (
     ECHO_COLUMNS,
     Hits,
@@ -37,6 +38,7 @@ class Rays(NamedTuple):
         range_m: ``float32[n]``, from the origin; ``inf`` for a miss.
         instance: ``int32[n]``, -1 for a miss.
         triangle: ``int32[n]``, -1 for a miss.
+        packets: ``int32[p, 16]``, the rays in packets that are cast together (``render.packets``).
     """
 
     origin_m: npt.NDArray[np.float64]
@@ -49,6 +51,7 @@ class Rays(NamedTuple):
     range_m: npt.NDArray[np.float32]
     instance: npt.NDArray[np.int32]
     triangle: npt.NDArray[np.int32]
+    packets: npt.NDArray[np.int32]
 
 
 class Returns(NamedTuple):
@@ -107,8 +110,17 @@ class Workspace(NamedTuple):
     counts: npt.NDArray[np.int64]
 
 
-def allocate_rays(count: int, beams_in_cells: int = 0) -> Rays:
-    """Arrays for ``count`` rays, and for the cells of so many beams."""
+def winding(elevation_deg: npt.NDArray[np.float64], sequences: int, sub_rays: int) -> npt.NDArray[np.int64]:
+    """The rays of some firing sequences in an order in which neighbours go alike: channel by channel upwards, each the other way round than the last."""
+    rays = np.arange(elevation_deg.size * sequences * sub_rays).reshape(elevation_deg.size, sequences, sub_rays)[
+        np.argsort(elevation_deg, kind="stable")
+    ]
+    rays[1::2] = rays[1::2, ::-1]
+    return rays.reshape(-1)
+
+
+def allocate_rays(count: int, beams_in_cells: int = 0, order: npt.NDArray[np.int64] | None = None) -> Rays:
+    """Arrays for ``count`` rays that are cast in this order, or as they lie, and for the cells of so many beams."""
     return Rays(
         origin_m=np.zeros((count, 3)),
         direction=np.zeros((count, 3), np.float32),
@@ -120,6 +132,7 @@ def allocate_rays(count: int, beams_in_cells: int = 0) -> Rays:
         range_m=np.zeros(count, np.float32),
         instance=np.zeros(count, np.int32),
         triangle=np.zeros(count, np.int32),
+        packets=packets_of(np.arange(count) if order is None else order),
     )
 
 
@@ -130,7 +143,9 @@ def allocate_workspace(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> W
     most = plan.beam.share.size * (1 if is_opaque else LAYERS) + _EXTRA_HITS
     shape = (plan.choice.size, sequences, plan.firing_offset_ns.size)
     return Workspace(
-        rays=allocate_rays(rays, firings if plan.beam_cells.cells.first.size > 1 else 0),
+        rays=allocate_rays(
+            rays, firings if plan.beam_cells.cells.first.size > 1 else 0, winding(plan.elevation_deg, sequences, plan.beam.share.size)
+        ),
         ahead=allocate_rays(1 if is_opaque else rays),
         behind=allocate_rays(1 if is_opaque else rays),
         backdrop=Backdrop(np.full(firings, np.inf), np.zeros(firings)),

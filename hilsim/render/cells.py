@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import inlined_kernel, kernel
-from hilsim.render.intersect import INFINITY, Single, triangle_distance, wide_box_entry
+from hilsim.render.intersect import INFINITY, Single, box_entry, reciprocal, triangle_distance
 from hilsim.scene.tiles import LATTICE_PER_M
 
 GUARD_M = np.float32(2e-4)
@@ -91,18 +91,15 @@ def place_in_tile(
     begin: int,
     geometry_origin_m: npt.NDArray[np.float64],
     geometry: int,
-    placed: npt.NDArray[np.float64],
     local: npt.NDArray[np.float32],
 ) -> None:
-    """Write rays from ``begin`` in a tile's frame, origin and direction: to ``placed`` ``float64[k, 6]``, and on the lattice to ``local`` ``float32[k, 6]``.
+    """Write rays from ``begin`` in a tile's frame, origin on the lattice and direction, to ``local`` ``float32[k, 6]``.
 
     On the lattice the differences to vertices are exact: neighbouring tiles see the same ray.
     """
     for k in range(local.shape[0]):
         for axis in range(3):
             away = origin_m[begin + k, axis] - geometry_origin_m[geometry, axis]
-            placed[k, axis] = away
-            placed[k, 3 + axis] = direction[begin + k, axis]
             local[k, axis] = np.float32(math.floor(away * LATTICE_PER_M + 0.5) / LATTICE_PER_M)
             local[k, 3 + axis] = direction[begin + k, axis]
 
@@ -122,16 +119,9 @@ def is_found_in_cell(
     origin_m: npt.NDArray[np.float64],
     direction: npt.NDArray[np.float32],
     begin: int,
-    ix: Single,
-    iy: Single,
-    iz: Single,
-    width_m: Single,
-    spread: Single,
-    placed: npt.NDArray[np.float64],
     local: npt.NDArray[np.float32],
     best: npt.NDArray[np.float32],
     second: npt.NDArray[np.float32],
-    won: npt.NDArray[np.float64],
     instance: npt.NDArray[np.int32],
     triangle: npt.NDArray[np.int32],
 ) -> bool:
@@ -148,14 +138,10 @@ def is_found_in_cell(
         reach_m: How far its list is complete, from where the rays begin.
         origin_m: ``float64[n, 3]`` of all rays.
         direction: ``float32[n, 3]`` of all rays.
-        begin: The beam's first ray, its centre; with ``ix``, ``iy``, ``iz`` the reciprocals of its direction.
-        width_m: How far the origins of the beam's rays are from its centre's, at most.
-        spread: How much farther they are apart a metre on, at most.
-        placed: ``float64[k, 6]`` scratch.
+        begin: The beam's first ray.
         local: ``float32[k, 6]`` scratch.
         best: ``float32[k]``, holds the greatest range; updated.
         second: ``float32[k]`` scratch.
-        won: ``float64[k, 6]``, updated: the ray in the frame of what it met.
         instance: ``int32[n]`` of all rays, updated.
         triangle: ``int32[n]`` of all rays, updated.
     """
@@ -167,21 +153,19 @@ def is_found_in_cell(
     for entry in range(first, last):
         if tiles[entry] != tile:
             tile = tiles[entry]
-            place_in_tile(origin_m, direction, begin, geometry_origin_m, instance_geometry[tile], placed, local)
+            place_in_tile(origin_m, direction, begin, geometry_origin_m, instance_geometry[tile], local)
         row = np.uintp(rows[entry])
         for k in range(rays):
-            t = triangle_distance(corners, row, local[k, 0], local[k, 1], local[k, 2], local[k, 3], local[k, 4], local[k, 5])
+            ox, oy, oz, dx, dy, dz = local[k, 0], local[k, 1], local[k, 2], local[k, 3], local[k, 4], local[k, 5]
+            t = triangle_distance(corners, row, ox, oy, oz, dx, dy, dz)
             if t < best[k]:
                 second[k] = best[k]
                 best[k] = t
-                for column in range(6):
-                    won[k, column] = placed[k, column]
                 instance[begin + k] = tile
                 triangle[begin + k] = rows[entry]
                 node, child = np.uintp(boxes[entry] >> 1), 6 * (boxes[entry] & 1)
-                margin, limit = width_m + spread * t, t + (GUARD_M + GUARD_RATIO * t)
-                near = wide_box_entry(bounds, node, child, local[0, 0], local[0, 1], local[0, 2], ix, iy, iz, margin, limit)
-                is_sure = is_sure and near < INFINITY
+                limit = t + (GUARD_M + GUARD_RATIO * t)
+                is_sure = is_sure and box_entry(bounds, node, child, ox, oy, oz, reciprocal(dx), reciprocal(dy), reciprocal(dz), limit) < INFINITY
             elif t < second[k]:
                 second[k] = t
     for k in range(rays):

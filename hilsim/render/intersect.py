@@ -20,21 +20,21 @@ ONE = np.float32(1.0)
 _EDGE_TOLERANCE = np.float32(1e-6)
 """Barycentric tolerance. Without it rays along a shared edge (azimuth exactly 45 degrees over a grid) pass between both triangles."""
 
-_OUTSIDE = -_EDGE_TOLERANCE
-_BEYOND = ONE + _EDGE_TOLERANCE
-_FAR_SCALE = np.float32(1.0 + 4e-7)
+OUTSIDE = -_EDGE_TOLERANCE
+BEYOND = ONE + _EDGE_TOLERANCE
+FAR_SCALE = np.float32(1.0 + 4e-7)
 """Covers the rounding of the far distance (Ize 2013: 1 + 2 gamma(3) = 1 + 3.6e-7), so that a box never hides what is on its face."""
 
-_SMALLEST = np.float32(1e-20)
-_LARGEST = np.float32(1e20)
+SMALLEST = np.float32(1e-20)
+LARGEST = np.float32(1e20)
 
 
 @kernel
 def reciprocal(component: Single) -> Single:
     """``1 / component`` with finite results: products with distances are then never NaN."""
-    if component > _SMALLEST or component < -_SMALLEST:
+    if component > SMALLEST or component < -SMALLEST:
         return ONE / component
-    return _LARGEST
+    return LARGEST
 
 
 # Numba's own min and max do not compile for CUDA.
@@ -79,35 +79,7 @@ def box_entry(
     z0 = (bounds[node, child + 2] - oz) * iz
     z1 = (bounds[node, child + 5] - oz) * iz
     near = greater(greater(lesser(x0, x1), lesser(y0, y1)), greater(lesser(z0, z1), ZERO))
-    far = lesser(lesser(greater(x0, x1), greater(y0, y1)), greater(z0, z1)) * _FAR_SCALE
-    if near <= far and near <= limit:
-        return near
-    return INFINITY
-
-
-@kernel
-def wide_box_entry(
-    bounds: npt.NDArray[np.float32],
-    node: np.uintp,
-    child: int,
-    ox: Single,
-    oy: Single,
-    oz: Single,
-    ix: Single,
-    iy: Single,
-    iz: Single,
-    margin: Single,
-    limit: Single,
-) -> Single:
-    """``box_entry`` of a box grown by ``margin`` on all sides."""
-    x0 = (bounds[node, child] - margin - ox) * ix
-    x1 = (bounds[node, child + 3] + margin - ox) * ix
-    y0 = (bounds[node, child + 1] - margin - oy) * iy
-    y1 = (bounds[node, child + 4] + margin - oy) * iy
-    z0 = (bounds[node, child + 2] - margin - oz) * iz
-    z1 = (bounds[node, child + 5] + margin - oz) * iz
-    near = greater(greater(lesser(x0, x1), lesser(y0, y1)), greater(lesser(z0, z1), ZERO))
-    far = lesser(lesser(greater(x0, x1), greater(y0, y1)), greater(z0, z1)) * _FAR_SCALE
+    far = lesser(lesser(greater(x0, x1), greater(y0, y1)), greater(z0, z1)) * FAR_SCALE
     if near <= far and near <= limit:
         return near
     return INFINITY
@@ -154,7 +126,7 @@ def triangle_distance(
     v = (dx * qx + dy * qy + dz * qz) * inverse
     t = (bx * qx + by * qy + bz * qz) * inverse
     # What rounding leaves of a triangle without area gives infinity or NaN, which fail these ordered comparisons.
-    if u >= _OUTSIDE and v >= _OUTSIDE and u + v <= _BEYOND and t > ZERO:
+    if u >= OUTSIDE and v >= OUTSIDE and u + v <= BEYOND and t > ZERO:
         return t
     return INFINITY
 

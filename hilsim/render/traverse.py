@@ -30,7 +30,7 @@ def closest_triangle(
         corners: ``float32[m, 9]``.
         root: Node row.
         ox: Ray's origin in the geometry's frame; ``dx`` is the unit direction.
-        limit: Only what is closer counts. Of triangles at the same distance the first met wins, which depends on ray and tree alone.
+        limit: Only what is closer counts. Of triangles at the same distance the one of the lowest row wins.
         stack: ``int32[s]`` scratch with room for ``STACK_SIZE`` entries from ``base``.
         base: First free entry of ``stack``.
     """
@@ -64,7 +64,7 @@ def closest_triangle(
             first = code >> 3
             for row in range(first, first + (code & 7)):
                 t = triangle_distance(corners, np.uintp(row), ox, oy, oz, dx, dy, dz)
-                if t < best:
+                if t < best or (t == best and row < found):
                     best = t
                     found = row
         if top == base:

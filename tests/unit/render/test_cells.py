@@ -10,6 +10,8 @@ from hilsim.geometry.rotations import matrix_from_quaternion
 from hilsim.render.beams import cast_beams
 from hilsim.render.cell_lists import build_cells, build_turning_cells
 from hilsim.render.cells import NO_CELL, NO_CELLS, turning_cell
+from hilsim.render.cpu import cast_rays
+from hilsim.render.packets import packets_of
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.primitives import box, plane
@@ -68,10 +70,10 @@ class Standing:
         count = len(origin)
         hits = np.empty(count, np.float32), np.empty(count, np.int32), np.empty(count, np.int32)
         times = np.broadcast_to(np.asarray(time_ns, np.int64), (count,)).copy()
-        footprint = self.pattern.share.size, self.pattern.width_m, self.pattern.spread
         chosen = (NO_CELLS, NO_CELL) if cells is NO_CELLS else (cells or self.cells, cell)
         travelled = np.broadcast_to(np.asarray(travelled_m, np.float64), (count,)).copy()
-        cast_beams(world or self.world, origin, direction, times, self.max_range_m, *footprint, *chosen, travelled, *hits)
+        packets = packets_of(np.arange(count))
+        cast_beams(world or self.world, packets, origin, direction, times, self.max_range_m, self.pattern.share.size, *chosen, travelled, *hits)
         return hits
 
     def assert_same(self, azimuth_rad, time_ns=0):
@@ -343,7 +345,7 @@ def test_a_list_holds_what_rays_up_to_the_rim_of_the_cell_meet(seed, size_m, hal
         direction = (np.cos(half_angle_rad) * axis + np.sin(half_angle_rad) * aside).astype(np.float32)
         hits = np.empty(200, np.float32), np.empty(200, np.int32), np.empty(200, np.int32)
         begin = np.repeat(origin_m, 200, axis=0)
-        cast_beams(world, begin, direction, np.zeros(200, np.int64), MAX_RANGE_M, 1, 0.0, 0.0, NO_CELLS, NO_CELL, np.zeros(200), *hits)
+        cast_rays(world, begin, direction, np.zeros(200, np.int64), MAX_RANGE_M, *hits)
         for cell in np.flatnonzero((hits[2] >= 0) & (hits[0] < cells.reach_m)):
             assert hits[2][cell] in cells.row[cells.first[cell] : cells.first[cell + 1]]
 
@@ -372,7 +374,8 @@ def cast_from_origin(world, cells, direction, travelled_m=0.0):
     hits = np.empty(count, np.float32), np.empty(count, np.int32), np.empty(count, np.int32)
     chosen = cells, NO_CELL if cells is NO_CELLS else np.zeros(count, np.int32)
     begin = travelled_m * direction.astype(np.float64)
-    cast_beams(world, begin, direction, np.zeros(count, np.int64), MAX_RANGE_M, 1, 0.0, 0.0, *chosen, np.full(count, travelled_m), *hits)
+    packets = packets_of(np.arange(count))
+    cast_beams(world, packets, begin, direction, np.zeros(count, np.int64), MAX_RANGE_M, 1, *chosen, np.full(count, travelled_m), *hits)
     return hits
 
 

@@ -1,0 +1,381 @@
+"""Sixteen numbers side by side, one for each of sixteen rays, for kernels: one instruction of the CPU calculates all of them.
+
+LLVM makes of them what the CPU has: one register of AVX-512, two of AVX2, four of SSE or NEON. Results are those of scalar float32 arithmetic, number
+by number: nothing is contracted or reordered. Under ``NUMBA_DISABLE_JIT=1`` they are NumPy arrays of 16 elements, which know the same operators.
+
+A float32 scalar beside lanes stands for sixteen times itself. Comparisons give a ``Mask``; masks know ``&`` and ``|``.
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.templates import signature
+from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
+
+WIDTH = 16
+
+Lanes = Any
+"""``float32`` sixteen times."""
+Doubles = Any
+"""``float64`` sixteen times."""
+Numbers = Any
+"""``int32`` sixteen times."""
+Mask = Any
+"""``bool`` sixteen times."""
+
+_INT, _LONG, _SHORT = ir.IntType(32), ir.IntType(64), ir.IntType(WIDTH)
+
+
+class _LanesType(types.Type):  # type: ignore[misc]
+    def __init__(self, name: str, scalar: Any, element: ir.Type) -> None:
+        self.scalar, self.vector = scalar, ir.VectorType(element, WIDTH)
+        super().__init__(name=name)
+
+
+_LANES = _LanesType("lanes", types.float32, ir.FloatType())
+_DOUBLES = _LanesType("doubles", types.float64, ir.DoubleType())
+_NUMBERS = _LanesType("numbers", types.int32, _INT)
+_MASK = _LanesType("mask", types.boolean, ir.IntType(1))
+_BY_SCALAR = {kind.scalar: kind for kind in (_LANES, _DOUBLES, _NUMBERS)}
+
+
+@register_model(_LanesType)
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: _LanesType) -> None:
+        super().__init__(manager, kind, kind.vector)
+
+
+def _spread(builder: Any, value: Any) -> Any:
+    """A scalar in every lane."""
+    if isinstance(value.type, ir.VectorType):
+        return value
+    vector = ir.VectorType(value.type, WIDTH)
+    first = builder.insert_element(ir.Constant(vector, ir.Undefined), value, _INT(0))
+    return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(_INT, WIDTH), [0] * WIDTH))
+
+
+def _common(one: Any, other: Any) -> _LanesType | None:
+    """The lanes that two types make together: the same, or lanes beside their scalar."""
+    for kind in (_LANES, _DOUBLES, _NUMBERS):
+        if kind in (one, other) and {one, other} <= {kind, kind.scalar}:
+            return kind
+    return None
+
+
+def _define(function: Any, kinds: tuple[_LanesType, ...], result: _LanesType | None, emit: Callable[[Any, Any, Any], Any]) -> None:
+    """An operator between lanes, or lanes and a scalar; None: it gives what it takes."""
+
+    @type_callable(function)  # type: ignore[untyped-decorator]
+    def _type(_context: Any) -> Callable[[Any, Any], Any]:
+        def result_of(one: Any, other: Any) -> Any:
+            kind = _common(one, other)
+            return (result or kind) if kind in kinds else None
+
+        return result_of
+
+    def lower(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return emit(builder, _spread(builder, arguments[0]), _spread(builder, arguments[1]))
+
+    for kind in kinds:
+        for one, other in ((kind, kind), (kind, kind.scalar), (kind.scalar, kind)):
+            lower_builtin(function, one, other)(lower)
+
+
+def _define_on_masks(function: Any, emit: Callable[[Any, Any, Any], Any]) -> None:
+    @type_callable(function)  # type: ignore[untyped-decorator]
+    def _type(_context: Any) -> Callable[[Any, Any], Any]:
+        return lambda one, other: _MASK if one == _MASK and other == _MASK else None
+
+    def lower(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return emit(builder, *arguments)
+
+    lower_builtin(function, _MASK, _MASK)(lower)
+
+
+def _comparison(sign: str) -> Callable[[Any, Any, Any], Any]:
+    def compare(builder: Any, one: Any, other: Any) -> Any:
+        return builder.icmp_signed(sign, one, other) if one.type.element == _INT else builder.fcmp_ordered(sign, one, other)
+
+    return compare
+
+
+_REAL, _ALL = (_LANES, _DOUBLES), (_LANES, _DOUBLES, _NUMBERS)
+_define(operator.add, _REAL, None, lambda builder, one, other: builder.fadd(one, other))
+_define(operator.sub, _REAL, None, lambda builder, one, other: builder.fsub(one, other))
+_define(operator.mul, _REAL, None, lambda builder, one, other: builder.fmul(one, other))
+_define(operator.truediv, _REAL, None, lambda builder, one, other: builder.fdiv(one, other))
+_define(operator.lt, _ALL, _MASK, _comparison("<"))
+_define(operator.le, _ALL, _MASK, _comparison("<="))
+_define(operator.gt, _ALL, _MASK, _comparison(">"))
+_define(operator.ge, _ALL, _MASK, _comparison(">="))
+_define(operator.eq, _ALL, _MASK, _comparison("=="))
+_define_on_masks(operator.and_, lambda builder, one, other: builder.and_(one, other))
+_define_on_masks(operator.or_, lambda builder, one, other: builder.or_(one, other))
+
+
+def _row_pointer(context: Any, builder: Any, kinds: Any, arguments: Any, vector: ir.Type) -> Any:
+    array = context.make_array(kinds[0])(context, builder, arguments[0])
+    row = context.cast(builder, arguments[1], kinds[1], types.intp)
+    pointer = cgutils.get_item_pointer(context, builder, kinds[0], array, [row, row.type(0)], wraparound=False)
+    return builder.bitcast(pointer, vector.as_pointer())
+
+
+def _vector_of(array: Any, dimensions: int = 2) -> Any:
+    if isinstance(array, types.Array) and array.ndim == dimensions and (dimensions == 1 or array.layout == "C"):
+        return _BY_SCALAR.get(array.dtype)
+    return None
+
+
+def _element_size(kind: _LanesType) -> int:
+    return int(kind.scalar.bitwidth) // 8
+
+
+def _load(_typing: Any, array: Any, row: Any) -> Any:
+    kind = _vector_of(array)
+    if kind is None or not isinstance(row, types.Integer):
+        return None
+
+    def generate(context: Any, builder: Any, signature_: Any, arguments: Any) -> Any:
+        return builder.load(_row_pointer(context, builder, signature_.args, arguments, kind.vector), align=_element_size(kind))
+
+    return kind(array, row), generate
+
+
+def _store(_typing: Any, array: Any, row: Any, values: Any) -> Any:
+    kind = _vector_of(array)
+    if kind is None or values != kind or not isinstance(row, types.Integer):
+        return None
+
+    def generate(context: Any, builder: Any, signature_: Any, arguments: Any) -> Any:
+        builder.store(arguments[2], _row_pointer(context, builder, signature_.args, arguments, kind.vector), align=_element_size(kind))
+        return context.get_dummy_value()
+
+    return types.void(array, row, values), generate
+
+
+def _gather(_typing: Any, array: Any, rows: Any, column: Any) -> Any:
+    kind = _vector_of(array)
+    if kind is None or rows != _NUMBERS or not isinstance(column, types.Integer):
+        return None
+
+    def generate(context: Any, builder: Any, signature_: Any, arguments: Any) -> Any:
+        found = context.make_array(array)(context, builder, arguments[0])
+        column_ = context.cast(builder, arguments[2], signature_.args[2], types.intp)
+        gathered = ir.Constant(kind.vector, ir.Undefined)
+        for lane in range(WIDTH):  # a CPU's own gathering is no faster, where it has any
+            row = builder.sext(builder.extract_element(arguments[1], _INT(lane)), column_.type)
+            pointer = cgutils.get_item_pointer(context, builder, array, found, [row, column_], wraparound=False)
+            gathered = builder.insert_element(gathered, builder.load(pointer), _INT(lane))
+        return gathered
+
+    return kind(array, rows, column), generate
+
+
+def _select(_typing: Any, condition: Any, one: Any, other: Any) -> Any:
+    kind = _BY_SCALAR.get(one) if one == other and one in _BY_SCALAR else _common(one, other)
+    if condition != _MASK or kind is None:
+        return None
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.select(arguments[0], _spread(builder, arguments[1]), _spread(builder, arguments[2]))
+
+    return signature(kind, condition, one, other), generate
+
+
+def _extreme(sign: str) -> Callable[..., Any]:
+    def extreme(_typing: Any, one: Any, other: Any) -> Any:
+        kind = _common(one, other)
+        if kind is None:
+            return None
+
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            a, b = _spread(builder, arguments[0]), _spread(builder, arguments[1])
+            return builder.select(_comparison(sign)(builder, a, b), a, b)
+
+        return signature(kind, one, other), generate
+
+    return extreme
+
+
+def _spread_out(_typing: Any, value: Any) -> Any:
+    kind = _BY_SCALAR.get(value)
+    if kind is None:
+        return None
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return _spread(builder, arguments[0])
+
+    return kind(value), generate
+
+
+def _conversion(taken: _LanesType, given: _LanesType, emit: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
+    def convert(_typing: Any, values: Any) -> Any:
+        if values != taken:
+            return None
+
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return emit(builder, arguments[0], given.vector)
+
+        return given(values), generate
+
+    return convert
+
+
+def _floor(builder: Any, values: Any, vector: Any) -> Any:
+    floor = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector]), f"llvm.floor.v{WIDTH}f64")
+    return builder.call(floor, [values])
+
+
+def _magnitude(builder: Any, values: Any, vector: Any) -> Any:
+    magnitude = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector]), f"llvm.fabs.v{WIDTH}f64")
+    return builder.call(magnitude, [values])
+
+
+def _bits(_typing: Any, mask: Any) -> Any:
+    if mask != _MASK:
+        return None
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.zext(builder.bitcast(arguments[0], _SHORT), _LONG)
+
+    return types.int64(mask), generate
+
+
+def _mask(_typing: Any, bits: Any) -> Any:
+    if not isinstance(bits, types.Integer):
+        return None
+
+    def generate(context: Any, builder: Any, signature_: Any, arguments: Any) -> Any:
+        bits_ = context.cast(builder, arguments[0], signature_.args[0], types.int64)
+        return builder.bitcast(builder.trunc(bits_, _SHORT), _MASK.vector)
+
+    return _MASK(bits), generate
+
+
+def _count(_typing: Any, bits: Any) -> Any:
+    if not isinstance(bits, types.Integer):
+        return None
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return bits(bits), generate
+
+
+def _trailing(_typing: Any, bits: Any) -> Any:
+    if not isinstance(bits, types.Integer):
+        return None
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.IntType(1)(1))
+
+    return bits(bits), generate
+
+
+def _plain_load(array: npt.NDArray[Any], row: int) -> Any:
+    return array[row].copy()
+
+
+def _plain_store(array: npt.NDArray[Any], row: int, values: Any) -> None:
+    array[row] = values
+
+
+def _plain_select(condition: Any, one: Any, other: Any) -> Any:
+    return np.where(condition, one, other)
+
+
+def _plain_lesser(one: Any, other: Any) -> Any:
+    return np.where(one < other, one, other)
+
+
+def _plain_greater(one: Any, other: Any) -> Any:
+    return np.where(one > other, one, other)
+
+
+def _plain_bits(mask: Any) -> int:
+    return sum(1 << place for place in range(WIDTH) if mask[place])
+
+
+def _plain_mask(bits: int) -> Any:
+    return np.array([bits >> place & 1 for place in range(WIDTH)], np.bool_)
+
+
+def _plain_count(bits: int) -> int:
+    return int(bits).bit_count()
+
+
+def _plain_first(bits: int) -> int:
+    return (int(bits) & -int(bits)).bit_length() - 1
+
+
+def _plain_gather(array: npt.NDArray[Any], rows: Any, column: int) -> Any:
+    return array[rows, column]
+
+
+def _plain_spread(value: Any) -> Any:
+    return np.full(WIDTH, value)
+
+
+_compiled = not numba.config.DISABLE_JIT
+if not _compiled:
+    np.seterr(divide="ignore", invalid="ignore", over="ignore")  # lanes that do not count may divide by zero
+
+load_lanes: Callable[[Any, int], Any] = intrinsic(_load) if _compiled else _plain_load
+"""``load_lanes(array [n, 16], row)``: a row of float32, float64 or int32."""
+
+store_lanes: Callable[[Any, int, Any], None] = intrinsic(_store) if _compiled else _plain_store
+"""``store_lanes(array [n, 16], row, lanes)``."""
+
+gather: Callable[[Any, Any, int], Any] = intrinsic(_gather) if _compiled else _plain_gather
+"""``gather(array [n, m], rows, column)``: of each lane's row."""
+
+spread: Callable[[Any], Any] = intrinsic(_spread_out) if _compiled else _plain_spread
+"""A scalar sixteen times."""
+
+select: Callable[[Any, Any, Any], Any] = intrinsic(_select) if _compiled else _plain_select
+"""``select(mask, one, other)``: where the mask is true the one, else the other; either may be a scalar."""
+
+lesser_lanes: Callable[[Any, Any], Any] = intrinsic(_extreme("<")) if _compiled else _plain_lesser
+"""The lesser of two, as ``render.intersect.lesser``."""
+
+greater_lanes: Callable[[Any, Any], Any] = intrinsic(_extreme(">")) if _compiled else _plain_greater
+"""The greater of two, as ``render.intersect.greater``."""
+
+singles: Callable[[Any], Any] = (
+    intrinsic(_conversion(_DOUBLES, _LANES, lambda builder, values, vector: builder.fptrunc(values, vector)))
+    if _compiled
+    else lambda values: values.astype(np.float32)
+)
+"""float32 of float64."""
+
+doubles: Callable[[Any], Any] = (
+    intrinsic(_conversion(_LANES, _DOUBLES, lambda builder, values, vector: builder.fpext(values, vector)))
+    if _compiled
+    else lambda values: values.astype(np.float64)
+)
+"""float64 of float32."""
+
+floor_lanes: Callable[[Any], Any] = intrinsic(_conversion(_DOUBLES, _DOUBLES, _floor)) if _compiled else np.floor
+"""The largest whole numbers that are not larger, of float64."""
+
+magnitudes: Callable[[Any], Any] = intrinsic(_conversion(_DOUBLES, _DOUBLES, _magnitude)) if _compiled else np.abs
+"""Of float64."""
+
+bits_of: Callable[[Any], int] = intrinsic(_bits) if _compiled else _plain_bits
+"""A mask as an integer: bit k is lane k."""
+
+mask_of: Callable[[Any], Any] = intrinsic(_mask) if _compiled else _plain_mask
+"""An integer as a mask."""
+
+count_bits: Callable[[Any], int] = intrinsic(_count) if _compiled else _plain_count
+"""How many bits of an integer are set."""
+
+first_bit: Callable[[Any], int] = intrinsic(_trailing) if _compiled else _plain_first
+"""The lowest bit of an integer that is set; there must be one."""

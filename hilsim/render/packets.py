@@ -1,0 +1,410 @@
+"""Sixteen rays at a time: one walk through the tree for all of them, each box and each triangle tested against all at once, on the CPU.
+
+The arithmetic is that of ``render.intersect``, number by number: a ray finds the triangle, and the distance, that it finds alone.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import constant, kernel, stage_kernel
+from hilsim._lanes import (
+    WIDTH,
+    Doubles,
+    Lanes,
+    Mask,
+    Numbers,
+    bits_of,
+    count_bits,
+    doubles,
+    first_bit,
+    floor_lanes,
+    gather,
+    greater_lanes,
+    lesser_lanes,
+    load_lanes,
+    magnitudes,
+    mask_of,
+    select,
+    singles,
+    spread,
+    store_lanes,
+)
+from hilsim.geometry.rotations import conjugate, rotate
+from hilsim.geometry.tracks import keyed_pose
+from hilsim.render.cast import AGREEMENT_M, RAY_STACK_SIZE, bound_movers
+from hilsim.render.intersect import BEYOND, FAR_SCALE, INFINITY, LARGEST, ONE, OUTSIDE, SMALLEST, ZERO
+from hilsim.scene.tiles import LATTICE_PER_M
+from hilsim.scene.world import World
+
+_BOTTOM = constant(0)  # of the stack
+_CHILD_0, _CHILD_1 = constant(0), constant(6)  # first columns of a node's boxes
+_LATTICE_M = 1.0 / LATTICE_PER_M
+_ALL = (1 << WIDTH) - 1  # bits of a mask
+UNKNOWN = np.int32(-2)
+"""Triangle of a ray that no cell knows."""
+
+
+@kernel
+def reciprocals(component: Lanes) -> Lanes:
+    """``render.intersect.reciprocal`` of each."""
+    return select((component > SMALLEST) | (component < -SMALLEST), ONE / component, LARGEST)
+
+
+@kernel
+def _sides(ix: Lanes, iy: Lanes, iz: Lanes) -> tuple[int, int, int, bool]:
+    """Which side of a box rays enter first, 0 (low) or 3 (high) of each axis, and whether all enter by the same sides."""
+    down_x, down_y, down_z = bits_of(ix < ZERO), bits_of(iy < ZERO), bits_of(iz < ZERO)
+    is_alike = (down_x in (0, _ALL)) and (down_y in (0, _ALL)) and (down_z in (0, _ALL))
+    return 3 * (down_x & 1), 3 * (down_y & 1), 3 * (down_z & 1), is_alike
+
+
+@kernel
+def boxes_entered(
+    bounds: npt.NDArray[np.float32],
+    node: np.uintp,
+    child: int,
+    side: tuple[int, int, int, bool],
+    ox: Lanes,
+    oy: Lanes,
+    oz: Lanes,
+    ix: Lanes,
+    iy: Lanes,
+    iz: Lanes,
+    limit: Lanes,
+) -> tuple[Lanes, Mask]:
+    """Where rays enter a node's child box, and which of them do within their limits: ``render.intersect.box_entry`` of each.
+
+    ``side`` is what ``_sides`` gave for the rays.
+    """
+    side_x, side_y, side_z, is_alike = side
+    x0 = (bounds[node, np.uintp(child + side_x)] - ox) * ix
+    x1 = (bounds[node, np.uintp(child + 3 - side_x)] - ox) * ix
+    y0 = (bounds[node, np.uintp(child + 1 + side_y)] - oy) * iy
+    y1 = (bounds[node, np.uintp(child + 4 - side_y)] - oy) * iy
+    z0 = (bounds[node, np.uintp(child + 2 + side_z)] - oz) * iz
+    z1 = (bounds[node, np.uintp(child + 5 - side_z)] - oz) * iz
+    if not is_alike:
+        x0, x1 = lesser_lanes(x0, x1), greater_lanes(x0, x1)
+        y0, y1 = lesser_lanes(y0, y1), greater_lanes(y0, y1)
+        z0, z1 = lesser_lanes(z0, z1), greater_lanes(z0, z1)
+    near = greater_lanes(greater_lanes(x0, y0), greater_lanes(z0, ZERO))
+    far = lesser_lanes(lesser_lanes(x1, y1), z1) * FAR_SCALE
+    return near, (near <= far) & (near <= limit)
+
+
+@kernel
+def triangles_met(
+    corners: npt.NDArray[np.float32], row: np.uintp, ox: Lanes, oy: Lanes, oz: Lanes, dx: Lanes, dy: Lanes, dz: Lanes
+) -> tuple[Lanes, Mask]:
+    """Distances to a triangle along rays, and which rays meet it: ``render.intersect.triangle_distance`` of each."""
+    ax = corners[row, 3]
+    ay = corners[row, 4]
+    az = corners[row, 5]
+    bx = corners[row, 6]
+    by = corners[row, 7]
+    bz = corners[row, 8]
+    px = dy * bz - dz * by
+    py = dz * bx - dx * bz
+    pz = dx * by - dy * bx
+    determinant = ax * px + ay * py + az * pz
+    inverse = ONE / determinant  # of 0 it is infinite, or not a number: what follows is outside
+    sx = ox - corners[row, 0]
+    sy = oy - corners[row, 1]
+    sz = oz - corners[row, 2]
+    u = (sx * px + sy * py + sz * pz) * inverse
+    qx = sy * az - sz * ay
+    qy = sz * ax - sx * az
+    qz = sx * ay - sy * ax
+    v = (dx * qx + dy * qy + dz * qz) * inverse
+    t = (bx * qx + by * qy + bz * qz) * inverse
+    return t, (u >= OUTSIDE) & (v >= OUTSIDE) & (u + v <= BEYOND) & (t > ZERO)
+
+
+@kernel
+def closest_in_tree(
+    bounds: npt.NDArray[np.float32],
+    links: npt.NDArray[np.int32],
+    corners: npt.NDArray[np.float32],
+    root: int,
+    ox: Lanes,
+    oy: Lanes,
+    oz: Lanes,
+    dx: Lanes,
+    dy: Lanes,
+    dz: Lanes,
+    best: Lanes,
+    entering: Any,
+    stack: npt.NDArray[np.int32],
+    base: int,
+) -> tuple[Lanes, Numbers]:
+    """Nearest triangle of one tree for each of sixteen rays, if closer than ``best``: (distances, rows), with ``best`` and -1 where there is none.
+
+    Args:
+        bounds: ``float32[n, 16]``, nodes as in ``scene.bvh``; ``links`` is ``int32[n, 16]`` of the same memory.
+        corners: ``float32[m, 9]``.
+        root: Node row.
+        ox: Rays' origins in the geometry's frame; ``dx`` are the unit directions.
+        best: Only what is closer counts.
+        entering: Bits of the rays that are to be cast.
+        stack: ``int32[2 s]`` scratch with room from ``base``.
+        base: First free entry of ``stack``.
+    """
+    ix, iy, iz = reciprocals(dx), reciprocals(dy), reciprocals(dz)
+    side = _sides(ix, iy, iz)
+    found = spread(np.int32(-1))
+    top = base
+    link, inside = np.int64(root), np.int64(entering)
+    while True:
+        if link >= 0:
+            node = np.uintp(link)
+            near0, is_in0 = boxes_entered(bounds, node, _CHILD_0, side, ox, oy, oz, ix, iy, iz, best)
+            near1, is_in1 = boxes_entered(bounds, node, _CHILD_1, side, ox, oy, oz, ix, iy, iz, best)
+            in0, in1 = bits_of(is_in0) & inside, bits_of(is_in1) & inside
+            if in0 != 0 and in1 != 0:
+                link, inside, later, others = np.int64(links[node, 12]), in0, np.int64(links[node, 13]), in1
+                if 2 * count_bits(in0 & in1 & bits_of(near0 <= near1)) < count_bits(in0 & in1):
+                    link, inside, later, others = later, others, link, inside
+                stack[top], stack[top + 1] = later, others
+                top += 2
+                continue
+            if in0 != 0:
+                link, inside = np.int64(links[node, 12]), in0
+                continue
+            if in1 != 0:
+                link, inside = np.int64(links[node, 13]), in1
+                continue
+        else:
+            code = -1 - link
+            first = code >> 3
+            is_inside = mask_of(inside)  # a ray meets no triangle of a box that it does not enter, whoever is beside it
+            for row in range(first, first + (code & 7)):
+                t, is_met = triangles_met(corners, np.uintp(row), ox, oy, oz, dx, dy, dz)
+                is_nearer = is_inside & is_met & ((t < best) | ((t == best) & (np.int32(row) < found)))
+                best = select(is_nearer, t, best)
+                found = select(is_nearer, np.int32(row), found)
+        if top == base:
+            return best, found
+        top -= 2
+        link, inside = np.int64(stack[top]), np.int64(stack[top + 1])
+
+
+@kernel
+def planes_met(
+    corners: npt.NDArray[np.float32], rows: Numbers, ox: Doubles, oy: Doubles, oz: Doubles, dx: Doubles, dy: Doubles, dz: Doubles
+) -> Doubles:
+    """``render.intersect.plane_distance`` of each."""
+    ax, ay, az = doubles(gather(corners, rows, 3)), doubles(gather(corners, rows, 4)), doubles(gather(corners, rows, 5))
+    bx, by, bz = doubles(gather(corners, rows, 6)), doubles(gather(corners, rows, 7)), doubles(gather(corners, rows, 8))
+    nx = ay * bz - az * by
+    ny = az * bx - ax * bz
+    nz = ax * by - ay * bx
+    px, py, pz = doubles(gather(corners, rows, 0)), doubles(gather(corners, rows, 1)), doubles(gather(corners, rows, 2))
+    away = nx * (px - ox) + ny * (py - oy) + nz * (pz - oz)
+    return away / (nx * dx + ny * dy + nz * dz)  # a parallel plane gives what agrees with nothing
+
+
+@kernel
+def _on_lattice(away: Doubles) -> Lanes:
+    """A tile's coordinates as ``render.cells.place_in_tile`` has them."""
+    return singles(floor_lanes(away * LATTICE_PER_M + 0.5) * _LATTICE_M)
+
+
+@stage_kernel
+def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls with the world as an argument cost more than the rays
+    world: World,
+    order: npt.NDArray[np.int32],
+    origin_m: npt.NDArray[np.float64],
+    direction: npt.NDArray[np.float32],
+    time_ns: npt.NDArray[np.int64],
+    max_range_m: float,
+    has_begun: bool,  # noqa: FBT001
+    range_m: npt.NDArray[np.float32],
+    instance: npt.NDArray[np.int32],
+    triangle: npt.NDArray[np.int32],
+) -> None:
+    """Cast rays, each at its own time, sixteen at a time.
+
+    Args:
+        world: What can be hit.
+        order: ``int32[p, 16]``, the rays of each packet, which go alike; -1, and what is beyond the rays, stands for none. Each ray is in it once.
+        origin_m: ``float64[n, 3]`` in the world.
+        direction: ``float32[n, 3]``, unit vectors in the world.
+        time_ns: ``int64[n]``, rig time.
+        max_range_m: Only what is closer counts.
+        has_begun: What the last three arguments hold is what rays meet among what stands still, as ``render.cells`` has found it (a range in
+            float32, ``max_range_m`` for a miss), but for the rays whose ``triangle`` is ``UNKNOWN``.
+        range_m: ``float32[n]`` out; infinity for a miss.
+        instance: ``int32[n]`` out; -1 for a miss.
+        triangle: ``int32[n]`` out, row of the world's triangles; -1 for a miss.
+    """
+    bounds, links, corners = world.node_bounds, world.node_links, world.corners
+    tree_origin_m, tile_count, tile_root = world.origin_m, world.tile_count, world.tile_root
+    geometry_root, geometry_origin_m, instance_geometry = world.geometry_root, world.geometry_origin_m, world.instance_geometry
+    key_time_ns, key_position_m, key_arrival_mps = world.key_time_ns, world.key_position_m, world.key_arrival_mps
+    key_departure_mps, key_orientation = world.key_departure_mps, world.key_orientation
+    key_first, key_count, period_ns = world.key_first, world.key_count, world.period_ns
+    stack = np.empty(2 * RAY_STACK_SIZE, dtype=np.int32)
+    spheres = np.empty((key_first.shape[0], 4), dtype=np.float64)
+    movers = np.empty(key_first.shape[0], dtype=np.int32)
+    placed = np.zeros((6, WIDTH), dtype=np.float64)
+    placed[3] = 1.0
+    results = np.empty((1, WIDTH), dtype=np.float32)
+    winners = np.empty((2, WIDTH), dtype=np.int32)
+    count = range_m.shape[0]
+    mover_count = bound_movers(world, origin_m, direction, time_ns, _BOTTOM, count, max_range_m, spheres, movers)
+    for packet in range(order.shape[0]):
+        rows = load_lanes(order, packet)
+        is_ray = (rows >= np.int32(0)) & (rows < np.int32(count))
+        rays = select(is_ray, rows, np.int32(0))
+        fx, fy, fz = gather(origin_m, rays, 0), gather(origin_m, rays, 1), gather(origin_m, rays, 2)
+        dx, dy, dz = gather(direction, rays, 0), gather(direction, rays, 1), gather(direction, rays, 2)
+        wx, wy, wz = fx, fy, fz  # the winner's ray in its geometry's frame, for the range in float64
+        vx, vy, vz = doubles(dx), doubles(dy), doubles(dz)
+        best = spread(np.float32(max_range_m))
+        met, row = spread(np.int32(-1)), spread(np.int32(-1))
+        unknown = bits_of(is_ray)
+        if has_begun:
+            unknown = _BOTTOM
+            left = bits_of(is_ray)
+            while left != 0:
+                k = first_bit(left)
+                left &= left - 1
+                ray = order[packet, k]
+                if triangle[ray] == UNKNOWN:
+                    unknown |= 1 << k
+                    continue
+                results[0, k], winners[0, k], winners[1, k] = range_m[ray], instance[ray], triangle[ray]
+                if triangle[ray] >= 0:
+                    geometry = instance_geometry[instance[ray]]
+                    for axis in range(3):
+                        placed[axis, k] = origin_m[ray, axis] - geometry_origin_m[geometry, axis]
+            is_known = mask_of(bits_of(is_ray) & ~unknown)
+            best = select(is_known, load_lanes(results, 0), best)
+            met, row = select(is_known, load_lanes(winners, 0), met), select(is_known, load_lanes(winners, 1), row)
+            wx = select(is_known, load_lanes(placed, 0), wx)
+            wy = select(is_known, load_lanes(placed, 1), wy)
+            wz = select(is_known, load_lanes(placed, 2), wz)
+        if tile_root >= 0 and unknown != 0:
+            limit, inside = best, np.int64(unknown)
+            rx, ry, rz = singles(fx - tree_origin_m[0]), singles(fy - tree_origin_m[1]), singles(fz - tree_origin_m[2])
+            ix, iy, iz = reciprocals(dx), reciprocals(dy), reciprocals(dz)
+            side = _sides(ix, iy, iz)
+            top = _BOTTOM
+            link = np.int64(tile_root)
+            while True:
+                if link >= 0:
+                    node = np.uintp(link)
+                    near0, is_in0 = boxes_entered(bounds, node, _CHILD_0, side, rx, ry, rz, ix, iy, iz, limit)
+                    near1, is_in1 = boxes_entered(bounds, node, _CHILD_1, side, rx, ry, rz, ix, iy, iz, limit)
+                    in0, in1 = bits_of(is_in0) & inside, bits_of(is_in1) & inside
+                    link, inside, later, others = np.int64(links[node, 12]), in0, np.int64(links[node, 13]), in1
+                    if in0 == 0 or (in1 != 0 and 2 * count_bits(in0 & in1 & bits_of(near0 <= near1)) < count_bits(in0 & in1)):
+                        link, inside, later, others = later, others, link, inside
+                    if in0 != 0 and in1 != 0:
+                        stack[top], stack[top + 1] = later, others
+                        top += 2
+                    if inside != 0:
+                        continue
+                else:
+                    tile = (-1 - link) >> 3
+                    geometry = instance_geometry[tile]
+                    lx = fx - geometry_origin_m[geometry, 0]
+                    ly = fy - geometry_origin_m[geometry, 1]
+                    lz = fz - geometry_origin_m[geometry, 2]
+                    root = geometry_root[geometry]
+                    limit, found = closest_in_tree(
+                        bounds, links, corners, root, _on_lattice(lx), _on_lattice(ly), _on_lattice(lz), dx, dy, dz, limit, inside, stack, top
+                    )
+                    is_found = found >= np.int32(0)
+                    met, row = select(is_found, np.int32(tile), met), select(is_found, found, row)
+                    wx, wy, wz = select(is_found, lx, wx), select(is_found, ly, wy), select(is_found, lz, wz)
+                if top == 0:
+                    break
+                top -= 2
+                link, inside = np.int64(stack[top]), np.int64(stack[top + 1])
+            best = select(mask_of(unknown), limit, best)
+
+        for candidate in range(mover_count):
+            ux, uy, uz = doubles(dx), doubles(dy), doubles(dz)
+            length = ux * ux + uy * uy + uz * uz
+            cx, cy, cz = spheres[candidate, 0] - fx, spheres[candidate, 1] - fy, spheres[candidate, 2] - fz
+            along = (cx * ux + cy * uy + cz * uz) / length
+            apart = cx * cx + cy * cy + cz * cz - spheres[candidate, 3]
+            near = bits_of(is_ray & ((apart <= 0.0) | ((along >= 0.0) & (apart <= along * along * length))))
+            if near == 0:
+                continue
+            mover = movers[candidate]
+            number = tile_count + mover
+            geometry = instance_geometry[number]
+            left = near
+            while left != 0:
+                k = first_bit(left)
+                left &= left - 1
+                ray = order[packet, k]
+                (px, py, pz), turn = keyed_pose(
+                    key_time_ns,
+                    key_position_m,
+                    key_arrival_mps,
+                    key_departure_mps,
+                    key_orientation,
+                    key_first[mover],
+                    key_count[mover],
+                    period_ns[mover],
+                    time_ns[ray],
+                )
+                body_from_world = conjugate(turn)
+                mx, my, mz = rotate(body_from_world, (origin_m[ray, 0] - px, origin_m[ray, 1] - py, origin_m[ray, 2] - pz))
+                ahead = (np.float64(direction[ray, 0]), np.float64(direction[ray, 1]), np.float64(direction[ray, 2]))
+                placed[3, k], placed[4, k], placed[5, k] = rotate(body_from_world, ahead)
+                placed[0, k] = mx - geometry_origin_m[geometry, 0]
+                placed[1, k] = my - geometry_origin_m[geometry, 1]
+                placed[2, k] = mz - geometry_origin_m[geometry, 2]
+            lx, ly, lz = load_lanes(placed, 0), load_lanes(placed, 1), load_lanes(placed, 2)
+            hx, hy, hz = load_lanes(placed, 3), load_lanes(placed, 4), load_lanes(placed, 5)
+            closest, found = closest_in_tree(
+                bounds,
+                links,
+                corners,
+                geometry_root[geometry],
+                singles(lx),
+                singles(ly),
+                singles(lz),
+                singles(hx),
+                singles(hy),
+                singles(hz),
+                best,
+                near,
+                stack,
+                _BOTTOM,
+            )
+            is_found = found >= np.int32(0)
+            best = select(is_found, closest, best)
+            met, row = select(is_found, np.int32(number), met), select(is_found, found, row)
+            wx, wy, wz = select(is_found, lx, wx), select(is_found, ly, wy), select(is_found, lz, wz)
+            vx, vy, vz = select(is_found, hx, vx), select(is_found, hy, vy), select(is_found, hz, vz)
+
+        hit = bits_of(row >= np.int32(0))
+        distance = doubles(best)
+        if hit != 0:
+            exact = planes_met(corners, greater_lanes(row, np.int32(0)), wx, wy, wz, vx, vy, vz)
+            distance = select(magnitudes(exact - distance) < AGREEMENT_M, exact, distance)
+        store_lanes(results, 0, select(mask_of(hit), singles(distance), INFINITY))
+        store_lanes(winners, 0, met)
+        store_lanes(winners, 1, row)
+        left = bits_of(is_ray)
+        while left != 0:
+            k = first_bit(left)
+            left &= left - 1
+            ray = order[packet, k]
+            range_m[ray] = results[0, k]
+            instance[ray] = winners[0, k]
+            triangle[ray] = winners[1, k]
+
+
+def packets_of(order: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
+    """Packets of rays in an order, ``int32[p, 16]``; the last may have room, which is -1."""
+    packets = np.full(-(-len(order) // WIDTH) * WIDTH, -1, np.int32)
+    packets[: len(order)] = order
+    return packets.reshape(-1, WIDTH)
