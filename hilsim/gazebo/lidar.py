@@ -15,7 +15,7 @@ from hilsim.gazebo.solids import containing, reach_m
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import matrix_from_quaternion
 from hilsim.protocols.gazebo import RayFan, laser_scan, point_cloud
-from hilsim.render.cpu import cast_rays
+from hilsim.render.cpu import cast_many
 from hilsim.scene.world import World
 from hilsim.sdf.carriages import Carriages
 from hilsim.sdf.specs import SdfLidar, SdfNoise, SdfShape
@@ -155,7 +155,7 @@ class GazeboLidar:
         count = len(origin_m)
         range_m, instance, triangle = np.empty(count, np.float32), np.empty(count, np.int32), np.empty(count, np.int32)
         times = np.full(count, time_ns, np.int64)
-        cast_rays(self._world, origin_m, np.ascontiguousarray(direction), times, min(reach_m, 1e6), range_m, instance, triangle)
+        cast_many(self._world, origin_m, np.ascontiguousarray(direction), times, min(reach_m, 1e6), range_m, instance, triangle)
         in_tile = (instance >= 0) & (instance < self._world.tile_count)
         thing = np.full(count, -1, np.int32)
         thing[in_tile] = self._world.owner[triangle[in_tile]]

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.render.cpu import cast_rays
+from hilsim.render.cpu import cast_many
 from hilsim.scene.world import World
 
 _RAYS_PER_THREAD_MIN = 4096  # below this, handing work over costs more than the work
@@ -72,12 +72,12 @@ class CpuRenderer:
         count = len(range_m)
         slices = min(self._threads, max(1, count // _RAYS_PER_THREAD_MIN))
         if self._pool is None or slices == 1:
-            cast_rays(world, origin_m, direction, time_ns, float(max_range_m), range_m, instance, triangle)
+            cast_many(world, origin_m, direction, time_ns, float(max_range_m), range_m, instance, triangle)
             return
         edges = [count * part // slices for part in range(slices + 1)]
         jobs = [
             self._pool.submit(
-                cast_rays, world, origin_m[a:b], direction[a:b], time_ns[a:b], float(max_range_m), range_m[a:b], instance[a:b], triangle[a:b]
+                cast_many, world, origin_m[a:b], direction[a:b], time_ns[a:b], float(max_range_m), range_m[a:b], instance[a:b], triangle[a:b]
             )
             for a, b in pairwise(edges)
         ]

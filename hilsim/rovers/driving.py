@@ -17,7 +17,7 @@ from hilsim._atomics import load_acquire
 from hilsim._jit import by_reference, constant, kernel
 from hilsim.geometry.frames import Quaternion
 from hilsim.geometry.rotations import about_axis, multiply, rotate
-from hilsim.render.cpu import cast_rays
+from hilsim.render.cpu import cast_many, cast_rays
 from hilsim.rovers.fleet import Fleet, FleetWord, RoverCount
 from hilsim.rovers.scan_queue import ScanQueues, put_scan
 from hilsim.rovers.specs import RoverDriveSpec
@@ -240,7 +240,7 @@ def scan(drive: Drive, state: npt.NDArray[np.float64], world: World, time_ns: in
         memory.time_ns[ray] = time_ns
     all_rays = slice(0, rays)
     hits = memory.range_m[all_rays], memory.instance[all_rays], memory.triangle[all_rays]
-    cast_rays(world, memory.origin_m[all_rays], memory.direction[all_rays], memory.time_ns[all_rays], drive.range_max_m, hits[0], hits[1], hits[2])
+    cast_many(world, memory.origin_m[all_rays], memory.direction[all_rays], memory.time_ns[all_rays], drive.range_max_m, hits[0], hits[1], hits[2])
     count = 0
     for ray in range(rays):
         range_m = hits[0][ray]

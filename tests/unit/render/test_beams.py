@@ -7,12 +7,15 @@ from hypothesis import strategies as st
 
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
+from hilsim.geometry.poses import Pose
 from hilsim.render.beams import cast_beams
 from hilsim.render.cells import NO_CELL, NO_CELLS
 from hilsim.render.cpu import cast_rays
 from hilsim.render.packets import packets_of
 from hilsim.render.reference import ReferenceRenderer
-from hilsim.scene.world import build_world
+from hilsim.scene.materials import DEFAULTS
+from hilsim.scene.primitives import box
+from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.beam import SUB_RAY_COUNTS, Beam, build_beam
 from hilsim.sensor.specs import BeamSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
@@ -135,3 +138,12 @@ def test_an_empty_world_has_no_hits(vlp16_beam):
     assert np.isinf(range_m).all()
     assert (instance == -1).all()
     assert (triangle == -1).all()
+
+
+def test_of_surfaces_that_coincide_the_same_is_met_whoever_is_beside_a_ray(vlp16_beam):
+    wall = box((1.0, 20.0, 20.0), DEFAULTS["plaster"])
+    places = [(10.5, 0.0, 0.0)] * 9 + [(-8.5, 0.0, 0.0)] * 2 + [(0.0, 15.0, float(z)) for z in range(6)]
+    world = build_world([SceneObject(mesh=wall, placement=Pose(position_m=place)) for place in places])
+    pattern = vlp16_beam(7)
+    for seed in range(5):
+        assert assert_same(world, pattern, bundles(np.random.default_rng(seed), pattern, 1000)) > 0.3
