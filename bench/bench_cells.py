@@ -65,7 +65,7 @@ def measure(world, origin_m, pattern, rounds):
     cells = build_turning_cells(world, origin_m, IDENTITY, ELEVATION, SECTORS, MAX_RANGE_M, pattern.width_m, pattern.spread)
     build_s = time.perf_counter() - begin
     packets = [packet(origin_m, first, pattern) for first in np.arange(0.0, 2.0 * np.pi, SEQUENCES * STEP)]
-    footprint = pattern.share.size, pattern.width_m, pattern.spread
+    sub_rays = pattern.share.size
     least = [np.inf, np.inf]
     for _ in range(rounds):
         found = []
@@ -74,8 +74,9 @@ def measure(world, origin_m, pattern, rounds):
             for origin, direction, cell, times, travelled in packets:
                 hits = np.empty(len(origin), np.float32), np.empty(len(origin), np.int32), np.empty(len(origin), np.int32)
                 listed = (cells, cell) if way else (NO_CELLS, NO_CELL)
+                order = packets_of(np.arange(len(origin)))
                 begin = time.perf_counter()
-                cast_beams(world, packets_of(np.arange(len(origin))), origin, direction, times, MAX_RANGE_M, footprint[0], *listed, travelled, *hits)
+                cast_beams(world, order, origin, direction, times, MAX_RANGE_M, sub_rays, *listed, travelled, *hits)
                 spent += time.perf_counter() - begin
                 found.append(hits)
             least[way] = min(least[way], spent / len(packets) * 1e6)

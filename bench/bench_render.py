@@ -1,23 +1,33 @@
-"""How many rays a second the CPU casts: one VLP-16 scan in both orders over 1 thousand to 1 million triangles, on one thread.
+"""How many rays a second the CPU casts, beside other ray casters over the same triangles: scans of a VLP-16 and of 128 channels, 1 and 7 rays a beam.
 
-Usage: python bench/bench_render.py. Takes about half a minute. Figures of a shared machine are ratios, not measurements.
+Usage: python bench/bench_render.py [--large] [--rounds N] [--json FILE]. Takes two minutes; --large adds a scene of 5 million triangles.
+Each scene's casters run in turn, round by round; the least CPU time of one thread counts. "packets" is what sensors are rendered with, "rays" the
+reference that casts one at a time, "packets x2" the same on two threads (least wall time). Figures of a shared machine are ratios, not measurements.
 """
 
+import argparse
+import json
 import os
 import platform
 import time
+from pathlib import Path
 
 import numpy as np
+import peers
 
-from hilsim.render.cpu import cast_rays
+from hilsim.geometry.poses import Pose
+from hilsim.render.cpu import cast_many, cast_rays
+from hilsim.render.renderer import CpuRenderer
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.primitives import box, plane
+from hilsim.scene.specs import SceneSpec
+from hilsim.scene.street import street_objects
 from hilsim.scene.world import SceneObject, build_world
 from tests.meshes import join_meshes
 
-ROUNDS = 15
 AZIMUTHS = 1808
+REACH_M = 200.0
 
 
 def town(blocks):
@@ -47,11 +57,19 @@ def hills(cells):
 
 def vlp16_scan(order):
     """Unit directions ``float32[16 * AZIMUTHS, 3]``."""
-    elevation, azimuth = np.meshgrid(np.radians(np.arange(-15.0, 16.0, 2.0)), np.arange(AZIMUTHS) * (2 * np.pi / AZIMUTHS), indexing="ij")
+    return scan(np.arange(-15.0, 16.0, 2.0), 1, order)
+
+
+def scan(elevation_deg, sub_rays, order="azimuth"):
+    """Unit directions of a turn, channel by channel; ``sub_rays`` of a firing are 1.5 mrad about its beam."""
+    elevation, azimuth = np.meshgrid(np.radians(elevation_deg), np.arange(AZIMUTHS) * (2 * np.pi / AZIMUTHS), indexing="ij")
+    around = 2 * np.pi * np.arange(sub_rays - 1) / max(sub_rays - 1, 1)
+    aside = 1.5e-3 * np.stack([np.append(0.0, np.cos(around)), np.append(0.0, np.sin(around))])
+    elevation, azimuth = elevation[..., np.newaxis] + aside[0], azimuth[..., np.newaxis] + aside[1]
     level = np.cos(elevation)
     direction = np.stack([level * np.sin(azimuth), level * np.cos(azimuth), np.sin(elevation)], axis=-1)
     if order == "firing":
-        direction = direction.transpose(1, 0, 2)
+        direction = direction.transpose(1, 0, 2, 3)
     return np.ascontiguousarray(direction.reshape(-1, 3), dtype=np.float32)
 
 
@@ -64,33 +82,73 @@ def processor():
         return platform.processor() or platform.machine()
 
 
-def measure(world, direction):
-    """Best and median million rays a second."""
+def street():
+    """What stands still of the demo street."""
+    return [thing for thing in street_objects(SceneSpec(generator="street")) if isinstance(thing.placement, Pose)]
+
+
+def measure(world, origin, direction, rounds):
+    """Million rays a second of each caster, by name."""
     count = len(direction)
-    origin = np.tile([0.113, 0.047, 8.0 if world.corners.shape[0] > 100_000 else 2.0], (count, 1))
     times = np.zeros(count, dtype=np.int64)
-    hits = np.empty(count, np.float32), np.empty(count, np.int32), np.empty(count, np.int32)
-    seconds = []
-    for _ in range(ROUNDS):
-        begin = time.perf_counter()
-        cast_rays(world, origin, direction, times, 200.0, *hits)
-        seconds.append(time.perf_counter() - begin)
-    return count / min(seconds) / 1e6, count / float(np.median(seconds)) / 1e6, float(np.isfinite(hits[0]).mean())
+    hits = {way: (np.empty(count, np.float32), np.empty(count, np.int32), np.empty(count, np.int32)) for way in ("packets", "rays", "packets x2")}
+    two = CpuRenderer(2)
+    casters = {
+        "packets": lambda: cast_many(world, origin, direction, times, REACH_M, *hits["packets"]),
+        "rays": lambda: cast_rays(world, origin, direction, times, REACH_M, *hits["rays"]),
+        "packets x2": lambda: two.cast_rays(world, origin, direction, times, REACH_M, *hits["packets x2"]),
+    } | peers.casters(world, origin, direction)
+    least = dict.fromkeys(casters, np.inf)
+    rays = dict.fromkeys(casters, count)
+    for number in range(rounds + 1):
+        for name, run in casters.items():
+            clock = time.perf_counter if name == "packets x2" else time.process_time
+            begin = clock()
+            found = run()
+            if number:
+                least[name] = min(least[name], clock() - begin)
+            rays[name] = found if isinstance(found, int) else count
+    two.close()
+    for one, other in zip(hits["packets"], hits["rays"], strict=True):
+        if not np.array_equal(one, other):
+            raise SystemExit("packets and rays differ")
+    return {name: rays[name] / seconds / 1e6 for name, seconds in least.items()}
 
 
 def main():
-    """Print a table."""
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
     load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
-    print(f"{processor()}, {os.cpu_count()} logical CPUs, {platform.platform()}, load {load}; one thread, best and median of {ROUNDS}")
-    print(f"{'triangles':>10} {'build s':>8} {'order':>8} {'best':>7} {'median':>7} Mray/s {'hit':>5}")
+    print(f"{processor()}, {os.cpu_count()} logical CPUs, {platform.platform()}, load {load}; least of {options.rounds}, million rays a second")
+    for name, how in peers.missing().items():
+        print(f"left out: {name} ({how})")
+    scenes = {"town": town(84), "large town": town(834), "street": None, "hills": hills(708)} | (
+        {"large hills": hills(1583)} if options.large else {}
+    )
+    channels = {"VLP-16": np.arange(-15.0, 16.0, 2.0), "128 channels": np.linspace(-25.0, 15.0, 128)}
     build_world([SceneObject(mesh=town(2))])  # compile
-    for mesh in (town(84), town(834), hills(708)):
+    rows = []
+    for scene, mesh in scenes.items():
         begin = time.perf_counter()
-        world = build_world([SceneObject(mesh=mesh)])
+        world = build_world(street() if mesh is None else [SceneObject(mesh=mesh)])
         build_s = time.perf_counter() - begin
-        for order in ("azimuth", "firing"):
-            best, median, share = measure(world, vlp16_scan(order))
-            print(f"{len(mesh.triangles):>10} {build_s:>8.3f} {order:>8} {best:>7.2f} {median:>7.2f} {'':6} {share:>5.0%}")
+        for (sensor, elevation_deg), sub_rays in [*((item, 1) for item in channels.items()), (next(iter(channels.items())), 7)]:
+            direction = scan(elevation_deg, sub_rays)
+            origin = np.tile([0.113, 0.047, 8.0 if "hills" in scene else 2.0], (len(direction), 1))
+            speeds = measure(world, origin, direction, options.rounds)
+            rows.append(
+                {"scene": scene, "triangles": len(world.corners), "build_s": build_s, "sensor": sensor, "rays": sub_rays, "mrays_per_s": speeds}
+            )
+            told = "  ".join(
+                f"{name} {speed:.2f}" + (f" (1/{speeds['packets'] / speed:.1f})" if name != "packets" else "") for name, speed in speeds.items()
+            )
+            print(f"{scene} {len(world.corners)} (built in {build_s:.2f} s), {sensor}, {sub_rays} a beam: {told}", flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=2) + "\n")
 
 
 if __name__ == "__main__":
