@@ -49,6 +49,8 @@ _IS_STRONGEST, _IS_LAST = constant(ReturnType.STRONGEST), constant(ReturnType.LA
 _IS_BOTH, _IS_SECOND = constant(ReturnType.BOTH), constant(ReturnType.SECOND_STRONGEST)
 _DETECTION = constant(Purpose.DETECTION)
 _ROOT_HALF = math.sqrt(0.5)
+_CERTAIN_SIGMAS = 9.0
+"""The chance beyond it is 1 in float64."""
 
 
 RANGE, ENERGY, COSINE, RETRO = 0, 1, 2, 3
@@ -137,6 +139,8 @@ def detection_probability(energy: float, threshold_energy: float, noise_ratio: f
     """Chance that an echo passes the threshold: Gaussian noise of ``threshold_energy / noise_ratio``; a hard threshold where the ratio is 0."""
     if noise_ratio <= 0.0 or threshold_energy <= 0.0:
         return 1.0 if energy >= threshold_energy else 0.0
+    if noise_ratio * (energy / threshold_energy - 1.0) > _CERTAIN_SIGMAS:
+        return 1.0
     return 0.5 * math.erfc(-noise_ratio * (energy / threshold_energy - 1.0) * _ROOT_HALF)
 
 
