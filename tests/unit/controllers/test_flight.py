@@ -28,9 +28,16 @@ class Bench:
         self.station = station
         self.at = {round(second * 1e6): happening for second, happening in (at or {}).items()}
 
-    def fly(self, until_s=60.0):
-        run(self.bridge, self.controller, until_s, each=self._each, stop=lambda: self.controller.done or (self.station and self.station.done))
+    def fly(self, until_s=60.0, *, begin_s=0.0):
+        self.go_on(begin_s, until_s)
         return self.controller.close()
+
+    def go_on(self, begin_s, until_s):
+        """A part of a flight."""
+        run(self.bridge, self.controller, until_s, begin_s=begin_s, each=self._each, stop=self._ended)
+
+    def _ended(self):
+        return self.controller.done or (self.station and self.station.done)
 
     @property
     def top_m(self):
