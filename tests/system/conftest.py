@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOM, write_rig
-from tests.system.flying import LidarStream, Programs
+from tests.system.flying import Programs
+from tests.system.reception import LidarStream, receiving_socket
 from tests.system.wheels import install_wheel
 
-SO_RCVBUFFORCE = 33  # asm-generic/socket.h
 START_TIMEOUT_S = 300  # a cold kernel cache on a busy machine; a warm start takes about a second
 
 
@@ -99,11 +99,7 @@ def receiver():
     made = []
 
     def make(host="127.0.0.1"):
-        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
-        with contextlib.suppress(PermissionError):  # beyond the host's limit, where that is permitted: a test may read late
-            sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 8 << 20)
-        sock.bind((host, 0))
+        sock = receiving_socket(host)
         made.append(sock)
         return Receiver(sock)
 

@@ -13,8 +13,6 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
-
 from hilsim.testing import FLIGHT_TIMING_RULES as TIMING_RULES
 from hilsim.testing.flight_controller.wire import Writer
 from tests.support import ROOM
@@ -23,8 +21,6 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAMS = {"px4": "hilsim.testing.flight_controller", "ground": "tests.controllers.ground"}
 WHOLE = ["armed", "takeoff", "airborne", "hold", "land", "touchdown", "manual", "disarmed", "done"]
 _ROOM = ROOM.split("[[sensor]]")[0]
-_PACKET_US = 1327.104
-_HOUR_US = 3_600_000_000
 
 
 def vehicle_rig(controller, *stations):
@@ -101,7 +97,12 @@ def faults(running):
 def figures(running):
     """Every sample of /metrics by its name and labels."""
     with urllib.request.urlopen(f"{address_of(running)}/metrics", timeout=10) as answer:  # noqa: S310 - as above
-        rows = [line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if not line.startswith("#")]
+        return samples_of(answer.read().decode())
+
+
+def samples_of(metrics):
+    """Every sample of the text of /metrics by its name and labels."""
+    rows = [line.rsplit(" ", 1) for line in metrics.splitlines() if not line.startswith("#")]
     return {name: float(value) for name, value in rows}
 
 
@@ -162,38 +163,3 @@ class Nuisance:
         self.thread.join()
         self.udp.close()
         self.deaf.close()
-
-
-class LidarStream(threading.Thread):
-    """Takes a VLP-16's data packets as they come; keeps their stamps and when they came."""
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
-        self.socket.bind(("127.0.0.1", 0))
-        self.socket.settimeout(0.5)
-        self.port = self.socket.getsockname()[1]
-        self.stamps_us, self.came_s, self.ended = [], [], False
-
-    def run(self):
-        while not self.ended:
-            with suppress(TimeoutError):
-                payload = self.socket.recv(2000)
-                self.stamps_us.append(int.from_bytes(payload[1200:1204], "little"))
-                self.came_s.append(time.monotonic())
-        self.socket.close()
-
-    def end(self):
-        self.ended = True
-        self.join()
-
-    @property
-    def missing(self):
-        """Packets that never came between the first and the last."""
-        steps = np.diff(np.array(self.stamps_us, dtype=np.int64)) % _HOUR_US
-        return int(np.round(steps / _PACKET_US).sum() - len(steps))
-
-    @property
-    def longest_gap_s(self):
-        return float(np.diff(self.came_s).max())

@@ -15,6 +15,8 @@ from hilsim.protocols.cepton.stdv import FRAME_PARITY, PointFlag, decode_stdv_po
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
 from tests.system.conftest import sensor_table
+from tests.system.flying import figures, samples_of
+from tests.system.reception import unsent
 from tests.system.replaying import Arrivals, replay, rerouted
 from tests.system.test_daemon import metrics_of, value_of
 from tests.system.test_record import hilsim
@@ -70,10 +72,6 @@ def sequences(payloads):
     return [read_stdv_header(payload).sequence for payload in payloads]
 
 
-def dropped(metrics, flow, sensor):
-    return int(value_of(metrics, f'hilsim_dropped_packets_total{{flow="{flow}",sensor="{sensor}"}}'))
-
-
 def test_every_packet_of_a_turning_and_two_swept_sensors_arrives_from_its_own_address(daemon, rig, receiver):
     data, position, swept = receiver(), receiver(), receiver()
     running = daemon(
@@ -93,7 +91,7 @@ def test_every_packet_of_a_turning_and_two_swept_sensors_arrives_from_its_own_ad
         points = found[source][0]
         assert {len(payload) for payload in points} == {1464}
         numbers = sequences(points)
-        assert numbers[-1] - numbers[0] + 1 - len(numbers) <= dropped(metrics, "points", sensor)
+        assert numbers[-1] - numbers[0] + 1 - len(numbers) <= unsent(samples_of(metrics), sensor, "points")
         assert numbers == sorted(set(numbers))
         assert value_of(metrics, f'hilsim_sent_packets_total{{flow="points",sensor="{sensor}"}}') >= len(numbers)
         said = np.concatenate([decode_stdv_points(payload) for payload in points])
@@ -111,9 +109,10 @@ def test_sensor_information_comes_first_and_then_twice_a_second_of_the_stream(da
     swept = receiver()
     running = daemon(rig(swept_table("left", LEFT, swept.port, cepton="info_packets = true\nserial = 7"), scene=SCENE))
     payloads = [payload for payload, _ in swept.take(1400)]
-    lost = dropped(metrics_of(running), "points", "left")
+    said = figures(running)
+    lost = unsent(said, "left", "points")
     places = [place for place, payload in enumerate(payloads) if payload.startswith(b"INFZ")]
-    if not dropped(metrics_of(running), "info", "left"):
+    if not unsent(said, "left", "info"):
         assert places[0] == 0
     for place in places:
         (number,) = sequences([next(payload for payload in payloads[place:] if payload.startswith(b"STDV"))])
@@ -143,7 +142,7 @@ def test_sighup_changes_one_swept_sensor_and_the_others_lose_no_packet(daemon, r
     assert "roof: unchanged" in text
     after = [payload for payload, _ in before + steady.take(500)]
     numbers = sequences(after)
-    assert numbers[-1] - numbers[0] + 1 - len(numbers) <= dropped(metrics_of(running), "points", "steady")
+    assert numbers[-1] - numbers[0] + 1 - len(numbers) <= unsent(figures(running), "steady", "points")
     points, _ = told_apart(anew)[RIGHT]
     headers = [read_stdv_header(payload) for payload in points]
     assert {(header.version, header.points) for header in headers} == {(1, 128)}

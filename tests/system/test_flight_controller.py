@@ -3,6 +3,7 @@
 import subprocess
 import time
 from contextlib import closing
+from itertools import groupby
 
 import pytest
 
@@ -10,10 +11,10 @@ from hilsim.testing.flight_controller.wire import Splitter, system_of
 from tests.compiled import compiled_only
 from tests.system.conftest import sensor_table
 from tests.system.flying import WHOLE, Nuisance, await_figure, events, faults, figures, first_bytes, order, report_of, serious, stopped, vehicle_rig
+from tests.system.reception import unsent
 from tests.system.sitl import Sitl
 
 pytestmark = [pytest.mark.system, compiled_only]
-_DROPPED = 'hilsim_dropped_packets_total{flow="data",sensor="roof"}'
 
 
 def serial_rig(link, *stations, more=""):
@@ -29,11 +30,12 @@ def test_a_controller_flies_over_a_serial_port_beside_a_lidar_that_loses_no_pack
     assert report["figures"]["hover_level_m"] < 0.5
     assert report["figures"]["hover_height_m"] < 0.3
     missing, said = lidar.missing, figures(running)  # in this order: packets go on being dropped
-    assert missing <= said[_DROPPED]
+    assert missing <= unsent(said, "roof")
     assert said["hilsim_vehicle_crashed"] == 0
     assert said["hilsim_link_garbage_bytes_total"] == 0
     assert faults(running) == set()
-    states = [row["state"] for row in events(running, "session.changed")]
+    states = [row["state"] for row in events(running, "session.changed") if row["state"] != "silent"]  # 0.2 s without a command: a busy host's
+    states = [state for state, _ in groupby(states)]
     assert states[states.index("flying") :] in (["flying"], ["flying", "unplugged"])  # the controller's process has ended by now
     assert set(states[: states.index("flying")]) <= {"unplugged", "calling"}  # what lasts for less than a look is not logged
 
@@ -75,8 +77,8 @@ def test_a_cable_that_is_out_noise_and_half_frames_in_hover_do_not_end_the_fligh
     assert said["hilsim_link_losses_total"] >= 1
     assert said["hilsim_link_garbage_bytes_total"] > 0
     assert said["hilsim_vehicle_crashed"] == 0
-    assert missing <= said[_DROPPED]
-    assert lidar.longest_gap_s < 0.5
+    assert missing <= unsent(said, "roof")
+    assert lidar.longest_gap_s < 3.0  # the lidar does not wait for the cable
     reasons = [row["reason"] for row in events(running, "session.changed")]
     assert "the link is gone (unplugged, or its other end closed)" in reasons
     assert "the port must open, got No such file or directory: plug the device in" in running.text()
