@@ -12,14 +12,15 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.typing.templates import signature
 from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
-WIDTH = 16
+from hilsim import _plain_lanes
+
+WIDTH = _plain_lanes.WIDTH
 
 Lanes = Any
 """``float32`` sixteen times."""
@@ -27,6 +28,8 @@ Doubles = Any
 """``float64`` sixteen times."""
 Numbers = Any
 """``int32`` sixteen times."""
+Words = Any
+"""``uint64`` sixteen times."""
 Mask = Any
 """``bool`` sixteen times."""
 
@@ -42,8 +45,9 @@ class _LanesType(types.Type):  # type: ignore[misc]
 _LANES = _LanesType("lanes", types.float32, ir.FloatType())
 _DOUBLES = _LanesType("doubles", types.float64, ir.DoubleType())
 _NUMBERS = _LanesType("numbers", types.int32, _INT)
+_WORDS = _LanesType("words", types.uint64, _LONG)
 _MASK = _LanesType("mask", types.boolean, ir.IntType(1))
-_BY_SCALAR = {kind.scalar: kind for kind in (_LANES, _DOUBLES, _NUMBERS)}
+_BY_SCALAR = {kind.scalar: kind for kind in (_LANES, _DOUBLES, _NUMBERS, _WORDS)}
 
 
 @register_model(_LanesType)
@@ -63,7 +67,7 @@ def _spread(builder: Any, value: Any) -> Any:
 
 def _common(one: Any, other: Any) -> _LanesType | None:
     """The lanes that two types make together: the same, or lanes beside their scalar."""
-    for kind in (_LANES, _DOUBLES, _NUMBERS):
+    for kind in (_LANES, _DOUBLES, _NUMBERS, _WORDS):
         if kind in (one, other) and {one, other} <= {kind, kind.scalar}:
             return kind
     return None
@@ -106,8 +110,16 @@ def _comparison(sign: str) -> Callable[[Any, Any, Any], Any]:
     return compare
 
 
-_REAL, _ALL = (_LANES, _DOUBLES), (_LANES, _DOUBLES, _NUMBERS)
+_REAL, _WHOLE, _ALL = (_LANES, _DOUBLES), (_NUMBERS, _WORDS), (_LANES, _DOUBLES, _NUMBERS)
 _define(operator.add, _REAL, None, lambda builder, one, other: builder.fadd(one, other))
+_define(operator.add, _WHOLE, None, lambda builder, one, other: builder.add(one, other))
+_define(operator.sub, _WHOLE, None, lambda builder, one, other: builder.sub(one, other))
+_define(operator.mul, _WHOLE, None, lambda builder, one, other: builder.mul(one, other))
+_define(operator.and_, (_WORDS,), None, lambda builder, one, other: builder.and_(one, other))
+_define(operator.or_, (_WORDS,), None, lambda builder, one, other: builder.or_(one, other))
+_define(operator.xor, (_WORDS,), None, lambda builder, one, other: builder.xor(one, other))
+_define(operator.lshift, (_WORDS,), None, lambda builder, one, other: builder.shl(one, other))
+_define(operator.rshift, (_WORDS,), None, lambda builder, one, other: builder.lshr(one, other))
 _define(operator.sub, _REAL, None, lambda builder, one, other: builder.fsub(one, other))
 _define(operator.mul, _REAL, None, lambda builder, one, other: builder.fmul(one, other))
 _define(operator.truediv, _REAL, None, lambda builder, one, other: builder.fdiv(one, other))
@@ -178,6 +190,23 @@ def _gather(_typing: Any, array: Any, rows: Any, column: Any) -> Any:
     return kind(array, rows, column), generate
 
 
+def _scatter(_typing: Any, array: Any, rows: Any, column: Any, values: Any) -> Any:
+    kind = _vector_of(array)
+    if kind is None or values != kind or rows != _NUMBERS or not isinstance(column, types.Integer):
+        return None
+
+    def generate(context: Any, builder: Any, signature_: Any, arguments: Any) -> Any:
+        found = context.make_array(array)(context, builder, arguments[0])
+        column_ = context.cast(builder, arguments[2], signature_.args[2], types.intp)
+        for lane in range(WIDTH):
+            row = builder.sext(builder.extract_element(arguments[1], _INT(lane)), column_.type)
+            pointer = cgutils.get_item_pointer(context, builder, array, found, [row, column_], wraparound=False)
+            builder.store(builder.extract_element(arguments[3], _INT(lane)), pointer)
+        return context.get_dummy_value()
+
+    return types.void(array, rows, column, values), generate
+
+
 def _select(_typing: Any, condition: Any, one: Any, other: Any) -> Any:
     kind = _BY_SCALAR.get(one) if one == other and one in _BY_SCALAR else _common(one, other)
     if condition != _MASK or kind is None:
@@ -215,6 +244,13 @@ def _spread_out(_typing: Any, value: Any) -> Any:
     return kind(value), generate
 
 
+def _counted(_typing: Any) -> Any:
+    def generate(_context: Any, _builder: Any, _signature: Any, _arguments: Any) -> Any:
+        return ir.Constant(_WORDS.vector, list(range(WIDTH)))
+
+    return _WORDS(), generate
+
+
 def _conversion(taken: _LanesType, given: _LanesType, emit: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
     def convert(_typing: Any, values: Any) -> Any:
         if values != taken:
@@ -228,14 +264,12 @@ def _conversion(taken: _LanesType, given: _LanesType, emit: Callable[[Any, Any, 
     return convert
 
 
-def _floor(builder: Any, values: Any, vector: Any) -> Any:
-    floor = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector]), f"llvm.floor.v{WIDTH}f64")
-    return builder.call(floor, [values])
+def _by_llvm(name: str) -> Callable[[Any, Any, Any], Any]:
+    def call(builder: Any, values: Any, vector: Any) -> Any:
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector]), f"llvm.{name}.v{WIDTH}f64")
+        return builder.call(function, [values])
 
-
-def _magnitude(builder: Any, values: Any, vector: Any) -> Any:
-    magnitude = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector]), f"llvm.fabs.v{WIDTH}f64")
-    return builder.call(magnitude, [values])
+    return call
 
 
 def _bits(_typing: Any, mask: Any) -> Any:
@@ -279,73 +313,29 @@ def _trailing(_typing: Any, bits: Any) -> Any:
     return bits(bits), generate
 
 
-def _plain_load(array: npt.NDArray[Any], row: int) -> Any:
-    return array[row].copy()
-
-
-def _plain_store(array: npt.NDArray[Any], row: int, values: Any) -> None:
-    array[row] = values
-
-
-def _plain_select(condition: Any, one: Any, other: Any) -> Any:
-    return np.where(condition, one, other)
-
-
-def _plain_lesser(one: Any, other: Any) -> Any:
-    return np.where(one < other, one, other)
-
-
-def _plain_greater(one: Any, other: Any) -> Any:
-    return np.where(one > other, one, other)
-
-
-def _plain_bits(mask: Any) -> int:
-    return sum(1 << place for place in range(WIDTH) if mask[place])
-
-
-def _plain_mask(bits: int) -> Any:
-    return np.array([bits >> place & 1 for place in range(WIDTH)], np.bool_)
-
-
-def _plain_count(bits: int) -> int:
-    return int(bits).bit_count()
-
-
-def _plain_first(bits: int) -> int:
-    return (int(bits) & -int(bits)).bit_length() - 1
-
-
-def _plain_gather(array: npt.NDArray[Any], rows: Any, column: int) -> Any:
-    return array[rows, column]
-
-
-def _plain_spread(value: Any) -> Any:
-    return np.full(WIDTH, value)
-
-
 _compiled = not numba.config.DISABLE_JIT
 if not _compiled:
-    np.seterr(divide="ignore", invalid="ignore", over="ignore")  # lanes that do not count may divide by zero
+    _plain_lanes.permit_infinities()
 
-load_lanes: Callable[[Any, int], Any] = intrinsic(_load) if _compiled else _plain_load
+load_lanes: Callable[[Any, int], Any] = intrinsic(_load) if _compiled else _plain_lanes.load
 """``load_lanes(array [n, 16], row)``: a row of float32, float64 or int32."""
 
-store_lanes: Callable[[Any, int, Any], None] = intrinsic(_store) if _compiled else _plain_store
+store_lanes: Callable[[Any, int, Any], None] = intrinsic(_store) if _compiled else _plain_lanes.store
 """``store_lanes(array [n, 16], row, lanes)``."""
 
-gather: Callable[[Any, Any, int], Any] = intrinsic(_gather) if _compiled else _plain_gather
+gather: Callable[[Any, Any, int], Any] = intrinsic(_gather) if _compiled else _plain_lanes.gather
 """``gather(array [n, m], rows, column)``: of each lane's row."""
 
-spread: Callable[[Any], Any] = intrinsic(_spread_out) if _compiled else _plain_spread
+spread: Callable[[Any], Any] = intrinsic(_spread_out) if _compiled else _plain_lanes.spread
 """A scalar sixteen times."""
 
-select: Callable[[Any, Any, Any], Any] = intrinsic(_select) if _compiled else _plain_select
+select: Callable[[Any, Any, Any], Any] = intrinsic(_select) if _compiled else _plain_lanes.select
 """``select(mask, one, other)``: where the mask is true the one, else the other; either may be a scalar."""
 
-lesser_lanes: Callable[[Any, Any], Any] = intrinsic(_extreme("<")) if _compiled else _plain_lesser
+lesser_lanes: Callable[[Any, Any], Any] = intrinsic(_extreme("<")) if _compiled else _plain_lanes.lesser
 """The lesser of two, as ``render.intersect.lesser``."""
 
-greater_lanes: Callable[[Any, Any], Any] = intrinsic(_extreme(">")) if _compiled else _plain_greater
+greater_lanes: Callable[[Any, Any], Any] = intrinsic(_extreme(">")) if _compiled else _plain_lanes.greater
 """The greater of two, as ``render.intersect.greater``."""
 
 singles: Callable[[Any], Any] = (
@@ -362,20 +352,50 @@ doubles: Callable[[Any], Any] = (
 )
 """float64 of float32."""
 
-floor_lanes: Callable[[Any], Any] = intrinsic(_conversion(_DOUBLES, _DOUBLES, _floor)) if _compiled else np.floor
+counted: Callable[[], Any] = intrinsic(_counted) if _compiled else _plain_lanes.counted
+"""Each lane's own number, 0 to 15, as uint64."""
+
+rounded: Callable[[Any], Any] = (
+    intrinsic(_conversion(_WORDS, _DOUBLES, lambda builder, values, vector: builder.sitofp(values, vector)))
+    if _compiled
+    else lambda values: values.astype(np.int64).astype(np.float64)
+)
+"""float64 of what uint64 hold as signed numbers."""
+
+bit_patterns: Callable[[Any], Any] = (
+    intrinsic(_conversion(_DOUBLES, _WORDS, lambda builder, values, vector: builder.bitcast(values, vector)))
+    if _compiled
+    else lambda values: values.view(np.uint64)
+)
+"""The bits of float64, in uint64."""
+
+from_bit_patterns: Callable[[Any], Any] = (
+    intrinsic(_conversion(_WORDS, _DOUBLES, lambda builder, values, vector: builder.bitcast(values, vector)))
+    if _compiled
+    else lambda values: values.view(np.float64)
+)
+"""The float64 that bits in uint64 are."""
+
+scatter: Callable[[Any, Any, int, Any], None] = intrinsic(_scatter) if _compiled else _plain_lanes.scatter
+"""``scatter(array [n, m], rows, column, lanes)``: to each lane's row, in order: of lanes with the same row the last one stays."""
+
+floor_lanes: Callable[[Any], Any] = intrinsic(_conversion(_DOUBLES, _DOUBLES, _by_llvm("floor"))) if _compiled else np.floor
 """The largest whole numbers that are not larger, of float64."""
 
-magnitudes: Callable[[Any], Any] = intrinsic(_conversion(_DOUBLES, _DOUBLES, _magnitude)) if _compiled else np.abs
+magnitudes: Callable[[Any], Any] = intrinsic(_conversion(_DOUBLES, _DOUBLES, _by_llvm("fabs"))) if _compiled else np.abs
 """Of float64."""
 
-bits_of: Callable[[Any], int] = intrinsic(_bits) if _compiled else _plain_bits
+roots: Callable[[Any], Any] = intrinsic(_conversion(_DOUBLES, _DOUBLES, _by_llvm("sqrt"))) if _compiled else np.sqrt
+"""Square roots, of float64."""
+
+bits_of: Callable[[Any], int] = intrinsic(_bits) if _compiled else _plain_lanes.bits
 """A mask as an integer: bit k is lane k."""
 
-mask_of: Callable[[Any], Any] = intrinsic(_mask) if _compiled else _plain_mask
+mask_of: Callable[[Any], Any] = intrinsic(_mask) if _compiled else _plain_lanes.mask
 """An integer as a mask."""
 
-count_bits: Callable[[Any], int] = intrinsic(_count) if _compiled else _plain_count
+count_bits: Callable[[Any], int] = intrinsic(_count) if _compiled else _plain_lanes.count
 """How many bits of an integer are set."""
 
-first_bit: Callable[[Any], int] = intrinsic(_trailing) if _compiled else _plain_first
+first_bit: Callable[[Any], int] = intrinsic(_trailing) if _compiled else _plain_lanes.first
 """The lowest bit of an integer that is set; there must be one."""

@@ -6,10 +6,13 @@ therefore comes out whatever the batch size, thread or backend.
 """
 
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 
 from hilsim._jit import kernel
+from hilsim._lane_math import logarithms, sines_and_cosines
+from hilsim._lanes import Doubles, Words, roots, rounded, spread
 
 
 class Purpose(IntEnum):
@@ -67,10 +70,14 @@ def philox4x32(
     counter_0: np.uint64, counter_1: np.uint64, counter_2: np.uint64, counter_3: np.uint64, key_0: np.uint64, key_1: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
     """Ten rounds of Philox on four 32-bit counter words (in ``uint64``) with a two-word key; returns four 32-bit words in ``uint64``."""
-    c0 = np.uint64(counter_0) & _LOW
-    c1 = np.uint64(counter_1) & _LOW
-    c2 = np.uint64(counter_2) & _LOW
-    c3 = np.uint64(counter_3) & _LOW
+    return ten_rounds(
+        np.uint64(counter_0) & _LOW, np.uint64(counter_1) & _LOW, np.uint64(counter_2) & _LOW, np.uint64(counter_3) & _LOW, key_0, key_1
+    )
+
+
+@kernel
+def ten_rounds(c0: Any, c1: Any, c2: Any, c3: Any, key_0: np.uint64, key_1: np.uint64) -> tuple[Any, Any, Any, Any]:
+    """``philox4x32`` of counter words below 2^32, each ``uint64`` or sixteen of them (``hilsim._lanes.Words``)."""
     k0 = np.uint64(key_0) & _LOW
     k1 = np.uint64(key_1) & _LOW
     for _ in range(10):
@@ -124,3 +131,14 @@ def normal(seed: int | np.uint64, stream: int, index: int, purpose: int) -> floa
     """One standard normal number, the first of ``normal_pair``."""
     a, b = uniform_pair(seed, stream, index, purpose)
     return float(np.sqrt(-2.0 * np.log(1.0 - a)) * np.cos(2.0 * np.pi * b))  # a sine that nobody wants costs a seventh
+
+
+@kernel
+def normals(seed: int | np.uint64, streams: Words, index: int, purpose: int) -> Doubles:
+    """``normal`` of sixteen streams at a time, within 1e-15 times 1 and its size."""
+    s = np.uint64(seed)
+    i = np.uint64(index)
+    w0, w1, w2, w3 = ten_rounds(spread(i & _LOW), spread(i >> _32), streams, spread(np.uint64(purpose)), s & _LOW, s >> _32)
+    a, b = rounded(((w0 << _32) | w1) >> _11) * _TO_UNIT, rounded(((w2 << _32) | w3) >> _11) * _TO_UNIT
+    _, cosine = sines_and_cosines(b)
+    return roots(-2.0 * logarithms(1.0 - a)) * cosine

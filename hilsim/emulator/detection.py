@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, inlined_kernel, stage_kernel
+from hilsim._lanes import WIDTH, store_lanes
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import Family, LidarPlan
 from hilsim.emulator.workspace import Workspace
@@ -35,7 +36,17 @@ from hilsim.sensor.echoes import (
 from hilsim.sensor.false_alarms import false_alarm
 from hilsim.sensor.head import head_reading_cdeg
 from hilsim.sensor.mirror import image_point
-from hilsim.sensor.response import CHANNELS_PER_STREAM, Response, ReturnFlag, brightness, distance_code, is_dropped, noise_sd_m
+from hilsim.sensor.response import (
+    CHANNELS_PER_STREAM,
+    Response,
+    ReturnFlag,
+    brightness,
+    distance_code,
+    draw_range_noise,
+    is_dropped,
+    noise_sd_m,
+    range_noise,
+)
 from hilsim.sensor.weather import extinction, weather_echoes
 from hilsim.sensor.window import window_transmission
 from hilsim.units import CDEG_PER_RAD
@@ -141,13 +152,24 @@ def _background_echo(hits: Hits, firing: int) -> int:
 
 
 @inlined_kernel
+def _draw_noise(plan: LidarPlan, first_sequence: int, sequences: int, noise: npt.NDArray[np.float64]) -> None:
+    """Draw the range errors of all firings' first echoes, sixteen channels at a time: few firings have a second one."""
+    rows = noise.reshape(-1, WIDTH)
+    groups = noise.shape[1] // WIDTH
+    response = plan.response
+    for sequence in range(sequences):
+        for group in range(groups):
+            store_lanes(rows, sequence * groups + group, draw_range_noise(response, group * WIDTH, first_sequence + sequence))
+
+
+@inlined_kernel
 def _decimate(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Workspace) -> None:
     """Let a decimated sensor keep back the firings that it does not report."""
     if not plan.is_decimated:
         return
     returns = workspace.returns
     reported_firings(plan.decimation, plan.head, first_sequence, sequences, workspace.reported)
-    withhold_firings(workspace.reported, plan.response.baseline, returns.distance, returns.reflectivity)
+    withhold_firings(workspace.reported, plan.baseline, returns.distance, returns.reflectivity)
     for channel in range(workspace.reported.shape[0]):
         for sequence in range(sequences):
             if not workspace.reported[channel, sequence]:
@@ -164,10 +186,13 @@ def _detected(
     recorded: int,
     channel: int,
     index: int,
+    bias_m: float,
+    first_noise: float,
     kept: npt.NDArray[np.int64],
 ) -> int:
     """Gather the echoes of a firing that are detected and within limits, nearest first, with their distances; returns how many.
 
+    ``bias_m`` is the channel's, ``first_noise`` the first echo's ``range_noise``;
     ``certain`` and ``recorded`` pass the threshold whatever their energy: noise that was taken for an echo, and what a real sensor has detected.
     """
     stream = response.stream * CHANNELS_PER_STREAM + channel
@@ -178,7 +203,8 @@ def _detected(
         energy, range_m = echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE]
         if echo not in (certain, recorded) and not is_detected(energy, threshold_energy, noise_ratio, seed, stream, draw):
             continue
-        code = distance_code(response, range_m, noise_sd_m(response, energy, range_m), channel, index, echo)
+        error = first_noise if echo == 0 else range_noise(response, channel, index, echo)
+        code = distance_code(response, range_m + bias_m + error * noise_sd_m(response, energy, range_m))
         if code > 0:
             echoes[echo, ECHO_CODE] = code
             kept[count] = echo
@@ -202,10 +228,11 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Wor
     flags, is_swept = workspace.returns.flags, plan.family == _CEPTON
     reported_echo, reported_m = workspace.returns.echo, workspace.returns.range_m
     response, head, hits = plan.response, plan.head, workspace.hits
-    baseline = response.baseline
+    baseline, bias_m, noise = plan.baseline, plan.bias_m, workspace.noise
     is_weak = _takes_light(plan)
     is_plain = plan.overlay.rule == _SYNTHETIC_ONLY
     has_alarms = plan.false_alarms.rate_per_firing > 0.0
+    _draw_noise(plan, first_sequence, sequences, noise)
     for sequence in range(sequences):
         index = first_sequence + sequence
         if not is_swept:
@@ -224,7 +251,7 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Wor
                 found = group_echoes(hit_count[firing], value, what, firing, response.merge_distance_m, echoes)
                 certain = _echo_of(hits, firing, FALSE_ALARM_RAY) if is_alarm else -1
             recorded = -1 if is_weak or is_plain else _background_echo(hits, firing)
-            count = _detected(response, echoes, found, certain, recorded, channel, index, kept)
+            count = _detected(response, echoes, found, certain, recorded, channel, index, bias_m[channel], noise[sequence, channel], kept)
             for return_number in range(plan.choice.size):
                 echo = _reported(plan, echoes, kept, count, return_number)
                 reported_echo[return_number, sequence, channel] = echo

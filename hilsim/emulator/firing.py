@@ -1,44 +1,50 @@
-"""First stage, ray generation: firings → rays, each from the pose and the direction of its own instant."""
+"""First stage, ray generation: firings → rays, each from the pose and the direction of its own instant, sixteen channels at a time."""
 
 import math
 
-from hilsim._jit import constant, inlined_kernel, stage_kernel
-from hilsim.emulator.plan import Family, LidarPlan
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._jit import constant, inlined_kernel, kernel, stage_kernel
+from hilsim._lane_math import sines_and_cosines
+from hilsim._lanes import WIDTH, Doubles, Numbers, load_lanes, roots, scatter, singles, store_lanes
+from hilsim.emulator.plan import BeamRow, Family, LidarPlan
 from hilsim.emulator.workspace import Rays
-from hilsim.geometry.rotations import multiply, normalise, rotate
+from hilsim.geometry.rotations import multiply, rotate
 from hilsim.render.cells import image_cell_of, turning_cell
+from hilsim.sensor.beam import Beam
 from hilsim.sensor.clock import rig_from_device
 from hilsim.sensor.head import head_turns
 from hilsim.sensor.mirror import image_point
-from hilsim.vehicle.platform import Platform, platform_state
+from hilsim.vehicle.disturbance import keyframes_at
+from hilsim.vehicle.platform import Platform, next_keyframes, state_between
 
 _CEPTON = constant(Family.CEPTON)
+_SINE, _COSINE, _LEVEL, _RISE, _ELAPSED = 0, 1, 2, 3, 4
+_AIMS = 5
+_TURNS, _PHASE, _SINE_ELEVATION, _COSINE_ELEVATION = (
+    constant(row) for row in (BeamRow.TURNS, BeamRow.PHASE, BeamRow.SINE_ELEVATION, BeamRow.COSINE_ELEVATION)
+)
+_ORIGIN_X, _ORIGIN_Y, _ORIGIN_Z, _BEAM_ROWS = (
+    constant(BeamRow.ORIGIN_X),
+    constant(BeamRow.ORIGIN_Y),
+    constant(BeamRow.ORIGIN_Z),
+    constant(len(BeamRow)),
+)
 
 
 @inlined_kernel
-def _put_ray(rays: Rays, at: int, ox: float, oy: float, oz: float, dx: float, dy: float, dz: float, time_ns: int, share: float) -> None:
-    rays.origin_m[at, 0] = ox
-    rays.origin_m[at, 1] = oy
-    rays.origin_m[at, 2] = oz
-    rays.direction[at, 0] = dx
-    rays.direction[at, 1] = dy
-    rays.direction[at, 2] = dz
-    rays.time_ns[at] = time_ns
-    rays.owner[at] = at
-    rays.share[at] = share
-    rays.travelled_m[at] = 0.0
-
-
-@inlined_kernel
-def _direction(plan: LidarPlan, channel: int, firing_ns: int, turns: float) -> tuple[float, float, float, float]:
-    """Sine and cosine of a firing's azimuth, cosine and sine of its elevation, in the sensor's frame."""
-    if plan.family == _CEPTON:
-        image_x, image_z = image_point(plan.mirror, channel, firing_ns)
+def _aim_by_mirror(plan: LidarPlan, device_ns: int, first_channel: int, aim: npt.NDArray[np.float64]) -> None:
+    """Sine and cosine of azimuths, cosine and sine of elevations, in the sensor's frame, of sixteen channels."""
+    for lane in range(WIDTH):
+        channel = min(first_channel + lane, plan.firing_offset_ns.size - 1)
+        image_x, image_z = image_point(plan.mirror, channel, device_ns + plan.firing_offset_ns[channel])
         ahead = math.sqrt(1.0 + image_x * image_x)
         length = math.sqrt(1.0 + image_x * image_x + image_z * image_z)
-        return image_x / ahead, 1.0 / ahead, ahead / length, image_z / length
-    azimuth = 2.0 * math.pi * turns + plan.azimuth_offset_rad[channel]
-    return math.sin(azimuth), math.cos(azimuth), plan.cosine_elevation[channel], plan.sine_elevation[channel]
+        aim[_SINE, lane] = image_x / ahead
+        aim[_COSINE, lane] = 1.0 / ahead
+        aim[_LEVEL, lane] = ahead / length
+        aim[_RISE, lane] = image_z / length
 
 
 @inlined_kernel
@@ -48,6 +54,51 @@ def _cell(plan: LidarPlan, channel: int, sine: float, cosine: float, level: floa
         ahead = level * cosine
         return image_cell_of(level * sine / ahead, rise / ahead, plan.beam_cells.extent, plan.beam_cells.columns, plan.beam_cells.rows)
     return turning_cell(channel, math.atan2(sine, cosine), plan.beam_cells.columns)
+
+
+@kernel
+def _put(
+    origin_m: npt.NDArray[np.float64],
+    direction: npt.NDArray[np.float32],
+    rows: Numbers,
+    origin: tuple[Doubles, Doubles, Doubles],
+    ahead: tuple[Doubles, Doubles, Doubles],
+) -> None:
+    """Write sixteen rays."""
+    ox, oy, oz = origin
+    dx, dy, dz = ahead
+    scatter(origin_m, rows, 0, ox)
+    scatter(origin_m, rows, 1, oy)
+    scatter(origin_m, rows, 2, oz)
+    scatter(direction, rows, 0, singles(dx))
+    scatter(direction, rows, 1, singles(dy))
+    scatter(direction, rows, 2, singles(dz))
+
+
+@inlined_kernel
+def _put_around(
+    origin_m: npt.NDArray[np.float64],
+    direction: npt.NDArray[np.float32],
+    rows: Numbers,
+    beam: Beam,
+    origin: tuple[Doubles, Doubles, Doubles],
+    ahead: tuple[Doubles, Doubles, Doubles],
+    across: tuple[Doubles, Doubles, Doubles],
+    upwards: tuple[Doubles, Doubles, Doubles],
+) -> None:
+    """Write the rays around those in the middle of sixteen beams."""
+    ox, oy, oz = origin
+    dx, dy, dz = ahead
+    hx, hy, hz = across
+    vx, vy, vz = upwards
+    tangent, offset_m = beam.tangent, beam.offset_m
+    for ray in range(1, tangent.shape[0]):
+        u, v = tangent[ray, 0], tangent[ray, 1]
+        scale = 1.0 / math.sqrt(1.0 + u * u + v * v)
+        turned_ahead = ((hx * u + vx * v + dx) * scale, (hy * u + vy * v + dy) * scale, (hz * u + vz * v + dz) * scale)
+        u, v = offset_m[ray, 0], offset_m[ray, 1]
+        moved = (hx * u + vx * v + ox, hy * u + vy * v + oy, hz * u + vz * v + oz)
+        _put(origin_m, direction, rows + np.int32(ray), moved, turned_ahead)
 
 
 @stage_kernel
@@ -62,65 +113,75 @@ def fire(plan: LidarPlan, platform: Platform, first_sequence: int, sequences: in
         platform: Carries the lidar.
         first_sequence: Index of the first firing sequence.
         sequences: How many.
-        rays: Written.
+        rays: Written: origins, directions, times and cells.
     """
-    sub_rays = plan.beam.share.size
+    channels, sub_rays = plan.firing_offset_ns.size, plan.beam.share.size
+    beams, offset_ns = plan.beam_lanes, plan.firing_offset_ns
+    origin_m, direction, ray_ns, cell = rays.origin_m, rays.direction, rays.time_ns, rays.cell
+    aim, row = np.zeros((_AIMS, WIDTH), np.float64), np.zeros((1, WIDTH), np.int32)
+    is_swept = plan.family == _CEPTON
     device_ns = first_sequence * plan.sequence_ns
     stop_ns = rig_from_device(plan.clock, device_ns)
-    (stop_x, stop_y, stop_z), stop_q = platform_state(platform, stop_ns)
+    keyframes = keyframes_at(platform.disturbance, stop_ns)
+    (stop_x, stop_y, stop_z), stop_q = state_between(platform, keyframes, stop_ns)
     stop_turns = head_turns(plan.head, device_ns)
     mount = (plan.mount_orientation[0], plan.mount_orientation[1], plan.mount_orientation[2], plan.mount_orientation[3])
     for sequence in range(sequences):
         start_ns, start_x, start_y, start_z, start_q = stop_ns, stop_x, stop_y, stop_z, stop_q
         stop_ns = rig_from_device(plan.clock, device_ns + plan.sequence_ns)
-        (stop_x, stop_y, stop_z), stop_q = platform_state(platform, stop_ns)
+        keyframes = next_keyframes(platform, keyframes, stop_ns)
+        (stop_x, stop_y, stop_z), stop_q = state_between(platform, keyframes, stop_ns)
         start_turns = stop_turns
         stop_turns = head_turns(plan.head, device_ns + plan.sequence_ns)
         travelled = stop_turns - start_turns
         travelled -= math.floor(travelled + 0.5)  # over the seam of a turn
         alike = start_q[0] * stop_q[0] + start_q[1] * stop_q[1] + start_q[2] * stop_q[2] + start_q[3] * stop_q[3]
         sign = 1.0 if alike >= 0.0 else -1.0
-        for channel in range(plan.firing_offset_ns.size):
-            firing_ns = device_ns + plan.firing_offset_ns[channel]
-            time_ns = rig_from_device(plan.clock, firing_ns)
-            share = (time_ns - start_ns) / (stop_ns - start_ns)
-            qw = start_q[0] + share * (sign * stop_q[0] - start_q[0])
-            qx = start_q[1] + share * (sign * stop_q[1] - start_q[1])
-            qy = start_q[2] + share * (sign * stop_q[2] - start_q[2])
-            qz = start_q[3] + share * (sign * stop_q[3] - start_q[3])
-            body = normalise((qw, qx, qy, qz))
-            turns = start_turns + travelled * (plan.firing_offset_ns[channel] / plan.sequence_ns)
-            sine, cosine, level, rise = _direction(plan, channel, firing_ns, turns)
-            if rays.cell.size > 0:
-                rays.cell[channel * sequences + sequence] = _cell(plan, channel, sine, cosine, level, rise)
+        for first_channel in range(0, channels, WIDTH):
+            for lane in range(WIDTH):
+                channel = min(first_channel + lane, channels - 1)  # what has no channel does the last one's work once more
+                time_ns = rig_from_device(plan.clock, device_ns + offset_ns[channel])
+                first = (channel * sequences + sequence) * sub_rays
+                aim[_ELAPSED, lane] = time_ns - start_ns
+                row[0, lane] = first
+                for ray in range(first, first + sub_rays):
+                    ray_ns[ray] = time_ns
+            table = first_channel // WIDTH * _BEAM_ROWS
+            if is_swept:
+                _aim_by_mirror(plan, device_ns, first_channel, aim)
+                sine, cosine, level, rise = load_lanes(aim, _SINE), load_lanes(aim, _COSINE), load_lanes(aim, _LEVEL), load_lanes(aim, _RISE)
+            else:
+                turns = load_lanes(beams, table + _TURNS) + load_lanes(beams, table + _PHASE) * travelled + start_turns
+                sine, cosine = sines_and_cosines(turns)
+                level, rise = load_lanes(beams, table + _COSINE_ELEVATION), load_lanes(beams, table + _SINE_ELEVATION)
+            if cell.size > 0:
+                store_lanes(aim, _SINE, sine)
+                store_lanes(aim, _COSINE, cosine)
+                store_lanes(aim, _LEVEL, level)
+                store_lanes(aim, _RISE, rise)
+                for lane in range(min(WIDTH, channels - first_channel)):
+                    channel = first_channel + lane
+                    cell[channel * sequences + sequence] = _cell(
+                        plan, channel, aim[_SINE, lane], aim[_COSINE, lane], aim[_LEVEL, lane], aim[_RISE, lane]
+                    )
+            share = load_lanes(aim, _ELAPSED) / np.float64(stop_ns - start_ns)
+            qw = share * (sign * stop_q[0] - start_q[0]) + start_q[0]
+            qx = share * (sign * stop_q[1] - start_q[1]) + start_q[1]
+            qy = share * (sign * stop_q[2] - start_q[2]) + start_q[2]
+            qz = share * (sign * stop_q[3] - start_q[3]) + start_q[3]
+            scale = 1.0 / roots(qw * qw + qx * qx + qy * qy + qz * qz)
+            body = (qw * scale, qx * scale, qy * scale, qz * scale)
             turned = multiply(body, mount)
             dx, dy, dz = rotate(turned, (level * sine, level * cosine, rise))
-            begin = plan.channel_origin_m[channel]
-            ox, oy, oz = rotate(body, (begin[0], begin[1], begin[2]))
-            ox += start_x + share * (stop_x - start_x)
-            oy += start_y + share * (stop_y - start_y)
-            oz += start_z + share * (stop_z - start_z)
-            first = (channel * sequences + sequence) * sub_rays
-            _put_ray(rays, first, ox, oy, oz, dx, dy, dz, time_ns, plan.beam.share[0])
-            if sub_rays == 1:
-                continue
-            hx, hy, hz = rotate(turned, (cosine, -sine, 0.0))  # across the beam, horizontally and upwards
-            vx, vy, vz = rotate(turned, (-rise * sine, -rise * cosine, level))
-            for ray in range(1, sub_rays):
-                u, v = plan.beam.tangent[ray, 0], plan.beam.tangent[ray, 1]
-                x, y, z = dx + u * hx + v * vx, dy + u * hy + v * vy, dz + u * hz + v * vz
-                scale = 1.0 / math.sqrt(1.0 + u * u + v * v)
-                u, v = plan.beam.offset_m[ray, 0], plan.beam.offset_m[ray, 1]
-                _put_ray(
-                    rays,
-                    first + ray,
-                    ox + u * hx + v * vx,
-                    oy + u * hy + v * vy,
-                    oz + u * hz + v * vz,
-                    x * scale,
-                    y * scale,
-                    z * scale,
-                    time_ns,
-                    plan.beam.share[ray],
-                )
+            begin = (load_lanes(beams, table + _ORIGIN_X), load_lanes(beams, table + _ORIGIN_Y), load_lanes(beams, table + _ORIGIN_Z))
+            mx, my, mz = rotate(body, begin)
+            ox = share * (stop_x - start_x) + start_x + mx
+            oy = share * (stop_y - start_y) + start_y + my
+            oz = share * (stop_z - start_z) + start_z + mz
+            rows = load_lanes(row, 0)
+            _put(origin_m, direction, rows, (ox, oy, oz), (dx, dy, dz))
+            if sub_rays > 1:
+                across = rotate(turned, (cosine, 0.0 - sine, 0.0))
+                upwards = rotate(turned, (0.0 - rise * sine, 0.0 - rise * cosine, level))
+                _put_around(origin_m, direction, rows, plan.beam, (ox, oy, oz), (dx, dy, dz), across, upwards)
         device_ns += plan.sequence_ns

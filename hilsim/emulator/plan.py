@@ -28,6 +28,21 @@ class Family(IntEnum):
     CEPTON = 1
 
 
+class BeamRow(IntEnum):
+    """Rows of ``LidarPlan.beam_lanes`` for each sixteen channels."""
+
+    TURNS = 0
+    """Azimuth beside the head's."""
+    PHASE = 1
+    """When it fires, as a share of the firing sequence."""
+    SINE_ELEVATION = 2
+    COSINE_ELEVATION = 3
+    ORIGIN_X = 4
+    """Where the beam begins, in the platform's body frame; metres."""
+    ORIGIN_Y = 5
+    ORIGIN_Z = 6
+
+
 class Gps(NamedTuple):
     """Kernel-side receiver; ``present`` false means none is connected."""
 
@@ -70,6 +85,8 @@ class LidarPlan(NamedTuple):
         mirror: Scanning mirror; of no meaning without one.
         beam: Its rays and their shares.
         response: Detection, limits and noise.
+        baseline: ``uint8[c]``, reflectivity of a record without a return.
+        bias_m: ``float64[c]``, each laser's constant range error.
         weather: Extinction and false echoes.
         window: What the sensor's window lets through.
         false_alarms: Noise taken for echoes.
@@ -84,11 +101,10 @@ class LidarPlan(NamedTuple):
         data_size: Bytes of a data packet's payload.
         info_size: Bytes of a position or information packet's payload.
         elevation_deg: ``float64[c]``.
-        sine_elevation: ``float64[c]``.
-        cosine_elevation: ``float64[c]``.
         azimuth_offset_rad: ``float64[c]``.
         channel_origin_m: ``float64[c, 3]``, where each channel's beam begins, in the platform's body frame.
         firing_offset_ns: ``int64[c]`` of each channel within a firing sequence.
+        beam_lanes: ``float64[7 * ceil(c / 16), 16]``, what directs the channels' beams, sixteen side by side, rows by ``BeamRow``; the last channel fills up.
         sequence_ns: Device time of a firing sequence.
         sequences_per_packet: Firing sequences of a data packet.
         stamp_offset_ns: Device time from a data packet's first firing to the one that its stamp is of.
@@ -106,6 +122,8 @@ class LidarPlan(NamedTuple):
     mirror: Mirror
     beam: Beam
     response: Response
+    baseline: npt.NDArray[np.uint8]
+    bias_m: npt.NDArray[np.float64]
     weather: Weather
     window: Window
     false_alarms: FalseAlarms
@@ -120,11 +138,10 @@ class LidarPlan(NamedTuple):
     data_size: int
     info_size: int
     elevation_deg: npt.NDArray[np.float64]
-    sine_elevation: npt.NDArray[np.float64]
-    cosine_elevation: npt.NDArray[np.float64]
     azimuth_offset_rad: npt.NDArray[np.float64]
     channel_origin_m: npt.NDArray[np.float64]
     firing_offset_ns: npt.NDArray[np.int64]
+    beam_lanes: npt.NDArray[np.float64]
     sequence_ns: int
     sequences_per_packet: int
     stamp_offset_ns: int

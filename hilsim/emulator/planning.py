@@ -1,9 +1,11 @@
 """From a lidar's setting to the plan that kernels take."""
 
 import numpy as np
+import numpy.typing as npt
 
+from hilsim._lanes import WIDTH
 from hilsim.emulator.overlay import Overlay, no_overlay
-from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, Gps, LidarPlan
+from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, BeamRow, Gps, LidarPlan
 from hilsim.emulator.setting import LidarSetting
 from hilsim.geometry.poses import Pose
 from hilsim.protocols.velodyne.geometry import even_delays_ns
@@ -15,7 +17,7 @@ from hilsim.sensor.false_alarms import build_false_alarms
 from hilsim.sensor.head import no_head
 from hilsim.sensor.mirror import no_mirror
 from hilsim.sensor.position_stream import build_periodic_stream
-from hilsim.sensor.response import build_response
+from hilsim.sensor.response import build_response, laser_biases_m
 from hilsim.sensor.velodyne_specs import GpsSetting
 from hilsim.sensor.weather import Weather, build_weather
 from hilsim.sensor.window import build_window
@@ -36,7 +38,8 @@ def build_lidar_plan(
         cells: What its beams can meet, where it stands still.
     """
     plan = _without_family(setting, seed=seed, utc_epoch_ns=utc_epoch_ns, overlay=overlay or no_overlay(), cells=cells or NO_BEAM_CELLS)
-    return setting.family.complete(plan, seed=seed, stream=setting.stream, utc_epoch_ns=utc_epoch_ns)
+    plan = setting.family.complete(plan, seed=seed, stream=setting.stream, utc_epoch_ns=utc_epoch_ns)
+    return plan._replace(beam_lanes=_beam_lanes(plan))
 
 
 def build_beam_cells(setting: LidarSetting, world: World, body: Pose) -> BeamCells:
@@ -61,6 +64,8 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
         mirror=no_mirror(),
         beam=build_beam(spec.beam, setup.sub_rays),
         response=build_response(spec, seed=seed, stream=setting.stream),
+        baseline=np.array(spec.no_return_reflectivities, dtype=np.uint8),
+        bias_m=laser_biases_m(spec, seed=seed, stream=setting.stream),
         weather=_weather(setting),
         window=build_window(setup.window),
         false_alarms=build_false_alarms(setup.false_alarms),
@@ -75,11 +80,10 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
         data_size=0,
         info_size=0,
         elevation_deg=nothing,
-        sine_elevation=nothing,
-        cosine_elevation=nothing,
         azimuth_offset_rad=nothing,
         channel_origin_m=np.repeat([mount.position_m], spec.laser_count, axis=0),
         firing_offset_ns=np.array(even_delays_ns(spec.laser_count, spec.firing_ns, spec.lasers_per_firing), dtype=np.int64),
+        beam_lanes=np.zeros((0, WIDTH)),
         sequence_ns=spec.sequence_ns,
         sequences_per_packet=setting.sequences_per_packet,
         stamp_offset_ns=0,
@@ -90,6 +94,23 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
         data_latency_ns=round(spec.data_latency_us * 1000),
         cast_range_m=spec.range_max_m + _NOISE_MARGIN_SIGMAS * spec.range_noise_m,
     )
+
+
+def _beam_lanes(plan: LidarPlan) -> npt.NDArray[np.float64]:
+    """``LidarPlan.beam_lanes`` of the plan's channels."""
+    elevation_rad, origin_m = np.radians(plan.elevation_deg), plan.channel_origin_m
+    rows = {
+        BeamRow.TURNS: plan.azimuth_offset_rad / (2.0 * np.pi),
+        BeamRow.PHASE: plan.firing_offset_ns / plan.sequence_ns,
+        BeamRow.SINE_ELEVATION: np.sin(elevation_rad),
+        BeamRow.COSINE_ELEVATION: np.cos(elevation_rad),
+        BeamRow.ORIGIN_X: origin_m[:, 0],
+        BeamRow.ORIGIN_Y: origin_m[:, 1],
+        BeamRow.ORIGIN_Z: origin_m[:, 2],
+    }
+    table = np.stack([rows[row] for row in BeamRow])
+    padded = np.pad(table, ((0, 0), (0, -table.shape[1] % WIDTH)), mode="edge")
+    return np.ascontiguousarray(padded.reshape(len(BeamRow), -1, WIDTH).transpose(1, 0, 2).reshape(-1, WIDTH))
 
 
 def _weather(setting: LidarSetting) -> Weather:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from hilsim._atomics import shared_words
 from hilsim._jit import by_reference
+from hilsim._lanes import WIDTH
 from hilsim.emulator.overlay import Backdrop
 from hilsim.emulator.plan import LidarPlan
 from hilsim.render.packets import packets_of
@@ -91,6 +92,7 @@ class Workspace(NamedTuple):
         behind: The same for the surface after the next.
         backdrop: What a captured background shows to each firing.
         hits: What they met.
+        noise: ``float64[s, c]``, range errors of firings' first echoes, in standard deviations; ``c`` is a multiple of 16.
         echoes: ``float64[m, 4]``, of one firing.
         kept: ``int64[m]``, echoes of one firing that are detected.
         reported: ``bool[c, s]``, firings that a decimated sensor reports.
@@ -103,6 +105,7 @@ class Workspace(NamedTuple):
     behind: Rays
     backdrop: Backdrop
     hits: Hits
+    noise: npt.NDArray[np.float64]
     echoes: npt.NDArray[np.float64]
     kept: npt.NDArray[np.int64]
     reported: npt.NDArray[np.bool_]
@@ -136,6 +139,14 @@ def allocate_rays(count: int, beams_in_cells: int = 0, order: npt.NDArray[np.int
     )
 
 
+def _first_rays(plan: LidarPlan, sequences: int) -> Rays:
+    """As they leave the sensor: whose they are and what they carry never changes."""
+    firings, sub_rays = plan.firing_offset_ns.size * sequences, plan.beam.share.size
+    in_cells = firings if plan.beam_cells.cells.first.size > 1 else 0
+    rays = allocate_rays(firings * sub_rays, in_cells, winding(plan.elevation_deg, sequences, sub_rays))
+    return rays._replace(owner=np.arange(firings * sub_rays, dtype=np.int32), share=np.tile(plan.beam.share, firings))
+
+
 def allocate_workspace(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> Workspace:
     """Arrays for ``sequences`` firing sequences; in a world in which everything ``is_opaque`` no ray goes on behind a surface."""
     firings = plan.firing_offset_ns.size * sequences
@@ -143,13 +154,12 @@ def allocate_workspace(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> W
     most = plan.beam.share.size * (1 if is_opaque else LAYERS) + _EXTRA_HITS
     shape = (plan.choice.size, sequences, plan.firing_offset_ns.size)
     return Workspace(
-        rays=allocate_rays(
-            rays, firings if plan.beam_cells.cells.first.size > 1 else 0, winding(plan.elevation_deg, sequences, plan.beam.share.size)
-        ),
+        rays=_first_rays(plan, sequences),
         ahead=allocate_rays(1 if is_opaque else rays),
         behind=allocate_rays(1 if is_opaque else rays),
         backdrop=Backdrop(np.full(firings, np.inf), np.zeros(firings)),
         hits=allocate_hits(firings, most),
+        noise=np.zeros((sequences, WIDTH * -(-plan.firing_offset_ns.size // WIDTH))),
         echoes=np.zeros((most, ECHO_COLUMNS)),
         kept=np.zeros(most, np.int64),
         reported=np.ones((plan.firing_offset_ns.size, sequences), np.bool_),

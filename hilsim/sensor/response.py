@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
-from hilsim.rng import Purpose, normal, uniform
+from hilsim._lanes import Doubles, counted
+from hilsim.rng import Purpose, normal, normals, uniform
 from hilsim.sensor.echoes import ECHO_DRAWS
 from hilsim.sensor.specs import LidarSpec
 
@@ -39,8 +40,8 @@ _SATURATED, _NOISE = constant(ReturnFlag.SATURATED), constant(ReturnFlag.NOISE)
 class Response(NamedTuple):
     """Kernel-side response; see ``LidarSpec`` and ``DetectorSpec`` for the meaning of each.
 
-    ``baseline`` is ``uint8[c]``, ``bias_m`` ``float64[c]``, both in firing order. ``code_max`` is the largest distance that packets can say; ``is_cepton``
-    chooses the scale of reflectivities; ``saturation_energy`` and ``doubt_energy`` are infinite and 0 where nothing is flagged.
+    ``code_max`` is the largest distance that packets can say; ``is_cepton`` chooses the scale of reflectivities; ``saturation_energy`` and ``doubt_energy``
+    are infinite and 0 where nothing is flagged. All are scalars: an array among them would be counted, by an atomic instruction, at each of the calls below.
     """
 
     unit_m: float
@@ -58,8 +59,6 @@ class Response(NamedTuple):
     is_cepton: bool
     saturation_energy: float
     doubt_energy: float
-    baseline: npt.NDArray[np.uint8]
-    bias_m: npt.NDArray[np.float64]
     seed: np.uint64
     stream: int
 
@@ -67,8 +66,6 @@ class Response(NamedTuple):
 def build_response(spec: LidarSpec, *, seed: int, stream: int) -> Response:
     """Kernel-side response of a model; ``stream`` is the sensor's number within the rig."""
     detector = spec.detector
-    channels = range(spec.laser_count)
-    bias = [normal(np.uint64(seed), stream * CHANNELS_PER_STREAM + channel, 0, constant(Purpose.LASER_BIAS)) for channel in channels]
     return Response(
         unit_m=spec.range_unit_mm / 1000.0,
         range_min_m=spec.range_min_m,
@@ -85,11 +82,16 @@ def build_response(spec: LidarSpec, *, seed: int, stream: int) -> Response:
         is_cepton=spec.has_linear_reflectivity,
         saturation_energy=detector.saturation_ratio * detector.threshold_energy or math.inf,
         doubt_energy=detector.doubt_ratio * detector.threshold_energy,
-        baseline=np.array(spec.no_return_reflectivities, dtype=np.uint8),
-        bias_m=detector.laser_bias_m * np.array(bias),
         seed=np.uint64(seed),
         stream=stream,
     )
+
+
+def laser_biases_m(spec: LidarSpec, *, seed: int, stream: int) -> npt.NDArray[np.float64]:
+    """``float64[c]``, each laser's constant range error (m), in firing order; ``seed`` and ``stream`` as for ``build_response``."""
+    channels = range(spec.laser_count)
+    drawn = [normal(np.uint64(seed), stream * CHANNELS_PER_STREAM + channel, 0, constant(Purpose.LASER_BIAS)) for channel in channels]
+    return spec.detector.laser_bias_m * np.array(drawn)
 
 
 @kernel
@@ -168,24 +170,37 @@ def noise_sd_m(response: Response, energy: float, range_m: float) -> float:
 
 
 @kernel
-def distance_code(response: Response, range_m: float, sd_m: float, channel: int, sequence: int, echo: int) -> int:
+def range_noise(response: Response, channel: int, sequence: int, echo: int) -> float:
+    """The standard normal number of an echo's range error.
+
+    Args:
+        response: The sensor's response.
+        channel: In firing order.
+        sequence: Index of the firing sequence.
+        echo: Which of the firing's echoes, nearest first.
+    """
+    index = sequence * ECHO_DRAWS + min(echo, ECHO_DRAWS - 1)
+    return normal(response.seed, response.stream * CHANNELS_PER_STREAM + channel, index, _RANGE_NOISE)
+
+
+@kernel
+def draw_range_noise(response: Response, first_channel: int, sequence: int) -> Doubles:
+    """``range_noise`` of sixteen channels' first echoes, from ``first_channel`` on."""
+    streams = counted() + np.uint64(response.stream * CHANNELS_PER_STREAM + first_channel)
+    return normals(response.seed, streams, sequence * ECHO_DRAWS, _RANGE_NOISE)
+
+
+@kernel
+def distance_code(response: Response, measured_m: float) -> int:
     """The packet's distance of an echo: 0 when it is not reported.
 
     Args:
         response: The sensor's response.
-        range_m: True range, ``inf`` for a miss.
-        sd_m: Of its noise.
-        channel: In firing order.
-        sequence: Index of the firing sequence; with channel and echo it is the counter of the noise.
-        echo: Which of the firing's echoes, nearest first.
+        measured_m: Range with its errors, ``inf`` for a miss.
     """
-    if not np.isfinite(range_m):
+    if not np.isfinite(measured_m):
         return 0
-    measured = float(range_m) + response.bias_m[channel]
-    if sd_m > 0.0:
-        index = sequence * ECHO_DRAWS + min(echo, ECHO_DRAWS - 1)
-        measured += sd_m * normal(response.seed, response.stream * CHANNELS_PER_STREAM + channel, index, _RANGE_NOISE)
-    code = int(np.floor(measured / response.unit_m + 0.5))
+    code = int(np.floor(measured_m / response.unit_m + 0.5))
     reported_m = code * response.unit_m
     if reported_m < response.range_min_m or reported_m > response.range_max_m or code > response.code_max:
         return 0

@@ -24,6 +24,10 @@ _NEARLY_OPPOSED = math.cos(math.radians(170.0))
 _NEARLY_PARALLEL = math.cos(math.radians(0.01))
 
 
+Keyframes = tuple[int, Vector, Vector, Vector, Vector, Vector, Vector]
+"""A keyframe's number, positions (m) of the one before it, of it and of the next two, unit axes of it and of the next."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class DisturbanceSpec:
     """How much and how fast.
@@ -153,19 +157,41 @@ def _catmull_rom(a: float, b: float, c: float, d: float, s: float) -> float:
 
 
 @kernel
-def disturbance_pose(disturbance: Disturbance, time_ns: int) -> tuple[Vector, Quaternion]:
-    """Displacement in metres and rotation of the disturbed frame in the body, at rig time ``time_ns``."""
+def keyframes_at(disturbance: Disturbance, time_ns: int) -> Keyframes:
+    """The keyframes that a rig time lies between. To draw them takes four times as long as to find the pose between them."""
     key = time_ns // disturbance.interval_ns
+    before = from_m = to_m = after = (0.0, 0.0, 0.0)
+    if disturbance.amplitude_m > 0.0:
+        before, from_m = position_keyframe(disturbance, key - 1), position_keyframe(disturbance, key)
+        to_m, after = position_keyframe(disturbance, key + 1), position_keyframe(disturbance, key + 2)
+    from_axis = to_axis = (1.0, 0.0, 0.0)
+    if disturbance.amplitude_rad > 0.0:
+        from_axis, to_axis = axis_keyframe(disturbance, key), axis_keyframe(disturbance, key + 1)
+    return key, before, from_m, to_m, after, from_axis, to_axis
+
+
+@kernel
+def is_between(disturbance: Disturbance, keyframes: Keyframes, time_ns: int) -> bool:
+    """Whether a rig time lies between keyframes."""
+    return time_ns // disturbance.interval_ns == keyframes[0]
+
+
+@kernel
+def pose_between(disturbance: Disturbance, keyframes: Keyframes, time_ns: int) -> tuple[Vector, Quaternion]:
+    """``disturbance_pose`` at a rig time that ``is_between`` keyframes."""
+    key, (ax, ay, az), (bx, by, bz), (cx, cy, cz), (dx, dy, dz), from_axis, to_axis = keyframes
     s = (time_ns - key * disturbance.interval_ns) / disturbance.interval_ns
     position = (0.0, 0.0, 0.0)
     if disturbance.amplitude_m > 0.0:
-        ax, ay, az = position_keyframe(disturbance, key - 1)
-        bx, by, bz = position_keyframe(disturbance, key)
-        cx, cy, cz = position_keyframe(disturbance, key + 1)
-        dx, dy, dz = position_keyframe(disturbance, key + 2)
         position = (_catmull_rom(ax, bx, cx, dx, s), _catmull_rom(ay, by, cy, dy, s), _catmull_rom(az, bz, cz, dz, s))
     turn = (1.0, 0.0, 0.0, 0.0)
     if disturbance.amplitude_rad > 0.0:
-        axis = _between(axis_keyframe(disturbance, key), axis_keyframe(disturbance, key + 1), s)
+        axis = _between(from_axis, to_axis, s)
         turn = about_axis(axis, disturbance.amplitude_rad * math.cos(2.0 * math.pi * disturbance.frequency_hz * (time_ns * 1e-9)))
     return position, turn
+
+
+@kernel
+def disturbance_pose(disturbance: Disturbance, time_ns: int) -> tuple[Vector, Quaternion]:
+    """Displacement in metres and rotation of the disturbed frame in the body, at rig time ``time_ns``."""
+    return pose_between(disturbance, keyframes_at(disturbance, time_ns), time_ns)

@@ -7,7 +7,7 @@ from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.geometry.tracks import PoseTrack, fixed_track, track_state
-from hilsim.vehicle.disturbance import NO_DISTURBANCE, Disturbance, disturbance_pose
+from hilsim.vehicle.disturbance import NO_DISTURBANCE, Disturbance, Keyframes, is_between, keyframes_at, pose_between
 from hilsim.vehicle.live import LivePose, live_state, no_live_pose
 
 
@@ -41,9 +41,21 @@ def live_platform(live: LivePose, disturbance: Disturbance = NO_DISTURBANCE) -> 
 @kernel
 def platform_state(platform: Platform, time_ns: int) -> tuple[Vector, Quaternion]:
     """Position in metres and orientation (world from sensor rig) at rig time ``time_ns``."""
+    return state_between(platform, keyframes_at(platform.disturbance, time_ns), time_ns)
+
+
+@kernel
+def next_keyframes(platform: Platform, keyframes: Keyframes, time_ns: int) -> Keyframes:
+    """The disturbance's keyframes that a rig time is between: those at hand, or new ones."""
+    return keyframes if is_between(platform.disturbance, keyframes, time_ns) else keyframes_at(platform.disturbance, time_ns)
+
+
+@kernel
+def state_between(platform: Platform, keyframes: Keyframes, time_ns: int) -> tuple[Vector, Quaternion]:
+    """``platform_state`` for many times: with the keyframes that ``time_ns`` is between, which change seldom (``next_keyframes``)."""
     (x, y, z), turn = live_state(platform.live, time_ns) if platform.is_live else track_state(platform.track, time_ns)
     if platform.disturbance.amplitude_m > 0.0 or platform.disturbance.amplitude_rad > 0.0:
-        offset, rocking = disturbance_pose(platform.disturbance, time_ns)
+        offset, rocking = pose_between(platform.disturbance, keyframes, time_ns)
         ox, oy, oz = rotate(turn, offset)
         x += ox
         y += oy

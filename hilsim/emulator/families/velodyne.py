@@ -129,8 +129,6 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
             stamp_offset_ns=last_firing_ns if model and model.stamps_last_firing else 0,
             has_imu=model is not None and model.has_imu,
             elevation_deg=elevation_deg,
-            sine_elevation=np.sin(np.radians(elevation_deg)),
-            cosine_elevation=np.cos(np.radians(elevation_deg)),
             azimuth_offset_rad=np.radians([channel.azimuth_offset_deg for channel in spec.channels]),
             channel_origin_m=np.array([mount.transform((0.0, 0.0, channel.vertical_offset_mm / 1000.0)) for channel in spec.channels]),
             factory_bytes=factory_bytes(self.mode, spec.product),
