@@ -20,7 +20,7 @@ from hilsim.geometry.frames import IDENTITY
 from hilsim.render.beams import cast_beams
 from hilsim.render.cell_lists import build_cells, build_turning_cells
 from hilsim.render.cells import NO_CELL, NO_CELLS, turning_cell
-from hilsim.render.packets import packets_of
+from hilsim.render.packets import NO_COSINE, packets_of
 from hilsim.scene.specs import SceneSpec
 from hilsim.scene.street import street_objects
 from hilsim.scene.world import SceneObject, build_world
@@ -76,7 +76,7 @@ def measure(world, origin_m, pattern, rounds):
                 listed = (cells, cell) if way else (NO_CELLS, NO_CELL)
                 order = packets_of(np.arange(len(origin)))
                 begin = time.perf_counter()
-                cast_beams(world, order, origin, direction, times, MAX_RANGE_M, sub_rays, *listed, travelled, *hits)
+                cast_beams(world, order, origin, direction, times, MAX_RANGE_M, sub_rays, *listed, travelled, *hits, NO_COSINE)
                 spent += time.perf_counter() - begin
                 found.append(hits)
             least[way] = min(least[way], spent / len(packets) * 1e6)

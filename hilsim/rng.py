@@ -135,7 +135,7 @@ def normal(seed: int | np.uint64, stream: int, index: int, purpose: int) -> floa
 
 @kernel
 def normals(seed: int | np.uint64, streams: Words, index: int, purpose: int) -> Doubles:
-    """``normal`` of sixteen streams at a time, within 1e-15 times 1 and its size."""
+    """``normal`` of sixteen streams at a time, within 1e-14."""
     s = np.uint64(seed)
     i = np.uint64(index)
     w0, w1, w2, w3 = ten_rounds(spread(i & _LOW), spread(i >> _32), streams, spread(np.uint64(purpose)), s & _LOW, s >> _32)

@@ -112,12 +112,6 @@ def _window_share(plan: LidarPlan, reading_cdeg: int, channel: int, index: int) 
 
 
 @inlined_kernel
-def _reported(plan: LidarPlan, echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], count: int, return_number: int) -> int:
-    """The echo that return ``return_number`` of a firing reports, -1 for none."""
-    return chosen_echo(echoes, kept, count, plan.choice[return_number])
-
-
-@inlined_kernel
 def _add_false_alarm(plan: LidarPlan, hits: Hits, firing: int, channel: int, index: int) -> bool:
     """Let noise be taken for an echo, now and then; returns whether it was."""
     response = plan.response
@@ -229,6 +223,7 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Wor
     reported_echo, reported_m = workspace.returns.echo, workspace.returns.range_m
     response, head, hits = plan.response, plan.head, workspace.hits
     baseline, bias_m, noise = plan.baseline, plan.bias_m, workspace.noise
+    choice = plan.choice
     is_weak = _takes_light(plan)
     is_plain = plan.overlay.rule == _SYNTHETIC_ONLY
     has_alarms = plan.false_alarms.rate_per_firing > 0.0
@@ -252,8 +247,8 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Wor
                 certain = _echo_of(hits, firing, FALSE_ALARM_RAY) if is_alarm else -1
             recorded = -1 if is_weak or is_plain else _background_echo(hits, firing)
             count = _detected(response, echoes, found, certain, recorded, channel, index, bias_m[channel], noise[sequence, channel], kept)
-            for return_number in range(plan.choice.size):
-                echo = _reported(plan, echoes, kept, count, return_number)
+            for return_number in range(choice.size):
+                echo = chosen_echo(echoes, kept, count, choice[return_number])
                 reported_echo[return_number, sequence, channel] = echo
                 if echo < 0:
                     distance[return_number, sequence, channel] = 0

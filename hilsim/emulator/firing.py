@@ -48,8 +48,33 @@ def _aim_by_mirror(plan: LidarPlan, device_ns: int, first_channel: int, aim: npt
 
 
 @inlined_kernel
-def _cell(plan: LidarPlan, channel: int, sine: float, cosine: float, level: float, rise: float) -> int:
+def _time(
+    plan: LidarPlan,
+    rays: Rays,
+    device_ns: int,
+    start_ns: int,
+    first_channel: int,
+    sequence: int,
+    sequences: int,
+    aim: npt.NDArray[np.float64],
+    row: npt.NDArray[np.int32],
+) -> None:
+    """When the beams of sixteen channels leave, and which rows their rays have. What has no channel does the last one's work once more."""
+    sub_rays, offset_ns, ray_ns = plan.beam.share.size, plan.firing_offset_ns, rays.time_ns
+    for lane in range(WIDTH):
+        channel = min(first_channel + lane, offset_ns.size - 1)
+        time_ns = rig_from_device(plan.clock, device_ns + offset_ns[channel])
+        first = (channel * sequences + sequence) * sub_rays
+        aim[_ELAPSED, lane] = time_ns - start_ns
+        row[0, lane] = first
+        for ray in range(first, first + sub_rays):
+            ray_ns[ray] = time_ns
+
+
+@inlined_kernel
+def _cell(plan: LidarPlan, channel: int, aim: npt.NDArray[np.float64]) -> int:
     """Cell that a beam lies in."""
+    sine, cosine, level, rise = aim[_SINE], aim[_COSINE], aim[_LEVEL], aim[_RISE]
     if plan.family == _CEPTON:
         ahead = level * cosine
         return image_cell_of(level * sine / ahead, rise / ahead, plan.beam_cells.extent, plan.beam_cells.columns, plan.beam_cells.rows)
@@ -102,7 +127,9 @@ def _put_around(
 
 
 @stage_kernel
-def fire(plan: LidarPlan, platform: Platform, first_sequence: int, sequences: int, rays: Rays) -> None:
+def fire(  # noqa: PLR0915 - one loop over firing sequences: what one hands to the next would be a dozen arguments
+    plan: LidarPlan, platform: Platform, first_sequence: int, sequences: int, rays: Rays
+) -> None:
     """Write the ray of every firing, from the pose and the head's or mirror's angle at that firing's own time.
 
     The platform's pose and the head's angle (not the mirror's) are evaluated at the start and the end of each firing sequence and interpolated linearly in between:
@@ -116,8 +143,7 @@ def fire(plan: LidarPlan, platform: Platform, first_sequence: int, sequences: in
         rays: Written: origins, directions, times and cells.
     """
     channels, sub_rays = plan.firing_offset_ns.size, plan.beam.share.size
-    beams, offset_ns = plan.beam_lanes, plan.firing_offset_ns
-    origin_m, direction, ray_ns, cell = rays.origin_m, rays.direction, rays.time_ns, rays.cell
+    beams, origin_m, direction, cell = plan.beam_lanes, rays.origin_m, rays.direction, rays.cell
     aim, row = np.zeros((_AIMS, WIDTH), np.float64), np.zeros((1, WIDTH), np.int32)
     is_swept = plan.family == _CEPTON
     device_ns = first_sequence * plan.sequence_ns
@@ -138,14 +164,7 @@ def fire(plan: LidarPlan, platform: Platform, first_sequence: int, sequences: in
         alike = start_q[0] * stop_q[0] + start_q[1] * stop_q[1] + start_q[2] * stop_q[2] + start_q[3] * stop_q[3]
         sign = 1.0 if alike >= 0.0 else -1.0
         for first_channel in range(0, channels, WIDTH):
-            for lane in range(WIDTH):
-                channel = min(first_channel + lane, channels - 1)  # what has no channel does the last one's work once more
-                time_ns = rig_from_device(plan.clock, device_ns + offset_ns[channel])
-                first = (channel * sequences + sequence) * sub_rays
-                aim[_ELAPSED, lane] = time_ns - start_ns
-                row[0, lane] = first
-                for ray in range(first, first + sub_rays):
-                    ray_ns[ray] = time_ns
+            _time(plan, rays, device_ns, start_ns, first_channel, sequence, sequences, aim, row)
             table = first_channel // WIDTH * _BEAM_ROWS
             if is_swept:
                 _aim_by_mirror(plan, device_ns, first_channel, aim)
@@ -159,11 +178,8 @@ def fire(plan: LidarPlan, platform: Platform, first_sequence: int, sequences: in
                 store_lanes(aim, _COSINE, cosine)
                 store_lanes(aim, _LEVEL, level)
                 store_lanes(aim, _RISE, rise)
-                for lane in range(min(WIDTH, channels - first_channel)):
-                    channel = first_channel + lane
-                    cell[channel * sequences + sequence] = _cell(
-                        plan, channel, aim[_SINE, lane], aim[_COSINE, lane], aim[_LEVEL, lane], aim[_RISE, lane]
-                    )
+                for channel in range(first_channel, min(first_channel + WIDTH, channels)):
+                    cell[channel * sequences + sequence] = _cell(plan, channel, aim[: _RISE + 1, channel - first_channel])
             share = load_lanes(aim, _ELAPSED) / np.float64(stop_ns - start_ns)
             qw = share * (sign * stop_q[0] - start_q[0]) + start_q[0]
             qx = share * (sign * stop_q[1] - start_q[1]) + start_q[1]

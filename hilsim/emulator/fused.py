@@ -55,6 +55,7 @@ def trace(plan: LidarPlan, world: World, workspace: Workspace) -> None:
         rays.range_m,
         rays.instance,
         rays.triangle,
+        rays.cosine,
     )
     count = collect(plan, world, rays, count, workspace.backdrop, workspace.hits, beyond)
     rays, spare = beyond, workspace.behind
@@ -74,6 +75,7 @@ def trace(plan: LidarPlan, world: World, workspace: Workspace) -> None:
             rays.range_m[:count],
             rays.instance[:count],
             rays.triangle[:count],
+            rays.cosine[:count],
         )
         count = collect(plan, world, rays, count, workspace.backdrop, workspace.hits, spare)
         rays, spare = spare, rays

@@ -9,7 +9,7 @@ from hilsim._jit import constant, kernel, stage_kernel
 from hilsim.emulator.overlay import Backdrop, OverlayRule
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.workspace import Rays
-from hilsim.render.truth import hit_normal, triangle_normal
+from hilsim.render.truth import hit_normal
 from hilsim.rng import Purpose, uniform
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import (
@@ -58,9 +58,9 @@ def _opening(
 
 
 @kernel
-def _meets_background(rays: Rays, ray: int, sub_rays: int, rule: int, backdrop: Backdrop, hits: Hits) -> bool:
+def _meets_background(rays: Rays, ray: int, rule: int, backdrop: Backdrop, hits: Hits) -> bool:
     """Whether a ray ends at the captured background; if so it is added to its firing's hits."""
-    firing = rays.owner[ray] // sub_rays
+    firing = rays.firing[ray]
     behind_m = backdrop.range_m[firing]
     hit_m = rays.travelled_m[ray] + float(rays.range_m[ray])
     if behind_m == np.inf or (rule == _NEAREST and hit_m < behind_m):
@@ -71,11 +71,19 @@ def _meets_background(rays: Rays, ray: int, sub_rays: int, rule: int, backdrop: 
         hits.value[firing, at, ENERGY] = rays.share[ray] * backdrop.ratio[firing] / (behind_m * behind_m)
         hits.value[firing, at, COSINE] = np.nan  # what was captured has no known surface
         hits.value[firing, at, RETRO] = 1.0 if backdrop.ratio[firing] > 1.0 else 0.0
-        hits.what[firing, at, RAY] = rays.owner[ray] % sub_rays
+        hits.what[firing, at, RAY] = rays.sub_ray[ray]
         hits.what[firing, at, INSTANCE] = BACKGROUND_ALONE if rays.triangle[ray] < 0 else BACKGROUND_CHOSEN
         hits.what[firing, at, TRIANGLE] = -1
         hits.hit_count[firing] = at + 1
     return True
+
+
+@kernel
+def find_cosines(world: World, rays: Rays, count: int) -> None:
+    """Write ``cosine`` of the first ``count`` rays, for renderers that do not."""
+    for ray in range(count):
+        x, y, z = hit_normal(world, rays.instance[ray], rays.triangle[ray], rays.time_ns[ray])
+        rays.cosine[ray] = abs(x * rays.direction[ray, 0] + y * rays.direction[ray, 1] + z * rays.direction[ray, 2])
 
 
 @stage_kernel
@@ -85,7 +93,7 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
     Args:
         plan: The lidar.
         world: What was hit.
-        rays: With ranges written by a renderer.
+        rays: With what a renderer found, and the cosines of it.
         count: How many of them.
         backdrop: What the background shows to each firing.
         hits: Added to.
@@ -96,10 +104,10 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
     """
     # Taken out of the loop: each look into a tuple inside would count references with an atomic instruction.
     sub_rays = plan.beam.share.size
-    origin_m, direction, time_ns, owner = rays.origin_m, rays.direction, rays.time_ns, rays.owner
+    origin_m, direction, time_ns, firing_of, sub_ray = rays.origin_m, rays.direction, rays.time_ns, rays.firing, rays.sub_ray
     share, travelled_m, range_m = rays.share, rays.travelled_m, rays.range_m
-    instance, triangle = rays.instance, rays.triangle
-    material, optics, corners, tile_count = world.material, world.optics, world.corners, world.tile_count
+    instance, triangle, cosine = rays.instance, rays.triangle, rays.cosine
+    material, optics, tile_count = world.material, world.optics, world.tile_count
     hit_count, value, what = hits.hit_count, hits.value, hits.what
     room = value.shape[1]
     seed = plan.response.seed
@@ -107,29 +115,25 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
     rule = plan.overlay.rule
     for ray in range(count):
         row = triangle[ray]
-        if rule != _SYNTHETIC_ONLY and _meets_background(rays, ray, sub_rays, rule, backdrop, hits):
+        if rule != _SYNTHETIC_ONLY and _meets_background(rays, ray, rule, backdrop, hits):
             continue
         if row < 0:
             continue
-        nx, ny, nz = triangle_normal(corners, row)
-        if instance[ray] >= tile_count:
-            nx, ny, nz = hit_normal(world, instance[ray], row, time_ns[ray])
         porosity, gap_m = float(optics[material[row], 2]), float(optics[material[row], 4])
         if porosity > 0.0 and gap_m > 0.0 and instance[ray] < tile_count:
             porosity = _opening(seed, material[row], porosity, gap_m, origin_m, direction, ray, float(range_m[ray]))
-        cosine = abs(nx * direction[ray, 0] + ny * direction[ray, 1] + nz * direction[ray, 2])
         surface = material[row]
         transmission = float(optics[surface, 3])
         hit_m = travelled_m[ray] + range_m[ray]
         far_m = max(hit_m, _NEAREST_M)
-        firing = owner[ray] // sub_rays
+        firing = firing_of[ray]
         at = hit_count[firing]
         if at < room and porosity < 1.0:
             value[firing, at, RANGE] = hit_m
-            value[firing, at, ENERGY] = share[ray] * (1.0 - porosity) * float(optics[surface, 0]) * cosine / (far_m * far_m)
-            value[firing, at, COSINE] = cosine
+            value[firing, at, ENERGY] = share[ray] * (1.0 - porosity) * float(optics[surface, 0]) * cosine[ray] / (far_m * far_m)
+            value[firing, at, COSINE] = cosine[ray]
             value[firing, at, RETRO] = optics[surface, 1]
-            what[firing, at, RAY] = owner[ray] % sub_rays
+            what[firing, at, RAY] = sub_ray[ray]
             what[firing, at, INSTANCE] = instance[ray]
             what[firing, at, TRIANGLE] = row
             hit_count[firing] = at + 1
@@ -141,7 +145,8 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
             beyond.origin_m[going_on, axis] = origin_m[ray, axis] + step_m * direction[ray, axis]
             beyond.direction[going_on, axis] = direction[ray, axis]
         beyond.time_ns[going_on] = time_ns[ray]
-        beyond.owner[going_on] = owner[ray]
+        beyond.firing[going_on] = firing
+        beyond.sub_ray[going_on] = sub_ray[ray]
         beyond.share[going_on] = passing
         beyond.travelled_m[going_on] = travelled_m[ray] + step_m
         going_on += 1

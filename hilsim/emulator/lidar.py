@@ -12,7 +12,7 @@ from hilsim.emulator.detection import respond
 from hilsim.emulator.encoding import encode
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram, render_data_packets, render_info_packet
-from hilsim.emulator.hits import collect
+from hilsim.emulator.hits import collect, find_cosines
 from hilsim.emulator.overlay import Overlay, OverlayRule
 from hilsim.emulator.plan import BeamCells, LidarPlan
 from hilsim.emulator.planning import build_lidar_plan
@@ -126,6 +126,7 @@ class LidarEmulator:
                 rays.instance[of],
                 rays.triangle[of],
             )
+            find_cosines(world, rays, going_on)
             going_on = int(collect(plan, world, rays, going_on, workspace.backdrop, workspace.hits, beyond))
             if going_on == 0:
                 break

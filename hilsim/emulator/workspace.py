@@ -32,26 +32,30 @@ class Rays(NamedTuple):
         origin_m: ``float64[n, 3]`` in the world.
         direction: ``float32[n, 3]`` in the world, unit.
         time_ns: ``int64[n]``, rig time of each firing.
-        owner: ``int32[n]``, ``firing * k + sub-ray``.
+        firing: ``int32[n]``, whose ray it is.
+        sub_ray: ``int32[n]``, which of its rays.
         share: ``float64[n]``, of the firing's light that the ray still carries.
         travelled_m: ``float64[n]``, from the sensor to the origin.
         cell: ``int32[f]``, cell of ``LidarPlan.beam_cells`` that each firing's beam lies in; empty where the plan has none.
         range_m: ``float32[n]``, from the origin; ``inf`` for a miss.
         instance: ``int32[n]``, -1 for a miss.
         triangle: ``int32[n]``, -1 for a miss.
+        cosine: ``float64[n]``, of the incidence on what was hit.
         packets: ``int32[p, 16]``, the rays in packets that are cast together (``render.packets``).
     """
 
     origin_m: npt.NDArray[np.float64]
     direction: npt.NDArray[np.float32]
     time_ns: npt.NDArray[np.int64]
-    owner: npt.NDArray[np.int32]
+    firing: npt.NDArray[np.int32]
+    sub_ray: npt.NDArray[np.int32]
     share: npt.NDArray[np.float64]
     travelled_m: npt.NDArray[np.float64]
     cell: npt.NDArray[np.int32]
     range_m: npt.NDArray[np.float32]
     instance: npt.NDArray[np.int32]
     triangle: npt.NDArray[np.int32]
+    cosine: npt.NDArray[np.float64]
     packets: npt.NDArray[np.int32]
 
 
@@ -128,13 +132,15 @@ def allocate_rays(count: int, beams_in_cells: int = 0, order: npt.NDArray[np.int
         origin_m=np.zeros((count, 3)),
         direction=np.zeros((count, 3), np.float32),
         time_ns=np.zeros(count, np.int64),
-        owner=np.zeros(count, np.int32),
+        firing=np.zeros(count, np.int32),
+        sub_ray=np.zeros(count, np.int32),
         share=np.zeros(count),
         travelled_m=np.zeros(count),
         cell=np.full(beams_in_cells, -1, np.int32),
         range_m=np.zeros(count, np.float32),
         instance=np.zeros(count, np.int32),
         triangle=np.zeros(count, np.int32),
+        cosine=np.zeros(count),
         packets=packets_of(np.arange(count) if order is None else order),
     )
 
@@ -144,7 +150,8 @@ def _first_rays(plan: LidarPlan, sequences: int) -> Rays:
     firings, sub_rays = plan.firing_offset_ns.size * sequences, plan.beam.share.size
     in_cells = firings if plan.beam_cells.cells.first.size > 1 else 0
     rays = allocate_rays(firings * sub_rays, in_cells, winding(plan.elevation_deg, sequences, sub_rays))
-    return rays._replace(owner=np.arange(firings * sub_rays, dtype=np.int32), share=np.tile(plan.beam.share, firings))
+    number = np.arange(firings * sub_rays, dtype=np.int32)
+    return rays._replace(firing=number // sub_rays, sub_ray=number % sub_rays, share=np.tile(plan.beam.share, firings))
 
 
 def allocate_workspace(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> Workspace:

@@ -24,6 +24,7 @@ def cast_beams(
     range_m: npt.NDArray[np.float32],
     instance: npt.NDArray[np.int32],
     triangle: npt.NDArray[np.int32],
+    cosine: npt.NDArray[np.float64],
 ) -> None:
     """Cast rays that belong to beams; a ray's result does not depend on its neighbours.
 
@@ -42,6 +43,7 @@ def cast_beams(
         range_m: ``float32[n]`` out; infinity for a miss.
         instance: ``int32[n]`` out; -1 for a miss.
         triangle: ``int32[n]`` out, row of the world's triangles; -1 for a miss.
+        cosine: As ``render.packets.cast_packets`` has it.
     """
     has_cells = world.tile_root >= 0 and cell.shape[0] > 0 and max_range_m <= cells.max_range_m
     if has_cells:
@@ -86,4 +88,4 @@ def cast_beams(
                 range_m[begin + k] = best[k]
                 if not is_found:
                     triangle[begin + k] = UNKNOWN
-    cast_packets(world, order, origin_m, direction, time_ns, max_range_m, has_cells, range_m, instance, triangle)
+    cast_packets(world, order, origin_m, direction, time_ns, max_range_m, has_cells, range_m, instance, triangle, cosine)

@@ -15,7 +15,7 @@ from hilsim.geometry.rotations import matrix_from_quaternion
 from hilsim.render.bundles import gather
 from hilsim.render.cast import RAY_STACK_SIZE
 from hilsim.render.cells import NO_CELLS, Cells, frozen
-from hilsim.render.packets import cast_packets, packets_of
+from hilsim.render.packets import NO_COSINE, cast_packets, packets_of
 from hilsim.scene.tiles import LATTICE_PER_M
 from hilsim.scene.world import World
 
@@ -92,7 +92,7 @@ def _sampled_ranges(
     begin, rest = origin, direction
     for _ in range(_SURFACES):
         hits = np.empty(len(going), np.float32), np.empty(len(going), np.int32), np.empty(len(going), np.int32)
-        cast_packets(world, packets_of(np.arange(len(going))), begin, rest, np.zeros(len(going), np.int64), max_range_m, False, *hits)  # noqa: FBT003 - kernels take their arguments by place
+        cast_packets(world, packets_of(np.arange(len(going))), begin, rest, np.zeros(len(going), np.int64), max_range_m, False, *hits, NO_COSINE)  # noqa: FBT003 - kernels take their arguments by place
         sampled[going] += hits[0]
         hit = hits[2] >= 0
         going = going[hit][passes[world.material[hits[2][hit]]]]

@@ -73,6 +73,7 @@ def cast_many(
 ) -> None:
     """``cast_rays``, sixteen rays at a time: fast when neighbouring rays go alike, as those of a channel do."""
     packets = np.empty((_CHUNK // WIDTH, WIDTH), dtype=np.int32)
+    no_cosine = np.empty(0, dtype=np.float64)
     for ray in range(_CHUNK):
         packets[ray // WIDTH, ray % WIDTH] = ray
     for begin in range(0, range_m.shape[0], _CHUNK):
@@ -88,4 +89,5 @@ def cast_many(
             range_m[begin:end],
             instance[begin:end],
             triangle[begin:end],
+            no_cosine,
         )

@@ -21,7 +21,9 @@ from hilsim._lanes import (
     gather,
     greater_lanes,
     lesser_lanes,
+    magnitudes,
     mask_of,
+    roots,
     select,
     spread,
 )
@@ -179,8 +181,8 @@ def closest_in_tree(
 @kernel
 def planes_met(
     corners: npt.NDArray[np.float32], rows: Numbers, ox: Doubles, oy: Doubles, oz: Doubles, dx: Doubles, dy: Doubles, dz: Doubles
-) -> Doubles:
-    """``render.intersect.plane_distance`` of each."""
+) -> tuple[Doubles, Doubles]:
+    """``render.intersect.plane_distance`` of each, and the cosine of the angle between ray and normal, without its sign."""
     ax, ay, az = doubles(gather(corners, rows, 3)), doubles(gather(corners, rows, 4)), doubles(gather(corners, rows, 5))
     bx, by, bz = doubles(gather(corners, rows, 6)), doubles(gather(corners, rows, 7)), doubles(gather(corners, rows, 8))
     nx = ay * bz - az * by
@@ -188,4 +190,5 @@ def planes_met(
     nz = ax * by - ay * bx
     px, py, pz = doubles(gather(corners, rows, 0)), doubles(gather(corners, rows, 1)), doubles(gather(corners, rows, 2))
     away = nx * (px - ox) + ny * (py - oy) + nz * (pz - oz)
-    return away / (nx * dx + ny * dy + nz * dz)  # a parallel plane gives what agrees with nothing
+    along = nx * dx + ny * dy + nz * dz
+    return away / along, magnitudes(along) / roots(nx * nx + ny * ny + nz * nz)  # a parallel plane gives what agrees with nothing

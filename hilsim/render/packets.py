@@ -35,6 +35,7 @@ from hilsim.scene.world import World
 
 _BOTTOM = constant(0)  # of the stack
 _LATTICE_M = 1.0 / LATTICE_PER_M
+NO_COSINE = np.empty(0)
 UNKNOWN = np.int32(-2)
 """Triangle of a ray that no cell knows."""
 
@@ -57,6 +58,7 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
     range_m: npt.NDArray[np.float32],
     instance: npt.NDArray[np.int32],
     triangle: npt.NDArray[np.int32],
+    cosine: npt.NDArray[np.float64],
 ) -> None:
     """Cast rays, each at its own time, sixteen at a time.
 
@@ -72,6 +74,8 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
         range_m: ``float32[n]`` out; infinity for a miss.
         instance: ``int32[n]`` out; -1 for a miss.
         triangle: ``int32[n]`` out, row of the world's triangles; -1 for a miss.
+        cosine: ``float64[n]`` out, of the angle between a ray and the normal of what it meets, without its sign, of no meaning for a miss; empty
+            (``NO_COSINE``) where nobody wants it.
     """
     bounds, links, corners = world.node_bounds, world.node_links, world.corners
     tree_origin_m, tile_count, tile_root = world.origin_m, world.tile_count, world.tile_root
@@ -87,6 +91,7 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
     results = np.empty((1, WIDTH), dtype=np.float32)
     winners = np.empty((2, WIDTH), dtype=np.int32)
     count = range_m.shape[0]
+    has_cosine = cosine.shape[0] > 0
     mover_count = bound_movers(world, origin_m, direction, time_ns, _BOTTOM, count, max_range_m, spheres, movers)
     for packet in range(order.shape[0]):
         rows = load_lanes(order, packet)
@@ -222,8 +227,10 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
         hit = bits_of(row >= np.int32(0))
         distance = doubles(best)
         if hit != 0:
-            exact = planes_met(corners, greater_lanes(row, np.int32(0)), wx, wy, wz, vx, vy, vz)
+            exact, cosines = planes_met(corners, greater_lanes(row, np.int32(0)), wx, wy, wz, vx, vy, vz)
             distance = select(magnitudes(exact - distance) < AGREEMENT_M, exact, distance)
+            if has_cosine:
+                store_lanes(placed, 0, cosines)
         store_lanes(results, 0, select(mask_of(hit), singles(distance), INFINITY))
         store_lanes(winners, 0, met)
         store_lanes(winners, 1, row)
@@ -235,6 +242,8 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
             range_m[ray] = results[0, k]
             instance[ray] = winners[0, k]
             triangle[ray] = winners[1, k]
+            if has_cosine:
+                cosine[ray] = placed[0, k]
 
 
 def packets_of(order: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:

@@ -6,21 +6,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from hilsim import _lanes
+from hilsim import _plain_lanes
 from hilsim._jit import kernel
+from hilsim._lane_math import logarithms, sines_and_cosines
 from hilsim._lanes import (
     WIDTH,
+    bit_patterns,
     bits_of,
     count_bits,
+    counted,
     doubles,
     first_bit,
     floor_lanes,
+    from_bit_patterns,
     gather,
     greater_lanes,
     lesser_lanes,
     load_lanes,
     magnitudes,
     mask_of,
+    roots,
+    rounded,
+    scatter,
     select,
     singles,
     spread,
@@ -113,6 +120,82 @@ def test_gathering_takes_each_lanes_own_row(places):
 
 
 @kernel
+def put(table, places, values, moved):
+    """Lanes to rows, and to the rows after the next."""
+    scatter(table, load_lanes(places, 0), 1, load_lanes(values, 0))
+    store_lanes(moved, 0, load_lanes(places, 0) + np.int32(2))
+
+
+@given(st.permutations(range(WIDTH)))
+def test_lanes_are_put_into_rows_in_order(permutation):
+    places = np.array([permutation], np.int32)
+    places[0, 3] = places[0, 12]
+    table, moved = np.zeros((WIDTH, 2)), np.zeros((1, WIDTH), np.int32)
+    values = np.arange(1.0, WIDTH + 1.0).reshape(1, WIDTH)
+    put(table, places, values, moved)
+    wanted = np.zeros((WIDTH, 2))
+    for place, value in zip(places[0], values[0], strict=True):
+        wanted[place, 1] = value
+    np.testing.assert_array_equal(table, wanted)
+    np.testing.assert_array_equal(moved, places + 2)
+
+
+@kernel
+def twiddle(words, values, results, reals):
+    """Every operator of whole numbers, and what lies between them and float64."""
+    a, b = load_lanes(words, 0), load_lanes(words, 1)
+    store_lanes(results, 0, a + b)
+    store_lanes(results, 1, a - b)
+    store_lanes(results, 2, a * b)
+    store_lanes(results, 3, (a & b) ^ (a | b))
+    store_lanes(results, 4, (a >> np.uint64(11)) | (b << np.uint64(32)))
+    store_lanes(results, 5, counted())
+    store_lanes(results, 6, bit_patterns(load_lanes(values, 0)))
+    store_lanes(reals, 0, rounded(a))
+    store_lanes(reals, 1, from_bit_patterns(b))
+    store_lanes(reals, 2, roots(load_lanes(values, 0)))
+
+
+@given(arrays.arrays(np.uint64, (2, WIDTH)), rows(np.float64, 1))
+def test_whole_numbers_wrap_around_and_their_bits_are_those_of_reals(words, values):
+    results, reals = np.zeros((7, WIDTH), np.uint64), np.zeros((3, WIDTH))
+    twiddle(words, values, results, reals)
+    a, b = words
+    wanted = [a + b, a - b, a * b, (a & b) ^ (a | b), (a >> np.uint64(11)) | (b << np.uint64(32)), np.arange(WIDTH), values[0].view(np.uint64)]
+    np.testing.assert_array_equal(results, np.array(wanted, np.uint64))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(reals, [a.view(np.int64).astype(np.float64), b.view(np.float64), np.sqrt(values[0])])
+
+
+@kernel
+def reckon_functions(values, results):
+    """The functions of angles and logarithms of each row."""
+    for row in range(values.shape[0]):
+        x = load_lanes(values, row)
+        sines, cosines = sines_and_cosines(x)
+        store_lanes(results, 3 * row, sines)
+        store_lanes(results, 3 * row + 1, cosines)
+        store_lanes(results, 3 * row + 2, logarithms(x))
+
+
+def test_sines_cosines_and_logarithms_are_those_of_longer_numbers():
+    draws = np.random.default_rng(5)
+    values = np.concatenate(
+        [draws.random(4000), draws.uniform(0.0, 1e6, 3000), 1.0 - draws.random(2000) ** 9, np.arange(1, 801) / 8.0, 2.0 ** -np.arange(1.0, 41.0)]
+    )
+    values = values[: len(values) // WIDTH * WIDTH].reshape(-1, WIDTH)
+    results = np.zeros((3 * len(values), WIDTH))
+    reckon_functions(values, results)
+    results = results.reshape(-1, 3, WIDTH)
+    long = values.astype(np.longdouble)
+    angle = 8 * np.arctan(np.longdouble(1)) * (long - np.floor(long))
+    assert abs(results[:, 0] - np.sin(angle)).max() < 3e-16
+    assert abs(results[:, 1] - np.cos(angle)).max() < 3e-16
+    exact = np.log(long)
+    assert (abs(results[:, 2] - exact) / np.maximum(abs(exact), 0.25)).max() < 4e-16
+
+
+@kernel
 def count(bits, results):
     """How many, the lowest, and there and back."""
     results[0], results[1], results[2] = count_bits(bits), first_bit(bits), bits_of(mask_of(bits))
@@ -129,7 +212,7 @@ def test_bits_of_a_mask_are_counted_and_found(bits):
 @given(data=st.data())
 def test_kernels_as_plain_python_calculate_the_same(dtype, data):
     values = data.draw(rows(dtype))
-    names = {name: getattr(_lanes, f"_plain_{plain}") for name, plain in PLAIN.items()}
+    names = {name: getattr(_plain_lanes, plain) for name, plain in PLAIN.items()}
     function = getattr(reckon, "py_func", reckon)
     plain = type(function)(function.__code__, function.__globals__ | names, function.__name__)
     results, bits = np.zeros((10, WIDTH), dtype), np.zeros(5, np.int64)

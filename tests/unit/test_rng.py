@@ -2,8 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hilsim import rng as draws
+from hilsim._jit import kernel
+from hilsim._lanes import WIDTH, counted, store_lanes
 
 
 @pytest.mark.parametrize(
@@ -27,3 +31,17 @@ def test_normal_draws_have_mean_zero_and_unit_variance():
     sample = np.array([draws.normal(7, 3, index, 1) for index in range(40_000)])
     assert abs(sample.mean()) < 4 / np.sqrt(sample.size)
     assert abs(sample.var() - 1) < 4 * np.sqrt(2 / sample.size)
+
+
+@kernel
+def sixteen(seed, first_stream, index, results):
+    """``normals`` of sixteen streams that follow each other."""
+    store_lanes(results, 0, draws.normals(seed, counted() + np.uint64(first_stream), index, 1))
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 17), st.integers(0, 2**62))
+def test_sixteen_normal_draws_are_those_of_their_streams(seed, first_stream, index):
+    results = np.zeros((1, WIDTH))
+    sixteen(np.uint64(seed), first_stream, index, results)
+    one_by_one = [draws.normal(np.uint64(seed), first_stream + lane, index, 1) for lane in range(WIDTH)]
+    np.testing.assert_allclose(results[0], one_by_one, rtol=0.0, atol=1e-14)

@@ -11,7 +11,7 @@ from hilsim.geometry.poses import Pose
 from hilsim.render.beams import cast_beams
 from hilsim.render.cells import NO_CELL, NO_CELLS
 from hilsim.render.cpu import cast_rays
-from hilsim.render.packets import packets_of
+from hilsim.render.packets import NO_COSINE, packets_of
 from hilsim.render.reference import ReferenceRenderer
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box
@@ -47,7 +47,7 @@ def cast_both(world, pattern: Beam, rays, max_range_m=MAX_RANGE_M):
         hits = np.empty(len(rays[0]), np.float32), np.empty(len(rays[0]), np.int32), np.empty(len(rays[0]), np.int32)
         if of_beams:
             packets = packets_of(np.arange(len(rays[0])))
-            cast_beams(world, packets, *rays, max_range_m, pattern.share.size, NO_CELLS, NO_CELL, np.zeros(len(rays[0])), *hits)
+            cast_beams(world, packets, *rays, max_range_m, pattern.share.size, NO_CELLS, NO_CELL, np.zeros(len(rays[0])), *hits, NO_COSINE)
         else:
             cast_rays(world, *rays, max_range_m, *hits)
         found.append(hits)

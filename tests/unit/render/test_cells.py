@@ -11,7 +11,7 @@ from hilsim.render.beams import cast_beams
 from hilsim.render.cell_lists import build_cells, build_turning_cells
 from hilsim.render.cells import NO_CELL, NO_CELLS, turning_cell
 from hilsim.render.cpu import cast_rays
-from hilsim.render.packets import packets_of
+from hilsim.render.packets import NO_COSINE, packets_of
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.primitives import box, plane
@@ -73,7 +73,9 @@ class Standing:
         chosen = (NO_CELLS, NO_CELL) if cells is NO_CELLS else (cells or self.cells, cell)
         travelled = np.broadcast_to(np.asarray(travelled_m, np.float64), (count,)).copy()
         packets = packets_of(np.arange(count))
-        cast_beams(world or self.world, packets, origin, direction, times, self.max_range_m, self.pattern.share.size, *chosen, travelled, *hits)
+        cast_beams(
+            world or self.world, packets, origin, direction, times, self.max_range_m, self.pattern.share.size, *chosen, travelled, *hits, NO_COSINE
+        )
         return hits
 
     def assert_same(self, azimuth_rad, time_ns=0):
@@ -375,7 +377,7 @@ def cast_from_origin(world, cells, direction, travelled_m=0.0):
     chosen = cells, NO_CELL if cells is NO_CELLS else np.zeros(count, np.int32)
     begin = travelled_m * direction.astype(np.float64)
     packets = packets_of(np.arange(count))
-    cast_beams(world, packets, begin, direction, np.zeros(count, np.int64), MAX_RANGE_M, 1, *chosen, np.full(count, travelled_m), *hits)
+    cast_beams(world, packets, begin, direction, np.zeros(count, np.int64), MAX_RANGE_M, 1, *chosen, np.full(count, travelled_m), *hits, NO_COSINE)
     return hits
 
 

@@ -6,7 +6,7 @@ import pytest
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.sensor.position_stream import build_position_stream, next_position, position_time_ns, seek_positions
-from hilsim.sensor.response import build_response, distance_code, is_dropped, noise_sd_m, reflectivity_byte
+from hilsim.sensor.response import build_response, distance_code, is_dropped, noise_sd_m, range_noise, reflectivity_byte
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 
@@ -24,12 +24,12 @@ def quiet(**override):
     [(0.498, 0), (0.4989, 0), (0.4991, 250), (0.5, 250), (10.0, 5000), (10.0009, 5000), (10.0011, 5001), (120.0, 60000), (120.01, 0), (np.inf, 0)],
 )
 def test_ranges_are_rounded_to_2_mm_and_limited(range_m, code):
-    assert distance_code(quiet(), range_m, 0.0, 0, 0, 0) == code
+    assert distance_code(quiet(), range_m) == code
 
 
 def test_range_noise_has_the_given_spread_and_no_bias():
     noisy = build_response(vlp16(), seed=1, stream=0)
-    measured = np.array([distance_code(noisy, 20.0, 0.02, channel, sequence, 0) for channel in range(16) for sequence in range(1000)]) * 0.002
+    measured = np.array([20.0 + 0.02 * range_noise(noisy, channel, sequence, 0) for channel in range(16) for sequence in range(1000)])
     assert measured.mean() == pytest.approx(20.0, abs=4 * 0.02 / np.sqrt(measured.size))
     assert measured.std() == pytest.approx(0.02, rel=0.03)
 
@@ -61,12 +61,12 @@ def test_drop_outs_have_the_given_share():
 
 def test_the_same_firing_always_draws_the_same_noise():
     noisy = build_response(vlp16(), seed=1, stream=0)
-    assert [distance_code(noisy, 20.0, 0.02, 3, 77, 0) for _ in range(3)] == [distance_code(noisy, 20.0, 0.02, 3, 77, 0)] * 3
+    assert len({range_noise(noisy, 3, 77, 0) for _ in range(3)}) == 1
 
 
 def test_every_echo_of_a_firing_has_noise_of_its_own():
     noisy = build_response(vlp16(), seed=1, stream=0)
-    assert len({distance_code(noisy, 20.0, 0.02, 3, 77, echo) for echo in range(4)}) == 4
+    assert len({range_noise(noisy, 3, 77, echo) for echo in range(4)}) == 4
 
 
 @pytest.mark.parametrize(("percent", "sd_mm"), [(1.5, 16.5), (8.0, 9.5), (15.0, 7.8), (30.0, 6.4), (85.0, 5.3)])
