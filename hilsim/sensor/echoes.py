@@ -88,21 +88,8 @@ def allocate_hits(firings: int, most: int) -> Hits:
 
 
 @kernel
-def group_echoes(
-    hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int, merge_distance_m: float, echoes: npt.NDArray[np.float64]
-) -> int:
-    """Sort a firing's hits by range (ties: the lower sub-ray first) and group them into echoes; returns how many.
-
-    A hit joins the echo before it while it is nearer than ``merge_distance_m`` to that echo's energy-weighted centre so far.
-
-    Args:
-        hit_count: Of this firing.
-        value: Of ``Hits``, sorted.
-        what: Of ``Hits``, sorted; the column ``ECHO`` is written.
-        firing: Which.
-        merge_distance_m: See above.
-        echoes: ``float64[m, 4]``, written but for the code: range (energy-weighted mean), energy (sum), share of retro-reflectors in it.
-    """
+def sort_hits(hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int) -> None:
+    """Sort a firing's hits by range, those of one range by sub-ray; arguments as of ``group_echoes``."""
     for end in range(1, hit_count):
         at = end
         while at > 0 and (
@@ -113,6 +100,41 @@ def group_echoes(
                 value[firing, at, column], value[firing, at - 1, column] = value[firing, at - 1, column], value[firing, at, column]
                 what[firing, at, column], what[firing, at - 1, column] = what[firing, at - 1, column], what[firing, at, column]
             at -= 1
+
+
+@kernel
+def group_echoes(
+    hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int, merge_distance_m: float, echoes: npt.NDArray[np.float64]
+) -> int:
+    """Group a firing's hits into echoes, nearest first; returns how many.
+
+    By range (ties: the lower sub-ray first) a hit joins the echo before it while it is nearer than ``merge_distance_m`` to that echo's energy-weighted
+    centre so far. Hits that all lie within that distance are therefore one echo in whatever order, which is the rule and not the exception: only
+    others are sorted.
+
+    Args:
+        hit_count: Of this firing.
+        value: Of ``Hits``; sorted where the firing has several echoes.
+        what: Of ``Hits``, in the same order; the column ``ECHO`` is written.
+        firing: Which.
+        merge_distance_m: See above.
+        echoes: ``float64[m, 4]``, written but for the code: range (energy-weighted mean), energy (sum), share of retro-reflectors in it.
+    """
+    nearest_m, farthest_m, energy, moment, retro = np.inf, -np.inf, 0.0, 0.0, 0.0
+    for at in range(hit_count):
+        range_m, of_hit = value[firing, at, RANGE], value[firing, at, ENERGY]
+        nearest_m, farthest_m = min(nearest_m, range_m), max(farthest_m, range_m)
+        what[firing, at, ECHO] = 0 if of_hit > 0.0 else -1
+        of_hit = max(of_hit, 0.0)
+        energy += of_hit
+        moment += of_hit * range_m
+        retro += of_hit * value[firing, at, RETRO]
+    if energy <= 0.0:
+        return 0
+    if farthest_m - nearest_m < merge_distance_m:
+        echoes[0, ECHO_RANGE], echoes[0, ECHO_ENERGY], echoes[0, ECHO_RETRO] = moment / energy, energy, retro / energy
+        return 1
+    sort_hits(hit_count, value, what, firing)
     found = 0
     moment = retro = total = 0.0
     for at in range(hit_count):
