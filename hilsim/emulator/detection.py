@@ -5,7 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, inlined_kernel, stage_kernel
+from hilsim._jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim._lanes import WIDTH, store_lanes
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import Family, LidarPlan
@@ -68,7 +68,7 @@ def _mark(hits: Hits, firing: int, at: int, ray: int) -> None:
     hits.what[firing, at, TRIANGLE] = -1
 
 
-@inlined_kernel
+@kernel
 def _weaken(plan: LidarPlan, hits: Hits, firing: int, through: float, channel: int, index: int) -> None:
     """Take away what a firing's light loses on its way, and add the echoes of what it loses it to."""
     value, what = hits.value, hits.what
@@ -111,7 +111,7 @@ def _window_share(plan: LidarPlan, reading_cdeg: int, channel: int, index: int) 
     return window_transmission(plan.window, azimuth_cdeg, elevation_deg)
 
 
-@inlined_kernel
+@kernel
 def _add_false_alarm(plan: LidarPlan, hits: Hits, firing: int, channel: int, index: int) -> bool:
     """Let noise be taken for an echo, now and then; returns whether it was."""
     response = plan.response
@@ -127,7 +127,7 @@ def _add_false_alarm(plan: LidarPlan, hits: Hits, firing: int, channel: int, ind
     return True
 
 
-@inlined_kernel
+@kernel
 def _echo_of(hits: Hits, firing: int, ray: int) -> int:
     """The echo that holds a firing's hit of some ray; -1 where there is none."""
     for at in range(hits.hit_count[firing]):
@@ -136,7 +136,7 @@ def _echo_of(hits: Hits, firing: int, ray: int) -> int:
     return -1
 
 
-@inlined_kernel
+@kernel
 def _background_echo(hits: Hits, firing: int) -> int:
     """The echo that holds the captured background; -1 where there is none."""
     for at in range(hits.hit_count[firing]):
@@ -172,38 +172,21 @@ def _decimate(plan: LidarPlan, first_sequence: int, sequences: int, workspace: W
 
 
 @inlined_kernel
-def _detected(
-    response: Response,
-    echoes: npt.NDArray[np.float64],
-    found: int,
-    certain: int,
-    recorded: int,
-    channel: int,
-    index: int,
-    bias_m: float,
-    first_noise: float,
-    kept: npt.NDArray[np.int64],
+def _code_of(
+    response: Response, energy: float, range_m: float, is_certain: bool, channel: int, index: int, echo: int, bias_m: float, first_noise: float
 ) -> int:
-    """Gather the echoes of a firing that are detected and within limits, nearest first, with their distances; returns how many.
+    """The packet's distance of an echo, 0 where it is not detected or not within limits.
 
-    ``bias_m`` is the channel's, ``first_noise`` the first echo's ``range_noise``;
-    ``certain`` and ``recorded`` pass the threshold whatever their energy: noise that was taken for an echo, and what a real sensor has detected.
+    ``is_certain``: it passes the threshold whatever its energy, as noise that was taken for an echo does, and what a real sensor has detected.
+    ``bias_m`` is the channel's, ``first_noise`` the first echo's ``range_noise``.
     """
-    stream = response.stream * CHANNELS_PER_STREAM + channel
-    threshold_energy, noise_ratio, seed = response.threshold_energy, response.noise_ratio, response.seed
-    count = 0
-    for echo in range(found):
+    if not is_certain:
+        stream = response.stream * CHANNELS_PER_STREAM + channel
         draw = index * ECHO_DRAWS + min(echo, ECHO_DRAWS - 1)
-        energy, range_m = echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE]
-        if echo not in (certain, recorded) and not is_detected(energy, threshold_energy, noise_ratio, seed, stream, draw):
-            continue
-        error = first_noise if echo == 0 else range_noise(response, channel, index, echo)
-        code = distance_code(response, range_m + bias_m + error * noise_sd_m(response, energy, range_m))
-        if code > 0:
-            echoes[echo, ECHO_CODE] = code
-            kept[count] = echo
-            count += 1
-    return count
+        if not is_detected(energy, response.threshold_energy, response.noise_ratio, response.seed, stream, draw):
+            return 0
+    error = first_noise if echo == 0 else range_noise(response, channel, index, echo)
+    return distance_code(response, range_m + bias_m + error * noise_sd_m(response, energy, range_m))
 
 
 @stage_kernel
@@ -246,7 +229,15 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Wor
                 found = group_echoes(hit_count[firing], value, what, firing, response.merge_distance_m, echoes)
                 certain = _echo_of(hits, firing, FALSE_ALARM_RAY) if is_alarm else -1
             recorded = -1 if is_weak or is_plain else _background_echo(hits, firing)
-            count = _detected(response, echoes, found, certain, recorded, channel, index, bias_m[channel], noise[sequence, channel], kept)
+            count = 0
+            for echo in range(found):  # not a function of its own: arrays that are its arguments would be counted, by atomic instructions
+                is_certain = echo in (certain, recorded)
+                range_m, energy = echoes[echo, ECHO_RANGE], echoes[echo, ECHO_ENERGY]
+                code = _code_of(response, energy, range_m, is_certain, channel, index, echo, bias_m[channel], noise[sequence, channel])
+                if code > 0:
+                    echoes[echo, ECHO_CODE] = code
+                    kept[count] = echo
+                    count += 1
             for return_number in range(choice.size):
                 echo = chosen_echo(echoes, kept, count, choice[return_number])
                 reported_echo[return_number, sequence, channel] = echo
