@@ -173,7 +173,15 @@ def _decimate(plan: LidarPlan, first_sequence: int, sequences: int, workspace: W
 
 @inlined_kernel
 def _code_of(
-    response: Response, energy: float, range_m: float, is_certain: bool, channel: int, index: int, echo: int, bias_m: float, first_noise: float
+    response: Response,
+    energy: float,
+    range_m: float,
+    is_certain: bool,  # noqa: FBT001 - kernels take their arguments by place
+    channel: int,
+    index: int,
+    echo: int,
+    bias_m: float,
+    first_noise: float,
 ) -> int:
     """The packet's distance of an echo, 0 where it is not detected or not within limits.
 
@@ -217,9 +225,7 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Wor
             azimuth_cdeg[sequence] = head_reading_cdeg(head, index * plan.sequence_ns, index)
         for channel in range(baseline.size):
             firing = channel * sequences + sequence
-            found = 0
-            certain = -1
-            blocked = _UNFLAGGED
+            found, certain, blocked = 0, -1, _UNFLAGGED
             if is_weak:
                 through = _window_share(plan, azimuth_cdeg[sequence], channel, index)
                 blocked = _BLOCKED if through <= 0.0 else _UNFLAGGED
