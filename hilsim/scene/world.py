@@ -20,7 +20,7 @@ from hilsim.limits import SCENE_TRIANGLES
 from hilsim.scene.bvh import Tree, build_tree, empty_nodes
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
-from hilsim.scene.tiles import cut_long_edges, fits_one_tile, grid_centre, snap, tile_centres
+from hilsim.scene.tiles import cut_long_edges, extent, fits_one_tile, grid_centre, snap, tile_centres
 
 # A ray that runs exactly within a face of a box (azimuth 0, a wall's rim) leaves it where it enters: boxes have room around their triangles.
 _BOX_MARGIN_M = np.float32(2.0**-18)
@@ -218,8 +218,9 @@ class _Parts:
     ) -> None:
         """Take up triangles ``float64[m, 3, 3]`` as a geometry about ``origin_m``."""
         near = (corners_m - origin_m).astype(np.float32)
-        low = np.nextafter(near.min(axis=1) - _BOX_MARGIN_M, -_INFINITY)
-        high = np.nextafter(near.max(axis=1) + _BOX_MARGIN_M, _INFINITY)
+        a, b, c = near[:, 0], near[:, 1], near[:, 2]
+        low = np.nextafter(np.minimum(np.minimum(a, b), c) - _BOX_MARGIN_M, -_INFINITY)
+        high = np.nextafter(np.maximum(np.maximum(a, b), c) + _BOX_MARGIN_M, _INFINITY)
         tree = build_tree(np.concatenate([low, high], axis=1))
         order = tree.order
         first = near[order, 0]
@@ -271,8 +272,11 @@ def _add_tile_tree(parts: _Parts, origin_m: npt.NDArray[np.float64]) -> int:
         return -1
     boxes = []
     for corners, centre_m in zip(parts.corners, parts.geometry_origin_m, strict=True):
-        vertices = np.concatenate([corners[:, :3], corners[:, :3] + corners[:, 3:6], corners[:, :3] + corners[:, 6:]]).astype(np.float64)
-        boxes.append(np.concatenate([vertices.min(axis=0) + centre_m - origin_m, vertices.max(axis=0) + centre_m - origin_m]))
+        lows, highs = zip(
+            *(extent(vertices) for vertices in (corners[:, :3], corners[:, :3] + corners[:, 3:6], corners[:, :3] + corners[:, 6:])), strict=True
+        )
+        low, high = np.min(lows, axis=0).astype(np.float64), np.max(highs, axis=0).astype(np.float64)
+        boxes.append(np.concatenate([low + centre_m - origin_m, high + centre_m - origin_m]))
     margin = _TILE_MARGIN_M + _TILE_MARGIN_RATIO * np.abs(boxes).max()
     tree = build_tree((np.array(boxes) + margin * np.repeat([-1.0, 1.0], 3)).astype(np.float32), leaf_size=1)
     inner = tree.links[:, 12:14]
