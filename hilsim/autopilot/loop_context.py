@@ -50,6 +50,8 @@ class FlightCount(IntEnum):
     """ArduPilot's link: answers that could not be sent."""
     UNSENT_OBSTACLES = 15
     """Frames of obstacles and distances that the controller did not get: it was silent, or too much waited for its link."""
+    UNTAKEN_OBSTACLES = 16
+    """Frames of obstacles and distances that the loop did not take in time; the only column that another thread writes, the one that makes them."""
 
 
 class Line(NamedTuple):

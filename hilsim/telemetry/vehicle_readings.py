@@ -129,6 +129,14 @@ class VehicleReading:
         ),
         FlightCount.UNSENT_OBSTACLES,
     ] = 0
+    untaken_obstacle_frames: Annotated[
+        int,
+        counter(
+            "hilsim_link_untaken_obstacle_frames_total",
+            "OBSTACLE_DISTANCE and DISTANCE_SENSOR frames that the flight loop did not take in time, because the machine stood still",
+        ),
+        FlightCount.UNTAKEN_OBSTACLES,
+    ] = 0
     lateness: Annotated[
         HistogramReading, histogram("hilsim_link_lateness_seconds", LINK_BOUNDS_S, "Time a sensor frame was written minus the time it was due")
     ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.autopilot.loop_context import FlightCount
 from hilsim.autopilot.obstacle_map import ObstacleMap, Sight, build_obstacle_map, sight
 from hilsim.autopilot.obstacle_messages import MAV_COMP_ID_OBSTACLE_AVOIDANCE, distance_frame, obstacle_frame
 from hilsim.autopilot.obstacle_sectors import distance_of_beam, obstacles_of_sectors
@@ -52,10 +53,12 @@ class ScanMessages:
     Attributes:
         spec: What the rig says of the vehicle.
         observations: Where frames go.
+        counts: ``int64[n]`` of the flight loop, columns by ``FlightCount``, of which one is written here.
     """
 
     spec: VehicleRigSpec
     observations: PacketQueue
+    counts: npt.NDArray[np.int64]
     _obstacle_maps: dict[str, ObstacleMap] = field(default_factory=dict)
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -123,8 +126,8 @@ class ScanMessages:
             return
         due.number = seen.number
         frame = self._frame(due, seen, sender)
-        if frame is not None:
-            put(self.observations, 0, seen.time_ns, seen.time_ns, frame, frame.size)
+        if frame is not None and not put(self.observations, 0, seen.time_ns, seen.time_ns, frame, frame.size):
+            self.counts[FlightCount.UNTAKEN_OBSTACLES] += 1
 
     def _frame(self, due: _Due, seen: Sight, sender: Origin) -> npt.NDArray[np.uint8] | None:
         if isinstance(due.spec, DistanceSensorSpec):

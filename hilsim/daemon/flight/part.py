@@ -42,7 +42,9 @@ class VehiclePart(Part):
 
         self._signature = asset_signature(rig)
         self.vehicle = build_vehicle(rig, self.context.scenery(rig))
-        self._messages = ScanMessages(spec=rig.spec.vehicle, observations=self.vehicle.loop_setup.shared.observations)
+        self._messages = ScanMessages(
+            spec=rig.spec.vehicle, observations=self.vehicle.loop_setup.shared.observations, counts=self.vehicle.loop_setup.shared.counts
+        )
         self.context.obstacle_map = self._messages.obstacle_map
 
     def warm(self) -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from pymavlink.dialects.v20 import common
 
-from hilsim._atomics import publish
+from hilsim._atomics import publish, shared_words
+from hilsim.autopilot.loop_context import FlightCount
 from hilsim.autopilot.specs import ControllerSpec, VehicleRigSpec
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
@@ -30,7 +31,7 @@ def messages():
 
     def make(**wanted):
         spec = VehicleRigSpec(controller=ControllerSpec(kind="tcp"), **wanted)
-        made.append(ScanMessages(spec=spec, observations=allocate_packet_queue(64, LARGEST_FRAME)))
+        made.append(ScanMessages(spec=spec, observations=allocate_packet_queue(64, LARGEST_FRAME), counts=shared_words(FlightCount)))
         return made[-1]
 
     yield make
@@ -78,6 +79,23 @@ def test_each_message_is_told_once_for_what_is_new_and_not_again(messages, setti
     ]
     assert {message.get_srcComponent() for message in heard} == {196}
     assert [message.get_seq() for message in heard] == list(range(6))
+
+
+def test_what_nobody_takes_is_counted_and_what_was_taken_before_stays_whole(messages, setting):
+    running = messages(distance=(DistanceSensorSpec(sensor="top", rate_hz=50.0),))
+    obstacle_map = running.obstacle_map(setting)
+    running.warm()
+    running.start()
+    number, deadline = 0, time.monotonic() + 60
+    while running.counts[FlightCount.UNTAKEN_OBSTACLES] < 3 and time.monotonic() < deadline:
+        number += 1
+        show(obstacle_map, number)
+        time.sleep(0.01)
+    running.stop()
+    left_out = int(running.counts[FlightCount.UNTAKEN_OBSTACLES])
+    assert left_out >= 3
+    assert [message.get_seq() for message in told(running)] == list(range(64))
+    assert running.counts.sum() == left_out  # no other column
 
 
 def test_a_beam_into_which_no_ray_looked_is_not_told(messages, setting):

@@ -72,6 +72,7 @@ def make_vehicle(**changes):
         "refused_frames": 8,
         "obstacle_frames": 35,
         "unsent_obstacle_frames": 2,
+        "untaken_obstacle_frames": 1,
         "lateness": rising(LINK_BOUNDS_S, 9, 0.0009),
         "round_trip": rising(LINK_BOUNDS_S, 7, 0.014),
         "actuator_gap": rising(LINK_BOUNDS_S, 8, 0.04),
