@@ -5,6 +5,7 @@ import json
 import re
 import signal
 import socket
+import time
 import urllib.request
 
 import numpy as np
@@ -167,3 +168,20 @@ def test_a_storm_of_scrapes_does_not_stop_packets(daemon, rig, receiver):
         metrics_of(running)
     received = data.take(1500)
     assert lost(received) <= unsent(figures(running), "roof")
+
+
+def test_a_daemon_that_stands_still_says_exactly_which_packets_it_left_out(daemon, rig, receiver):
+    data, position = receiver(), receiver()
+    running = daemon(rig(sensor_table("roof", data.port, position.port)))
+    received = data.take(200)
+    for _ in range(4):
+        running.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.3)
+        running.process.send_signal(signal.SIGCONT)
+        received += data.take(300)
+    positions, missing = position.drain(), lost(received)
+    said = figures(running)  # after what it is compared with: packets go on being dropped
+    assert missing > 4 * 100
+    assert missing <= unsent(said, "roof") <= missing + len(positions)  # position packets are skipped too, and counted among the others
+    assert said['hilsim_render_skipped_packets_total{sensor="roof"}'] > 0
+    assert said['hilsim_dropped_packets_total{flow="data",sensor="roof"}'] > 0
