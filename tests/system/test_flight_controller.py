@@ -34,8 +34,9 @@ def test_a_controller_flies_over_a_serial_port_beside_a_lidar_that_loses_no_pack
     assert said["hilsim_vehicle_crashed"] == 0
     assert said["hilsim_link_garbage_bytes_total"] == 0
     assert faults(running) == set()
-    states = [row["state"] for row in events(running, "session.changed") if row["state"] != "silent"]  # 0.2 s without a command: a busy host's
-    states = [state for state, _ in groupby(states)]
+    states = [row["state"] for row in events(running, "session.changed")]
+    if report["figures"]["longest_turn_us"] > 100_000 or "gap" in report["broken"]:  # the controller or the daemon stood still: 0.2 s are a silence
+        states = [state for state, _ in groupby(state for state in states if state != "silent")]
     assert states[states.index("flying") :] in (["flying"], ["flying", "unplugged"])  # the controller's process has ended by now
     assert set(states[: states.index("flying")]) <= {"unplugged", "calling"}  # what lasts for less than a look is not logged
 
