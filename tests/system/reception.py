@@ -14,13 +14,13 @@ _PACKET_US = 1327.104
 _HOUR_US = 3_600_000_000
 
 
-def receiving_socket(host="127.0.0.1"):
-    """A UDP socket on a free port that holds what comes for some seconds: a test may read late."""
+def receiving_socket(host="127.0.0.1", port=0):
+    """A UDP socket (on a free port unless one is named) that holds what comes for some seconds: a test may read late."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER_BYTES)
     with contextlib.suppress(PermissionError):  # beyond the host's limit, where that is permitted
         sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, _BUFFER_BYTES)
-    sock.bind((host, 0))
+    sock.bind((host, port))
     return sock
 
 
