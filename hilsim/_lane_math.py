@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from hilsim._jit import kernel
-from hilsim._lanes import Doubles, bit_patterns, floor_lanes, from_bit_patterns, rounded, select
+from hilsim._lanes import Doubles, bit_patterns, floor_lanes, from_bit_patterns, select, signed_doubles
 
 _RAD_PER_TURN = 2.0 * math.pi
 _LN_2 = math.log(2.0)
@@ -52,7 +52,7 @@ def logarithms(x: Doubles) -> Doubles:
     With ``x = 2^e m``, ``m`` from 0.71 to 1.41, the series of the area tangent of ``(m - 1) / (m + 1)`` leaves out less than 1e-17.
     """
     bits = bit_patterns(x)
-    exponent = rounded(bits >> _EXPONENT) - _BIAS
+    exponent = signed_doubles(bits >> _EXPONENT) - _BIAS
     m = from_bit_patterns((bits & _FRACTION) | _ONE)
     is_large = m > math.sqrt(2.0)
     m = select(is_large, m * 0.5, m)

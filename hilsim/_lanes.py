@@ -244,7 +244,7 @@ def _spread_out(_typing: Any, value: Any) -> Any:
     return kind(value), generate
 
 
-def _counted(_typing: Any) -> Any:
+def _lane_numbers(_typing: Any) -> Any:
     def generate(_context: Any, _builder: Any, _signature: Any, _arguments: Any) -> Any:
         return ir.Constant(_WORDS.vector, list(range(WIDTH)))
 
@@ -293,24 +293,17 @@ def _mask(_typing: Any, bits: Any) -> Any:
     return _MASK(bits), generate
 
 
-def _count(_typing: Any, bits: Any) -> Any:
-    if not isinstance(bits, types.Integer):
-        return None
+def _of_integer(emit: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def of_integer(_typing: Any, bits: Any) -> Any:
+        if not isinstance(bits, types.Integer):
+            return None
 
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return emit(builder, arguments[0])
 
-    return bits(bits), generate
+        return bits(bits), generate
 
-
-def _trailing(_typing: Any, bits: Any) -> Any:
-    if not isinstance(bits, types.Integer):
-        return None
-
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.IntType(1)(1))
-
-    return bits(bits), generate
+    return of_integer
 
 
 _compiled = not numba.config.DISABLE_JIT
@@ -352,10 +345,10 @@ doubles: Callable[[Any], Any] = (
 )
 """float64 of float32."""
 
-counted: Callable[[], Any] = intrinsic(_counted) if _compiled else _plain_lanes.counted
+lane_numbers: Callable[[], Any] = intrinsic(_lane_numbers) if _compiled else _plain_lanes.lane_numbers
 """Each lane's own number, 0 to 15, as uint64."""
 
-rounded: Callable[[Any], Any] = (
+signed_doubles: Callable[[Any], Any] = (
     intrinsic(_conversion(_WORDS, _DOUBLES, lambda builder, values, vector: builder.sitofp(values, vector)))
     if _compiled
     else lambda values: values.astype(np.int64).astype(np.float64)
@@ -394,8 +387,10 @@ bits_of: Callable[[Any], int] = intrinsic(_bits) if _compiled else _plain_lanes.
 mask_of: Callable[[Any], Any] = intrinsic(_mask) if _compiled else _plain_lanes.mask
 """An integer as a mask."""
 
-count_bits: Callable[[Any], int] = intrinsic(_count) if _compiled else _plain_lanes.count
+count_bits: Callable[[Any], int] = intrinsic(_of_integer(lambda builder, bits: builder.ctpop(bits))) if _compiled else _plain_lanes.count
 """How many bits of an integer are set."""
 
-first_bit: Callable[[Any], int] = intrinsic(_trailing) if _compiled else _plain_lanes.first
+first_bit: Callable[[Any], int] = (
+    intrinsic(_of_integer(lambda builder, bits: builder.cttz(bits, ir.IntType(1)(1)))) if _compiled else _plain_lanes.first
+)
 """The lowest bit of an integer that is set; there must be one."""

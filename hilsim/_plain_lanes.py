@@ -62,5 +62,5 @@ def spread(value: Any) -> Any:
     return np.full(WIDTH, value)
 
 
-def counted() -> Any:
+def lane_numbers() -> Any:
     return np.arange(WIDTH, dtype=np.uint64)

@@ -12,7 +12,7 @@ import numpy as np
 
 from hilsim._jit import kernel
 from hilsim._lane_math import logarithms, sines_and_cosines
-from hilsim._lanes import Doubles, Words, roots, rounded, spread
+from hilsim._lanes import Doubles, Words, roots, signed_doubles, spread
 
 
 class Purpose(IntEnum):
@@ -139,6 +139,6 @@ def normals(seed: int | np.uint64, streams: Words, index: int, purpose: int) -> 
     s = np.uint64(seed)
     i = np.uint64(index)
     w0, w1, w2, w3 = ten_rounds(spread(i & _LOW), spread(i >> _32), streams, spread(np.uint64(purpose)), s & _LOW, s >> _32)
-    a, b = rounded(((w0 << _32) | w1) >> _11) * _TO_UNIT, rounded(((w2 << _32) | w3) >> _11) * _TO_UNIT
+    a, b = signed_doubles(((w0 << _32) | w1) >> _11) * _TO_UNIT, signed_doubles(((w2 << _32) | w3) >> _11) * _TO_UNIT
     _, cosine = sines_and_cosines(b)
     return roots(-2.0 * logarithms(1.0 - a)) * cosine

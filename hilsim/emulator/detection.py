@@ -172,7 +172,7 @@ def _decimate(plan: LidarPlan, first_sequence: int, sequences: int, workspace: W
 
 
 @inlined_kernel
-def _code_of(
+def _distance_of(
     response: Response,
     energy: float,
     range_m: float,
@@ -239,7 +239,7 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Wor
             for echo in range(found):  # not a function of its own: arrays that are its arguments would be counted, by atomic instructions
                 is_certain = echo in (certain, recorded)
                 range_m, energy = echoes[echo, ECHO_RANGE], echoes[echo, ECHO_ENERGY]
-                code = _code_of(response, energy, range_m, is_certain, channel, index, echo, bias_m[channel], noise[sequence, channel])
+                code = _distance_of(response, energy, range_m, is_certain, channel, index, echo, bias_m[channel], noise[sequence, channel])
                 if code > 0:
                     echoes[echo, ECHO_CODE] = code
                     kept[count] = echo

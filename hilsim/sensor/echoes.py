@@ -88,7 +88,7 @@ def allocate_hits(firings: int, most: int) -> Hits:
 
 
 @kernel
-def sort_hits(hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int) -> None:
+def _sort_hits(hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int) -> None:
     """Sort a firing's hits by range, those of one range by sub-ray; arguments as of ``group_echoes``."""
     for end in range(1, hit_count):
         at = end
@@ -134,7 +134,7 @@ def group_echoes(
     if farthest_m - nearest_m < merge_distance_m:
         echoes[0, ECHO_RANGE], echoes[0, ECHO_ENERGY], echoes[0, ECHO_RETRO] = moment / energy, energy, retro / energy
         return 1
-    sort_hits(hit_count, value, what, firing)
+    _sort_hits(hit_count, value, what, firing)
     found = 0
     moment = retro = total = 0.0
     for at in range(hit_count):

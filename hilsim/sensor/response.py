@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim._jit import constant, kernel
-from hilsim._lanes import Doubles, counted
+from hilsim._lanes import Doubles, lane_numbers
 from hilsim.rng import Purpose, normal, normals, uniform
 from hilsim.sensor.echoes import ECHO_DRAWS
 from hilsim.sensor.specs import LidarSpec
@@ -186,7 +186,7 @@ def range_noise(response: Response, channel: int, sequence: int, echo: int) -> f
 @kernel
 def draw_range_noise(response: Response, first_channel: int, sequence: int) -> Doubles:
     """``range_noise`` of sixteen channels' first echoes, from ``first_channel`` on."""
-    streams = counted() + np.uint64(response.stream * CHANNELS_PER_STREAM + first_channel)
+    streams = lane_numbers() + np.uint64(response.stream * CHANNELS_PER_STREAM + first_channel)
     return normals(response.seed, streams, sequence * ECHO_DRAWS, _RANGE_NOISE)
 
 

@@ -1,9 +1,9 @@
 """The loop that renders one lidar just ahead of its deadlines, a kernel without the GIL; ``streaming.render_thread`` gives it a thread.
 
 It renders what is due within the lead, puts it into the flow's ring, and sleeps. Where poses are known beforehand it sleeps until several packets can be
-rendered in a row: each wake-up, and each first packet with nothing in the CPU's caches, costs a third of a packet. On a vehicle that is flown each packet
-is rendered from the poses of the very moment that is the lead before its deadline. When the ring is full it waits. When it has fallen behind it renders
-what can still be in time (``punctuality``), and counts the rest.
+rendered in a row: wake-ups, and first packets with nothing in the CPU's caches, took a twentieth of the daemon's processor time. On a vehicle that is flown
+each packet is rendered from the poses of the very moment that is the lead before its deadline. When the ring is full it waits. When it has fallen behind
+it renders what can still be in time (``punctuality``), and counts the rest.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ from hilsim.protocols.ethernet import Framing
 from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig
 from hilsim.sensor.position_stream import next_position, seek_positions
-from hilsim.streaming.punctuality import earliest_due_ns, lead_in_force_ns, next_estimate_ns
+from hilsim.streaming.punctuality import LONGEST_RUN_NS, earliest_due_ns, lead_in_force_ns, next_estimate_ns, render_from_ns
 from hilsim.streaming.render_state import Place, RenderCounter, RenderState, RenderWord
 from hilsim.transmit.brake import doze_until
 from hilsim.transmit.libc import monotonic_ns
@@ -29,10 +29,6 @@ from hilsim.transmit.ring import Rings, depth, push
 from hilsim.transmit.statistics import bin_index
 from hilsim.vehicle.platform import Platform
 
-LONGEST_RUN_NS = 5_000_000
-"""What is due within this is rendered in a row. A loop that sleeps finds out after this at the latest that it is to end, or has another lead."""
-_RUN_OF_LEAD = 8
-"""A run is no longer than this part of the lead, which keeps the rest for standstills of the machine."""
 _LONGEST_WAIT_NS = 1_000_000
 _HAND_OVER_POLL_NS = 20_000
 _NONE = constant(0)
@@ -160,7 +156,7 @@ def _rest(rings: Rings, flow: int, begin_ns: int, due_ns: int, now_ns: int, brak
     wait_ns = begin_ns - now_ns
     is_early = wait_ns > 0
     is_held = not is_early and now_ns < due_ns and depth(rings, flow) >= rings.deadline_ns.shape[1]
-    if is_early:  # a near start is waited for in one go: one wake-up a run
+    if is_early:  # in one go where it is near; a loop that sleeps longer would find out later that it is to end, or has another lead
         doze_until(now_ns + min(wait_ns, LONGEST_RUN_NS), brake)
     elif is_held:
         doze_until(min(now_ns + _LONGEST_WAIT_NS, due_ns), brake)
@@ -226,9 +222,7 @@ def render_ahead(
         flow = data_flow if is_data else position_flow
         now_ns = monotonic_ns()
         lead_ns = lead_in_force_ns(load_acquire(state.lead, (0,)), counters[RenderCounter.ESTIMATE_NS], plan.sequences_per_packet * plan.sequence_ns)
-        begin_ns = due_ns - lead_ns
-        if not is_running and not platform.is_live:
-            begin_ns += min(lead_ns // _RUN_OF_LEAD, LONGEST_RUN_NS)
+        begin_ns = render_from_ns(due_ns, lead_ns, is_running, platform.is_live)
         is_running = not _rest(rings, flow, begin_ns, due_ns, now_ns, state.brake)
         if not is_running:
             counters[RenderCounter.LATE_SINCE_NS] = 0

@@ -14,21 +14,21 @@ from hilsim._lanes import (
     bit_patterns,
     bits_of,
     count_bits,
-    counted,
     doubles,
     first_bit,
     floor_lanes,
     from_bit_patterns,
     gather,
     greater_lanes,
+    lane_numbers,
     lesser_lanes,
     load_lanes,
     magnitudes,
     mask_of,
     roots,
-    rounded,
     scatter,
     select,
+    signed_doubles,
     singles,
     spread,
     store_lanes,
@@ -149,9 +149,9 @@ def twiddle(words, values, results, reals):
     store_lanes(results, 2, a * b)
     store_lanes(results, 3, (a & b) ^ (a | b))
     store_lanes(results, 4, (a >> np.uint64(11)) | (b << np.uint64(32)))
-    store_lanes(results, 5, counted())
+    store_lanes(results, 5, lane_numbers())
     store_lanes(results, 6, bit_patterns(load_lanes(values, 0)))
-    store_lanes(reals, 0, rounded(a))
+    store_lanes(reals, 0, signed_doubles(a))
     store_lanes(reals, 1, from_bit_patterns(b))
     store_lanes(reals, 2, roots(load_lanes(values, 0)))
 

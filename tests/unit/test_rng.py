@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hilsim import rng as draws
 from hilsim._jit import kernel
-from hilsim._lanes import WIDTH, counted, store_lanes
+from hilsim._lanes import WIDTH, lane_numbers, store_lanes
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_normal_draws_have_mean_zero_and_unit_variance():
 @kernel
 def sixteen(seed, first_stream, index, results):
     """``normals`` of sixteen streams that follow each other."""
-    store_lanes(results, 0, draws.normals(seed, counted() + np.uint64(first_stream), index, 1))
+    store_lanes(results, 0, draws.normals(seed, lane_numbers() + np.uint64(first_stream), index, 1))
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 17), st.integers(0, 2**62))

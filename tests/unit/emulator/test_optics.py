@@ -7,19 +7,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hilsim.config.parse import parse_table, read_toml
+from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.hits import GAP_SHIFT
 from hilsim.emulator.truth import Cause, packets_with_truth
 from hilsim.geometry.poses import Pose
 from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.render.reference import ReferenceRenderer
 from hilsim.render.renderer import CpuRenderer
+from hilsim.rng import Purpose
 from hilsim.scene.materials import DEFAULTS, Material
 from hilsim.scene.primitives import cylinder, sphere
 from hilsim.scene.world import SceneObject
 from hilsim.sensor.decimation import channel_rings, decimate_beams, decimate_rays
-from hilsim.sensor.echoes import COSINE, ECHO_ENERGY, ENERGY, RANGE, RETRO
+from hilsim.sensor.echoes import COSINE, ECHO_DRAWS, ECHO_ENERGY, ENERGY, RANGE, RETRO
 from hilsim.sensor.false_alarms import FalseAlarmSpec
+from hilsim.sensor.response import laser_biases_m
 from hilsim.sensor.specs import BeamSpec, DecimationSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.sensor.weather import WeatherSpec
 from hilsim.sensor.window import WindowSectorSpec, WindowSpec
 from tests.compiled import compiled_only
@@ -471,3 +476,48 @@ def test_a_beam_without_divergence_and_window_is_one_ray_however_many_there_are(
     one, seven = (workspace_of(still_lidar(objects, spec, sub_rays=sub_rays)) for sub_rays in (1, 7))
     np.testing.assert_array_equal(one.returns.distance, seven.returns.distance)
     assert seven.echoes[0, ECHO_ENERGY] == pytest.approx(one.echoes[0, ECHO_ENERGY])
+
+
+@pytest.mark.parametrize("stream", [0, 3])
+@pytest.mark.parametrize("model", ["vlp16", "hdl32e"])
+def test_each_distance_is_the_echoes_range_with_the_lasers_bias_and_the_firings_own_error(model, stream):
+    spec = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / f"{model}.toml"), model)
+    spec = level(spec, range_noise_m=0.05, detector={"laser_bias_m": 0.02, "range_noise_weak_m": 0.03})
+    objects = [wall(8.0, diffuse(30, porosity=0.6)), wall(30.0, diffuse(50))]
+    lidar = still_lidar(objects, spec, return_mode="dual", seed=5, stream=stream, sub_rays=1)
+    first, sequences = 390_625 * 25_000, 3  # a whole number of turns, and more than 32 bits hold
+    workspace = workspace_of(lidar, sequences, first)
+    returns, hits = workspace.returns, workspace.hits
+    bias_m = laser_biases_m(spec, seed=5, stream=stream)
+    assert np.unique(bias_m).size == len(spec.channels)
+    errors = []
+    for sequence, channel in np.ndindex(sequences, len(spec.channels)):
+        firing = channel * sequences + sequence
+        for return_number, (echo, percent) in enumerate(((1, 30), (0, 12))):
+            assert returns.echo[return_number, sequence, channel] == echo
+            range_m = returns.range_m[return_number, sequence, channel]
+            energy = hits.value[firing, hits.what[firing, : hits.hit_count[firing], 3].tolist().index(echo), ENERGY]
+            assert round(100 * energy * range_m**2) == percent
+            sd_m = np.hypot(0.05, 0.03 / np.sqrt(100 * energy * range_m**2 + 1) * max(1.0, range_m / spec.detector.range_noise_onset_m))
+            errors.append(normal_of(5, stream * 256 + channel, (first + sequence) * ECHO_DRAWS + echo))
+            measured_m = range_m + bias_m[channel] + errors[-1] * sd_m
+            assert abs(int(returns.distance[return_number, sequence, channel]) - measured_m / CODE_M) <= 0.5 + 1e-6
+    assert len({round(error, 9) for error in errors}) == len(errors)
+
+
+def normal_of(seed, stream, index):
+    """The range error's standard normal number calculated apart: Python's integers, NumPy's functions."""
+    counter = index | stream << 64 | int(Purpose.RANGE_NOISE) << 96
+    words = philox_words(counter, seed)
+    a, b = ((words[0] << 32 | words[1]) >> 11) * 2.0**-53, ((words[2] << 32 | words[3]) >> 11) * 2.0**-53
+    return float(np.sqrt(-2 * np.log1p(-a)) * np.cos(2 * np.pi * b))
+
+
+def philox_words(counter, seed):
+    """Philox4x32-10 in Python's integers, from the paper."""
+    words, key = [counter >> 32 * place & 0xFFFFFFFF for place in range(4)], [seed & 0xFFFFFFFF, seed >> 32]
+    for _ in range(10):
+        low, high = words[0] * 0xD2511F53, words[2] * 0xCD9E8D57
+        words = [high >> 32 ^ words[1] ^ key[0], high & 0xFFFFFFFF, low >> 32 ^ words[3] ^ key[1], low & 0xFFFFFFFF]
+        key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return words

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hilsim.streaming.punctuality import PATIENCE_NS, earliest_due_ns, lead_in_force_ns, next_estimate_ns
+from hilsim.streaming.punctuality import LONGEST_RUN_NS, PATIENCE_NS, earliest_due_ns, lead_in_force_ns, next_estimate_ns, render_from_ns
 
 MS = 1_000_000
 US = 1_000
@@ -14,14 +14,16 @@ LATE_LIMIT_NS = 10 * MS
 class Run:
     """A render thread's decisions over many packets, each of which takes so long to render."""
 
-    def __init__(self, render_ns, *, packets=5_000, lead_ns=4 * MS, stall_at=(), stall_ns=0):
-        self.lateness_ns, self.skipped, self.in_vain, self.rendered = [], [], 0, 0
+    def __init__(self, render_ns, *, packets=5_000, lead_ns=4 * MS, stall_at=(), stall_ns=0, is_live=False):
+        self.lateness_ns, self.ahead_ns, self.skipped, self.in_vain, self.rendered, self.sleeps = [], [], [], 0, 0, 0
         now_ns, estimate_ns, late_since_ns, packet = -lead_ns, render_ns, 0, 0
         while packet < packets:
             due_ns = packet * PERIOD_NS
             in_force_ns = lead_in_force_ns(lead_ns, estimate_ns, PERIOD_NS)
-            if now_ns < due_ns - in_force_ns:
-                now_ns, late_since_ns = due_ns - in_force_ns, 0
+            begin_ns, run_from_ns = (render_from_ns(due_ns, in_force_ns, is_running, is_live) for is_running in (True, False))
+            if now_ns < begin_ns:
+                now_ns, late_since_ns = run_from_ns, 0
+                self.sleeps += 1
             if packet in stall_at:
                 now_ns += stall_ns
             from_ns = earliest_due_ns(now_ns, estimate_ns, LATE_LIMIT_NS, late_since_ns)
@@ -30,6 +32,7 @@ class Run:
                 self.skipped.extend(range(packet, following))
                 packet = following
                 continue
+            self.ahead_ns.append(due_ns - now_ns)
             now_ns += render_ns
             estimate_ns = next_estimate_ns(estimate_ns, render_ns)
             lateness_ns = max(now_ns - due_ns, 0)
@@ -82,3 +85,20 @@ def test_rendering_that_takes_longer_than_packets_may_be_late_leaves_no_allowanc
 def test_one_packet_that_was_held_up_hardly_moves_the_estimate():
     assert next_estimate_ns(300 * US, 20 * MS) < 360 * US
     assert next_estimate_ns(0, 250 * US) == 250 * US
+
+
+@pytest.mark.parametrize(("lead_ms", "run_ns"), [(4, MS // 2), (16, 2 * MS), (40, 5 * MS), (1000, LONGEST_RUN_NS)])
+def test_packets_whose_poses_are_known_are_rendered_in_runs_that_end_the_lead_before_the_deadline(lead_ms, run_ns):
+    run = Run(100 * US, lead_ns=lead_ms * MS)
+
+    assert lead_ms * MS - run_ns <= min(run.ahead_ns)
+    assert max(run.ahead_ns) <= lead_ms * MS
+    assert run.sleeps == pytest.approx(5_000 / (run_ns // PERIOD_NS + 1), rel=0.2)
+    assert not run.skipped
+
+
+def test_each_packet_of_a_vehicle_that_is_flown_is_rendered_the_lead_before_its_deadline():
+    run = Run(100 * US, lead_ns=40 * MS, is_live=True)
+
+    assert set(run.ahead_ns) == {40 * MS}
+    assert run.sleeps == 5_000 - 1  # the clock begins with the first

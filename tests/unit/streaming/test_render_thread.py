@@ -24,7 +24,8 @@ from hilsim.streaming.render_state import Place, RenderCounter
 from hilsim.streaming.render_thread import RenderThread
 from hilsim.transmit.ring import allocate_rings, depth
 from hilsim.transmit.scheduling import ThreadSettings
-from hilsim.vehicle.platform import build_platform
+from hilsim.vehicle.live import build_live_pose
+from hilsim.vehicle.platform import build_platform, live_platform
 from tests.rings import peek
 
 SECOND = 1_000_000_000
@@ -226,6 +227,22 @@ def test_a_long_lead_fills_the_ring_from_the_first_packet_on_before_the_epoch(be
     assert rig_deadlines(at.taken[DATA], epoch_ns)[:10] == lidar.data_packets(0, 10).deadline_ns.tolist()
     assert rig_deadlines(at.taken[POSITION], epoch_ns)[0] == lidar.position_span(0, SECOND).deadline_ns[0]
     assert counter(render_thread, RenderCounter.SKIPPED) == 0
+
+
+def test_several_packets_are_rendered_at_a_wake_up_where_poses_are_known_and_one_where_they_are_not(bench, lidar):
+    for platform, is_live in ((lidar.platform, False), (live_platform(build_live_pose()), True)):
+        at = bench(slots=4096)
+        render_thread = at.render_thread(epoch_ns=time.monotonic_ns() + 300 * MS, lead_ns=40 * MS, lidar=replace(lidar, platform=platform))
+        render_thread.start()
+        await_that(lambda render_thread=render_thread: counter(render_thread, RenderCounter.RENDERED) > 100)
+        render_thread.stop()
+        at.close()
+        made_ns = np.array([datagram.pose_ns for datagram in at.taken[DATA]])
+        ahead_ns = np.array([datagram.deadline_ns for datagram in at.taken[DATA]]) - made_ns
+        assert ahead_ns.max() <= 40 * MS
+        assert (ahead_ns[0] > 35 * MS) == is_live
+        if is_live:  # however late some wake-ups are
+            assert np.sum((ahead_ns[1:] > 35 * MS) & (np.diff(made_ns) > MS)) > 0
 
 
 def test_packets_that_a_late_start_cannot_make_are_counted_as_skipped(bench, lidar):
