@@ -36,6 +36,12 @@ def unsent(samples, sensor, flow="data"):
     return int(dropped + skipped + sum(value for name, value in samples.items() if refused.match(name)))
 
 
+def missing_packets(stamps_us):
+    """Data packets of a VLP-16 that are not there between the first and the last, by their time stamps (us)."""
+    steps = np.diff(np.asarray(stamps_us, dtype=np.int64)) % _HOUR_US
+    return int(np.round(steps / _PACKET_US).sum() - len(steps))
+
+
 class LidarStream(threading.Thread):
     """Takes a VLP-16's data packets as they come; keeps their stamps and when they came."""
 
@@ -61,8 +67,7 @@ class LidarStream(threading.Thread):
     @property
     def missing(self):
         """Packets that never came between the first and the last."""
-        steps = np.diff(np.array(self.stamps_us, dtype=np.int64)) % _HOUR_US
-        return int(np.round(steps / _PACKET_US).sum() - len(steps))
+        return missing_packets(self.stamps_us)
 
     @property
     def longest_gap_s(self):

@@ -16,7 +16,7 @@ from hilsim.capture.live import Listener
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets
 from tests.system.conftest import START_TIMEOUT_S, sensor_table
 from tests.system.flying import await_figure, figures
-from tests.system.reception import unsent
+from tests.system.reception import missing_packets, unsent
 
 pytestmark = pytest.mark.system
 
@@ -38,8 +38,7 @@ def stamps(received):
 
 def lost(received):
     """Packets missing between consecutive stamps."""
-    steps = np.diff(stamps(received)) % 3_600_000_000
-    return int(np.round(steps / 1327.104).sum() - len(steps))
+    return missing_packets(stamps(received))
 
 
 def metrics_of(running):

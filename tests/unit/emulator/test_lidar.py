@@ -6,16 +6,20 @@ import itertools
 import numpy as np
 import pytest
 
+from hilsim.config.parse import parse_table, read_toml
+from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.firing import fire
 from hilsim.emulator.schedule import data_deadline_ns
 from hilsim.emulator.workspace import allocate_workspace
+from hilsim.geometry.rotations import rotate
 from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.protocols.velodyne.position import decode_position_packets
 from hilsim.render.reference import ReferenceRenderer
 from hilsim.render.renderer import CpuRenderer
 from hilsim.sensor.echoes import COSINE, RETRO
 from hilsim.sensor.specs import ClockSetting
-from hilsim.vehicle.disturbance import NO_DISTURBANCE
+from hilsim.sensor.velodyne_specs import RateJitterSpec, VelodyneSpec
+from hilsim.vehicle.disturbance import NO_DISTURBANCE, DisturbanceSpec, build_disturbance
 from hilsim.vehicle.platform import platform_state
 from tests.compiled import compiled_only
 
@@ -85,6 +89,38 @@ def test_each_firing_leaves_from_the_pose_and_angle_of_its_own_time(make_lidar):
         offset_m = lidar.setting.spec.channels[channel].vertical_offset_mm / 1000
         np.testing.assert_allclose(rays.origin_m[row], np.array(position) + up * (1.9 + offset_m), atol=1e-6)
         assert rays.direction[row] @ up == pytest.approx(np.sin(np.radians(lidar.setting.spec.channels[channel].elevation_deg)), abs=1e-6)
+
+
+def test_each_of_more_than_sixteen_lasers_leaves_by_its_own_elevation_and_azimuth(make_lidar):
+    spec = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "hdl32e.toml"), "hdl32e")
+    offsets_deg = np.linspace(-3.0, 3.0, 32)
+    channels = tuple(dataclasses.replace(laser, azimuth_offset_deg=offset) for laser, offset in zip(spec.channels, offsets_deg, strict=True))
+    spec = dataclasses.replace(spec, channels=channels, rate_jitter=RateJitterSpec())
+    level = make_lidar().platform._replace(disturbance=NO_DISTURBANCE)
+    lidar = dataclasses.replace(make_lidar(spec=spec, rotation_rate_rpm=600), platform=level)
+    rays = allocate_workspace(lidar.plan, 12, is_opaque=True).rays
+    fire(lidar.plan, lidar.platform, 600, 12, rays)
+    time_s = rays.time_ns.reshape(32, 12) / 1e9
+    direction = rays.direction.reshape(32, 12, 3)
+    azimuth_deg = np.degrees(np.arctan2(-direction[..., 1], direction[..., 0]))
+    expected_deg = 3600.0 * time_s + offsets_deg[:, np.newaxis]
+    np.testing.assert_allclose((azimuth_deg - expected_deg + 180.0) % 360.0 - 180.0, 0.0, atol=1e-4)
+    elevation_deg = np.degrees(np.arcsin(direction[..., 2]))
+    np.testing.assert_allclose(elevation_deg, np.repeat([[laser.elevation_deg] for laser in channels], 12, axis=1), atol=1e-4)
+    assert np.unique(time_s).size > 12
+
+
+@compiled_only
+def test_firings_over_several_keyframes_of_a_disturbance_leave_from_the_poses_of_their_own_times(make_lidar):
+    disturbance = build_disturbance(DisturbanceSpec(amplitude_m=0.02, amplitude_deg=1.0, keyframe_interval_s=0.05), 3, 0)
+    lidar = dataclasses.replace(make_lidar(), platform=make_lidar().platform._replace(disturbance=disturbance))
+    rays = allocate_workspace(lidar.plan, 3000, is_opaque=True).rays
+    fire(lidar.plan, lidar.platform, 0, 3000, rays)
+    offset_m = lidar.setting.spec.channels[5].vertical_offset_mm / 1000
+    for row in range(5 * 3000, 6 * 3000, 7):
+        position, turn = platform_state(lidar.platform, int(rays.time_ns[row]))
+        np.testing.assert_allclose(rays.origin_m[row], np.add(position, rotate(turn, (0.0, 0.0, offset_m))), atol=1e-6)
+    assert int(rays.time_ns[6 * 3000 - 1]) > 3 * 50_000_000
 
 
 def test_azimuth_zero_looks_ahead_and_a_quarter_turn_looks_right(make_lidar):
