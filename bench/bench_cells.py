@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-from bench_render import hills
 from bench_timing import describe_machine
 
+from hilsim.diagnosis.ray_speed import hills
 from hilsim.geometry.frames import IDENTITY
 from hilsim.render.beams import cast_beams
 from hilsim.render.cell_lists import build_cells, build_turning_cells

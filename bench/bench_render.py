@@ -15,76 +15,12 @@ from pathlib import Path
 import numpy as np
 import peers
 
-from hilsim.geometry.poses import Pose
+from hilsim.diagnosis.processor import processor_text
+from hilsim.diagnosis.ray_speed import REACH_M, VLP16_ELEVATIONS_DEG, hills, scan, street, town
 from hilsim.render.cpu import cast_many, cast_rays
 from hilsim.render.renderer import CpuRenderer
-from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.mesh import Mesh
-from hilsim.scene.primitives import box, plane
-from hilsim.scene.specs import SceneSpec
-from hilsim.scene.street import street_objects
 from hilsim.scene.world import SceneObject, build_world
 from tests.meshes import join_meshes
-
-AZIMUTHS = 1808
-REACH_M = 200.0
-
-
-def town(blocks):
-    """Ground and boxes, off the sensor's place."""
-    rng = np.random.default_rng(1)
-    concrete = DEFAULTS["concrete"]
-    parts = [plane((400.0, 400.0), concrete)]
-    while len(parts) <= blocks:
-        size = rng.uniform(1.0, 12.0, 3)
-        place = rng.uniform(-90.0, 90.0, 3)
-        if np.hypot(place[0], place[1]) > 12.0:
-            block = box(tuple(size), concrete)
-            place[2] = size[2] / 2
-            parts.append(Mesh(block.vertices_m + place, block.triangles, block.material, block.materials))
-    return join_meshes(tuple(parts))
-
-
-def hills(cells):
-    """Rolling ground of ``2 * cells**2`` triangles, 600 m wide."""
-    line = np.linspace(-300.0, 300.0, cells + 1)
-    x, y = np.meshgrid(line, line, indexing="ij")
-    z = 3.0 * np.sin(x / 17.0) * np.cos(y / 23.0) + 0.3 * np.sin(x / 1.7 + y)
-    first = (np.arange(cells)[:, None] * (cells + 1) + np.arange(cells)).ravel()
-    halves = [np.stack([first, first + cells + 1, first + 1], axis=1), np.stack([first + 1, first + cells + 1, first + cells + 2], axis=1)]
-    return Mesh.uniform(np.stack([x, y, z], axis=-1).reshape(-1, 3), np.concatenate(halves), DEFAULTS["grass"])
-
-
-def vlp16_scan(order):
-    """Unit directions ``float32[16 * AZIMUTHS, 3]``."""
-    return scan(np.arange(-15.0, 16.0, 2.0), 1, order)
-
-
-def scan(elevation_deg, sub_rays, order="azimuth"):
-    """Unit directions of a turn, channel by channel; ``sub_rays`` of a firing are 1.5 mrad about its beam."""
-    elevation, azimuth = np.meshgrid(np.radians(elevation_deg), np.arange(AZIMUTHS) * (2 * np.pi / AZIMUTHS), indexing="ij")
-    around = 2 * np.pi * np.arange(sub_rays - 1) / max(sub_rays - 1, 1)
-    aside = 1.5e-3 * np.stack([np.append(0.0, np.cos(around)), np.append(0.0, np.sin(around))])
-    elevation, azimuth = elevation[..., np.newaxis] + aside[0], azimuth[..., np.newaxis] + aside[1]
-    level = np.cos(elevation)
-    direction = np.stack([level * np.sin(azimuth), level * np.cos(azimuth), np.sin(elevation)], axis=-1)
-    if order == "firing":
-        direction = direction.transpose(1, 0, 2, 3)
-    return np.ascontiguousarray(direction.reshape(-1, 3), dtype=np.float32)
-
-
-def processor():
-    """The CPU's name where Linux tells it."""
-    try:
-        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:  # noqa: PTH123 - not a file of ours
-            return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
-
-
-def street():
-    """What stands still of the demo street."""
-    return [thing for thing in street_objects(SceneSpec(generator="street")) if isinstance(thing.placement, Pose)]
 
 
 def measure(world, origin, direction, rounds):
@@ -123,14 +59,14 @@ def main():
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
-    print(f"{processor()}, {os.cpu_count()} logical CPUs, {platform.platform()}, load {load}; least of {options.rounds}, million rays a second")
+    print(f"{processor_text()}, {os.cpu_count()} logical CPUs, {platform.platform()}, load {load}; least of {options.rounds}, million rays a second")
     for name, how in peers.missing().items():
         print(f"left out: {name} ({how})")
-    scenes = {"town": town(84), "large town": town(834), "street": None, "hills": hills(708)} | (
+    scenes = {"town": join_meshes(tuple(town(84))), "large town": join_meshes(tuple(town(834))), "street": None, "hills": hills(708)} | (
         {"large hills": hills(1583)} if options.large else {}
     )
-    channels = {"VLP-16": np.arange(-15.0, 16.0, 2.0), "128 channels": np.linspace(-25.0, 15.0, 128)}
-    build_world([SceneObject(mesh=town(2))])  # compile
+    channels = {"VLP-16": VLP16_ELEVATIONS_DEG, "128 channels": np.linspace(-25.0, 15.0, 128)}
+    build_world([SceneObject(mesh=join_meshes(tuple(town(2))))])  # compile
     rows = []
     for scene, mesh in scenes.items():
         begin = time.perf_counter()

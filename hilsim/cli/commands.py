@@ -15,6 +15,7 @@ SUMMARIES: dict[str, str] = {
     "picture": "Draw one scan of SOURCE (a rig or a capture) or of a live stream: what it sees by range and by reflectivity, and the view from above.",
     "background": "Make a depth map of the place that the sensor of each CAPTURE saw, standing still; what came and went is left out.",
     "doctor": "Say what this machine can do: how many sensors of RIG it carries, real-time scheduling, memory locking, CUDA, ports, cache; and what to change.",
+    "bench": "Measure what this machine carries: rays a second by the size of the scene, and how many sensors like the first of RIG (by default the demo's).",
     "warm": "Compile the kernels that each RIG needs into the cache, so that its first start takes seconds: for images, services and tests.",
 }
 """In the order a newcomer needs them; each is a function of this name in a module of this name."""

@@ -13,7 +13,7 @@ from hilsim.analysis.comparison.statistics import NAMES
 from hilsim.analysis.comparison.stream import StreamStatistics, gather
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.outputs import ImageFile
-from hilsim.cli.progress import watched
+from hilsim.cli.terminal.progress import watched
 from hilsim.errors import CommandFaultError
 
 _STYLES: dict[Tone, dict[str, Any]] = {

@@ -11,7 +11,7 @@ from hilsim.analysis.inspection.report import CaptureFacts, Tone, render_text, t
 from hilsim.analysis.inspection.result import CaptureSummary
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.source import CaptureBytes
-from hilsim.cli.progress import watched
+from hilsim.cli.terminal.progress import watched
 from hilsim.errors import CaptureError, CommandFaultError
 
 _PCAPNG_START = b"\x0a\x0d\x0d\x0a"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hilsim.cli.keys import Keys
 from hilsim.cli.leaving import LEFT_OUT_EXIT_CODE, leave
-from hilsim.cli.live_line import LiveLine
+from hilsim.cli.terminal.keys import Keys
+from hilsim.cli.terminal.live_line import LiveLine
 from hilsim.errors import CaptureError, TransmitError
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def replay(captures: tuple[Path, ...], **options: Any) -> None:
     line.step(f"{name}: starting")
     from hilsim.assembly.rig_sources import MadeRig  # noqa: PLC0415
     from hilsim.cli.replay_rig import check_captures, replay_rig_spec, summarised  # noqa: PLC0415 - imports kernels
-    from hilsim.cli.screen import Screen  # noqa: PLC0415
+    from hilsim.cli.terminal.screen import Screen  # noqa: PLC0415
     from hilsim.config.rig import Rig  # noqa: PLC0415
     from hilsim.daemon.service import Console, serve  # noqa: PLC0415
     from hilsim.telemetry.logs import configure_logging  # noqa: PLC0415

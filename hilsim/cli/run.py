@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from hilsim.cli.leaving import leave
-from hilsim.cli.live_line import LiveLine
 from hilsim.cli.rigs import RigArgument, changes, changing
+from hilsim.cli.terminal.live_line import LiveLine
 from hilsim.telemetry.levels import LEVELS, Level
 
 _EXAMPLES = """\b
@@ -81,7 +81,7 @@ def run(
     line = LiveLine(is_watched=person)
     line.step(f"{rig.name}: starting")
     from hilsim.assembly.rig_sources import RigFile  # noqa: PLC0415
-    from hilsim.cli.screen import Screen  # noqa: PLC0415 - imports kernels
+    from hilsim.cli.terminal.screen import Screen  # noqa: PLC0415 - imports kernels
     from hilsim.daemon.ready_file import ReadyFile  # noqa: PLC0415
     from hilsim.daemon.service import Console, serve  # noqa: PLC0415
     from hilsim.telemetry.logs import configure_logging  # noqa: PLC0415

@@ -1,6 +1,5 @@
 """What this machine can do for real-time sending and rendering, and what to change; every finding is a measured fact."""
 
-import os
 import platform
 import resource
 import socket
@@ -19,6 +18,7 @@ from hilsim.daemon.precompile import is_compiled
 from hilsim.daemon.streaming.capacity import carried, carried_sentence, measure_capacity, with_one_ray
 from hilsim.daemon.streaming.pacing import FIFO_SHARE, SensorLoad
 from hilsim.diagnosis.findings import Finding, Verdict
+from hilsim.diagnosis.processor import processor_text, usable_cores
 
 _CAP_NET_RAW = 13
 _CAP_SYS_NICE = 23
@@ -72,17 +72,12 @@ def _distribution() -> Finding:
 
 
 def _processor() -> Finding:
-    cores = len(os.sched_getaffinity(0))
-    info = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
-    lines = dict(line.split(":", 1) for line in info.split("\n") if ":" in line)
-    model = next((value.strip() for key, value in lines.items() if key.strip() == "model name"), platform.machine())
-    flags = next((value.split() for key, value in lines.items() if key.strip() == "flags"), [])
-    vector = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "SSE only"
+    cores = usable_cores()
     enough = cores >= 2
     return Finding(
         subject="processor",
         verdict="good" if enough else "fair",
-        fact=f"{model}, {cores} core(s) for this process, {vector}",
+        fact=f"{processor_text()}, {cores} core(s) for this process",
         advice="" if enough else "two cores keep rendering and sending apart",
     )
 

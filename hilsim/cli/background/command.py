@@ -22,7 +22,7 @@ from hilsim.capture.live import Listener
 from hilsim.cli.addresses import Address, HostPort
 from hilsim.cli.background.outputs import GREY_KINDS, NamedProfile, check_free, named_profile, write_files
 from hilsim.cli.background.report import as_json, as_text, warnings
-from hilsim.cli.progress import progress_bar
+from hilsim.cli.terminal.progress import progress_bar
 from hilsim.errors import CommandFaultError
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.overlay_frames import ground_only_pose

@@ -31,7 +31,7 @@ def test_help_imports_no_library_but_clicks():
     assert all(f"\n  {name} " in text for name in SUMMARIES)
 
 
-@pytest.mark.parametrize("command", ["run", "check", "record", "doctor", "replay", "control", "warm"])
+@pytest.mark.parametrize("command", ["run", "check", "record", "doctor", "bench", "replay", "control", "warm"])
 def test_a_commands_help_waits_for_no_library_either(command):
     assert imported_by(command, "--help")[0] == set()
 
@@ -69,7 +69,7 @@ def test_help_of_run_shows_examples():
 
 def test_running_a_rig_imports_nothing_that_only_draws_or_reads_files():
     program = (
-        "import sys, hilsim.cli.screen, hilsim.daemon.service, hilsim.daemon.ready_file\n"
+        "import sys, hilsim.cli.terminal.screen, hilsim.daemon.service, hilsim.daemon.ready_file\n"
         "print(*(name for name in ('matplotlib', 'aiohttp', 'trimesh', 'PIL', 'pyarrow', 'distributed') if name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == ""

@@ -5,8 +5,8 @@ import time
 import click
 import pytest
 
-from hilsim.cli.live_line import LiveLine
-from hilsim.cli.screen import Screen
+from hilsim.cli.terminal.live_line import LiveLine
+from hilsim.cli.terminal.screen import Screen
 from hilsim.telemetry.readings import GazeboReading, Reading
 from tests.unit.telemetry.conftest import make_flow, make_reading
 

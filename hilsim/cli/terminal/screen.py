@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hilsim.cli.live_line import LiveLine
+from hilsim.cli.terminal.live_line import LiveLine
 from hilsim.protocols.rover import COMMAND_PORT, LIDAR_PORT, POSE_PORT, TELEMETRY_PORT
 from hilsim.telemetry.faults import Level
 from hilsim.telemetry.metrics import TIMING_BOUNDS_S, HistogramReading
