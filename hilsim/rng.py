@@ -134,11 +134,24 @@ def normal(seed: int | np.uint64, stream: int, index: int, purpose: int) -> floa
 
 
 @kernel
-def normals(seed: int | np.uint64, streams: Words, index: int, purpose: int) -> Doubles:
-    """``normal`` of sixteen streams at a time, within 1e-14."""
+def uniforms(seed: int | np.uint64, streams: Words, index: int, purpose: int) -> Doubles:
+    """``uniform`` of sixteen streams at a time, to the bit."""
+    first, _ = uniform_pairs(seed, streams, index, purpose)
+    return first
+
+
+@kernel
+def uniform_pairs(seed: int | np.uint64, streams: Words, index: int, purpose: int) -> tuple[Doubles, Doubles]:
+    """``uniform_pair`` of sixteen streams at a time, to the bit."""
     s = np.uint64(seed)
     i = np.uint64(index)
     w0, w1, w2, w3 = ten_rounds(spread(i & _LOW), spread(i >> _32), streams, spread(np.uint64(purpose)), s & _LOW, s >> _32)
-    a, b = signed_doubles(((w0 << _32) | w1) >> _11) * _TO_UNIT, signed_doubles(((w2 << _32) | w3) >> _11) * _TO_UNIT
+    return signed_doubles(((w0 << _32) | w1) >> _11) * _TO_UNIT, signed_doubles(((w2 << _32) | w3) >> _11) * _TO_UNIT
+
+
+@kernel
+def normals(seed: int | np.uint64, streams: Words, index: int, purpose: int) -> Doubles:
+    """``normal`` of sixteen streams at a time, within 1e-14."""
+    a, b = uniform_pairs(seed, streams, index, purpose)
     _, cosine = sines_and_cosines(b)
     return roots(-2.0 * logarithms(1.0 - a)) * cosine

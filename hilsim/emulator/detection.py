@@ -3,13 +3,12 @@
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from hilsim._jit import constant, inlined_kernel, kernel, stage_kernel
-from hilsim._lanes import WIDTH, store_lanes
+from hilsim._lanes import WIDTH, bits_of, load_lanes, store_lanes
 from hilsim.emulator.overlay import OverlayRule
-from hilsim.emulator.plan import Family, LidarPlan
-from hilsim.emulator.workspace import Workspace
+from hilsim.emulator.plan import BeamRow, Family, LidarPlan
+from hilsim.emulator.workspace import SOLE_ROWS, Workspace
 from hilsim.sensor.decimation import reported_firings, withhold_firings
 from hilsim.sensor.echoes import (
     BACKGROUND_ALONE,
@@ -28,10 +27,12 @@ from hilsim.sensor.echoes import (
     RETRO,
     TRIANGLE,
     WEATHER_RAY,
+    EchoChoice,
     Hits,
     chosen_echo,
     group_echoes,
     is_detected,
+    sole_echo,
 )
 from hilsim.sensor.false_alarms import false_alarm
 from hilsim.sensor.head import head_reading_cdeg
@@ -47,6 +48,7 @@ from hilsim.sensor.response import (
     noise_sd_m,
     range_noise,
 )
+from hilsim.sensor.sole_echoes import detected, diffuse_bytes, distance_codes
 from hilsim.sensor.weather import extinction, weather_echoes
 from hilsim.sensor.window import window_transmission
 from hilsim.units import CDEG_PER_RAD
@@ -54,6 +56,12 @@ from hilsim.units import CDEG_PER_RAD
 _CEPTON = constant(Family.CEPTON)
 _SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
 _BLOCKED, _UNFLAGGED = constant(ReturnFlag.BLOCKED), constant(0)
+_LAST_BESIDE_STRONGEST = constant(EchoChoice.LAST_BESIDE_STRONGEST)
+_RANGE, _ENERGY, _RETRO, _CODE, _BYTE = 0, 1, 2, 3, 4
+_FOUND, _IS_ALARM, _FLAGS = 0, 1, 2
+_SETTLED, _PASSING, _DIFFUSE = 0, 1, 2
+_BIAS, _BEAM_ROWS = constant(BeamRow.BIAS), constant(len(BeamRow))
+_NO_LANES = constant(0)
 _DEG_PER_RAD = 180.0 / math.pi
 _CDEG_PER_NS_PER_CRPM = 6e-9
 
@@ -145,15 +153,64 @@ def _background_echo(hits: Hits, firing: int) -> int:
     return -1
 
 
-@inlined_kernel
-def _draw_noise(plan: LidarPlan, first_sequence: int, sequences: int, noise: npt.NDArray[np.float64]) -> None:
-    """Draw the range errors of all firings' first echoes, sixteen channels at a time: few firings have a second one."""
-    rows = noise.reshape(-1, WIDTH)
-    groups = noise.shape[1] // WIDTH
-    response = plan.response
+@kernel
+def _sum_up(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Workspace) -> None:
+    """Add up what each firing met, after weather, window and false alarms, and say whose hits all make one echo."""
+    hits, response = workspace.hits, plan.response
+    hit_count, value, what, azimuth_cdeg = hits.hit_count, hits.value, hits.what, workspace.returns.azimuth_cdeg
+    sums, marks, bits = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits
+    channels, groups = plan.baseline.size, workspace.noise.shape[1] // WIDTH
+    is_weak, has_alarms, is_plain = _takes_light(plan), plan.false_alarms.rate_per_firing > 0.0, plan.overlay.rule == _SYNTHETIC_ONLY
+    is_swept = plan.family == _CEPTON
     for sequence in range(sequences):
+        index = first_sequence + sequence
+        if not is_swept:
+            azimuth_cdeg[sequence] = head_reading_cdeg(plan.head, index * plan.sequence_ns, index)
         for group in range(groups):
-            store_lanes(rows, sequence * groups + group, draw_range_noise(response, group * WIDTH, first_sequence + sequence))
+            of_group, among = sequence * groups + group, _NO_LANES
+            for channel in range(group * WIDTH, min(group * WIDTH + WIDTH, channels)):
+                firing, lane = channel * sequences + sequence, channel - group * WIDTH
+                found, blocked, moment, energy, retro = 0, _UNFLAGGED, 0.0, 0.0, 0.0
+                if is_weak:
+                    through = _window_share(plan, azimuth_cdeg[sequence], channel, index)
+                    blocked = _BLOCKED if through <= 0.0 else _UNFLAGGED
+                    _weaken(plan, hits, firing, through, channel, index)
+                is_alarm = has_alarms and _add_false_alarm(plan, hits, firing, channel, index)
+                if hit_count[firing] > 0 and not is_dropped(response, channel, index):
+                    found, moment, energy, retro = sole_echo(hit_count[firing], value, what, firing, response.merge_distance_m)
+                row = of_group * SOLE_ROWS
+                sums[row + _RANGE, lane], sums[row + _ENERGY, lane], sums[row + _RETRO, lane] = moment, energy, retro
+                marks[firing, _FOUND], marks[firing, _IS_ALARM], marks[firing, _FLAGS] = found, is_alarm, blocked
+                if found == 1 and is_plain and not is_alarm:
+                    among |= 1 << lane
+            bits[of_group, _SETTLED] = among
+
+
+@kernel
+def _judge(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Workspace) -> None:
+    """Draw the range errors of all firings' first echoes, and say what is reported of those that have no other: sixteen channels at a time."""
+    response, beams, noise = plan.response, plan.beam_lanes, workspace.noise.reshape(-1, WIDTH)
+    sums, bits, groups = workspace.sole.sums, workspace.sole.bits, workspace.noise.shape[1] // WIDTH
+    for sequence in range(sequences):
+        index = first_sequence + sequence
+        for group in range(groups):
+            of_group = sequence * groups + group
+            row, among = of_group * SOLE_ROWS, bits[of_group, _SETTLED]
+            error = draw_range_noise(response, group * WIDTH, index)
+            store_lanes(noise, of_group, error)
+            if among == 0:
+                continue
+            energy = load_lanes(sums, row + _ENERGY)
+            range_m, retro = load_lanes(sums, row + _RANGE) / energy, load_lanes(sums, row + _RETRO) / energy
+            passing, undecided = detected(response, among, energy, group * WIDTH, index)
+            diffuse, is_other = diffuse_bytes(response, range_m, energy, retro)
+            store_lanes(sums, row + _RANGE, range_m)
+            store_lanes(sums, row + _RETRO, retro)
+            bias_m = load_lanes(beams, group * _BEAM_ROWS + _BIAS)
+            store_lanes(sums, row + _CODE, distance_codes(response, range_m, energy, bias_m, error))
+            store_lanes(sums, row + _BYTE, diffuse)
+            bits[of_group, _SETTLED], bits[of_group, _PASSING] = among & ~undecided, passing
+            bits[of_group, _DIFFUSE] = among & ~undecided & ~bits_of(is_other)
 
 
 @inlined_kernel
@@ -197,6 +254,60 @@ def _distance_of(
     return distance_code(response, range_m + bias_m + error * noise_sd_m(response, energy, range_m))
 
 
+@kernel
+def _report(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Workspace) -> None:
+    """Write what each firing reports: of those with one echo what was judged, of others each echo judged by itself."""
+    hits, response, returns, choice = workspace.hits, plan.response, workspace.returns, plan.choice
+    hit_count, value, what, echoes, kept = hits.hit_count, hits.value, hits.what, workspace.echoes, workspace.kept
+    distance, reflectivity, flags, reported_echo, reported_m = returns.distance, returns.reflectivity, returns.flags, returns.echo, returns.range_m
+    sums, marks, bits, noise = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits, workspace.noise
+    baseline, bias_m, groups = plan.baseline, plan.bias_m, noise.shape[1] // WIDTH
+    has_backdrop = plan.overlay.rule != _SYNTHETIC_ONLY and not _takes_light(plan)
+    for sequence in range(sequences):
+        for channel in range(baseline.size):
+            firing, of_group, lane = channel * sequences + sequence, sequence * groups + channel // WIDTH, channel % WIDTH
+            bit, row, blocked = 1 << lane, of_group * SOLE_ROWS, marks[firing, _FLAGS]
+            is_settled, is_diffuse = bits[of_group, _SETTLED] & bit != 0, False
+            count, kept[0] = 0, 0
+            if is_settled:
+                echoes[0, ECHO_RANGE], echoes[0, ECHO_CODE] = sums[row + _RANGE, lane], sums[row + _CODE, lane]
+                echoes[0, ECHO_ENERGY], echoes[0, ECHO_RETRO] = sums[row + _ENERGY, lane], sums[row + _RETRO, lane]
+                is_diffuse = bits[of_group, _DIFFUSE] & bit != 0
+                count = 1 if bits[of_group, _PASSING] & bit != 0 and sums[row + _CODE, lane] > 0.0 else 0
+            elif marks[firing, _FOUND] > 0:
+                found = group_echoes(hit_count[firing], value, what, firing, response.merge_distance_m, echoes)
+                certain = _echo_of(hits, firing, FALSE_ALARM_RAY) if marks[firing, _IS_ALARM] != 0 else -1
+                recorded = _background_echo(hits, firing) if has_backdrop else -1
+                index = first_sequence + sequence
+                for echo in range(found):
+                    is_certain = echo in (certain, recorded)
+                    range_m, energy = echoes[echo, ECHO_RANGE], echoes[echo, ECHO_ENERGY]
+                    code = _distance_of(response, energy, range_m, is_certain, channel, index, echo, bias_m[channel], noise[sequence, channel])
+                    if code > 0:
+                        echoes[echo, ECHO_CODE] = code
+                        kept[count] = echo
+                        count += 1
+            for return_number in range(choice.size):
+                is_only = count == 1 and choice[return_number] != _LAST_BESIDE_STRONGEST
+                echo = int(kept[0]) if is_only else chosen_echo(echoes, kept, count, choice[return_number])
+                reported_echo[return_number, sequence, channel] = echo
+                if echo < 0:
+                    distance[return_number, sequence, channel] = 0
+                    reflectivity[return_number, sequence, channel] = baseline[channel]
+                    flags[return_number, sequence, channel] = blocked
+                    reported_m[return_number, sequence, channel] = np.inf
+                    continue
+                distance[return_number, sequence, channel] = int(echoes[echo, ECHO_CODE])
+                reported_m[return_number, sequence, channel] = echoes[echo, ECHO_RANGE]
+                if is_diffuse:
+                    reflectivity[return_number, sequence, channel] = int(sums[row + _BYTE, lane])
+                    flags[return_number, sequence, channel] = blocked
+                else:
+                    byte, marked = brightness(response, echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE], echoes[echo, ECHO_RETRO])
+                    reflectivity[return_number, sequence, channel] = byte
+                    flags[return_number, sequence, channel] = blocked | marked
+
+
 @stage_kernel
 def respond(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Workspace) -> None:
     """Turn what firings met into what the sensor reports.
@@ -207,55 +318,7 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Wor
         sequences: How many.
         workspace: ``hits`` are sorted and grouped, ``returns`` written.
     """
-    hit_count, value, what = workspace.hits.hit_count, workspace.hits.value, workspace.hits.what
-    echoes, kept = workspace.echoes, workspace.kept
-    distance, reflectivity, azimuth_cdeg = workspace.returns.distance, workspace.returns.reflectivity, workspace.returns.azimuth_cdeg
-    flags, is_swept = workspace.returns.flags, plan.family == _CEPTON
-    reported_echo, reported_m = workspace.returns.echo, workspace.returns.range_m
-    response, head, hits = plan.response, plan.head, workspace.hits
-    baseline, bias_m, noise = plan.baseline, plan.bias_m, workspace.noise
-    choice = plan.choice
-    is_weak = _takes_light(plan)
-    is_plain = plan.overlay.rule == _SYNTHETIC_ONLY
-    has_alarms = plan.false_alarms.rate_per_firing > 0.0
-    _draw_noise(plan, first_sequence, sequences, noise)
-    for sequence in range(sequences):
-        index = first_sequence + sequence
-        if not is_swept:
-            azimuth_cdeg[sequence] = head_reading_cdeg(head, index * plan.sequence_ns, index)
-        for channel in range(baseline.size):
-            firing = channel * sequences + sequence
-            found, certain, blocked = 0, -1, _UNFLAGGED
-            if is_weak:
-                through = _window_share(plan, azimuth_cdeg[sequence], channel, index)
-                blocked = _BLOCKED if through <= 0.0 else _UNFLAGGED
-                _weaken(plan, hits, firing, through, channel, index)
-            is_alarm = has_alarms and _add_false_alarm(plan, hits, firing, channel, index)
-            if hit_count[firing] > 0 and not is_dropped(response, channel, index):
-                found = group_echoes(hit_count[firing], value, what, firing, response.merge_distance_m, echoes)
-                certain = _echo_of(hits, firing, FALSE_ALARM_RAY) if is_alarm else -1
-            recorded = -1 if is_weak or is_plain else _background_echo(hits, firing)
-            count = 0
-            for echo in range(found):  # not a function of its own: arrays that are its arguments would be counted, by atomic instructions
-                is_certain = echo in (certain, recorded)
-                range_m, energy = echoes[echo, ECHO_RANGE], echoes[echo, ECHO_ENERGY]
-                code = _distance_of(response, energy, range_m, is_certain, channel, index, echo, bias_m[channel], noise[sequence, channel])
-                if code > 0:
-                    echoes[echo, ECHO_CODE] = code
-                    kept[count] = echo
-                    count += 1
-            for return_number in range(choice.size):
-                echo = chosen_echo(echoes, kept, count, choice[return_number])
-                reported_echo[return_number, sequence, channel] = echo
-                if echo < 0:
-                    distance[return_number, sequence, channel] = 0
-                    reflectivity[return_number, sequence, channel] = baseline[channel]
-                    flags[return_number, sequence, channel] = blocked
-                    reported_m[return_number, sequence, channel] = np.inf
-                    continue
-                distance[return_number, sequence, channel] = int(echoes[echo, ECHO_CODE])
-                reported_m[return_number, sequence, channel] = echoes[echo, ECHO_RANGE]
-                byte, marks = brightness(response, echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE], echoes[echo, ECHO_RETRO])
-                reflectivity[return_number, sequence, channel] = byte
-                flags[return_number, sequence, channel] = blocked | marks
+    _sum_up(plan, first_sequence, sequences, workspace)
+    _judge(plan, first_sequence, sequences, workspace)
+    _report(plan, first_sequence, sequences, workspace)
     _decimate(plan, first_sequence, sequences, workspace)

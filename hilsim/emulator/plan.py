@@ -41,6 +41,8 @@ class BeamRow(IntEnum):
     """Where the beam begins, in the platform's body frame; metres."""
     ORIGIN_Y = 5
     ORIGIN_Z = 6
+    BIAS = 7
+    """The laser's constant range error; metres."""
 
 
 class Gps(NamedTuple):
@@ -104,7 +106,7 @@ class LidarPlan(NamedTuple):
         azimuth_offset_rad: ``float64[c]``.
         channel_origin_m: ``float64[c, 3]``, where each channel's beam begins, in the platform's body frame.
         firing_offset_ns: ``int64[c]`` of each channel within a firing sequence.
-        beam_lanes: ``float64[7 * ceil(c / 16), 16]``, what directs the channels' beams, sixteen side by side, rows by ``BeamRow``; the last channel fills up.
+        beam_lanes: ``float64[8 * ceil(c / 16), 16]``, what the channels' beams have of their own, sixteen side by side, rows by ``BeamRow``; the last channel fills up.
         sequence_ns: Device time of a firing sequence.
         sequences_per_packet: Firing sequences of a data packet.
         stamp_offset_ns: Device time from a data packet's first firing to the one that its stamp is of.

@@ -107,6 +107,7 @@ def _beam_lanes(plan: LidarPlan) -> npt.NDArray[np.float64]:
         BeamRow.ORIGIN_X: origin_m[:, 0],
         BeamRow.ORIGIN_Y: origin_m[:, 1],
         BeamRow.ORIGIN_Z: origin_m[:, 2],
+        BeamRow.BIAS: plan.bias_m,
     }
     table = np.stack([rows[row] for row in BeamRow])
     padded = np.pad(table, ((0, 0), (0, -table.shape[1] % WIDTH)), mode="edge")

@@ -86,6 +86,24 @@ class EmulatorCount(IntEnum):
     """Returns that the packet format cannot represent, sent as no return."""
 
 
+SOLE_ROWS = 5
+"""Rows of ``SoleEchoes.sums`` for sixteen channels of a firing sequence: range, energy, share of retro-reflectors, distance, reflectivity."""
+
+
+class SoleEchoes(NamedTuple):
+    """What becomes of firings whose hits all make one echo: ``g`` groups of sixteen channels in each of ``s`` firing sequences.
+
+    Attributes:
+        sums: ``float64[s * g * SOLE_ROWS, 16]``. Range and retro-reflectors first as sums weighted by energy, then divided by it.
+        marks: ``int64[f, 3]`` of each firing: how many echoes (``sensor.echoes.sole_echo``), whether noise was taken for one, its ``ReturnFlag``.
+        bits: ``int64[s * g, 3]``, a bit a channel: what is said here is the firing's; its echo passes the threshold; its reflectivity is said here.
+    """
+
+    sums: npt.NDArray[np.float64]
+    marks: npt.NDArray[np.int64]
+    bits: npt.NDArray[np.int64]
+
+
 @by_reference
 class Workspace(NamedTuple):
     """Working arrays for the firings of some sequences, from rays to returns.
@@ -97,6 +115,7 @@ class Workspace(NamedTuple):
         backdrop: What a captured background shows to each firing.
         hits: What they met.
         noise: ``float64[s, c]``, range errors of firings' first echoes, in standard deviations; ``c`` is a multiple of 16.
+        sole: Firings whose hits all make one echo.
         echoes: ``float64[m, 4]``, of one firing.
         kept: ``int64[m]``, echoes of one firing that are detected.
         reported: ``bool[c, s]``, firings that a decimated sensor reports.
@@ -110,6 +129,7 @@ class Workspace(NamedTuple):
     backdrop: Backdrop
     hits: Hits
     noise: npt.NDArray[np.float64]
+    sole: SoleEchoes
     echoes: npt.NDArray[np.float64]
     kept: npt.NDArray[np.int64]
     reported: npt.NDArray[np.bool_]
@@ -156,7 +176,7 @@ def _first_rays(plan: LidarPlan, sequences: int) -> Rays:
 
 def allocate_workspace(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> Workspace:
     """Arrays for ``sequences`` firing sequences; in a world in which everything ``is_opaque`` no ray goes on behind a surface."""
-    firings = plan.firing_offset_ns.size * sequences
+    firings, groups = plan.firing_offset_ns.size * sequences, -(-plan.firing_offset_ns.size // WIDTH)
     rays = firings * plan.beam.share.size
     most = plan.beam.share.size * (1 if is_opaque else LAYERS) + _EXTRA_HITS
     shape = (plan.choice.size, sequences, plan.firing_offset_ns.size)
@@ -166,7 +186,12 @@ def allocate_workspace(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> W
         behind=allocate_rays(1 if is_opaque else rays),
         backdrop=Backdrop(np.full(firings, np.inf), np.zeros(firings)),
         hits=allocate_hits(firings, most),
-        noise=np.zeros((sequences, WIDTH * -(-plan.firing_offset_ns.size // WIDTH))),
+        noise=np.zeros((sequences, WIDTH * groups)),
+        sole=SoleEchoes(
+            sums=np.zeros((sequences * groups * SOLE_ROWS, WIDTH)),
+            marks=np.zeros((firings, 3), np.int64),
+            bits=np.zeros((sequences * groups, 3), np.int64),
+        ),
         echoes=np.zeros((most, ECHO_COLUMNS)),
         kept=np.zeros(most, np.int64),
         reported=np.ones((plan.firing_offset_ns.size, sequences), np.bool_),

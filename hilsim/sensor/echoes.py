@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.rng import Purpose, uniform
 
 ECHO_DRAWS = 8
@@ -49,7 +49,7 @@ _IS_STRONGEST, _IS_LAST = constant(ReturnType.STRONGEST), constant(ReturnType.LA
 _IS_BOTH, _IS_SECOND = constant(ReturnType.BOTH), constant(ReturnType.SECOND_STRONGEST)
 _DETECTION = constant(Purpose.DETECTION)
 _ROOT_HALF = math.sqrt(0.5)
-_CERTAIN_SIGMAS = 9.0
+CERTAIN_SIGMAS = 9.0
 """The chance beyond it is 1 in float64."""
 
 
@@ -60,6 +60,8 @@ RAY, INSTANCE, TRIANGLE, ECHO = 0, 1, 2, 3
 ECHO_RANGE, ECHO_ENERGY, ECHO_RETRO, ECHO_CODE = 0, 1, 2, 3
 """Columns of the array of echoes: range (m), energy, share of retro-reflectors in it, the packet's distance."""
 ECHO_COLUMNS = 4
+SEVERAL = 2
+"""Echoes of a firing: two or more."""
 
 WEATHER_RAY, FALSE_ALARM_RAY = -1, -2
 """In place of a sub-ray's number."""
@@ -102,6 +104,28 @@ def _sort_hits(hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray
             at -= 1
 
 
+@inlined_kernel
+def sole_echo(
+    hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int, merge_distance_m: float
+) -> tuple[int, float, float, float]:
+    """The echo of a firing whose hits all make one: arguments as of ``group_echoes``.
+
+    Returns:
+        How many echoes there are (0, 1 or ``SEVERAL``), then sums over all hits: of energy times range, of energy, and of retro-reflectors' energy.
+    """
+    nearest_m, farthest_m, energy, moment, retro = np.inf, -np.inf, 0.0, 0.0, 0.0
+    for at in range(hit_count):
+        hit_m, of_hit = value[firing, at, RANGE], value[firing, at, ENERGY]
+        nearest_m, farthest_m = min(nearest_m, hit_m), max(farthest_m, hit_m)
+        what[firing, at, ECHO] = 0 if of_hit > 0.0 else -1
+        of_hit = max(of_hit, 0.0)
+        energy += of_hit
+        moment += of_hit * hit_m
+        retro += of_hit * value[firing, at, RETRO]
+    found = 0 if energy <= 0.0 else 1 if farthest_m - nearest_m < merge_distance_m else SEVERAL
+    return found, moment, energy, retro
+
+
 @kernel
 def group_echoes(
     hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int, merge_distance_m: float, echoes: npt.NDArray[np.float64]
@@ -120,20 +144,11 @@ def group_echoes(
         merge_distance_m: See above.
         echoes: ``float64[m, 4]``, written but for the code: range (energy-weighted mean), energy (sum), share of retro-reflectors in it.
     """
-    nearest_m, farthest_m, energy, moment, retro = np.inf, -np.inf, 0.0, 0.0, 0.0
-    for at in range(hit_count):
-        range_m, of_hit = value[firing, at, RANGE], value[firing, at, ENERGY]
-        nearest_m, farthest_m = min(nearest_m, range_m), max(farthest_m, range_m)
-        what[firing, at, ECHO] = 0 if of_hit > 0.0 else -1
-        of_hit = max(of_hit, 0.0)
-        energy += of_hit
-        moment += of_hit * range_m
-        retro += of_hit * value[firing, at, RETRO]
-    if energy <= 0.0:
-        return 0
-    if farthest_m - nearest_m < merge_distance_m:
-        echoes[0, ECHO_RANGE], echoes[0, ECHO_ENERGY], echoes[0, ECHO_RETRO] = moment / energy, energy, retro / energy
-        return 1
+    found, moment, total, retro = sole_echo(hit_count, value, what, firing, merge_distance_m)
+    if found == 1:
+        echoes[0, ECHO_RANGE], echoes[0, ECHO_ENERGY], echoes[0, ECHO_RETRO] = moment / total, total, retro / total
+    if found < SEVERAL:
+        return found
     _sort_hits(hit_count, value, what, firing)
     found = 0
     moment = retro = total = 0.0
@@ -161,7 +176,7 @@ def detection_probability(energy: float, threshold_energy: float, noise_ratio: f
     """Chance that an echo passes the threshold: Gaussian noise of ``threshold_energy / noise_ratio``; a hard threshold where the ratio is 0."""
     if noise_ratio <= 0.0 or threshold_energy <= 0.0:
         return 1.0 if energy >= threshold_energy else 0.0
-    if noise_ratio * (energy / threshold_energy - 1.0) > _CERTAIN_SIGMAS:
+    if noise_ratio * (energy / threshold_energy - 1.0) > CERTAIN_SIGMAS:
         return 1.0
     return 0.5 * math.erfc(-noise_ratio * (energy / threshold_energy - 1.0) * _ROOT_HALF)
 

@@ -22,8 +22,8 @@ _RETRO_STEPS_PER_E = 154.0 / math.log(1000.0)
 _BLACK = 0.25
 """Percent of what is reported as 0, so that something comes back."""
 _LINEAR_CODES = 127
-_LINEAR_TOP = 1.27
-_EXPONENTIAL_STEPS_PER_E = 128.0 / math.log(50.0 / _LINEAR_TOP)
+LINEAR_TOP = 1.27
+_EXPONENTIAL_STEPS_PER_E = 128.0 / math.log(50.0 / LINEAR_TOP)
 
 
 class ReturnFlag(IntFlag):
@@ -121,9 +121,9 @@ def cepton_reflectivity(ratio: float) -> int:
 
     The closed form of the vendor's table (``cepton_sdk2/frame.py``): all of its 256 values come back as their codes (tested).
     """
-    if ratio <= _LINEAR_TOP:
+    if ratio <= LINEAR_TOP:
         return math.floor(100.0 * max(ratio, 0.0) + 0.5)
-    return min(255, math.floor(_LINEAR_CODES + 0.5 + _EXPONENTIAL_STEPS_PER_E * math.log(ratio / _LINEAR_TOP)))
+    return min(255, math.floor(_LINEAR_CODES + 0.5 + _EXPONENTIAL_STEPS_PER_E * math.log(ratio / LINEAR_TOP)))
 
 
 def velodyne_ratios() -> npt.NDArray[np.float64]:
@@ -137,7 +137,7 @@ def cepton_ratios() -> npt.NDArray[np.float64]:
     """``float64[256]``, share of a white diffuse target for each reflectivity code: ``cepton_reflectivity`` gives it back."""
     code = np.arange(256.0)
     linear = np.maximum(code, _BLACK) / 100.0
-    return np.where(code <= _LINEAR_CODES, linear, _LINEAR_TOP * np.exp((code - _LINEAR_CODES) / _EXPONENTIAL_STEPS_PER_E))
+    return np.where(code <= _LINEAR_CODES, linear, LINEAR_TOP * np.exp((code - _LINEAR_CODES) / _EXPONENTIAL_STEPS_PER_E))
 
 
 @kernel

@@ -1,0 +1,101 @@
+"""What a sensor makes of firings with one echo, sixteen channels at a time: most firings meet one surface.
+
+The same formulas as ``sensor.echoes`` and ``sensor.response`` have, number by number, so the results are the same to the bit (tested). Where a formula
+would need an exponential, it is bounded instead, and what lies within the bounds is left to the others.
+"""
+
+import math
+
+import numpy as np
+
+from hilsim._jit import constant, kernel
+from hilsim._lanes import Doubles, Mask, bits_of, floor_lanes, greater_lanes, lane_numbers, magnitudes, mask_of, roots, select, spread
+from hilsim.rng import Purpose, uniforms
+from hilsim.sensor.echoes import CERTAIN_SIGMAS, ECHO_DRAWS
+from hilsim.sensor.response import CHANNELS_PER_STREAM, LINEAR_TOP, Response
+
+_DETECTION = constant(Purpose.DETECTION)
+_ROOT_HALF = math.sqrt(0.5)
+_DOUBT = 1e-6
+"""More than the error of ``_passing_chances``."""
+_NONE = constant(0)
+
+
+@kernel
+def _passing_chances(sigmas: Doubles) -> Doubles:
+    """Chance that a standard normal number is below each, within 5e-7 (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.28: 3e-7 of erf)."""
+    x = magnitudes(sigmas) * _ROOT_HALF
+    series = x * 0.0000430638 + 0.0002765672
+    series = x * series + 0.0001520143
+    series = x * series + 0.0092705272
+    series = x * series + 0.0422820123
+    series = x * series + 0.0705230784
+    series = x * series + 1.0
+    square = series * series
+    fourth = square * square
+    eighth = fourth * fourth
+    beyond = 0.5 / (eighth * eighth)
+    return select(sigmas >= 0.0, 1.0 - beyond, beyond)
+
+
+@kernel
+def detected(response: Response, among: int, energy: Doubles, first_channel: int, sequence: int) -> tuple[int, int]:
+    """``is_detected`` of sixteen channels' first echoes.
+
+    Args:
+        response: The sensor's response.
+        among: Bits of those that are asked for.
+        energy: Of the echoes.
+        first_channel: The first of the channels.
+        sequence: Index of the firing sequence.
+
+    Returns:
+        Whose echo passes the threshold, as bits, and whose is not decided here.
+    """
+    if response.noise_ratio <= 0.0 or response.threshold_energy <= 0.0:
+        return bits_of(energy >= response.threshold_energy) & among, _NONE
+    sigmas = (energy / response.threshold_energy - 1.0) * response.noise_ratio
+    passing = bits_of(sigmas > CERTAIN_SIGMAS) & among
+    undecided = _NONE
+    if passing != among:
+        chance = _passing_chances(sigmas)
+        streams = lane_numbers() + np.uint64(response.stream * CHANNELS_PER_STREAM + first_channel)
+        draw = uniforms(response.seed, streams, sequence * ECHO_DRAWS, _DETECTION)
+        undecided = bits_of(magnitudes(draw - chance) <= _DOUBT) & among & ~passing
+        passing |= bits_of(draw < chance) & among & ~undecided
+    return passing, undecided
+
+
+@kernel
+def distance_codes(response: Response, range_m: Doubles, energy: Doubles, bias_m: Doubles, error: Doubles) -> Doubles:
+    """The packet's distances of sixteen channels' first echoes, 0 where it is not within limits: ``distance_code`` with ``noise_sd_m``.
+
+    Args:
+        response: The sensor's response.
+        range_m: Of the echoes.
+        energy: Of the echoes.
+        bias_m: Of the channels.
+        error: The channels' ``range_noise``.
+    """
+    sd_m = spread(response.noise_m)
+    if response.weak_noise_m > 0.0:
+        percent = energy * 100.0 * range_m * range_m
+        far = greater_lanes(1.0, range_m / response.noise_onset_m)
+        sd_m = roots((spread(response.weak_noise_m * response.weak_noise_m) / (percent + 1.0)) * far * far + response.noise_m * response.noise_m)
+    code = floor_lanes((range_m + bias_m + error * sd_m) / response.unit_m + 0.5)
+    reported_m = code * response.unit_m
+    is_within = mask_of(
+        bits_of(reported_m >= response.range_min_m) & bits_of(reported_m <= response.range_max_m) & bits_of(code <= float(response.code_max))
+    )
+    return select(is_within, code, 0.0)
+
+
+@kernel
+def diffuse_bytes(response: Response, range_m: Doubles, energy: Doubles, retro: Doubles) -> tuple[Doubles, Mask]:
+    """Reflectivity bytes of sixteen echoes as ``brightness`` has them, and where that has more to say: of retro-reflectors, beyond white, flags."""
+    share = energy * range_m * range_m
+    byte = floor_lanes(share * 100.0 + 0.5)
+    if response.is_cepton:
+        return byte, (share > LINEAR_TOP) | (energy > response.saturation_energy) | (energy < response.doubt_energy)
+    limit = float(response.diffuse_max)
+    return select(byte > limit, limit, byte), (retro * 2.0 > 1.0) & (share > 1.0)
