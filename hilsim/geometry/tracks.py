@@ -40,18 +40,8 @@ class PoseTrack(NamedTuple):
 
 
 @kernel
-def keyed_pose(
-    time_ns: npt.NDArray[np.int64],
-    position_m: npt.NDArray[np.float64],
-    arrival_mps: npt.NDArray[np.float64],
-    departure_mps: npt.NDArray[np.float64],
-    orientation: npt.NDArray[np.float64],
-    first: int,
-    count: int,
-    period_ns: int,
-    at_ns: int,
-) -> tuple[Vector, Quaternion]:
-    """Pose at ``at_ns`` of the track whose ``count`` keys begin at row ``first``; many tracks may share the arrays."""
+def _between_keys(time_ns: npt.NDArray[np.int64], first: int, count: int, period_ns: int, at_ns: int) -> tuple[int, int, float, float]:
+    """The rows that a time is between, how far from one to the other (0 to 1), and the time between them (s): 0 where it is the first row's own time."""
     last = first + count - 1
     t = at_ns
     round_ns = abs(period_ns)
@@ -73,11 +63,24 @@ def keyed_pose(
     elif round_ns > 0:
         follower = first
         span_ns = time_ns[first] + round_ns - time_ns[last]
-    a = (orientation[low, 0], orientation[low, 1], orientation[low, 2], orientation[low, 3])
     if span_ns == 0 or t <= time_ns[low]:
-        return (position_m[low, 0], position_m[low, 1], position_m[low, 2]), a
-    s = (t - time_ns[low]) / span_ns
-    span_s = span_ns * _S_PER_NS
+        return low, low, 0.0, 0.0
+    return low, follower, (t - time_ns[low]) / span_ns, span_ns * _S_PER_NS
+
+
+@kernel
+def _position(
+    position_m: npt.NDArray[np.float64],
+    arrival_mps: npt.NDArray[np.float64],
+    departure_mps: npt.NDArray[np.float64],
+    low: int,
+    follower: int,
+    s: float,
+    span_s: float,
+) -> Vector:
+    """Between two rows; what ``_between_keys`` gave."""
+    if span_s == 0.0:
+        return position_m[low, 0], position_m[low, 1], position_m[low, 2]
     # Increments from the first key keep a polyline straight and world coordinates of 1e6 m exact to the last digit.
     rise = s * s * (3.0 - 2.0 * s)
     leave = s * (1.0 - s) * (1.0 - s) * span_s
@@ -85,8 +88,45 @@ def keyed_pose(
     x = position_m[low, 0] + rise * (position_m[follower, 0] - position_m[low, 0]) + leave * departure_mps[low, 0] + arrive * arrival_mps[follower, 0]
     y = position_m[low, 1] + rise * (position_m[follower, 1] - position_m[low, 1]) + leave * departure_mps[low, 1] + arrive * arrival_mps[follower, 1]
     z = position_m[low, 2] + rise * (position_m[follower, 2] - position_m[low, 2]) + leave * departure_mps[low, 2] + arrive * arrival_mps[follower, 2]
+    return x, y, z
+
+
+@kernel
+def keyed_position(
+    time_ns: npt.NDArray[np.int64],
+    position_m: npt.NDArray[np.float64],
+    arrival_mps: npt.NDArray[np.float64],
+    departure_mps: npt.NDArray[np.float64],
+    first: int,
+    count: int,
+    period_ns: int,
+    at_ns: int,
+) -> Vector:
+    """Position of ``keyed_pose``, for who does not ask how it is turned, which costs most of a pose."""
+    low, follower, s, span_s = _between_keys(time_ns, first, count, period_ns, at_ns)
+    return _position(position_m, arrival_mps, departure_mps, low, follower, s, span_s)
+
+
+@kernel
+def keyed_pose(
+    time_ns: npt.NDArray[np.int64],
+    position_m: npt.NDArray[np.float64],
+    arrival_mps: npt.NDArray[np.float64],
+    departure_mps: npt.NDArray[np.float64],
+    orientation: npt.NDArray[np.float64],
+    first: int,
+    count: int,
+    period_ns: int,
+    at_ns: int,
+) -> tuple[Vector, Quaternion]:
+    """Pose at ``at_ns`` of the track whose ``count`` keys begin at row ``first``; many tracks may share the arrays."""
+    low, follower, s, span_s = _between_keys(time_ns, first, count, period_ns, at_ns)
+    place = _position(position_m, arrival_mps, departure_mps, low, follower, s, span_s)
+    a = (orientation[low, 0], orientation[low, 1], orientation[low, 2], orientation[low, 3])
+    if span_s == 0.0:
+        return place, a
     b = (orientation[follower, 0], orientation[follower, 1], orientation[follower, 2], orientation[follower, 3])
-    return (x, y, z), slerp(a, b, s)
+    return place, slerp(a, b, s)
 
 
 @kernel

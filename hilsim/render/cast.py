@@ -5,9 +5,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import stage_kernel
+from hilsim._jit import kernel, stage_kernel
 from hilsim.geometry.rotations import conjugate, rotate
-from hilsim.geometry.tracks import keyed_pose
+from hilsim.geometry.tracks import keyed_pose, keyed_position
 from hilsim.render.intersect import INFINITY, Single, box_entry, greater, lesser, plane_distance, reciprocal
 from hilsim.render.traverse import closest_triangle
 from hilsim.scene.bvh import STACK_SIZE
@@ -15,13 +15,27 @@ from hilsim.scene.tiles import LATTICE_PER_M
 from hilsim.scene.world import World
 
 _COSINE_MARGIN = 1e-5
-"""Covers directions' lengths, which are 1 to within that (``render.renderer.cast``), and the rounding of arc cosines."""
+"""Covers directions' lengths, which are 1 to within that (``render.renderer.cast``), and the rounding of cosines."""
 
 AGREEMENT_M = 0.1
 """A triangle seen edge-on has no useful plane; then float32's answer stands."""
 
 RAY_STACK_SIZE = 2 * STACK_SIZE
 """``int32`` entries one ray needs: the tile tree's and one geometry's."""
+
+
+@kernel
+def _are_apart(cosine: float, sine: float, beside: float) -> bool:
+    """Whether two cones with the same tip have nothing in common: the angle between them is larger than both together.
+
+    Args:
+        cosine: Of the first one's half angle.
+        sine: Of the second one's, which is below a quarter turn.
+        beside: Cosine of the angle between their axes.
+    """
+    first_sine, second_cosine = math.sqrt(1.0 - cosine * cosine), math.sqrt(1.0 - sine * sine)
+    are_half_a_turn = first_sine * second_cosine + cosine * sine <= 0.0  # both together, or more
+    return not are_half_a_turn and beside < cosine * second_cosine - first_sine * sine - _COSINE_MARGIN
 
 
 @stage_kernel
@@ -74,19 +88,18 @@ def bound_movers(
         for ray in range(begin, end):
             cosine = min(cosine, ahead_x * direction[ray, 0] + ahead_y * direction[ray, 1] + ahead_z * direction[ray, 2])
         cosine /= ahead
-    cone_rad = math.acos(max(-1.0, min(1.0, cosine - _COSINE_MARGIN)))
+    cosine = max(-1.0, cosine - _COSINE_MARGIN)
     middle_x, middle_y, middle_z = 0.5 * (low_x + high_x), 0.5 * (low_y + high_y), 0.5 * (low_z + high_z)
     apart_m = math.sqrt((high_x - middle_x) ** 2 + (high_y - middle_y) ** 2 + (high_z - middle_z) ** 2)
     middle_ns = first_ns + (last_ns - first_ns) // 2
     half_s = (last_ns - middle_ns + 1) * 1e-9
     count = 0
     for mover in range(world.key_first.shape[0]):
-        (x, y, z), _ = keyed_pose(
+        x, y, z = keyed_position(
             world.key_time_ns,
             world.key_position_m,
             world.key_arrival_mps,
             world.key_departure_mps,
-            world.key_orientation,
             world.key_first[mover],
             world.key_count[mover],
             world.period_ns[mover],
@@ -102,7 +115,7 @@ def bound_movers(
         wide = radius + apart_m
         if distance > wide and ahead > 0.0:
             beside = (ahead_x * x_m + ahead_y * y_m + ahead_z * z_m) / (ahead * distance)
-            if math.acos(max(-1.0, min(1.0, beside))) > cone_rad + math.asin(wide / distance):
+            if _are_apart(cosine, wide / distance, beside):
                 continue
         if away_x * away_x + away_y * away_y + away_z * away_z <= reach * reach:
             spheres[count, 0] = x

@@ -15,7 +15,7 @@ from hilsim.render.cpu import cast_rays
 from hilsim.render.reference import ReferenceRenderer
 from hilsim.render.renderer import CpuRenderer, Hits, cast
 from hilsim.scene.materials import DEFAULTS, Material
-from hilsim.scene.primitives import box, plane
+from hilsim.scene.primitives import box, plane, sphere
 from hilsim.scene.world import SceneObject, build_world
 
 SECOND = 1_000_000_000
@@ -151,6 +151,14 @@ def test_a_small_mover_that_only_the_outermost_ray_of_a_batch_meets_is_met(half_
         hits = cast(CPU, world, origin, direction)
         assert hits.range_m[0] == cast(CPU, world, origin[0], direction[:1]).range_m[0]
         assert np.isfinite(hits.range_m[0])
+
+
+def test_a_wide_mover_right_behind_rays_that_go_nearly_all_round_is_met():
+    place = [-5.0, 0.0, 0.0]
+    world = build_world([SceneObject(mesh=sphere(2.0, DEFAULTS["wood"]), placement=linear_track([0, SECOND], [place, place], [LEVEL] * 2))])
+    turn = np.radians([*np.linspace(-60.0, 60.0, 41), 170.0, -170.0])
+    direction = np.stack([np.cos(turn), np.sin(turn), np.zeros(turn.size)], axis=1)
+    assert np.isfinite(cast(CPU, world, np.zeros(3), direction).range_m[-2:]).all()
 
 
 def test_threads_give_the_same_hits_as_none(random_world, random_rays):
