@@ -25,8 +25,8 @@ ROOM_SHARE = 0.75
 """Of the same: below this with the next more rays a beam, they are given back."""
 
 _WEIGHT_OF_NICE = (1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15)  # kernel/sched/core.c, from nice 0 on
-_SUB_RAY_COST_RATIO = 0.27
-"""What a further sub-ray costs, in costs of a beam of one: 2.6 fold for 7, 5.8 fold for 19, measured in the demo street."""
+_SUB_RAY_COST_RATIO = 0.31
+"""What a further sub-ray costs, in costs of a beam of one: 2.9 fold for 7, 6.4 fold for 19, measured in the demo street."""
 
 _LOST_RATIO = 0.01
 _SHORT_STEPS = 2

@@ -39,7 +39,7 @@ def of(*shares, rays=1, cores=2):
         (
             of(0.9, 0.9, 0.9, rays=7),
             (
-                "rendering 3 sensor(s) needs 2.70 of a core, 2 are here (measured): it does not fit; with fewer rays a beam (s0: 1 of 7, s1: 1 of 7) it needs 1.59, "
+                "rendering 3 sensor(s) needs 2.70 of a core, 2 are here (measured): it does not fit; with fewer rays a beam (s0: 1 of 7, s1: 1 of 7) it needs 1.53, "
                 "and is rendered so"
             ),
         ),
