@@ -15,6 +15,7 @@ from hilsim.cli.rigs import RigArgument
 from hilsim.cli.terminal.live_line import LiveLine
 from hilsim.config.places import rig_path
 from hilsim.errors import CommandFaultError
+from hilsim.limits import SENSORS
 
 if TYPE_CHECKING:
     from hilsim.diagnosis.fleet import Fleet, FleetTrial
@@ -33,7 +34,7 @@ Examples:
 @click.command(epilog=_EXAMPLES)
 @click.argument("rig", type=RigArgument(), required=False)
 @click.option("--seconds", type=click.FloatRange(1.0, 3600.0), default=10.0, show_default=True, help="Of each trial.")
-@click.option("--most", type=click.IntRange(1, 64), default=64, show_default=True, help="Try no more sensors than this.")
+@click.option("--most", type=click.IntRange(1, SENSORS.bound), default=SENSORS.bound, show_default=True, help="Try no more sensors than this.")
 @click.option("--rays/--no-rays", "casts", default=True, help="Measure rays a second too, or only sensors.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def bench(*, rig: Path | None, seconds: float, most: int, casts: bool, as_json: bool) -> None:

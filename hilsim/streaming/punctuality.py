@@ -15,7 +15,8 @@ PATIENCE_NS = 100_000_000
 """How long a render thread may be late before it is taken for overloaded: it makes up for 10 ms where rendering takes nine tenths of the time."""
 
 SMOOTHING = 16
-_OUTLIER_RATIO = 4
+OUTLIER_RATIO = 4
+"""A packet that was held up (the machine stood still) counts as so many ordinary ones at most."""
 
 
 @kernel
@@ -61,4 +62,4 @@ def next_estimate_ns(estimate_ns: int, taken_ns: int) -> int:
     """The running estimate after one more packet; one that was held up (the machine stood still) counts as four ordinary ones at most."""
     if estimate_ns <= 0:
         return taken_ns
-    return estimate_ns + (min(taken_ns, _OUTLIER_RATIO * estimate_ns) - estimate_ns) // SMOOTHING
+    return estimate_ns + (min(taken_ns, OUTLIER_RATIO * estimate_ns) - estimate_ns) // SMOOTHING

@@ -245,6 +245,25 @@ def test_several_packets_are_rendered_at_a_wake_up_where_poses_are_known_and_one
             assert np.sum((ahead_ns[1:] > 35 * MS) & (np.diff(made_ns) > MS)) > 0
 
 
+def test_a_standstill_of_the_machine_is_not_what_a_packet_costs(bench, monkeypatch):
+    render_thread = bench().render_thread(epoch_ns=0, lead_ns=0)
+    calls, now_ns = [], 0
+
+    def thread_time_ns():
+        nonlocal now_ns
+        calls.append(now_ns)
+        measured = len(calls) // 2 - 8  # the first eight render nothing
+        if len(calls) % 2 == 0 and measured > 0:
+            now_ns += 3 * 100_000 + (measured == 5) * 200 * MS
+        return now_ns
+
+    monkeypatch.setattr("hilsim.streaming.render_thread.time.thread_time_ns", thread_time_ns)
+    cost_ns = render_thread.measure_stretch(0.05)  # 38 packets, three at a time
+
+    assert len(calls) == 2 * (8 + 13)
+    assert cost_ns == pytest.approx((11 * 300_000 + 4 * 300_000 + 300_000) / 38)
+
+
 def test_packets_that_a_late_start_cannot_make_are_counted_as_skipped(bench, lidar):
     at = bench(slots=4096)
     epoch_ns = time.monotonic_ns() - SECOND
