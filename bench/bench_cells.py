@@ -24,7 +24,7 @@ from hilsim.render.packets import NO_COSINE, packets_of
 from hilsim.scene.specs import SceneSpec
 from hilsim.scene.street import street_objects
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.sensor.beam import build_beam
+from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.specs import BeamSpec
 
 ELEVATION = np.radians(np.arange(-15.0, 16.0, 2.0))

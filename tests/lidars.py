@@ -1,8 +1,8 @@
 """Settings of lidars for tests: keys of a rig's ``[[sensor]]`` by name."""
 
 from hilsim.emulator.setting import LidarSetting
+from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.setup import SensorSetup
-from hilsim.sensor.weather import WeatherSpec
 
 
 def lidar_setting(spec, *, name="lidar", stream=0, weather=None, **setup):

@@ -13,7 +13,7 @@ from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.limits import ROVER_SCAN_POINTS
 from hilsim.rovers.specs import RoverSpec
-from hilsim.sensor.weather import WeatherSpec
+from hilsim.sensor.optics.weather import WeatherSpec
 
 _ROVER_STREAMS = 10_000
 """Of random draws: beyond those of a rig's sensors, which are fewer."""

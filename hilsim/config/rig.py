@@ -29,7 +29,7 @@ from hilsim.rangefinders.registry import AnyRangefinderSpec
 from hilsim.replay.specs import ReplaySpec
 from hilsim.rovers.specs import MOST_ROVERS, RoverSpec
 from hilsim.scene.specs import SceneSpec
-from hilsim.sensor.weather import WeatherSpec
+from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sinks.pcap import RecordSpec
 from hilsim.transmit.hosts import is_ipv4
 from hilsim.transmit.specs import TransmitSpec

@@ -37,6 +37,8 @@ from hilsim.sensor.echoes import (
 from hilsim.sensor.false_alarms import false_alarm
 from hilsim.sensor.head import head_reading_cdeg
 from hilsim.sensor.mirror import image_point
+from hilsim.sensor.optics.weather import extinction, weather_echoes
+from hilsim.sensor.optics.window import window_transmission
 from hilsim.sensor.response import (
     CHANNELS_PER_STREAM,
     Response,
@@ -49,8 +51,6 @@ from hilsim.sensor.response import (
     range_noise,
 )
 from hilsim.sensor.sole_echoes import detected, diffuse_bytes, distance_codes
-from hilsim.sensor.weather import extinction, weather_echoes
-from hilsim.sensor.window import window_transmission
 from hilsim.units import CDEG_PER_RAD
 
 _CEPTON = constant(Family.CEPTON)

@@ -12,10 +12,10 @@ from hilsim.emulator.plan import BeamRow, Family, LidarPlan
 from hilsim.emulator.workspace import Rays
 from hilsim.geometry.rotations import multiply, rotate
 from hilsim.render.cells import image_cell_of, turning_cell
-from hilsim.sensor.beam import Beam
 from hilsim.sensor.clock import rig_from_device
 from hilsim.sensor.head import head_turns
 from hilsim.sensor.mirror import image_point
+from hilsim.sensor.optics.beam import Beam
 from hilsim.vehicle.disturbance import keyframes_at
 from hilsim.vehicle.platform import Platform, next_keyframes, state_between
 

@@ -9,16 +9,16 @@ import numpy.typing as npt
 from hilsim._jit import by_reference
 from hilsim.emulator.overlay import Overlay
 from hilsim.render.cells import NO_CELLS, Cells
-from hilsim.sensor.beam import Beam
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.decimation import Decimation
 from hilsim.sensor.false_alarms import FalseAlarms
 from hilsim.sensor.head import Head
 from hilsim.sensor.mirror import Mirror
+from hilsim.sensor.optics.beam import Beam
+from hilsim.sensor.optics.weather import Weather
+from hilsim.sensor.optics.window import Window
 from hilsim.sensor.position_stream import PositionStream
 from hilsim.sensor.response import Response
-from hilsim.sensor.weather import Weather
-from hilsim.sensor.window import Window
 
 
 class Family(IntEnum):

@@ -10,17 +10,17 @@ from hilsim.emulator.setting import LidarSetting
 from hilsim.geometry.poses import Pose
 from hilsim.protocols.velodyne.geometry import even_delays_ns
 from hilsim.scene.world import World
-from hilsim.sensor.beam import build_beam
 from hilsim.sensor.clock import build_device_clock
 from hilsim.sensor.decimation import no_decimation
 from hilsim.sensor.false_alarms import build_false_alarms
 from hilsim.sensor.head import no_head
 from hilsim.sensor.mirror import no_mirror
+from hilsim.sensor.optics.beam import build_beam
+from hilsim.sensor.optics.weather import Weather, build_weather
+from hilsim.sensor.optics.window import build_window
 from hilsim.sensor.position_stream import build_periodic_stream
 from hilsim.sensor.response import build_response, laser_biases_m
 from hilsim.sensor.velodyne_specs import GpsSetting
-from hilsim.sensor.weather import Weather, build_weather
-from hilsim.sensor.window import build_window
 
 _NOISE_MARGIN_SIGMAS = 8.0
 

@@ -7,9 +7,9 @@ from typing import Any
 from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.families.registry import family_of
 from hilsim.errors import require
+from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import LidarSpec
-from hilsim.sensor.weather import WeatherSpec
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,12 +7,12 @@ from typing import Literal
 
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.poses import Pose, extrinsics
-from hilsim.sensor.beam import SUB_RAY_COUNTS
 from hilsim.sensor.cepton_specs import CeptonSetting
 from hilsim.sensor.false_alarms import FalseAlarmSpec
+from hilsim.sensor.optics.beam import SUB_RAY_COUNTS
+from hilsim.sensor.optics.window import WindowSpec
 from hilsim.sensor.specs import ClockSetting, DecimationSpec
 from hilsim.sensor.velodyne_specs import GpsSetting
-from hilsim.sensor.window import WindowSpec
 
 DEFAULT_RATE_RPM = 600
 ReturnModeName = Literal["strongest", "last", "dual"]

@@ -6,7 +6,7 @@ Costs are CPU time a packet, measured; shares are cores: what a sensor takes whe
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from hilsim.sensor.beam import SUB_RAY_COUNTS
+from hilsim.sensor.optics.beam import SUB_RAY_COUNTS
 
 FIFO_SHARE = 0.65
 """Of the cores, at most, for rendering under SCHED_FIFO: what is left is a quarter of a core and more for each ordinary busy process."""

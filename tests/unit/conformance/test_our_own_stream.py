@@ -2,9 +2,9 @@
 
 import pytest
 
+from hilsim.sensor.optics.weather import WeatherSpec
+from hilsim.sensor.optics.window import WindowSectorSpec, WindowSpec
 from hilsim.sensor.specs import ClockSetting
-from hilsim.sensor.weather import WeatherSpec
-from hilsim.sensor.window import WindowSectorSpec, WindowSpec
 
 
 @pytest.mark.parametrize("rpm", [300, 600, 1200])

@@ -14,9 +14,9 @@ from hilsim.protocols.cepton.stdv import FRAME_PARITY, PointFlag, point_times_us
 from hilsim.render.reference import ReferenceRenderer
 from hilsim.render.renderer import CpuRenderer
 from hilsim.sensor.cepton_specs import CeptonSetting, MirrorSpec, SegmentSpec
+from hilsim.sensor.optics.window import WindowSectorSpec, WindowSpec
 from hilsim.sensor.specs import ClockSetting, DecimationSpec
 from hilsim.sensor.velodyne_specs import GpsSetting
-from hilsim.sensor.window import WindowSectorSpec, WindowSpec
 from hilsim.vehicle.disturbance import DisturbanceSpec, build_disturbance
 from hilsim.vehicle.platform import build_platform, platform_state
 from tests.cepton_models import MIDDLE, STARING, mirror_spec, row_of_eight, with_detector

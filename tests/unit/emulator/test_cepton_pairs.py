@@ -11,9 +11,9 @@ from hilsim.render.renderer import CpuRenderer
 from hilsim.sensor.cepton_specs import CeptonSetting, SegmentSpec
 from hilsim.sensor.echoes import ReturnType
 from hilsim.sensor.false_alarms import FalseAlarmSpec
+from hilsim.sensor.optics.weather import WeatherSpec
+from hilsim.sensor.optics.window import WindowSectorSpec, WindowSpec
 from hilsim.sensor.specs import BeamSpec
-from hilsim.sensor.weather import WeatherSpec
-from hilsim.sensor.window import WindowSectorSpec, WindowSpec
 from tests.cepton_models import MIDDLE, STARING, mirror_spec, row_of_eight
 from tests.compiled import compiled_only
 from tests.unit.emulator.optical_scenes import diffuse, wall

@@ -22,11 +22,11 @@ from hilsim.scene.world import SceneObject
 from hilsim.sensor.decimation import channel_rings, decimate_beams, decimate_rays
 from hilsim.sensor.echoes import COSINE, ECHO_DRAWS, ECHO_ENERGY, ENERGY, RANGE, RETRO
 from hilsim.sensor.false_alarms import FalseAlarmSpec
+from hilsim.sensor.optics.weather import WeatherSpec
+from hilsim.sensor.optics.window import WindowSectorSpec, WindowSpec
 from hilsim.sensor.response import laser_biases_m
 from hilsim.sensor.specs import BeamSpec, DecimationSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
-from hilsim.sensor.weather import WeatherSpec
-from hilsim.sensor.window import WindowSectorSpec, WindowSpec
 from tests.compiled import compiled_only
 from tests.unit.emulator.optical_scenes import CODE_M, Return, ahead, diffuse, level, still_lidar, wall, workspace_of
 

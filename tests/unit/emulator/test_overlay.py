@@ -16,8 +16,8 @@ from hilsim.render.reference import ReferenceRenderer
 from hilsim.render.renderer import CpuRenderer
 from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
 from hilsim.sensor.cepton_specs import CeptonSpec, MirrorSpec, SegmentSpec
+from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.response import cepton_ratios, cepton_reflectivity, reflectivity_byte, velodyne_ratios
-from hilsim.sensor.weather import WeatherSpec
 from tests.compiled import compiled_only
 from tests.unit.emulator.optical_scenes import diffuse, level, still_lidar, wall
 from tests.unit.emulator.stages import returns_truth

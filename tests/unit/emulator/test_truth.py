@@ -12,8 +12,8 @@ from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.render.renderer import CpuRenderer
 from hilsim.sensor.echoes import ECHO, ENERGY, INSTANCE, RANGE, RAY, TRIANGLE, ReturnType
 from hilsim.sensor.false_alarms import FalseAlarmSpec
+from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.specs import DecimationSpec
-from hilsim.sensor.weather import WeatherSpec
 from tests.compiled import compiled_only
 from tests.unit.emulator.optical_scenes import diffuse, level, still_lidar, wall, workspace_of
 from tests.unit.emulator.stages import returns_truth

@@ -16,7 +16,7 @@ from hilsim.render.reference import ReferenceRenderer
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.sensor.beam import SUB_RAY_COUNTS, Beam, build_beam
+from hilsim.sensor.optics.beam import SUB_RAY_COUNTS, Beam, build_beam
 from hilsim.sensor.specs import BeamSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 

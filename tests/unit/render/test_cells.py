@@ -18,7 +18,7 @@ from hilsim.scene.primitives import box, plane
 from hilsim.scene.specs import SceneSpec
 from hilsim.scene.street import street_objects, street_platform_track
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.sensor.beam import build_beam
+from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.specs import BeamSpec
 from tests.meshes import join_meshes
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from hilsim.rng import Purpose, uniform, uniform_pair
-from hilsim.sensor.weather import CLEAR, WeatherSpec, build_weather, extinction, weather_echoes
-from hilsim.sensor.weather_tables import soft_echo_energy, visibility_extinction_per_m
+from hilsim.sensor.optics.weather import CLEAR, WeatherSpec, build_weather, extinction, weather_echoes
+from hilsim.sensor.optics.weather_tables import soft_echo_energy, visibility_extinction_per_m
 
 THRESHOLD = 5e-5
 PULSE_M = 0.299792458 * 5.0 / 2.0

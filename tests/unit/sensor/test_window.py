@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilsim.sensor.window import WindowSectorSpec, WindowSpec, build_window, window_transmission
+from hilsim.sensor.optics.window import WindowSectorSpec, WindowSpec, build_window, window_transmission
 
 ELEVATION_DEG = [-15.0, 1.0, -13.0, 3.0, 15.0]
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from hilsim._jit import constant, kernel, stage_kernel
 from hilsim.errors import require
 from hilsim.rng import Purpose, uniform, uniform_pair
-from hilsim.sensor.weather_tables import (
+from hilsim.sensor.optics.weather_tables import (
     OVERLAP_FROM_M,
     Particles,
     drop_sizes,
