@@ -142,7 +142,7 @@ def test_what_a_packet_costs_follows_its_rays_at_once(bench):
 
     at.sensor.set_rays(1)
 
-    assert at.pacer._look("lidar", at.sensor).cost_ns == pytest.approx(seven_ns / 2.62)
+    assert at.pacer._look("lidar", at.sensor).cost_ns == pytest.approx(seven_ns / 2.86)
 
 
 def test_one_look_during_a_standstill_of_the_host_does_not_count(bench, monkeypatch):
