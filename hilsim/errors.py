@@ -29,6 +29,10 @@ class TransmitError(HilsimError):
     """A socket, permission or schedule that the transmitter cannot have."""
 
 
+class DeviceError(HilsimError):
+    """A GPU that is not there, or that fails while it renders; the text says which."""
+
+
 class LinkError(HilsimError):
     """A link to a flight controller or a ground station that cannot be had; the text names the port and what to do."""
 

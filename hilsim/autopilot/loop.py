@@ -16,7 +16,17 @@ from hilsim.autopilot.loop_context import Flight, FlightCount, FlightWord, LinkB
 from hilsim.autopilot.receive import on_disconnect, receive_frames, reset
 from hilsim.autopilot.send import make_rest, make_sensors, send_frames
 from hilsim.autopilot.send_queue import empty
-from hilsim.autopilot.session import ASKING_NS, SessionState, SessionWord, is_free, link_changed, port_is_full, time_passed, wants_sensors
+from hilsim.autopilot.session import (
+    ASKING_NS,
+    SessionState,
+    SessionWord,
+    is_free,
+    link_changed,
+    port_is_full,
+    stood_still,
+    time_passed,
+    wants_sensors,
+)
 from hilsim.collision.contacts import note_touch
 from hilsim.collision.surroundings import LOOK_NS, carry_planes, look_around
 from hilsim.geometry.rotations import conjugate, rotate
@@ -156,6 +166,7 @@ def _skip_lost_time(context: LoopContext, flight: Flight, shared: SharedTelemetr
         shared.counts[FlightCount.SKIPPED_SENSORS] += lost_ns // context.instruments.frame_ns
         flight.word[FlightWord.NEXT_STEP_NS] = now_ns
         flight.word[FlightWord.NEXT_SENSOR_NS] = now_ns
+        stood_still(shared.session, lost_ns)
 
 
 @inlined_kernel
@@ -248,13 +259,13 @@ def fly(
     word[FlightWord.NEXT_SENSOR_NS] = word[FlightWord.NEXT_STEP_NS]
     while load_acquire(shared.control, (0,)) == 0:
         now_ns = monotonic_ns() - epoch_ns
+        _skip_lost_time(context, flight, shared, now_ns)
         descriptor = _attend_link(context, flight, shared, buffers, now_ns)
         if descriptor >= 0:
             receive_frames(context, flight, shared, buffers, descriptor, now_ns)
             time_passed(session, now_ns)
             if word[FlightWord.IS_OPEN] == 1:
                 _attend_change(flight, shared, buffers, descriptor)
-        _skip_lost_time(context, flight, shared, now_ns)
         due_ns = make_steps(context, flight, world, live, shared, _motion(context, shared, now_ns), now_ns, pose)
         if word[FlightWord.IS_OPEN] == 1:
             if due_ns != _NOT_DUE and wants_sensors(session, context.line.is_simulator, now_ns):

@@ -129,6 +129,8 @@ class SessionWord(IntEnum):
     """1: the controller has been gone for so long that another one may come back."""
     WAS_ARMED = 17
     """1: the latest motor commands that were flown were of an armed controller."""
+    STOOD_NS = 18
+    """How long hilsim itself stood still since the latest motor command: no silence of the controller's."""
 
 
 _STATE, _REASON, _CHANGES = constant(SessionWord.STATE), constant(SessionWord.REASON), constant(SessionWord.CHANGES)
@@ -141,7 +143,7 @@ _OPENED, _LOST, _HEARTBEAT = constant(Reason.LINK_OPENED), constant(Reason.LINK_
 _NO_FLAG, _SILENCE, _REBOOT = constant(Reason.NO_HIL_FLAG), constant(Reason.SILENCE), constant(Reason.REBOOT)
 _SILENT, _NO_COMMANDS, _COMMANDS = constant(SessionState.SILENT), constant(Reason.NO_COMMANDS), constant(Reason.COMMANDS)
 _IS_STEERED, _HAS_STEERED, _UNANSWERED_NS = constant(SessionWord.IS_STEERED), constant(SessionWord.HAS_STEERED), constant(SessionWord.UNANSWERED_NS)
-_SILENCES, _RESTART = constant(SessionWord.SILENCES), constant(Reason.RESTART)
+_SILENCES, _STOOD_NS, _RESTART = constant(SessionWord.SILENCES), constant(SessionWord.STOOD_NS), constant(Reason.RESTART)
 _IS_LOST, _WAS_ARMED = constant(SessionWord.IS_LOST), constant(SessionWord.WAS_ARMED)
 
 
@@ -235,6 +237,7 @@ def actuators_came(session: Session, controls: npt.NDArray[np.float32], mode: in
     word = session.word
     is_reboot: bool = time_us + REBOOT_US < word[_ACTUATOR_US]  # also over a new link: a board on USB takes its port with it
     word[_ACTUATOR_NS] = now_ns
+    word[_STOOD_NS] = 0
     word[_ACTUATOR_US] = time_us
     word[_LOCKSTEP] = flags & 1
     if word[_STATE] == _SILENT:
@@ -256,19 +259,26 @@ def actuators_came(session: Session, controls: npt.NDArray[np.float32], mode: in
 
 
 @kernel
+def stood_still(session: Session, lost_ns: int) -> None:
+    """The machine ran nothing of hilsim's for ``lost_ns``: the controller may have stood still with it, and could not be heard."""
+    session.word[_STOOD_NS] += lost_ns
+
+
+@kernel
 def time_passed(session: Session, now_ns: int) -> None:
     """Look whether the controller has fallen silent."""
     word = session.word
     is_waiting = word[_STATE] == _FLYING or word[_STATE] == _REFUSED or word[_STATE] == _SILENT
+    unsteered_ns = now_ns - word[_ACTUATOR_NS] - word[_STOOD_NS]
     if is_waiting and now_ns - word[_HEARTBEAT_NS] > SILENT_NS:
         word[_IS_LOST] = 1
         _enter(session, _CALLING, _SILENCE)
-    elif word[_STATE] == _FLYING and word[_IS_STEERED] == 1 and now_ns - word[_ACTUATOR_NS] > COMMAND_SILENT_NS:
+    elif word[_STATE] == _FLYING and word[_IS_STEERED] == 1 and unsteered_ns > COMMAND_SILENT_NS:
         word[_IS_STEERED] = 0
         word[_UNANSWERED_NS] = now_ns
         word[_SILENCES] += 1
         _enter(session, _SILENT, _NO_COMMANDS)
-    elif word[_STATE] == _SILENT and now_ns - word[_ACTUATOR_NS] > LOST_NS:
+    elif word[_STATE] == _SILENT and unsteered_ns > LOST_NS:
         word[_IS_LOST] = 1
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from hilsim.cli.rigs import RigArgument, UtcInstant, changes, changing, loaded
+from hilsim.errors import DeviceError
 from hilsim.offline.epoch import START_UTC
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def _renderer(backend: Literal["cpu", "cuda"]) -> "Renderer | None":
 
     try:
         return CudaRenderer()
-    except RuntimeError as error:
+    except DeviceError as error:
         raise click.BadParameter(str(error), param_hint="--backend") from error
 
 

@@ -14,6 +14,7 @@ from hilsim.config.lidar_settings import rover_lidar, sensor_lidar
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import collect_faults, parse_table
 from hilsim.config.profiles import find_profile
+from hilsim.config.render_table import RenderSpec
 from hilsim.config.rig_table import rig_table
 from hilsim.config.sdf_mounts import mounted
 from hilsim.config.sensor_table import SensorSpec
@@ -115,7 +116,7 @@ class RigSpec:
         name: For people and logs.
         seed: Of every random draw, 0 to 2^63 - 1.
         lead_ms: How long before its deadline a packet is rendered, 1 to 1000; pose-to-wire latency is a little more. 0: 40, and up to 60 where packets are late; with a
-            vehicle 4, and up to 12.
+            vehicle 2.5, and up to 12.
         scene: What there is to see.
         weather: What light passes through.
         platform: What carries the sensors.
@@ -125,6 +126,7 @@ class RigSpec:
         replay: Captures that are replayed.
         rover: Rovers that send poses and scans, and take commands.
         gazebo: Publish the lidars of the scene's SDF file to Gazebo's subscribers.
+        render: How what the sensors see is rendered.
         transmit: How packets are sent.
         metrics: Where metrics are served.
         record: Where what was sent is recorded.
@@ -144,6 +146,7 @@ class RigSpec:
     replay: tuple[ReplaySpec, ...] = ()
     rover: tuple[RoverSpec, ...] = ()
     gazebo: GazeboSpec | None = None
+    render: RenderSpec = field(default_factory=RenderSpec)
     transmit: TransmitSpec = field(default_factory=TransmitSpec)
     metrics: MetricsServerSpec = field(default_factory=MetricsServerSpec)
     record: RecordSpec = field(default_factory=RecordSpec)

@@ -234,8 +234,10 @@ class RunningRig:
             TransmitError: a socket or the scheduling cannot be had; nothing was changed.
         """
         new, now = rig.spec, self.rig.spec
-        if (new.transmit, new.metrics, new.control) != (now.transmit, now.metrics, now.control):
-            raise ConfigError(f"{rig.path}: [transmit], [metrics] and [control] cannot change while packets flow; restart the service for that")
+        if (new.transmit, new.render, new.metrics, new.control) != (now.transmit, now.render, now.metrics, now.control):
+            raise ConfigError(
+                f"{rig.path}: [transmit], [render], [metrics] and [control] cannot change while packets flow; restart the service for that"
+            )
         changes = [part.change(rig) for part in self._parts]
         with self._changing:
             if self._has_ended:

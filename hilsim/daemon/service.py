@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import gc
 import importlib
+import logging
 import signal
 import socket
 import time
@@ -41,6 +42,7 @@ log = structlog.get_logger("hilsim")
 _FIRST_PACKET_TIMEOUT_S = 10.0
 _STATUS_INTERVAL_S = 0.5
 _PACE_INTERVAL_S = 0.5
+_GOOD_NEWS = ("rays.restored", "rendering.on_device")
 _POLL_S = 0.002
 _PLAYED_POLL_S = 0.05
 _FIRST_START = "compiles kernels, once: a minute, with a vehicle or on a busy machine more"
@@ -286,7 +288,8 @@ async def _pace(running: RunningRig) -> None:
 
 
 def _say(event: str, keys: Mapping[str, object]) -> None:
-    log.warning(event, **keys)
+    level = logging.INFO if event in _GOOD_NEWS else logging.WARNING
+    log.log(level, event, **keys)
 
 
 async def _stop_when_played(running: RunningRig, stopping: Stopping) -> None:

@@ -16,7 +16,7 @@ from hilsim.config.rig import Rig, rig_of_table
 from hilsim.config.rig_table import rig_table
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.daemon.streaming.capacity import carried, measure_capacity
-from hilsim.daemon.streaming.pacing import FIFO_SHARE, SensorLoad
+from hilsim.daemon.streaming.pacing import SensorLoad
 from hilsim.errors import ConfigError
 from hilsim.limits import SENSORS
 from hilsim.transmit.statistics import Counter, quantile_ns
@@ -144,7 +144,9 @@ def measure_fleet(path: Path, rays_per_beam: int, seconds: float, say: Callable[
     scenery: Scenery = build_scenery(one)
     capacity = measure_capacity(one, scenery, seconds=_COST_S)
     (load,) = capacity.loads
-    beside_others, alone = (min(count, SENSORS.bound) for count in (carried(load, capacity.cores, share=FIFO_SHARE), carried(load, capacity.cores)))
+    beside_others, alone = (
+        min(count, SENSORS.bound) for count in (carried(load, capacity.cores, share=capacity.real_time_share), carried(load, capacity.cores))
+    )
     trials: list[FleetTrial] = []
     sensors = min(max(beside_others, min(alone, 1)), most)
     while sensors > 0 and len(trials) < _MOST_TRIALS and not (trials and trials[-1].holds):

@@ -15,8 +15,8 @@ from hilsim.assembly.build import build_scenery
 from hilsim.config.rig import Rig
 from hilsim.daemon.distribution import foreign_distribution
 from hilsim.daemon.precompile import is_compiled
-from hilsim.daemon.streaming.capacity import carried, carried_sentence, measure_capacity, with_one_ray
-from hilsim.daemon.streaming.pacing import FIFO_SHARE, SensorLoad
+from hilsim.daemon.streaming.capacity import Capacity, carried, carried_sentence, measure_capacity, with_one_ray
+from hilsim.daemon.streaming.pacing import SensorLoad
 from hilsim.diagnosis.findings import Finding, Verdict
 from hilsim.diagnosis.processor import processor_text, usable_cores
 
@@ -108,16 +108,17 @@ def _rendering(rig: Rig) -> tuple[Finding, ...]:
     lighter = with_one_ray(rig)
     lighter_loads = measure_capacity(lighter, scenery, seconds=RENDERED_S).loads if lighter != rig and is_compiled(lighter) else capacity.loads
     sensors = zip(rig.lidars, capacity.loads, lighter_loads, strict=True)
-    return (whole, *(_carried(lidar.spec.model, load, one_ray, capacity.cores) for lidar, load, one_ray in sensors))
+    return (whole, *(_carried(lidar.spec.model, load, one_ray, capacity) for lidar, load, one_ray in sensors))
 
 
-def _carried(model: str, load: SensorLoad, one_ray: SensorLoad, cores: int) -> Finding:
+def _carried(model: str, load: SensorLoad, one_ray: SensorLoad, capacity: Capacity) -> Finding:
     """How many sensors like one the machine carries, as its rig has it and with a single ray a beam."""
-    lighter = "" if one_ray.rays == load.rays else f", {carried_sentence(one_ray, cores)}"
+    cores, share = capacity.cores, capacity.real_time_share
+    lighter = "" if one_ray.rays == load.rays else f", {carried_sentence(one_ray, cores, share)}"
     return Finding(
         subject=f"sensors like {load.name}",
-        verdict="good" if carried(load, cores, share=FIFO_SHARE) else "fair" if carried(load, cores) else "bad",
-        fact=f"of {cores} core(s) a {model} takes {carried_sentence(load, cores)}{lighter}",
+        verdict="good" if carried(load, cores, share=share) else "fair" if carried(load, cores) else "bad",
+        fact=f"of {cores} core(s) a {model} takes {carried_sentence(load, cores, share)}{lighter}",
     )
 
 
@@ -204,11 +205,13 @@ def _kernel_cache() -> Finding:
 def _cuda() -> Finding:
     from numba import cuda  # noqa: PLC0415 - slow to import and only needed here
 
+    from hilsim.render.cuda import device_name  # noqa: PLC0415 - likewise
+
     if cuda.is_available():
         return Finding(
             subject="CUDA",
             verdict="good",
-            fact=f"{cuda.get_current_device().name.decode()}: `hilsim record --backend cuda` renders on it, `hilsim run` on the CPU",
+            fact=f'{device_name()}: renders what the cores cannot, or all of it where [render] backend = "cuda"',
         )
     return Finding(subject="CUDA", verdict="fair", fact="no usable CUDA device; rendering runs on the CPU")
 

@@ -1,5 +1,6 @@
 """One emulated lidar: specs, world, platform and seed in, datagrams out; any stretch of time, in any order, always the same bytes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,16 +13,16 @@ from hilsim.emulator.detection import respond
 from hilsim.emulator.encoding import encode
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram, render_data_packets, render_info_packet
-from hilsim.emulator.hits import collect, find_cosines
+from hilsim.emulator.layers import trace_together
 from hilsim.emulator.overlay import Overlay, OverlayRule
 from hilsim.emulator.plan import BeamCells, LidarPlan
 from hilsim.emulator.planning import build_lidar_plan
 from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due
 from hilsim.emulator.setting import LidarSetting
-from hilsim.emulator.workspace import LAYERS, Returns, Workspace, allocate_workspace
+from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing
-from hilsim.render.renderer import Renderer
+from hilsim.render.renderer import RaySlice, Renderer
 from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig, rig_from_device
 from hilsim.sensor.position_stream import next_position, seek_positions
@@ -112,25 +113,12 @@ class LidarEmulator:
         fire(plan, self.platform, first_sequence, sequences, workspace.rays)
         if plan.overlay.rule != OverlayRule.SYNTHETIC_ONLY:
             sample_background(plan, first_sequence, sequences, workspace.backdrop)
-        rays, beyond = workspace.rays, workspace.ahead
-        going_on = rays.range_m.size
-        for _ in range(LAYERS):
-            of = slice(0, going_on)
-            renderer.cast_rays(
-                world,
-                rays.origin_m[of],
-                rays.direction[of],
-                rays.time_ns[of],
-                plan.cast_range_m,
-                rays.range_m[of],
-                rays.instance[of],
-                rays.triangle[of],
-            )
-            find_cosines(world, rays, going_on)
-            going_on = int(collect(plan, world, rays, going_on, workspace.backdrop, workspace.hits, beyond))
-            if going_on == 0:
-                break
-            rays, beyond = beyond, workspace.behind if beyond is workspace.ahead else workspace.ahead
+
+        def cast(slices: Sequence[RaySlice]) -> None:
+            for rays in slices:
+                renderer.cast_rays(world, *rays)
+
+        trace_together(cast, plan, world, [workspace])
         respond(plan, first_sequence, sequences, workspace)
         return workspace
 

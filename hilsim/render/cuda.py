@@ -4,23 +4,29 @@ Importing needs no GPU; making a ``CudaRenderer`` does. Under ``NUMBA_ENABLE_CUD
 with the CPU's within 1 mm, not bit for bit: the GPU fuses multiplications with additions.
 """
 
+import threading
 from collections import namedtuple
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numba import config, cuda, int32
 
+from hilsim.errors import DeviceError
 from hilsim.render.cast import RAY_STACK_SIZE, bound_movers, cast_span
+from hilsim.render.intersect import INFINITY
+from hilsim.render.renderer import RaySlice
 from hilsim.scene.world import World
 
 _THREADS_PER_BLOCK = 128
+_LEAST_RAYS = 4096
 _DeviceWorld: Any = namedtuple("_DeviceWorld", World._fields)  # type: ignore[misc]  # noqa: PYI024 - the fields of another
 """By value: there is no address on the device to pass a ``World`` by."""
 
 
 class RayBatch(NamedTuple):
-    """Rays, the movers that matter to them, and where their hits go; shapes as ``render.cast.cast_span``."""
+    """Rays, the movers that matter to them, and where their hits go; shapes as ``render.cast.cast_span``, of which the first ``ray_count`` are rays."""
 
     origin_m: Any
     direction: Any
@@ -32,12 +38,13 @@ class RayBatch(NamedTuple):
     range_m: Any
     instance: Any
     triangle: Any
+    ray_count: int
 
 
 def cast_on_device(world: World, batch: RayBatch) -> None:
     """One thread a ray: the body of the CUDA kernel."""
     ray = cuda.grid(1)
-    if ray < batch.range_m.shape[0]:
+    if ray < batch.ray_count:
         stack = cuda.local.array(RAY_STACK_SIZE, int32)
         cast_span(
             world,
@@ -58,18 +65,27 @@ def cast_on_device(world: World, batch: RayBatch) -> None:
 
 
 class CudaRenderer:
-    """A ``Renderer`` on the first GPU; keeps the last world it was given on the device.
+    """A ``Renderer`` and a ``DeviceRenderer`` on the first GPU; keeps the last world it was given on the device.
+
+    Threads may share it: what several of them ask for while the device is busy is cast by one launch after that.
+
+    Attributes:
+        name: Of the GPU.
 
     Raises:
-        RuntimeError: there is no usable GPU.
+        DeviceError: there is no usable GPU.
     """
 
     def __init__(self) -> None:
         if not cuda.is_available():
-            raise RuntimeError("must have an NVIDIA GPU and its driver for cuda, found none")
+            raise DeviceError("must have an NVIDIA GPU and its driver for cuda, found none")
+        self.name = device_name()
         self._kernel: Any = cuda.jit(cast_on_device)
         self._host_world: World | None = None
         self._device_world: Any = None
+        self._buffers: _Buffers | None = None
+        self._device, self._asking = threading.Lock(), threading.Lock()
+        self._waiting: list[_Request] = []
 
     def cast_rays(
         self,
@@ -83,31 +99,150 @@ class CudaRenderer:
         triangle: npt.NDArray[np.int32],
     ) -> None:
         """Fill ``range_m``, ``instance`` and ``triangle``."""
-        count = len(range_m)
-        if count == 0:
+        self.cast_slices(world, [RaySlice(origin_m, direction, time_ns, float(max_range_m), range_m, instance, triangle)])
+
+    def cast_slices(self, world: World, slices: Sequence[RaySlice]) -> None:
+        """Fill what the slices' rays meet.
+
+        Raises:
+            DeviceError: the GPU or its driver has failed.
+        """
+        request = _Request(world, slices)
+        with self._asking:
+            self._waiting.append(request)
+        with self._device:
+            if not request.is_done:
+                with self._asking:
+                    requests, self._waiting = self._waiting, []
+                for of in {id(other.world): other.world for other in requests}.values():
+                    self._serve(of, [other for other in requests if other.world is of])
+        if request.fault is not None:
+            raise DeviceError(f"{self.name}: {request.fault}") from request.fault
+
+    def _serve(self, world: World, requests: "Sequence[_Request]") -> None:
+        """Cast what was asked for in one world."""
+        fault: Exception | None = None
+        try:
+            self._launch(world, [part for request in requests for part in request.slices if len(part.range_m)])
+        except (cuda.cudadrv.driver.CudaAPIError, MemoryError) as error:
+            self._host_world = self._buffers = None
+            fault = error
+        for request in requests:
+            request.fault, request.is_done = fault, True
+
+    def _launch(self, world: World, slices: Sequence[RaySlice]) -> None:
+        """Cast all rays of some slices at once."""
+        if not slices:
             return
         if world is not self._host_world:
-            self._device_world = device_world(world)
-            self._host_world = world
-        spheres = np.zeros((max(1, len(world.key_first)), 4), dtype=np.float64)
-        movers = np.zeros(max(1, len(world.key_first)), dtype=np.int32)
-        mover_count = bound_movers(world, origin_m, direction, time_ns, 0, count, float(max_range_m), spheres, movers)
-        results = (_to_device(range_m), _to_device(instance), _to_device(triangle))
-        batch = RayBatch(
-            _to_device(origin_m),
-            _to_device(direction),
-            _to_device(time_ns),
-            float(max_range_m),
-            _to_device(spheres),
-            _to_device(movers),
-            int(mover_count),
-            *results,
-        )
+            self._device_world, self._host_world = device_world(world), world
+        count = sum(len(part.range_m) for part in slices)
+        buffers = self._buffers
+        if buffers is None or not buffers.hold(count, world):
+            buffers = self._buffers = _Buffers(count, world)
+        host = buffers.host
+        begins = np.concatenate(([0], np.cumsum([len(part.range_m) for part in slices])))
+        for part, begin, end in zip(slices, begins, begins[1:], strict=False):
+            host.origin_m[begin:end], host.direction[begin:end], host.time_ns[begin:end] = part.origin_m, part.direction, part.time_ns
+        furthest_m = max(part.max_range_m for part in slices)
+        mover_count = bound_movers(world, host.origin_m, host.direction, host.time_ns, 0, count, furthest_m, host.spheres, host.movers)
+        buffers.cast(self._kernel, self._device_world, count, furthest_m, int(mover_count))
+        for part, begin, end in zip(slices, begins, begins[1:], strict=False):
+            part.range_m[:], part.instance[:], part.triangle[:] = host.range_m[begin:end], host.instance[begin:end], host.triangle[begin:end]
+            if part.max_range_m < furthest_m:  # what is nearest beyond a slice's own reach is nothing
+                beyond = part.range_m >= part.max_range_m
+                part.range_m[beyond], part.instance[beyond], part.triangle[beyond] = INFINITY, -1, -1
+
+
+class _Request:
+    """What one thread asks for, and what has become of it."""
+
+    def __init__(self, world: World, slices: Sequence[RaySlice]) -> None:
+        self.world, self.slices = world, slices
+        self.is_done = False
+        self.fault: Exception | None = None
+
+
+class _Arrays(NamedTuple):
+    """Of a ``RayBatch``, here or on the device."""
+
+    origin_m: Any
+    direction: Any
+    time_ns: Any
+    spheres: Any
+    movers: Any
+    range_m: Any
+    instance: Any
+    triangle: Any
+
+
+class _Buffers:
+    """Memory for rays and hits: page-locked here, for copies that need no help of the CPU, and as much on the device.
+
+    The simulator's threads call the compiled CPU function, which wants NumPy's own arrays: there both are the same.
+    """
+
+    def __init__(self, rays: int, world: World) -> None:
+        self._rays = max(_LEAST_RAYS, 1 << (rays - 1).bit_length())
+        self._movers = max(1, len(world.key_first))
+        is_simulated = bool(config.ENABLE_CUDASIM)
+        self.host = self._allocate(np.zeros if is_simulated else cuda.pinned_array)
+        self._on_device = self.host if is_simulated else self._allocate(cuda.device_array)
+        self._stream: Any = None if is_simulated else cuda.stream()
+
+    def hold(self, rays: int, world: World) -> bool:
+        """Whether there is room for so many rays, and the movers of a world."""
+        return rays <= self._rays and len(world.key_first) <= self._movers
+
+    def cast(self, kernel: Any, world: Any, count: int, max_range_m: float, mover_count: int) -> None:
+        """Cast the first ``count`` rays: there, and back."""
+        host, there = self.host, self._on_device
         blocks = (count + _THREADS_PER_BLOCK - 1) // _THREADS_PER_BLOCK
-        self._kernel[blocks, _THREADS_PER_BLOCK](self._device_world, batch)
-        for device, host in zip(results, (range_m, instance, triangle), strict=True):
-            if device is not host:
-                device.copy_to_host(host)
+        batch = RayBatch(
+            there.origin_m,
+            there.direction,
+            there.time_ns,
+            max_range_m,
+            there.spheres,
+            there.movers,
+            mover_count,
+            there.range_m,
+            there.instance,
+            there.triangle,
+            count,
+        )
+        if self._stream is None:
+            kernel[blocks, _THREADS_PER_BLOCK](world, batch)
+            return
+        for name in ("origin_m", "direction", "time_ns"):
+            getattr(there, name)[:count].copy_to_device(getattr(host, name)[:count], stream=self._stream)
+        for name in ("spheres", "movers"):
+            getattr(there, name).copy_to_device(getattr(host, name), stream=self._stream)
+        kernel[blocks, _THREADS_PER_BLOCK, self._stream](world, batch)
+        for name in ("range_m", "instance", "triangle"):
+            getattr(there, name)[:count].copy_to_host(getattr(host, name)[:count], stream=self._stream)
+        self._stream.synchronize()
+
+    def _allocate(self, make: Any) -> _Arrays:
+        rays, movers = self._rays, self._movers
+        return _Arrays(
+            make((rays, 3), dtype=np.float64),
+            make((rays, 3), dtype=np.float32),
+            make(rays, dtype=np.int64),
+            make((movers, 4), dtype=np.float64),
+            make(movers, dtype=np.int32),
+            make(rays, dtype=np.float32),
+            make(rays, dtype=np.int32),
+            make(rays, dtype=np.int32),
+        )
+
+
+def device_name() -> str:
+    """Of the GPU that is used; there must be one."""
+    if config.ENABLE_CUDASIM:
+        return "Numba's simulator of CUDA"
+    name = cuda.get_current_device().name
+    return name.decode() if isinstance(name, bytes) else str(name)
 
 
 def device_world(world: World) -> Any:
@@ -116,7 +251,7 @@ def device_world(world: World) -> Any:
 
 
 def _to_device(value: Any) -> Any:
-    """An array on the device; scalars as they are. The simulator's threads call the compiled CPU function, which wants NumPy's own arrays."""
+    """An array on the device; scalars as they are, and arrays too where ``_Buffers`` says why."""
     if not isinstance(value, np.ndarray) or config.ENABLE_CUDASIM:
         return value
     # An array without elements has no device memory to point at; one element that nobody reads has.

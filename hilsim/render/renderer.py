@@ -1,5 +1,6 @@
 """What casts rays: one protocol, the CPU's renderer, and hits as arrays."""
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import NamedTuple, Protocol
@@ -42,6 +43,46 @@ class Renderer(Protocol):
         triangle: npt.NDArray[np.int32],
     ) -> None:
         """Fill ``range_m``, ``instance`` and ``triangle``."""
+        ...
+
+
+class RaySlice(NamedTuple):
+    """Rays, of one packet for example, and where what they meet is written.
+
+    Attributes:
+        origin_m: ``float64[n, 3]`` in the world.
+        direction: ``float32[n, 3]``, unit vectors in the world.
+        time_ns: ``int64[n]``, rig time.
+        max_range_m: Only what is closer counts.
+        range_m: ``float32[n]`` out, as in ``Hits``.
+        instance: ``int32[n]`` out.
+        triangle: ``int32[n]`` out.
+    """
+
+    origin_m: npt.NDArray[np.float64]
+    direction: npt.NDArray[np.float32]
+    time_ns: npt.NDArray[np.int64]
+    max_range_m: float
+    range_m: npt.NDArray[np.float32]
+    instance: npt.NDArray[np.int32]
+    triangle: npt.NDArray[np.int32]
+
+
+class DeviceRenderer(Protocol):
+    """Casts many slices of rays at once, away from the threads that ask; several of these may ask at the same time.
+
+    Attributes:
+        name: Of the device, for people.
+    """
+
+    name: str
+
+    def cast_slices(self, world: World, slices: Sequence[RaySlice]) -> None:
+        """Fill what the slices' rays meet.
+
+        Raises:
+            DeviceError: the device has failed.
+        """
         ...
 
 

@@ -32,6 +32,7 @@ from hilsim.vehicle.platform import Platform
 _LONGEST_WAIT_NS = 1_000_000
 _HAND_OVER_POLL_NS = 20_000
 _NONE = constant(0)
+_ONE = constant(1)
 
 
 @inlined_kernel
@@ -46,7 +47,7 @@ def _seek_positions(plan: LidarPlan, from_ns: int, positions: npt.NDArray[np.int
 
 
 @inlined_kernel
-def _begin(plan: LidarPlan, state: RenderState, goes_on: int, positions: npt.NDArray[np.int64]) -> int:
+def begin_loop(plan: LidarPlan, state: RenderState, goes_on: int, positions: npt.NDArray[np.int64]) -> int:
     """Index of the first data packet, and in ``positions`` of the first position packets, that are this loop's."""
     place = state.place
     packet = int(place[Place.PACKET])
@@ -60,7 +61,7 @@ def _begin(plan: LidarPlan, state: RenderState, goes_on: int, positions: npt.NDA
 
 
 @inlined_kernel
-def _end(plan: LidarPlan, state: RenderState, packet: int, positions: npt.NDArray[np.int64]) -> None:
+def end_loop(plan: LidarPlan, state: RenderState, packet: int, positions: npt.NDArray[np.int64]) -> None:
     """Tell the next loop where to begin, and that it may."""
     place = state.place
     place[Place.PACKET] = packet
@@ -81,43 +82,26 @@ def _note_done(counters: npt.NDArray[np.int64], due_ns: int, done_ns: int) -> No
 
 
 @inlined_kernel
-def _render_data(
-    plan: LidarPlan,
-    platform: Platform,
-    world: World,
-    framing: Framing,
-    rings: Rings,
-    flow: int,
-    epoch_ns: int,
-    late_limit_ns: int,
-    state: RenderState,
-    workspace: Workspace,
-    obstacle_map: ObstacleMap | None,
-    datagram: npt.NDArray[np.uint8],
-    packet: int,
-    due_ns: int,
-    now_ns: int,
-) -> int:
-    """Render a data packet into its ring, or skip to the next one that can be in time; returns the index of the packet after it."""
+def note_rendered(state: RenderState, due_ns: int, done_ns: int, taken_ns: int) -> None:
+    """Count a data packet that was rendered and put into its ring."""
     counters = state.counters
-    estimate_ns = counters[RenderCounter.ESTIMATE_NS]
-    following = packet + 1
-    from_ns = earliest_due_ns(now_ns, estimate_ns, late_limit_ns, counters[RenderCounter.LATE_SINCE_NS])
-    if due_ns >= from_ns:
-        size = render_data_packet(plan, platform, world, framing, packet, workspace, datagram)
-        done_ns = monotonic_ns()
-        if not push(rings, flow, due_ns, now_ns, datagram, size):
-            counters[RenderCounter.RING_FULL] += 1
-        _note_done(counters, due_ns, done_ns)
-        counters[RenderCounter.RENDERED] += 1
-        counters[RenderCounter.RENDER_SUM_NS] += done_ns - now_ns
-        counters[RenderCounter.ESTIMATE_NS] = next_estimate_ns(estimate_ns, done_ns - now_ns)
-        state.render[bin_index(done_ns - now_ns)] += 1
-        note_packet(obstacle_map, plan, platform.live, workspace)
-    else:
-        following = max(first_packet_due(plan, from_ns - epoch_ns), following)
-        counters[RenderCounter.SKIPPED] += following - packet
-    return following
+    _note_done(counters, due_ns, done_ns)
+    counters[RenderCounter.RENDERED] += 1
+    counters[RenderCounter.RENDER_SUM_NS] += taken_ns
+    counters[RenderCounter.ESTIMATE_NS] = next_estimate_ns(counters[RenderCounter.ESTIMATE_NS], taken_ns)
+    state.render[bin_index(taken_ns)] += 1
+
+
+@inlined_kernel
+def await_former(state: RenderState) -> bool:
+    """Wait until the loop before this one has ended; False where this one is told to stop meanwhile."""
+    store_release(state.words, (RenderWord.WAITING,), 1)
+    is_stopped = False
+    while not is_stopped and load_acquire(state.before, (RenderWord.ENDED,)) == 0:
+        is_stopped = load_acquire(state.words, (RenderWord.STOP,)) != 0
+        if not is_stopped:
+            doze_until(monotonic_ns() + _HAND_OVER_POLL_NS, state.brake)
+    return not is_stopped
 
 
 @inlined_kernel
@@ -163,6 +147,96 @@ def _rest(rings: Rings, flow: int, begin_ns: int, due_ns: int, now_ns: int, brak
     return is_early or is_held
 
 
+@inlined_kernel
+def await_packets(
+    plan: LidarPlan,
+    platform: Platform,
+    position_framing: Framing,
+    rings: Rings,
+    data_flow: int,
+    position_flow: int,
+    epoch_ns: int,
+    late_limit_ns: int,
+    stop_packet: int,
+    most: int,
+    has_rendered: bool,  # noqa: FBT001
+    state: RenderState,
+    datagram: npt.NDArray[np.uint8],
+    positions: npt.NDArray[np.int64],
+) -> int:
+    """Sleep until data packets are to be rendered, and encode the position packets that are due meanwhile into their ring.
+
+    Args:
+        plan: As all that follow, what ``render_ahead`` takes.
+        platform: See there.
+        position_framing: See there.
+        rings: See there.
+        data_flow: See there.
+        position_flow: See there.
+        epoch_ns: See there.
+        late_limit_ns: See there.
+        stop_packet: See there.
+        most: So many packets at most.
+        has_rendered: The packet before was rendered just now.
+        state: See there.
+        datagram: See there.
+        positions: See there.
+
+    Returns:
+        How many packets, from ``RenderCounter.NEXT_PACKET`` on, the ring has room for and the lead has begun of; 0: the loop is to end.
+    """
+    counters, words = state.counters, state.words
+    packet = counters[RenderCounter.NEXT_PACKET]
+    is_running = has_rendered
+    count = _NONE
+    while count == 0 and load_acquire(words, (RenderWord.STOP,)) == 0 and packet != stop_packet:
+        data_due_ns = epoch_ns + data_deadline_ns(plan, packet)
+        schedule, position_ns = next_position(plan.position, positions)
+        position_due_ns = epoch_ns + position_deadline_ns(plan, position_ns)
+        is_data = data_due_ns <= position_due_ns
+        due_ns = data_due_ns if is_data else position_due_ns
+        flow = data_flow if is_data else position_flow
+        now_ns = monotonic_ns()
+        estimate_ns = counters[RenderCounter.ESTIMATE_NS]
+        lead_ns = lead_in_force_ns(load_acquire(state.lead, (0,)), estimate_ns, plan.sequences_per_packet * plan.sequence_ns)
+        begin_ns = render_from_ns(due_ns, lead_ns, is_running, platform.is_live)
+        is_running = not _rest(rings, flow, begin_ns, due_ns, now_ns, state.brake)
+        if not is_running:
+            counters[RenderCounter.LATE_SINCE_NS] = 0
+            continue
+        slots = rings.deadline_ns.shape[1]
+        is_full = depth(rings, flow) >= slots  # and the packet is due: the sending loop does not take what is due before it
+        if is_full:
+            counters[RenderCounter.RING_FULL] += 1
+        if not is_data:
+            if not is_full:
+                _render_position(
+                    plan, platform, position_framing, rings, flow, late_limit_ns, state, datagram, positions, position_ns, due_ns, now_ns
+                )
+            positions[schedule] += 1
+            state.place[Place.POSITIONS_FROM_NS] = due_ns - epoch_ns + 1
+            continue
+        from_ns = earliest_due_ns(now_ns, estimate_ns, late_limit_ns, counters[RenderCounter.LATE_SINCE_NS])
+        if is_full:
+            packet += 1
+            store_release(counters, (RenderCounter.NEXT_PACKET,), packet)
+        elif due_ns < from_ns:
+            following = max(first_packet_due(plan, from_ns - epoch_ns), packet + 1)
+            counters[RenderCounter.SKIPPED] += following - packet
+            packet = following
+            store_release(counters, (RenderCounter.NEXT_PACKET,), packet)
+        else:
+            count += 1
+            while (
+                count < most
+                and packet + count != stop_packet
+                and depth(rings, flow) + count < slots
+                and epoch_ns + data_deadline_ns(plan, packet + count) - lead_ns <= now_ns
+            ):
+                count += 1
+    return count
+
+
 @stage_kernel
 def render_ahead(
     plan: LidarPlan,
@@ -204,59 +278,40 @@ def render_ahead(
         datagram: ``uint8[>= frame]``, working array.
         positions: ``int64[t]``, working array: next packet of each position schedule.
     """
-    counters, words = state.counters, state.words
-    store_release(words, (RenderWord.WAITING,), 1)
-    while load_acquire(state.before, (RenderWord.ENDED,)) == 0:
-        if load_acquire(words, (RenderWord.STOP,)) != 0:
-            return
-        doze_until(monotonic_ns() + _HAND_OVER_POLL_NS, state.brake)
-    packet = _begin(plan, state, goes_on, positions)
-    is_running = False
+    counters = state.counters
+    if not await_former(state):
+        return
+    packet = begin_loop(plan, state, goes_on, positions)
     store_release(counters, (RenderCounter.NEXT_PACKET,), packet)
-    while load_acquire(words, (RenderWord.STOP,)) == 0 and packet != stop_packet:
-        data_due_ns = epoch_ns + data_deadline_ns(plan, packet)
-        schedule, position_ns = next_position(plan.position, positions)
-        position_due_ns = epoch_ns + position_deadline_ns(plan, position_ns)
-        is_data = data_due_ns <= position_due_ns
-        due_ns = data_due_ns if is_data else position_due_ns
-        flow = data_flow if is_data else position_flow
-        now_ns = monotonic_ns()
-        lead_ns = lead_in_force_ns(load_acquire(state.lead, (0,)), counters[RenderCounter.ESTIMATE_NS], plan.sequences_per_packet * plan.sequence_ns)
-        begin_ns = render_from_ns(due_ns, lead_ns, is_running, platform.is_live)
-        is_running = not _rest(rings, flow, begin_ns, due_ns, now_ns, state.brake)
-        if not is_running:
-            counters[RenderCounter.LATE_SINCE_NS] = 0
-            continue
-        is_full = depth(rings, flow) >= rings.deadline_ns.shape[1]  # and the packet is due: the sending loop does not take what is due before it
-        if is_full:
+    has_rendered = False
+    while (
+        await_packets(
+            plan,
+            platform,
+            position_framing,
+            rings,
+            data_flow,
+            position_flow,
+            epoch_ns,
+            late_limit_ns,
+            stop_packet,
+            _ONE,
+            has_rendered,
+            state,
+            datagram,
+            positions,
+        )
+        != 0
+    ):
+        packet = counters[RenderCounter.NEXT_PACKET]
+        due_ns = epoch_ns + data_deadline_ns(plan, packet)
+        begun_ns = monotonic_ns()
+        size = render_data_packet(plan, platform, world, data_framing, packet, workspace, datagram)
+        done_ns = monotonic_ns()
+        if not push(rings, data_flow, due_ns, begun_ns, datagram, size):
             counters[RenderCounter.RING_FULL] += 1
-        if is_data:
-            if is_full:
-                packet += 1
-            else:
-                packet = _render_data(
-                    plan,
-                    platform,
-                    world,
-                    data_framing,
-                    rings,
-                    flow,
-                    epoch_ns,
-                    late_limit_ns,
-                    state,
-                    workspace,
-                    obstacle_map,
-                    datagram,
-                    packet,
-                    due_ns,
-                    now_ns,
-                )
-            store_release(counters, (RenderCounter.NEXT_PACKET,), packet)
-        else:
-            if not is_full:
-                _render_position(
-                    plan, platform, position_framing, rings, flow, late_limit_ns, state, datagram, positions, position_ns, due_ns, now_ns
-                )
-            positions[schedule] += 1
-            state.place[Place.POSITIONS_FROM_NS] = due_ns - epoch_ns + 1
-    _end(plan, state, packet, positions)
+        note_rendered(state, due_ns, done_ns, done_ns - begun_ns)
+        note_packet(obstacle_map, plan, platform.live, workspace)
+        store_release(counters, (RenderCounter.NEXT_PACKET,), packet + 1)
+        has_rendered = True
+    end_loop(plan, state, counters[RenderCounter.NEXT_PACKET], positions)

@@ -12,9 +12,11 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import data_deadline_ns
 from hilsim.emulator.workspace import allocate_workspace
-from hilsim.errors import TransmitError
+from hilsim.errors import DeviceError, TransmitError
 from hilsim.protocols.ethernet import HEADER_SIZE
+from hilsim.render.renderer import DeviceRenderer
 from hilsim.sensor.position_stream import NEVER_NS
+from hilsim.streaming.device_loop import LoopPlace, render_ahead_on
 from hilsim.streaming.punctuality import OUTLIER_RATIO
 from hilsim.streaming.render_loop import render_ahead
 from hilsim.streaming.render_state import Place, RenderCounter, RenderState, RenderWord, allocate_state, state_after
@@ -29,6 +31,7 @@ _CPU_CLOCK_OF_THREAD = 6
 _TURN_NS = 100_000_000
 _REHEARSED_PLACES = 8
 _REHEARSED_PACKETS = 3
+_REHEARSED_FLOWS = (0, 1)
 _REHEARSAL_AHEAD_NS = 1_000_000_000_000
 
 
@@ -46,6 +49,8 @@ class RenderThread:
         settings: Scheduling of the thread.
         late_limit_ns: How late the sending loop still sends a datagram.
         obstacle_map: Where the lidar's returns are noted, for a vehicle's flight controller; None where it wants nothing of them.
+        renderer: The device that casts the lidar's rays; None: the thread's own kernels do.
+        fault: Why the device could not go on; the thread has ended then, and ``recover`` lets another one go on.
         state: Shared with the loop; after ``hand_over_to`` with the successor too.
         scheduling_mode: What the thread obtained.
     """
@@ -59,6 +64,8 @@ class RenderThread:
     settings: ThreadSettings
     late_limit_ns: int = _DEFAULT_LATE_LIMIT_NS
     obstacle_map: ObstacleMap | None = None
+    renderer: DeviceRenderer | None = None
+    fault: DeviceError | None = None
     state: RenderState = field(default_factory=allocate_state)
     scheduling_mode: str = ""
     _thread: threading.Thread | None = None
@@ -136,6 +143,8 @@ class RenderThread:
         stopped = allocate_state()
         stopped.words[RenderWord.STOP] = 1
         self._render(stopped)
+        if self.renderer is not None:
+            self._rehearse(0, 1)
         self.set_lead_ns(self.lead_ns)  # loads its kernel too
 
     def measure(self) -> None:
@@ -165,7 +174,7 @@ class RenderThread:
 
     def _rehearse(self, first: int, count: int) -> int:
         """CPU time to run the loop for so many packets, for nobody."""
-        rings = allocate_rings(max(self.data_flow, self.position_flow) + 1, 2 * _REHEARSED_PACKETS, self.rings.payload.shape[2])
+        rings = allocate_rings(len(_REHEARSED_FLOWS), 2 * _REHEARSED_PACKETS, self.rings.payload.shape[2])
         state = allocate_state()
         state.place[Place.DATA_FROM_NS] = data_deadline_ns(self.lidar.plan, first)
         state.place[Place.POSITIONS_FROM_NS] = NEVER_NS // 2
@@ -186,7 +195,20 @@ class RenderThread:
             settings=self.settings,
             late_limit_ns=self.late_limit_ns,
             obstacle_map=self.obstacle_map,
+            renderer=self.renderer,
         )
+
+    def recover(self) -> "RenderThread":
+        """A render thread without the device that has failed, which goes on with exactly the next packet.
+
+        Raises:
+            TransmitError: its scheduling is not permitted; nothing renders the lidar then.
+        """
+        successor = self.successor(self.lidar)
+        successor.renderer = None
+        successor._succeed(self)  # noqa: SLF001 - of the same class
+        self.stop()
+        return successor
 
     def reschedule(self, settings: ThreadSettings) -> None:
         """Run the thread otherwise from now on; one that has left real-time scheduling for good stays as it is.
@@ -233,23 +255,33 @@ class RenderThread:
     def _render(self, state: RenderState, rings: Rings | None = None, stop_packet: int = -1, *, epoch_ns: int | None = None) -> None:
         """Run the loop; for nobody, where the rings are not this render thread's own."""
         lidar = self.lidar
+        used_rings, used_epoch_ns = rings or self.rings, self.epoch_ns if epoch_ns is None else epoch_ns
+        data_flow, position_flow = _REHEARSED_FLOWS if rings else (self.data_flow, self.position_flow)
+        obstacle_map = no_obstacle_map() if rings and self.obstacle_map else self.obstacle_map
+        datagram = np.zeros(HEADER_SIZE + max(lidar.plan.data_size, lidar.plan.info_size), np.uint8)
+        if self.renderer is not None:
+            place = LoopPlace(used_rings, data_flow, position_flow, used_epoch_ns, self.late_limit_ns, stop_packet)
+            self.fault = render_ahead_on(
+                self.renderer, lidar, place, goes_on=self._goes_on, state=state, obstacle_map=obstacle_map, datagram=datagram
+            )
+            return
         render_ahead(
             lidar.plan,
             lidar.platform,
             lidar.world,
             lidar.data_framing,
             lidar.position_framing,
-            rings or self.rings,
-            self.data_flow,
-            self.position_flow,
-            self.epoch_ns if epoch_ns is None else epoch_ns,
+            used_rings,
+            data_flow,
+            position_flow,
+            used_epoch_ns,
             self.late_limit_ns,
             int(self._goes_on),
             stop_packet,
             state,
             allocate_workspace(lidar.plan, lidar.plan.sequences_per_packet, is_opaque=lidar.world.is_opaque)._replace(counts=state.emulated),
-            no_obstacle_map() if rings and self.obstacle_map else self.obstacle_map,
-            np.zeros(HEADER_SIZE + max(lidar.plan.data_size, lidar.plan.info_size), np.uint8),
+            obstacle_map,
+            datagram,
             np.zeros(lidar.plan.position.period_ns.size, np.int64),
         )
 

@@ -27,6 +27,7 @@ FAULTS = {
     "render_ended": "The thread that renders a sensor has ended",
     "sensor_silent": "A sensor has sent no data packet for a second",
     "rays_given_up": "A sensor is rendered with fewer rays a beam than the rig asks for, so that no packet is missed",
+    "device_missing": "The GPU that the rig asks for is not there, or has failed: the cores cast the rays",
     "packets_missed": "Packets were not rendered in time, or too late to be sent",
     "packets_late": "Packets were sent late, or rendered after they were due",
     "send_refused": "The kernel refused packets",

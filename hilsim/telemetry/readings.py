@@ -31,6 +31,7 @@ from hilsim.telemetry.metrics import (
     state,
 )
 from hilsim.telemetry.samples import (
+    by_backend,
     by_fault,
     by_interface,
     by_key,
@@ -133,6 +134,9 @@ class SensorReading:
             "hilsim_beam_wanted_rays", "Rays a beam that the rig asks for; more than hilsim_beam_rays where the machine cannot render them in time"
         ),
     ] = 1
+    render_backend: Annotated[
+        str, state("hilsim_render_backend", "1 for what casts the sensor's rays, 0 for the other", labels=("backend",), samples=by_backend)
+    ] = "cpu"
     unrepresentable_returns: Annotated[
         int,
         counter("hilsim_unrepresentable_returns_total", "Returns sent as no return, because the packet format cannot represent where they are"),

@@ -38,6 +38,12 @@ def by_state(current: str) -> Iterator[Sample]:
         yield (name,), float(name == current)
 
 
+def by_backend(current: str) -> Iterator[Sample]:
+    """1 for what casts rays, 0 for the other."""
+    for backend in ("cpu", "cuda"):
+        yield (backend,), float(backend == current)
+
+
 def by_mode(scheduling: Mapping[str, str]) -> Iterator[Sample]:
     """1 for the mode that each thread obtained, 0 for the others."""
     for thread, obtained in scheduling.items():

@@ -116,6 +116,14 @@ class VehicleReading:
         counter("hilsim_link_refused_frames_total", "Frames of hilsim's own, HIL_SENSOR apart, that were not sent: too much waited for the link"),
         OutboxCount.OWN_REFUSED,
     ] = 0
+    thrown_away_frames: Annotated[
+        int,
+        counter(
+            "hilsim_link_thrown_away_frames_total",
+            "Frames for the controller, of ground stations too, that waited when it fell silent or its link was opened anew, and were not sent: nobody obeys an old command",
+        ),
+        OutboxCount.THROWN_AWAY,
+    ] = 0
     obstacle_frames: Annotated[
         int,
         counter("hilsim_link_obstacle_frames_total", "OBSTACLE_DISTANCE and DISTANCE_SENSOR frames passed to the controller's link"),

@@ -1,10 +1,12 @@
 """The real daemon with a flight controller at its link: whole flights, and all that may happen to a link. Outcomes alone are asserted: no figure of time."""
 
+import signal
 import subprocess
 import time
 from contextlib import closing
 from itertools import groupby
 
+import numpy as np
 import pytest
 
 from hilsim.testing.flight_controller.wire import Splitter, system_of
@@ -142,6 +144,15 @@ def test_a_controller_without_the_flag_of_hardware_in_the_loop_gets_no_sensor_an
     assert figures(running)["hilsim_link_sensor_frames_total"] == 0
 
 
+def stand_still(bridge, others):
+    """As when the whole machine stands still for 0.3 s and the daemon is the first to run again: nothing that it asked was answered meanwhile."""
+    for number, processes in ((signal.SIGSTOP, [*others, bridge]), (signal.SIGCONT, [bridge, *others])):
+        for process in processes:
+            process.send_signal(number)
+            time.sleep(0.01)
+        time.sleep(0.3)
+
+
 def stations_of(report, system):
     """Frames of a ground station that reached the controller, in order."""
     return [raw for raw in report["from_ground"] if system_of(bytes.fromhex(raw)) == system]
@@ -162,6 +173,11 @@ def test_two_ground_stations_get_every_byte_and_are_heard_whatever_others_do(dae
     systems = [part for system in (255, 254, 77) for part in ("--ground-system", system)]
     started = programs.start("px4", "--pty", tmp_path / "px4", *systems, "--script", "hop", "--for", 60)
     running.await_log("vehicle.armed")
+    silences = [figures(running)["hilsim_link_silences_total"]]
+    for _ in range(3):
+        stand_still(running.process, [started[0], first[0], second[0]])
+        silences.append(figures(running)["hilsim_link_silences_total"])
+    assert 0 in np.diff(silences)  # a busy machine may have kept the controller silent meanwhile, though not each time
     nuisance.begin()
     await_figure(
         running, f'hilsim_ground_station_unsent_frames_total{{station="udp_server 127.0.0.1:{flooded}"}}', lambda unsent: unsent > 1000, 60.0
@@ -174,8 +190,9 @@ def test_two_ground_stations_get_every_byte_and_are_heard_whatever_others_do(dae
     for system, heard in ((255, stopped(first)), (254, stopped(second))):
         sent, came = stations_of(report, system), set(stations_of(report, system))
         begin, end = heard["sent"].index(sent[0]), heard["sent"].index(sent[-1])
-        assert [raw for raw in heard["sent"][begin : end + 1] if raw not in came] == []
-        assert sent == heard["sent"][begin : end + 1]
+        missing = [raw for raw in heard["sent"][begin : end + 1] if raw not in came]
+        assert len(missing) <= 40 * said["hilsim_link_silences_total"]  # a controller that a busy machine did not run for 0.2 s is sent nothing old
+        assert sent == [raw for raw in heard["sent"][begin : end + 1] if raw in came]
         assert len(sent) > 500
         begin = report["sent"].index(heard["came"][0])
         assert heard["came"] == report["sent"][begin : begin + len(heard["came"])]

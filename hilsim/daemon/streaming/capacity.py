@@ -4,9 +4,10 @@ import os
 from dataclasses import dataclass, replace
 
 from hilsim.assembly.build import Scenery, build_lidar
+from hilsim.config.render_table import REAL_TIME_SHARE
 from hilsim.config.rig import Rig
 from hilsim.daemon.streaming.flow_specs import render_settings
-from hilsim.daemon.streaming.pacing import FIFO_SHARE, FULL_SHARE, SensorLoad, fit_rays, fits, total_share
+from hilsim.daemon.streaming.pacing import FULL_SHARE, SensorLoad, fit_rays, fits, total_share
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.streaming.render_state import RenderCounter
 from hilsim.streaming.render_thread import RenderThread
@@ -24,10 +25,12 @@ class Capacity:
     Attributes:
         loads: Of each sensor, with the rays a beam that the rig asks for.
         cores: That this process may use.
+        real_time_share: Of them, for rendering under SCHED_FIFO, as the rig has it.
     """
 
     loads: tuple[SensorLoad, ...]
     cores: int
+    real_time_share: float = REAL_TIME_SHARE
 
     @property
     def needed_cores(self) -> float:
@@ -42,7 +45,7 @@ class Capacity:
     @property
     def is_civil(self) -> bool:
         """Whether it can be rendered under real-time scheduling and leave others a quarter of each core."""
-        return self.fits and self.needed_cores <= FIFO_SHARE * self.cores
+        return self.fits and self.needed_cores <= self.real_time_share * self.cores
 
     @property
     def sentence(self) -> str:
@@ -69,7 +72,8 @@ def measure_capacity(rig: Rig, scenery: Scenery, *, seconds: float = 0.0) -> Cap
         scenery: Its scene.
         seconds: How much of each sensor's stream is rendered, from its beginning; 0: some packets from all around, which takes some tens of milliseconds.
     """
-    return Capacity(loads=tuple(_load(rig, number, scenery, seconds) for number in range(len(rig.lidars))), cores=len(os.sched_getaffinity(0)))
+    loads = tuple(_load(rig, number, scenery, seconds) for number in range(len(rig.lidars)))
+    return Capacity(loads=loads, cores=len(os.sched_getaffinity(0)), real_time_share=rig.spec.render.real_time_share)
 
 
 def carried(load: SensorLoad, cores: int, *, share: float = FULL_SHARE) -> int:
@@ -79,11 +83,11 @@ def carried(load: SensorLoad, cores: int, *, share: float = FULL_SHARE) -> int:
     return int(share * cores / load.share)
 
 
-def carried_sentence(load: SensorLoad, cores: int) -> str:
+def carried_sentence(load: SensorLoad, cores: int, real_time_share: float = REAL_TIME_SHARE) -> str:
     """For a person: what one sensor like this takes, and how many of them the cores carry."""
     rays = f"{load.rays} ray{'s' if load.rays > 1 else ''} a beam"
     return (
-        f"{load.share:.2f} of a core with {rays} ({carried(load, cores, share=FIFO_SHARE)} of them fit under real-time scheduling,"
+        f"{load.share:.2f} of a core with {rays} ({carried(load, cores, share=real_time_share)} of them fit under real-time scheduling,"
         f" {carried(load, cores)} if nothing else runs)"
     )
 

@@ -1,6 +1,7 @@
 """What the transmitter and the rendering threads need to know of a rig's flows."""
 
 import math
+from typing import NamedTuple
 
 from hilsim.config.rig import AUTO_LEAD_MS, Rig
 from hilsim.config.sensor_table import SensorSpec
@@ -14,11 +15,26 @@ _PRIORITY_BELOW = 10
 RENDERING_SLICE_US = 2000.0
 """Longer than one packet takes to render, or the next timer tick interrupts it."""
 
-AUTO_LEAD_NS = (40_000_000, 60_000_000)
-"""Lead where it is left to hilsim, to begin with and at most: standstills of a virtual machine's host are shorter."""
 
-AUTO_LEAD_FLYING_NS = (4_000_000, 12_000_000)
-"""The same where a vehicle flies: poses are known only up to now, so a longer lead is a later picture."""
+class LeadBounds(NamedTuple):
+    """Between what a sensor's lead may be; equal where the rig says it.
+
+    Attributes:
+        shortest_ns: To begin with.
+        longest_ns: At most.
+        tolerated_ratio: Of the packets between two looks, that may be late without a longer lead.
+    """
+
+    shortest_ns: int
+    longest_ns: int
+    tolerated_ratio: float
+
+
+AUTO_LEAD = LeadBounds(40_000_000, 60_000_000, 0.0)
+"""Where it is left to hilsim: standstills of a virtual machine's host are shorter."""
+
+AUTO_LEAD_FLYING = LeadBounds(2_500_000, 12_000_000, 0.01)
+"""The same where a vehicle flies: poses are known only up to now, so a longer lead is a later picture, which is worse than a late packet now and then."""
 
 _SLOTS = (64, 4096)
 _SLOTS_PER_LEAD = 1.25
@@ -43,12 +59,12 @@ def data_packet_rate_hz(rig: Rig) -> float:
     return sum(lidar.packet_rate_hz for lidar in rig.lidars)
 
 
-def lead_bounds_ns(rig: Rig) -> tuple[int, int]:
-    """Shortest and longest time before its deadline that a packet is rendered."""
+def lead_bounds(rig: Rig) -> LeadBounds:
+    """How long before its deadline a packet is rendered."""
     if rig.spec.lead_ms != AUTO_LEAD_MS:
         lead_ns = round(rig.spec.lead_ms * 1e6)
-        return lead_ns, lead_ns
-    return AUTO_LEAD_NS if rig.spec.vehicle is None else AUTO_LEAD_FLYING_NS
+        return LeadBounds(lead_ns, lead_ns, 0.0)
+    return AUTO_LEAD if rig.spec.vehicle is None else AUTO_LEAD_FLYING
 
 
 def ring_slots(rig: Rig) -> int:
@@ -57,7 +73,7 @@ def ring_slots(rig: Rig) -> int:
         return rig.spec.transmit.slots
     fastest_hz = max((lidar.packet_rate_hz for lidar in rig.lidars), default=0.0)
     least, most = _SLOTS
-    return min(max(math.ceil(_SLOTS_PER_LEAD * lead_bounds_ns(rig)[1] / 1e9 * fastest_hz), least), most)
+    return min(max(math.ceil(_SLOTS_PER_LEAD * lead_bounds(rig).longest_ns / 1e9 * fastest_hz), least), most)
 
 
 def rendering_priority(rig: Rig) -> int:

@@ -9,9 +9,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import NamedTuple
 
-from hilsim.daemon.streaming.flow_specs import RENDERING_SLICE_US
+from hilsim.daemon.streaming.flow_specs import RENDERING_SLICE_US, LeadBounds
 from hilsim.daemon.streaming.pacing import FifoRule, LeadRule, RaysRule, SensorLoad, fit_rays, fits, nice_for, relative_cost, total_share
 from hilsim.daemon.streaming.stream import Streaming
 from hilsim.errors import TransmitError
@@ -28,13 +27,6 @@ _RING_SPARE = 4
 
 Say = Callable[[str, Mapping[str, object]], None]
 """Takes a dotted event and its keys."""
-
-
-class LeadBounds(NamedTuple):
-    """Between what a sensor's lead may be, in ns; equal where the rig says it."""
-
-    shortest_ns: int
-    longest_ns: int
 
 
 @dataclass(kw_only=True)
@@ -58,6 +50,7 @@ class Pacer:
 
     Attributes:
         wanted: Scheduling that the rig asks for; only ``auto`` leaves the choice.
+        real_time_share: Of the cores, for rendering under SCHED_FIFO where it is left.
         priority: Of SCHED_FIFO, for rendering.
         lead: Bounds of all sensors' leads.
         ring_slots: What a ring holds: no lead is longer.
@@ -67,6 +60,7 @@ class Pacer:
     """
 
     wanted: SchedulingChoice
+    real_time_share: float
     priority: int
     lead: LeadBounds
     ring_slots: int
@@ -80,8 +74,15 @@ class Pacer:
     _is_braked: bool = False
 
     def __post_init__(self) -> None:
-        self._fifo = FifoRule(cores=self.cores)
+        self._fifo = FifoRule(cores=self.cores, most_share=self.real_time_share)
         self._rays = RaysRule(cores=self.cores)
+
+    def fits(self, streams: Mapping[str, Streaming]) -> bool:
+        """Before sensors start: whether the machine can render all that the rig asks for, by what ``RenderThread.measure`` has found."""
+        return fits(
+            [self._load(name, streaming, streaming.render_thread.state.counters[RenderCounter.ESTIMATE_NS]) for name, streaming in streams.items()],
+            self.cores,
+        )
 
     def settle(self, streams: Mapping[str, Streaming]) -> None:
         """Before sensors start: choose rays and scheduling by what ``RenderThread.measure`` has found, and say so where the machine is too small."""
@@ -128,7 +129,8 @@ class Pacer:
     def lead_rule(self, streaming: Streaming) -> LeadRule:
         """For one sensor: within the bounds and what its ring holds."""
         held_ns = int(max(self.ring_slots - _RING_SPARE, 1) / streaming.lidar.setting.packet_rate_hz * 1e9)
-        return LeadRule(shortest_ns=min(self.lead.shortest_ns, held_ns), longest_ns=min(self.lead.longest_ns, held_ns))
+        shortest_ns, longest_ns = min(self.lead.shortest_ns, held_ns), min(self.lead.longest_ns, held_ns)
+        return LeadRule(shortest_ns=shortest_ns, longest_ns=longest_ns, tolerated_ratio=self.lead.tolerated_ratio)
 
     def _look(self, name: str, streaming: Streaming) -> SensorLoad:
         render_thread, setting = streaming.render_thread, streaming.lidar.setting
@@ -151,18 +153,19 @@ class Pacer:
             self._accounts[name] = account
         fresh = rendered - account.rendered
         self._update_cost(account, render_thread, setting.setup.sub_rays, cpu_ns, fresh)
-        load = SensorLoad(
-            name=name,
-            rate_hz=setting.packet_rate_hz,
-            cost_ns=account.cost_ns,
-            rays=setting.setup.sub_rays,
-            wanted_rays=streaming.wanted_rays,
+        load = replace(
+            self._load(name, streaming, account.cost_ns),
             rendered_packets=fresh,
             lost_packets=lost - account.lost,
             late_packets=late - account.late,
         )
         account.rendered, account.lost, account.late = rendered, lost, late
         return load
+
+    @staticmethod
+    def _load(name: str, streaming: Streaming, cost_ns: float) -> SensorLoad:
+        rate_hz = streaming.lidar.setting.packet_rate_hz
+        return SensorLoad(name=name, rate_hz=rate_hz, cost_ns=float(cost_ns), rays=streaming.rays, wanted_rays=streaming.wanted_rays)
 
     @staticmethod
     def _update_cost(account: _Account, render_thread: RenderThread, rays: int, cpu_ns: int, fresh: int) -> None:
@@ -177,7 +180,10 @@ class Pacer:
 
     def _schedule(self, streams: Mapping[str, Streaming], loads: Sequence[SensorLoad], now_ns: int) -> None:
         former = self._fifo.names
-        fifo = frozenset[str]() if self._is_braked else frozenset(streams) if self.wanted == "fifo" else self._fifo.step(loads, now_ns)
+        of_kernels = [
+            load for load in loads if streams[load.name].render_thread.renderer is None
+        ]  # Python waits for the GIL, which a lower thread may hold
+        fifo = frozenset[str]() if self._is_braked else frozenset(streams) if self.wanted == "fifo" else self._fifo.step(of_kernels, now_ns)
         fifo_share = total_share([load for load in loads if load.name in fifo])
         nice = nice_for(len(streams) - len(fifo), self.cores, fifo_share)
         if self.wanted == "auto" and fifo != (frozenset(streams) if former is None else former):

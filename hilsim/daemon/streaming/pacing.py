@@ -6,14 +6,12 @@ Costs are CPU time a packet, measured; shares are cores: what a sensor takes whe
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from hilsim.config.render_table import REAL_TIME_SHARE
 from hilsim.sensor.optics.beam import SUB_RAY_COUNTS
 
-FIFO_SHARE = 0.65
-"""Of the cores, at most, for rendering under SCHED_FIFO: what is left is a quarter of a core and more for each ordinary busy process."""
-
-FIFO_AGAIN_SHARE = 0.55
+FIFO_ROOM_SHARE = 0.1
 FIFO_AGAIN_NS = 10_000_000_000
-"""A sensor comes back under SCHED_FIFO when the share would have been below ``FIFO_AGAIN_SHARE`` with it for so long."""
+"""A sensor comes back under SCHED_FIFO when there would have been so much room beside it, of the cores, for so long."""
 
 BUSY_SHARE = 0.29
 """Of a core, that an ordinary busy process is left by the weight of rendering threads with short slices: a quarter, and what sending and the kernel take."""
@@ -133,10 +131,12 @@ class FifoRule:
 
     Attributes:
         cores: Of the machine.
+        most_share: Of the cores, that all of them may take.
         names: Of them; None before the first step.
     """
 
     cores: float
+    most_share: float = REAL_TIME_SHARE
     names: frozenset[str] | None = None
     _room_since_ns: int | None = None
 
@@ -145,10 +145,11 @@ class FifoRule:
         kept: list[str] = []
         share = 0.0
         for load in loads:
-            if (self.names is None or load.name in self.names) and share + load.share <= FIFO_SHARE * self.cores:
+            if (self.names is None or load.name in self.names) and share + load.share <= self.most_share * self.cores:
                 kept.append(load.name)
                 share += load.share
-        returning = next((load.name for load in loads if load.name not in kept and share + load.share <= FIFO_AGAIN_SHARE * self.cores), None)
+        most = max(self.most_share - FIFO_ROOM_SHARE, 0.0) * self.cores
+        returning = next((load.name for load in loads if load.name not in kept and share + load.share <= most), None)
         if returning is None:
             self._room_since_ns = None
         elif self._room_since_ns is None:
@@ -167,11 +168,13 @@ class LeadRule:
     Attributes:
         shortest_ns: To begin with.
         longest_ns: As far as it may grow.
+        tolerated_ratio: Of the packets of a step, that may be late or lost without that.
         lead_ns: Now.
     """
 
     shortest_ns: int
     longest_ns: int
+    tolerated_ratio: float = 0.0
     lead_ns: int = field(init=False)
     _calm_since_ns: int = 0
 
@@ -180,7 +183,7 @@ class LeadRule:
 
     def step(self, load: SensorLoad, now_ns: int) -> int:
         """The lead from now on: half as much more when packets came late or not at all, a tenth less after a quiet half minute."""
-        if load.late_packets + load.lost_packets > 0:
+        if load.late_packets + load.lost_packets > self.tolerated_ratio * (load.rendered_packets + load.lost_packets):
             self.lead_ns = min(self.lead_ns * 3 // 2, self.longest_ns)
             self._calm_since_ns = now_ns
         elif now_ns - self._calm_since_ns >= _PATIENCE_NS:

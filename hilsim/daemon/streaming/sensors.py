@@ -14,8 +14,9 @@ import numpy as np
 from hilsim.assembly.build import build_lidar, flow_framing, sensor_flows
 from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
-from hilsim.daemon.streaming.flow_specs import data_packet_rate_hz, flow_spec, lead_bounds_ns, render_settings, rendering_priority, ring_slots
-from hilsim.daemon.streaming.pacer import LeadBounds, Pacer
+from hilsim.daemon.streaming.device import RenderDevice
+from hilsim.daemon.streaming.flow_specs import data_packet_rate_hz, flow_spec, lead_bounds, render_settings, rendering_priority, ring_slots
+from hilsim.daemon.streaming.pacer import Pacer
 from hilsim.daemon.streaming.stream import Streaming
 from hilsim.protocols.cepton.stdv import POINTS_MAX, packet_size
 from hilsim.protocols.ethernet import HEADER_SIZE, PAYLOAD_ONLY, Framing
@@ -42,6 +43,7 @@ class Sensors(Part):
     Attributes:
         streams: By the sensor's name.
         pacer: Keeps their rendering within the machine.
+        device: Casts their rays, where the cores do not.
     """
 
     def __init__(self, context: RigContext) -> None:
@@ -50,11 +52,13 @@ class Sensors(Part):
         rig = context.rig
         self.pacer = Pacer(
             wanted=rig.spec.transmit.scheduling,
+            real_time_share=rig.spec.render.real_time_share,
             priority=rendering_priority(rig),
-            lead=LeadBounds(*lead_bounds_ns(rig)),
+            lead=lead_bounds(rig),
             ring_slots=ring_slots(rig),
             say=context.say,
         )
+        self.device = RenderDevice(backend=rig.spec.render.backend, say=context.say, lock=self.pacer.lock)
 
     # -- starting and stopping ---------------------------------------------------------------------------------------------------------
 
@@ -92,9 +96,7 @@ class Sensors(Part):
 
     def warm(self) -> None:
         """Load every kernel, and find out what a packet of each sensor costs."""
-        for streaming in self.streams.values():
-            streaming.render_thread.warm()
-            streaming.render_thread.measure()
+        self.device.settle(self.streams, self.pacer)
         self.pacer.settle(self.streams)
 
     def prime(self, until_ns: int) -> bool:
@@ -156,6 +158,7 @@ class Sensors(Part):
 
     def pace(self, now_ns: int) -> None:
         """Keep rendering within the machine."""
+        self.device.pace(self.streams)
         self.pacer.step(self.streams, now_ns)
 
     def leave_real_time(self) -> None:
@@ -192,7 +195,7 @@ class Sensors(Part):
                 done.append(f"{name}: removed")
             for name, streaming in change.streams.items():
                 done.append(f"{name}: {self._put_in_place(streaming, change.opened[name])}")
-            self.pacer.set_lead(LeadBounds(*lead_bounds_ns(change.rig)))
+            self.pacer.set_lead(lead_bounds(change.rig))
         return tuple(done)
 
     def _put_in_place(self, streaming: Streaming, flows: "tuple[_Flow, ...]") -> str:
@@ -256,7 +259,7 @@ class Sensors(Part):
     def faults(self, now_ns: int) -> tuple[Fault, ...]:
         """Sensors that are silent, or less than the rig asks for."""
         counters = self.context.transmitter.statistics.counters
-        found: list[Fault | None] = []
+        found = [self.device.fault()]
         for streaming in dict(self.streams).values():
             last_ns = int(counters[streaming.rows[0], Counter.LAST_SEND_NS])
             found.extend((streaming.fault(last_ns, now_ns), streaming.shortfall()))
@@ -287,9 +290,10 @@ class Sensors(Part):
             data_flow=rows[0],
             position_flow=rows[-1],
             epoch_ns=self.context.clock.epoch_ns,
-            lead_ns=lead_bounds_ns(rig)[0],
+            lead_ns=lead_bounds(rig).shortest_ns,
             settings=render_settings(rig),
             late_limit_ns=round(rig.spec.transmit.late_limit_us * 1000),
+            renderer=self.device.of(sensor.name),
         )
         if self.context.obstacle_map is not None:
             render_thread.obstacle_map = self.context.obstacle_map(rig.lidars[number])

@@ -70,6 +70,7 @@ class Streaming:
             render_lead_s=int(state.lead[0]) / 1e9,
             rays_per_beam=self.rays,
             wanted_rays_per_beam=self.wanted_rays,
+            render_backend="cpu" if self.render_thread.renderer is None else "cuda",
             render=read_histograms(TIMING_BOUNDS_S, np.atleast_2d(state.render), [counters[RenderCounter.RENDER_SUM_NS]])[0],
         )
 

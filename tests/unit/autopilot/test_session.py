@@ -24,6 +24,7 @@ from hilsim.autopilot.session import (
     link_changed,
     port_is_full,
     restarted,
+    stood_still,
     time_passed,
     wants_sensors,
 )
@@ -124,6 +125,22 @@ def test_motor_commands_that_stop_are_noticed_after_a_fifth_of_a_second_and_the_
     steer(session, now_ns=now_ns)
     assert at(session)[:2] == (SessionState.FLYING, Reason.COMMANDS)
     assert is_free(session)
+
+
+def test_while_hilsim_itself_stood_still_no_controller_is_silent():
+    session = flying()
+    steer(session)
+    stood_still(session, COMMAND_SILENT_NS)
+    stood_still(session, 5)
+    time_passed(session, START + 2 * COMMAND_SILENT_NS + 5)
+    assert at(session)[0] == SessionState.FLYING
+    time_passed(session, START + 2 * COMMAND_SILENT_NS + 6)
+    assert at(session)[:2] == (SessionState.SILENT, Reason.NO_COMMANDS)
+    steer(session, now_ns=START + 3 * COMMAND_SILENT_NS)  # each command begins the measure anew
+    time_passed(session, START + 4 * COMMAND_SILENT_NS)
+    assert at(session)[0] == SessionState.FLYING
+    time_passed(session, START + 4 * COMMAND_SILENT_NS + 1)
+    assert at(session)[:2] == (SessionState.SILENT, Reason.NO_COMMANDS)
 
 
 def wanted(session, now_ns, *, is_simulator=False):

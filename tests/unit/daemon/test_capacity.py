@@ -8,10 +8,11 @@ from click.testing import CliRunner
 from hilsim.assembly.build import build_scenery
 from hilsim.cli.check import check
 from hilsim.cli.doctor import doctor
+from hilsim.config.render_table import REAL_TIME_SHARE
 from hilsim.config.rig import load_rig
 from hilsim.daemon import precompile
 from hilsim.daemon.streaming.capacity import Capacity, carried, carried_sentence, measure_capacity
-from hilsim.daemon.streaming.pacing import FIFO_SHARE, FULL_SHARE, SensorLoad, fits
+from hilsim.daemon.streaming.pacing import FULL_SHARE, SensorLoad, fits
 from hilsim.diagnosis.machine import examine
 from tests.support import ROOM, write_rig
 
@@ -98,7 +99,7 @@ def test_the_doctor_measures_a_single_ray_beside_the_rays_that_the_rig_has(tmp_p
 
 @pytest.mark.parametrize("share", [0.051, 0.21, 0.3, 0.61, 0.94, 0.949])
 @pytest.mark.parametrize("cores", [1, 2, 4, 16])
-@pytest.mark.parametrize("limit", [FIFO_SHARE, FULL_SHARE])
+@pytest.mark.parametrize("limit", [REAL_TIME_SHARE, FULL_SHARE])
 def test_as_many_are_carried_as_fit_and_not_one_more(share, cores, limit):
     one = load("a", share)
     most = carried(one, cores, share=limit)

@@ -57,6 +57,14 @@ def test_threads_are_no_nicer_than_needed():
     assert nice_for(0, 2, 1.3) == 0
 
 
+def test_a_lead_may_tolerate_some_late_packets():
+    rule = LeadRule(shortest_ns=2 * MS, longest_ns=12 * MS, tolerated_ratio=0.01)
+
+    assert rule.step(load(late=3), 0) == 2 * MS
+    assert rule.step(load(late=2, lost=2), 0) == 3 * MS
+    assert rule.step(load(rendered=0, lost=377), 0) == 4.5 * MS
+
+
 def test_a_lead_grows_when_packets_are_late_up_to_its_bound_and_shrinks_slowly_in_quiet():
     rule = LeadRule(shortest_ns=4 * MS, longest_ns=12 * MS)
 

@@ -5,12 +5,13 @@ Usage: backend_rays.py BACKEND EXPECTED.npz, with BACKEND ``cpu`` or ``cuda``; e
 
 import sys
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import linear_track
-from hilsim.render.renderer import CpuRenderer, cast
+from hilsim.render.renderer import CpuRenderer, RaySlice, cast
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box, plane
 from hilsim.scene.world import SceneObject, build_world
@@ -41,6 +42,28 @@ def rays():
     return origin, heading / np.linalg.norm(heading, axis=1, keepdims=True), rng.integers(0, 4 * 10**9, COUNT)
 
 
+def cast_together(renderer, expected):
+    """Parts of the rays, each with a reach of its own, asked for by four threads at once."""
+    origin, direction, time_ns = rays()
+    hits = np.zeros(COUNT, np.float32), np.zeros(COUNT, np.int32), np.zeros(COUNT, np.int32)
+    reach_m = [200.0, 10.0, 15.0, 200.0]
+    parts = [
+        RaySlice(origin[of], direction[of].astype(np.float32), time_ns[of], most_m, *(column[of] for column in hits))
+        for of, most_m in zip((slice(k * COUNT // 4, (k + 1) * COUNT // 4) for k in range(4)), reach_m, strict=True)
+    ]
+    world = scene()
+    askers = [Thread(target=renderer.cast_slices, args=(world, [part._replace(range_m=part.range_m[:0]), part])) for part in parts]
+    for asker in askers:
+        asker.start()
+    for asker in askers:
+        asker.join()
+    in_reach = expected["range_m"] < np.repeat(reach_m, COUNT // 4)
+    assert 0.2 < in_reach.mean() < np.isfinite(expected["range_m"]).mean()
+    np.testing.assert_allclose(hits[0], np.where(in_reach, expected["range_m"], np.inf), rtol=0.0, atol=1e-4)
+    np.testing.assert_array_equal(hits[1], np.where(in_reach, expected["instance"], -1))
+    np.testing.assert_array_equal(hits[2], np.where(in_reach, expected["triangle"], -1))
+
+
 def main(backend, expected_path):
     """Cast and compare."""
     if backend == "cuda":
@@ -54,6 +77,8 @@ def main(backend, expected_path):
         np.testing.assert_allclose(hits.range_m, expected["range_m"], rtol=0.0, atol=1e-4)
         np.testing.assert_array_equal(hits.instance, expected["instance"])
         np.testing.assert_array_equal(hits.triangle, expected["triangle"])
+        if backend == "cuda":
+            cast_together(renderer, expected)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ assert ".target sm_90" in ptx and "closest_triangle" in ptx
 assert ".f64" not in ptx, "traversal must stay float32"
 batch = RayBatch(
     np.zeros((1, 3)), np.zeros((1, 3), np.float32), np.zeros(1, np.int64), 1.0, np.zeros((1, 4)), np.zeros(1, np.int32), 0,
-    np.zeros(1, np.float32), np.zeros(1, np.int32), np.zeros(1, np.int32),
+    np.zeros(1, np.float32), np.zeros(1, np.int32), np.zeros(1, np.int32), 1,
 )
 ptx, _ = cuda.compile_ptx(cast_on_device, (typeof(_DeviceWorld(*build_world([]))), typeof(batch)), cc=(9, 0))
 assert ".visible .entry" in ptx
@@ -90,12 +90,21 @@ def test_another_backend_sees_the_same(expected, backend, environment):
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.gpu
+def test_a_gpu_sees_the_same(expected):
+    result = run("-c", "from numba import cuda; import sys; sys.exit(0 if cuda.is_available() else 77)", NUMBA_ENABLE_CUDASIM="0")
+    if result.returncode == 77:
+        pytest.skip("this machine has no NVIDIA GPU")
+    result = run(SCRIPT, "cuda", expected, NUMBA_ENABLE_CUDASIM="0")
+    assert result.returncode == 0, result.stderr
+
+
 def test_the_cuda_renderer_says_that_it_needs_a_gpu():
     code = "from numba import cuda; import sys; sys.exit(77) if cuda.is_available() else None; from hilsim.render.cuda import CudaRenderer; CudaRenderer()"
     result = run("-c", code, NUMBA_ENABLE_CUDASIM="0")
     if result.returncode == 77:
         pytest.skip("this machine has a GPU: there is nothing to complain about")
-    assert "RuntimeError: must have an NVIDIA GPU and its driver for cuda, found none" in result.stderr
+    assert "DeviceError: must have an NVIDIA GPU and its driver for cuda, found none" in result.stderr
 
 
 def test_the_device_code_compiles_for_a_gpu_and_its_traversal_has_no_float64():

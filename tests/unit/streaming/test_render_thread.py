@@ -20,12 +20,14 @@ from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.streaming.device_loop import PACKETS_TOGETHER
 from hilsim.streaming.render_state import Place, RenderCounter
 from hilsim.streaming.render_thread import RenderThread
 from hilsim.transmit.ring import allocate_rings, depth
 from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.vehicle.live import build_live_pose
 from hilsim.vehicle.platform import build_platform, live_platform
+from tests.devices import Device
 from tests.rings import peek
 
 SECOND = 1_000_000_000
@@ -60,8 +62,8 @@ def lidar():
 class Bench:
     """Rings, render threads on them, and what was taken from them so far."""
 
-    def __init__(self, lidar, *, slots=64):
-        self.lidar = lidar
+    def __init__(self, lidar, renderer=None, *, slots=64):
+        self.lidar, self.renderer = lidar, renderer
         self.rings = allocate_rings(2, slots, 1300)
         self.taken = {DATA: [], POSITION: []}
         self.render_threads = []
@@ -73,6 +75,7 @@ class Bench:
         made = RenderThread(
             lidar=lidar or self.lidar,
             **{"rings": self.rings, "data_flow": DATA, "position_flow": POSITION, "epoch_ns": epoch_ns, "lead_ns": lead_ns, "settings": settings}
+            | {"renderer": self.renderer}
             | changes,
         )
         made.warm()
@@ -103,12 +106,13 @@ class Bench:
         self.take()
 
 
-@pytest.fixture
-def bench(lidar):
+@pytest.fixture(params=[None, Device], ids=["kernels", "device"])
+def bench(lidar, request):
+    """Whatever casts the rays, a render thread keeps the same promises."""
     made = []
 
     def make(**arguments):
-        made.append(Bench(lidar, **arguments))
+        made.append(Bench(lidar, request.param and request.param(), **arguments))
         return made[-1]
 
     yield make
@@ -126,8 +130,8 @@ def rig_deadlines(taken, epoch_ns):
 
 def test_twenty_hand_overs_lose_no_packet_and_repeat_none(bench, lidar):
     at = bench(slots=4096)
-    epoch_ns = time.monotonic_ns() + SECOND
-    render_thread = at.render_thread(epoch_ns=epoch_ns, lead_ns=3 * SECOND)
+    epoch_ns = time.monotonic_ns() + 100 * SECOND  # nothing can be late, however busy the machine is
+    render_thread = at.render_thread(epoch_ns=epoch_ns, lead_ns=103 * SECOND)
     successors = [at.render_thread(epoch_ns=epoch_ns, lead_ns=0) for _ in range(20)]
     at.keep_taking()
     render_thread.start()
@@ -154,6 +158,45 @@ def test_twenty_hand_overs_lose_no_packet_and_repeat_none(bench, lidar):
     assert counter(render_thread, RenderCounter.RENDERED) == len(at.taken[DATA])
     assert counter(render_thread, RenderCounter.POSITIONS) == count
     assert counter(render_thread, RenderCounter.SKIPPED) + counter(render_thread, RenderCounter.RING_FULL) == 0
+
+
+def test_a_device_casts_several_packets_together(lidar):
+    device = Device()
+    at = Bench(lidar, device, slots=4096)
+    render_thread = at.render_thread(epoch_ns=time.monotonic_ns() + 100 * SECOND, lead_ns=100 * SECOND + 200 * MS)
+    del device.packets[:]
+    render_thread.start()
+    await_that(lambda: counter(render_thread, RenderCounter.RENDERED) >= 100)
+    at.close()
+
+    assert device.packets[:12] == [PACKETS_TOGETHER] * 12
+    rendered = lidar.data_packets(0, len(at.taken[DATA]))
+    assert [datagram.payload for datagram in at.taken[DATA]] == [row.tobytes() for row in rendered.payload]
+
+
+def test_where_a_device_fails_the_kernels_go_on_with_the_very_next_packet(lidar):
+    device = Device()
+    at = Bench(lidar, device, slots=4096)
+    render_thread = at.render_thread(epoch_ns=time.monotonic_ns() + 100 * SECOND, lead_ns=100 * SECOND + 50 * MS)
+    at.render_thread(epoch_ns=0, lead_ns=0, renderer=None)  # its kernels are there
+    render_thread.start()
+    await_that(lambda: counter(render_thread, RenderCounter.RENDERED) >= 10)
+    device.fails = True
+    render_thread.set_lead_ns(100 * SECOND + 150 * MS)
+    await_that(lambda: not render_thread.alive)
+    assert str(render_thread.fault) == "a processor: has fallen off the bus"
+
+    successor = render_thread.recover()
+    at.render_threads.append(successor)
+    await_that(lambda: counter(successor, RenderCounter.RENDERED) >= 100)
+    at.close()
+
+    assert successor.renderer is None
+    assert counter(successor, RenderCounter.SKIPPED) == 0
+    rendered = lidar.data_packets(0, len(at.taken[DATA]))
+    assert [datagram.payload for datagram in at.taken[DATA]] == [row.tobytes() for row in rendered.payload]
+    count = len(at.taken[POSITION])
+    assert [datagram.payload for datagram in at.taken[POSITION]] == [row.tobytes() for row in lidar.position_span(0, SECOND).payload[:count]]
 
 
 def test_a_successor_that_fires_otherwise_begins_behind_the_last_packet(bench, lidar):
@@ -240,9 +283,10 @@ def test_several_packets_are_rendered_at_a_wake_up_where_poses_are_known_and_one
         made_ns = np.array([datagram.pose_ns for datagram in at.taken[DATA]])
         ahead_ns = np.array([datagram.deadline_ns for datagram in at.taken[DATA]]) - made_ns
         assert ahead_ns.max() <= 40 * MS
-        assert (ahead_ns[0] > 35 * MS) == is_live
         if is_live:  # however late some wake-ups are
             assert np.sum((ahead_ns[1:] > 35 * MS) & (np.diff(made_ns) > MS)) > 0
+        else:
+            assert ahead_ns[0] <= 35 * MS
 
 
 def test_a_standstill_of_the_machine_is_not_what_a_packet_costs(bench, monkeypatch):

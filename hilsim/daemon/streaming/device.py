@@ -1,0 +1,103 @@
+"""The GPU that casts rays for sensors of a running rig: which sensors, since when, and what becomes of them where it fails."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hilsim.config.render_table import Backend
+from hilsim.daemon.streaming.pacer import Pacer, Say
+from hilsim.daemon.streaming.stream import Streaming
+from hilsim.errors import DeviceError, TransmitError
+from hilsim.render.renderer import DeviceRenderer
+from hilsim.telemetry.faults import Fault, Level
+
+
+def open_gpu() -> DeviceRenderer:
+    """The machine's GPU.
+
+    Raises:
+        DeviceError: there is none that can be used.
+    """
+    from hilsim.render.cuda import CudaRenderer  # noqa: PLC0415 - imports CUDA
+
+    return CudaRenderer()
+
+
+@dataclass(kw_only=True, eq=False)
+class RenderDevice:
+    """What casts rays beside the cores.
+
+    Attributes:
+        backend: What the rig asks for.
+        say: Called with what was decided.
+        lock: Held while sensors are moved from or to the device; the pacer's.
+    """
+
+    backend: Backend
+    say: Say
+    lock: threading.Lock
+    _renderer: DeviceRenderer | None = None
+    _names: set[str] = field(default_factory=set)
+    _reason: str = ""
+
+    def of(self, name: str) -> DeviceRenderer | None:
+        """What casts a sensor's rays from its start on; None: the cores."""
+        if self.backend == "cuda" and not self._reason:
+            self._names.add(name)
+        return self._open() if name in self._names else None
+
+    def settle(self, streams: Mapping[str, Streaming], pacer: Pacer) -> None:
+        """Warm and measure every sensor, before it starts: on the cores where they can render everything, else on the device what it makes cheaper."""
+        self._measure(streams)
+        if self.backend == "auto" and not pacer.fits(streams) and self._open() is not None:
+            moved = {name: streaming for name, streaming in streams.items() if streaming.rays > 1}
+            self._names.update(moved)
+            for streaming in moved.values():
+                streaming.render_thread.renderer = self._renderer
+            self._measure(moved)
+        if self._renderer is not None and self._names:
+            self.say("rendering.on_device", {"device": self._renderer.name, "sensors": sorted(self._names)})
+
+    def pace(self, streams: Mapping[str, Streaming]) -> None:
+        """Let the cores go on with the sensors of a device that has failed."""
+        with self.lock:
+            failed = [streaming for streaming in streams.values() if streaming.render_thread.fault is not None and not streaming.render_thread.alive]
+            for streaming in failed:
+                self._give_up(streaming.render_thread.fault)
+                try:
+                    streaming.render_thread = streaming.render_thread.recover()
+                except TransmitError as error:
+                    self.say("rendering.recovery_refused", {"sensor": streaming.spec.name, "reason": str(error)})
+
+    def fault(self) -> Fault | None:
+        """Why sensors that were to be rendered on the device are not."""
+        if not self._reason or (self.backend == "auto" and not self._names):
+            return None
+        return Fault(key="device_missing", text=f"{self._reason}; the cores cast the rays", level=Level.DEGRADED)
+
+    def _open(self) -> DeviceRenderer | None:
+        if self._renderer is None and not self._reason:
+            try:
+                self._renderer = open_gpu()
+            except DeviceError as error:
+                self._give_up(error)
+        return self._renderer
+
+    def _give_up(self, error: DeviceError | None) -> None:
+        if not self._reason:
+            self._reason = str(error)
+            if self._names:
+                self.say("rendering.device_refused", {"reason": self._reason})
+        self._renderer = None
+
+    def _measure(self, streams: Mapping[str, Streaming]) -> None:
+        for streaming in streams.values():
+            render_thread = streaming.render_thread
+            render_thread.warm()
+            render_thread.measure()
+            if render_thread.fault is not None:
+                self._give_up(render_thread.fault)
+            if render_thread.renderer is not None and self._renderer is None:
+                render_thread.renderer = render_thread.fault = None
+                render_thread.warm()
+                render_thread.measure()

@@ -1,0 +1,217 @@
+"""The loop that renders one lidar whose rays a device casts (``render.renderer.DeviceRenderer``), several packets at a time.
+
+Python calls the device; all else is kernels without the GIL, those of ``streaming.render_loop``. Python may make the loop wait for milliseconds,
+which the lead covers.
+"""
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim._atomics import publish
+from hilsim._jit import constant, kernel
+from hilsim.autopilot.obstacle_map import ObstacleMap, note_packet
+from hilsim.emulator.backdrop import sample_background
+from hilsim.emulator.detection import respond
+from hilsim.emulator.encoding import encode
+from hilsim.emulator.firing import fire
+from hilsim.emulator.fused import frame_datagram
+from hilsim.emulator.layers import trace_together
+from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.overlay import OverlayRule
+from hilsim.emulator.plan import LidarPlan
+from hilsim.emulator.schedule import data_deadline_ns
+from hilsim.emulator.workspace import Workspace, allocate_workspace
+from hilsim.errors import DeviceError
+from hilsim.protocols.ethernet import Framing
+from hilsim.render.renderer import DeviceRenderer
+from hilsim.streaming.render_loop import await_former, await_packets, begin_loop, end_loop, note_rendered
+from hilsim.streaming.render_state import RenderCounter, RenderState
+from hilsim.transmit.libc import monotonic_ns
+from hilsim.transmit.ring import Rings, push
+from hilsim.vehicle.platform import Platform
+
+PACKETS_TOGETHER = 8
+"""Cast at once, at most: 10 ms of a VLP-16."""
+
+_SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
+
+
+class LoopPlace(NamedTuple):
+    """Where a loop puts its packets, and when; what each is, says ``streaming.render_loop.render_ahead``."""
+
+    rings: Rings
+    data_flow: int
+    position_flow: int
+    epoch_ns: int
+    late_limit_ns: int
+    stop_packet: int
+
+
+def render_ahead_on(
+    renderer: DeviceRenderer,
+    lidar: LidarEmulator,
+    place: LoopPlace,
+    *,
+    goes_on: bool,
+    state: RenderState,
+    obstacle_map: ObstacleMap | None,
+    datagram: npt.NDArray[np.uint8],
+) -> DeviceError | None:
+    """Render packets into both rings of a lidar until told to stop, as ``streaming.render_loop.render_ahead`` does.
+
+    Returns:
+        Why it ended before that; another loop can go on from there. None: it was told to.
+    """
+    plan, platform, world = lidar.plan, lidar.platform, lidar.world
+    rings, data_flow, position_flow, epoch_ns, late_limit_ns, stop_packet = place
+    positions = np.zeros(plan.position.period_ns.size, np.int64)
+    if not _begin(plan, state, int(goes_on), positions):
+        return None
+    workspaces = [
+        allocate_workspace(plan, plan.sequences_per_packet, is_opaque=world.is_opaque)._replace(counts=state.emulated)
+        for _ in range(PACKETS_TOGETHER)
+    ]
+    has_rendered = False
+    fault = None
+    while fault is None:
+        count = _await_packets(
+            plan,
+            platform,
+            lidar.position_framing,
+            rings,
+            data_flow,
+            position_flow,
+            epoch_ns,
+            late_limit_ns,
+            stop_packet,
+            PACKETS_TOGETHER,
+            has_rendered,
+            state,
+            datagram,
+            positions,
+        )
+        if count == 0:
+            break
+        first = int(state.counters[RenderCounter.NEXT_PACKET])
+        begun_ns = time.monotonic_ns()
+        for number, workspace in enumerate(workspaces[:count]):
+            _fire(plan, platform, first + number, workspace)
+        try:
+            trace_together(lambda slices: renderer.cast_slices(world, slices), plan, world, workspaces[:count])
+        except DeviceError as error:
+            fault = error
+            break
+        spent_ns = (time.monotonic_ns() - begun_ns) // count
+        for number, workspace in enumerate(workspaces[:count]):
+            _finish(
+                plan,
+                platform,
+                lidar.data_framing,
+                rings,
+                data_flow,
+                epoch_ns,
+                state,
+                workspace,
+                obstacle_map,
+                datagram,
+                first + number,
+                begun_ns,
+                spent_ns,
+            )
+        publish(state.counters, int(RenderCounter.NEXT_PACKET), first + count)
+        has_rendered = True
+    _end(plan, state, positions)
+    return fault
+
+
+@kernel
+def _begin(plan: LidarPlan, state: RenderState, goes_on: int, positions: npt.NDArray[np.int64]) -> bool:
+    """Begin where the former loop has ended; False where this one is told to stop before."""
+    has_begun = await_former(state)
+    if has_begun:
+        state.counters[RenderCounter.NEXT_PACKET] = begin_loop(plan, state, goes_on, positions)
+    return has_begun
+
+
+@kernel
+def _await_packets(
+    plan: LidarPlan,
+    platform: Platform,
+    position_framing: Framing,
+    rings: Rings,
+    data_flow: int,
+    position_flow: int,
+    epoch_ns: int,
+    late_limit_ns: int,
+    stop_packet: int,
+    most: int,
+    has_rendered: bool,  # noqa: FBT001
+    state: RenderState,
+    datagram: npt.NDArray[np.uint8],
+    positions: npt.NDArray[np.int64],
+) -> int:
+    """``streaming.render_loop.await_packets``, for Python."""
+    return await_packets(
+        plan,
+        platform,
+        position_framing,
+        rings,
+        data_flow,
+        position_flow,
+        epoch_ns,
+        late_limit_ns,
+        stop_packet,
+        most,
+        has_rendered,
+        state,
+        datagram,
+        positions,
+    )
+
+
+@kernel
+def _fire(plan: LidarPlan, platform: Platform, packet: int, workspace: Workspace) -> None:
+    """The rays of a packet, and what a captured background shows to them."""
+    sequences = plan.sequences_per_packet
+    fire(plan, platform, packet * sequences, sequences, workspace.rays)
+    if plan.overlay.rule != _SYNTHETIC_ONLY:
+        sample_background(plan, packet * sequences, sequences, workspace.backdrop)
+
+
+@kernel
+def _finish(
+    plan: LidarPlan,
+    platform: Platform,
+    framing: Framing,
+    rings: Rings,
+    flow: int,
+    epoch_ns: int,
+    state: RenderState,
+    workspace: Workspace,
+    obstacle_map: ObstacleMap | None,
+    datagram: npt.NDArray[np.uint8],
+    packet: int,
+    pose_ns: int,
+    spent_ns: int,
+) -> None:
+    """Make a packet of what its rays have met, and put it into its ring."""
+    begun_ns = monotonic_ns()
+    due_ns = epoch_ns + data_deadline_ns(plan, packet)
+    sequences = plan.sequences_per_packet
+    respond(plan, packet * sequences, sequences, workspace)
+    encode(plan, packet, workspace.returns, workspace.counts, framing.header_size, datagram)
+    size = frame_datagram(framing, packet, datagram, plan.data_size)
+    done_ns = monotonic_ns()
+    if not push(rings, flow, due_ns, pose_ns, datagram, size):
+        state.counters[RenderCounter.RING_FULL] += 1
+    note_rendered(state, due_ns, done_ns, done_ns - begun_ns + spent_ns)
+    note_packet(obstacle_map, plan, platform.live, workspace)
+
+
+@kernel
+def _end(plan: LidarPlan, state: RenderState, positions: npt.NDArray[np.int64]) -> None:
+    """Tell the next loop where to begin, and that it may."""
+    end_loop(plan, state, state.counters[RenderCounter.NEXT_PACKET], positions)
