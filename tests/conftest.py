@@ -1,5 +1,6 @@
 """What every test may rely on."""
 
+import os
 from pathlib import Path
 
 import hypothesis
@@ -9,6 +10,7 @@ from hilsim.testing import plugin
 from tests import leftovers, skips
 from tests.cables import cable, udp_socket  # noqa: F401 - fixtures
 from tests.plugins import plugin_site  # noqa: F401 - a fixture
+from tests.runs import failures, standstills
 from tests.stand_ins import STAND_INS, record_stand_in
 
 # The first call of a kernel compiles it, and a busy machine is slow: hypothesis must take neither for a slow test.
@@ -17,6 +19,9 @@ hypothesis.settings.load_profile("kernels")
 
 CAPTURES = Path(__file__).resolve().parent.parent.parent / "shared" / "captures"
 REFERENCE = CAPTURES.parent / "reference"
+
+
+_RECORDER = "hilsim-failures"
 
 
 def _is_worker(config):
@@ -28,6 +33,8 @@ def pytest_configure(config):
     """Mark what this run starts; an environment that was installed before hilsim had a plugin has no entry point of it."""
     if not _is_worker(config):
         leftovers.mark()
+        if failures.FOLDER in os.environ:  # taken out: runs of pytest that tests start have no second look
+            config.pluginmanager.register(failures.Recorder(os.environ.pop(failures.FOLDER)), _RECORDER)
     leftovers.end_as_by_ctrl_c()
     if not config.pluginmanager.is_registered(plugin):
         config.pluginmanager.register(plugin, "hilsim")
@@ -40,6 +47,21 @@ def pytest_terminal_summary(terminalreporter):
     skips.write(terminalreporter.stats.get("skipped", []))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Note when each test begins."""
+    failures.note_beginning(item)
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Add to each report what a second look needs."""
+    report = yield
+    failures.annotate(item, report)
+    return report
+
+
 @pytest.hookimpl(trylast=True)  # after the last fixtures have been taken down
 def pytest_sessionfinish(session):
     """Fail a run that leaves a process behind; of workers, the process that started them looks."""
@@ -49,8 +71,22 @@ def pytest_sessionfinish(session):
     for pid, command in found.items():
         session.config.get_terminal_writer().line(f"\nleft behind and killed now: process {pid}: {command}", red=True)
     leftovers.end(found)
+    recorder = session.config.pluginmanager.get_plugin(_RECORDER)
+    if recorder is not None:
+        recorder.close(session.exitstatus, [f"left behind: process {pid}: {command}" for pid, command in found.items()])
     if found:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(scope="session")
+def machine(tmp_path_factory):
+    """The machine's standstills, for tests that judge an interval of wall time."""
+    if standstills.FILE in os.environ:
+        yield standstills.Machine(os.environ[standstills.FILE])
+        return
+    watcher = standstills.Watcher(tmp_path_factory.mktemp("machine") / "standstills")
+    yield standstills.Machine(watcher.path)
+    watcher.end()
 
 
 @pytest.fixture
