@@ -1,6 +1,8 @@
 """What every test may rely on."""
 
 import os
+import sys
+import time
 from pathlib import Path
 
 import hypothesis
@@ -10,7 +12,7 @@ from hilsim.testing import plugin
 from tests import leftovers, skips
 from tests.cables import cable, udp_socket  # noqa: F401 - fixtures
 from tests.plugins import plugin_site  # noqa: F401 - a fixture
-from tests.runs import failures, standstills
+from tests.runs import failures, quick, standstills
 from tests.stand_ins import STAND_INS, record_stand_in
 
 # The first call of a kernel compiles it, and a busy machine is slow: hypothesis must take neither for a slow test.
@@ -52,6 +54,12 @@ def pytest_runtest_protocol(item):
     """Note when each test begins."""
     failures.note_beginning(item)
     return (yield)
+
+
+def pytest_runtest_setup():
+    """Begin no test after the end of the time that ``make quick`` has."""
+    if time.monotonic_ns() > int(os.environ.get(quick.UNTIL_NS, sys.maxsize)):
+        pytest.skip(quick.NO_TIME)
 
 
 @pytest.hookimpl(wrapper=True)

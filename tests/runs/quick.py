@@ -7,15 +7,22 @@ Its distance is the number of imports between it and the change. What there was 
 import argparse
 import ast
 import json
+import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import grimp
 
 ROOT = Path(__file__).resolve().parents[2]
+UNTIL_NS = "HILSIM_TESTS_UNTIL_NS"
+"""Environment variable with the CLOCK_MONOTONIC time after which ``tests.conftest`` lets no test begin."""
+
+NO_TIME = "no time was left for it"
 DURATIONS = Path(".pytest_cache/hilsim-seconds.json")
 """Seconds that each file of tests took last; each run of ``make quick`` adds to it."""
 
@@ -84,11 +91,13 @@ def importers(root=ROOT):
         for imported in imported_by_file(path):
             if imported in tests or imported in found:
                 found.setdefault(imported, set()).add(name)
-        for folder in path.relative_to(root).parents:  # fixtures reach each test below their folder
-            if (root / folder / "conftest.py").is_file() and path.name.startswith("test_"):
-                found.setdefault(module_of(folder / "conftest.py"), set()).add(name)
     found.get("hilsim", set()).clear()  # the lazy front door imports nothing by itself
     return found
+
+
+def below(path, root=ROOT):
+    """Names of the test modules that a changed ``conftest.py`` reaches."""
+    return [module_of(test.relative_to(root)) for test in (root / path).parent.rglob("test_*.py")] if path.endswith("conftest.py") else []
 
 
 def distances(changed, reached_by):
@@ -117,7 +126,7 @@ def choose(paths, *, budget_s, seconds, reached_by):
     """
     modules = [module_of(path) for path in paths if path.endswith(".py") and path.startswith(("hilsim/", "tests/"))]
     unmapped = [path for path in paths if not path.endswith((".py", ".md")) or path.startswith(("bench/", "examples/"))]
-    reached = distances(modules, reached_by)
+    reached = distances([*modules, *(name for path in paths if path.startswith("tests/") for name in below(path))], reached_by)
     files = [
         (hops, f"{name.replace('.', '/')}.py")
         for name, hops in reached.items()
@@ -155,22 +164,31 @@ def _lint(paths):
     return failed
 
 
-def _run(taken):
+def _run(taken, budget_s):
     report = ROOT / ".pytest_cache" / "hilsim-quick.xml"
     report.parent.mkdir(exist_ok=True)
-    code = subprocess.run([*_PYTEST, f"--junit-xml={report}", *taken], cwd=ROOT, check=False).returncode
-    return code, seconds_by_file(report) if report.is_file() else {}
+    report.unlink(missing_ok=True)
+    environment = os.environ | {UNTIL_NS: str(time.monotonic_ns() + round(budget_s * 1e9))}
+    code = subprocess.run([*_PYTEST, f"--junit-xml={report}", *taken], cwd=ROOT, env=environment, check=False).returncode
+    return (code, *read_report(report)) if report.is_file() else (code, {}, [])
 
 
-def seconds_by_file(report):
-    """Seconds of each file of tests in pytest's JUnit report."""
-    from xml.etree import ElementTree as ET  # noqa: PLC0415 - pytest's own report
-
-    found = {}
-    for case in ET.parse(report).iter("testcase"):  # noqa: S314 - as above
+def read_report(report):
+    """Seconds of each file of tests in pytest's JUnit report, and the files for which the time ended."""
+    seconds, unfinished = {}, set()
+    for case in ET.parse(report).iter("testcase"):  # noqa: S314 - pytest's own report
         path = f"{case.get('classname', '').replace('.', '/')}.py"
-        found[path] = found.get(path, 0.0) + float(case.get("time", "0"))
-    return found
+        seconds[path] = seconds.get(path, 0.0) + float(case.get("time", "0"))
+        skipped = case.find("skipped")
+        if skipped is not None and NO_TIME in skipped.get("message", ""):
+            unfinished.add(path)
+    return {path: took_s for path, took_s in seconds.items() if path not in unfinished}, sorted(unfinished)
+
+
+def by_folder(paths):
+    """``folder (number of files)`` of each folder, in the order of the paths."""
+    counts = Counter(str(Path(path).parent) for path in paths)
+    return ", ".join(f"{folder} ({count})" for folder, count in counts.items())
 
 
 def main():
@@ -189,16 +207,17 @@ def main():
     seconds = json.loads(stored.read_text()) if stored.is_file() else {}
     linted_s = time.monotonic() - began_s
     choice = choose(paths, budget_s=60.0 * arguments.minutes - linted_s, seconds=seconds, reached_by=importers())
-    code = 0
+    code, left_out = 0, choice.left_out
     if choice.taken:
-        code, took = _run(choice.taken)
+        code, took, unfinished = _run(choice.taken, 60.0 * arguments.minutes - (time.monotonic() - began_s))
+        left_out = [*unfinished, *left_out]
         stored.write_text(json.dumps(seconds | took, indent=0, sort_keys=True))
-    took_s = time.monotonic() - began_s
-    sys.stdout.write(f"\n{took_s:.0f} s: lint and types {'FAILED' if failed else 'passed'} ({linted_s:.0f} s); {len(choice.taken)} files of tests")
-    sys.stdout.write(f", {len(choice.left_out)} more that the change can reach were left out for time\n")
-    for title, names in (("left out", choice.left_out), ("judged by no test here", choice.unmapped)):
-        if names:
-            sys.stdout.write(f"{title}: {' '.join(names)}\n")
+    sys.stdout.write(f"\n{time.monotonic() - began_s:.0f} s: lint and types {'FAILED' if failed else 'passed'} ({linted_s:.0f} s)")
+    sys.stdout.write(f", tests of {by_folder(choice.taken) or 'nothing'}\n")
+    if left_out:
+        sys.stdout.write(f"the change can reach more, left out for time (make test runs it): {by_folder(left_out)}\n")
+    if choice.unmapped:
+        sys.stdout.write(f"no test is found by imports for: {' '.join(choice.unmapped)}\n")
     return 1 if failed or code not in (0, 5) else 0
 
 
