@@ -87,8 +87,8 @@ def pytest_sessionfinish(session):
 
 
 @pytest.fixture(scope="session")
-def machine(tmp_path_factory):
-    """The machine's standstills, for tests that judge an interval of wall time."""
+def wall_time(tmp_path_factory):
+    """The machine's standstills, for tests that judge an interval of wall time (``tests.runs.standstills.Machine``)."""
     if standstills.FILE in os.environ:
         yield standstills.Machine(os.environ[standstills.FILE])
         return

@@ -46,6 +46,17 @@ class Machine:
         self._await(ended_ns)
         return max((end - begin for begin, end in self._stored() if begin < ended_ns and end > began_ns), default=0)
 
+    def awake_s(self, began_s, ended_s):
+        """Seconds of an interval of CLOCK_MONOTONIC (s) in which the machine did not stand still, for what cannot be repeated, as a flight."""
+        began_ns, ended_ns = round(began_s * 1e9), round(ended_s * 1e9)
+        self._await(ended_ns)
+        awake_ns, at_ns = 0, began_ns
+        for begin_ns, end_ns in sorted(self._stored()):
+            if end_ns > at_ns and begin_ns < ended_ns:
+                awake_ns += max(begin_ns - at_ns, 0)
+                at_ns = end_ns
+        return (awake_ns + max(ended_ns - at_ns, 0)) * 1e-9
+
     def intervals(self, repeats=3):
         """Contexts for a judgement of wall time: a failed one is repeated if the machine stood still in it, at most ``repeats`` times.
 

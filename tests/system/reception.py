@@ -5,6 +5,7 @@ import re
 import socket
 import threading
 import time
+from itertools import pairwise
 
 import numpy as np
 
@@ -69,6 +70,6 @@ class LidarStream(threading.Thread):
         """Packets that never came between the first and the last."""
         return missing_packets(self.stamps_us)
 
-    @property
-    def longest_gap_s(self):
-        return float(np.diff(self.came_s).max())
+    def longest_gap_s(self, wall_time):
+        """Of all gaps above 0.1 s between two packets the longest, without the machine's standstills."""
+        return max((wall_time.awake_s(began_s, ended_s) for began_s, ended_s in pairwise(self.came_s) if ended_s - began_s > 0.1), default=0.0)

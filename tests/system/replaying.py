@@ -22,7 +22,7 @@ class Arrivals:
         self.datagrams = []
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._gather(count),))
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(60)
 
     async def _gather(self, count):
         self._done = asyncio.Event()
@@ -42,7 +42,7 @@ class Arrivals:
         """Stop listening; returns what arrived, in order."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._done.set)
-            self._thread.join(10)
+            self._thread.join(60)
             self._loop.close()
         return self.datagrams
 

@@ -22,7 +22,7 @@ def released(link):
     receiver = host.run(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     with receiver, sensor.run(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as sender:
         receiver.bind(("", 2368))
-        receiver.settimeout(5)
+        receiver.settimeout(60)
         for number in range(SENT):
             sender.sendto(number.to_bytes(2, "little") + bytes(1204), (HOST, 2368))
         host.ip("address", "add", f"{HOST}/24", "dev", "host0")

@@ -6,6 +6,7 @@ import signal
 import struct
 import time
 import tty
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
 from hilsim.testing.flight_controller.controller import Px4, Px4Spec
 from tests.support import write_rig
-from tests.system.flying import figures
+from tests.system.flying import events, figures
 from tests.unit.rangefinders.test_ld06 import parse as parse_ld06
 from tests.unit.rangefinders.test_sf45 import frame as sf45_frame
 from tests.unit.rangefinders.test_sf45 import parse as parse_sf45
@@ -177,12 +178,10 @@ def test_a_rangefinder_whose_cable_is_pulled_and_plugged_in_again_goes_on_withou
     line = cable("tfmini")
     before = len(running.text())
     running.await_log(r'"event": "serial_device\.port_opened"', after=before)
-    opened_s = time.monotonic()
-    data = await_bytes(line, 90)
-    while time.monotonic() < opened_s + 0.5:
-        data += line.read()
-        time.sleep(0.005)
-    assert len(data) // 9 <= 100 * (time.monotonic() - opened_s) + 30  # a second was out; its hundred frames are not made up for
+    opened = datetime.fromisoformat(events(running, "serial_device.port_opened")[-1]["timestamp"])
+    data = await_bytes(line, 9 * 60)
+    since_s = (datetime.now(UTC) - opened).total_seconds()  # by the daemon's own stamp: its log may be read late
+    assert len(data) // 9 <= 100 * since_s + 30  # a second was out; its hundred frames are not made up for
     assert running.text().count("serial_device.port_not_opened") == 1
     assert running.stop()[0] == 0
 
@@ -325,8 +324,8 @@ def test_a_controller_is_told_of_obstacles_and_distances_in_its_own_axes_at_thei
     assert ring.distances[18] == pytest.approx(700, abs=4)
     assert [ring.distances[sector] for sector in (36, 54, 45)] == [3001, 3001, 3001]
     beams = {which: [pair for pair in board.of("DISTANCE_SENSOR") if pair[1].id == which][-30:] for which in (4, 5)}
-    rate_hz = 29 / (beams[4][-1][0] - beams[4][0][0])
-    assert rate_hz == pytest.approx(20.0, abs=4.0)
+    periods_ms = np.diff([message.time_boot_ms for _, message in beams[4]])
+    assert np.median(periods_ms) == pytest.approx(50.0, abs=10.0)  # by the sender's stamps
     right, behind = beams[4][-1][1], beams[5][-1][1]
     assert (right.orientation, right.current_distance) == (2, pytest.approx(700, abs=4))
     assert (behind.orientation, behind.max_distance, behind.current_distance) == (4, 800, 801)

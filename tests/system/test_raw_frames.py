@@ -40,7 +40,7 @@ def namespaces():
     names = [f"hilsim-{os.getpid()}-{side}" for side in ("sensor", "host")]
 
     def ip(*words):
-        subprocess.run(["ip", *words], check=True, capture_output=True)
+        return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
 
     with contextlib.ExitStack() as made:
         for name in names:
@@ -51,7 +51,11 @@ def namespaces():
             ip("-n", name, "address", "add", address, "dev", interface)
             ip("-n", name, "link", "set", interface, "up")
             ip("-n", name, "link", "set", "lo", "up")
-        time.sleep(1.0)  # a virtual interface drops what is sent before its peer is up
+        until_s = time.monotonic() + 60
+        for name, interface in zip(names, ("sensor0", "receive0"), strict=True):
+            while " state UP " not in ip("-n", name, "-o", "link", "show", "dev", interface):  # it drops what is sent before its peer is up
+                assert time.monotonic() < until_s
+                time.sleep(0.01)
         yield names
 
 

@@ -234,7 +234,7 @@ def test_a_replay_is_paused_sought_and_resumed_while_it_runs(any_capture, arriva
         assert control(socket, "pause", "nobody").returncode == 1
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         process.stderr.close()
     data = heard.by_port(heard.ports[0])
     stamps = np.array([struct.unpack_from("<I", datagram.payload, 1200)[0] for datagram in data], np.int64)

@@ -57,7 +57,7 @@ def test_the_ready_file_says_what_flows_and_is_gone_at_the_end(rig, daemon, rece
         {"name": "roof", "model": "VLP-16", "source": "127.0.1.201", "destination": "127.0.0.1", "ports": {"data": wanted.port, "position": 8308}}
     ]
     host, _, port = told["metrics"].removeprefix("http://").removesuffix("/metrics").rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=5):
+    with socket.create_connection((host, int(port)), timeout=60):
         pass
     assert running.stop()[0] == 0
     assert [path.name for path in tmp_path.iterdir() if "ready" in path.name] == []

@@ -51,7 +51,7 @@ def test_a_datagram_of_any_program_will_do_with_an_end_of_line_or_without(counte
     async def ask():
         async with serve_datagrams(counted, FREE) as address:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as program:
-                program.settimeout(5)
+                program.settimeout(60)
                 program.connect(address)
                 answers = []
                 for datagram in (b"pause", b"resume\n", b"pause front\r\n"):

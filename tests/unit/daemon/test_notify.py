@@ -15,7 +15,7 @@ def manager(request, tmp_path):
     address = str(tmp_path / "notify") if request.param == "path" else f"@hilsim-test-{os.getpid()}-{time.monotonic_ns()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind(address.replace("@", "\0", 1))
-        listener.settimeout(2)
+        listener.settimeout(60)
         yield listener, ServiceManager.from_environment({"NOTIFY_SOCKET": address})
 
 

@@ -103,6 +103,7 @@ def test_a_port_that_is_not_there_is_told_once_and_waited_for(at_port, tmp_path)
     port, _ = at_port(TfminiSpec, is_there=False)
     with capture_logs() as logs:
         port.start(epoch_ns=time.monotonic_ns(), utc_epoch_ns=time.time_ns())
+        assert awaited(lambda: logs)
         time.sleep(1.2)
         assert [entry["event"] for entry in logs] == ["serial_device.port_not_opened"]
         master, slave = os.openpty()

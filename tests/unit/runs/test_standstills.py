@@ -28,6 +28,15 @@ def test_the_longest_standstill_of_an_interval_is_found_where_they_overlap(store
     assert machine.longest_ns(1300, 5000) == 0
 
 
+def test_awake_time_leaves_out_each_standstill_once(stored):
+    second = 1_000_000_000
+    machine = stored((2 * second, 3 * second), (2 * second, 5 * second), (7 * second, 8 * second), (20 * second, 30 * second))
+    assert machine.awake_s(0.0, 10.0) == pytest.approx(6.0)
+    assert machine.awake_s(4.0, 7.5) == pytest.approx(2.0)
+    assert machine.awake_s(21.0, 22.0) == 0.0
+    assert machine.awake_s(9.0, 10.0) == pytest.approx(1.0)
+
+
 def test_a_stopped_watcher_shows_its_gap_when_it_goes_on(tmp_path):
     watcher = Watcher(tmp_path / "gaps")
     try:
