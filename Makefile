@@ -9,7 +9,7 @@ KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols rangefinders 
 # Tests start hundreds of programs: none shall compile the sources anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test quick kernels fuzz test-service kernels-as-python lint docs bench clean
+.PHONY: run test test-disturbed quick kernels fuzz test-service kernels-as-python lint docs bench clean
 
 $(VENV)/installed-run: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hilsim needs Python >= 3.11, got " + sys.version.split()[0] + "; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
@@ -40,6 +40,10 @@ kernels: $(VENV)/installed-test
 test: $(VENV)/installed-test
 	@$(MAKE) --no-print-directory --jobs=2 lint kernels
 	@$(BIN)/python -m tests.runs
+
+# The same as on a bad machine: two busy processes beside it, and stopped thirty times for 0.1 to 1.2 s.
+test-disturbed: $(VENV)/installed-test
+	$(BIN)/python -m tests.runs.disturb $(MAKE) --no-print-directory test
 
 # Lint and types of what changed since BASE, and the tests that the change can reach, nearest first, within MINUTES.
 BASE ?= HEAD
