@@ -30,7 +30,7 @@ class TransmitError(HilsimError):
 
 
 class DeviceError(HilsimError):
-    """A GPU that is not there, or that fails while it renders; the text says which."""
+    """A GPU that is not there, or that fails while it renders; the message names the case."""
 
 
 class LinkError(HilsimError):

@@ -1,6 +1,6 @@
 """What hilsim accepts: every bound on what comes from outside, in one table, with its reason.
 
-A file of a few bytes may ask for any amount of memory or time; these bounds are what it gets. The readers ask here and say what was exceeded, by what and where.
+A file of a few bytes may ask for any amount of memory or time; these bounds are what it gets. The readers take them from here and report which was exceeded, by what and where.
 ``docs/reference/limits.md`` is made from this table (``make docs``).
 """
 

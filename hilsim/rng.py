@@ -130,7 +130,7 @@ def normal_pair(seed: int | np.uint64, stream: int, index: int, purpose: int) ->
 def normal(seed: int | np.uint64, stream: int, index: int, purpose: int) -> float:
     """One standard normal number, the first of ``normal_pair``."""
     a, b = uniform_pair(seed, stream, index, purpose)
-    return float(np.sqrt(-2.0 * np.log(1.0 - a)) * np.cos(2.0 * np.pi * b))  # a sine that nobody wants costs a seventh
+    return float(np.sqrt(-2.0 * np.log(1.0 - a)) * np.cos(2.0 * np.pi * b))  # an unused sine costs a seventh
 
 
 @kernel

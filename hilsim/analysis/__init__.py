@@ -1,1 +1,1 @@
-"""What a stream of packets holds: what it is, whether it is right, how it differs, how it looks."""
+"""Analysis of packet streams: inspection, conformance checks, comparison of two streams, pictures."""

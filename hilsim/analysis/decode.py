@@ -49,7 +49,7 @@ POINT_DTYPE = np.dtype(
 
 =================  ====================================================================================================================
 x, y, z            metres, in the sensor frame: right, forward, up; z with the height of the laser's origin, as far as it is known (VLP-16)
-range              metres, from the laser's origin as the packet says it
+range              metres, from the laser's origin, as sent
 azimuth            degrees, 0 to 360, of the firing: clockwise from forward, seen from above
 packet             which of the decoded packets it came in, from 0
 time_ns            nanoseconds, the sensor's stamp of the firing. Velodyne: past the hour in which the packet began, so that the last firings of an
@@ -65,7 +65,7 @@ _PACKET_SIZE, _RECORDS, _BLOCKS = constant(DATA_PACKET_SIZE), constant(RECORDS_P
 _MOST_RETURNS = BLOCKS * RECORDS_PER_BLOCK
 _NO_RETURN, _SECOND_RETURN = constant(PointFlag.NO_RETURN), constant(PointFlag.SECOND_RETURN)
 _UNIT_M = POINT_UNIT_M
-_MOST_GROUPS = constant(100)  # between two packets that tell how fast the head turns
+_MOST_GROUPS = constant(100)  # between two packets that give the head's rate
 
 
 class PointPlan(NamedTuple):
@@ -93,7 +93,7 @@ def build_point_plan(geometry: FiringGeometry) -> PointPlan:
 def decode_velodyne(batch: DatagramArrays, geometry: FiringGeometry, chosen: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[Any]:
     """Points of Velodyne data packets, in the order of their records.
 
-    Each packet is decoded by itself, except a VLS-128's in dual mode, which hold one firing sequence: how far the head turns meanwhile, their neighbours tell.
+    Each packet is decoded by itself, except a VLS-128's in dual mode, which hold one firing sequence: the head's turn within it comes from the neighbouring packets.
 
     Args:
         batch: Datagrams, as ``capture.batches`` yields them.
@@ -121,7 +121,7 @@ def decode_cepton(batch: DatagramArrays, chosen: npt.NDArray[np.bool_] | None = 
         chosen: ``bool[n]``: STDV packets of the one sensor; None: all are.
 
     Returns:
-        ``POINT_DTYPE[points]``; points that say that nothing came back make none, nor do packets that are not whole.
+        ``POINT_DTYPE[points]``; empty points and incomplete packets are left out.
     """
     start = batch.start if chosen is None else batch.start[chosen]
     size = batch.size if chosen is None else batch.size[chosen]
@@ -145,18 +145,18 @@ def _stamp_us(data: npt.NDArray[np.uint8], at: int) -> int:
 
 @kernel
 def _step_between(firings: RecordFirings, data: npt.NDArray[np.uint8], earlier: int, later: int) -> float:
-    """How far the head turns in a group's time, by the azimuths and stamps of two packets at these bytes; -1 where they do not tell."""
+    """How far the head turns in a group's time, by the azimuths and stamps of two packets at these bytes; -1 where they are too far apart."""
     turned_cdeg = (
         block_azimuth_cdeg(data[later : later + _PACKET_SIZE], 0) - block_azimuth_cdeg(data[earlier : earlier + _PACKET_SIZE], 0)
     ) % TURN_CDEG
     passed_ns = 1000 * ((_stamp_us(data, later) - _stamp_us(data, earlier)) % HOUR_US)
-    tells = turned_cdeg <= GAP_CDEG and 0 < passed_ns <= _MOST_GROUPS * firings.group_ns
-    return turned_cdeg * firings.group_ns / passed_ns if tells else -1.0
+    is_known = turned_cdeg <= GAP_CDEG and 0 < passed_ns <= _MOST_GROUPS * firings.group_ns
+    return turned_cdeg * firings.group_ns / passed_ns if is_known else -1.0
 
 
 @kernel
 def _packet_step(firings: RecordFirings, data: npt.NDArray[np.uint8], start: npt.NDArray[np.int64], packet: int, group_blocks: int) -> float:
-    """The step with which a packet begins: the first it tells, else what the packet before or after it tells, else 0."""
+    """Azimuth step at the beginning of a packet: its own first step, else that of the packet before or after it, else 0."""
     step = float(first_step_cdeg(data[start[packet] : start[packet] + _PACKET_SIZE], group_blocks))
     if step < 0.0 and packet > 0:
         step = _step_between(firings, data, start[packet - 1], start[packet])
@@ -215,7 +215,7 @@ def _decode_block(
         is_copy = (
             return_number == 1 and payload[at] == payload[at - 100] and payload[at + 1] == payload[at - 99] and payload[at + 2] == payload[at - 98]
         )
-        if raw == 0 or is_copy:  # a single return stands in both blocks
+        if raw == 0 or is_copy:  # both blocks carry a single return
             continue
         record = place // returns * _RECORDS + number
         fired = fired_cdeg(azimuth_cdeg, step_cdeg, firings.share[record], firings.offset_cdeg[record]) % TURN_CDEG

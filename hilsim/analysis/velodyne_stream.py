@@ -1,7 +1,7 @@
 """How Velodyne data packets of one sensor follow each other: what every reader of a stream asks first.
 
-The data packet has no sequence number. Whether packets are missing between two of them, their stamps tell: neighbours are one cycle apart, whose
-length model and return mode say. A step of azimuth farther than the head turns from block to block is a gap, in which nothing was fired.
+The data packet has no sequence number. Missing packets are found by the stamps: neighbours are one cycle apart, whose
+length depends on model and return mode. A step of azimuth farther than the head turns from block to block is a gap, in which nothing was fired.
 """
 
 from collections.abc import Iterable
@@ -84,7 +84,7 @@ class PacketRun:
     Attributes:
         packets: ``DATA_PACKET_DTYPE[n]``.
         azimuth: ``int64[n, 12]`` of each block, 0.01 deg.
-        stamp_us: ``int64[n]``, as they stand in the packets: past the hour.
+        stamp_us: ``int64[n]``, as in the packets: since the full hour.
         step_us: ``int64[n]`` since the packet before, or 0 where ``knows_step`` is False.
         knows_step: ``bool[n]``; False for a stream's first packet.
         before: The packet before the run, or None at a stream's start.

@@ -1,4 +1,4 @@
-"""``hilsim run`` as a child process, for ``Daemon``: what it is told, and how it is started."""
+"""``hilsim run`` as a child process, for ``Daemon``: its arguments, and its start."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 OF_THE_SERVICE_MANAGER = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
-"""What a service manager says to the process that it started is not for the daemon that this one starts."""
+"""Environment variables of a service manager; a daemon that is started here must not inherit them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +18,7 @@ class RunRequest:
     Attributes:
         rig: The rig's file.
         directory: Files that it names are relative to this.
-        to: ``--to``; empty: where the rig says.
+        to: ``--to``; empty: the rig's destinations.
         settings: Each a ``--set``.
         ready_file: What it writes when packets flow.
         log: File that its log and its messages are appended to.

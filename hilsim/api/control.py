@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hilsim.daemon.control_client import done, teller
+from hilsim.daemon.control_client import done, sender
 from hilsim.errors import ConfigError, TransmitError
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ class ReplayStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class DaemonStatus:
-    """What a daemon says of its replays.
+    """State of a daemon's replays.
 
     Attributes:
         replays: In the rig's order.
@@ -111,7 +111,7 @@ class Control:
             ConfigError: it is in neither form.
         """
         self.address = str(address)
-        self._tell = teller(self.address)
+        self._tell = sender(self.address)
 
     def pause(self, name: str | None = None) -> None:
         """Hold a replay back.
@@ -121,7 +121,7 @@ class Control:
 
         Raises:
             ConfigError: there is no such replay.
-            TransmitError: nobody listens, or nobody answers.
+            TransmitError: no daemon listens, or no answer arrives.
         """
         self._obeyed("pause", name)
 
@@ -133,7 +133,7 @@ class Control:
 
         Raises:
             ConfigError: there is no such replay.
-            TransmitError: nobody listens, or nobody answers.
+            TransmitError: no daemon listens, or no answer arrives.
         """
         self._obeyed("resume", name)
 
@@ -146,7 +146,7 @@ class Control:
 
         Raises:
             ConfigError: there is no such replay, or the time is out of bounds.
-            TransmitError: nobody listens, or nobody answers.
+            TransmitError: no daemon listens, or no answer arrives.
         """
         self._obeyed(f"seek {seconds!r}", name)
 
@@ -154,7 +154,7 @@ class Control:
         """Where each replay is.
 
         Raises:
-            TransmitError: nobody listens, nobody answers, or a daemon of another version answers otherwise.
+            TransmitError: no daemon listens, no answer arrives, or a daemon of another version sends another answer.
         """
         answer = self._asked("status")
         return DaemonStatus(replays=tuple(self._made(ReplayStatus, replay) for replay in answer.get("replays", ())))
@@ -163,7 +163,7 @@ class Control:
         """How the daemon does, with the last minute of counters.
 
         Raises:
-            TransmitError: nobody listens, nobody answers, or a daemon of another version answers otherwise.
+            TransmitError: no daemon listens, no answer arrives, or a daemon of another version sends another answer.
         """
         answer = self._asked("health")
         return self._made(
@@ -192,7 +192,7 @@ class Control:
         return found
 
     def _made(self, kind: type[T], answer: Mapping[str, Any]) -> T:
-        """A result from what the daemon answered; what a newer daemon says beside is left out."""
+        """A result from the daemon's answer; unknown fields of a newer daemon are ignored."""
         names = [part.name for part in fields(kind)]  # type: ignore[arg-type] # every kind is a dataclass
         try:
             return kind(**{name: answer[name] for name in names if name in answer})

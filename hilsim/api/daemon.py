@@ -36,7 +36,7 @@ class WrittenRig(Protocol):
 
     @property
     def path(self) -> Path:
-        """Its file, or what stands for one."""
+        """Its file, or a substitute for one."""
 
     @property
     def directory(self) -> Path:
@@ -52,7 +52,7 @@ RigLike: TypeAlias = WrittenRig | str | os.PathLike[str] | Mapping[str, Any]
 
 
 class DaemonError(HilsimError):
-    """A daemon that did not start, or has ended; the text is what it said."""
+    """A daemon that did not start, or has ended; the message is its output."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class RunningSensor:
 class Daemon:
     """``hilsim run`` as a child process; packets flow when the block begins, and it is gone when the block ends, however it ends.
 
-    It ends with this process too, however that one ends. Metrics are served at a free port and commands taken at a private socket, unless the rig says where.
+    It ends with this process too, however that one ends. Metrics are served at a free port and commands taken at a private socket, unless the rig sets them.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Daemon:
 
         Raises:
             ConfigError: the rig is neither of what a rig can be.
-            DaemonError: it ended instead; the text is what it said.
+            DaemonError: it ended instead; the message is its output.
         """
         with ExitStack() as stack:
             place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hilsim-")))
@@ -148,7 +148,7 @@ class Daemon:
         return self._control
 
     def metrics(self) -> Metrics:
-        """What its metrics say now.
+        """Present values of its metrics.
 
         Raises:
             DaemonError: it has ended.
@@ -179,7 +179,7 @@ class Daemon:
         return self._child
 
     def _request(self, place: Path, log: Path) -> tuple[RunRequest, Control | None]:
-        """What the process is told, and where it will take commands."""
+        """Arguments of the process, and its control socket."""
         path, directory, table = self._rig_file(place)
         settings = dict(self._settings)
         if "port" not in _table(table, "metrics") and "metrics.port" not in settings:
@@ -206,7 +206,7 @@ class Daemon:
         return path, directory, table
 
     def _await_ready(self, child: Child, ready_file: Path) -> dict[str, Any]:
-        """What its ready file says, as soon as it is there.
+        """Contents of its ready file, as soon as it exists.
 
         Raises:
             DaemonError: it ended, or did not start in time.
@@ -225,12 +225,12 @@ class Daemon:
             for line in self._heard.progress():
                 sys.stderr.write(f"hilsim: {line}\n")
             time.sleep(_POLL_S)
-        raise DaemonError(f"a daemon must send its first packets within {_START_S:.0f} s, got none; it said:\n{self._heard.last_words()}")
+        raise DaemonError(f"a daemon must send its first packets within {_START_S:.0f} s, got none; its output:\n{self._heard.last_words()}")
 
     def _ended(self, child: Child) -> DaemonError:
         code = child.poll()
         how = f"signal {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}"
-        return DaemonError(f"the daemon must run, got {how}; it said:\n{self._heard.last_words()}")
+        return DaemonError(f"the daemon must run, got {how}; its output:\n{self._heard.last_words()}")
 
 
 def _table(rig: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -28,8 +28,8 @@ def decode(source: str | Path | Iterable[Packet | bytes], *, sensor: str | None 
 
     Args:
         source: Path of a capture, or packets in the order in which they were sent; of one sensor their UDP payloads will do.
-        sensor: Whose, as ``Packet.sensor`` says it (of a capture: the address); may be left out where there is one.
-        model: Of a Velodyne: ``"VLP-16"``, ``"HDL-32E"``, …; found out from the packets unless said.
+        sensor: Name of the sensor, as in ``Packet.sensor`` (in a capture: its address); optional if there is only one.
+        model: Of a Velodyne: ``"VLP-16"``, ``"HDL-32E"``, …; default: recognised from the packets.
 
     Returns:
         A structured array, a point an element: the fields ``x``, ``y``, ``z``, ``intensity``, ``ring``, ``time``, ``return`` as of ``POINT_DTYPE``, but ``time`` is

@@ -1,4 +1,4 @@
-"""What a daemon that was started has said: its log, and its messages to a person."""
+"""Output of a started daemon: its log, and its messages for people."""
 
 import json
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class Heard:
         return self._from(self._begin).decode(errors="replace")
 
     def progress(self) -> Iterator[str]:
-        """What a start that takes long waits for, as far as it has not been told yet."""
+        """What a slow start waits for, if not reported yet."""
         whole = self._from(self._told).rpartition(b"\n")
         self._told += len(whole[0]) + len(whole[1])
         for line in whole[0].splitlines():

@@ -1,6 +1,6 @@
 """Points of an emulated lidar with what each came from: the decoder's points beside the ground truth's rows.
 
-Both say at which bytes they stand, and are paired by that. A pair that says different bytes would be a fault of this program, and is refused.
+Both give the offset of their bytes, and are paired by it. A pair with different bytes is a bug and is refused.
 """
 
 from typing import Any
@@ -42,14 +42,14 @@ def labelled_packets(lidar: LidarEmulator, first: int, count: int) -> tuple[npt.
     if decoded.size != place.size or not np.array_equal(row_place[row[row < row_place.size]], place):
         raise AssertionError(f"each of {decoded.size} points must have a row of ground truth, got {row_place.size} rows for {place.size} places")
     if not np.array_equal(truth.reflectivity[row], decoded["intensity"]):
-        raise AssertionError("points and their rows of ground truth must say the same bytes, got different ones")
+        raise AssertionError("points and their rows of ground truth must refer to the same bytes, got different ones")
     points = public_points(decoded, POINT_DTYPE)
     points["time"], points["label"], points["instance"] = truth.time_ns[row], truth.label[row], truth.object_id[row]
     return payloads, points
 
 
 def _velodyne_places(payloads: npt.NDArray[np.uint8], returns: int) -> npt.NDArray[np.intp]:
-    """Places of the records that make points, counted over all packets: all that say a return, except copies in a pair's second block."""
+    """Places of the records that make points, counted over all packets: all with a return, except copies in a pair's second block."""
     records = payloads.view(DATA_PACKET_DTYPE)["blocks"]["channels"].reshape(-1, BLOCKS, RECORDS_PER_BLOCK)
     makes_point = records["distance"] > 0
     if returns > 1:

@@ -1,4 +1,4 @@
-"""What a daemon's ``/metrics`` page says, as a mapping."""
+"""A daemon's ``/metrics`` page as a mapping."""
 
 import http.client
 from collections.abc import Iterator, Mapping
@@ -48,13 +48,13 @@ class Metrics(Mapping[str, float]):
 
 
 def scrape(address: str) -> str:
-    """The text of a metrics page, asked of the daemon itself: no proxy stands between.
+    """The text of a metrics page, requested from the daemon directly, without a proxy.
 
     Args:
         address: ``http://HOST:PORT/metrics``.
 
     Raises:
-        TransmitError: nobody answers there.
+        TransmitError: no daemon answers there.
     """
     parts = urlsplit(address)
     asking = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_ANSWER_S)

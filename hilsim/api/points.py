@@ -20,7 +20,7 @@ Attributes:
     time: Nanoseconds of rig time, of the firing.
     return: Place in the return mode's order: 0 of modes of one return; of dual modes 0 the last, 1 the strongest or second strongest (Cepton-style: 0 the
         strongest, 1 the last). A pair that is one echo is one point, with 0.
-    label: Of the object that sent most of the echo's energy, as the rig says it; 99 and 100 of a captured background; -1: rain, dust or noise sent it.
+    label: Of the object that sent most of the echo's energy, as set in the rig; 99 and 100 of a captured background; -1: rain, dust or noise caused it.
     instance: Which object that was: its place among the rig's objects; -1 as above.
 """
 

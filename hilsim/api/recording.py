@@ -31,7 +31,7 @@ def record(
         duration_s: How much rig time.
         start_utc: UTC of rig time 0, to the second.
         truth: Parquet file for the ground truth of every return; needs pyarrow.
-        stamps: Whether the capture's stamps count nanoseconds or microseconds; None: as the rig says.
+        stamps: Whether the capture's stamps count nanoseconds or microseconds; None: as set in the rig.
         threads: Rendering threads, which change no byte; None: one a core.
 
     Returns:

@@ -49,7 +49,7 @@ def replay_capture(
 ) -> ReplayReport:
     """Send what captures hold in real time, as the sensors did, with stamps that are now; returns when all is sent.
 
-    This is ``hilsim replay``; its help says more of each option.
+    This is ``hilsim replay``; its help explains each option.
 
     Args:
         captures: One capture or several, which then play on one clock.
@@ -67,7 +67,7 @@ def replay_capture(
 
     Raises:
         CaptureError: a capture is not there.
-        HilsimError: what ``hilsim replay`` says was wrong.
+        HilsimError: the error that ``hilsim replay`` reports.
         ValueError: ``loops`` would not end.
     """
     paths = [Path(captures)] if isinstance(captures, str | Path) else [Path(path) for path in captures]

@@ -1,4 +1,4 @@
-"""When scans of an emulated lidar begin: found in its packets' own bytes, said in rig time."""
+"""When scans of an emulated lidar begin: found in its packets' bytes, given in rig time."""
 
 from typing import Protocol
 

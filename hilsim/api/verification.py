@@ -15,7 +15,7 @@ from hilsim.capture.pcap import CaptureFile
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyReport:
-    """What ``hilsim verify`` says of a stream; ``str(report)`` is its text.
+    """Result of ``hilsim verify`` for a stream; ``str(report)`` is its text.
 
     Attributes:
         result: Figures and findings of each sensor.

@@ -33,7 +33,7 @@ class SensorBackground(NamedTuple):
         place: Of the background in the rig, for messages.
         background: The map.
         overlay: Kernel-side.
-        pose: World from sensor where it was captured; None where nobody says.
+        pose: World from sensor where it was captured; None if unknown.
     """
 
     sensor: int
@@ -100,7 +100,7 @@ def _sensor_number(rig: Rig, spec: BackgroundSpec, place: str) -> int:
 
 
 def _foreign_grid(path: Path, spec: BackgroundSpec, setting: LidarSetting) -> AzimuthGrid | ImageGrid | None:
-    """Cells of a bitmap that does not say them itself: those of the sensor, in the picture's size."""
+    """Cells of a bitmap that does not define them itself: those of the sensor, in the picture's size."""
     size = foreign_size(path)
     if size is None:
         return None
@@ -118,23 +118,23 @@ def _pose(spec: BackgroundSpec, background: BackgroundMap) -> Pose | None:
 
 
 def platform_pose(rig: Rig, backgrounds: Sequence[SensorBackground]) -> Pose:
-    """World from body of a platform of kind ``background``: so that its sensor stands where the first background was captured.
+    """World from body of a platform of kind ``background``: so that its sensor is at the place where the first background was captured.
 
     Raises:
-        ConfigError: no background says where that was.
+        ConfigError: no background holds that place.
     """
     for background in backgrounds:
         if background.pose is not None:
             mount = rig.lidars[background.sensor]
             return background.pose @ mount.setup.body_from_sensor.inverse()
     raise ConfigError(
-        f'{rig.path}: platform.kind "background" must have a background that says where it was captured, got none:'
+        f'{rig.path}: platform.kind "background" must have a background with the pose of its capture, got none:'
         " give it height_m (and pitch_deg), or position_m and rotation_deg"
     )
 
 
 def check_places(rig: Rig, backgrounds: Sequence[SensorBackground], body: Pose) -> None:
-    """Raise ``ConfigError`` where a sensor on a platform at ``body`` does not stand where its background was captured."""
+    """Raise ``ConfigError`` where a sensor on a platform at ``body`` is not at the place where its background was captured."""
     faults = []
     for background in backgrounds:
         if background.pose is None:
@@ -146,7 +146,7 @@ def check_places(rig: Rig, backgrounds: Sequence[SensorBackground], body: Pose) 
         turned_deg = math.degrees(2.0 * math.asin(min(1.0, float(np.linalg.norm(turned[1:])))))
         if apart_m > _PLACE_TOLERANCE_M or turned_deg > _TURN_TOLERANCE_DEG:
             faults.append(
-                f"{background.place}: sensor {mount.name} must stand where its background was captured, got {apart_m:.3f} m and {turned_deg:.2f} deg off"
+                f"{background.place}: sensor {mount.name} must be at the place where its background was captured, got {apart_m:.3f} m and {turned_deg:.2f} deg off"
                 ' (platform.kind = "background" puts it there)'
             )
     if faults:

@@ -53,7 +53,7 @@ class Scenery:
         overlays: What sensors see of captured backgrounds, by the sensor's place in the rig.
         sdf: The scene's SDF file; None without.
         worlds: What a sensor sees instead of ``world``, by its place in the rig: those that stand in for a lidar within a solid.
-        still_at: Where the platform stands for good; None: it moves.
+        still_at: Pose of a fixed platform; None: it moves.
         live: Where the vehicle that is flown now puts its poses; None where none is.
     """
 
@@ -74,7 +74,7 @@ def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
 
     Args:
         rig: The rig.
-        flight_ns: Fly a vehicle that steers itself so far from rig time 0 now, for who renders without a clock; None: it is flown by another thread, or stands where it begins.
+        flight_ns: Fly a self-controlled vehicle so far from rig time 0 now, for rendering without a clock; None: another thread flies it, or it stays at its start.
 
     Raises:
         AssetError: naming every file that cannot be used.
@@ -128,7 +128,7 @@ def build_platform(spec: PlatformSpec, rig: Rig, backgrounds: Sequence[SensorBac
 
     Raises:
         AssetError: its trajectory file cannot be used.
-        ConfigError: it does not stand where its sensors' backgrounds were captured.
+        ConfigError: it is not at the place where its sensors' backgrounds were captured.
     """
     return platform_on(_track(spec, rig, backgrounds), _disturbance(rig))
 
@@ -139,7 +139,7 @@ def _disturbance(rig: Rig) -> Disturbance:
 
 
 def standing(spec: VehicleRigSpec, vehicle: VehicleSpec) -> LivePose:
-    """Poses of a vehicle that stands where it begins."""
+    """Poses of a vehicle that stays at its start."""
     live = build_live_pose()
     state = np.zeros(STATE_SIZE)
     pose = start_pose(spec, vehicle)

@@ -75,7 +75,7 @@ def shown(rig: Rig) -> str:
 
 
 def say_hosts(rig: Rig) -> None:
-    """Log which names of hosts became which addresses, and which sensors leave from another address than the rig says."""
+    """Log which names of hosts became which addresses, and which sensors send from another address than the rig's."""
     for sensor, source in rig.sources:
         log.warning("source.replaced", sensor=sensor, source=source, reason="no other host receives packets from a loopback address")
     for host, address in rig.hosts:

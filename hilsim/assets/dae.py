@@ -1,6 +1,6 @@
 """COLLADA through pycollada, which is imported only when such a file is named: triangles of the scene's nodes, with the nodes' names.
 
-A node without a name has that of the node around it, as in gz-common's ``ColladaLoader.cc``. A skin stands as it was bound to its skeleton, which is where no animation moves
+A node without a name has that of the node around it, as in gz-common's ``ColladaLoader.cc``. A skin has the shape in which it was bound to its skeleton, which is where no animation moves
 it. Lights and cameras are passed over.
 """
 
@@ -18,7 +18,7 @@ from hilsim.limits import DAE_NODES, SCENE_TRIANGLES
 
 
 def read_dae(path: Path, data: bytes, unit_m: float) -> tuple[MeshPart, ...]:
-    """Every piece of a COLLADA file that stands in its scene, in metres.
+    """Every piece of a COLLADA file's scene, in metres.
 
     Args:
         path: The file, for messages.

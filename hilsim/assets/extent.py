@@ -24,7 +24,7 @@ def check_extent(
         path: The file, for messages.
         vertices_m: ``float64[n, 3]``, in metres.
         triangles: ``int[m, 3]``, rows of ``vertices_m`` that exist.
-        name_vertex: Says what a row of ``vertices_m`` is called: ``vertex 3 (line 12)``.
+        name_vertex: Returns the name of a row of ``vertices_m``: ``vertex 3 (line 12)``.
         doubt: What may be the matter.
 
     Raises:

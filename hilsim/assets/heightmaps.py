@@ -49,7 +49,7 @@ class Heights:
     Attributes:
         values: ``float64[n, n]``, first row in the north; NaN where there is no data.
         lowest: What is scaled to itself: 0 of an image.
-        highest: What is as much above it as the size says.
+        highest: Height that lies above it by the given size.
         is_dem: Heights are metres already, not shares.
     """
 
@@ -166,9 +166,9 @@ def _stretched(rows: int, columns: int, side: int) -> tuple[int, int]:
     return (side, shorter) if columns > rows else (shorter, side)
 
 
-def _nearest(count: int, wanted: int) -> npt.NDArray[np.int64]:
-    """Which of ``count`` each of ``wanted`` is, as GDAL chooses them."""
-    chosen: npt.NDArray[np.int64] = np.floor((np.arange(wanted) + 0.5) * (count / wanted) + _ROUNDING).astype(np.int64)
+def _nearest(count: int, requested: int) -> npt.NDArray[np.int64]:
+    """Index among ``count`` of each of ``requested``, as GDAL chooses them."""
+    chosen: npt.NDArray[np.int64] = np.floor((np.arange(requested) + 0.5) * (count / requested) + _ROUNDING).astype(np.int64)
     return np.minimum(chosen, count - 1)
 
 

@@ -1,4 +1,4 @@
-"""Keeps libtiff from writing on standard error: what is wrong with a file is said once, by hilsim."""
+"""Prevents libtiff from writing to standard error: hilsim reports each fault of a file once."""
 
 import ctypes
 from functools import cache

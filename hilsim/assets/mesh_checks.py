@@ -30,7 +30,7 @@ _EXTENSIONS_OF_LOOKS = ("KHR_materials_", "KHR_texture_", "KHR_lights_", "EXT_te
 
 
 def check_stl(path: Path, data: bytes) -> int:
-    """The number of triangles the file says it has."""
+    """Number of triangles that the file declares."""
     if len(data) >= _STL_HEADER_SIZE:
         (count,) = struct.unpack_from("<I", data, 80)
         expected = _STL_HEADER_SIZE + _STL_TRIANGLE_SIZE * count
@@ -121,7 +121,7 @@ def _gltf_faults(path: Path, document: dict[str, Any]) -> Iterator[str]:
 
 
 def _gltf_triangles(document: dict[str, Any]) -> int:
-    """Triangles of every mesh as often as it stands in the scene, at least once; as if all were lists of triangles."""
+    """Number of triangles of all meshes, each multiplied by its occurrences in the scene (at least one), counted as triangle lists."""
     counts = [accessor["count"] for accessor in document.get("accessors", [])]
     uses: dict[int, int] = {}
     for node in document.get("nodes", []):
@@ -164,7 +164,7 @@ def _glb_text(path: Path, data: bytes) -> bytes:
         raise AssetError(f"{path}: must begin with glTF, got {data[:4]!r}")
     _, _, length = _GLB_HEADER.unpack_from(data)
     if length != len(data):
-        raise AssetError(f"{path}: must be {length} bytes long as its header says, got {len(data)} (cut short?)")
+        raise AssetError(f"{path}: must be {length} bytes long by its header, got {len(data)} (cut short?)")
     size, kind = _GLB_CHUNK.unpack_from(data, _GLB_HEADER.size)
     start = _GLB_HEADER.size + _GLB_CHUNK.size
     if kind != b"JSON" or start + size > len(data):
@@ -181,7 +181,7 @@ def _gltf_notes(path: Path, document: dict[str, Any]) -> list[str]:
     if document.get("animations"):
         notes.append(f"{path}: animations are left out; give the object a motion in the rig")
     if document.get("skins") or any("targets" in primitive for primitive in primitives):
-        notes.append(f"{path}: skins and morph targets are left out; the mesh stands as modelled")
+        notes.append(f"{path}: skins and morph targets are ignored; the mesh has its modelled shape")
     missing = [image["uri"] for image in document.get("images", []) if _is_missing(path, image.get("uri", ""))]
     if missing:
         notes.append(f"{path}: textures are missing, which changes nothing (hilsim uses none): {', '.join(missing)}")

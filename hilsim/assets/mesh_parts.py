@@ -1,4 +1,4 @@
-"""What a mesh file holds, before a rig says what its materials stand for."""
+"""Contents of a mesh file, before a rig assigns its materials."""
 
 from dataclasses import dataclass
 from pathlib import Path

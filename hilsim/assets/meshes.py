@@ -46,7 +46,7 @@ def load_mesh(spec: MeshSpec, directory: Path, materials: dict[str, Material]) -
     """The mesh of a file, as ``mesh_of`` makes it.
 
     Args:
-        spec: What the rig says.
+        spec: The rig's table.
         directory: Where the file's path starts.
         materials: Every material of the rig by name.
 
@@ -67,7 +67,7 @@ def mesh_of(
     Args:
         path: The file, for messages.
         content: What was read of it.
-        spec: What the rig says.
+        spec: The rig's table.
         materials: Every material of the rig by name.
         submesh: What of it is taken; None: all.
 
@@ -144,7 +144,7 @@ def _choose_materials(spec: MeshSpec, used: tuple[str, ...], materials: dict[str
     unknown = [name for name in used if name and name not in spec.materials and name not in materials]
     if unknown:
         names = ", ".join(f'"{name}"' for name in unknown)
-        notes.append(f'{path}: no material of the rig stands for {names}; "{spec.material}" is used')
+        notes.append(f'{path}: no material of the rig is assigned to {names}; "{spec.material}" is used')
     absent = [name for name in spec.materials if name not in used]
     if absent:
         names = ", ".join(f'"{name}"' for name in absent)
@@ -177,7 +177,7 @@ def read_mesh(path: Path) -> MeshFile:
 
 
 def _whole(path: Path, read: Callable[[], tuple[MeshPart, ...]], *, at_least: int = 1, exactly: int = 0, notes: tuple[str, ...] = ()) -> MeshFile:
-    """What a foreign reader makes of a file, if it is all that the file says it has."""
+    """Result of a foreign reader, if it is complete by the file's own count."""
     try:
         with np.errstate(all="ignore"):  # what overflows is refused as not finite
             parts = read()
@@ -190,7 +190,7 @@ def _whole(path: Path, read: Callable[[], tuple[MeshPart, ...]], *, at_least: in
     if count == 0:
         raise AssetError(f"{path}: must have at least one triangle, got 0")
     if (exactly and count != exactly) or count < at_least:
-        raise AssetError(f"{path}: must have {exactly or at_least} faces as it says, got {count} triangles that can be read")
+        raise AssetError(f"{path}: must have {exactly or at_least} faces by its own count, got {count} readable triangles")
     return MeshFile(parts=parts, notes=notes)
 
 

@@ -1,6 +1,6 @@
 """Shapes of an SDF file that come from files: meshes and heightmaps, each file read once.
 
-Gazebo's engines of physics take a mesh whole, whatever its ``<submesh>`` says (gz-sim, ``Physics.cc``; gz-physics, ``CustomMeshShape.cc``), and leave a heightmap's ``<pos>`` out of
+Gazebo's engines of physics take a mesh whole and ignore its ``<submesh>`` (gz-sim, ``Physics.cc``; gz-physics, ``CustomMeshShape.cc``), and leave a heightmap's ``<pos>`` out of
 account; what is drawn follows both (gz-rendering, ``Ogre2MeshFactory.cc``). So do collisions and visuals here.
 """
 
@@ -64,7 +64,7 @@ class ShapeFiles:
         return self._mesh(shape, shape.file)
 
     def stand(self, shape: SdfShape) -> Pose:
-        """Where the mesh stands in the shape's frame."""
+        """Pose of the mesh in the shape's frame."""
         return Pose(position_m=shape.position_m) if self.is_seen else Pose()
 
     def _tell(self, shape: SdfShape, text: str) -> None:
@@ -78,7 +78,7 @@ class ShapeFiles:
         if mesh is None:
             self._tell(shape, f"{why}: {shape.name} is left out")
         elif any(shape.position_m) and not self.is_seen:
-            self._tell(shape, f"<pos> of a heightmap moves what is seen alone, in Gazebo too: {shape.name} stands where its pose says")
+            self._tell(shape, f"<pos> of a heightmap moves what is seen alone, in Gazebo too: {shape.name} is placed by its pose")
         return mesh
 
     def _mesh(self, shape: SdfShape, file: Path) -> Mesh:

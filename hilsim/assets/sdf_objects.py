@@ -1,4 +1,4 @@
-"""What stands in an SDF world or model, as objects of a scene.
+"""Objects of a scene from an SDF world or model.
 
 Rays of Gazebo's lidars without a GPU meet collisions, those of its cameras' kin visuals. A collision that is a plane has no end in a physics engine: here it reaches ``PLANE_M`` to
 each side. Round shapes are finely cut where there are few, and coarser where there are thousands.
@@ -51,7 +51,7 @@ def sdf_objects(
         scene: What was read.
         materials: Every material of the rig by name.
         sees: Which shapes.
-        stand: Where the file's own zero stands in the world.
+        stand: Pose of the file's origin in the world.
         carriages: What of it moves; nothing without.
 
     Raises:
@@ -99,7 +99,7 @@ def _of_actors(scene: SdfScene, sees: Sees) -> list[str]:
         for actor in scene.actors
         if actor.name not in seen
     ]
-    notes += [f"{skin.where}: <actor> {name} is moved as a whole: its limbs stand as {skin.file} has them" for name, skin in skins.items()]
+    notes += [f"{skin.where}: <actor> {name} is moved as a whole: its limbs have the pose of {skin.file}" for name, skin in skins.items()]
     return notes
 
 
@@ -112,7 +112,7 @@ def _solid(shape: SdfShape, material: Material, made: dict[str, Mesh], coarsenes
 
 
 def _coarseness(path: Path, shapes: Sequence[SdfShape], notes: list[str]) -> float:
-    """By how much the flats of round shapes are deeper than they would be were there few of them; a note says so."""
+    """Depth error (m) of round shapes that are approximated by fewer faces; reported in a note."""
     round_shapes = [shape for shape in shapes if shape.kind in _TRIANGLES]
     counts = {factor: _triangles(round_shapes, factor) for factor in _COARSENESS}
     chosen = next((factor for factor, count in counts.items() if count <= _ROUND_TRIANGLES), _COARSENESS[-1])

@@ -53,11 +53,11 @@ class Raster:
 
 
 class _Place(NamedTuple):
-    """Where a height map says that it lies.
+    """Georeference of a height map.
 
     Attributes:
-        pixel_m: East-west and north-south; None where the file does not say.
-        north_west_m: Where the first height lies in the map's own coordinates; None where the file does not say.
+        pixel_m: East-west and north-south; None where the file does not give it.
+        north_west_m: Where the first height lies in the map's own coordinates; None where the file does not give it.
         notes: What a person should know.
     """
 
@@ -70,7 +70,7 @@ def load_terrain(spec: TerrainSpec, directory: Path, materials: dict[str, Materi
     """The terrain as a mesh whose zero is the south-west height (or the map's own zero, when georeferenced), and notes.
 
     Args:
-        spec: What the rig says.
+        spec: The rig's table.
         directory: Where the file's path starts.
         materials: Every material of the rig by name.
 
@@ -142,7 +142,7 @@ def _spacing(spec: TerrainSpec, raster: Raster, place: _Place, path: Path) -> tu
     if spec.pixel_m is not None:
         return spec.pixel_m, spec.pixel_m
     if place.pixel_m is None:
-        raise AssetError(f"{path}: terrain must have size_m or pixel_m in the rig, because the file does not say how large it is")
+        raise AssetError(f"{path}: terrain must have size_m or pixel_m in the rig, because the file does not give its size")
     return place.pixel_m
 
 
@@ -187,13 +187,13 @@ def read_raster(path: Path) -> Raster:
     return with_image(path, (_PNG, _TIFF), "a PNG or TIFF with one 16-bit or float32 band", _decode)
 
 
-def with_image(path: Path, formats: tuple[str, ...], wanted: str, decode: Callable[[Path, Any], T]) -> T:
+def with_image(path: Path, formats: tuple[str, ...], required: str, decode: Callable[[Path, Any], T]) -> T:
     """What a function makes of an image, which is opened, and decoded where the function does so.
 
     Args:
         path: The file.
         formats: As Pillow names them.
-        wanted: What the file must be, for messages.
+        required: What the file must be, for messages.
         decode: Takes the path and the image.
 
     Raises:
@@ -203,7 +203,7 @@ def with_image(path: Path, formats: tuple[str, ...], wanted: str, decode: Callab
 
     data = read_bytes(path)
     silence_libtiff()
-    logging.getLogger("PIL").setLevel(logging.CRITICAL)  # what it says of a damaged file comes as an exception too
+    logging.getLogger("PIL").setLevel(logging.CRITICAL)  # Pillow reports a damaged file as an exception too
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns of large images and odd metadata; size is checked here, before decoding
@@ -211,7 +211,7 @@ def with_image(path: Path, formats: tuple[str, ...], wanted: str, decode: Callab
                 _check_size(path, image.size)
                 return decode(path, image)
     except UnidentifiedImageError as error:
-        raise AssetError(f"{path}: must be {wanted}, got something Pillow cannot identify") from error
+        raise AssetError(f"{path}: must be {required}, got something Pillow cannot identify") from error
     except (OSError, SyntaxError, ValueError, TypeError, EOFError, struct.error, LookupError, ArithmeticError, Image.DecompressionBombError) as error:
         raise AssetError(f"{path}: cannot be decoded: {error}") from error
 
@@ -226,7 +226,7 @@ def _check_size(path: Path, size: tuple[int, int]) -> None:
 def _decode(path: Path, image: Any) -> Raster:
     tags = dict(getattr(image, "tag_v2", {})) if image.format == _TIFF else {}
     if image.format == _TIFF and _PHOTOMETRIC not in tags:
-        raise AssetError(f"{path}: a TIFF must say what its values stand for (tag 262), got none")
+        raise AssetError(f"{path}: a TIFF must define the meaning of its values (tag 262), got none")
     signed_16 = image.format == _TIFF and image.mode == "I" and _first(tags.get(258)) == 16
     if image.mode.startswith("I;16") or (image.format == _PNG and image.mode == "I"):  # Pillow 11 still reads 16-bit PNG as 32-bit
         limits: tuple[float, float] | None = (0.0, 65535.0)
@@ -290,7 +290,7 @@ def _georeference(path: Path, tags: dict[int, Any]) -> _Place:
         return _Place((east_m, north_m), notes=notes)
     if len(tie) < 6 or not all(np.isfinite(tie[:6])):
         raise AssetError(f"{path}: the tie point (33922) must be six numbers, got {tie}")
-    half = 0.0 if keys.get(_RASTER_TYPE_KEY) == _PIXEL_IS_POINT else 0.5  # of an area, the height stands for its middle
+    half = 0.0 if keys.get(_RASTER_TYPE_KEY) == _PIXEL_IS_POINT else 0.5  # the height of an area is that of its centre
     north_west_m = (float(tie[3]) + (half - float(tie[0])) * east_m, float(tie[4]) - (half - float(tie[1])) * north_m)
     return _Place((east_m, north_m), north_west_m, notes)
 

@@ -39,7 +39,7 @@ _ANGLES = ("roll_deg", "pitch_deg", "yaw_deg")
 
 @dataclass(frozen=True, kw_only=True)
 class _Columns:
-    """Which column says what.
+    """Columns of a trajectory file.
 
     Attributes:
         time: Column of the time.
@@ -74,7 +74,7 @@ def load_trajectory(path: Path, *, loop: bool = False, start_at_zero: bool = Tru
 
     Args:
         path: ``.csv``, ``.tum`` or ``.txt``.
-        loop: Repeat for ever; the last pose must be the first one within 1 cm and 0.5 degrees, and stands for it.
+        loop: Repeat for ever; the last pose must equal the first one within 1 cm and 0.5 degrees, and replaces it.
         start_at_zero: The first pose is at rig time 0, whatever the file's time; else the file's times are rig times.
 
     Raises:

@@ -1,7 +1,7 @@
 """ArduPilot's simulation flies the vehicle by its JSON link: each of its frames is a step of the physics and has one answer.
 
 Its simulation waits for the answer, so it sets the pace; a thread of Python is fast enough for its few hundred to thousand frames a second, and nothing else waits for it.
-Whatever else comes to the port is counted, said once, and has no other effect: the vehicle belongs to the peer that steers it until that has been silent for ``SILENT_NS``.
+Any other datagram is counted, reported once, and has no other effect: the vehicle belongs to the peer that steers it until that has been silent for ``SILENT_NS``.
 """
 
 import math
@@ -86,7 +86,7 @@ class JsonPilot:
     _pose: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(13))
 
     def run(self) -> None:
-        """Until ``shared`` says to end."""
+        """Run until ``shared`` requests the end."""
         self.opened.settimeout(_PATIENCE_S)
         self._note_pose()
         while self.shared.control[0] == 0:
@@ -96,7 +96,7 @@ class JsonPilot:
                 self._note_silence()
                 continue
             except OSError:
-                continue  # word of an answer that nobody took
+                continue  # error of an answer that no process received
             answer = self.answer(payload, peer)
             if answer:
                 self._send(answer, peer)
@@ -114,7 +114,7 @@ class JsonPilot:
         return b""
 
     def answer(self, payload: bytes, peer: Address) -> bytes:
-        """What to answer to a datagram; nothing where it is no servo packet of the peer that steers, which is counted and said in ``trouble``."""
+        """What to answer to a datagram; empty unless it is a servo packet of the controlling peer; others are counted and reported in ``trouble``."""
         counts = self.shared.counts
         counts[FlightCount.RECEIVED_BYTES] += len(payload)
         try:

@@ -2,7 +2,7 @@
 
 Each turn reads what the controller sent, makes the steps that are due, sends the sensors that are due, and waits until the next step, or for bytes. A machine that stood still for longer than
 ``STALL_NS`` loses that time: the vehicle did not fly in it, and no frame is sent twice as fast afterwards. While no controller steers the vehicle it does not move; when one that has
-steered is to be woken, it is held where it is and its sensors say so.
+steered is to be woken, it is held in place and its sensors report that.
 """
 
 from enum import IntEnum
@@ -53,7 +53,7 @@ class Motion(IntEnum):
     """What a step does with the vehicle."""
 
     STILL = 0
-    """Nothing: its own time stands too."""
+    """Do nothing: the controller's own time is stopped too."""
     FREE = 1
     """It flies, falls, stands."""
     HELD = 2
@@ -147,7 +147,7 @@ def _attend_link(context: LoopContext, flight: Flight, shared: SharedTelemetry, 
         flight.word[FlightWord.DRAINING_NS] = 0
         empty(buffers.outbox, shared.to_controller)  # what ground stations sent meanwhile must not be obeyed now
         if context.line.is_simulator and flight.word[FlightWord.FRAMES] > 0:
-            reset(flight)  # PX4's simulation was started again; its clock, which is ours, does not tell
+            reset(flight)  # PX4's simulation was restarted; its clock is ours and does not show it
             shared.session.word[SessionWord.RESET] = 1
             shared.session.word[SessionWord.HAS_STEERED] = 0
         link_changed(shared.session, True)  # noqa: FBT003 - a kernel's positional scalar
@@ -298,7 +298,7 @@ def fly_ahead(
         context: Vehicle, sensors and line; constants.
         flight: Its state at rig time 0.
         world: What there is to touch.
-        shared: Nobody's.
+        shared: Used by no other thread.
         row_ns: From one row to the next, whole steps.
         time_ns: ``int64[m]``, written: rig times.
         motion: ``float64[m, 13]``, written.

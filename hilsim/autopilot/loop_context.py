@@ -28,7 +28,7 @@ class FlightCount(IntEnum):
     RECEIVED_FRAMES = 0
     RECEIVED_BYTES = 1
     SENSOR_FRAMES = 2
-    """HIL_SENSOR frames made; ``OutboxCount`` says how many of them were replaced before they went."""
+    """HIL_SENSOR frames made; ``OutboxCount`` counts those that were replaced before they were sent."""
     GPS_FRAMES = 3
     ACTUATOR_FRAMES = 4
     SKIPPED_SENSORS = 5

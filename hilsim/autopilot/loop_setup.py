@@ -83,7 +83,7 @@ def standing_height_m(multirotor: Multirotor) -> float:
 
 
 def start_pose(spec: VehicleRigSpec, vehicle: VehicleSpec) -> Pose:
-    """World from body where a vehicle stands at first."""
+    """Initial pose of a vehicle, world from body."""
     x, y, z = spec.position_m
     return mounting((x, y, z + standing_height_m(build_multirotor(vehicle))), (0.0, 0.0, spec.yaw_deg))
 
@@ -92,7 +92,7 @@ def build_loop_context(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *
     """The vehicle of a rig, for one line to its controller.
 
     Args:
-        spec: What the rig says.
+        spec: The rig's table.
         vehicle: Its profile.
         line: To the controller.
         seed: Of the rig.

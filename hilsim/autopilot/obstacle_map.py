@@ -44,8 +44,8 @@ class ObstacleMap(NamedTuple):
     Attributes:
         is_on: Whether anything is to be noted.
         slice_ns: Of rig time.
-        has_band: Whether sectors are wanted.
-        min_m: Rays that end nearer say nothing of their sector.
+        has_band: Whether sectors are required.
+        min_m: Nearer hits are ignored.
         max_m: Farthest level distance that counts.
         low_m: Lower end of the height band.
         high_m: Upper end.
@@ -89,7 +89,7 @@ class Sight(NamedTuple):
 
 
 def build_obstacle_map(obstacle: ObstacleSpec | None, distances: Sequence[DistanceSensorSpec], *, turn_ns: int) -> ObstacleMap:
-    """An obstacle map for what is wanted of one lidar.
+    """An obstacle map for the messages required of one lidar.
 
     Args:
         obstacle: Sectors; None: none.
@@ -121,7 +121,7 @@ def build_obstacle_map(obstacle: ObstacleSpec | None, distances: Sequence[Distan
 
 
 def no_obstacle_map() -> ObstacleMap:
-    """One that nobody reads: nothing is noted in it."""
+    """A map without a reader: nothing is stored in it."""
     return build_obstacle_map(None, (), turn_ns=0)
 
 
@@ -144,8 +144,8 @@ def _publish(obstacle_map: ObstacleMap, time_ns: int) -> None:
 def _begin_slice(obstacle_map: ObstacleMap, time_ns: int) -> None:
     """Go on to the slice of a rig time, publishing what is complete; after a gap everything begins anew."""
     word = obstacle_map.word
-    wanted = time_ns // obstacle_map.slice_ns
-    passed = wanted - word[_SLICE]
+    target = time_ns // obstacle_map.slice_ns
+    passed = target - word[_SLICE]
     if passed == 0:
         return
     word[_WHOLE] = word[_WHOLE] + passed if 0 < passed <= _LONGEST_GAP else 0
@@ -154,9 +154,9 @@ def _begin_slice(obstacle_map: ObstacleMap, time_ns: int) -> None:
     if word[_WHOLE] == 0:
         obstacle_map.slices[:] = math.nan
     else:
-        for number in range(word[_SLICE] + 1, wanted + 1):
+        for number in range(word[_SLICE] + 1, target + 1):
             obstacle_map.slices[number % _ROWS] = math.nan
-    word[_SLICE] = wanted
+    word[_SLICE] = target
 
 
 @inlined_kernel
@@ -181,7 +181,7 @@ def _note_in_cones(
     axes: npt.NDArray[np.float64],
     nearest_m: npt.NDArray[np.float64],
 ) -> None:
-    """Let a ray lower the range of the cones that it lies in; direction and ``float64[k, 3]`` axes in the world. What it met says whether nothing came back from too near."""
+    """Let a ray lower the range of the cones that it lies in; direction and ``float64[k, 3]`` axes in the world. The hit decides whether the missing return was too near."""
     for cone in range(axes.shape[0]):
         if (
             axes[cone, 0] * x + axes[cone, 1] * y + axes[cone, 2] * z < obstacle_map.cones[cone, _COSINE]
@@ -205,7 +205,7 @@ def note_packet(obstacle_map: ObstacleMap | None, plan: LidarPlan, live: LivePos
     """Note what a packet's firings reported; those that a decimated sensor leaves out count for nothing.
 
     Args:
-        obstacle_map: Written; None: nothing is wanted of the lidar, and nothing of this is compiled.
+        obstacle_map: Written; None: no message needs the lidar, and this code is not compiled.
         plan: The lidar.
         live: Where the vehicle is.
         workspace: Of the packet, as ``emulator.fused.render_data_packet`` leaves them.

@@ -3,7 +3,7 @@
 OBSTACLE_DISTANCE (330): sector k is centred at 5 k degrees clockwise from forward (``angle_offset`` 0) and 5 degrees wide, its distance in centimetres and level:
 
 ======================  ==========================================================================================================================
-distance                says
+distance                meaning
 ======================  ==========================================================================================================================
 min_cm .. max_cm        the nearest return of the sector that lies inside the height band
 max_cm + 1              nothing is near: rays looked into the sector, and none of them met such a return
@@ -11,7 +11,7 @@ max_cm + 1              nothing is near: rays looked into the sector, and none o
 ======================  ==========================================================================================================================
 
 The difference between the last two matters: PX4 does not fly where it knows nothing (``CP_GO_NO_DATA``), and flies where nothing is near. ArduPilot ignores both.
-Rays that end nearer than ``min_cm`` (on the vehicle's own rotors) say nothing of their sector; one that ends farther off, but nearer when taken level, is said as ``min_cm``.
+Rays that end nearer than ``min_cm`` (on the vehicle's own rotors) are ignored; a farther hit whose level distance is shorter is reported as ``min_cm``.
 
 Sources: PX4 ``msg/ObstacleDistance.msg`` (0, max + 1, 65535); ArduPilot ``AP_Proximity_MAV.cpp`` (sector j at j * increment, clockwise; orientation n at n * 45 degrees
 clockwise, although ``common.xml`` calls ROTATION_YAW_90 left-facing); frame 12 is MAV_FRAME_BODY_FRD, without which PX4 takes the ring for north-aligned.
@@ -131,7 +131,7 @@ def note_return(
     nearest_m: npt.NDArray[np.float64],
     guess: int,
 ) -> int:
-    """Let a ray lower the distance of the sector that it tells of; returns that sector, the next ray's ``guess``. Other arguments as of ``fill_sectors``, for one ray."""
+    """Lower the distance of a ray's sector. Returns that sector, the next ray's ``guess``. Other arguments as of ``fill_sectors``, for one ray."""
     forward, left, up = direction
     if not reach_m >= min_m or (forward == 0.0 and left == 0.0):
         return guess
@@ -165,7 +165,7 @@ def fill_sectors(
         range_m: ``float[n]`` along each ray; ``inf`` where it meets nothing.
         direction: ``float[n, 3]`` unit vectors in the body frame (x forward, y left, z up), or in that frame turned level.
         origin_m: Of the rays, in the same frame.
-        min_m: Rays that end nearer than this (along the ray) say nothing.
+        min_m: Hits nearer than this (along the ray) are ignored.
         max_m: Farthest level distance that counts.
         low_m: Lower end of the height band.
         high_m: Upper end of the height band.
@@ -212,19 +212,19 @@ def _centimetres(distance_m: npt.NDArray[np.float64], min_cm: int, max_cm: int) 
 def obstacle_values(
     spec: ObstacleSpec, range_m: npt.NDArray[np.floating], direction: npt.NDArray[np.floating], origin_m: Vector = (0.0, 0.0, 0.0)
 ) -> ObstacleValues:
-    """What OBSTACLE_DISTANCE says of a scan; arrays as for ``fill_sectors``."""
+    """OBSTACLE_DISTANCE of a scan; arrays as for ``fill_sectors``."""
     nearest_m = np.empty(SECTORS, np.float64)
     fill_sectors(range_m, direction, origin_m, spec.range_min_m, spec.range_max_m, spec.low_m, spec.high_m, nearest_m)
     return obstacles_of_sectors(spec, nearest_m)
 
 
 def obstacles_of_sectors(spec: ObstacleSpec, nearest_m: npt.NDArray[np.float64]) -> ObstacleValues:
-    """What OBSTACLE_DISTANCE says of ``float64[72]`` level distances, as ``fill_sectors`` writes them."""
+    """OBSTACLE_DISTANCE of ``float64[72]`` level distances, as ``fill_sectors`` writes them."""
     return ObstacleValues(_centimetres(nearest_m, spec.min_cm, spec.max_cm), spec.min_cm, spec.max_cm)
 
 
 def distance_values(spec: DistanceSensorSpec, range_m: npt.NDArray[np.floating], direction: npt.NDArray[np.floating]) -> DistanceValues | None:
-    """What DISTANCE_SENSOR says of a scan; None where no ray looks along the beam: then nothing may be sent, because the message cannot say so."""
+    """DISTANCE_SENSOR of a scan; None if no ray is in the beam: the message cannot express that, so none is sent."""
     half_rad = math.radians(0.5 * spec.width_deg)
     return distance_of_beam(
         spec, nearest_in_cone(range_m, direction, orientation_axis(spec.orientation), half_rad, spec.range_min_m, spec.range_max_m)
@@ -232,7 +232,7 @@ def distance_values(spec: DistanceSensorSpec, range_m: npt.NDArray[np.floating],
 
 
 def distance_of_beam(spec: DistanceSensorSpec, nearest_m: float) -> DistanceValues | None:
-    """What DISTANCE_SENSOR says of a range, as ``nearest_in_cone`` finds it; None where it knows of none."""
+    """DISTANCE_SENSOR of a range from ``nearest_in_cone``; None if there is none."""
     if math.isnan(nearest_m):
         return None
     width_rad = math.radians(spec.width_deg)

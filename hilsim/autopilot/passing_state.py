@@ -92,7 +92,7 @@ class AutopilotStatus:
             return f"the estimator has no {', '.join(missing)}"
         wrong = [name for flag, name in FLAG_NAMES.items() if flag & GLITCH_FLAGS & self.estimator_flags]
         if wrong:
-            return f"the estimator says {', '.join(wrong)}"
+            return f"the estimator reports {', '.join(wrong)}"
         return "" if self.has_home else "no HOME_POSITION has come"
 
     @property

@@ -37,7 +37,7 @@ _FLYING, _SILENT = constant(SessionState.FLYING), constant(SessionState.SILENT)
 
 @kernel
 def on_disconnect(flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers) -> None:
-    """The link is gone: nobody steers, and what waits to be sent must not be obeyed later."""
+    """The link is lost: there is no controller, and queued commands must not be executed later."""
     flight.word[FlightWord.IS_OPEN] = 0
     clear(buffers.stream)
     empty(buffers.outbox, shared.to_controller)
@@ -91,7 +91,7 @@ def _act(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers:
     if frame.id == _HEARTBEAT:
         read_payload(buffers.stream.buffer, frame, buffers.received_heartbeat.payload)
         heartbeat = buffers.received_heartbeat.record[0]
-        if heartbeat.autopilot != _INVALID_AUTOPILOT:  # a companion's or camera's heartbeat on the same link says nothing of the controller
+        if heartbeat.autopilot != _INVALID_AUTOPILOT:  # a companion's or camera's heartbeat on the same link is not the controller's
             flags = heartbeat.base_mode | (_HIL if context.line.is_simulator else _ZERO)
             is_restart = flags & _HIL != 0 and _is_restart(context, flight, shared, flags)
             heartbeat_came(shared.session, frame.system, frame.component, flags, now_ns)
@@ -125,7 +125,7 @@ def _ask(flight: Flight, buffers: LinkBuffers, frame: Frame, now_ns: int) -> Non
 
 @kernel
 def _is_restart(context: LoopContext, flight: Flight, shared: SharedTelemetry, mode: int) -> bool:
-    """Whether a controller that was lost has come back disarmed to a vehicle that it cannot fly: one in the air, or one that has crashed. One that stands where it landed stays there."""
+    """Whether a controller that was lost has come back disarmed to a vehicle that it cannot fly: one in the air, or one that has crashed. A landed vehicle stays in place."""
     if not is_back_disarmed(shared.session, mode):
         return False
     was_flown = shared.session.word[SessionWord.WAS_ARMED] == 1 and legs_down(context.multirotor, flight.state) == 0

@@ -53,7 +53,7 @@ def make_rest(
     now_ns: int,
     utc_epoch_ns: int,
 ) -> None:
-    """Queue heartbeats, the time of day, positions and observations that are due; of heartbeats that nobody has read, the port keeps the newest alone."""
+    """Queue heartbeats, the time of day, positions and observations that are due; of unread heartbeats, only the newest stays in the port."""
     word, is_flying = flight.word, wants_sensors(shared.session, context.line.is_simulator, now_ns)
     if now_ns >= word[FlightWord.NEXT_SECOND_NS]:
         word[FlightWord.NEXT_SECOND_NS] = now_ns + _PERIOD_NS

@@ -3,7 +3,7 @@
 Heartbeats alone go out until the controller's own heartbeat has come, because a board starts MAVLink on USB only after it has read one, and sensors hide it. Sensors go out
 only while heartbeats carry the flag of hardware in the loop: without it the controller may be in a real aircraft. What flies stands still whenever no controller steers it.
 
-A controller that steers is one whose motor commands come. When they stop while the port stays open (it has crashed, it has been restarted, somebody has pulled the wire at its end), the vehicle
+A controller that steers is one whose motor commands come. When they stop while the port stays open (it has crashed, it has been restarted, its wire was pulled), the vehicle
 and its sensors stand still after ``COMMAND_SILENT_NS``. A controller commands motors only when sensors come, so each of its heartbeats is answered by sensors of a vehicle that is held,
 for ``WAKING_NS``; nothing is sent to a silent one, lest what it did not read be the first that the next one reads. One that sends frames but has sent no heartbeat yet is asked for it.
 
@@ -72,7 +72,7 @@ REASONS = {
     Reason.STARTED: "the daemon has started",
     Reason.LINK_LOST: "the link is gone (unplugged, or its other end closed)",
     Reason.LINK_OPENED: "the link is open; waiting for the controller's heartbeat",
-    Reason.HEARTBEAT: "the controller's heartbeat says hardware in the loop",
+    Reason.HEARTBEAT: "the controller's heartbeat has the flag of hardware in the loop",
     Reason.NO_HIL_FLAG: "the controller's heartbeat lacks the flag of hardware in the loop (32): it may be in a real aircraft; PX4 sets it with SYS_HITL = 1 and a restart",
     Reason.SILENCE: "no heartbeat of the controller for 3 s (ArduPilot: no frame for 2 s)",
     Reason.REBOOT: "the controller has started anew: its clock went back",
@@ -114,7 +114,7 @@ class SessionWord(IntEnum):
     """Its clock then."""
     ARMED = 9
     RESET = 10
-    """1: the next sensor frame says that the simulation began anew."""
+    """1: the next sensor frame reports a restart of the simulation."""
     LOCKSTEP = 11
     """1: the latest motor command answered a sensor frame."""
     IS_STEERED = 12
@@ -217,7 +217,7 @@ def restarted(session: Session) -> None:
     word[_ARMED] = 0
     word[_WAS_ARMED] = 0
     word[_HAS_STEERED] = word[_IS_STEERED]
-    word[_ACTUATOR_US] = 0  # or a clock that begins anew would say the same again
+    word[_ACTUATOR_US] = 0  # or a clock that restarts would trigger it again
     word[_RESET] = 1
     _enter(session, _FLYING, _RESTART)
 

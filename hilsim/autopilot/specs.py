@@ -33,7 +33,7 @@ class ControllerSpec(SerialSpec):
 
     Attributes:
         kind: ``serial``: a flight controller in its hardware-in-the-loop mode on a serial port; ``tcp``: PX4's simulator link (it connects here); ``udp``: MAVLink datagrams to and from
-            ``address``; ``ardupilot``: ArduPilot's simulation by its JSON link (it sends here); ``hold``: nobody, the built-in position hold flies the waypoints.
+            ``address``; ``ardupilot``: ArduPilot's simulation by its JSON link (it sends here); ``hold``: no controller, the built-in position hold flies the waypoints.
         port: The serial device, best by its name under /dev/serial/by-id, which stays the same when it is plugged in again; for kind ``serial`` only.
         is_uart: Whether the port is a true UART, whose baud rate limits the link; by default found out from the device.
         address: ``tcp``: where to listen, 127.0.0.1:4560 by default; ``udp``: the controller's; ``ardupilot``: where to listen, 127.0.0.1:9002 by default; as ``a.b.c.d:port``.
@@ -130,7 +130,7 @@ class VehicleRigSpec:
 
     Attributes:
         profile: A shipped vehicle (``iris``, ``airsim-quad``) or the path of a profile, relative to the rig.
-        position_m: Where it stands at first, its legs' lowest point; it drops to the ground from there.
+        position_m: Initial position of its legs' lowest point; it drops to the ground from there.
         yaw_deg: Where its nose looks then; 0 is east, 90 north.
         home: The place on the Earth of the world's ``origin_m``: GPS, magnetic field and the scene share it.
         year: Decimal, of the magnetic field (WMM2025: 2025 to 2030).

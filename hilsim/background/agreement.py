@@ -11,7 +11,7 @@ from hilsim.background.surface import NEAR_MM, NEAR_SHARE, SurfaceRule, form_map
 from hilsim.background.table import BEST, BINS, COUNT, INTENSITY_BITS, KEY, SUM, bin_starts
 
 FEWEST_CELLS = 200
-"""Of one surface; fewer tell nothing of a bias."""
+"""Cells of one surface; fewer do not show a bias."""
 MOST_BIAS_MM = 5.0
 LEAST_COVERAGE = 0.95
 LEAST_AGREEMENT = 0.8

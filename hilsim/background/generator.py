@@ -37,7 +37,7 @@ ProgressBar = Callable[[int, str], AbstractContextManager[Callable[[int], object
 
 @dataclass(frozen=True, kw_only=True)
 class GridSetting:
-    """What a person says of the cells; None leaves it to the sensor.
+    """Cells as set by the user; None: chosen by the sensor.
 
     Attributes:
         columns: How many.
@@ -54,14 +54,14 @@ class GridSetting:
 
 @dataclass(frozen=True, kw_only=True)
 class Generated:
-    """A map and what to say of it.
+    """A map with its notes.
 
     Attributes:
         map: The map.
         partial: The counts it was formed from.
         sensor: The sensor of the first capture.
         change: The largest change within a capture and between captures; None where the sensor moved and its poses are known.
-        notes: What readers had to say about the captures.
+        notes: Remarks of the readers about the captures.
     """
 
     map: BackgroundMap
@@ -84,10 +84,10 @@ def prepare(
     """What is to be done with a capture and those of the same sensor.
 
     Args:
-        path: The first capture: it tells the sensor, and the extent of an image grid that is not set.
+        path: The first capture: it determines the sensor, and the extent of an image grid that is not set.
         setting: Of the grid.
         sensor: Address; may be empty where there is one.
-        named: Profile of the sensor, where a person says it: what points come from no packet tells.
+        named: Profile of the sensor, if the user gives it: packets of points do not name their sensor.
         stretch: The part of each capture that is used.
         motion: How the sensor moved.
         progress: Takes a size in bytes and a label; gives a context with a function that takes how many bytes more are done, or None.
@@ -128,7 +128,9 @@ def job_for(
     if found.kind is Kind.VELODYNE:
         geometry = named.geometry if isinstance(named, VelodyneSpec) else _GEOMETRIES.get(found.model)
         if geometry is None:
-            raise CaptureError(f"{where}: the model must be one of {', '.join(sorted(_GEOMETRIES))}, got {found} that says 0x{found.product:02x}")
+            raise CaptureError(
+                f"{where}: the model must be one of {', '.join(sorted(_GEOMETRIES))}, got {found} with product byte 0x{found.product:02x}"
+            )
         grid: AzimuthGrid | ImageGrid = _azimuth_grid(geometry, setting)
     else:
         grid = _image_grid(setting, extent)
@@ -189,11 +191,11 @@ def generate(
         paths: Captures; the first is the one ``prepare`` was given.
         rule: Which distance is the surface.
         run: Of ``pool.mapper``.
-        advance: Told how many bytes of the captures are done.
+        advance: Called with the number of bytes processed.
         pose: World from sensor.
 
     Raises:
-        CaptureError: a capture cannot be used; the text says which and why.
+        CaptureError: a capture cannot be used; the message names it and the reason.
     """
     first: PartialMap | None = None
     whole: PartialMap | None = None

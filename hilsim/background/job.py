@@ -75,8 +75,8 @@ class MapJob:
     Attributes:
         grid: Of the map.
         kind: Of the packets, as they lie in the captures.
-        model: Of the sensor, as far as they say it.
-        named: What the sensor was, where a person says it and packets do not.
+        model: Model of the sensor, as far as the packets give it.
+        named: Profile given by the user, where packets do not name the sensor.
         geometry: Of its lasers; None for packets that carry points.
         sensor: Its address; empty where each capture has only one sensor.
         stretch: Which part of each capture is used.
@@ -104,7 +104,7 @@ class MappedCapture(NamedTuple):
     Attributes:
         partial: Its counts.
         change: Between its first and last third; None where it was not looked at.
-        notes: What a reader had to say about the file.
+        notes: Remarks of the reader about the file.
     """
 
     partial: PartialMap
@@ -135,7 +135,7 @@ def map_capture(job: MapJob, path: Path, advance: Callable[[int], object] = lamb
 
     Args:
         job: What is to be done.
-        path: The capture, which is read twice: its beginning tells what it holds.
+        path: The capture, which is read twice: first its beginning, to find the sensors.
         advance: Called with the number of bytes read since the last call.
         threads: How many read parts of it beside each other, where it can be cut; they change no bit.
 

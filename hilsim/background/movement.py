@@ -1,7 +1,7 @@
 """Whether the sensor stood still: whether a place looks the same at the end of a capture as at its beginning.
 
 What passes by makes cells nearer when it comes, or farther when it has gone; a sensor that moves makes some nearer and about as many others
-farther. So the lesser of the two shares tells. Compared are medians, which nothing moves that is there for less than half of the time.
+farther. So the lesser of the two shares decides. Compared are medians, which nothing moves that is there for less than half of the time.
 
 Measured on the demo street, thirds of 0.3 to 9 s: standing at 12 places with its traffic 0.1 to 4.7 % (all but one below 2 %), driving 6 to 42 %;
 on public captures: standing sensors 0.1 to 1.6 %, a car that creeps 11 %. A drift of a few centimetres a second shows after tens of seconds only.
@@ -18,7 +18,7 @@ from hilsim.errors import CaptureError
 MOST_CHANGED_RATIO = 0.055
 """A larger share of the cells became nearer, and a larger share farther: the sensor moved."""
 FEWEST_CELLS = 200
-"""Fewer tell nothing."""
+"""With fewer cells there is no verdict."""
 _CHANGED_MM, _CHANGED_RATIO = 200, 0.05
 _HALF_PPM = 500_000
 
@@ -39,12 +39,12 @@ class Change:
 
     @property
     def is_judged(self) -> bool:
-        """Whether enough cells could be compared to tell a sensor that stands from one that moves."""
+        """Whether enough cells could be compared to distinguish a fixed sensor from a moving one."""
         return self.compared >= FEWEST_CELLS
 
     @property
     def ratio(self) -> float:
-        """The lesser share of the compared cells; 0 where too few could be compared to tell."""
+        """The lesser share of the compared cells; 0 if too few could be compared."""
         return min(self.nearer, self.farther) / self.compared if self.is_judged else 0.0
 
 

@@ -23,7 +23,7 @@ _WAITING_PER_WORKER = 2
 
 
 class Advance(Protocol):
-    """Told how many more bytes of the captures are done."""
+    """Called with the number of further bytes processed."""
 
     def __call__(self, done_bytes: int, /) -> object:
         """Take note."""
@@ -57,7 +57,7 @@ def map_on_cluster(job: MapJob, paths: Sequence[Path], advance: Advance, address
     Args:
         job: What is to be done.
         paths: Captures, which every worker must find under these names.
-        advance: Told of captures done.
+        advance: Called for captures processed.
         address: Of the scheduler, like ``tcp://10.0.0.5:8786``; or ``local`` for worker processes of this machine.
         workers: How many, where they are local.
 

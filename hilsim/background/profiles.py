@@ -10,8 +10,8 @@ def check_named(named: LidarSpec, found: FoundSensor, where: str) -> None:
     """Refuse a profile that cannot be that of a sensor which was found.
 
     Args:
-        named: The profile that a person says the sensor has.
-        found: What the packets say.
+        named: The profile that the user gave.
+        found: The model found in the packets.
         where: What to call their source.
 
     Raises:
@@ -19,6 +19,6 @@ def check_named(named: LidarSpec, found: FoundSensor, where: str) -> None:
     """
     if found.kind is Kind.VELODYNE:
         if found.model != named.model:
-            raise CaptureError(f"{where}: --profile must be of the model that the packets say, got one of a {named.model} and packets of {found}")
+            raise CaptureError(f"{where}: --profile must be of the packets' model, got one of a {named.model} and packets of {found}")
     elif not isinstance(named, CeptonSpec):
         raise CaptureError(f'{where}: --profile must be of family "cepton" for Cepton packets, got one of a {named.model} and packets of {found}')

@@ -10,7 +10,7 @@ def rig_text(name: str, profile: str, *, rate_rpm: int | None, has_pose: bool, c
         name: Of the map's files, without a suffix.
         profile: Of the sensor: a shipped one's name, or a path from the rig's directory.
         rate_rpm: Its rotation rate; None for a sensor that does not turn.
-        has_pose: Whether the map says where it was captured.
+        has_pose: Whether the map holds the pose of its sensor.
         captures: What the map was made from.
     """
     place = "" if has_pose else "height_m = 0.0                       # of the sensor above the ground: not known; and pitch_deg\n"
@@ -24,7 +24,7 @@ name = {_quoted(name)}
 file = {_quoted(f"{name}.npz")}
 {place}
 [platform]
-kind = "background"                  # stands where the map was captured
+kind = "background"                  # at the place where the map was captured
 
 [[sensor]]
 name = "lidar"

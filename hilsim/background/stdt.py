@@ -18,7 +18,7 @@ class ReadableCapture(NamedTuple):
 
     Attributes:
         path: The file.
-        notes: What there was to say about the file that it was made from.
+        notes: Remarks about the file that it was made from.
     """
 
     path: Path
@@ -45,7 +45,7 @@ def readable(path: Path, sensor: FoundSensor, advance: Callable[[int], object] =
     with tempfile.TemporaryDirectory(prefix="hilsim-stdt-") as directory:
         out = Path(directory) / "points.pcap"
         command = [sys.executable, "-m", stdt_library.__name__, str(path), str(out), sensor.address]
-        status, output = _run(command, Path(directory) / "said.txt", advance)
+        status, output = _run(command, Path(directory) / "notes.txt", advance)
         if status != 0:
             last = (output.strip().splitlines() or [f"it ended with {status}"])[-1]
             raise CaptureError(last if status == stdt_library.FAULT else f"{path}: the vendor's library must decode it, got: {last}")
@@ -54,7 +54,7 @@ def readable(path: Path, sensor: FoundSensor, advance: Callable[[int], object] =
 
 
 def _run(command: list[str], errors: Path, advance: Callable[[int], object]) -> tuple[int, str]:
-    """Run the child and pass on how far it is, whatever else the library says; gives its exit status and what it wrote to standard error."""
+    """Run the child and pass on how far it is, apart from other output of the library. Returns the exit status and the text of standard error."""
     done = 0
     with (
         errors.open("w+", encoding="utf-8", errors="replace") as file,

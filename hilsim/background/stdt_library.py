@@ -1,6 +1,6 @@
 """Cepton's older packets (STDT) through the vendor's own library, in a process of its own, because the library is not trusted: STDT packets in, STDV packets out.
 
-python -m hilsim.background.stdt_library CAPTURE OUT.pcap SENSOR    (OUT.pcap: the sensor's points as STDV packets; OUT.notes: what there was to say about the capture)
+python -m hilsim.background.stdt_library CAPTURE OUT.pcap SENSOR    (OUT.pcap: the sensor's points as STDV packets; OUT.notes: remarks about the capture)
 
 The packets' layout is not public, so nothing here knows it. The library comes with the wheel ``cepton-sdk2`` (1.18.2 in its 2.1.4), whose own library loads it for captures of that
 generation. Structures: public header ``cepton_sdk.h``, version 19. Information packets are given to it first, because it drops points of sensors that it does not know yet.
@@ -33,7 +33,7 @@ IS_VALID, IS_SATURATED = 1, 2
 FAULT = 3
 """Exit status after a fault that was reported in one line on standard error."""
 PROGRESS = "hilsim decoded bytes:"
-"""Begins lines on standard output that say how far into the capture it is."""
+"""Prefix of lines on standard output that report the progress in the capture."""
 _DATAGRAMS_A_STEP = 500
 IMAGE_POINT_DTYPE = np.dtype(
     [
@@ -142,14 +142,14 @@ def stdv_points(points: npt.NDArray[Any]) -> npt.NDArray[Any]:
     image_x, image_z = points["image_x"].astype(np.float64), points["image_z"].astype(np.float64)
     forward = points["distance"] / np.sqrt(image_x**2 + image_z**2 + 1.0) / POINT_UNIT_M
     x, y, z = (np.rint(axis) for axis in (-image_x * forward, forward, -image_z * forward))
-    is_said = (points["flags"] & IS_VALID != 0) & (abs(x) <= COUNT_MAX) & (abs(z) <= COUNT_MAX) & (y > 0) & (y <= _Y_MAX)
+    is_representable = (points["flags"] & IS_VALID != 0) & (abs(x) <= COUNT_MAX) & (abs(z) <= COUNT_MAX) & (y > 0) & (y <= _Y_MAX)
     found = np.zeros(points.size, POINT_DTYPE)
     for name, axis in (("x", x), ("y", y), ("z", z)):
-        found[name] = np.where(is_said, axis, 0.0).astype(POINT_DTYPE[name])
-    found["reflectivity"] = [cepton_reflectivity(ratio) for ratio in np.where(is_said, points["intensity"], 0.0).tolist()]
+        found[name] = np.where(is_representable, axis, 0.0).astype(POINT_DTYPE[name])
+    found["reflectivity"] = [cepton_reflectivity(ratio) for ratio in np.where(is_representable, points["intensity"], 0.0).tolist()]
     found["channel"] = points["segment"]
     is_saturated = points["flags"] & IS_SATURATED != 0
-    found["flags"] = np.where(is_said, np.where(is_saturated, PointFlag.SATURATED, 0), PointFlag.NO_RETURN)
+    found["flags"] = np.where(is_representable, np.where(is_saturated, PointFlag.SATURATED, 0), PointFlag.NO_RETURN)
     return found
 
 

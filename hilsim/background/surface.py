@@ -1,15 +1,15 @@
 """From counts of distances to the background surface: one distance a cell.
 
-The farthest surface is the background, because what comes and goes can only stand before it. Which surface that is, one return tells. ``max`` takes the
+The farthest surface is the background, because moving things can only be in front of it. One return is enough to find it. ``max`` takes the
 farthest of all, as Cepton's note does: then a single return from nowhere - a raindrop's echo, a mirror, a fault - makes a hole in the map for good.
 ``quantile`` passes over the farthest few: it takes the bin in which, counted from the nearest, that share of the cell's returns is reached. So
 
 - at least the share ``quantile`` of the cell's returns are not farther than the farthest of the bin, which is beyond the exact quantile by less than a bin;
 - a share of up to ``1 - quantile`` of returns from beyond the surface changes nothing, whatever their distances;
-- a surface is found that shows in more than ``1 - quantile`` of the cell's returns, however often something stood before it.
+- a surface is found that shows in more than ``1 - quantile`` of the cell's returns, however often something was in front of it.
 
-How far away it is, ``mean`` says: the mean of the surface's returns. They are those that lie within 15 cm, or 1/128 of the distance, of their own mean, the bin that
-was found among them. That holds the noise of the sensors at hand to five standard deviations, and leaves out what stands farther before the wall. Whole bins
+Its distance is ``mean``: the mean of the surface's returns. They are those that lie within 15 cm, or 1/128 of the distance, of their own mean, the bin that
+was found among them. That holds the noise of the sensors at hand to five standard deviations, and excludes what is farther in front of the wall. Whole bins
 are in or out, each by the mean of its own returns, so that a bin wider than the noise does not shift anything. ``farthest`` is the note's: the farthest return of
 the bin, which lies behind the surface by about two standard deviations of the noise, and more the longer one looks.
 
@@ -47,9 +47,9 @@ class SurfaceRule:
     Attributes:
         kind: ``quantile`` or ``max``.
         quantile: Share of the cell's returns that are not farther.
-        distance: How far away the surface is: ``mean`` of its returns, or the ``farthest`` of them as far as bins tell.
+        distance: How far away the surface is: ``mean`` of its returns, or the ``farthest`` of them, to the width of a bin.
         min_hits: Cells with fewer returns hold no surface.
-        min_share: Nor do cells where a smaller share of the firings has a return (as far as a sensor tells where it fired in vain).
+        min_share: Nor do cells where a smaller share of the firings has a return (if the sensor reports firings without a return).
     """
 
     kind: Literal["quantile", "max"] = "quantile"
@@ -165,7 +165,7 @@ def _averaged(rows: Rows, first: int) -> tuple[int, int, int]:
 
 @kernel
 def _near(rows: Rows, distance_mm: int) -> int:
-    """Returns of a cell that lie at a distance, as far as their bins tell."""
+    """Returns of a cell at a distance, to the width of a bin."""
     tolerance_mm = max(NEAR_MM, distance_mm // NEAR_SHARE)
     near = 0
     for row in range(rows.shape[0]):

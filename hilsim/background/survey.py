@@ -125,7 +125,7 @@ def _told(address: str, seen: _Seen) -> FoundSensor:
 
 
 def _velodyne(payloads: list[bytes]) -> tuple[str, int, float]:
-    """Name of the model, factory byte and rotation rate (rpm), by what most packets say and how far apart they were made."""
+    """Name of the model, factory byte and rotation rate (rpm), from the most frequent packet contents and their spacing."""
     packets = stacked_packets(payloads)
     product = Counter(packets["product"].tolist()).most_common(1)[0][0]
     mode = Counter(packets["return_mode"].tolist()).most_common(1)[0][0]
@@ -139,7 +139,7 @@ def _velodyne(payloads: list[bytes]) -> tuple[str, int, float]:
 
 
 def check_others(batch: DatagramArrays, kinds: npt.NDArray[np.int8], is_of_sensor: npt.NDArray[np.bool_], sensor: FoundSensor, where: str) -> None:
-    """Refuse packets of other sensors than one that nobody chose.
+    """Refuse packets of several sensors if none was chosen.
 
     Args:
         batch: Datagrams.

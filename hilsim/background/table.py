@@ -4,7 +4,7 @@ A distance is counted in a *bin*: the millimetre itself below 256 mm, above it t
 wide (64 mm at 10 m, 512 mm at 100 m). Beside the count a bin keeps the farthest distance that fell into it, to the millimetre, with its intensity, and
 the sum from which the mean of its distances comes, exactly: a bin is much wider than most sensors' noise.
 
-Firings that nothing came back from are counted too, in the bin of distance 0: a place in the sky through which something flew is told from a wall.
+Firings that nothing came back from are counted too, in the bin of distance 0: which distinguishes a wall from a place in the sky that something flew through.
 
 Everything is integers, added or compared, so that neither order nor partition of the returns can be seen in the result. Of equal distances
 the brightest one's intensity is kept: a rule that knows no order either.
@@ -35,7 +35,7 @@ _LINE = 64  # bytes; a processor's cache line
 _TALLY_BITS = constant(12)
 _TALLY = constant((1 << 12) - 1)
 _FULL = constant(0x8000_0800)
-"""A slot's count and sum stand in one word, 12 and 20 bits. When either is half full both go to the hash table, whose numbers have 64 bits: seldom enough
+"""A slot's count and sum share one word, 12 and 20 bits. When either is half full both go to the hash table, whose numbers have 64 bits: seldom enough
 to cost nothing, and one return adds far less than the other half."""
 _FREE_KEY = constant(0xFFFFFFFF)
 _MIX = constant(0x9E3779B1)  # an odd multiplier that spreads neighbouring keys over the table
@@ -50,8 +50,8 @@ _FARTHEST, _BRIGHTEST = constant(FARTHEST_MM), constant(BRIGHTEST)
 class CellTable(NamedTuple):
     """Where counts are kept; build with ``empty_table``.
 
-    Most cells see a few surfaces only, and neighbouring firings fall into neighbouring cells: the first eight bins of each cell stand in one line
-    of the processor's cache. What else a cell sees goes to a hash table, ten times slower. Which bin stands where depends on the order of the
+    Most cells see a few surfaces only, and neighbouring firings fall into neighbouring cells: the first eight bins of each cell share one line
+    of the processor's cache. What else a cell sees goes to a hash table, ten times slower. The place of a bin depends on the order of the
     returns; ``in_order`` does not.
 
     Attributes:
@@ -89,7 +89,7 @@ def _empty_spill(capacity: int) -> Rows:
 
 @inlined_kernel
 def _shift_of(distance_mm: int) -> int:
-    """How many bits of a distance its bin does not tell."""
+    """Number of bits of a distance below the width of its bin."""
     shift: int = signed(_SHIFT[distance_mm >> 8])
     return shift
 
@@ -142,17 +142,17 @@ def count_return(slots: npt.NDArray[np.uint32], spill: Rows, cell: int, distance
     shift = _shift_of(distance)
     beyond = distance - (distance >> shift << shift)
     # unsigned as the slots are, and so is the index: Numba asks of a signed one whether it counts from the end
-    line, wanted, other = np.uint64(cell), np.uint32(best), np.uint32(1 << (shift + _BITS))
+    line, word, other = np.uint64(cell), np.uint32(best), np.uint32(1 << (shift + _BITS))
     # those of one bin differ by less than `other`; all slots and without a branch: which one it is cannot be foretold, and a wrong guess costs more
     place = (
-        ((slots[line, 0, 0] ^ wanted) < other)
-        + ((slots[line, 1, 0] ^ wanted) < other) * 2
-        + ((slots[line, 2, 0] ^ wanted) < other) * 3
-        + ((slots[line, 3, 0] ^ wanted) < other) * 4
-        + ((slots[line, 4, 0] ^ wanted) < other) * 5
-        + ((slots[line, 5, 0] ^ wanted) < other) * 6
-        + ((slots[line, 6, 0] ^ wanted) < other) * 7
-        + ((slots[line, 7, 0] ^ wanted) < other) * 8
+        ((slots[line, 0, 0] ^ word) < other)
+        + ((slots[line, 1, 0] ^ word) < other) * 2
+        + ((slots[line, 2, 0] ^ word) < other) * 3
+        + ((slots[line, 3, 0] ^ word) < other) * 4
+        + ((slots[line, 4, 0] ^ word) < other) * 5
+        + ((slots[line, 5, 0] ^ word) < other) * 6
+        + ((slots[line, 6, 0] ^ word) < other) * 7
+        + ((slots[line, 7, 0] ^ word) < other) * 8
     ) - 1
     if place < 0:
         place = 0

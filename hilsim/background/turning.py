@@ -1,6 +1,6 @@
 """Velodyne data packets into a table of counts: every return at the azimuth and elevation at which its laser fired.
 
-Where each firing of a block looked, ``protocols.velodyne.firing`` says. A packet is decoded by itself, so that it does not matter which packets come before it.
+``protocols.velodyne.firing`` gives the direction of each firing of a block. A packet is decoded by itself, so that it does not matter which packets come before it.
 """
 
 from typing import NamedTuple
@@ -159,7 +159,7 @@ def _add_block(
             second = at + _BLOCK_SIZE
             has_second = payload[second] != 0 or payload[second + _HIGH] != 0
         at += _RECORD_SIZE
-        if is_copy:  # a single return stands in both blocks
+        if is_copy:  # both blocks carry a single return
             continue
         if raw == 0 and (return_number == 1 or has_second or has_moved):
             empty += return_number == 0 and not has_second

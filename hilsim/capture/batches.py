@@ -24,7 +24,7 @@ from hilsim.capture.source import BrokenFileError, CaptureBytes
 from hilsim.units import NS_PER_S
 
 _SMALLEST_PIECE_SIZE, _LARGEST_PIECE_SIZE = 1 << 16, 1 << 18
-_PIECES = 12  # at least so many of a file, so that its beginning and its end are told apart
+_PIECES = 12  # at least so many per file, so that its beginning and its end are separate
 _DATAGRAMS_A_BATCH = 1024
 _FRAME_HEADERS_SIZE = 42  # Ethernet, IPv4 and UDP
 _LARGEST_FRAME = constant(LARGEST_FRAME)
@@ -62,7 +62,7 @@ class CaptureBatches:
     Attributes:
         path: The file.
         part: What of it is read; None: all.
-        file: What is used where the file is not walked here; its notes say what was passed over there.
+        file: What is used where the file is not walked here; its notes list what was skipped there.
     """
 
     def __init__(self, path: Path, part: FilePart | None = None) -> None:

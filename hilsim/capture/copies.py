@@ -25,7 +25,7 @@ class CopyWatch:
 
         Args:
             datagram: The next one.
-            knows_interface: Not where the capture is of all interfaces without telling which (Linux cooked, version 1): then any that comes
+            knows_interface: False for a capture of all interfaces that does not record the interface (Linux cooked, version 1): then any that comes
                 twice was seen on two.
         """
         flow = datagram.flow

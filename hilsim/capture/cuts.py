@@ -1,4 +1,4 @@
-"""Where a capture file can be cut into parts that are read beside each other: plain classic PCAP files only, whose records say how long they are."""
+"""Cuts of a capture file into parts that are read in parallel: plain classic PCAP files only, whose records contain their length."""
 
 import os
 from pathlib import Path
@@ -55,14 +55,14 @@ def cut(path: Path, count: int) -> tuple[FilePart, ...]:
             if len(head) < FILE_HEADER_SIZE or fraction_ns is None or int.from_bytes(head[20:22], "little") != LINK_ETHERNET:
                 return ()
             size = os.fstat(file.fileno()).st_size
-            wanted = np.array([max(size * number // count, FILE_HEADER_SIZE) for number in range(count)], dtype=np.int64)
+            targets = np.array([max(size * number // count, FILE_HEADER_SIZE) for number in range(count)], dtype=np.int64)
             starts = np.full(count, _UNKNOWN, dtype=np.int64)
             window = bytearray(_WINDOW_SIZE)
             at = FILE_HEADER_SIZE
             while at < size:
                 file.seek(at)
                 held = file.readinto(window)
-                passed = _pass_records(np.frombuffer(window, dtype=np.uint8, count=held), at, wanted, starts)
+                passed = _pass_records(np.frombuffer(window, dtype=np.uint8, count=held), at, targets, starts)
                 if passed == 0:
                     return ()
                 at += passed
@@ -74,8 +74,8 @@ def cut(path: Path, count: int) -> tuple[FilePart, ...]:
 
 
 @kernel
-def _pass_records(data: npt.NDArray[np.uint8], offset: int, wanted: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> int:
-    """Note where the first record at or behind each wanted byte begins, in what begins at byte ``offset``; gives the bytes of whole records, or 0 where a record is none."""
+def _pass_records(data: npt.NDArray[np.uint8], offset: int, targets: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> int:
+    """Note where the first record at or behind each target byte begins, in data that begins at byte ``offset``. Returns the bytes of whole records, or 0 for a broken record."""
     at = part = 0
     while part < starts.size and starts[part] != _UNKNOWN:
         part += 1
@@ -85,7 +85,7 @@ def _pass_records(data: npt.NDArray[np.uint8], offset: int, wanted: npt.NDArray[
             return 0
         if at + _RECORD + kept > data.size:
             break
-        while part < starts.size and wanted[part] <= offset + at:
+        while part < starts.size and targets[part] <= offset + at:
             starts[part] = offset + at
             part += 1
         at += _RECORD + kept

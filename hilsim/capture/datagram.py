@@ -25,7 +25,7 @@ class CapturedDatagram:
         frame: Number of the frame in its file, from 1 as analysers count (of the one that completed it, where it was put together from
             fragments); of the datagram for a live source.
         interface: Where it was captured: PCAPNG's number of the interface in its section, or the system's index of it from Linux cooked
-            headers version 2; 0 where nothing tells (classic PCAP, live).
+            headers version 2; 0 if unknown (classic PCAP, live).
     """
 
     host_stamp_ns: int

@@ -1,6 +1,6 @@
 """Fragments of IPv4 datagrams put together (RFC 791) with bounded memory, whatever a capture contains.
 
-A buffer per unfinished datagram and a bit per 8 bytes of it say what has come. What overlaps must agree: fragments that do not are an
+A buffer per unfinished datagram and a bit per 8 bytes of it record what has arrived. What overlaps must agree: fragments that do not are an
 attack or a mix of two datagrams under one identification (RFC 5722 has the same rule for IPv6), and nothing of them is given out. For the
 second reason the UDP checksum is checked, where there is one.
 """
@@ -151,7 +151,7 @@ class Reassembly:
 
 
 def _whole_frame(unfinished: _Unfinished) -> bytes | None:
-    """The frame with the whole datagram, or None where UDP's length or checksum says that this is not one."""
+    """The frame with the whole datagram, or None if UDP's length or checksum does not match."""
     data = unfinished.data
     header = bytearray(unfinished.head[unfinished.ip :])
     udp_size, checksum = struct.unpack_from(">HH", data, 4) if len(data) >= 8 else (0, 0)

@@ -1,7 +1,7 @@
 """Frames out of capture files: classic PCAP and PCAPNG, both byte orders, any time resolution, read as a stream.
 
 dpkt takes file headers and interface descriptions apart. Records and packet blocks are walked here, in large pieces of the file: dpkt's
-readers do not tell how long a frame was on the wire, give times as floats or decimals (2 us a frame), hand out a cut-off last record as if it
+readers do not give a frame's length on the wire, give times as floats or decimals (2 us a frame), hand out a cut-off last record as if it
 were whole, follow a broken record length into reading the rest of the file at once, and know one interface and one section only.
 
 Formats: https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcap/ and https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcapng/.
@@ -150,7 +150,7 @@ class _Walk:
         self.is_indexing = start.offset <= index.due
 
     def read_layout(self) -> ClassicLayout | SectionLayout:
-        """Read up to the first record of a file and give what its header tells; of PCAPNG, where blocks tell all, nothing."""
+        """Read up to the first record of a file and return its header's properties; none for PCAPNG, where blocks carry them."""
         name = self._source.name
         try:
             head = self._more(b"", _CLASSIC_HEADER_SIZE)
@@ -169,7 +169,7 @@ class _Walk:
         header = (dpkt.pcap.LEFileHdr if order == "<" else dpkt.pcap.FileHdr)(head[:_CLASSIC_HEADER_SIZE])
         self.offset = _CLASSIC_HEADER_SIZE
         self._rest = head[_CLASSIC_HEADER_SIZE:]
-        # the upper bits of the link type tell of frame check sequences
+        # the upper bits of the link type describe frame check sequences
         return ClassicLayout(order, fraction_ns, header.linktype & 0xFFFF, record_header_size)
 
     def _more(self, rest: bytes, due: int) -> bytes:
@@ -300,7 +300,7 @@ class _Walk:
     def _begin_section(self, magic: bytes, offset: int) -> None:
         """Byte order may change, and interfaces are counted anew."""
         if magic not in _ORDERS:
-            raise self._broken(offset, f"a section's byte order cannot be told from {magic.hex(' ')}")
+            raise self._broken(offset, f"a section's byte order cannot be derived from {magic.hex(' ')}")
         self._order = _ORDERS[magic]
         self._interfaces = []
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(kw_only=True)
 class CaptureNotes:
-    """What a reader had to say about a file while reading it; complete once the file was read to its end.
+    """Remarks of a reader about a file; complete when the file was read to its end.
 
     Attributes:
         frames: Frames read.

@@ -11,7 +11,7 @@ MOST_POINTS = 1 << 16
 
 
 class ClassicLayout(NamedTuple):
-    """What a classic PCAP file's header tells of its records.
+    """Properties of records from a classic PCAP file's header.
 
     Attributes:
         order: Byte order as ``struct`` writes it.
@@ -27,7 +27,7 @@ class ClassicLayout(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """What a PCAPNG section tells of an interface.
+    """Properties of an interface from a PCAPNG section.
 
     Attributes:
         link_type: Number of the link layer.
@@ -84,7 +84,7 @@ class SeekIndex:
     At most ``MOST_POINTS`` are kept: with more, every second is dropped and their spacing doubled.
 
     Attributes:
-        due: Offset from which on the next point is wanted.
+        due: Offset from which on the next point is stored.
         is_complete: Whether a reader came to the end of the file.
     """
 

@@ -1,4 +1,4 @@
-"""A capture's bytes, read forward in pieces: plain, gzip or zstd, told apart by their first bytes and not by the file's name.
+"""A capture's bytes, read forward in pieces: plain, gzip or zstd, recognised by their first bytes and not by the file's name.
 
 gzip: RFC 1952, members may follow each other and be padded with zeros. zstd: RFC 8878, frames may follow each other, also skippable ones.
 The libraries' own file classes are not used: where a stream is damaged or cut off, they lose what had come out whole.
@@ -182,7 +182,7 @@ class CaptureBytes:
         self._raw = _RawFile(path)
         self.name = self._raw.name
         self.position = 0
-        self._ahead = b""  # compressed bytes that were read and did not go in; or plain ones that were read to tell what the file is
+        self._ahead = b""  # compressed bytes that were read and not consumed yet; or plain ones that were read to recognise the file
         self._member: _Member | None = None
         self._fault: str | None = None
         try:

@@ -1,6 +1,6 @@
 """The command line: the only place that prints. Results go to standard output, faults and progress to standard error.
 
-Exit codes: 0 done, 1 a fault (the text says which), 2 the command was not understood, 3 a replay left packets out, 128 and a signal's number: ended by it
+Exit codes: 0 done, 1 a fault (the message names it), 2 the command was not understood, 3 a replay left packets out, 128 and a signal's number: ended by it
 before anything was sent.
 """
 

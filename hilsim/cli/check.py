@@ -88,15 +88,15 @@ def _gazebo_note(lidar: "GazeboLidar") -> str:
 
 
 def _machine_notes(rig: "Rig") -> list[str]:
-    """What the rig says that this very machine cannot do; another may."""
-    cores, wanted = sorted(os.sched_getaffinity(0)), rig.spec.transmit.cpu
+    """Settings of the rig that this machine cannot apply; another may."""
+    cores, requested = sorted(os.sched_getaffinity(0)), rig.spec.transmit.cpu
     notes = [f"{host} is {address}" for host, address in rig.hosts]
     notes += [
         f"packets of {sensor} leave from {source}, for no other host receives packets from a loopback address" for sensor, source in rig.sources
     ]
-    if wanted >= 0 and wanted not in cores:
+    if requested >= 0 and requested not in cores:
         notes.append(
-            f"transmit.cpu must be one this process may use ({', '.join(map(str, cores))}), got {wanted}: hilsim run would end with that here"
+            f"transmit.cpu must be one this process may use ({', '.join(map(str, cores))}), got {requested}: hilsim run would end with that here"
         )
     return notes
 

@@ -6,7 +6,7 @@ A test holds each sentence equal to the first one of its command's own help.
 SUMMARIES: dict[str, str] = {
     "run": "Emulate RIG (a .toml file or a shipped rig such as `demo`) until Ctrl-C or SIGTERM; SIGHUP reads it again.",
     "replay": "Send what CAPTUREs hold (PCAP, PCAPNG; plain, gzip, zstd) as the sensors did, with stamps that are now; several play on one clock.",
-    "control": "Tell the daemon that listens at ADDRESS to pause, resume or seek its replays, or ask it for its status or health.",
+    "control": "Pause, resume or seek the replays of the daemon at ADDRESS, or show its status or health.",
     "check": "Validate RIG with everything it names, and print the effective configuration.",
     "record": "Write what RIG would send to a capture, as fast as the machine goes and always the same bytes.",
     "verify": "Check a Velodyne or Cepton (STDV) stream bit by bit, from CAPTURE (PCAP, PCAPNG) or live; real sensors and emulated ones alike.",
@@ -14,7 +14,7 @@ SUMMARIES: dict[str, str] = {
     "inspect": "List what is in each CAPTURE (PCAP, PCAPNG, also gzip or zstd): sensors, modes, rates, gaps, lost packets, clocks; and how to replay it.",
     "picture": "Draw one scan of SOURCE (a rig or a capture) or of a live stream: what it sees by range and by reflectivity, and the view from above.",
     "background": "Make a depth map of the place that the sensor of each CAPTURE saw, standing still; what came and went is left out.",
-    "doctor": "Say what this machine can do: how many sensors of RIG it carries, real-time scheduling, memory locking, CUDA, ports, cache; and what to change.",
+    "doctor": "Report what this machine can do: how many sensors of RIG it carries, real-time scheduling, memory locking, CUDA, ports, cache; and what to change.",
     "bench": "Measure what this machine carries: rays a second by the size of the scene, and how many sensors like the first of RIG (by default the demo's).",
     "warm": "Compile the kernels that each RIG needs into the cache, so that its first start takes seconds: for images, services and tests.",
 }

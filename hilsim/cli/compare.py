@@ -56,7 +56,7 @@ class NamedLimit(click.ParamType[tuple[str, float]]):
 def compare(*, a: Path, b: Path, sensor_a: str, sensor_b: str, output: Path | None, limits: tuple[tuple[str, float], ...], as_json: bool) -> None:
     """Compare the Velodyne streams of captures A and B: each statistic of both, and how far they are apart.
 
-    Where it is known how far two real units of one model are apart, a verdict says whether these are. Exits with 0 whatever the
+    Where it is known how far two real units of one model are apart, a verdict states whether these are. Exits with 0 whatever the
     verdicts are, and with 1 when a --max is not kept.
     """
     streams = _gathered(a, sensor_a, as_json=as_json), _gathered(b, sensor_b, as_json=as_json)

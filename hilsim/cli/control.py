@@ -15,15 +15,15 @@ Examples:
 @click.argument("address")
 @click.argument("words", metavar="COMMAND", nargs=-1, required=True)
 def control(address: str, words: tuple[str, ...]) -> None:
-    """Tell the daemon that listens at ADDRESS to pause, resume or seek its replays, or ask it for its status or health.
+    """Pause, resume or seek the replays of the daemon at ADDRESS, or show its status or health.
 
     ADDRESS is a Unix socket (the rig's `[control] socket`, or what `hilsim replay --control` was given), or udp:HOST:PORT (`[control] listen`). COMMAND
     is `pause [NAME]`, `resume [NAME]`, `seek SECONDS [NAME]` (NAME of a replay; all without), `status`, or `health`.
     """
-    from hilsim.daemon.control_client import done, teller  # noqa: PLC0415 - no other command needs it
+    from hilsim.daemon.control_client import done, sender  # noqa: PLC0415 - no other command needs it
 
     try:
-        tell = teller(address)
+        send = sender(address)
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
-    click.echo(done(tell(" ".join(words))))
+    click.echo(done(send(" ".join(words))))

@@ -58,11 +58,11 @@ def doctor(
     named: Path | None,
     as_json: bool,
 ) -> None:
-    """Say what this machine can do: how many sensors of RIG it carries, real-time scheduling, memory locking, CUDA, ports, cache; and what to change.
+    """Report what this machine can do: how many sensors of RIG it carries, real-time scheduling, memory locking, CUDA, ports, cache; and what to change.
 
     Three seconds of each of RIG's sensors are rendered for that; without RIG those of the demo, if its kernels are compiled already.
 
-    With --link say whether the flight controller there can fly hardware in the loop, and what to set. Nothing is set, armed or simulated: heartbeats and
+    With --link report whether the flight controller there can fly hardware in the loop, and what to set. Nothing is set, armed or simulated: heartbeats and
     questions are all that is sent, and to an armed controller nothing. Exits with 1 when something is bad.
     """
     if rig is not None and named is not None:

@@ -72,7 +72,7 @@ def _inspected(path: Path) -> tuple[CaptureFacts, CaptureSummary]:
 
 
 def _format(path: Path) -> str:
-    """What the file's first bytes say; a pipe is not touched.
+    """Format by the file's first bytes; a pipe is not read.
 
     Raises:
         CaptureError: the file cannot be opened.

@@ -87,10 +87,10 @@ def picture(
 
 
 def _geometry(packets: npt.NDArray[Any], model: str) -> FiringGeometry:
-    """Of the model that a person names (a known one, or a profile), or that the packets tell.
+    """Facts of the model that the user names (a known one, or a profile), or that the packets contain.
 
     Raises:
-        CaptureError: the packets tell of none that is known.
+        CaptureError: the packets contain no known model.
         ConfigError: there is no profile of that name, or it is no turning sensor's.
     """
     if not model:

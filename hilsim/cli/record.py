@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @click.option(
     "--stamps",
     type=click.Choice(["ns", "us"]),
-    help="How fine its stamps are. Default: what the rig's [record] says; else us where it has Cepton-style sensors alone (their SDKs read us only), or ns.",
+    help="Resolution of its stamps. Default: the rig's [record]; else us where it has Cepton-style sensors alone (their SDKs read us only), or ns.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def record(
@@ -169,7 +169,7 @@ def _speed(ratio: float) -> str:
 
 
 def _say_broken_off(done_s: float, duration_s: float, files: list[Path]) -> None:
-    """What is left of a recording that somebody ended, on stderr."""
+    """Report on stderr what is left of an interrupted recording."""
     from hilsim.offline.part_file import part_path  # noqa: PLC0415 - of a package that compiles kernels
 
     click.echo(err=True)  # ends the progress bar's line

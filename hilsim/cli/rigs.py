@@ -23,7 +23,7 @@ class RigArgument(click.ParamType[Path]):
     name = "rig"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:  # noqa: ARG002 - click's signature
-        """The rig's path; whether it is a sound rig is for ``load_rig`` to say."""
+        """The rig's path; ``load_rig`` validates it."""
         return rig_path(str(value))
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002 - click's signature
@@ -61,18 +61,18 @@ def changing(command: Command) -> Command:
 
 def setting(command: Command) -> Command:
     """Give a command the option ``settings``, for ``changes``."""
-    wanted = click.option(
+    decorate = click.option(
         "--set",
         "settings",
         metavar="KEY=VALUE",
         multiple=True,
         help="Change a key of the rig, as `hilsim check` prints it, or with a sensor's name for its number: sensor.roof.sub_rays=1; repeatable.",
     )
-    return wanted(command)
+    return decorate(command)
 
 
 def changes(settings: tuple[str, ...], to: str = "") -> "Changes":
-    """What the options say."""
+    """Changes from the options."""
     from hilsim.config.changes import Changes  # noqa: PLC0415 - slow, and no completion needs it
 
     return Changes(to=to, settings=settings)

@@ -26,8 +26,8 @@ Examples:
 @click.command(epilog=_EXAMPLES)
 @click.argument("rig", type=RigArgument())
 @changing
-@click.option("--no-noise", is_flag=True, help="Rovers send just what their files say, or where they are and what they see.")
-@click.option("--duration-s", type=click.FloatRange(0.1), default=None, help="Stop after this long. Default: run until told to stop.")
+@click.option("--no-noise", is_flag=True, help="Rovers send the contents of their files, or their pose and scan, without noise.")
+@click.option("--duration-s", type=click.FloatRange(0.1), default=None, help="Stop after this long. Default: run until stopped.")
 @click.option(
     "--record",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -68,7 +68,7 @@ def run(
 ) -> None:
     """Emulate RIG (a .toml file or a shipped rig such as `demo`) until Ctrl-C or SIGTERM; SIGHUP reads it again.
 
-    Packets leave by their own deadlines; the status line and /metrics say how well. Options hold for the rig as it is read again too. What a --record
+    Packets leave by their own deadlines; the status line and /metrics report how well. Options hold for the rig as it is read again too. What a --record
     option does not say, the rig's [record] does.
     """
     gc.disable()  # until packets flow: a fifth of a start would go into looking for garbage, and there is none

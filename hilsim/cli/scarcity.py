@@ -6,14 +6,14 @@ _MEMORY = "must have more memory: see `ulimit -v`, the service's MemoryMax= and 
 _FILES = "must be allowed more open files: see `ulimit -n`, or the service's LimitNOFILE="
 _THREADS = "must be allowed more threads or more memory for them: see `ulimit -u`, `ulimit -v`, or the service's TasksMax="
 _OF_THE_LOADER = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
-"""What the dynamic loader says; libraries wrap it into errors without a number."""
+"""Messages of the dynamic loader; libraries wrap them into errors without a number."""
 _BY_ERRNO = {errno.ENOMEM: _MEMORY, errno.EMFILE: _FILES, errno.ENFILE: _FILES}
 
 
 def scarcity(error: BaseException) -> str:
-    """What an exception says was too little of; empty where it says something else.
+    """Name of the exhausted resource that an exception reports; empty for other exceptions.
 
-    Of a group the first one decides that says so: when one task finds no memory, others fail in ways of their own.
+    In a group the first such exception decides: when one task finds no memory, others fail in ways of their own.
     """
     for fault in _chain(error):
         sentence = ""

@@ -31,13 +31,13 @@ def warm(rigs: tuple[Path, ...]) -> None:
 
 
 async def _warm(path: Path) -> bool:
-    """Compile for one rig and say so; returns whether it went well."""
+    """Compile for one rig and report it; returns whether it succeeded."""
     began_s = time.monotonic()
     failed = await warmed(loaded(path))
     if failed is None:
         click.echo(f"{path}: its kernels are there")
     elif failed:
-        click.echo(f"{path}: a compiling process ended with exit code {failed[0]}; `hilsim check {path}` may say why", err=True)
+        click.echo(f"{path}: a compiling process ended with exit code {failed[0]}; `hilsim check {path}` may show why", err=True)
     else:
         click.echo(f"{path}: kernels compiled in {time.monotonic() - began_s:.0f} s")
     return not failed

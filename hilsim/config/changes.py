@@ -22,8 +22,8 @@ class Changes:
     """Options of the command line that change a rig; a reload makes them again.
 
     Attributes:
-        to: ``HOST`` or ``HOST:PORT`` that every sensor, replay and rover sends to; empty: as the rig says.
-        no_noise: Rovers send just what their files say, or where they are and what they see.
+        to: ``HOST`` or ``HOST:PORT`` that every sensor, replay and rover sends to; empty: as set in the rig.
+        no_noise: Rovers send the contents of their files, or their pose and scan, without noise.
         settings: ``KEY=VALUE`` each, made in their order after the others; the key as ``hilsim check`` prints it, or with an entry's name for its number
             (``sensor.roof.sub_rays=1``); the value as in TOML, and what is not TOML as text.
     """
@@ -82,7 +82,7 @@ class Changed:
         for kind, address, number in (
             ("sensor", ("network", "destination"), ("network", "data_port")),
             ("replay", ("destination",), ("destination_port",)),
-            ("rover", ("network", "destination"), ()),  # its number says its ports
+            ("rover", ("network", "destination"), ()),  # its number determines its ports
         ):
             entries = self.table.get(kind)
             count = len(entries) if isinstance(entries, list) else 0
@@ -194,7 +194,7 @@ def _entry(entries: list[Any], part: int | str, where: str) -> int:
 
 
 def _is_about(fault: str, place: Location) -> bool:
-    """Whether a fault names what stands at a place, or something in it."""
+    """Whether a fault names a place or something in it."""
     return any(re.search(rf"(?<![\w.\]]){re.escape(path)}(?![\w-])", fault) for path in _spelled(place))
 
 

@@ -1,6 +1,6 @@
 """What other distributions add to hilsim, found by their entry points (``importlib.metadata``).
 
-Nothing is looked up before a rig names what hilsim itself has not: looking takes milliseconds, and importing somebody's module may take any time.
+Nothing is looked up before a rig names what hilsim itself has not: looking takes milliseconds, and importing a foreign module may take any time.
 """
 
 from importlib import metadata
@@ -34,7 +34,7 @@ def offered(group: str) -> list[str]:
 
 
 def find(group: str, name: str, subject: str) -> Found | None:
-    """What a name in a group stands for, imported now; None where no distribution has the name.
+    """Object of a name in a group, imported now; None where no distribution has the name.
 
     Args:
         group: One of those above.

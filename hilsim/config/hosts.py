@@ -11,7 +11,7 @@ _RECORDED = "recorded"
 
 
 def resolved(rig: Rig, changes: Changes | None = None) -> Rig:
-    """The rig with an address in place of each name of a host; ``Rig.hosts`` says which stood for which, ``Rig.sources`` which sources ``--to`` took.
+    """The rig with an address in place of each name of a host; ``Rig.hosts`` lists the names and their addresses, ``Rig.sources`` the sources that ``--to`` took.
 
     Args:
         rig: A rig, checked.
@@ -25,10 +25,10 @@ def resolved(rig: Rig, changes: Changes | None = None) -> Rig:
 
 
 def _with_addresses(rig: Rig, changes: Changes) -> Rig:
-    wanted = [(f"sensor[{number}].network.destination", sensor.network.destination) for number, sensor in enumerate(rig.spec.sensor)]
-    wanted += [(f"replay[{number}].destination", replay.destination) for number, replay in enumerate(rig.spec.replay)]
-    wanted += [(f"rover[{number}].network.destination", rover.network.destination) for number, rover in enumerate(rig.spec.rover)]
-    named = [(where, host) for where, host in wanted if host != _RECORDED and not is_ipv4(host)]
+    destinations = [(f"sensor[{number}].network.destination", sensor.network.destination) for number, sensor in enumerate(rig.spec.sensor)]
+    destinations += [(f"replay[{number}].destination", replay.destination) for number, replay in enumerate(rig.spec.replay)]
+    destinations += [(f"rover[{number}].network.destination", rover.network.destination) for number, rover in enumerate(rig.spec.rover)]
+    named = [(where, host) for where, host in destinations if host != _RECORDED and not is_ipv4(host)]
     if not named:
         return rig
     addresses: dict[str, str] = {}
@@ -56,7 +56,7 @@ def _from_here(rig: Rig, to: str) -> Rig:
     """The rig with an address of this host as source of each sensor that ``--to`` sends away from it, in place of a loopback one, which no other host can reach.
 
     Raises:
-        ConfigError: no route leads there, or several sensors would leave from one address and could not be told apart.
+        ConfigError: no route leads there, or several sensors would leave from one address and could not be distinguished.
     """
     sources: dict[str, str] = {}
     for sensor in rig.spec.sensor:

@@ -1,4 +1,4 @@
-"""The lidars of a rig, and of its rovers: what the rig says of each, with its profile."""
+"""The lidars of a rig, and of its rovers: the rig's table of each, with its profile."""
 
 import math
 from dataclasses import fields
@@ -43,7 +43,7 @@ def sensor_lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path
     """The setting of a sensor, with its profile.
 
     Args:
-        sensor: What the rig says.
+        sensor: The rig's table.
         weather: What light passes through.
         number: Of its random draws.
         rig_path: The rig file.

@@ -13,7 +13,7 @@ class MetricsServerSpec:
     """Where the metrics are served.
 
     Attributes:
-        address: IP address to listen on; loopback unless the rig says otherwise, for the page shows what the bench does.
+        address: IP address to listen on; loopback unless set otherwise, because the page shows what the bench does.
         port: TCP port; 0 lets the kernel choose.
         enabled: Whether they are served at all.
         names: Host names that requests may be addressed to, beside IP addresses, ``localhost`` and this host's own name.

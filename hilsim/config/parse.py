@@ -168,7 +168,7 @@ def _sentence(fault: Any, path: str, location: Location, kind: type[Any]) -> str
 
 
 def _kind_sentence(path: str, context: dict[str, Any]) -> str:
-    """Of a table that may be of several kinds and says none, or another."""
+    """Fault of a table that may be of several kinds and names none, or another."""
     if "tag" not in context:
         return f"{path} must be given"
     return f"{path} must be {' or '.join(context['expected_tags'].split(', '))}, got {_shown(context['tag'])}"
@@ -191,7 +191,7 @@ def _suggestion(kind: type[Any], location: Location) -> str:
 
 
 def _moved_to(kind: type[Any], location: Location) -> str:
-    """Where a former key is now, as its table's ``moved_keys`` says; empty: nowhere."""
+    """New place of a former key, by its table's ``moved_keys``; empty: there is none."""
     tables = [hint for hint in _types_at(kind, location[:-1]) if is_dataclass(hint)]
     return next((moved[str(location[-1])] for table in tables if str(location[-1]) in (moved := getattr(table, "moved_keys", {}))), "")
 
@@ -208,7 +208,7 @@ def _length_at(kind: Any, location: Sequence[int | str]) -> int:
 
 
 def _is_of_tables(kind: Any, location: Sequence[int | str]) -> bool:
-    """Whether a list of tables is wanted at a location."""
+    """Whether a list of tables is required at a location."""
     return any(
         is_dataclass(entry) or get_origin(entry) is dict
         for hint in _types_at(kind, location)

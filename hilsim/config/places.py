@@ -28,7 +28,7 @@ _ONLY_READ = {
 
 
 SDF_SUFFIXES = (".sdf", ".world")
-"""Of files that stand for a rig: their lidars are published to Gazebo's subscribers."""
+"""Endings of files that replace a rig: their lidars are published to Gazebo's subscribers."""
 
 
 def profiles_directory() -> Path:
@@ -66,7 +66,7 @@ def rig_path(text: str) -> Path:
 
 
 def did_you_mean(word: str, known: Iterable[str], *, of_models: bool = False) -> str:
-    """What somebody may have meant by a word that is not known, as the end of a sentence: ``'; did you mean "run"?'``, or nothing where no known word is near.
+    """Suggestion for an unknown word, as the end of a sentence: ``'; did you mean "run"?'``, or nothing where no known word is near.
 
     Args:
         word: What was given, like ``"VLP-16"``; case, dashes and the like do not count.

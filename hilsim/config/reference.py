@@ -80,7 +80,7 @@ def _inner_path(path: str, name: str, hint: Any) -> str:
 
 
 def _described_at(hint: Any, seen: dict[type, str]) -> str:
-    """Where a table's keys stand that another table has as well."""
+    """Place of the keys that a table shares with another."""
     places = [seen[kind] for kind in _nested(hint) if kind in seen]
     return f" Its keys: {', '.join(places)}." if places else ""
 

@@ -18,7 +18,7 @@ class RenderSpec:
     """How what the sensors see is rendered.
 
     Attributes:
-        backend: ``cpu``: this machine's cores cast the rays; ``cuda``: an NVIDIA GPU does (extra ``cuda``), or the cores where there is none, which health says;
+        backend: ``cpu``: this machine's cores cast the rays; ``cuda``: an NVIDIA GPU does (extra ``cuda``), or the cores where there is none, which health reports;
             ``auto``: the cores, and a GPU where they cannot render all that the rig asks for.
         real_time_share: Of the cores, that rendering takes at most under SCHED_FIFO, 0 to 0.9: with more, more sensors are punctual on a busy machine, and ordinary
             programs have less of it.

@@ -224,12 +224,12 @@ class Rig:
 
     Attributes:
         path: The rig file.
-        spec: What it says, ``record.stamps`` decided.
+        spec: Its contents, with ``record.stamps`` decided.
         lidars: One setting a sensor, in the rig's order.
         rover_lidars: The same of each rover; None of one whose rays are ideal.
         vehicle: The vehicle's profile; None without a vehicle.
         sinks: Those of ``spec.sink``.
-        hosts: Names that destinations had, and the addresses that stand in their places now (``config.hosts``).
+        hosts: Names that destinations had, and the addresses that replace them (``config.hosts``).
         sources: Sensors whose loopback source has become an address of this host, and that address.
         table: The table that was checked, changes made.
     """
@@ -278,7 +278,7 @@ def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None =
 
     Args:
         table: What a rig file holds.
-        path: The rig file, or what stands for one: faults begin with it, and files that the rig names are relative to its directory.
+        path: The rig file, or its substitute: faults begin with it, and files that the rig names are relative to its directory.
         changes: What is changed of it.
 
     Raises:
@@ -340,7 +340,7 @@ def with_recording(rig: Rig, values: Mapping[str, str | float]) -> Rig:
 
 
 def _shared_sources(spec: RigSpec, lidars: list[LidarSetting]) -> list[str]:
-    """A fault for each source address that a receiver could not tell several senders by."""
+    """A fault for each source address that several senders share."""
     families = {lidar.name: lidar.family for lidar in lidars}
     by_source: dict[tuple[str, str], list[str]] = {}
     by_flow: dict[tuple[str, str, int], list[str]] = {}
@@ -367,7 +367,7 @@ def _shared_sources(spec: RigSpec, lidars: list[LidarSetting]) -> list[str]:
             )
     return [
         *(
-            f"network.source of {title} sensors must differ (receivers tell them apart by nothing else), got {source} for {' and '.join(names)}"
+            f"network.source of {title} sensors must differ (receivers distinguish them by nothing else), got {source} for {' and '.join(names)}"
             for (title, source), names in by_source.items()
             if len(names) > 1
         ),
@@ -377,5 +377,5 @@ def _shared_sources(spec: RigSpec, lidars: list[LidarSetting]) -> list[str]:
 
 def _capture_stamps(spec: RigSpec, lidars: list[LidarSetting]) -> CaptureStamps:
     """How fine a capture's stamps are by default: what the software for these sensors reads; nanoseconds where it does not agree, or something is replayed."""
-    wanted = {lidar.family.capture_stamps for lidar in lidars}
-    return wanted.pop() if len(wanted) == 1 and not spec.replay else "ns"
+    stamps = {lidar.family.capture_stamps for lidar in lidars}
+    return stamps.pop() if len(stamps) == 1 and not spec.replay else "ns"

@@ -10,7 +10,7 @@ from hilsim.errors import ConfigError
 
 
 def rig_table(path: Path) -> Mapping[str, Any]:
-    """What a rig file holds; for a world or model of Gazebo's, the rig that it stands for.
+    """Contents of a rig file; for a world or model of Gazebo's, the rig made from it.
 
     Raises:
         ConfigError: it cannot be read, or is no TOML.

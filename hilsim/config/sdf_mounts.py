@@ -21,7 +21,7 @@ def mounted(spec: "RigSpec", directory: Path) -> tuple["RigSpec", list[str]]:
     """The rig with those sensors' mountings, and faults of what cannot be.
 
     Args:
-        spec: What the rig says.
+        spec: The rig's table.
         directory: Of the rig.
     """
     if not any(sensor.sdf_sensor for sensor in spec.sensor):

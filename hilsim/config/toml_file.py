@@ -75,7 +75,7 @@ def check_limits(table: Mapping[str, Any], where: str) -> None:
 
 
 def toml_value(text: str, where: str) -> Any:
-    """A value as it stands behind ``=`` in TOML; what is no such value is text, as it would be between quotes.
+    """A value in the syntax that follows ``=`` in TOML; anything else is text, as if in quotes.
 
     Args:
         text: The value.
@@ -120,7 +120,7 @@ def _look_over(text: str, where: str) -> None:
 
 
 def _placeholder(match: re.Match[str]) -> str:
-    """What stands for a text or a comment: as many lines, and a letter, so that quoted keys still have their dots between them."""
+    """Replacement of a text or a comment: as many lines, and a letter, so that quoted keys still have their dots between them."""
     return "t" + "\n" * match[0].count("\n")
 
 

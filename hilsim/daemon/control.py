@@ -33,7 +33,7 @@ _PROBE_S = 1.0
 
 
 def obey(running: RunningRig, line: str) -> str:
-    """Do what a command line says; returns the answer's text.
+    """Execute a command line; returns the text of the answer.
 
     Raises:
         ConfigError: it is not understood, or names a replay that is not there.
@@ -122,7 +122,7 @@ def _listen(path: Path) -> socket.socket:
     try:
         _remove_abandoned(path)
         listener.bind(str(path))
-        path.chmod(0o600)  # nobody can connect before it listens
+        path.chmod(0o600)  # no client can connect before it listens
     except OSError as error:
         listener.close()
         raise TransmitError(f"the control socket must be a path that can be created, got {path}: {error.strerror or error}") from error

@@ -17,7 +17,7 @@ _LONGEST_DATAGRAM = 65_507
 """Bytes that a UDP datagram over IPv4 holds."""
 
 
-def teller(address: str) -> Callable[[str], str]:
+def sender(address: str) -> Callable[[str], str]:
     """What gives the daemon at an address one command, and returns its answer.
 
     Args:
@@ -28,11 +28,11 @@ def teller(address: str) -> Callable[[str], str]:
     """
     if not address.startswith(_UDP):
         path = Path(address)
-        return lambda line: tell_by_socket(path, line)
+        return lambda line: send_by_socket(path, line)
     host, _, port = address.removeprefix(_UDP).rpartition(":")
     if not host or not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535):
         raise ConfigError(f"ADDRESS must be udp:HOST:PORT with a port of 1 to 65535, got {address}")
-    return lambda line: tell_by_datagram(host, int(port), line)
+    return lambda line: send_by_datagram(host, int(port), line)
 
 
 def done(answer: str) -> str:
@@ -46,18 +46,20 @@ def done(answer: str) -> str:
     return answer
 
 
-def tell_by_socket(path: Path, line: str) -> str:
+def send_by_socket(path: Path, line: str) -> str:
     """Give a running daemon one command at its Unix socket; returns its answer.
 
     Raises:
-        TransmitError: nobody listens there, or nobody answers.
+        TransmitError: no daemon listens there, or no answer arrives.
     """
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as asking:
         asking.settimeout(_SOCKET_ANSWER_S)
         try:
             asking.connect(str(path))
         except OSError as error:
-            raise TransmitError(f"a daemon must listen at {path}, got {error.strerror or error}; [control] socket in its rig says where") from error
+            raise TransmitError(
+                f"a daemon must listen at {path}, got {error.strerror or error}; [control] socket in its rig sets the place"
+            ) from error
         try:
             asking.sendall(f"{line}\n".encode())
             answer = _line(asking)
@@ -81,11 +83,11 @@ def _line(asking: socket.socket) -> bytes:
     return bytes(answer)
 
 
-def tell_by_datagram(host: str, port: int, line: str) -> str:
+def send_by_datagram(host: str, port: int, line: str) -> str:
     """Give a running daemon one command by UDP; returns its answer.
 
     Raises:
-        TransmitError: the host has no address, nobody listens there, or no answer came: a datagram may be lost.
+        TransmitError: the host has no address, no daemon listens there, or no answer arrived: a datagram may be lost.
     """
     try:
         address = address_of(host)
@@ -103,5 +105,5 @@ def tell_by_datagram(host: str, port: int, line: str) -> str:
             ) from None
         except OSError as error:
             raise TransmitError(
-                f"a daemon must listen at udp:{host}:{port}, got {error.strerror or error}; [control] listen in its rig says where"
+                f"a daemon must listen at udp:{host}:{port}, got {error.strerror or error}; [control] listen in its rig sets the place"
             ) from error

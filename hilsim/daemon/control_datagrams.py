@@ -1,4 +1,4 @@
-"""Commands by UDP, for what cannot open a Unix socket: one datagram a command, one datagram an answer (``hilsim.daemon.control`` says which there are).
+"""Commands by UDP, for what cannot open a Unix socket: one datagram a command, one datagram an answer (``hilsim.daemon.control`` lists them).
 
 Served by asyncio-dgram on the daemon's event loop. Its queue has no bound, so nothing here makes a datagram wait: each is obeyed or refused at once, without
 awaiting anything but the next one, and answers go out with the socket's own non-blocking send. What is refused is counted, and logged the first time.
@@ -52,7 +52,7 @@ class CommandPort:
     _counted_s: float = field(default=-math.inf, init=False)
 
     def answer(self, datagram: bytes, sender: str) -> bytes:
-        """Do what a datagram says; returns the answer, empty for what gets none.
+        """Execute the command of a datagram; returns the answer, empty if it gets none.
 
         Args:
             datagram: Its payload.
@@ -156,7 +156,7 @@ async def _serve(stream: "DatagramServer", listener: socket.socket, port: Comman
         try:
             datagram, peer = await stream.recv()
         except OSError:
-            continue  # what the network says of an answer that nobody took
+            continue  # network error of an answer that no process received
         answer = port.answer(datagram, str(peer[0]) if isinstance(peer, tuple) else "")
         if answer:
             with suppress(OSError):  # a full buffer, or a peer that has gone: it asks again

@@ -102,10 +102,10 @@ def _found(reading: Reading) -> tuple[Fault, ...]:
 
 
 class HealthReporter:
-    """Tells the log and the service manager what a monitor finds."""
+    """Reports a monitor's findings to the log and the service manager."""
 
     def __init__(self, monitor: HealthMonitor, manager: ServiceManager, log: structlog.stdlib.BoundLogger, streaming: Callable[[], str]) -> None:
-        """As ``monitor`` finds; ``streaming`` says what runs, for the service manager when all is well."""
+        """As ``monitor`` finds; ``streaming`` describes what runs, for the service manager's status without faults."""
         self._monitor = monitor
         self._manager = manager
         self._log = log
@@ -138,8 +138,8 @@ class HealthReporter:
     def _tell(self, changes: Changes, reading: Reading, now_ns: int) -> None:
         for event, faults in (("health.fault_began", changes.began), ("health.fault_worsened", changes.worsened)):
             for fault in faults:
-                say = self._log.error if fault.level is Level.UNHEALTHY else self._log.warning
-                say(event, fault=fault.key, subject=fault.subject, fault_level=fault.level.value, text=fault.text)
+                report = self._log.error if fault.level is Level.UNHEALTHY else self._log.warning
+                report(event, fault=fault.key, subject=fault.subject, fault_level=fault.level.value, text=fault.text)
         for fault, duration_s in changes.ended:
             self._log.info("health.fault_ended", fault=fault.key, subject=fault.subject, duration_s=round(duration_s, 1), text=fault.text)
         if changes.began and (counters := self._monitor.record(now_ns)) is not None:

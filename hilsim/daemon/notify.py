@@ -1,6 +1,6 @@
-"""Tells systemd how the daemon is doing: ready, reloading, alive, stopping. Outside systemd every call does nothing.
+"""Reports the daemon's state to systemd: ready, reloading, alive, stopping. Outside systemd every call does nothing.
 
-The protocol is one datagram of ``KEY=value`` lines to the AF_UNIX socket named by ``NOTIFY_SOCKET`` (sd_notify(3)). A leading ``@`` stands for
+The protocol is one datagram of ``KEY=value`` lines to the AF_UNIX socket named by ``NOTIFY_SOCKET`` (sd_notify(3)). A leading ``@`` means
 the zero byte of an abstract address. No package is needed for that, and the usual ones have no wheels or cost more than the 3 us this takes.
 """
 
@@ -18,7 +18,7 @@ class ServiceManager:
     """Where to send notifications.
 
     Attributes:
-        address: Value of ``NOTIFY_SOCKET``: an absolute path or ``@name``; None when nobody listens.
+        address: Value of ``NOTIFY_SOCKET``: an absolute path or ``@name``; None without a service manager.
     """
 
     address: str | None

@@ -5,7 +5,7 @@ A part is one thing that a rig asks for and that runs while packets flow: the se
 
 ``prepare`` → ``open`` → ``warm`` → ``prime`` → ``start`` → (``change``)* → ``stop``.
 
-A part says only what differs: every verb has a default that does nothing.
+A part defines only the verbs that it needs: each has a default that does nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -66,7 +66,7 @@ class RigContext:
         clock: When its time began.
         say: Takes an event and its keys: what was changed for rendering to keep up.
         rows: Names of the transmitter's rows, ``"<sensor>/<flow>"``.
-        obstacle_map: Makes what a lidar on a vehicle writes its returns into; None where nobody reads it.
+        obstacle_map: Makes what a lidar on a vehicle writes its returns into; None without a reader.
         flow_listeners: Who is to know of every flow.
     """
 
@@ -121,7 +121,7 @@ class RigContext:
         return self._shown.scenery.notes if self._shown is not None else ()
 
     def introduce_flow(self, number: int, name: str, framing: Framing) -> None:
-        """Tell everyone who follows the stream of a flow, before its first datagram is sent."""
+        """Announce a flow to all followers of the stream, before its first datagram is sent."""
         for listener in self.flow_listeners:
             listener(number, name, framing)
 

@@ -1,7 +1,7 @@
 """Compiles a rig's kernels in processes of their own, before the daemon loads them.
 
 Compiling takes a minute of CPU and hundreds of megabytes, and it cannot be interrupted; here the daemon waits for it as for any other process, so that it
-answers signals meanwhile, says how far it is, and keeps none of that memory. One child does everything that the daemon will do before it opens a port
+answers signals meanwhile, reports progress, and keeps none of that memory. One child does everything that the daemon will do before it opens a port
 (``RunningRig.rehearse``); others compile parts beside it, for Numba compiles one kernel at a time in a process, and what another one has put into the
 cache on disk is merely loaded. Children end with their parent, however it ends.
 """
@@ -85,7 +85,7 @@ def about(rig: Rig) -> int:
         (spec.rover, _ROVER_KERNELS),
     ]
     counts += [(spec.gazebo, _GAZEBO_KERNELS)]
-    return sum(count for wanted, count in counts if wanted)
+    return sum(count for is_needed, count in counts if is_needed)
 
 
 def is_compiled(rig: Rig) -> bool:
@@ -99,12 +99,12 @@ def _mark(rig: Rig) -> Path | None:
     return None if place is None else place / hashlib.sha256(repr(kernel_needs(rig)).encode()).hexdigest()[:16]
 
 
-async def compile_kernels(rig: Rig, tell: Callable[[int], None]) -> tuple[int, ...]:
+async def compile_kernels(rig: Rig, report: Callable[[int], None]) -> tuple[int, ...]:
     """Compile what a rig needs; cancelling it ends the children.
 
     Args:
         rig: The rig.
-        tell: Called with the number of kernels compiled so far, whenever it has grown.
+        report: Called with the number of kernels compiled so far, whenever it has grown.
 
     Returns:
         Exit codes of the children that failed: the daemon then compiles what is missing itself.
@@ -117,7 +117,7 @@ async def compile_kernels(rig: Rig, tell: Callable[[int], None]) -> tuple[int, .
         nonlocal compiled
         while child.stdout is not None and (chunk := await child.stdout.read(4096)):
             compiled += chunk.count(_TOLD)
-            tell(compiled)
+            report(compiled)
 
     async def run(tasks: Sequence[str]) -> None:
         begun = len(children)
@@ -186,7 +186,7 @@ def _compile_stages(rig: Rig) -> None:
 
 
 def _compile_flight(rig: Rig) -> None:
-    """A vehicle's steps, what its controller says, and what it could touch."""
+    """A vehicle's steps, its controller's messages, and what it could touch."""
     from hilsim._jit import compile_for  # noqa: PLC0415 - only the child needs these
     from hilsim.autopilot.loop import fly_step  # noqa: PLC0415
     from hilsim.autopilot.loop_setup import build_loop_setup, open_line  # noqa: PLC0415

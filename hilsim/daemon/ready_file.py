@@ -19,7 +19,7 @@ from hilsim.transmit.specs import SocketSpec
 
 @dataclass(kw_only=True, eq=False)
 class ReadyFile:
-    """The file, there from the first packets to the stop; written aside and renamed, so that nobody reads half of it.
+    """The file, there from the first packets to the stop; written aside and renamed, so that no reader sees an incomplete file.
 
     Attributes:
         path: Where.
@@ -109,7 +109,7 @@ class ReadyFile:
 
 
 def contents(running: RunningRig, metrics: str) -> dict[str, Any]:
-    """What the file says: process, metrics, and where each sensor's, replay's and rover's packets go."""
+    """Contents of the file: process, metrics, and where each sensor's, replay's and rover's packets go."""
     rig = running.rig
     sensors = []
     for sensor, lidar in zip(rig.spec.sensor, rig.lidars, strict=True):

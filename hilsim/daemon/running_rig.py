@@ -54,7 +54,7 @@ class RunningRig:
     """
 
     def __init__(self, *, rig: Rig, say: Say = lambda _event, _keys: None) -> None:
-        """For ``rig``; ``say`` takes an event and its keys when something was changed for rendering to keep up."""
+        """For ``rig``; ``say`` is called with an event and its keys when something was changed for rendering to keep up."""
         self.health = HealthMonitor()
         self.commands = CommandCounts()
         self._context = RigContext(rig=rig, say=say)
@@ -306,7 +306,7 @@ class RunningRig:
         return found
 
     def reading(self) -> Reading:
-        """Everything a scrape shows; waits for nobody but the kernel, for a fraction of a millisecond."""
+        """Everything a scrape shows; waits only for the kernel, a fraction of a millisecond."""
         transmitter = self.transmitter
         now_ns = time.monotonic_ns()
         rows = dict(self._context.rows)  # a scrape runs in a worker thread while a reload may change them

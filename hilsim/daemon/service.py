@@ -1,6 +1,6 @@
 """The daemon: builds a running rig, keeps it running in one TaskGroup, answers signals, scrapes and the service manager.
 
-What stands beside the stream (reports, reloads) is guarded: an error of this program there is logged with its traceback, and no packet notices.
+Tasks beside the stream (reports, reloads) are guarded: a bug there is logged with its traceback and affects no packet.
 """
 
 import asyncio
@@ -107,7 +107,7 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
     log.info("daemon.preparing", rig=shown(rig), first_start=_FIRST_START)
     running = RunningRig(rig=rig, say=_say)
     async with _signal_requests() as requests:
-        start = Start(tell=console.step, manager=manager, stopping=requests.stopping)
+        start = Start(report=console.step, manager=manager, stopping=requests.stopping)
         has_streamed = False
         try:
             with requests.stopping.naming_exceptions(), contextlib.suppress(StoppedError):
@@ -148,7 +148,7 @@ async def _streams(running: RunningRig, start: Start) -> AsyncIterator[str]:
     """Hold every port, then send; yields the metrics' address when packets flow.
 
     Raises:
-        StoppedError: told to stop meanwhile.
+        StoppedError: the daemon was stopped meanwhile.
         TransmitError: a port cannot be had, or nothing could be sent.
     """
     async with _ports(running) as metrics_port:
@@ -188,7 +188,7 @@ def _braked(running: RunningRig) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def _ports(running: RunningRig) -> AsyncIterator[socket.socket | None]:
-    """What others connect to, before the first packet leaves: a port that cannot be had costs a receiver nothing. Yields the metrics' port, if they are wanted."""
+    """What others connect to, before the first packet leaves: a port that cannot be had costs a receiver nothing. Yields the metrics' port, if the rig has them."""
     rig = running.rig
     control = rig.directory / rig.spec.control.socket if rig.spec.control.socket else None
     async with (
@@ -202,7 +202,7 @@ async def _ports(running: RunningRig) -> AsyncIterator[socket.socket | None]:
 
 @contextlib.asynccontextmanager
 async def _metrics(running: RunningRig, held: socket.socket | None) -> AsyncIterator[str]:
-    """Serve metrics, if they are wanted, while the block runs; yields their address, where clients wait until the server has been imported."""
+    """Serve metrics, if the rig has them, while the block runs; yields their address. Clients wait there until the server has been imported."""
     if held is None:
         yield ""
         return
@@ -215,7 +215,7 @@ async def _metrics(running: RunningRig, held: socket.socket | None) -> AsyncIter
 
 
 async def _serve_metrics(running: RunningRig, held: socket.socket) -> None:
-    # A tenth of a second that nobody need wait for: packets flow meanwhile, and the event loop goes on.
+    # A tenth of a second that delays nothing: packets flow meanwhile, and the event loop goes on.
     await asyncio.to_thread(importlib.import_module, "hilsim.telemetry.server")
     from hilsim.telemetry.server import serve_metrics  # noqa: PLC0415
 
@@ -227,7 +227,7 @@ async def _await_packets(running: RunningRig, start: Start) -> None:
     """Until every sensor has sent its first data packet.
 
     Raises:
-        StoppedError: told to stop meanwhile.
+        StoppedError: the daemon was stopped meanwhile.
         TransmitError: nothing could be sent.
     """
     try:
@@ -274,7 +274,7 @@ async def _run(
 
 
 async def _report(running: RunningRig, console: Console, reporter: HealthReporter) -> None:
-    """Say how the stream is: on the status line, in the log, to the service manager."""
+    """Report the state of the stream: on the status line, in the log, to the service manager."""
     while True:
         await asyncio.sleep(_STATUS_INTERVAL_S)
         console.status(reporter.step(running.reading(), time.monotonic_ns(), running.replays.notes))
@@ -299,7 +299,7 @@ async def _stop_when_played(running: RunningRig, stopping: Stopping) -> None:
 
 
 async def _feed_watchdog(running: RunningRig, manager: ServiceManager) -> None:
-    """Tell the service manager that the sending loop makes progress; when it does not, say nothing and be restarted."""
+    """Report progress of the sending loop to the service manager; without progress send nothing, so that it restarts the service."""
     interval_s = watchdog_interval_s()
     if interval_s is None:
         return
@@ -328,7 +328,7 @@ async def _reload_when_told(running: RunningRig, source: RigSource, manager: Ser
 
 
 async def _reload(running: RunningRig, source: RigSource) -> str:
-    """Become what the rig says now; returns what streams then."""
+    """Apply the present rig; returns a description of the streams."""
     changes: list[str] = []
     rigs: list[Rig] = []
 

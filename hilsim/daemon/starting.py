@@ -36,14 +36,14 @@ class Start:
     """A start under way: whom it reports to, and what ends it.
 
     Attributes:
-        tell: Called with what is being done, each second.
+        report: Called with what is being done, each second.
         manager: The service manager; it gives more time as long as it gets reports. It is sent no ``WATCHDOG=1`` before ``READY=1``:
             the first one arms the watchdog, and a start may well be busy for longer than its interval.
-        stopping: Says when the daemon is to stop.
+        stopping: Signals when the daemon is to stop.
         is_abandoned: A thread was left behind that may still hold what it was opening.
     """
 
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
     manager: ServiceManager
     stopping: Stopping
     is_abandoned: bool = field(default=False, init=False)
@@ -52,7 +52,7 @@ class Start:
         """Have a rig's kernels compiled, if they are not in the cache.
 
         Raises:
-            StoppedError: told to stop meanwhile; nothing of it is left running.
+            StoppedError: stopped meanwhile; nothing of it is left running.
         """
         if is_compiled(rig):
             return
@@ -73,7 +73,7 @@ class Start:
         """Do something that takes long in a thread of its own.
 
         Raises:
-            StoppedError: told to stop meanwhile. A thread that has not ended half a second later is left behind (``is_abandoned``).
+            StoppedError: stopped meanwhile. A thread that has not ended half a second later is left behind (``is_abandoned``).
         """
         with self._steps(lambda: step) as waiting:
             done = in_thread(work, name="start")
@@ -103,14 +103,14 @@ class Start:
 
     @contextmanager
     def _steps(self, text: Callable[[], str]) -> Iterator[Callable[[], None]]:
-        """A function to call each second, which tells what is done and for how long."""
+        """A function to call each second, which reports the present step and its duration."""
         began_s = logged_s = time.monotonic()
 
         def waiting() -> None:
             nonlocal logged_s
             now_s = time.monotonic()
             status = text() if now_s - began_s < _TELL_S else f"{text()}, {now_s - began_s:.0f} s"
-            self.tell(status)
+            self.report(status)
             self.manager.starting(status, _MORE_TIME_US)
             if now_s - logged_s >= _LOG_S:
                 logged_s = now_s
@@ -124,7 +124,7 @@ def in_thread(work: Callable[[], None], *, name: str) -> "asyncio.Future[None]":
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 
-    def tell(error: BaseException | None) -> None:
+    def resolve(error: BaseException | None) -> None:
         if done.cancelled():
             return
         if error is None:
@@ -138,14 +138,14 @@ def in_thread(work: Callable[[], None], *, name: str) -> "asyncio.Future[None]":
             work()
         except BaseException as error:  # noqa: BLE001 - handed to whoever waits
             found = error
-        with suppress(RuntimeError):  # nobody waits any more: the loop has ended
-            loop.call_soon_threadsafe(tell, found)
+        with suppress(RuntimeError):  # the waiting loop has ended
+            loop.call_soon_threadsafe(resolve, found)
 
     threading.Thread(target=run, name=name, daemon=True).start()
     return done
 
 
 def log_refused_caches() -> None:
-    """Say why kernels are compiled again, where they are."""
+    """Log why kernels are compiled again, if they are."""
     for reason in _kernel_cache.refusals:
         log.warning("kernels.cache_refused", reason=reason)

@@ -1,6 +1,6 @@
 """Why the daemon stops: the first reason that is given counts, and a signal is reported with its sender.
 
-Who sent a signal stands in its ``siginfo_t`` (sigaction(2)), which Python's handler does not look at. ``signalfd(2)`` and ``sigwaitinfo(2)`` would tell, but only of signals that every thread
+The sender of a signal is in its ``siginfo_t`` (sigaction(2)), which Python's handler does not look at. ``signalfd(2)`` and ``sigwaitinfo(2)`` would give it, but only for signals that every thread
 blocks: the linear algebra library's threads begin before ours, and children would inherit the mask. So a few instructions are put before Python's handler: they note the sender and call it.
 They run on whichever thread the kernel chose, and touch nothing but four words.
 """

@@ -59,7 +59,7 @@ _SYMPTOMS = (  # the first that is part of a text, in small letters
 
 
 def diagnose(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
-    """Everything that can be said; hardware in the loop can begin if nothing is ``bad``."""
+    """All findings; hardware in the loop can begin if nothing is ``bad``."""
     first = (*_port(link), *_noise(link, result))
     beat = result.beat
     if beat is None:
@@ -163,7 +163,7 @@ def _hil(beat: Beat, result: ProbeResult) -> Finding:
 
 
 def _sensors(result: ProbeResult) -> tuple[Finding, ...]:
-    """What SYS_STATUS says; nobody sends sensors now, so that unhealthy ones are no fault."""
+    """Findings from SYS_STATUS; no sensors are sent now, so unhealthy ones are no fault."""
     health = result.health
     if health is None:
         return ()
@@ -191,10 +191,10 @@ def _estimator(result: ProbeResult) -> Finding:
 
 
 def _texts(texts: tuple[Text, ...]) -> tuple[Finding, ...]:
-    """The last that it said; errors with what is known of them."""
+    """Its last texts; errors with an explanation if known."""
     findings = []
     for text in texts[-_MOST_TEXTS:]:
         advice = next((advice for symptom, advice in _SYMPTOMS if symptom in text.text.lower()), "")
         verdict: Verdict = "fair" if advice or text.severity <= _ERROR else "good"
-        findings.append(Finding(subject="it says", verdict=verdict, fact=text.text, advice=advice))
+        findings.append(Finding(subject="last text", verdict=verdict, fact=text.text, advice=advice))
     return tuple(findings)

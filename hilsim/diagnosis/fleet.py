@@ -123,14 +123,14 @@ def fleet_rig(path: Path, sensors: int, rays_per_beam: int, ports: tuple[int, in
     return rig_of_table({"name": "fleet", **world, "metrics": {"enabled": False}, "sensor": entries}, path)
 
 
-def measure_fleet(path: Path, rays_per_beam: int, seconds: float, say: Callable[[str], object], most: int = SENSORS.bound) -> Fleet:
+def measure_fleet(path: Path, rays_per_beam: int, seconds: float, report: Callable[[str], object], most: int = SENSORS.bound) -> Fleet:
     """Measure what one sensor costs, and try as many as should fit for so long.
 
     Args:
         path: The rig whose first sensor is meant; its kernels are compiled.
         rays_per_beam: Of each sensor.
         seconds: Of each trial.
-        say: Takes what is done now.
+        report: Called with the present step.
         most: Sensors that are tried.
 
     Raises:
@@ -140,7 +140,7 @@ def measure_fleet(path: Path, rays_per_beam: int, seconds: float, say: Callable[
     """
     one = fleet_rig(path, 1, rays_per_beam, (1, 2))
     rays = f"{rays_per_beam} ray{'s' if rays_per_beam > 1 else ''} a beam"
-    say(f"rendering {_COST_S:g} s with {rays}")
+    report(f"rendering {_COST_S:g} s with {rays}")
     scenery: Scenery = build_scenery(one)
     capacity = measure_capacity(one, scenery, seconds=_COST_S)
     (load,) = capacity.loads
@@ -150,7 +150,7 @@ def measure_fleet(path: Path, rays_per_beam: int, seconds: float, say: Callable[
     trials: list[FleetTrial] = []
     sensors = min(max(beside_others, min(alone, 1)), most)
     while sensors > 0 and len(trials) < _MOST_TRIALS and not (trials and trials[-1].holds):
-        say(f"sending {seconds:g} s of {sensors} with {rays}")
+        report(f"sending {seconds:g} s of {sensors} with {rays}")
         trials.append(try_fleet(path, sensors, rays_per_beam, seconds))
         sensors = sensors * 3 // 4
     return Fleet(model=one.lidars[0].spec.model, load=load, beside_others=beside_others, alone=alone, trials=tuple(trials))

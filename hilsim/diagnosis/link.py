@@ -70,7 +70,7 @@ def _awaited(listener: socket.socket, address: str, seconds: float) -> socket.so
     while (connection := accept_connection(listener)) is None:
         if time.monotonic_ns() >= end_ns:
             raise LinkError(
-                f"tcp port {address}: PX4's simulation must connect within {seconds:g} s, got nobody: start it for an external simulator "
+                f"tcp port {address}: PX4's simulation must connect within {seconds:g} s, got no connection: start it for an external simulator "
                 "(make px4_sitl none_iris), with this host as the simulator's (PX4_SIM_HOSTNAME)"
             )
         time.sleep(_POLL_S)

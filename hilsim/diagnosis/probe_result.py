@@ -8,7 +8,7 @@ from hilsim.autopilot.session import ARMED_FLAG, HIL_FLAG
 from hilsim.links.line import Line
 
 PX4, ARDUPILOT, NO_AUTOPILOT = 12, 3, 8
-"""MAV_AUTOPILOT values; the last is said by whatever is no flight controller."""
+"""MAV_AUTOPILOT values; the last is sent by devices that are no flight controller."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class Beat:
 
     @property
     def has_hil(self) -> bool:
-        """Whether it says hardware in the loop."""
+        """Whether its flag of hardware in the loop is set."""
         return bool(self.base_mode & HIL_FLAG)
 
 

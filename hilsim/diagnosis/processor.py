@@ -11,11 +11,11 @@ def usable_cores() -> int:
 
 
 def processor_text() -> str:
-    """The processor's name and its vectors, where Linux tells them: ``AMD EPYC, AVX-512``."""
+    """The processor's name and its vectors, where Linux reports them: ``AMD EPYC, AVX-512``."""
     path = Path("/proc/cpuinfo")
     info = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
     lines = dict(line.split(":", 1) for line in info.split("\n") if ":" in line)
-    told = {key.strip(): value.strip() for key, value in lines.items()}
-    flags = told.get("flags", "").split()
+    fields = {key.strip(): value.strip() for key, value in lines.items()}
+    flags = fields.get("flags", "").split()
     vector = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "SSE only" if "sse2" in flags else ""
-    return ", ".join(filter(None, (told.get("model name", platform.machine()), vector)))
+    return ", ".join(filter(None, (fields.get("model name", platform.machine()), vector)))

@@ -100,18 +100,18 @@ SCENES: Mapping[str, Callable[[], list[SceneObject]]] = {
 """From a thousand triangles to a million."""
 
 
-def ray_speeds(cores: int, say: Callable[[str], object], scenes: Mapping[str, Callable[[], list[SceneObject]]] = SCENES) -> Iterator[RaySpeed]:
+def ray_speeds(cores: int, report: Callable[[str], object], scenes: Mapping[str, Callable[[], list[SceneObject]]] = SCENES) -> Iterator[RaySpeed]:
     """Measure scene after scene; kernels that are not compiled yet are compiled first.
 
     Args:
         cores: How many threads "all cores" are.
-        say: Takes what is done now.
+        report: Called with the present step.
         scenes: What makes each of them, by its name.
     """
-    say("compiling what casts rays")
+    report("compiling what casts rays")
     _speed("", build_world([SceneObject(mesh=hills(_WARM_UP_HILLS))]), 0.0, 1, cores)
     for name, objects in scenes.items():
-        say(f"casting rays: {name}")
+        report(f"casting rays: {name}")
         things = objects()
         begun_s = time.perf_counter()
         world = build_world(things)

@@ -19,7 +19,7 @@ _EDGE = 1e-6
 
 
 def turning_cells(plan: LidarPlan, world: World, body: Pose) -> BeamCells:
-    """Cells of a turn, a row a channel, of a lidar on a platform that stands at ``body``."""
+    """Cells of a turn, a row a channel, of a lidar on a platform fixed at ``body``."""
     origins = [body.transform((x, y, z)) for x, y, z in plan.channel_origin_m.tolist()]
     elevations, beam = np.radians(plan.elevation_deg), (plan.beam.width_m, plan.beam.spread)
     cells = build_turning_cells(world, origins, _orientation(plan, body), elevations, TURN_CELLS, plan.cast_range_m, *beam)

@@ -68,7 +68,7 @@ _CDEG_PER_NS_PER_CRPM = 6e-9
 
 @inlined_kernel
 def _mark(hits: Hits, firing: int, at: int, ray: int) -> None:
-    """Say of a hit that no surface made it."""
+    """Mark a hit as made by no surface."""
     hits.value[firing, at, COSINE] = 1.0
     hits.value[firing, at, RETRO] = 0.0
     hits.what[firing, at, RAY] = ray
@@ -155,7 +155,7 @@ def _background_echo(hits: Hits, firing: int) -> int:
 
 @kernel
 def _sum_up(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Workspace) -> None:
-    """Add up what each firing met, after weather, window and false alarms, and say whose hits all make one echo."""
+    """Add up what each firing met, after weather, window and false alarms, and mark the firings whose hits all make one echo."""
     hits, response = workspace.hits, plan.response
     hit_count, value, what, azimuth_cdeg = hits.hit_count, hits.value, hits.what, workspace.returns.azimuth_cdeg
     sums, marks, bits = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits
@@ -188,7 +188,7 @@ def _sum_up(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Wor
 
 @kernel
 def _judge(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Workspace) -> None:
-    """Draw the range errors of all firings' first echoes, and say what is reported of those that have no other: sixteen channels at a time."""
+    """Draw the range errors of all firings' first echoes, and choose what is reported of those that have no other: sixteen channels at a time."""
     response, beams, noise = plan.response, plan.beam_lanes, workspace.noise.reshape(-1, WIDTH)
     sums, bits, groups = workspace.sole.sums, workspace.sole.bits, workspace.noise.shape[1] // WIDTH
     for sequence in range(sequences):

@@ -36,13 +36,13 @@ def _point_counts(plan: LidarPlan, distance: int, image_x: float, image_z: float
 
 @kernel
 def _fits(x: int, y: int, z: int) -> bool:
-    """Whether a point can say these counts."""
+    """Whether a point can represent these counts."""
     return _COUNT_MIN <= x <= _COUNT_MAX and 0 <= y <= _Y_MAX and _COUNT_MIN <= z <= _COUNT_MAX
 
 
 @kernel
-def is_said(plan: LidarPlan, channel: int, firing_ns: int, distance: int) -> bool:
-    """Whether a packet can say a return of a firing at device time ``firing_ns``; what it cannot is sent as no return."""
+def is_representable(plan: LidarPlan, channel: int, firing_ns: int, distance: int) -> bool:
+    """Whether a packet can represent a return of a firing at device time ``firing_ns``; otherwise no return is sent."""
     if plan.family != _CEPTON:
         return True
     image_x, image_z = image_point(plan.mirror, channel, firing_ns)

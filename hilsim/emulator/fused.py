@@ -28,7 +28,7 @@ _SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
 
 @kernel
 def frame_datagram(framing: Framing, index: int, datagram: npt.NDArray[np.uint8], payload_size: int) -> int:
-    """Write headers (if any) before the payload that stands at ``datagram[header_size:]``; returns the datagram's size."""
+    """Write headers (if any) before the payload at ``datagram[header_size:]``; returns the datagram's size."""
     if framing.header_size == 0:
         return payload_size
     identification = index + 1 if framing.counting_identification else 0

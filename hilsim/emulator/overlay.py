@@ -1,6 +1,6 @@
 """A captured background behind (or before) the synthetic scene, as one sensor sees it: sampled by encoder coordinates, firing by firing.
 
-The rules and markers are those of Cepton's "AR simulator" note (https://developer.cepton.com/blog/AR_simulator), whose own rule is ``BACKGROUND_FIRST``: its comment says that the
+The rules and markers are those of Cepton's "AR simulator" note (https://developer.cepton.com/blog/AR_simulator), whose own rule is ``BACKGROUND_FIRST``: its comment states that the
 closest surface is chosen, its code always takes the background. By default the nearer surface wins here, so that objects appear in front of the real world and vanish behind it.
 """
 

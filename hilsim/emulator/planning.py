@@ -43,7 +43,7 @@ def build_lidar_plan(
 
 
 def build_beam_cells(setting: LidarSetting, world: World, body: Pose) -> BeamCells:
-    """Cells of a lidar on a platform that stands at ``body``: with them it reports the same, and casts rays faster where static objects are many.
+    """Cells of a lidar on a platform fixed at ``body``: with them it reports the same, and casts rays faster where static objects are many.
 
     Takes about a second a sensor in a street.
     """

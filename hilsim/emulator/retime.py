@@ -29,7 +29,7 @@ class Retiming(IntEnum):
     CEPTON_STDV = 3
     """Reference time stamp, us."""
     CEPTON_INFO = 4
-    """What to add to a point's time for UTC, where a sensor says it (is not 0)."""
+    """Offset to add to a point's time for UTC, if the sensor sends it (it is not 0)."""
 
 
 class StampClock(NamedTuple):

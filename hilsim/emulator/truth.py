@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hilsim._jit import constant, inlined_kernel, kernel
 from hilsim.emulator.batch import DatagramBatch
-from hilsim.emulator.encoding import is_said
+from hilsim.emulator.encoding import is_representable
 from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import Family, LidarPlan
@@ -233,7 +233,7 @@ def note_returns(
     truth: Truth,
     row: int,
 ) -> int:
-    """Write a row for each return that some whole packets say.
+    """Write a row for each return in some whole packets.
 
     Args:
         plan: The lidar.
@@ -266,7 +266,7 @@ def note_returns(
                         return_number = block_return + return_of_point
                         firing_ns = index * plan.sequence_ns + plan.firing_offset_ns[channel]
                         code = distance[return_number, sequence, channel]
-                        if code == 0 or not is_said(plan, channel, firing_ns, code):
+                        if code == 0 or not is_representable(plan, channel, firing_ns, code):
                             continue
                         firing = channel * sequences + sequence
                         echo = int(reported_echo[return_number, sequence, channel])

@@ -96,7 +96,7 @@ class SoleEchoes(NamedTuple):
     Attributes:
         sums: ``float64[s * g * SOLE_ROWS, 16]``. Range and retro-reflectors first as sums weighted by energy, then divided by it.
         marks: ``int64[f, 3]`` of each firing: how many echoes (``sensor.echoes.sole_echo``), whether noise was taken for one, its ``ReturnFlag``.
-        bits: ``int64[s * g, 3]``, a bit a channel: what is said here is the firing's; its echo passes the threshold; its reflectivity is said here.
+        bits: ``int64[s * g, 3]``, a bit a channel: the values here are the firing's; its echo passes the threshold; its reflectivity is set here.
     """
 
     sums: npt.NDArray[np.float64]

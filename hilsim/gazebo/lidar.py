@@ -23,7 +23,7 @@ from hilsim.sdf.specs import SdfLidar, SdfNoise, SdfShape
 Ranges = npt.NDArray[np.float64]
 
 STEP_MS = 1
-"""Of a simulation whose world does not say another: how often a lidar without a rate measures."""
+"""Rate of a lidar without one, in a world that sets no other."""
 _PAST_M = 1e-4
 """So far behind a solid's wall a ray that began within goes on."""
 _MOST_SOLIDS = 64
@@ -50,7 +50,7 @@ class Noise:
 
 
 class _View(NamedTuple):
-    """Rays of a scan: where they begin, where they point, and which of them each object lets out."""
+    """Rays of a scan: where they begin, where they point, and which of them each object excludes."""
 
     origin_m: npt.NDArray[np.float64]
     direction: npt.NDArray[np.float32]
@@ -64,8 +64,8 @@ class GazeboLidar:
         spec: The lidar.
         world: What there is to see.
         object_names: Of the world's objects, by their numbers.
-        solids: Collisions of the same file, which let out a ray that begins within.
-        stand: Where the file's own zero stands in the world.
+        solids: Collisions of the same file; a ray that begins within one leaves it.
+        stand: Pose of the file's origin in the world.
         carriages: What of the file moves; nothing without.
         seed: Of the rig.
         number: Of the lidar in its file.

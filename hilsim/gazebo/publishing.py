@@ -1,4 +1,4 @@
-"""The thread of a lidar: it measures when Gazebo would, and publishes what somebody wants."""
+"""The thread of a lidar: it measures when Gazebo would, and publishes the subscribed topics."""
 
 import threading
 import time
@@ -56,7 +56,7 @@ class LidarPublisher:
 
     @property
     def has_started(self) -> bool:
-        """Whether it was told to."""
+        """Whether it was stopped."""
         return self._thread is not None
 
     @property
@@ -80,7 +80,7 @@ class LidarPublisher:
             due_ns += period_ns
 
     def _measure(self, time_ns: int) -> None:
-        """One measurement, if it is wanted: the scan, then its points."""
+        """One measurement, if it is subscribed to: the scan, then its points."""
         wants_scan, wants_points = map(self._transport.wants, self._topics)
         if not (wants_scan or wants_points):
             return

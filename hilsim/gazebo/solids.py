@@ -1,6 +1,6 @@
 """Which solids a ray begins in: physics engines let it out, as if they were not there.
 
-A lidar mostly stands within the collision of its own link. Bullet casts rays at convex shapes from outside alone: one that begins within a box, a sphere or a cylinder meets what lies
+A lidar is mostly within the collision of its own link. Bullet casts rays at convex shapes from outside alone: one that begins within a box, a sphere or a cylinder meets what lies
 behind it. Meshes and planes are surfaces, met from both sides.
 """
 
@@ -23,7 +23,7 @@ def is_inside(shape: SdfShape, points_m: Points, pose: Pose) -> Mask:
     Args:
         shape: Any; what has no inside holds no point.
         points_m: ``float64[n, 3]`` in the world.
-        pose: Where the shape stands in the world.
+        pose: Pose of the shape in the world.
 
     Returns:
         ``bool[n]``.
@@ -38,7 +38,7 @@ def containing(placed: Iterable[tuple[SdfShape, Pose]], points_m: Points) -> dic
     """The shapes that some of the points lie in, by name, and which points.
 
     Args:
-        placed: Shapes with where they stand in the world.
+        placed: Shapes with their poses in the world.
         points_m: ``float64[n, 3]`` in the world.
     """
     found = {shape.name: is_inside(shape, points_m, pose) for shape, pose in placed}
@@ -46,7 +46,7 @@ def containing(placed: Iterable[tuple[SdfShape, Pose]], points_m: Points) -> dic
 
 
 def reach_m(shape: SdfShape) -> float:
-    """From where a shape stands to its farthest point, or farther."""
+    """Upper bound of the distance from a shape's origin to its farthest point."""
     return float(np.linalg.norm(shape.size_m)) + max(shape.radii_m) + shape.length_m
 
 

@@ -1,6 +1,6 @@
 """Publishes messages over Gazebo's transport: topics are advertised to a multicast group, messages go to subscribers over ZeroMQ.
 
-ZeroMQ tells who has subscribed and who is gone, however it went. A subscriber that takes nothing costs the ``_HELD`` messages that are kept for it, and no publisher waits for it.
+ZeroMQ reports subscriptions and their ends, whatever the cause. A stalled subscriber costs the ``_HELD`` messages that are kept for it, and no publisher waits for it.
 """
 
 import contextlib
@@ -35,12 +35,12 @@ _PREFIXES = ("GZ_", "IGN_")
 
 
 def from_environment(name: str) -> str | None:
-    """What the environment says for Gazebo's processes (``PARTITION`` …); None: nothing."""
+    """Setting of the environment for Gazebo's processes (``PARTITION`` …); None: not set."""
     return next((os.environ[prefix + name] for prefix in _PREFIXES if prefix + name in os.environ), None)
 
 
 def default_partition() -> str:
-    """As Gazebo has it where nobody says another: of the environment, also an empty one, or the host's and the user's names.
+    """Gazebo's default: of the environment, also an empty one, or the host's and the user's names.
 
     Source: gz-transport, ``NodeOptions.cc`` and ``NetUtils.cc``: ``USER`` counts, and ``LOGNAME`` does not.
     """
@@ -145,7 +145,7 @@ class Transport:
         self._thread.start()
 
     def close(self) -> None:
-        """Say goodbye, and let everything go."""
+        """Announce the end, and close everything."""
         if self._thread is not None:
             os.close(self._stop_write)
             self._thread.join()
@@ -166,7 +166,7 @@ class Transport:
         return self._thread is not None and self._thread.is_alive()
 
     def wants(self, topic: str) -> bool:
-        """Whether somebody has subscribed to a topic, by its whole name: who wants ``/a`` does not want ``/a/points``, though ZeroMQ takes names for beginnings."""
+        """Whether a topic has a subscriber, by its whole name: a subscription to ``/a`` does not include ``/a/points``, though ZeroMQ takes names for beginnings."""
         with self._lock:
             if self._publisher is None:
                 return False
@@ -177,8 +177,8 @@ class Transport:
         """Send a message to who has subscribed."""
         import zmq  # noqa: PLC0415
 
-        told = self._advertised[topic]
-        parts = (told.topic.encode(), told.address.encode(), content, told.message_type.encode())
+        advertised = self._advertised[topic]
+        parts = (advertised.topic.encode(), advertised.address.encode(), content, advertised.message_type.encode())
         with self._lock:
             if self._publisher is not None:
                 self._hear(self._publisher)
@@ -190,11 +190,11 @@ class Transport:
 
         with contextlib.suppress(zmq.Again):
             while True:
-                told = publisher.recv(zmq.NOBLOCK)
-                (self._wanted.discard if told[:1] == _UNSUBSCRIBED else self._wanted.add)(told[1:])
+                change = publisher.recv(zmq.NOBLOCK)
+                (self._wanted.discard if change[:1] == _UNSUBSCRIBED else self._wanted.add)(change[1:])
 
     def _advertise(self) -> None:
-        """Of the thread: tell each second, and whenever somebody asks."""
+        """Run by the thread: advertise each second, and on request."""
         beacon = self._beacon
         if beacon is None:
             return

@@ -21,7 +21,7 @@ def ground_only_pose(height_m: float, pitch_deg: float) -> Pose:
 
     Args:
         height_m: Of the sensor above the ground.
-        pitch_deg: Positive with the nose down, as everywhere in hilsim; the note does not say which.
+        pitch_deg: Positive with the nose down, as everywhere in hilsim; the note does not define it.
 
     At zero pitch the sensor's axes are the world's: it looks along world +y. The same as ``extrinsics((0, 0, height_m), (0, pitch_deg, 90))``.
 

@@ -13,7 +13,7 @@ UNIT_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class Pose:
-    """Where a frame stands in another: ``parent = rotate(orientation, child) + position_m``.
+    """Pose of a frame in another: ``parent = rotate(orientation, child) + position_m``.
 
     Attributes:
         position_m: Origin of the child frame in the parent frame.

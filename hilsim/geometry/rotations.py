@@ -88,7 +88,7 @@ def about_axis(axis: Vector, angle_rad: float) -> Quaternion:
 
 @kernel
 def ned_from_frd(enu_from_flu: Quaternion) -> Quaternion:
-    """An orientation as an autopilot says it: world NED from body FRD, of one that is world ENU from body FLU."""
+    """An orientation in the convention of autopilots: world NED from body FRD, of one that is world ENU from body FLU."""
     return multiply(NED_FROM_ENU, multiply(enu_from_flu, FRD_FROM_FLU))
 
 

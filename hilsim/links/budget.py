@@ -1,6 +1,6 @@
 """What a link carries: bytes a second each way, the highest sensor rate that fits, or a refusal with the numbers.
 
-Sources: a byte of 8N1 is ten bits. PX4 v1.12 (src/modules/mavlink/mavlink_main.cpp) gives a UART a data rate of baud / 20 unless told otherwise (-r) and a
+Sources: a byte of 8N1 is ten bits. PX4 v1.12 (src/modules/mavlink/mavlink_main.cpp) gives a UART a data rate of baud / 20 by default (-r changes it) and a
 USB port 800,000 bytes/s, switches hardware-in-the-loop on only above 5000 bytes/s, and lowers the rates of all its streams alike when they exceed the rate. Measured on
 it: its streams take 19.7 kB/s (on USB 38.9), of which 196 Hz HIL_ACTUATOR_CONTROLS; at 5760 bytes/s it sent 55.5 Hz of them; it flies with 50 Hz of sensors and does not
 become ready when 250 Hz are pushed through 115200 baud.

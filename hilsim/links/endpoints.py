@@ -31,7 +31,7 @@ class Endpoint(Protocol):
     """One end of a link, which may come and go."""
 
     async def open(self) -> OpenLink:
-        """Open the link; waits until somebody connects where that is how it begins.
+        """Open the link; waits for a connection if the peer begins it.
 
         Raises:
             LinkError: it cannot be opened now.
@@ -143,4 +143,4 @@ class UdpEndpoint:
 
 def address_towards_peer(peer: str) -> str:
     """The address to bind for datagrams to a peer: what leaves for another host needs no fixed one."""
-    return "127.0.0.1" if peer.startswith("127.") else "0.0.0.0"  # noqa: S104 - as said
+    return "127.0.0.1" if peer.startswith("127.") else "0.0.0.0"  # noqa: S104 - as above

@@ -1,4 +1,4 @@
-"""A serial port to a flight controller, opened so that the nogil loop can read and write it, and so that nobody else does.
+"""A serial port to a flight controller, opened so that the nogil loop can read and write it, and exclusively.
 
 - pyserial opens it and sets the rate (rates without a constant included) and takes the advisory lock; then TIOCEXCL keeps other programs out, because two
   readers would silently share the bytes between them. Who was there before is looked for in /proc.
@@ -95,9 +95,9 @@ def open_serial(spec: SerialSpec, *, is_uart: bool | None = None, name: str | No
 
 
 def kind_of(path: str, tty_class: Path = _TTY_CLASS) -> LineKind:
-    """What the rate of a serial device means, by its driver, else by its name; a UART where neither tells.
+    """Meaning of the rate of a serial device, by its driver, else by its name; a UART if neither decides.
 
-    A USB device whose driver is ``cdc_acm`` has no line of that rate, unless it is an adapter to a real UART, which cannot be told from here.
+    A USB device whose driver is ``cdc_acm`` has no line of that rate, unless it is an adapter to a real UART, which cannot be detected here.
     """
     device = Path(os.path.realpath(path))
     if device.parent.name == "pts":

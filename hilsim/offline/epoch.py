@@ -1,11 +1,11 @@
-"""Which UTC rig time 0 stands for, where no clock says it."""
+"""UTC of rig time 0, where no clock determines it."""
 
 from datetime import UTC, datetime
 
 from hilsim.units import NS_PER_S
 
 START_UTC = "2026-01-01T00:00:00Z"
-"""Unless somebody says otherwise."""
+"""Default."""
 
 
 def utc_ns(instant: str | datetime) -> int:

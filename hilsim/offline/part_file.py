@@ -1,4 +1,4 @@
-"""Files that stand under their name only when they are whole."""
+"""Files that appear under their name only when complete."""
 
 import stat
 from collections.abc import Iterator

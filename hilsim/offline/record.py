@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MILLISECOND_NS = 1_000_000
 DEFAULT_BATCH_MS = 100
-"""Rendered at a time, unless somebody says otherwise; changes no byte."""
+"""Default length of one rendering step; changes no byte."""
 _TRUTH_BATCH_MS = 100  # ground truth is 4 MB of a VLP-16 in this time, held twice for each thread
 
 
@@ -78,7 +78,7 @@ def record(
         threads: How many threads render; does not change a byte.
         progress: Called with the rig time (ns) written so far.
         truth: Parquet file for the ground truth of every return of the emulated sensors, replaced as ``path`` is; does not change a byte of the capture.
-        stamps: Whether the capture's stamps count nanoseconds or microseconds; None: as the rig's ``[record]`` says.
+        stamps: Whether the capture's stamps count nanoseconds or microseconds; None: as in the rig's ``[record]``.
         renderer: What casts the rays, instead of the kernels that are compiled with the rest; not with ``truth``, and with ``threads`` 1.
 
     Raises:

@@ -12,7 +12,7 @@ offset  size   field
 ======  =====  =============================================================
 
 To SITL: a line feed, one JSON object, a line feed. SITL looks for ``"name":`` as text from the object's second character on and reads vectors by ``[%f, %f, %f]``, so the line
-has no blanks, and no name may stand in front of one that it contains.
+has no blanks, and no name may precede one that it contains.
 
 Sources: ArduPilot ``libraries/SITL/examples/JSON/readme.md``, ``libraries/SITL/SIM_JSON.cpp`` and ``SIM_JSON.h``. It resends a frame with the same count when nothing was answered
 (after 10 s by the description, after 1 s in the code), and begins at a lower count when it was restarted.
@@ -35,7 +35,7 @@ JSON_PORT = 9002
 MAGIC_16, MAGIC_32 = 18458, 29569
 MOST_RANGEFINDERS = 6
 LEAST_RATE_HZ, MOST_RATE_HZ = 10, 20_000
-"""Steps of the physics are 0.05 to 1 ms long; a frame stands for 0.05 to 100 ms. ArduPilot's own lie between 400 and 1200 Hz."""
+"""Steps of the physics are 0.05 to 1 ms long; a frame covers 0.05 to 100 ms. ArduPilot's own lie between 400 and 1200 Hz."""
 
 SERVO_16_DTYPE = np.dtype([("magic", "<u2"), ("frame_rate", "<u2"), ("frame_count", "<u4"), ("pwm", "<u2", (16,))])
 SERVO_32_DTYPE = np.dtype([("magic", "<u2"), ("frame_rate", "<u2"), ("frame_count", "<u4"), ("pwm", "<u2", (32,))])
@@ -149,11 +149,11 @@ class VehicleReport:
 
 
 def encode_report(report: VehicleReport, *, farthest_m: float = 1000.0) -> bytes:
-    """The datagram that says a report.
+    """The datagram of a report.
 
     Args:
         report: The report.
-        farthest_m: Said for a rangefinder that meets nothing, because a name left out would say nothing new; more than the autopilot's own
+        farthest_m: Sent for a rangefinder without an echo, because an omitted name would keep the old value; more than the autopilot's own
             ``RNGFNDx_MAX`` reads as out of range.
     """
     fields: dict[str, Any] = {

@@ -56,7 +56,7 @@ def parse_mac(text: str) -> bytes:
 
 
 def mac_of(destination: str, *, broadcast: bool) -> str:
-    """The MAC address of an IPv4 destination where it can be told: broadcast, or a multicast group's; a placeholder for a unicast host."""
+    """The MAC address of an IPv4 destination where it can be derived: broadcast, or a multicast group's; a placeholder for a unicast host."""
     address = IPv4Address(destination)
     if broadcast:
         return BROADCAST_MAC
@@ -177,7 +177,7 @@ def write_headers(
     frame: npt.NDArray[np.uint8],
     payload_size: int,
 ) -> int:
-    """Write the headers before a payload that already stands at ``frame[42:]``; returns the frame's size in bytes.
+    """Write the headers before a payload that is already at ``frame[42:]``; returns the frame's size in bytes.
 
     Args:
         template: ``uint8[42]`` of ``header_template``.

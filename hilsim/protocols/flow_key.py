@@ -1,4 +1,4 @@
-"""What tells one flow of datagrams from another: the addresses and ports of its headers."""
+"""Identity of a flow of datagrams: the addresses and ports of its headers."""
 
 from typing import NamedTuple
 

@@ -1,6 +1,6 @@
 """How programs of Gazebo's transport find each other: a datagram to a multicast group, with a ``Discovery`` message of protobuf and its size before it.
 
-Who publishes advertises its topics once a second and whenever somebody asks for one; who has been silent for three seconds is forgotten.
+A publisher advertises its topics once a second and on request; one that is silent for three seconds is removed.
 Source: gz-transport (``Discovery.hh``, ``Publisher.cc``, ``TopicUtils.cc``), gz-msgs (``discovery.proto``).
 """
 
@@ -30,7 +30,7 @@ class DiscoveryType(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Advertised:
-    """A topic that somebody publishes.
+    """A published topic.
 
     Attributes:
         topic: On the wire, with its partition (``wire_topic``).
@@ -49,7 +49,7 @@ class Advertised:
 
 @dataclass(frozen=True, kw_only=True)
 class Heard:
-    """A datagram of somebody else.
+    """A datagram of another process.
 
     Attributes:
         kind: Number of its ``DiscoveryType``, or another.
@@ -85,7 +85,7 @@ def encode_discovery(kind: DiscoveryType, process: str, about: Advertised | None
 
 
 def decode_discovery(datagram: bytes) -> Heard | None:
-    """What a datagram says; None where it is no such datagram, or of another version."""
+    """Contents of a datagram; None for other datagrams and versions."""
     body = datagram[_SIZE_BYTES:]
     if len(datagram) < _SIZE_BYTES or int.from_bytes(datagram[:_SIZE_BYTES], "little") != len(body):
         return None

@@ -33,7 +33,7 @@ _POLYNOMIAL = 0x1021
 
 
 class Request(NamedTuple):
-    """What a frame says.
+    """Contents of a frame.
 
     Attributes:
         command: Number of the command.

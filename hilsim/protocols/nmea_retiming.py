@@ -39,7 +39,7 @@ def _checksum_place(text: npt.NDArray[np.uint8], start: int, stop: int) -> int:
 
 @kernel
 def _replace_digits(value: int, width: int, text: npt.NDArray[np.uint8], at: int) -> bool:
-    """Write ``value`` over ``width`` digits, if digits stand there."""
+    """Write ``value`` over ``width`` digits, if there are digits."""
     for place in range(width):
         if not _is_digit(text[at + place]):
             return False
@@ -49,7 +49,7 @@ def _replace_digits(value: int, width: int, text: npt.NDArray[np.uint8], at: int
 
 @kernel
 def _replace_date(days: int, text: npt.NDArray[np.uint8], at: int, stop: int) -> None:
-    """Write a date over the one behind the ninth comma of a sentence whose second comma stands at ``at``."""
+    """Write a date over the one behind the ninth comma of a sentence whose second comma is at ``at``."""
     commas = 2
     while at < stop and commas < 9:
         at += 1

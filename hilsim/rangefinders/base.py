@@ -1,6 +1,6 @@
 """What all range sensors on a serial port share: how they ask for ranges, what they make of them, and how their bytes are due.
 
-A range sensor never renders. It says which rays it needs at which times, through ``Sample``, and turns the ranges into bytes with exact integer times; whoever holds the world casts
+A range sensor never renders. It requests rays at given times, through ``Sample``, and turns the ranges into bytes with exact integer times; the owner of the world casts
 the rays. Azimuths are those of a sensor frame (``geometry.frames``): clockwise seen from above, 0 straight ahead, in the plane of elevation 0; the frame's pose in the body is the
 rig's ``mount_position_m`` and ``mount_rotation_deg``.
 """

@@ -20,7 +20,7 @@ from hilsim.units import TURN_CDEG
 LEAST_CONFIDENCE, MOST_CONFIDENCE = 20, 230
 
 _NS_PER_9_POINTS = 2_000_000  # 4500 points a second are 9 in 2 ms
-_POINTS_PER_CDEG_OF_1_DPS = 45  # point n stands at n * speed / 45 hundredths of a degree
+_POINTS_PER_CDEG_OF_1_DPS = 45  # point n is at n * speed / 45 hundredths of a degree
 
 
 @dataclass(frozen=True, kw_only=True)

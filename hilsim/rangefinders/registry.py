@@ -19,7 +19,7 @@ class RangefinderKind(NamedTuple):
     """One kind.
 
     Attributes:
-        spec: What a rig says of it.
+        spec: Its table in the rig.
         build: The sensor of a specification, ``seed`` and ``stream`` by name.
     """
 

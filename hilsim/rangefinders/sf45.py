@@ -54,7 +54,7 @@ from hilsim.units import NS_PER_S
 Sf45Rates = Literal["twelve", "eight"]
 
 UPDATE_PERIODS_NS: dict[Sf45Rates, tuple[int, ...]] = {
-    # Whole 50 us, of which 13 make the 1538 a second that the vendor's table says.
+    # Whole 50 us, of which 13 make the 1538 a second of the vendor's table.
     "twelve": tuple(50_000 * count for count in (400, 200, 100, 50, 40, 32, 20, 16, 13, 10, 8, 4)),
     # 388 a second over 8 to 1: the table's 48, 55, 64, 77, 97, 129, 194, 388.
     "eight": tuple(round(1e9 / 388.0) * count for count in range(8, 0, -1)),

@@ -14,7 +14,7 @@ from hilsim.links.line import SerialSpec
 
 ZERO: Vector = (0.0, 0.0, 0.0)
 FARTHEST_CM = 65_533
-"""Largest ``max_distance`` of a message: one more says that nothing is near, and 65535 that nothing is known."""
+"""Largest ``max_distance`` of a message: one more means no obstacle, and 65535 unknown."""
 
 Orientation = Literal[
     "forward", "forward_right", "right", "backward_right", "backward", "backward_left", "left", "forward_left", "up", "down"
@@ -41,7 +41,7 @@ class RangefinderSpec(SerialSpec):
 
     @property
     def range_code_max_m(self) -> float:
-        """Largest range that the sensor's bytes can say."""
+        """Largest range that the sensor's bytes can represent."""
         raise NotImplementedError
 
     def rules(self) -> Iterator[tuple[bool, str]]:
@@ -77,12 +77,12 @@ class ScanMessageSpec:
 
     @property
     def min_cm(self) -> int:
-        """As the message says it."""
+        """As in the message."""
         return round(self.range_min_m * 100.0)
 
     @property
     def max_cm(self) -> int:
-        """As the message says it."""
+        """As in the message."""
         return round(self.range_max_m * 100.0)
 
     def rules(self) -> Iterator[tuple[bool, str]]:
@@ -122,7 +122,7 @@ class DistanceSensorSpec(ScanMessageSpec):
     """DISTANCE_SENSOR made of a lidar's scan.
 
     Attributes:
-        orientation: Where the message's beam looks in the body; the autopilot's RNGFND or SENS parameter must say the same.
+        orientation: Where the message's beam looks in the body; the autopilot's RNGFND or SENS parameter must be equal.
         width_deg: Full angle of the cone whose nearest return counts.
         sensor_id: Of the message.
     """

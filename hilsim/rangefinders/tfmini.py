@@ -1,7 +1,7 @@
 """The Benewake TFmini: one beam, one distance a frame; its bytes are those of ``protocols.tfmini``.
 
 ==============  ============  ==========  ======================================================================================================
-model           weak echo     is said as  what the autopilots make of that
+model           weak echo     is sent as  interpretation by the autopilots
 ==============  ============  ==========  ======================================================================================================
 ``tfmini``      strength <20  65535       ArduPilot: out of range (from 32768 up), reported as 12 m or its own maximum + 1 m;
                                           PX4: leaves it out, so there is no new reading
@@ -9,7 +9,7 @@ model           weak echo     is said as  what the autopilots make of that
 ``tfmini_plus`` strength<100  0           both take it for a distance of 0, nearer than their minimum
 ==============  ============  ==========  ======================================================================================================
 
-What is nearer than ``range_min_m`` or farther than ``range_max_m`` comes back as a weak echo; the original model's manual also knows strong ones from beyond 12 m, said as 1200.
+What is nearer than ``range_min_m`` or farther than ``range_max_m`` comes back as a weak echo; the original model's manual also knows strong ones from beyond 12 m, sent as 1200.
 
 Sources: as for the frame. The manual gives modes 2 and 7 ranges that overlap (to 5 m, from 1 m) and not where the sensor switches: 2 m is chosen here.
 A TFmini also takes settings; neither autopilot sends any, so what arrives is ignored.

@@ -176,7 +176,7 @@ def build_turning_cells(
     spread: float = 0.0,
     most: int = 32,
 ) -> Cells:
-    """Cells of a head that turns at one place, ``sectors`` of them for each channel; ``render.cells.turning_cell`` says which is a beam's.
+    """Cells of a head that turns at one place, ``sectors`` of them for each channel; ``render.cells.turning_cell`` gives a beam's.
 
     Args:
         world: What stands still in it is listed.
@@ -224,7 +224,7 @@ def build_image_cells(
     spread: float = 0.0,
     most: int = 32,
 ) -> Cells:
-    """Cells of a sensor that sweeps an image from one place; ``render.cells.image_cell_of`` says which is a beam's.
+    """Cells of a sensor that sweeps an image from one place; ``render.cells.image_cell_of`` gives a beam's.
 
     Args:
         world: What stands still in it is listed.

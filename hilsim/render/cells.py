@@ -45,7 +45,7 @@ class Cells(NamedTuple):
 
 
 def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """A contiguous array that nobody can write: kernels are compiled once for constants and for what is built."""
+    """A contiguous read-only array: kernels are compiled once for constants and for what is built."""
     array = np.array(values, dtype=dtype, order="C")
     array.setflags(write=False)
     return array

@@ -251,8 +251,8 @@ def device_world(world: World) -> Any:
 
 
 def _to_device(value: Any) -> Any:
-    """An array on the device; scalars as they are, and arrays too where ``_Buffers`` says why."""
+    """An array on the device; scalars as they are, and so are the arrays named in ``_Buffers``."""
     if not isinstance(value, np.ndarray) or config.ENABLE_CUDASIM:
         return value
-    # An array without elements has no device memory to point at; one element that nobody reads has.
+    # An array without elements has no device memory to point at; one unused element has.
     return cuda.to_device(value if value.size else np.zeros((1, *value.shape[1:]), dtype=value.dtype))

@@ -64,7 +64,7 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
 
     Args:
         world: What can be hit.
-        order: ``int32[p, 16]``, the rays of each packet, which go alike; -1, and what is beyond the rays, stands for none. Each ray is in it once.
+        order: ``int32[p, 16]``, the rays of each packet, which go alike; -1, and numbers beyond the rays, mean none. Each ray is in it once.
         origin_m: ``float64[n, 3]`` in the world.
         direction: ``float32[n, 3]``, unit vectors in the world.
         time_ns: ``int64[n]``, rig time.
@@ -75,7 +75,7 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
         instance: ``int32[n]`` out; -1 for a miss.
         triangle: ``int32[n]`` out, row of the world's triangles; -1 for a miss.
         cosine: ``float64[n]`` out, of the angle between a ray and the normal of what it meets, without its sign, of no meaning for a miss; empty
-            (``NO_COSINE``) where nobody wants it.
+            (``NO_COSINE``) where it is not needed.
     """
     bounds, links, corners = world.node_bounds, world.node_links, world.corners
     tree_origin_m, tile_count, tile_root = world.origin_m, world.tile_count, world.tile_root

@@ -80,7 +80,7 @@ def find_rule(rules: tuple[FlowRule, ...], flow: FlowKey) -> FlowRule | None:
 class LoopbackSources:
     """Addresses of this host's loopback network for recorded sources: 192.168.1.201 becomes 127.0.1.201.
 
-    Receivers tell sensors apart by their address, so each recorded source gets one of its own; every 127.x.y.z is this host's.
+    Receivers distinguish sensors by their address, so each recorded source gets one of its own; every 127.x.y.z is this host's.
     """
 
     def __init__(self, *, taken: Iterable[str] = ()) -> None:

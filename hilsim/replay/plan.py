@@ -68,7 +68,7 @@ def look_over(path: Path, spec: ReplaySpec) -> Overview:
     """Read the beginning of a capture, until flows that are replayed were seen.
 
     Raises:
-        CaptureError: it cannot be read, holds no datagrams, or none that the flow rules match (the text says what it does hold), or it is to be looped
+        CaptureError: it cannot be read, holds no datagrams, or none that the flow rules match (the message lists what it holds), or it is to be looped
             and a pass of it is too short.
     """
     capture = CaptureFile(path)

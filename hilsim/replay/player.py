@@ -1,7 +1,7 @@
 """The thread that plays a packet queue: gives each packet its deadline and its new stamp, and puts it into its flow's ring, without the GIL.
 
 It works some milliseconds ahead of the deadlines, and some milliseconds' worth of packets at a time. What the packet queue holds is played against one epoch;
-only a pause moves it, and, where that is wanted, a postponement: when the host stood still for longer than the player works ahead (or the reader was too
+only a pause moves it, and, if requested, a postponement: when the host stood still for longer than the player works ahead (or the reader was too
 slow), everything that follows is due later by as much. Nothing is lost then and nothing sent in a burst; players that share a ``Postponements`` stay together.
 """
 
@@ -295,7 +295,7 @@ class Player:
         self._warm()
 
     def route(self, track: int, row: int, retiming: Retiming, framing: Framing) -> None:
-        """Say where a track's packets go; before the first of them is put onto the packet queue."""
+        """Set the destination of a track's packets; before the first of them is put onto the packet queue."""
         self.routes.row[track] = row
         self.routes.retiming[track] = retiming
         self.routes.header_size[track] = framing.header_size

@@ -89,7 +89,7 @@ class Cues(NamedTuple):
 
 
 class CutFinder(Protocol):
-    """Says where a seamless loop is cut; None: nowhere, or, without waiting, not known yet."""
+    """Cut of a seamless loop; None: none, or, without waiting, not known yet."""
 
     def __call__(self, *, wait: bool) -> Cut | None:
         """The cut."""
@@ -122,7 +122,7 @@ class CaptureReader:
     ) -> None:
         """Read ``capture``, whose first datagram was seen at ``first_ns``.
 
-        ``find_cut`` says where a seamless loop is cut for the sensor ``master``; ``goes_on`` is asked now and then whether reading makes sense yet.
+        ``find_cut`` finds the cut of a seamless loop for the sensor ``master``; ``goes_on`` is asked now and then whether reading makes sense yet.
         """
         self.capture = capture
         self.tracks: list[Track] = []
@@ -144,7 +144,7 @@ class CaptureReader:
 
         Args:
             position_ns: Capture time from the capture's first packet; None: where the replay begins.
-            at: Says where on the replay's time line this is, once the first packets were read.
+            at: Gives its place on the replay's time line, once the first packets were read.
             passes: Passes completed before.
 
         Raises:
@@ -276,7 +276,7 @@ class CaptureReader:
         return Recorded(np.array(capture, np.int64), np.array(run.tracks, np.int64), np.array(stamps, np.int64))
 
     def _seam_ns(self, datagram: CapturedDatagram, track: int) -> int:
-        """The instant that the stamp of the packet names which the next pass's first stands for; it is not played."""
+        """Instant of the packet that the next pass's first one replaces; it is not played."""
         run = _Run()
         run.add(datagram, track)
         recorded = self._recorded(run)

@@ -38,7 +38,7 @@ class Cut(NamedTuple):
 
     Attributes:
         start_frame: First frame of every pass but the first.
-        stop_frame: The frame that the next pass's first stands for.
+        stop_frame: The frame that the next pass's first one replaces.
         mismatch: How far their phases differ: 0.01 deg, or points.
     """
 

@@ -38,7 +38,7 @@ _PREFETCH_S = 5.0
 
 
 class _Place(NamedTuple):
-    """A place on the time line, and what stands there: capture time, passes completed, bytes of the file read by then."""
+    """A place on the time line: capture time, passes completed, bytes of the file read by then."""
 
     due_ns: int
     position_ns: int
@@ -90,7 +90,7 @@ class ReplaySource:
         """Look the capture over.
 
         Raises:
-            CaptureError: it cannot be replayed; the text says why.
+            CaptureError: it cannot be replayed; the message gives the reason.
         """
         self.spec = spec
         self.path = path
@@ -180,7 +180,7 @@ class ReplaySource:
             raise CaptureError(self._fault)
 
     def start(self, epoch_ns: int, clock: StampClock) -> None:
-        """Begin to play at CLOCK_MONOTONIC ``epoch_ns``; ``clock`` says what stamps show, given a CLOCK_MONOTONIC time."""
+        """Begin to play at CLOCK_MONOTONIC ``epoch_ns``; ``clock`` gives the stamps' time for a CLOCK_MONOTONIC time."""
         self._open_player().start(epoch_ns, clock)
 
     def stop(self) -> None:
@@ -363,7 +363,7 @@ class ReplaySource:
         self._known_tracks = len(reader.tracks)
 
     def _put(self, cues: Cues) -> bool:
-        """Put a run onto the packet queue, waiting while it is full; False when told to stop or to go elsewhere."""
+        """Put a run onto the packet queue, waiting while it is full; False if stopped or sought."""
         player = self._open_player()
         cues = self._without_too_large(cues)
         data = np.frombuffer(b"".join(cues.payloads), np.uint8)

@@ -32,11 +32,11 @@ def find_target(spec: ReplaySpec, flow: FlowKey, kind: PacketKind, sources: Loop
     """From where to where a recorded flow is sent.
 
     Raises:
-        ConfigError: it would be a broadcast that nobody asked for.
+        ConfigError: it would be a broadcast without permission.
     """
     rule = find_rule(spec.flow, flow)
-    wanted = parse_endpoints(rule.send) if rule else Endpoints()
-    destination = wanted.destination or (flow.destination if spec.destination == "recorded" else spec.destination)
+    rerouted = parse_endpoints(rule.send) if rule else Endpoints()
+    destination = rerouted.destination or (flow.destination if spec.destination == "recorded" else spec.destination)
     set_port = spec.destination_port if kind is not PacketKind.VELODYNE_POSITION else 0
     if destination == "255.255.255.255" and not spec.broadcast:
         raise ConfigError(
@@ -48,10 +48,10 @@ def find_target(spec: ReplaySpec, flow: FlowKey, kind: PacketKind, sources: Loop
     else:
         source = flow.source if spec.source in {"auto", "recorded"} else spec.source
     return FlowKey(
-        wanted.source or source,
-        wanted.source_port or flow.source_port,
+        rerouted.source or source,
+        rerouted.source_port or flow.source_port,
         destination,
-        wanted.destination_port or set_port or flow.destination_port,
+        rerouted.destination_port or set_port or flow.destination_port,
     )
 
 

@@ -1,6 +1,6 @@
 """When each recorded packet is due, and which instant its own time stamp names, on one time line of nanoseconds from the replay's beginning.
 
-Two clocks stand in a capture: the capturing host's, with its jitter and pauses, and each sensor's own, regular but unrelated to anything. A sensor's
+A capture contains two clocks: the capturing host's, with its jitter and pauses, and each sensor's own, regular but unrelated to anything. A sensor's
 clock is laid along the host's: its stamps are unwrapped, shifted to where they fit on average, and that shift follows the host's clock slowly (a first-order
 loop over blocks of four seconds), so that the line has the sensor's regularity from packet to packet and the host's rate over hours. Several sensors of
 a capture keep their relation that way.
@@ -41,7 +41,7 @@ _SETTLING_BLOCKS = 4
 """Where packets are so rare that a block takes longer: a loop that corrects more than it has seen would swing."""
 _MOST_RATE = 500e-6
 _MOST_RESIDUAL = 300e-6
-"""Of the time that settling takes: beyond it the host paused, and its clock says nothing."""
+"""Of the time that settling takes: beyond it the host paused, and its clock is not used."""
 _FOREVER_NS = 1 << 62
 _EARLY_PERCENTILE = 5
 """A host notes packets late, never early: while it pauses, by half a second and more."""
@@ -64,7 +64,7 @@ class Recorded(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where they stand on the time line.
+    """Places on the time line.
 
     Attributes:
         due_ns: ``int64[n]``, when each leaves; never falling within a recorded flow.
@@ -118,7 +118,7 @@ class SensorClock:
     def latency_ns(self) -> int:
         """From the instant a point packet's stamp names, its first firing, to the wire.
 
-        An HDL-32E's manual says that its stamp is the end of assembly; in a public capture its position packets' stamps show that it is the first firing.
+        An HDL-32E's manual states that its stamp is the end of assembly; in a public capture its position packets' stamps show that it is the first firing.
         """
         return _SENDING_NS + round(self.cycle_ns)
 

@@ -2,7 +2,7 @@
 
 Cycle k of a rover is due k periods after rig time 0, whatever came before: no cycle makes the next one late. In it the pose is due at once, the chunks of the scan
 follow at even distances, and the telemetry is due ``TELL_NS`` after the last of them. All else is made ``AHEAD_NS`` ahead of its deadline, but the telemetry not
-before its cycle has begun: it tells of every command that came before that.
+before its cycle has begun: it reports every command received before that.
 
 A cycle whose scan is not there in time, or that could not be begun in time, is counted and left out. The scan of a file then comes with the next one, and what a rover saw for that cycle is left out too.
 """

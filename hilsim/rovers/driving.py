@@ -1,6 +1,6 @@
-"""A rover that drives through a scene: how it moves, how it stands on the ground, and what its lidar sees.
+"""A rover that drives through a scene: its motion, its contact with the ground, and its lidar.
 
-It is a differential drive: it turns where it stands, and rolls where it points. Waypoints or its buttons steer it. It stands on what its four wheels stand on, found
+It is a differential drive: it turns in place, and rolls forward. Waypoints or its buttons steer it. It rests on the ground under its four wheels, found
 by rays from above; where there is nothing under a wheel it keeps its height. Each cycle has one scan, taken at the cycle's own instant.
 
 Poses and points are sent in a frame with y up: x east, y up, z south. Rotation about x is roll, about y heading, about z pitch (nose up).

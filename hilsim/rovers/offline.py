@@ -1,4 +1,4 @@
-"""Rovers without a clock: what they would send if nobody commanded them, as batches in rig time; the same packets at the same deadlines as the daemon's."""
+"""Rovers without a clock: what they send without commands, as batches in rig time; the same packets at the same deadlines as the daemon's."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING

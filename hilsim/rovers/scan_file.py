@@ -1,7 +1,7 @@
 """Scans of a rover from a text file: a pose and any number of points a line.
 
 ``posX,posY,posZ,rotX,rotY,rotZ; x,y,z; x,y,z; …``: further numbers of a pose or a point are ignored, points of fewer than three numbers and empty lines too.
-The file is plain, gzip, xz or zstd, told by its first bytes, also a tar of such a kind, of which the first file is read.
+The file is plain, gzip, xz or zstd, recognised by its first bytes, also a tar of such a kind, of which the first file is read.
 A line that breaks this format is left out; ``Tally`` names it.
 """
 
@@ -75,7 +75,7 @@ def parse_scan(line: str) -> Scan | None:
     """A line's scan; None for an empty one.
 
     Raises:
-        ValueError: it breaks the format; the text says how.
+        ValueError: it breaks the format; the message names the fault.
     """
     head, _, rest = line.partition(";")
     if not rest and not head.strip():
@@ -116,9 +116,9 @@ def _float32(words: list[str]) -> npt.NDArray[np.float32]:
         # float64 lies in the middle of two of float32: which of them is nearer, only the text knows.
         value, middle = Fraction(words[place].strip()), Fraction(exact[place])
         if value != middle:
-            wanted = max if value > middle else min
+            furthest = max if value > middle else min
             near = (rounded[place], above[place] if exact[place] > rounded[place] else below[place])
-            rounded[place] = wanted(near)
+            rounded[place] = furthest(near)
     return rounded
 
 
@@ -183,7 +183,7 @@ class ScanFile:
         try:
             is_tar = lines.peek(_TAR_BLOCK)[_TAR_MAGIC_AT:].startswith(_TAR_MAGIC)
         except _DAMAGED:
-            return lines  # reading says it, with the line
+            return lines  # reading reports it, with the line
         if not is_tar:
             return lines
         try:

@@ -112,7 +112,7 @@ class DrivenRover(RoverSource):
     def _measure_on(
         self, lidar: RoverLidar, queues: ScanQueues, fleet: Fleet, place: int, epoch_ns: int, words: npt.NDArray[np.int64], memory: ScanMemory
     ) -> None:
-        """As ``drive_on``. Its packets are made and decoded by kernels without the GIL, one after the other; this thread is nobody's packet path."""
+        """As ``drive_on``. Its packets are made and decoded by kernels without the GIL, one after the other; no packet path depends on this thread."""
         period_ns, cycle = int(fleet.period_ns[place]), 1
         if words[FleetWord.STOP]:
             lidar.measured(self.state, 0, period_ns)
@@ -213,7 +213,7 @@ class RoverSender:
             set_up(self.fleet, place, rover)
 
     def route(self, place: int, rows: Sequence[int]) -> None:
-        """Say which rows of the rings are a rover's, in the order of ``Row``."""
+        """Set the rows of the rings that are a rover's, in the order of ``Row``."""
         self.fleet.row[place, : len(Row)] = rows
 
     def warm(self) -> None:

@@ -170,7 +170,7 @@ class RoverSpec:
         file: Its scans, one a line (plain, gzip, xz or zstd, also in a tar), relative to the rig. They are sent again from the first one when all have been.
         drive: It drives through the scene; in place of a file.
         rate_hz: Cycles a second.
-        noise: Added to what the file says, or to where it is and what it sees; by default that of the emulator, and none beside ``drift`` or ``drive.lidar``.
+        noise: Added to the file's values, or to its pose and ranges; by default that of the emulator, and none beside ``drift`` or ``drive.lidar``.
         drift: A slow error of its position, which its points share.
         network: Where its packets go.
     """

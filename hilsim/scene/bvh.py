@@ -38,7 +38,7 @@ class Tree(NamedTuple):
     Attributes:
         bounds: ``float32[n, 16]``.
         links: ``int32[n, 16]``, the same memory.
-        order: ``int32[m]``, which box stands in each leaf row.
+        order: ``int32[m]``, the box of each leaf row.
         depth: Levels of nodes.
     """
 

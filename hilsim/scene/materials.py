@@ -1,4 +1,4 @@
-"""What surfaces are made of, as far as a lidar at 903 nm can tell.
+"""Materials of surfaces: their properties for a lidar at 903 nm.
 
 Defaults are the middle of published ranges (ECOSTRESS/ASTER spectral library, vendors' paint tables) and not measurements of one surface;
 a rig that needs better gives its own numbers.

@@ -60,7 +60,7 @@ class Mesh:
         return cls(np.asarray(vertices_m, dtype=np.float64), faces, np.zeros(len(faces), dtype=np.int32), (material,))
 
     def placed(self, pose: Pose) -> "Mesh":
-        """The same triangles in the frame that this one stands in at ``pose``."""
+        """The same triangles in the parent frame, in which this one has ``pose``."""
         if pose == Pose():
             return self
         return Mesh(

@@ -1,4 +1,4 @@
-"""What stands in a scene, as frozen values that own their rules: what every object says of itself, and the objects that are read from files.
+"""Objects of a scene, as frozen values that own their rules: keys of every object, and objects that are read from files.
 
 Frames: as in ``specs``.
 """
@@ -137,15 +137,15 @@ class SdfMotionSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectSpec:
-    """What every object says of itself.
+    """Keys of every object.
 
     Attributes:
-        position_m: Where the shape's zero stands in the object's frame.
+        position_m: Position of the shape's origin in the object's frame.
         rotation_deg: Roll, pitch and yaw of the shape in the object's frame.
         material: Name of a built-in material or of one in ``[scene.materials]``; of a mesh, the one for parts the file gives no known material.
-        label: Its class in ground truth, 0 to 255; the rig says what the numbers mean.
+        label: Its class in ground truth, 0 to 255; the rig defines the numbers.
         name: For people; empty: the place in the table.
-        motion: How the object's frame travels; without one it stands at the scene's zero.
+        motion: How the object's frame moves; without one it is at the scene's origin.
     """
 
     position_m: Vector = ZERO
@@ -176,9 +176,9 @@ class MeshSpec(ObjectSpec):
 
     Attributes:
         file: OBJ, PLY, STL, COLLADA (DAE), glTF or GLB; relative to the rig's directory.
-        scale: Metres in one unit of the file; COLLADA files say their unit themselves, and this comes on top.
-        up: The file's axis that points up; ``auto``: y for glTF and GLB (their standard says so), z for the others (a COLLADA file's own word is not read, as in Gazebo).
-        materials: The file's material names and the rig's materials that stand for them.
+        scale: Metres in one unit of the file; COLLADA files contain their unit, and this is applied in addition.
+        up: The file's axis that points up; ``auto``: y for glTF and GLB (by their standard), z for the others (a COLLADA file's own word is not read, as in Gazebo).
+        materials: The file's material names and the rig's materials assigned to them.
     """
 
     file: str

@@ -100,7 +100,7 @@ class SceneSpec:
         capsule: Upright capsules.
         ellipsoid: Ellipsoids.
         background: Captured depth maps that sensors see behind all of this.
-        sdf: A world or model of Gazebo's (SDF 1.4 to 1.12) that stands in the scene, relative to the rig.
+        sdf: A world or model of Gazebo's (SDF 1.4 to 1.12) placed in the scene; path relative to the rig.
         sdf_path: Directories that its ``model://`` files are looked for in, relative to the rig, before those of ``GZ_SIM_RESOURCE_PATH``.
         sdf_sees: Which of its shapes rays meet: ``collisions``, as Gazebo's lidars without a GPU, or ``visuals``.
         sdf_motion: Models of it that travel.

@@ -73,7 +73,7 @@ def street_objects(spec: SceneSpec) -> list[SceneObject]:
 
 
 def street_platform_track(spec: SceneSpec) -> PoseTrack:
-    """The platform's way round the middle block for ever: on the road surface, about 8 m/s, slower in corners; nobody else's way crosses it."""
+    """The platform's way round the middle block for ever: on the road surface, about 8 m/s, slower in corners; no other way crosses it."""
     return loop_track(_lane(0), 0.0, spec.origin_m)
 
 

@@ -12,7 +12,7 @@ SIGN_SIDES = {"stop": 8, "limit": 14, "give_way": 3, "parking": 4}
 
 
 def tree(dice: Dice) -> Mesh:
-    """A trunk with three boughs and a crown of single leaves (each stands for a clump), through which some pulses pass."""
+    """A trunk with three boughs and a crown of single leaves (each represents a clump), through which some pulses pass."""
     shape = Shape()
     trunk_m, radius_m, crown_m = dice.number(2.3, 3.0), dice.number(1.4, 2.1), dice.number(1.6, 2.6)
     centre = np.array([0.0, 0.0, trunk_m + 0.8 * crown_m])

@@ -62,7 +62,7 @@ class Shape:
             self._material.append(row)
 
     def box(self, material: str, low: Point, high: Point, *, bottom: bool = False) -> None:
-        """A box along the axes; most stand on something and need no bottom."""
+        """A box along the axes; most rest on something and need no bottom."""
         (x0, y0, z0), (x1, y1, z1) = low, high
         self.prism(material, [(x0, y0), (x1, y0), (x1, y1), (x0, y1)], z0, z1)
         if bottom:

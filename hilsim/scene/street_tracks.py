@@ -1,6 +1,6 @@
 """Closed ways through the demo street: rectangles with round corners, driven for ever without a jump.
 
-Everyone on a loop obeys the same law of speed, shifted in time; so distances breathe but nobody ever catches up.
+Everyone on a loop obeys the same law of speed, shifted in time; so distances breathe but no car ever catches up.
 """
 
 import math

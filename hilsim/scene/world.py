@@ -40,7 +40,7 @@ class SceneObject:
     Attributes:
         mesh: Its surface, in its own frame.
         placement: ``PoseTrack`` of a moving object, world from object; ``Pose`` of one that stands still.
-        label: Class for ground truth, 0 to 255; the rig says what the numbers mean.
+        label: Class for ground truth, 0 to 255; the rig defines the numbers.
         name: For people.
     """
 

@@ -1,1 +1,1 @@
-"""Gazebo's worlds and models (SDF 1.4 to 1.12): what stands where, which lidars look at it, and what of a file is not supported."""
+"""Gazebo's worlds and models (SDF 1.4 to 1.12): their objects with poses, their lidars, and unsupported parts of a file."""

@@ -14,7 +14,7 @@ def read_actor(actor: Element, name: str, pose: Pose) -> SdfActor:
     Args:
         actor: The ``<actor>``.
         name: As it is known in the world.
-        pose: Where it stands in the world.
+        pose: Its pose in the world.
     """
     script = actor.child("script")
     if script is None:

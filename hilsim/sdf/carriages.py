@@ -11,7 +11,7 @@ from hilsim.sdf.specs import SdfLidar, SdfShape
 
 @dataclass(frozen=True, kw_only=True)
 class Carriage:
-    """A frame that moves, and carries what stands in it.
+    """A frame that moves, and carries its contents.
 
     Attributes:
         stand: Where the file has it, in the world.

@@ -45,7 +45,7 @@ class Findings:
     Attributes:
         faults: A sentence each, with file and line.
         unsupported: The same.
-        plugins: Names of plug-ins with their lines, by file; one that is included twice is told once.
+        plugins: Names of plug-ins with their lines, by file; one that is included twice is reported once.
     """
 
     faults: list[str] = field(default_factory=list)
@@ -139,7 +139,7 @@ class Element:
         return self._value(tag, default, lambda text: _numbers(text, len(default)))
 
     def pose(self) -> Pose:
-        """What the child ``pose`` says, in whatever frame it is relative to; the identity without."""
+        """Value of the child ``pose``, in the frame that it is relative to; the identity without one."""
         child = self.child("pose")
         if child is None or not child.text:
             return Pose()

@@ -109,7 +109,7 @@ class Files:
         return root
 
     def included(self, include: Element) -> Element | None:
-        """The ``<model>``, ``<actor>`` or ``<light>`` that an ``<include>`` stands for; None, with a fault, where there is none."""
+        """The ``<model>``, ``<actor>`` or ``<light>`` that an ``<include>`` refers to; None, with a fault, if there is none."""
         uri = include.child("uri")
         if uri is None:
             include.fault("<include> must have a <uri>")

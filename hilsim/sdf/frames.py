@@ -1,4 +1,4 @@
-"""Frames of a world or model: where each link, joint, frame and nested model stands in it (SDF's pose frame semantics).
+"""Frames of a world or model: pose of each link, joint, frame and nested model in it (SDF's pose frame semantics).
 
 A pose is relative to its ``relative_to``, or to what its kind is relative to by default: a link, a joint's child, a model's own frame. An explicit frame may be attached to
 another, without which it is attached to its model. Source: sdformat.org, "Pose frame semantics", SDF 1.7 and later; files before it have the same defaults and no ``relative_to``.
@@ -24,8 +24,8 @@ class Frame:
     """Something with a pose that others may be relative to.
 
     Attributes:
-        element: What says so.
-        pose: What it says.
+        element: Its element.
+        pose: Value of the element.
         relative_to: Frame it is relative to, in the same scope.
         scope: Of a nested model, its own.
     """
@@ -59,17 +59,17 @@ class Scope:
         else:
             self.frames[name] = frame
 
-    def merge(self, other: "Scope", root: str, element: Element, pose: Pose, wanted: str) -> None:
-        """Add the frames of a model that is merged into this one: they stand as they do in it.
+    def merge(self, other: "Scope", root: str, element: Element, pose: Pose, parent: str) -> None:
+        """Add the frames of a model that is merged into this one: with their poses in it.
 
         Args:
             other: Its frames.
             root: What its own frame is called here.
             element: The ``<include>``.
             pose: Of its own frame.
-            wanted: Frame that ``pose`` is relative to.
+            parent: Frame that ``pose`` is relative to.
         """
-        self.frames[root] = Frame(element=element, pose=pose, relative_to=wanted)
+        self.frames[root] = Frame(element=element, pose=pose, relative_to=parent)
         for name, frame in other.frames.items():
             if name in self.frames:
                 element.fault(f'names of a model that is merged must not be there already, got "{shown(name)}"')
@@ -77,7 +77,7 @@ class Scope:
                 self.frames[name] = Frame(element=frame.element, pose=other.pose_of(name, frame.element), relative_to=root, scope=frame.scope)
 
     def pose_of(self, name: str, asking: Element) -> Pose:
-        """Where a frame stands in this scope's root; the root itself, with a fault of ``asking``, where that cannot be said."""
+        """Pose of a frame in this scope's root; the root itself, with a fault of ``asking``, if it is unknown."""
         try:
             return self._resolved(name)
         except _FrameFaultError as error:
@@ -85,11 +85,11 @@ class Scope:
             return Pose()
 
     def placed(self, element: Element, default: str) -> Pose:
-        """Where an element with a pose stands in this scope's root.
+        """Pose of an element in this scope's root.
 
         Args:
             element: It.
-            default: Frame its pose is relative to where it does not say.
+            default: Frame that its pose is relative to by default.
         """
         return self.pose_of(relative_to(element, default), element) @ element.pose()
 
@@ -123,7 +123,7 @@ class Scope:
         return first
 
     def _own(self, name: str) -> Pose:
-        """Where it stands in that frame."""
+        """Pose in that frame."""
         first, separator, rest = name.partition(SEPARATOR)
         frame = self.frames[first]
         return frame.scope._resolved(rest) if separator and frame.scope is not None else frame.pose  # noqa: SLF001 - of the same class

@@ -47,7 +47,7 @@ def actor_track(actor: SdfActor, stand: Pose) -> PoseTrack | None:
 
     Args:
         actor: Of a file.
-        stand: Where the file's own zero stands in the world.
+        stand: Pose of the file's origin in the world.
 
     Returns:
         The track of its frame in the world; None where it does not move.
@@ -261,7 +261,7 @@ def _exponential(turns: _Array) -> _Array:
 
 
 def _slerp(s: _Array, a: _Array, b: _Array, *, shortest: bool = False) -> _Array:
-    """Between two, straight where they are nearly the same or nearly opposite; the longer way unless told otherwise."""
+    """Between two, straight where they are nearly the same or nearly opposite; the longer way by default."""
     cosine = (a * b).sum(axis=1, keepdims=True)
     if shortest:
         b, cosine = np.where(cosine < 0.0, -b, b), np.abs(cosine)

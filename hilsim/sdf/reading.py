@@ -21,7 +21,7 @@ _UNSUPPORTED = {
     "road": "<road> {name} is not supported",
     "particle_emitter": "<particle_emitter> {name} is not supported: its particles are not seen",
     "projector": "<projector> {name} is not supported",
-    "state": "<state> is not supported: models stand where they are defined",
+    "state": "<state> is not supported: models have the poses of their definitions",
     "experimental:params": "<experimental:params> is not supported: the model is as its own file has it",
 }
 """Elements that change what there is, or what is seen. Others (light, physics, gui, inertia, joints) change nothing that a lidar sees of what stands still."""
@@ -126,7 +126,7 @@ class _Reader:
             self._read_actor(actor, scope, None)
 
     def _models_of(self, parent: Element, scope: Scope) -> list[_Model]:
-        """Models that stand in a world or model, included ones too; their frames are added to the scope."""
+        """Models of a world or model, included ones too; their frames are added to the scope."""
         found = []
         for element in parent.all("model", "include"):
             if element.tag == "model":
@@ -144,20 +144,20 @@ class _Reader:
         return found
 
     def _added(self, model: _Model, placing: Element, scope: Scope) -> _Model:
-        """The model as a frame of its parent. ``placing`` says its pose: itself, or the ``<include>``."""
+        """The model as a frame of its parent. ``placing`` holds its pose: itself, or the ``<include>``."""
         posed = placing if placing.child("pose") is not None else model.element
-        pose, wanted = posed.pose(), relative_to(posed, scope.root)
+        pose, parent = posed.pose(), relative_to(posed, scope.root)
         placement = placing.string("placement_frame") or model.element.attributes.get("placement_frame", "")
         if placement:
             pose = pose @ model.scope.pose_of(placement, placing).inverse()
         if placing.tag == "include" and placing.attributes.get("merge", "").lower() in {"true", "1"}:
             model.is_merged, model.frame = True, f"_merged__{model.name}__model__"
-            scope.merge(model.scope, model.frame, placing, pose, wanted)
+            scope.merge(model.scope, model.frame, placing, pose, parent)
         elif not model.name or model.name in scope.frames:
             placing.fault(f'name of a model must be given and no other\'s beside it, got "{shown(model.name)}"')
         else:
             model.frame = model.name
-            scope.frames[model.name] = Frame(element=placing, pose=pose, relative_to=wanted, scope=model.scope)
+            scope.frames[model.name] = Frame(element=placing, pose=pose, relative_to=parent, scope=model.scope)
         return model
 
     def _pose_in(self, scope: Scope, model: _Model) -> Pose:
@@ -182,7 +182,7 @@ class _Reader:
     # -- contents ----------------------------------------------------------------------------------------------------------------------
 
     def _gather(self, model: _Model, pose: Pose, prefix: str) -> None:
-        """Everything of a model that stands at ``pose`` in the world."""
+        """Everything of a model at ``pose`` in the world."""
         scoped = prefix.removesuffix(SEPARATOR) if model.is_merged else f"{prefix}{model.name}"
         _note_unsupported(model.element)
         if model.element.tag == "model" and not model.is_merged:
@@ -213,9 +213,9 @@ class _Reader:
                 self._lidars.append(lidar)
 
     def _at(self, element: Element, link: Element, model: _Model, pose: Pose, of_link: Pose) -> Pose:
-        """Where something of a link stands in the world."""
-        wanted = relative_to(element, link.name)
-        return of_link @ element.pose() if wanted == link.name else pose @ model.scope.placed(element, link.name)
+        """Pose in the world of an element of a link."""
+        parent = relative_to(element, link.name)
+        return of_link @ element.pose() if parent == link.name else pose @ model.scope.placed(element, link.name)
 
     def _read_actor(self, actor: Element, scope: Scope, include: Element | None) -> None:
         placing = include if include is not None and include.child("pose") is not None else actor

@@ -185,11 +185,11 @@ class SdfTrajectory:
 
 @dataclass(frozen=True, kw_only=True)
 class SdfActor:
-    """Somebody who moves by a script; its skin and what its links hold are among the scene's visuals.
+    """A person who moves by a script; its skin and its links' visuals are among the scene's visuals.
 
     Attributes:
         name: Of the actor.
-        trajectories: One after another; without a waypoint it stands at ``pose``.
+        trajectories: One after another; without a waypoint it stays at ``pose``.
         is_looped: It begins again.
         delay_s: Before it begins.
         pose: In the world: where waypoints count from.
@@ -214,7 +214,7 @@ class SdfModel:
     """A model.
 
     Attributes:
-        name: With those of the models that it stands in: ``outer::inner``.
+        name: With those of the models that contain it: ``outer::inner``.
         pose: In the world.
     """
 

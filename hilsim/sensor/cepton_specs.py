@@ -8,7 +8,7 @@ from hilsim.errors import require
 from hilsim.sensor.specs import LidarSpec
 
 LONGEST_STEP_NS = 254_000
-"""Between two points of a packet that says their steps in one byte of microseconds, with room for rounding and for a fast clock."""
+"""Between two points of a packet that stores their steps in one byte of microseconds, with room for rounding and for a fast clock."""
 LONGEST_SEQUENCE_NS = 1_000_000
 """The platform's pose is interpolated within a firing sequence: to 6 um at 50 m/s^2 over this time."""
 MODEL_NAME_MAX = 27
@@ -128,7 +128,7 @@ class CeptonSpec(LidarSpec):
 
     @property
     def range_code_max(self) -> int:
-        """Largest distance, in counts of ``range_unit_mm``, that the model's packets can say: 16 bits of 5 mm straight ahead."""
+        """Largest distance, in counts of ``range_unit_mm``, that the model's packets can represent: 16 bits of 5 mm straight ahead."""
         return int(65_535 * 5.0 / self.range_unit_mm) if self.range_unit_mm > 0.0 else 0
 
     def rules(self) -> Iterator[tuple[bool, str]]:
@@ -143,7 +143,7 @@ class CeptonSpec(LidarSpec):
         yield from super().rules()
         yield (
             self.sequence_ns - self.last_firing_ns <= LONGEST_STEP_NS,
-            f"sequence_ns must leave at most {LONGEST_STEP_NS} ns between firings (a point says its step in one byte of us), got {self.sequence_ns}",
+            f"sequence_ns must leave at most {LONGEST_STEP_NS} ns between firings (a point stores its step in one byte of us), got {self.sequence_ns}",
         )
         yield self.sequence_ns <= LONGEST_SEQUENCE_NS, f"sequence_ns must be at most {LONGEST_SEQUENCE_NS}, got {self.sequence_ns}"
         yield self.firing_ns <= LONGEST_STEP_NS, f"firing_ns must be at most {LONGEST_STEP_NS}, got {self.firing_ns}"

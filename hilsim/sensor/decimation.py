@@ -97,7 +97,7 @@ def ring_ids(points: npt.NDArray[Any], channels: int, *, lower_fov_deg: float, u
     # Plain Python numbers: a NumPy float64 scalar would lift float32 points to float64.
     lower, highest = float(lower_fov_deg), int(channels) - 1
     fov = float(upper_fov_deg) - lower or _ZERO_FOV_DEG
-    with np.errstate(over="ignore"):  # beyond the largest number is far away, which is what infinity says
+    with np.errstate(over="ignore"):  # beyond the largest number is far away, which is the meaning of infinity
         elevation = np.degrees(np.arctan2(points[:, 2], np.hypot(points[:, 0], points[:, 1])))
         ring = np.clip(np.rint((elevation - lower) / fov * highest), 0, highest)
     return np.where(np.isnan(ring), 0, ring).astype(np.int32)
@@ -430,7 +430,7 @@ def withhold_firings(
 ) -> None:
     """Turn firings that are not reported into no-returns: distance 0 with the channel's baseline, in every return.
 
-    A data packet has a record for every channel of every firing sequence and no field that says which are there, so a record cannot be left out: a
+    A data packet has a record for every channel of every firing sequence and no field that marks which are present, so a record cannot be left out: a
     packet of another layout would be another sensor's. Distance 0 is what the format has for "nothing to report", and decoders make no point of it.
 
     Args:

@@ -183,7 +183,7 @@ def detection_probability(energy: float, threshold_energy: float, noise_ratio: f
 
 @kernel
 def is_detected(energy: float, threshold_energy: float, noise_ratio: float, seed: np.uint64, stream: int, index: int) -> bool:
-    """Whether an echo passes the threshold; the draw is made only where chance has a say."""
+    """Whether an echo passes the threshold; the draw is made only where the result is random."""
     probability = detection_probability(energy, threshold_energy, noise_ratio)
     if probability >= 1.0 - 1e-15:
         return True

@@ -31,7 +31,7 @@ def completed(table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 def _contradictions(path: str, table: dict[str, Any], facts: dict[str, Any], model: Model) -> list[str]:
     return [
-        f"{path}{key} must be {fact} for a {model.name}, as the table of models says, got {table[key]!r}"
+        f"{path}{key} must be {fact} for a {model.name}, by the table of models, got {table[key]!r}"
         for key, fact in facts.items()
         if key in table and table[key] != fact
     ]
@@ -45,7 +45,7 @@ def _channels(channels: Any, model: Model) -> tuple[Any, list[str]]:
     if not isinstance(channels, list) or not all(isinstance(channel, dict) for channel in channels):
         return channels, []
     if len(channels) != len(facts):
-        return channels, [f"channels must be {len(facts)} for a {model.name}, as the table of models says, got {len(channels)}"]
+        return channels, [f"channels must be {len(facts)} for a {model.name}, by the table of models, got {len(channels)}"]
     faults = [
         fault
         for laser, (channel, known) in enumerate(zip(channels, facts, strict=True))

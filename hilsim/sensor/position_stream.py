@@ -1,6 +1,6 @@
 """When position packets are sent: periodic schedules side by side, which makes intervals irregular and asynchronous to the data packets.
 
-Real VLP-16s of 2014-2016 send one packet about every 10.04 ms and another about every 21.25 ms (145.8 a second together; intervals 1.3 to 10.7 ms), where the manual says one for every
+Real VLP-16s of 2014-2016 send one packet about every 10.04 ms and another about every 21.25 ms (145.8 a second together; intervals 1.3 to 10.7 ms), where the manual gives one for every
 14 data packets. Packet k of a schedule is a pure function of k, so any stretch of time can be asked for on its own.
 """
 

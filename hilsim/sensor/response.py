@@ -27,7 +27,7 @@ _EXPONENTIAL_STEPS_PER_E = 128.0 / math.log(50.0 / LINEAR_TOP)
 
 
 class ReturnFlag(IntFlag):
-    """What a sensor says of a return beside its range; the bits are those of a Cepton point, the only packet that carries them."""
+    """Flags that a sensor reports for a return beside its range; the bits are those of a Cepton point, the only packet that carries them."""
 
     SATURATED = 0x01
     NOISE = 0x40
@@ -40,7 +40,7 @@ _SATURATED, _NOISE = constant(ReturnFlag.SATURATED), constant(ReturnFlag.NOISE)
 class Response(NamedTuple):
     """Kernel-side response; see ``LidarSpec`` and ``DetectorSpec`` for the meaning of each.
 
-    ``code_max`` is the largest distance that packets can say; ``is_cepton`` chooses the scale of reflectivities; ``saturation_energy`` and ``doubt_energy``
+    ``code_max`` is the largest distance that packets can represent; ``is_cepton`` chooses the scale of reflectivities; ``saturation_energy`` and ``doubt_energy``
     are infinite and 0 where nothing is flagged. All are scalars: an array among them would be counted, by an atomic instruction, at each of the calls below.
     """
 
@@ -153,7 +153,7 @@ def return_flags(response: Response, energy: float) -> int:
 
 @kernel
 def brightness(response: Response, energy: float, range_m: float, retro: float) -> tuple[int, int]:
-    """What the packet says of an echo's strength: its reflectivity byte and its ``ReturnFlag``; ``retro`` is the share of retro-reflectors in it."""
+    """Strength of an echo in the packet: its reflectivity byte and its ``ReturnFlag``; ``retro`` is the share of retro-reflectors in it."""
     if response.is_cepton:
         return cepton_reflectivity(energy * range_m * range_m), return_flags(response, energy)
     return reflectivity_byte(energy, range_m, 2.0 * retro > 1.0, response.diffuse_max), 0

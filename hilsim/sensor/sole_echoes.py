@@ -92,7 +92,7 @@ def distance_codes(response: Response, range_m: Doubles, energy: Doubles, bias_m
 
 @kernel
 def diffuse_bytes(response: Response, range_m: Doubles, energy: Doubles, retro: Doubles) -> tuple[Doubles, Mask]:
-    """Reflectivity bytes of sixteen echoes as ``brightness`` has them, and where that has more to say: of retro-reflectors, beyond white, flags."""
+    """Reflectivity bytes of sixteen echoes as ``brightness`` has them, and the lanes where that does more: retro-reflectors, beyond white, flags."""
     share = energy * range_m * range_m
     byte = floor_lanes(share * 100.0 + 0.5)
     if response.is_cepton:

@@ -150,7 +150,7 @@ class LidarSpec:
 
     @property
     def range_code_max(self) -> int:
-        """Largest distance, in counts of ``range_unit_mm``, that the model's packets can say."""
+        """Largest distance, in counts of ``range_unit_mm``, that the model's packets can represent."""
         raise NotImplementedError
 
     @property

@@ -135,7 +135,7 @@ class PositionSpec:
 class VelodyneSpec(LidarSpec):
     """A lidar whose head turns.
 
-    A profile leaves out what the table of models (``hilsim.protocols.velodyne.models``) knows of its ``model``; what it says of that all the same must agree.
+    A profile leaves out what the table of models (``hilsim.protocols.velodyne.models``) knows of its ``model``; values that it still contains must agree.
 
     Attributes:
         family: Whose packets.
@@ -194,7 +194,7 @@ class VelodyneSpec(LidarSpec):
 
     @property
     def range_code_max(self) -> int:
-        """Largest distance, in counts of ``range_unit_mm``, that the model's packets can say."""
+        """Largest distance, in counts of ``range_unit_mm``, that the model's packets can represent."""
         return 65_535
 
     def rules(self) -> Iterator[tuple[bool, str]]:

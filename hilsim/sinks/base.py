@@ -22,7 +22,7 @@ class SinkFlow:
     """A flow as a sink sees it.
 
     Attributes:
-        number: What stands in ``SentBatch.flow``. A flow that ends gives it up, and a later one may have it.
+        number: Its value in ``SentBatch.flow``. A flow that ends gives it up, and a later one may have it.
         name: ``"<sensor>/<flow>"``, such as ``"roof/data"``.
     """
 
@@ -64,7 +64,7 @@ class Sink(Protocol):
 
     @property
     def written(self) -> int:
-        """Frames that stand there for good; read by any thread."""
+        """Frames stored; read by any thread."""
         ...
 
     def check(self) -> None:
@@ -87,7 +87,7 @@ class Sink(Protocol):
         """Put datagrams there.
 
         Raises:
-            HilsimError: it takes no more; ``written`` tells how many got there, and nothing is written after that.
+            HilsimError: it accepts no more; ``written`` counts the stored ones, and nothing is written after that.
             OSError: the same.
         """
         ...

@@ -57,7 +57,7 @@ class PcapFileSink:
     """One capture file, gathered and written in large pieces: for what is made as fast as the machine goes.
 
     Attributes:
-        written: Frames that stand in the file, or will when it is closed.
+        written: Frames in the file when it is closed.
     """
 
     def __init__(self, path: Path, *, stamps: Stamps) -> None:
@@ -107,15 +107,15 @@ class PcapFileSink:
 
 
 class PcapSeriesSink:
-    """One capture file, or one after the other, as a rig's ``[record]`` says.
+    """One capture file, or one after the other, by a rig's ``[record]``.
 
     Attributes:
         path: The file being written.
-        written: Frames that stand in files.
+        written: Frames stored in files.
     """
 
     def __init__(self, spec: RecordSpec, directory: Path) -> None:
-        """Files as ``spec`` says, relative to ``directory``; nothing is made before ``open``."""
+        """Files by ``spec``, relative to ``directory``; nothing is made before ``open``."""
         self.path = self._named = directory / spec.file
         self.written = 0
         self._spec = spec
@@ -150,7 +150,7 @@ class PcapSeriesSink:
         Raises:
             CaptureError: it cannot be created.
         """
-        del flows  # a capture's frames say themselves where they come from
+        del flows  # a capture's frames contain their addresses
         self.path = self._following() if self._spec.rotates else self._named
         self._begin()
 
@@ -158,7 +158,7 @@ class PcapSeriesSink:
         """Append frames, beginning new files where they are due; stamps must not fall.
 
         Raises:
-            CaptureError: the disk is full or fails; ``written`` tells how many got there, the file ends with a whole record.
+            CaptureError: the disk is full or fails; ``written`` counts the stored ones, the file ends with a whole record.
         """
         stamp_ns, frames, size = batch.stamp_ns, batch.frames, batch.size
         at = 0

@@ -40,7 +40,7 @@ _SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
 
 
 class LoopPlace(NamedTuple):
-    """Where a loop puts its packets, and when; what each is, says ``streaming.render_loop.render_ahead``."""
+    """Where a loop puts its packets, and when; fields as in ``streaming.render_loop.render_ahead``."""
 
     rings: Rings
     data_flow: int
@@ -60,10 +60,10 @@ def render_ahead_on(
     obstacle_map: ObstacleMap | None,
     datagram: npt.NDArray[np.uint8],
 ) -> DeviceError | None:
-    """Render packets into both rings of a lidar until told to stop, as ``streaming.render_loop.render_ahead`` does.
+    """Render packets into both rings of a lidar until stopped, as ``streaming.render_loop.render_ahead`` does.
 
     Returns:
-        Why it ended before that; another loop can go on from there. None: it was told to.
+        Why it ended before that; another loop can go on from there. None: it was stopped.
     """
     plan, platform, world = lidar.plan, lidar.platform, lidar.world
     rings, data_flow, position_flow, epoch_ns, late_limit_ns, stop_packet = place
@@ -129,7 +129,7 @@ def render_ahead_on(
 
 @kernel
 def _begin(plan: LidarPlan, state: RenderState, goes_on: int, positions: npt.NDArray[np.int64]) -> bool:
-    """Begin where the former loop has ended; False where this one is told to stop before."""
+    """Begin where the former loop has ended; False if this one is stopped before."""
     has_begun = await_former(state)
     if has_begun:
         state.counters[RenderCounter.NEXT_PACKET] = begin_loop(plan, state, goes_on, positions)
@@ -213,5 +213,5 @@ def _finish(
 
 @kernel
 def _end(plan: LidarPlan, state: RenderState, positions: npt.NDArray[np.int64]) -> None:
-    """Tell the next loop where to begin, and that it may."""
+    """Let the next loop begin, and pass on the place where it begins."""
     end_loop(plan, state, state.counters[RenderCounter.NEXT_PACKET], positions)

@@ -62,7 +62,7 @@ def begin_loop(plan: LidarPlan, state: RenderState, goes_on: int, positions: npt
 
 @inlined_kernel
 def end_loop(plan: LidarPlan, state: RenderState, packet: int, positions: npt.NDArray[np.int64]) -> None:
-    """Tell the next loop where to begin, and that it may."""
+    """Let the next loop begin, and pass on the place where it begins."""
     place = state.place
     place[Place.PACKET] = packet
     for schedule in range(positions.size):
@@ -94,7 +94,7 @@ def note_rendered(state: RenderState, due_ns: int, done_ns: int, taken_ns: int) 
 
 @inlined_kernel
 def await_former(state: RenderState) -> bool:
-    """Wait until the loop before this one has ended; False where this one is told to stop meanwhile."""
+    """Wait until the loop before this one has ended; False if this one is stopped meanwhile."""
     store_release(state.words, (RenderWord.WAITING,), 1)
     is_stopped = False
     while not is_stopped and load_acquire(state.before, (RenderWord.ENDED,)) == 0:
@@ -257,7 +257,7 @@ def render_ahead(
     datagram: npt.NDArray[np.uint8],
     positions: npt.NDArray[np.int64],
 ) -> None:
-    """Render packets into both rings of a lidar until told to stop.
+    """Render packets into both rings of a lidar until stopped.
 
     Args:
         plan: The lidar.

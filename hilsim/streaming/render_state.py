@@ -45,7 +45,7 @@ class RenderWord(IntEnum):
     STOP = 0
     """Set to 1 by anyone: the loop ends after the packet it is at."""
     ENDED = 8
-    """Set to 1 by the loop, as the last thing it does: ``place`` then says where it ended."""
+    """Set to 1 by the loop, as the last thing it does: ``place`` then holds where it ended."""
     WAITING = 16
     """Set to 1 by the loop when it is ready, and waits only for the one before it to end."""
 

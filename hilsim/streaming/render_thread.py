@@ -103,7 +103,7 @@ class RenderThread:
         """Let another render thread of the same rings go on with exactly the next packet, and end.
 
         The successor may see another world, render otherwise or head its packets otherwise. Where it fires at other times (rate, return mode) it goes
-        on with its own first packets due after the last ones of this render thread. It is made ready before this one is told to end, so that between the two
+        on with its own first packets due after the last ones of this render thread. It is made ready before this one is stopped, so that between the two
         lies the time to wake a thread. Counters and lead become common to both.
 
         Raises:
@@ -148,7 +148,7 @@ class RenderThread:
         self.set_lead_ns(self.lead_ns)  # loads its kernel too
 
     def measure(self) -> None:
-        """Render some packets from all around for nobody, before the thread starts: the CPU time one takes is the first estimate.
+        """Render some packets from all around without sending them, before the thread starts: the CPU time one takes is the first estimate.
 
         Takes some 24 packets' time. The median of the places is taken; what other processes take meanwhile does not count.
         """
@@ -160,7 +160,7 @@ class RenderThread:
         self.state.counters[RenderCounter.ESTIMATE_NS] = max(int(np.median(times_ns)), 1)
 
     def measure_stretch(self, seconds: float) -> float:
-        """Render the first seconds of the stream for nobody, one packet after the other: the CPU time that one takes on average, in nanoseconds.
+        """Render the first seconds of the stream without sending them, one packet after the other: the CPU time that one takes on average, in nanoseconds.
 
         A host may let a virtual machine stand still and count that as its threads' time: a few packets that took so long count as four ordinary ones each.
         """
@@ -173,7 +173,7 @@ class RenderThread:
         return sum(min(taken, most_ns * count) for taken, count in zip(taken_ns, counts, strict=True)) / packets
 
     def _rehearse(self, first: int, count: int) -> int:
-        """CPU time to run the loop for so many packets, for nobody."""
+        """CPU time to run the loop for so many packets that are not sent."""
         rings = allocate_rings(len(_REHEARSED_FLOWS), 2 * _REHEARSED_PACKETS, self.rings.payload.shape[2])
         state = allocate_state()
         state.place[Place.DATA_FROM_NS] = data_deadline_ns(self.lidar.plan, first)
@@ -253,7 +253,7 @@ class RenderThread:
         self._render(self.state)
 
     def _render(self, state: RenderState, rings: Rings | None = None, stop_packet: int = -1, *, epoch_ns: int | None = None) -> None:
-        """Run the loop; for nobody, where the rings are not this render thread's own."""
+        """Run the loop; nothing is sent if the rings are not this render thread's own."""
         lidar = self.lidar
         used_rings, used_epoch_ns = rings or self.rings, self.epoch_ns if epoch_ns is None else epoch_ns
         data_flow, position_flow = _REHEARSED_FLOWS if rings else (self.data_flow, self.position_flow)

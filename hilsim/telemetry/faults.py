@@ -1,4 +1,4 @@
-"""What can be at fault, by keys that never change: metrics, alerts and the log tell faults apart by key and subject, people read the text."""
+"""Faults by keys that never change: metrics, alerts and the log identify faults by key and subject, people read the text."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -45,9 +45,9 @@ FAULTS = {
     "flight_ended": "The thread that flies the vehicle has ended",
     "serial_device_ended": "The thread of a serial device has ended",
     "observer_ended": "The thread that sends obstacle data to the controller has ended",
-    "health_unwatched": "Nobody has looked at the counters for some seconds",
+    "health_unwatched": "The counters have not been read for some seconds",
 }
-"""Every key and what it stands for; ``docs/reference/metrics.md`` shows them, and each has one alert in ``systemd/prometheus/hilsim.rules.yml``."""
+"""Every key and its meaning; ``docs/reference/metrics.md`` shows them, and each has one alert in ``systemd/prometheus/hilsim.rules.yml``."""
 
 DAEMON = "daemon"
 """Subject of what concerns no sensor, replay or interface alone."""
@@ -62,7 +62,7 @@ class Fault:
         subject: Which sensor, replay, interface …; a name from the rig or of the host, or ``DAEMON``.
         text: What is wrong, with figures; it may change while the fault is the same.
         level: How bad it is.
-        since_ns: CLOCK_MONOTONIC time when it was found; None where nobody has noted that yet.
+        since_ns: CLOCK_MONOTONIC time when it was found; None if not recorded yet.
     """
 
     key: str

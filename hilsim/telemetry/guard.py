@@ -39,10 +39,10 @@ def _without_port(host: str) -> str:
 
 
 class ClientFaults(logging.Filter):
-    """Lets through what aiohttp says of our own faults; that a request made no sense is its sender's affair, answered by status 400 and not logged."""
+    """Passes aiohttp's records of our own faults; a malformed request is answered by status 400 and not logged."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether it is to be said."""
+        """Whether it is to be logged."""
         return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
@@ -68,9 +68,7 @@ class BoundedConnections:
         connection = self._server()
         self._begun_s[connection] = now_s
         self._coming.add(connection)
-        asyncio.get_running_loop().call_soon(
-            self._coming.discard, connection
-        )  # right before asyncio tells it, and the server with it, of its connection
+        asyncio.get_running_loop().call_soon(self._coming.discard, connection)  # right before asyncio reports its connection to it and to the server
         return connection
 
 

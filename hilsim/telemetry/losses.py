@@ -2,7 +2,7 @@
 
 - Anything lost (not rendered, dropped as late, refused) is *degraded*.
 - More than ``UNHEALTHY_SHARE`` lost, and more than ``FEWEST`` packets, is *unhealthy*.
-- What was sent later than the late limit is *degraded*. What was rendered after it was due, but left within the limit, is *degraded* above ``BEHIND_SHARE``. Neither is said
+- What was sent later than the late limit is *degraded*. What was rendered after it was due, but left within the limit, is *degraded* above ``BEHIND_SHARE``. Neither is reported
   beside packets that are missing: it has the same cause.
 - Drops of queues and of UDP count above ``FEWEST``, against everything that went the same way: they may be another program's.
 
@@ -79,7 +79,7 @@ def own_counters(reading: Reading) -> dict[Count, int]:
 
 
 def kernel_counters(reading: Reading) -> dict[Count, int]:
-    """What the kernel counted since it began, for all programs; what it does not say is left out."""
+    """What the kernel counted since it began, for all programs; counters that it does not provide are left out."""
     drops = reading.drops
     if drops is None:
         return {}

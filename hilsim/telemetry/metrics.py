@@ -151,7 +151,7 @@ class Exported(NamedTuple):
 
     Attributes:
         field: Its name.
-        metric: With all its labels; None where ``inner`` says what is exported.
+        metric: With all its labels; None where ``inner`` determines what is exported.
         own: Fields of the reading whose values are the first labels.
         inner: Of the readings in it.
     """

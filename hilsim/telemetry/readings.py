@@ -1,7 +1,7 @@
 """What a scrape needs to know of the running daemon: plain values, made by whoever runs the threads, read by the collector.
 
 The seam that keeps the collector free of the daemon: a test hands over invented readings, the daemon those of its sending loop and render threads.
-A number that is exported declares its metric beside it, and means what the metric's help says; nothing else names it. Fields stand in the order of
+A number that is exported declares its metric beside it, and means what the metric's help says; nothing else names it. Fields are in the order of
 ``docs/reference/metrics.md``, which is written from them.
 """
 
@@ -240,7 +240,7 @@ class GazeboReading:
     """
 
     lidar: Annotated[str, Label("lidar")]
-    scans: Annotated[int, counter("hilsim_gazebo_scans_total", "Measurements of a lidar that somebody had subscribed to")]
+    scans: Annotated[int, counter("hilsim_gazebo_scans_total", "Measurements of a lidar with a subscriber")]
     messages: Annotated[int, counter("hilsim_gazebo_messages_total", "Messages of a lidar handed to Gazebo's transport")]
     skipped_scans: Annotated[int, counter("hilsim_gazebo_skipped_scans_total", "Measurements left out because those before took too long")]
 
@@ -273,7 +273,7 @@ class Reading:
         loop_turn_age_s: None before its first.
         recording: None where nothing is to be recorded.
         commands: By datagram; None where none are listened for.
-        drops: What the kernel lost, of all programs; None where nobody has asked it.
+        drops: What the kernel lost, of all programs; None if it was not queried.
         utc_offset_s: None before packets flow.
         faults: What is not as it should be; empty when the daemon is healthy.
         build: Of this process.

@@ -81,7 +81,7 @@ def angles(name: str) -> Samples:
 
 
 def udp_refused(drops: KernelDrops | None) -> Iterator[Sample]:
-    """Of all programs; nothing where the kernel does not say."""
+    """For all programs; empty where the kernel does not provide them."""
     if drops is not None and drops.udp_refused is not None:
         yield (), drops.udp_refused
 

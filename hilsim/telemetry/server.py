@@ -2,7 +2,7 @@
 
 - ``/metrics``: OpenMetrics or the plain text format, by the Accept header.
 - ``/healthz``: level and faults as JSON; 200 while healthy or degraded, 503 when unhealthy. ``/healthz?verbose``: with the last minute of counters, now and at the latest faults.
-- ``/``: a page that says where the other two are.
+- ``/``: a page with links to the other two.
 
 A client has 5 s to send the head of its request, of at most 8 KiB a line and 64 lines; 64 connections at a time.
 """
@@ -126,7 +126,7 @@ def build_app(source: MetricsSource, spec: MetricsServerSpec, detail: Detail = d
 
 
 def _sound_accept(accept: str) -> str:
-    """The media types of an Accept header whose version, if any, is a number: prometheus_client compares whatever stands there with numbers."""
+    """The media types of an Accept header whose version, if any, is a number: prometheus_client compares its value with numbers."""
     sound = []
     for media in accept.split(","):
         versions = [part for part in media.split(";")[1:] if part.strip().startswith("version=")]

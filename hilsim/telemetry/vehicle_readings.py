@@ -28,9 +28,7 @@ class StationReading:
     sent_frames: Annotated[int, counter("hilsim_ground_station_sent_frames_total", "Frames of the controller handed to ground stations")]
     dropped_frames: Annotated[int, counter("hilsim_ground_station_dropped_frames_total", "Frames that a ground station did not take in time")]
     received_frames: Annotated[int, counter("hilsim_ground_station_received_frames_total", "Frames that ground stations sent")]
-    refused_frames: Annotated[
-        int, counter("hilsim_ground_station_refused_frames_total", "Frames that the network did not take: nobody listens there")
-    ]
+    refused_frames: Annotated[int, counter("hilsim_ground_station_refused_frames_total", "Frames that the network refused: no process listens there")]
     unsent_frames: Annotated[
         int, counter("hilsim_ground_station_unsent_frames_total", "Frames of ground stations that came faster than the link takes them")
     ]
@@ -62,7 +60,7 @@ class VehicleReading:
         truth: None: not known.
         errors: Of the autopilot's estimate.
         obstacle: What keeps the autopilot from being armed.
-        estimator_flags: Of the autopilot; None: it has not said.
+        estimator_flags: Of the autopilot; None: not reported yet.
         warning: The autopilot's last.
         stations: Ports for ground stations.
     """
@@ -120,7 +118,7 @@ class VehicleReading:
         int,
         counter(
             "hilsim_link_thrown_away_frames_total",
-            "Frames for the controller, of ground stations too, that waited when it fell silent or its link was opened anew, and were not sent: nobody obeys an old command",
+            "Frames for the controller, of ground stations too, that waited when it fell silent or its link was opened anew, and were not sent: old commands must not be executed",
         ),
         OutboxCount.THROWN_AWAY,
     ] = 0

@@ -48,7 +48,7 @@ class LidarFactory:
 
         Raises:
             ConfigError: there is no such model or scene, or the rig is not sound.
-            DaemonError: the daemon did not start; the text is what it said.
+            DaemonError: the daemon did not start; the message is its output.
             TransmitError: no port is free.
         """
         given = name or f"lidar{len(self.sensors) + 1 if self.sensors else ''}"

@@ -81,7 +81,7 @@ class Lidar:
         return tuple(sorted(self.recording.parent.glob(f"{self.recording.stem}-*{self.recording.suffix}")))
 
     def metrics(self) -> Metrics:
-        """What its daemon's metrics say now.
+        """Present values of its daemon's metrics.
 
         Raises:
             DaemonError: it has ended.
@@ -227,7 +227,7 @@ def lidar(
 
     Raises:
         ConfigError: there is no such model or scene, or the rig is not sound.
-        DaemonError: the daemon did not start; the text is what it said.
+        DaemonError: the daemon did not start; the message is its output.
         TransmitError: no port is free.
     """
     with ExitStack() as stack:

@@ -8,7 +8,7 @@ _LOCAL, _QUEUES, _DROPS = 1, 4, 12
 
 
 class Waiting(NamedTuple):
-    """What the kernel says of the sockets that have bound a port.
+    """Kernel's information on the sockets bound to a port.
 
     Attributes:
         sockets: How many there are.

@@ -1,6 +1,6 @@
 """UDP ports and source addresses for tests: no two tests of a host have the same, whoever runs them, and nothing is left when a process dies.
 
-A port cannot be held by binding it, for the program under test is to bind it. So a name in Linux' abstract socket namespace (unix(7)) stands for it: one process of a network namespace has the
+A port cannot be held by binding it, for the program under test is to bind it. So a name in Linux' abstract socket namespace (unix(7)) represents it: one process of a network namespace has the
 name, of any user, and the kernel takes it back when that process ends. Ports are taken from below those that the kernel gives away by itself.
 """
 
@@ -21,7 +21,7 @@ _DICE = random.SystemRandom()  # workers that were forked draw the same from any
 
 @contextmanager
 def reserved_port() -> Iterator[int]:
-    """A UDP port that nobody has bound and no other test is given while the block runs.
+    """A UDP port that is free and that no other test gets while the block runs.
 
     Raises:
         TransmitError: none was found.

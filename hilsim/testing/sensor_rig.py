@@ -35,7 +35,7 @@ ROOM: dict[str, Any] = {
     ],
     "cylinder": [{"position_m": [4.0, 3.0, -1.0], "radius_m": 0.3, "height_m": 4.0, "material": "metal"}],
 }
-"""A room of 20 m by 12 m around the sensor, which stands a metre above its floor, with a pillar; nothing moves, and there is no ceiling."""
+"""A room of 20 m by 12 m around the sensor, which is a metre above its floor, with a pillar; nothing moves, and there is no ceiling."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class SensorRig:
 
     @property
     def path(self) -> Path:
-        """What stands for its file."""
+        """Substitute for its file."""
         return self.directory / "rig"
 
 

@@ -1,7 +1,7 @@
 """A process that has imported the daemon and loaded its kernels, and forks into one whenever a test wants a sensor.
 
 Importing and loading are most of what a daemon's start costs; a fork of this process has them already. It is one process a test run (a worker of pytest-xdist is a run),
-started when the first sensor is wanted or a little earlier, and it ends with the process that started it, however that one ends: then it ends its daemons first, and removes their files.
+started when the first sensor is requested or a little earlier, and it ends with the process that started it, however that one ends: then it ends its daemons first, and removes their files.
 ``starting`` is its other side.
 
 It reads requests from standard input and writes answers to standard output, a JSON object a line:
@@ -54,20 +54,20 @@ _POLL_S = 0.02
 
 
 class Starter:
-    """Reads requests, forks, and tells which daemons have ended."""
+    """Reads requests, forks, and reports which daemons have ended."""
 
     def __init__(self, parent: int) -> None:
         """For the process of this id."""
         self._running: dict[int, RunRequest] = {}
         self._asked: set[tuple[str, ...]] = set()
         self._rehearsed: set[tuple[str, ...]] = set()
-        self._unrehearsed: list[Callable[[], Rig]] = [_usual_rig]  # made when nobody waits
+        self._unrehearsed: list[Callable[[], Rig]] = [_usual_rig]  # made while no request waits
         self._heard = b""
         self._woken, self._wake = os.pipe()
         self._poll = select.poll()
         self._poll.register(0, select.POLLIN)
         self._poll.register(self._woken, select.POLLIN)
-        with suppress(OSError, AttributeError):  # else the end of standard input tells
+        with suppress(OSError, AttributeError):  # otherwise the end of standard input shows it
             self._poll.register(os.pidfd_open(parent), select.POLLIN)
         os.set_blocking(self._wake, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -134,7 +134,7 @@ class Starter:
         try:
             rig = source.load()
         except HilsimError:
-            return source  # the daemon says what is wrong
+            return source  # the daemon reports the fault
         needs = kernel_needs(rig)
         if needs in self._asked and needs not in self._rehearsed:
             self._rehearse(rig)
@@ -170,7 +170,7 @@ def _become(request: RunRequest, source: RigSource, server: int) -> None:
         for kept, descriptor in enumerate((nothing, log, log)):
             os.dup2(descriptor, kept)
         code = _run(request, source, server)
-    except BaseException:  # noqa: BLE001 - the top of this process: what has gone wrong must be read by somebody
+    except BaseException:  # noqa: BLE001 - the top of this process: the fault must reach a reader
         traceback.print_exc()
     finally:
         sys.stderr.flush()
@@ -190,7 +190,7 @@ def _run(request: RunRequest, source: RigSource, server: int) -> int:
 
 
 def _tell(answer: dict[str, Any]) -> None:
-    with suppress(OSError):  # nobody listens any more
+    with suppress(OSError):  # the listener has ended
         os.write(1, json.dumps(answer).encode() + b"\n")
 
 

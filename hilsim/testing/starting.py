@@ -51,7 +51,7 @@ class WarmStarter:
         """Fork a daemon.
 
         Raises:
-            TransmitError: the process has ended; what it said is on standard error.
+            TransmitError: the process has ended; its output is on standard error.
         """
         request.log.touch(mode=0o600)
         paths = {name: str(getattr(request, name)) for name in ("rig", "directory", "ready_file", "log")}

@@ -128,7 +128,7 @@ class VirtualLidar:
             How many were sent, when all of them have been read.
 
         Raises:
-            TransmitError: nobody has bound the port, nobody reads, or the kernel has dropped a packet because the receiver's buffer is smaller than 32 KiB.
+            TransmitError: no receiver has bound the port, no receiver reads, or the kernel has dropped a packet because the receiver's buffer is smaller than 32 KiB.
         """
         self._await(self.port, timeout_s, lambda found: found.sockets > 0, "must be bound by a receiver on this host")
         ports = {port for port in (self.port, self.position_port) if port is not None and waiting_at(self.host, port).sockets}
@@ -182,5 +182,5 @@ class VirtualLidar:
         until_s = time.monotonic() + timeout_s
         while not is_so(waiting_at(self.host, port)):
             if time.monotonic() >= until_s:
-                raise TransmitError(f"port {port} of {self.host} {rule} within {timeout_s:g} s, got nobody who does")
+                raise TransmitError(f"port {port} of {self.host} {rule} within {timeout_s:g} s, got no such receiver")
             time.sleep(_POLL_S)

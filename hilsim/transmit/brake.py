@@ -1,7 +1,7 @@
 """The brake of real-time loops: one that wakes again and again without time passing leaves real-time scheduling.
 
 A loop of the packet path sleeps until an instant, and trusts that it is then. Where the sleep fails (a library that fakes the clock, a sandbox that
-forbids the call) the loop would spin, and under SCHED_FIFO nothing else would run on its core. It goes on as an ordinary thread then, and says so.
+forbids the call) the loop would spin, and under SCHED_FIFO nothing else would run on its core. It continues as an ordinary thread then, and reports that.
 
 A thread that works without ever sleeping is no case for this brake: see ``daemon.real_time_limit``.
 """

@@ -1,4 +1,4 @@
-"""Host names and the addresses they stand for."""
+"""Host names and their addresses."""
 
 import re
 import socket
@@ -22,7 +22,7 @@ def is_ipv4(text: str) -> bool:
 
 
 def is_host(text: str) -> bool:
-    """Whether a text is an IPv4 address, or may be the name of a host (RFC 1123; a last part of digits alone is a spoilt address, no name)."""
+    """Whether a text is an IPv4 address, or may be the name of a host (RFC 1123; a last part of digits alone is a malformed address, no name)."""
     if is_ipv4(text):
         return True
     labels = text.removesuffix(".").split(".")
@@ -56,7 +56,7 @@ def address_of(host: str) -> str:
     """The IPv4 address of a host: the first that this machine's resolver names. An address is its own.
 
     Raises:
-        TransmitError: it has none, or nobody has answered within ``RESOLVING_S``.
+        TransmitError: it has none, or no answer arrived within ``RESOLVING_S``.
     """
     if is_ipv4(host):
         return host

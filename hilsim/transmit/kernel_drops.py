@@ -1,10 +1,10 @@
 """What the kernel lost of what was handed to it: counters of interfaces' queues and drivers, and of UDP as a whole.
 
-A queue that is full drops datagrams that ``sendto`` has accepted. Only with ``IP_RECVERR`` would the socket be told (ENOBUFS), but that option also makes every ICMP "port unreachable" fail
-the datagram after it, and a sensor goes on when nobody listens (decision 23). So the counters are read, which concern the whole network namespace and not this process alone:
+A queue that is full drops datagrams that ``sendto`` has accepted. Only with ``IP_RECVERR`` would the socket get an error (ENOBUFS), but that option also makes every ICMP "port unreachable" fail
+the datagram after it, and a sensor continues without a listener (decision 23). So the counters are read, which concern the whole network namespace and not this process alone:
 
-- UDP's ``SndbufErrors`` (proc_net(5), net/ipv4/udp.c): refusals for want of room, among them those that the socket was told of (EAGAIN).
-- Each root queueing discipline's packets and drops (rtnetlink(7), RTM_GETQDISC; include/uapi/linux/pkt_sched.h and gen_stats.h): also what CoDel drops later, of which no socket is told.
+- UDP's ``SndbufErrors`` (proc_net(5), net/ipv4/udp.c): refusals for lack of room, among them those that the socket reported (EAGAIN).
+- Each root queueing discipline's packets and drops (rtnetlink(7), RTM_GETQDISC; include/uapi/linux/pkt_sched.h and gen_stats.h): also what CoDel drops later, which no socket reports.
 - ``tx_dropped`` of each interface (its driver's, Documentation/networking/statistics.rst), from /proc/net/dev.
 """
 
@@ -55,7 +55,7 @@ class KernelDrops(NamedTuple):
     """Counters of this network namespace.
 
     Attributes:
-        udp_sent: Datagrams that UDP handed on; None where the kernel does not say.
+        udp_sent: Datagrams that UDP handed on; None where the kernel does not provide it.
         udp_refused: Datagrams for which there was no room, in a socket's buffer or in a queue; None as above.
         interfaces: Those that packets leave through.
     """

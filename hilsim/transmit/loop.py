@@ -57,16 +57,16 @@ class FollowingState(IntEnum):
     ON = 1
     """It goes onto the follower's queue; what does not fit is counted."""
     ENDED = 2
-    """Nothing, but it is counted: someone wanted it, and nobody takes it any more."""
+    """Only counted: its follower has ended."""
 
 
 class Following(NamedTuple):
-    """Where the loop puts copies of what it sent, for Q followers that may be slow: 0 where nobody follows.
+    """Where the loop puts copies of what it sent, for Q followers that may be slow: 0 without followers.
 
     Attributes:
         state: ``int64[Q, 8]``, column 0: a ``FollowingState``; anyone may set it while the loop runs.
-        missed: ``int64[Q, 8]``, column 0: datagrams that were sent while the follower wanted them, and are not on its queue; the loop alone writes it.
-        number: ``int64[F, 2]``: what stands on the queues for the flow of each row, by its target; written while that target is not selected.
+        missed: ``int64[Q, 8]``, column 0: datagrams that were sent while the follower was selected, and are not on its queue; the loop alone writes it.
+        number: ``int64[F, 2]``: number on the queues for the flow of each row, by its target; written while that target is not selected.
         queues: The loop is their only producer: send time, deadline, the flow's number, and what was handed to the kernel.
     """
 
@@ -200,7 +200,7 @@ def _send(rings: Rings, table: FlowTable, statistics: LoopStatistics, following:
 def send_loop(
     rings: Rings, table: FlowTable, statistics: LoopStatistics, following: Following, stop: npt.NDArray[np.int64], settings: LoopSettings
 ) -> int:
-    """Send until told to stop; returns a ``LoopEnd``.
+    """Send until stopped; returns a ``LoopEnd``.
 
     Lateness is taken after the kernel has accepted a datagram, so it holds the whole way through the network stack that the send call covers.
     A datagram that the kernel refuses is counted by errno and not tried again; nothing but ``stop`` and the policy ``STOP`` ends the loop.

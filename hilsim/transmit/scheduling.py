@@ -21,7 +21,7 @@ PACKET_COST_US = 3.5
 """CPU time to send one packet, measured at saturation: 290,000 packets/s on one core."""
 
 SPIN_BUDGET_RATIO = 0.1
-"""Share of a core that a spin which nobody asked for may take: two VLP-16s."""
+"""Share of a core that a spin by default may take: two VLP-16s."""
 
 FIFO_BUDGET_RATIO = 0.8
 """Share of a core that a SCHED_FIFO thread may plan for: at 95 % the kernel throttles real-time threads, for 50 ms of each second."""
@@ -49,7 +49,7 @@ class ThreadSettings:
         priority: Of SCHED_FIFO, 1 to 99.
         cpu: The one CPU the thread runs on; -1: any.
         slice_us: Of ``slice``: the longest stretch the thread works at a time. A thread that works longer is interrupted at the next timer tick.
-        nice: Of ``slice`` and ``plain``: 0 to 19, how far the thread stands back behind ordinary ones. Coming forward again may not be permitted; the thread then
+        nice: Of ``slice`` and ``plain``: 0 to 19, how far the thread yields to ordinary ones. Raising it again may not be permitted; the thread then
             stays where it is.
     """
 
@@ -126,7 +126,7 @@ def apply(settings: ThreadSettings, thread_id: int) -> ObtainedScheduling:
 
 
 def chosen_spin_us(spin_us: float, packet_rate_hz: float, *, real_time: bool) -> float:
-    """The spin in force for what ``TransmitSpec.spin_us`` says."""
+    """The spin in force for ``TransmitSpec.spin_us``."""
     if spin_us != CHOOSE_SPIN:
         return spin_us
     return LONGEST_SPIN_US if real_time and packet_rate_hz * LONGEST_SPIN_US / 1e6 <= SPIN_BUDGET_RATIO else 0.0

@@ -19,7 +19,7 @@ _PMTUDISC_DONT = 0
 _PMTUDISC_PROBE = 3  # do-not-fragment is set, and no router's word about the path changes what is sent: as a sensor without such a memory
 _SO_NO_CHECK = 11
 _SO_SNDBUFFORCE = 32
-_SMALLEST_RECEIVE_BUFFER = 1  # the kernel raises it to its minimum; nobody reads these sockets
+_SMALLEST_RECEIVE_BUFFER = 1  # the kernel raises it to its minimum; these sockets are not read
 
 _ADVICE = {
     errno.EADDRNOTAVAIL: "give this host the address (ip address add {source}/24 dev INTERFACE) or set another source",
@@ -158,7 +158,7 @@ def _bound_count(address: str, port: int) -> int:
     try:
         lines = Path("/proc/thread-self/net/udp").read_text(encoding="ascii").splitlines()[1:]
     except OSError:
-        return 0  # no /proc: nothing can be said
+        return 0  # no /proc: unknown
     return sum(line.split()[1] == local for line in lines)
 
 

@@ -40,7 +40,7 @@ class Counter(IntEnum):
     EARLY = 5
     """Datagrams sent before their deadline; always 0, counted to show it."""
     SEND_ERROR = 6
-    """Datagrams the kernel refused; ``send_errors`` says why."""
+    """Datagrams the kernel refused; ``send_errors`` counts the reasons."""
     LATENESS_SUM_NS = 7
     INTERVAL_ERROR_SUM_NS = 8
     POSE_LATENCY_SUM_NS = 9

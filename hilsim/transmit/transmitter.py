@@ -31,7 +31,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 DEFAULT_SLOTS = 64
-"""Packets of a ring where nobody says how many."""
+"""Default size of a ring in packets."""
 
 _GRACE_TURNS = 3
 """Turns the loop must begin after a change before it has surely let go of what was before: one may be under way, one may have read just before."""
@@ -249,7 +249,7 @@ class Transmitter:
             self.memory_lock = None
 
     def flow_number(self, row: int) -> int:
-        """What stands on the queues for the flow that has the row now: a row is used again at once, a number only when nothing of its flow is on a queue any more."""
+        """Number on the queues for the flow that has the row now: a row is used again at once, a number only when nothing of its flow is on a queue any more."""
         return int(self._following.number[row, self._table.selected[row]])
 
     def _take_number(self) -> int:
@@ -263,11 +263,11 @@ class Transmitter:
         return self._numbers - 1
 
     def queue(self, queue: int) -> PacketQueue:
-        """Copies of what was sent while they were wanted, under the numbers of ``flow_number``; one consumer may take them."""
+        """Copies of what was sent while the follower was selected, under the numbers of ``flow_number``; one consumer may take them."""
         return queue_of(self._following.queues, queue)
 
     def missed(self, queue: int) -> int:
-        """Datagrams that were sent while copies were wanted, and are not on the queue."""
+        """Datagrams that were sent while the follower was selected, and are not on the queue."""
         return int(self._following.missed[queue, 0])
 
     def set_following(self, queue: int, state: FollowingState) -> None:

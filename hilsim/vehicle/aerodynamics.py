@@ -2,7 +2,7 @@
 
 Rotors: thrust ``k s^2`` (s: speed), less in proportion to the air that comes through from above; a force and a torque against the air that comes from
 the side, in proportion to ``s`` (Martin and Salaun, "The true role of accelerometer feedback in quadrotor control", ICRA 2010). Body: drag ``-1/2 rho
-|u| A u``. The equations stand in ``docs/reference/vehicle.md``.
+|u| A u``. The equations are in ``docs/reference/vehicle.md``.
 """
 
 import math

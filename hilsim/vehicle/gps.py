@@ -21,7 +21,7 @@ NO_FIX, FIX_3D = 1, 3
 UNKNOWN_COURSE = 65_535
 _MOST_CM = 65_534
 _MOST_CMPS = 32_767
-_SLOW_MPS = 0.1  # below which a receiver has no course to tell
+_SLOW_MPS = 0.1  # below which a receiver reports no course
 
 
 class Gps(NamedTuple):
@@ -54,7 +54,7 @@ class Gps(NamedTuple):
 
 
 class GpsFix(NamedTuple):
-    """What a receiver says. Without a fix all but ``fix_type``, ``eph_cm`` and ``epv_cm`` are 0 and the course is unknown.
+    """Message of a receiver. Without a fix all but ``fix_type``, ``eph_cm`` and ``epv_cm`` are 0 and the course is unknown.
 
     Attributes:
         fix_type: ``NO_FIX`` or ``FIX_3D``.
@@ -114,7 +114,7 @@ def _rounded(value: float, most: int) -> int:
 
 @kernel
 def gps_fix(gps: Gps, time_ns: int, position_m: Vector, velocity_mps: Vector) -> GpsFix:
-    """What the receiver says of a position and a velocity in the world; the sender keeps the latency."""
+    """Receiver's message for a position and a velocity in the world; the sender keeps the latency."""
     running_s = (time_ns - gps.on_ns) * 1e-9
     waning = math.exp(-max(running_s, 0.0) / gps.settling_s)
     eph_m = gps.eph_m + (gps.first_eph_m - gps.eph_m) * waning

@@ -1,7 +1,7 @@
 """Noise of sensors as pure functions of time: a reading at an instant is the same whatever was read before, at whatever rate.
 
 White noise is drawn by the instant itself. What drifts slowly goes from one drawn key to the next on a quarter of a circle, ``cos(a) k_i + sin(a)
-k_(i+1)``: a Gaussian process with the same variance at every time, without history. Keys stand 1.23 correlation times apart, so that the integral of
+k_(i+1)``: a Gaussian process with the same variance at every time, without history. Keys are 1.23 correlation times apart, so that the integral of
 its autocorrelation is that of the first-order Gauss-Markov process for which figures are published.
 """
 

@@ -51,7 +51,7 @@ def build_pressure_sensors(barometer_spec: BarometerSpec, pitot_spec: PitotSpec,
 
 @kernel
 def barometer(sensors: PressureSensors, time_ns: int, altitude_m: float) -> Vector:
-    """Pressure (hPa), the altitude that it stands for (m), and temperature (degrees Celsius) at an altitude above mean sea level."""
+    """Pressure (hPa), its altitude (m), and temperature (degrees Celsius) at an altitude above mean sea level."""
     noise, _, _ = white(sensors.seed, sensors.stream, time_ns, _BAROMETER)
     weather, _, _ = drift(sensors.seed, sensors.stream, time_ns, sensors.interval_ns, _DRIFT)
     pressure = pressure_pa(altitude_m) + sensors.noise_pa * noise + sensors.drift_pa * weather

@@ -1,4 +1,4 @@
-"""A vehicle's sensors as data. Every default is a published figure; where none was found the text says "recommended"."""
+"""A vehicle's sensors as data. Every default is a published figure; where none was found it is marked "recommended"."""
 
 import math
 from collections.abc import Mapping

@@ -155,5 +155,5 @@ class VehicleSpec:
 
     @property
     def standing_height_m(self) -> float:
-        """Of the centre of mass above the lowest leg when it stands level."""
+        """Of the centre of mass above the lowest leg of a level vehicle."""
         return -min(z for _, _, z in self.legs)

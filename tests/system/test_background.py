@@ -115,7 +115,7 @@ def test_a_model_without_a_profile_has_no_rig(tmp_path):
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines()[-1] == (
         "no rig: hilsim ships no profile of a VLP-32C. The map is whole, and --check takes its .npz; to show it, write a profile of its lasers "
-        "(docs/how-to/add-a-sensor.md) and say so with --profile FILE.toml"
+        "(docs/how-to/add-a-sensor.md) and name it with --profile FILE.toml"
     )
     assert not (tmp_path / "hall.toml").exists()
 
@@ -130,7 +130,7 @@ def cepton_capture(tmp_path_factory):
 def test_points_have_a_rig_where_a_person_says_what_sensor_sent_them(cepton_capture, tmp_path):
     without = background(cepton_capture, "-o", tmp_path / "unnamed")
     assert without.returncode == 0, without.stderr
-    assert without.stdout.splitlines()[-1].startswith("no rig: the packets do not say what sensor sent them; say it with --profile")
+    assert without.stdout.splitlines()[-1].startswith("no rig: the packets do not name their sensor; name it with --profile")
     mine, rigs = tmp_path / "profiles" / "mine.toml", tmp_path / "rigs"
     mine.parent.mkdir()
     rigs.mkdir()

@@ -101,13 +101,13 @@ def test_what_is_waited_for_in_vain_is_said_with_what_came_instead():
     with FlightController(script="hop") as controller, bridged(controller.port, wrong="field in FLU"):
         controller.wait_for("speaking")
         with pytest.raises(
-            FlightError, match=r"(?s)must say 'airborne', got nothing of the kind in 3 s; what it said last:\n  0\.\d+ s: speaking.*field:"
+            FlightError, match=r"(?s)must report 'airborne', got nothing of the kind in 3 s; its last events:\n  0\.\d+ s: speaking.*field:"
         ):
             controller.wait_for("airborne", 3.0)
 
 
 def test_a_controller_whose_time_is_up_says_that_it_has_ended():
-    with FlightController(script="hop", limit_s=0.5) as controller, pytest.raises(FlightError, match=r"must say 'done', got its end"):
+    with FlightController(script="hop", limit_s=0.5) as controller, pytest.raises(FlightError, match=r"must report 'done', got its end"):
         controller.wait_done()
     assert not controller.report().done
 

@@ -1,4 +1,4 @@
-"""Counts on an even grid, what they say of a distribution, and how far two distributions are apart."""
+"""Histograms on an even grid: statistics of a distribution, and the distance between two."""
 
 from typing import Any
 

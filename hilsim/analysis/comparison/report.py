@@ -50,7 +50,7 @@ def render_text(comparison: Comparison, names: tuple[str, str]) -> list[Line]:
     """Lines for a person: both streams, a table by topic, what differs.
 
     Args:
-        comparison: What to tell.
+        comparison: The comparison to print.
         names: What to call the two streams, usually their files.
     """
     streams = (comparison.a, comparison.b)

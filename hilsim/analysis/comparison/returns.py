@@ -1,6 +1,6 @@
 """Reflectivity bytes, distances and empty records.
 
-In dual mode a firing's return that stands in both blocks counts once, as decoders show it, and a firing is empty where both blocks are.
+In dual mode a return that both blocks carry counts once, as decoders show it, and a firing is empty where both blocks are.
 """
 
 from typing import Any

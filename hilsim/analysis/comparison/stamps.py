@@ -10,7 +10,7 @@ from hilsim.analysis.velodyne_stream import CLOCK_DOUBT_RATIO, whole_cycles
 from hilsim.protocols.velodyne.models import STEP_TOLERANCE_US
 
 _SHORTEST_STRETCH = 32
-_MOST_CYCLES = 100  # farther apart, a clock 300 ppm off cannot be told from a wrong number of cycles
+_MOST_CYCLES = 100  # beyond that, a clock error of 300 ppm is indistinguishable from a wrong number of cycles
 _BIN_US = 0.02
 
 

@@ -39,7 +39,7 @@ class Statistic:
 
     @property
     def is_of_pairs(self) -> bool:
-        """Told of dual mode only."""
+        """Reported for dual mode only."""
         return self.name.startswith("dual.")
 
 

@@ -19,7 +19,7 @@ from hilsim.protocols.velodyne.data import ReturnMode
 from hilsim.protocols.velodyne.models import MODELS, Model, identify_model
 
 BLOCK_PACKETS = 1024
-_FEWEST_PACKETS = 50  # of fewer, nothing can be told
+_FEWEST_PACKETS = 50  # fewer packets give no statistics
 
 
 class StreamStatistics:
@@ -118,7 +118,7 @@ def _check_sensor(packets: dict[str, int], sensor: str, name: str) -> None:
 
 
 def _begin(datagrams: list[CapturedDatagram], name: str) -> StreamStatistics:
-    """Tell model and mode by the first packets: the factory bytes that most of them have, and their stamps."""
+    """Find model and mode from the first packets: the most frequent factory bytes, and the time stamps."""
     packets = stacked_packets(datagram.payload for datagram in datagrams)
     bytes_ = packets["return_mode"].astype(np.int64) * 256 + packets["product"]
     byte, product = divmod(int(np.bincount(bytes_).argmax()), 256)

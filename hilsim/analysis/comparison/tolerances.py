@@ -27,7 +27,7 @@ class Tolerance:
         require(
             (self.limit >= 0.0, f"limit must be 0 or more, got {self.limit}"),
             (self.fewest >= 0, f"fewest must be 0 or more, got {self.fewest}"),
-            (bool(self.source), "source must say what was measured"),
+            (bool(self.source), "source must name what was measured"),
         )
 
 

@@ -14,14 +14,14 @@ from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE, POSITION_PO
 
 _PORTS = frozenset((DATA_PORT, POSITION_PORT))
 _SIZES = frozenset((DATA_PACKET_SIZE, POSITION_PACKET_SIZE))
-_MOST_ADDRESSES = 65_536  # that are told apart to be counted
+_MOST_ADDRESSES = 65_536  # that are counted separately
 _CEPTON = frozenset(kind for kind in PacketKind if kind.name.startswith("CEPTON"))
 
 
 class Checker:
     """Checks a stream of datagrams against what real Velodyne sensors send.
 
-    Sensors are told apart by their source address. Packets are judged in blocks of about a thousand, so memory does not grow with the
+    Sensors are distinguished by their source address. Packets are judged in blocks of about a thousand, so memory does not grow with the
     length of the stream, nor with the number of sensors beyond ``VERIFY_SENSORS``, whose packets are counted only; rules about single packets are reported as blocks fill, rules about the whole by ``result``.
     """
 
@@ -77,7 +77,7 @@ class Checker:
         return new
 
     def result(self, *, host_waited_ns: int = 0) -> CheckResult:
-        """Judge what is still waiting and say what is known; feeding may go on afterwards.
+        """Judge the packets still held and return the result; feeding may continue afterwards.
 
         Args:
             host_waited_ns: How long the listening host kept a program waiting meanwhile (``SpacingTopic.conclude``).
@@ -91,10 +91,10 @@ class Checker:
             positions = sum(sensor.position_packets for sensor in self._sensors.values())
             counted = f" ({positions} position packets)" if positions else ""
             instead = f"; {self._cepton} are a Cepton sensor's, and only Velodyne streams are checked" if self._cepton else ""
-            log.tell(STREAM_NONE, f"no Velodyne data packets among {self._datagrams} datagrams{counted}{instead}")
+            log.report(STREAM_NONE, f"no Velodyne data packets among {self._datagrams} datagrams{counted}{instead}")
         if self._further:
             many = f"{len(self._further):,}{' or more' if len(self._further) >= _MOST_ADDRESSES else ''}"
-            log.tell(
+            log.report(
                 STREAM_MANY,
                 f"only the first {VERIFY_SENSORS.bound} sensors were checked: {self._further_datagrams:,} packets of {many} further addresses were counted only",
             )

@@ -21,7 +21,7 @@ _PER_PACKET = 2  # a point packet is a little larger than a Velodyne's, and is l
 
 
 class StreamChecker:
-    """Checks a stream of Velodyne and Cepton datagrams, sensors told apart by their source address.
+    """Checks a stream of Velodyne and Cepton datagrams, sensors distinguished by their source address.
 
     Memory does not grow with the length of the stream, nor with the number of sensors beyond ``VERIFY_SENSORS`` of each family.
     """
@@ -70,7 +70,7 @@ class StreamChecker:
         return True
 
     def result(self, *, host_waited_ns: int = 0) -> CheckResult:
-        """Judge what is still waiting and say what is known; feeding may go on afterwards.
+        """Judge the packets still held and return the result; feeding may continue afterwards.
 
         Args:
             host_waited_ns: How long the listening host kept a program waiting meanwhile; bursts that this may explain are a warning.
@@ -83,7 +83,7 @@ class StreamChecker:
             return velodyne
         log = FindingLog()
         if self._further:
-            log.tell(
+            log.report(
                 STREAM_MANY,
                 f"only the first {VERIFY_SENSORS.bound} Cepton sensors were checked: {self._further:,} packets of others were counted only",
             )

@@ -25,7 +25,7 @@ class Rule:
 
     Attributes:
         id: ``topic.name``, stable: scripts look for it.
-        severity: Of its findings, unless a finding says otherwise.
+        severity: Default severity of its findings.
         holds: What is true of a real sensor, in one sentence.
         packets: Packets needed before the rule applies; 1 for rules about a single packet.
         source: Where that is known from.
@@ -98,18 +98,18 @@ class FindingLog:
         """Record that there was too little to judge a rule, or a part of it."""
         self.not_applied.append(NotApplied(rule=rule.id, got=got, needs=needs, of=of))
 
-    def tell(self, rule: Rule, message: str, place: Place | None = None, *, severity: Severity | None = None) -> None:
-        """Record one finding; ``severity`` differs from the rule's where the rule's text says when."""
+    def report(self, rule: Rule, message: str, place: Place | None = None, *, severity: Severity | None = None) -> None:
+        """Record one finding; ``severity`` overrides the rule's in the cases that the rule's text names."""
         self.counts[rule.id] = self.counts.get(rule.id, 0) + 1
         if self.counts[rule.id] <= KEPT_PER_RULE:
             self.findings.append(Finding(rule=rule.id, severity=severity or rule.severity, message=message, place=place))
 
-    def tell_each(self, rule: Rule, indices: Iterable[int], message: Callable[[int], str], place: Callable[[int], Place]) -> None:
+    def report_each(self, rule: Rule, indices: Iterable[int], message: Callable[[int], str], place: Callable[[int], Place]) -> None:
         """Record a finding for each index; messages are only made for the few that are kept."""
         waiting = list(indices)
         room = max(0, KEPT_PER_RULE - self.counts.get(rule.id, 0))
         for index in waiting[:room]:
-            self.tell(rule, message(index), place(index))
+            self.report(rule, message(index), place(index))
         self.counts[rule.id] = self.counts.get(rule.id, 0) + max(0, len(waiting) - room)
         if not self.counts[rule.id]:
             del self.counts[rule.id]

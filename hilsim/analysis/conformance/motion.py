@@ -18,9 +18,9 @@ from hilsim.units import TURN_CDEG
 LEAP_CDEG = 10.0
 """Reading noise and rate jitter together stay within 4.6 hundredths of a degree of the head's own rate in six public captures at 600 to 1200 rpm."""
 _AROUND = 7  # packets on either side that the rate is taken from: 20 ms of a VLP-16
-_HISTORY = 2048  # packets whose rates say how much the speed drifts
+_HISTORY = 2048  # packets whose rates give the drift of the speed
 _LEAST_RATE_JITTER = 0.003  # speed within 25 packets, units at 600 rpm: 0.09 to 0.2 %
-_MOST_DOUBT_CDEG = 6000.0  # beyond that, too little can be said about where the head is
+_MOST_DOUBT_CDEG = 6000.0  # beyond that, the head's angle is too uncertain
 _LONGEST_US = 1_000_000  # after a longer silence the sensor may have been switched off meanwhile
 _FEWEST_FOR_CYCLE = 15
 
@@ -106,10 +106,10 @@ class Head:
         has_leap = (leap_before > 0.0) | (np.abs(wrapped_cdeg(turned - rate * cycle_before)) > LEAP_CDEG)
         whole = is_whole(step_us, cycle_us)
         is_pause = agrees & has_time & has_leap & (missing_us > 0.5 * sequence_us) & is_whole(step_us, sequence_us) & (~whole | (leap_before > 0.0))
-        can_tell = knows & (doubt < _MOST_DOUBT_CDEG) & (np.abs(step_us) <= _LONGEST_US)
+        is_known = knows & (doubt < _MOST_DOUBT_CDEG) & (np.abs(step_us) <= _LONGEST_US)
         # stamps that are no whole number of cycles with a head that does not leap inside the packet are the clock's fault, which has its own rules
-        is_hasty = can_tell & ~has_time
-        is_wrong = can_tell & ~agrees & ~is_hasty & (whole | (leap_before > 0.0))
+        is_hasty = is_known & ~has_time
+        is_wrong = is_known & ~agrees & ~is_hasty & (whole | (leap_before > 0.0))
         return Motion(
             step_cdeg=step_cdeg,
             is_leap=is_leap,
@@ -125,7 +125,7 @@ class Head:
         )
 
     def _local_rates(self, inside: npt.NDArray[np.float64], per_us: float) -> npt.NDArray[np.float64]:
-        """Rate around each packet, ``float64[n]``: the median over its neighbours of what their azimuths say, leaps left out."""
+        """Rate around each packet, ``float64[n]``: the median over its neighbours' azimuth rates, leaps excluded."""
         middle = np.median(inside, axis=1, keepdims=True)
         usual = np.abs(inside - middle) <= LEAP_CDEG
         own = np.where(usual, inside, 0.0).sum(axis=1) / np.maximum(usual.sum(axis=1), 1) * per_us
@@ -159,7 +159,7 @@ class Head:
 
 
 def _own_cycle_us(step_us: npt.NDArray[np.int64], cycle_us: float) -> float:
-    """The packets' own cycle where they have another than the model's, which a rule of the stamps tells."""
+    """The packets' own cycle where it differs from the model's (a rule of the stamps reports that)."""
     if len(step_us) <= _FEWEST_FOR_CYCLE:
         return cycle_us
     median_us = float(np.median(step_us))

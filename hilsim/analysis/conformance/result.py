@@ -7,7 +7,7 @@ from hilsim.analysis.conformance.findings import Finding, NotApplied, Severity
 
 @dataclass(frozen=True, kw_only=True)
 class SensorSummary:
-    """Figures of one sensor's stream; NaN where there was too little to tell.
+    """Figures of one sensor's stream; NaN for those that had too few packets.
 
     Attributes:
         data_packets: Whole data packets.

@@ -36,7 +36,7 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
 _INTRODUCTION = """\
 # Conformance rules
 
-What `hilsim verify` checks. Each line says what is true of a real sensor; a stream of which it is not true gets a finding with the rule's name.
+What `hilsim verify` checks. Each rule states a property of a real sensor; a stream without that property gets a finding with the rule's name.
 An **error** is something no real sensor does, a **warning** is unusual or was seen on single real units only, a **note** is worth knowing.
 Where a line names a milder case in brackets, that case gets the severity named there.
 *Packets* is how many of the kind the rule needs before it applies; rules that need more than one are reported once for the whole stream.

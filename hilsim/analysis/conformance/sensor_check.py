@@ -21,7 +21,7 @@ from hilsim.analysis.conformance.velodyne.position import PositionTopic
 from hilsim.analysis.conformance.velodyne.repeats import RepeatsTopic
 from hilsim.analysis.conformance.velodyne.returns import ReturnsTopic
 from hilsim.analysis.conformance.velodyne.spacing import SpacingTopic
-from hilsim.analysis.conformance.velodyne.structure import STREAM_OTHER, StructureTopic, tell_size
+from hilsim.analysis.conformance.velodyne.structure import STREAM_OTHER, StructureTopic, report_size
 from hilsim.analysis.velodyne_stream import LastPacket, packet_run, stacked_packets
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, DATA_PORT
@@ -78,9 +78,9 @@ class SensorCheck:
             if len(self._position) >= BLOCK_PACKETS:
                 self.flush()
         elif DATA_PORT in ports:
-            tell_size(self.log, size, Place(self.data_packets + len(self._data), datagram.frame), is_data=True)
+            report_size(self.log, size, Place(self.data_packets + len(self._data), datagram.frame), is_data=True)
         elif POSITION_PORT in ports:
-            tell_size(self.log, size, Place(self.position_packets + len(self._position), datagram.frame), is_data=False)
+            report_size(self.log, size, Place(self.position_packets + len(self._position), datagram.frame), is_data=False)
         else:
             self.other_datagrams += 1
 
@@ -165,7 +165,7 @@ class SensorCheck:
         self.position_packets += len(datagrams)
 
     def _conclude(self, host_waited_ns: int) -> FindingLog:
-        """What only the whole stream so far can tell; may be asked for at any time and changes nothing."""
+        """Judge the rules that need the whole stream so far; may be called at any time and changes no state."""
         log = FindingLog()
         if self._factory.unchecked:
             self._factory.conclude(log)
@@ -182,7 +182,7 @@ class SensorCheck:
             self._position_headers.conclude(log, self._factory.model)
         self._spacing.conclude(log, is_real=self._data_headers.origin is not Origin.EXPORTER, host_waited_ns=host_waited_ns)
         if self.other_datagrams:
-            log.tell(STREAM_OTHER, f"{self.other_datagrams} datagrams are neither data nor position packets")
+            log.report(STREAM_OTHER, f"{self.other_datagrams} datagrams are neither data nor position packets")
         return log
 
     def result(self, *, host_waited_ns: int = 0) -> SensorResult:

@@ -1,6 +1,6 @@
 """What is in a capture: datagrams in, a summary out, as a stream of any length in bounded memory.
 
-Datagrams are told apart by addresses, ports and kind, gathered in blocks, and looked at as arrays.
+Datagrams are grouped by addresses, ports and kind, and analysed in blocks as arrays.
 """
 
 from collections.abc import Iterable

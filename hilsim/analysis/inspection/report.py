@@ -222,7 +222,7 @@ def _velodyne_lines(flow: FlowSummary, data: VelodyneData) -> Iterator[Line]:
     yield from _clock_lines(clock, flow.packets)
     if data.is_early_unit:
         product = BY_PRODUCT[data.products[0]].name
-        yield _problem(f"says it is an {product} (product byte 0x{data.products[0]:02x}), as 2014 firmware does: tell decoders the model")
+        yield _problem(f"it sends the product byte of an {product} (0x{data.products[0]:02x}), as 2014 firmware does: name the model to decoders")
 
 
 def _past_hour(stamp_us: int) -> str:

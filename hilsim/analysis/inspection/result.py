@@ -1,4 +1,4 @@
-"""What an inspection ends in: figures of a capture, its sensors and their flows. NaN stands for what could not be measured."""
+"""Result of an inspection: figures of a capture, its sensors and their flows. NaN: could not be measured."""
 
 from dataclasses import dataclass
 
@@ -119,11 +119,11 @@ class Missing:
 
 @dataclass(frozen=True, kw_only=True)
 class VelodyneData:
-    """What the data packets say.
+    """Figures from the data packets.
 
     Attributes:
         model: By the product byte and the time between packets; None where neither is known.
-        is_early_unit: A VLP-16 that says the HDL-32E's product byte, as 2014 firmware does.
+        is_early_unit: A VLP-16 that sends the HDL-32E's product byte, as 2014 firmware does.
         products: Product bytes seen, the most frequent first.
         return_modes: Return mode bytes seen, the most frequent first.
         cycle_us: Time between packets that steps are judged by: the model's for the most frequent mode, else as measured.
@@ -147,7 +147,7 @@ class VelodyneData:
 
 @dataclass(frozen=True, kw_only=True)
 class VelodynePosition:
-    """What the position packets say.
+    """Figures from the position packets.
 
     Attributes:
         rate_hz: By their stamps.
@@ -170,7 +170,7 @@ class VelodynePosition:
 
 @dataclass(frozen=True, kw_only=True)
 class StdvPoints:
-    """What the STDV headers say.
+    """Figures from the STDV headers.
 
     Attributes:
         versions: Header versions seen.
@@ -220,7 +220,7 @@ class FlowSummary:
         capture_step_ns: Largest step that all capture times are multiples of, counted from the first; 0 for a single time.
         backward_capture_times: Datagrams captured earlier than the one before.
         gaps: Pauses.
-        details: What the payloads say, or None where the format is not understood.
+        details: Figures from the payloads; None for an unknown format.
     """
 
     source: str

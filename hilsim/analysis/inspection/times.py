@@ -41,7 +41,7 @@ class Steps:
     """What a block of packets is to the packets before, for the flow's own statistics.
 
     Attributes:
-        is_next: ``bool[n]``: the packet follows the one before without a pause, so the time between them tells of arrival.
+        is_next: ``bool[n]``: the packet follows the one before without a pause, so the time between them is an interval of arrival.
         is_planned: ``bool[n]``: the sensor pauses before this packet by itself.
     """
 

@@ -92,7 +92,7 @@ def _view(figure: Any, cell: Any, scan: ImageScan, values: Any, **colours: Any) 
     azimuth_deg, elevation_deg = np.degrees(np.arctan2(x, y)), np.degrees(np.arctan2(z, np.hypot(x, y)))
     drawn = axes.scatter(azimuth_deg, elevation_deg, c=values, s=_marker_area(azimuth_deg, elevation_deg), marker="s", linewidths=0, **colours)
     axes.set_aspect("equal")
-    axes.set_xlabel("azimuth (deg, right of forward; a point without a return says no direction)")
+    axes.set_xlabel("azimuth (deg, right of forward; a point without a return has no direction)")
     axes.set_ylabel("elevation (deg)")
     return axes, drawn
 

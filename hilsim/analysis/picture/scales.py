@@ -64,7 +64,7 @@ def range_norm(limits_m: tuple[float, float]) -> Any:
 
 
 def add_range_bar(figure: Any, drawn: Any, axes: Any, limits_m: tuple[float, float]) -> None:
-    """A bar that says the scale, with round numbers."""
+    """Scale bar with round numbers."""
     from matplotlib.ticker import NullFormatter  # noqa: PLC0415
 
     bar = figure.colorbar(drawn, ax=axes, label="range (m), log scale", pad=0.01, extend="both")

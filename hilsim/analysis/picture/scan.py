@@ -79,7 +79,7 @@ def geometry_of_packets(packets: npt.NDArray[Any]) -> FiringGeometry:
     if name not in BY_NAME:
         known = ", ".join(BY_NAME)
         raise CaptureError(
-            f"lasers of a {name or 'model'} that says 0x{product:02x} must be known for a picture (known are {known}); name one with --model"
+            f"lasers of a {name or 'model'} with product byte 0x{product:02x} must be known for a picture (known are {known}); name one with --model"
         )
     return BY_NAME[name].geometry
 
@@ -92,7 +92,7 @@ def first_scan(packets: npt.NDArray[Any], geometry: FiringGeometry) -> Scan:
         geometry: The model's.
 
     Raises:
-        CaptureError: there is less than one turn; the text says how much there is.
+        CaptureError: there is less than one turn; the message gives how much there is.
         PacketError: a block has another flag than the model's; the text names packet, block and byte.
     """
     channels = len(geometry.elevation_deg)
@@ -118,7 +118,7 @@ def first_scan(packets: npt.NDArray[Any], geometry: FiringGeometry) -> Scan:
 
 
 def _sequences(packets: npt.NDArray[Any], channels: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-    """``int64[n]`` azimuths and ``CHANNEL_DTYPE[n, records]``: what was fired from each azimuth that packets say."""
+    """``int64[n]`` azimuths and ``CHANNEL_DTYPE[n, records]``: the records of each azimuth in the packets."""
     blocks = packets["blocks"]
     mode = ReturnMode.find(int(packets["return_mode"][0])) if packets.size else None
     pair = mode if mode is not None and mode.is_dual else None

@@ -40,11 +40,11 @@ class StationSpec:
         address: hilsim's own address.
         port: hilsim's own port; 0 takes any that is free.
         remote: UDP: where the ground station listens, such as ``("127.0.0.1", 14550)``; None to learn who is there from what comes.
-        truth: Whether it gets the vehicle's true state, which hilsim itself says.
+        truth: Whether it receives the vehicle's true state from hilsim.
         withhold: Message ids that are not forwarded to it: 93 (HIL_ACTUATOR_CONTROLS) is most of what a controller in the loop sends.
         most_peers: How many programs may use it at once.
         queue_frames: How many frames wait at most, each way, for each peer.
-        silence_s: After how long a learned peer that says nothing is forgotten.
+        silence_s: Time after which a silent learned peer is removed.
     """
 
     name: str
@@ -86,7 +86,7 @@ class StationCounters:
         frames_to_station: Handed to the network.
         bytes_to_station: Of those.
         dropped_to_station: Not taken by a peer in time.
-        refused: Not taken by the network: nobody listens, no route.
+        refused: Refused by the network: no listener, or no route.
         frames_from_station: Came whole.
         bytes_from_station: Of those.
         dropped_from_station: Came faster than the link takes them.
@@ -155,7 +155,7 @@ class StationPort:
                 return frames
 
     def keep_incoming(self, peer: Peer, frames: list[bytes]) -> None:
-        """Queue what came from a peer, and say so."""
+        """Queue data received from a peer, and count it."""
         self.counters.frames_from_station += len(frames)
         self.counters.bytes_from_station += sum(map(len, frames))
         peer.incoming.extend(frames)

@@ -78,7 +78,7 @@ class TcpStation(StationPort):
 
     def _await_rest(self, peer: Peer) -> None:
         if peer.half_frame is None and peer.stream is not None and pending(peer.stream) > 0:
-            # A timer and not the time since the last chunk: the event loop reads before it looks at timers, so its own pauses are nobody's silence.
+            # A timer and not the time since the last chunk: the event loop reads before it looks at timers, so its own pauses are not taken for a peer's silence.
             peer.half_frame = self.loop.call_later(_HALF_FRAME_S, self._give_up_half_frame, peer, peer.stream)
 
     def _ignore(self, peer: Peer) -> None:

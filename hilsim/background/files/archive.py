@@ -130,7 +130,7 @@ def _cells(archive: ZipFile, path: Path, name: str, shape: tuple[int, int]) -> n
 
 
 def _member(archive: ZipFile, path: Path, name: str, check: Callable[[NpyHeader], int]) -> tuple[NpyHeader, bytes]:
-    """A member's header and its numbers; ``check`` refuses a header or says how many bytes must follow it, before they are decompressed."""
+    """A member's header and its numbers; ``check`` refuses a header or returns how many bytes must follow it, before they are decompressed."""
     info = archive.getinfo(f"{name}.npy")
     if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise AssetError(f"{path}: {name} must be stored or deflated, got compression {info.compress_type}")
@@ -139,10 +139,10 @@ def _member(archive: ZipFile, path: Path, name: str, check: Callable[[NpyHeader]
             header = read_header(file)
             size = header.size + check(header)
             if info.file_size != size:
-                raise AssetError(f"{path}: {name} must have {size} bytes as its header says, got {info.file_size}")
+                raise AssetError(f"{path}: {name} must have {size} bytes by its header, got {info.file_size}")
             data = file.read()
     except _FAULTS as error:
         raise AssetError(f"{path}: {name} is damaged: {error}") from error
     if header.size + len(data) != size:
-        raise AssetError(f"{path}: {name} must have {size} bytes as its header says, got {header.size + len(data)}")
+        raise AssetError(f"{path}: {name} must have {size} bytes by its header, got {header.size + len(data)}")
     return header, data

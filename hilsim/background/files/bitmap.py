@@ -17,7 +17,7 @@ values, and that there is an intensity. That green is the upper half, that the i
 reading, and has a version for that reason (decision 13).
 
 The file is a BMP (``background.files.bmp``) with BITMAPV4HEADER and BI_BITFIELDS, bottom-up: array row 0, the lowest elevation, is the first row in the
-file, so the picture stands upright. Grid, model, pose and provenance are in the trailer. ``hit_count`` and ``confidence`` are not in the file: they
+file, so the picture is upright. Grid, model, pose and provenance are in the trailer. ``hit_count`` and ``confidence`` are not in the file: they
 come back as 0, "not known".
 """
 
@@ -71,12 +71,12 @@ def read_bitmap(path: Path, *, grid: Grid | None = None) -> BackgroundMap:
     """The map in a BMP: hilsim's own, or one with the note's pixels from elsewhere.
 
     A bitmap from elsewhere may have any header from BITMAPINFOHEADER to V5, BI_RGB (its words are then taken to be the note's pixels) or
-    BI_BITFIELDS with the note's masks, rows bottom-up or top-down, and padding behind its rows; its picture stands upright, with the lowest
+    BI_BITFIELDS with the note's masks, rows bottom-up or top-down, and padding behind its rows; its picture is upright, with the lowest
     elevation at the bottom.
 
     Args:
         path: The file.
-        grid: Of a bitmap from elsewhere, which does not say what its cells look at. Of hilsim's own bitmap it must be the file's, where it is given.
+        grid: Required for a bitmap of another program, which does not define the directions of its cells. For hilsim's own bitmap it must equal the file's, if given.
 
     Raises:
         AssetError: the file cannot be read, is no such bitmap, is damaged, or does not fit the grid.
@@ -92,7 +92,7 @@ def read_bitmap(path: Path, *, grid: Grid | None = None) -> BackgroundMap:
         metadata = MapMetadata(grid=grid, model="", pose=None, provenance={})
     else:
         raise AssetError(
-            f"{path}: a bitmap from elsewhere must come with a grid, because it does not say what its cells look at; hilsim's own has it at byte "
+            f"{path}: a bitmap from elsewhere must come with a grid, because it does not define the directions of its cells; hilsim's own has it at byte "
             f"{picture.end}, and this one does not"
         )
     if (picture.rows, picture.columns) != (metadata.grid.rows, metadata.grid.columns):
@@ -140,9 +140,9 @@ def _unpack(words: npt.NDArray[np.uint32], metadata: MapMetadata) -> BackgroundM
 
 
 def _check_masks(path: Path, picture: Picture) -> None:
-    wanted = MASKS[: len(picture.masks)]
-    if picture.masks != wanted:
-        raise AssetError(f"{path}: colour masks must be {_in_hex(wanted)}, got {_in_hex(picture.masks)} at byte 54")
+    required = MASKS[: len(picture.masks)]
+    if picture.masks != required:
+        raise AssetError(f"{path}: colour masks must be {_in_hex(required)}, got {_in_hex(picture.masks)} at byte 54")
 
 
 def _in_hex(masks: tuple[int, ...]) -> str:

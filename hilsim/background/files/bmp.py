@@ -4,7 +4,7 @@ r"""BMP as a container: headers, rows of pixels, and hilsim's trailer behind the
 offset  bytes   what
 ======  ======  ==============================================================================================================================
 0       14      file header: ``BM``, size of the file, two reserved words, offset of the pixels
-14      40-124  BITMAPINFOHEADER (40), V2 (52), V3 (56), V4 (108) or V5 (124), told apart by their first word, which is their size
+14      40-124  BITMAPINFOHEADER (40), V2 (52), V3 (56), V4 (108) or V5 (124), distinguished by their first word, their size
 54      12, 16  colour masks: inside V2 and later; behind a BITMAPINFOHEADER with BI_BITFIELDS (3) or BI_ALPHABITFIELDS (6)
 offset  rows    each a whole number of 32-bit words; the first is the lowest of the picture where the height is positive, the highest where negative
 behind  16 + n  hilsim's trailer (``TRAILER_DTYPE``): ``hilsim\r\n``, n, CRC-32 of all bytes before the trailer and of the n, then n bytes of JSON
@@ -66,7 +66,7 @@ _MAGIC = b"hilsim\r\n"  # its line end breaks where a transfer takes the file fo
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """What a BMP's headers say, checked against its bytes.
+    """Headers of a BMP, checked against its bytes.
 
     Attributes:
         columns: Pixels of a row.
@@ -134,7 +134,7 @@ def pixel_rows(path: Path, data: bytes, picture: Picture) -> npt.NDArray[np.uint
     """``uint8[rows, row_bytes]``: the pixels without padding, the picture's lowest row first whatever the file's order.
 
     Raises:
-        AssetError: a padding byte is not 0, so that the rows are not where the headers say.
+        AssetError: a padding byte is not 0, so the rows are not at the places given by the headers.
     """
     count = picture.rows * picture.stride_bytes
     rows = np.frombuffer(data, np.uint8, count, picture.offset).reshape(picture.rows, picture.stride_bytes)
@@ -205,7 +205,7 @@ def _masks(path: Path, data: bytes, info: np.void) -> tuple[tuple[int, ...], int
 
 
 def _stride(path: Path, rows: int, row_bytes: int, image_size: int, named: str) -> int:
-    """Bytes from row to row: a whole number of words, or more where the picture's size says so."""
+    """Bytes from row to row: a whole number of words, or more if the picture's size requires it."""
     least = (row_bytes + 3) // 4 * 4
     padding, rest = divmod(image_size - rows * least, rows)
     holds = 0 <= padding <= MOST_PADDING and rest == 0

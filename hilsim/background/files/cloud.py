@@ -58,7 +58,7 @@ def world_points_m(background: BackgroundMap) -> npt.NDArray[np.float64]:
 
 
 def write_ply(background: BackgroundMap, path: Path) -> None:
-    """Write a map as a binary little-endian PLY of points, in the world where the map has a pose and else in the sensor frame; a comment says which.
+    """Write a map as a binary little-endian PLY of points, in the world frame if the map has a pose, else in the sensor frame; a comment names the frame.
 
     Raises:
         AssetError: the file cannot be written.

@@ -11,8 +11,8 @@ The numbers are also in the file as JSON: in a PNG as text of the keyword ``hils
 ``format``        ``"hilsim-grey"``, with ``version`` 1
 ``rows``          of the map, with ``columns``
 ``row_pixels``    height of a cell in the picture, with ``column_pixels``, its width
-``near_m``        distance that grey value 255 stands for
-``far_m``         distance that grey value 32 stands for
+``near_m``        distance of grey value 255
+``far_m``         distance of grey value 32
 ================  ==================================================================================
 """
 
@@ -56,7 +56,7 @@ class _Layout:
 
     @property
     def scale(self) -> GreyScale:
-        """What the grey values stand for."""
+        """Scale of the grey values."""
         return GreyScale(near_m=self.near_m, far_m=self.far_m)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What the grey values of a picture stand for, and the bar below the picture that shows it."""
+"""Scale of the grey values of a picture, and the scale bar below it."""
 
 import math
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _MARKS_M = tuple(first * 10.0**power for power in range(-2, 4) for first in (1, 
 
 @dataclass(frozen=True, kw_only=True)
 class GreyScale:
-    """What grey values stand for.
+    """Scale of grey values.
 
     Attributes:
         near_m: Distance of grey value 255.
@@ -35,7 +35,7 @@ class GreyScale:
 
     @property
     def distance_m(self) -> npt.NDArray[np.float64]:
-        """``float64[256]``: metres of each grey value; NaN of those that stand for none."""
+        """``float64[256]``: metres of each grey value; NaN for values without a distance."""
         metres = np.full(256, np.nan)
         metres[DARKEST:] = self.near_m * (self.far_m / self.near_m) ** (np.arange(_STEPS, -1, -1) / _STEPS)
         return metres

@@ -13,7 +13,7 @@ _ZIP, _BMP = b"PK", b"BM"
 
 
 def load_map(path: Path, *, grid: Grid | None = None) -> BackgroundMap:
-    """The map in an NPZ or 32-bit BMP file, told apart by its content.
+    """The map in an NPZ or 32-bit BMP file, recognised by its content.
 
     Args:
         path: The file.

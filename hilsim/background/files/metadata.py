@@ -75,7 +75,7 @@ def describe_map(background: BackgroundMap) -> str:
 
 
 def read_metadata(text: str | bytes, where: str, *, expected: Grid | None = None) -> MapMetadata:
-    """What the JSON of a map says.
+    """Metadata of a map, from its JSON.
 
     Args:
         text: The JSON.

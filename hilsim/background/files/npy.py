@@ -17,7 +17,7 @@ _HEADER = re.compile(r"\{'descr': '([<>|=]?[A-Za-z]\d{0,9})', 'fortran_order': (
 
 
 class NpyHeader(NamedTuple):
-    """What an NPY header says.
+    """Header of an NPY file.
 
     Attributes:
         descr: NumPy's code of the type of its numbers: ``<u4``.
@@ -69,5 +69,5 @@ def read_header(file: IO[bytes]) -> NpyHeader:
 
 
 def array_of(header: NpyHeader, data: bytes, dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
-    """The array of the numbers behind a header, read-only; they must be as many bytes as it says."""
+    """The array of the numbers behind a header, read-only; their size must be that of the header."""
     return np.frombuffer(data, dtype, header.numbers).reshape(header.shape, order="F" if header.is_fortran else "C")

@@ -48,7 +48,7 @@ def check(file: Path, generate: Generate) -> tuple[Agreement, Generated, str]:
     rule = _rule(formed)
     found = generate(_setting(formed), profile, rule)
     if found.map.grid != formed.grid:
-        raise CaptureError(f"{file}: the map must be of the captures' sensor and cells, got a map of a {formed.model or 'sensor that nobody named'}")
+        raise CaptureError(f"{file}: the map must be of the captures' sensor and cells, got a map of a {formed.model or 'sensor without a name'}")
     if rig is None:
         return compare(Shown(np.where(formed.used, formed.distance_mm, 0).astype(np.int64), formed.used), found.partial, rule), found, "the map"
     spans_s = [(capture.last_ns - capture.first_ns) * 1e-9 for capture in found.partial.captures]
@@ -74,7 +74,7 @@ def _setting(formed: BackgroundMap) -> GridSetting:
 
 
 def _rule(formed: BackgroundMap) -> SurfaceRule:
-    """Which surface the map shows, as it says; how far it is, is what is checked."""
+    """Surface that the map shows, by its metadata; its distance is what is checked."""
     settings = formed.provenance.get("settings", {})
     usual = SurfaceRule()
     return SurfaceRule(

@@ -45,7 +45,7 @@ _SECONDS = 10.0
 @click.option("--seconds", type=click.FloatRange(0.1, 86_400), default=_SECONDS, show_default=True, help="How long to listen.")
 @click.option("--sensor", default="", metavar="ADDRESS", help="Which sensor; needed where there are several.")
 @click.option(
-    "--profile", "profile_name", default="", metavar="NAME", help="Profile of the sensor (shipped or a path); Cepton points say nothing of it."
+    "--profile", "profile_name", default="", metavar="NAME", help="Profile of the sensor (shipped or a path); Cepton points do not contain it."
 )
 @click.option("--start-s", type=click.FloatRange(0.0), default=0.0, help="Begin so far into each capture.")
 @click.option("--duration-s", type=click.FloatRange(0.0, min_open=True), default=None, help="Use so much of each capture.  [default: all]")

@@ -31,7 +31,7 @@ class NamedProfile(NamedTuple):
 
     Attributes:
         name: As rigs write it: of a shipped one, or the path of another.
-        spec: What it says.
+        spec: Its table.
     """
 
     name: str

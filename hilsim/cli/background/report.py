@@ -95,6 +95,6 @@ def _why_no_rig(found: Generated) -> str:
     if found.sensor.kind is Kind.VELODYNE:
         return (
             f"hilsim ships no profile of a {found.map.model}. The map is whole, and --check takes its .npz; to show it, write a profile of its lasers "
-            "(docs/how-to/add-a-sensor.md) and say so with --profile FILE.toml"
+            "(docs/how-to/add-a-sensor.md) and name it with --profile FILE.toml"
         )
-    return "the packets do not say what sensor sent them; say it with --profile NAME (a Cepton-style one)"
+    return "the packets do not name their sensor; name it with --profile NAME (a Cepton-style one)"

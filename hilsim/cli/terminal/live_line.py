@@ -10,10 +10,10 @@ _MOST_DOTS = 3
 
 
 class LiveLine:
-    """The line. While steps go on, a thread of its own adds dots: an import, or other work in one piece, keeps the rest of a program from saying so."""
+    """The line. While steps go on, a thread of its own adds dots: an import, or other work in one piece, blocks the rest of a program."""
 
     def __init__(self, *, is_watched: bool) -> None:
-        """Nothing is written yet, and no step where nobody watches; when the command ends by a fault, the line is taken away."""
+        """Nothing is written yet, and no step unless stderr is a terminal; when the command ends by a fault, the line is taken away."""
         self._is_watched = is_watched
         self._is_open = False
         click.get_current_context().call_on_close(self.erase)

@@ -35,7 +35,7 @@ def watched(file: CaptureFile) -> Iterator[Iterable[CapturedDatagram]]:
 
 
 def _passed_on(file: CaptureFile, advance: Callable[[int], object]) -> Iterator[CapturedDatagram]:
-    """Pass datagrams on and tell a progress bar how far the file was read."""
+    """Pass datagrams on and advance a progress bar by the bytes read."""
     done = 0
     for number, datagram in enumerate(file):
         if number % _DATAGRAMS_A_STEP == 0:

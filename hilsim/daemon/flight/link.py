@@ -80,7 +80,7 @@ async def _kept_link(vehicle: FlyingVehicle) -> AsyncIterator[None]:
 
 
 def station_of(spec: GroundStationSpec) -> StationSpec:
-    """A port for ground stations, from what the rig says."""
+    """A port for ground stations, from the rig's table."""
     host, port = host_and_port(spec.address)
     name = f"{spec.kind} {spec.address}"
     withhold = () if spec.actuators else (HIL_ACTUATOR_CONTROLS.id,)
@@ -166,7 +166,7 @@ class _Keeper:
 
 
 def endpoint_of(controller: ControllerSpec) -> Endpoint:
-    """Where the link to a flight controller ends, from what the rig says.
+    """Endpoint of the link to a flight controller, from the rig's table.
 
     Raises:
         LinkError: a port that hilsim itself is to listen on cannot be had.

@@ -30,7 +30,7 @@ class _Due:
     """One message in turn.
 
     Attributes:
-        spec: What the rig says.
+        spec: The rig's table.
         cone: Its place among the cones of its lidar.
         next_ns: CLOCK_MONOTONIC time of the next.
         number: Of the sight it sent last.
@@ -51,7 +51,7 @@ class ScanMessages:
     """Messages made of scans.
 
     Attributes:
-        spec: What the rig says of the vehicle.
+        spec: The rig's table of the vehicle.
         observations: Where frames go.
         counts: ``int64[n]`` of the flight loop, columns by ``FlightCount``, of which one is written here.
     """
@@ -64,10 +64,10 @@ class ScanMessages:
     _thread: threading.Thread | None = None
 
     def obstacle_map(self, setting: LidarSetting) -> ObstacleMap | None:
-        """A new obstacle map for a lidar that is about to stream, None where nothing is wanted of it; the one it had before is read no more."""
+        """A new obstacle map for a lidar that is about to stream, None if no message needs it; the one it had before is read no more."""
         obstacle = self.spec.obstacle
-        wanted = obstacle if obstacle is not None and obstacle.sensor == setting.name else None
-        new_map = build_obstacle_map(wanted, self._beams(setting.name), turn_ns=setting.family.scan_ns)
+        requested = obstacle if obstacle is not None and obstacle.sensor == setting.name else None
+        new_map = build_obstacle_map(requested, self._beams(setting.name), turn_ns=setting.family.scan_ns)
         if not new_map.is_on:
             return None
         self._obstacle_maps[setting.name] = new_map
@@ -82,7 +82,7 @@ class ScanMessages:
             sight(obstacle_map)
 
     def start(self) -> None:
-        """Begin to tell."""
+        """Begin to send."""
         if self._messages():
             self._thread = threading.Thread(target=self._run, name="observe", daemon=True)
             self._thread.start()

@@ -1,6 +1,6 @@
 """Where a vehicle truly was, as a file: a row for each sample of its pose, speed and rates, with what it touched and how far the autopilot's estimate was off.
 
-A thread of its own reads what the flight thread has left in ``vehicle.live``; the flight thread knows nothing of it. What cannot be written any more is said once and costs nothing else.
+A thread of its own reads what the flight thread has left in ``vehicle.live``; the flight thread does not depend on it. A write error is reported once and has no other effect.
 """
 
 import csv
@@ -37,7 +37,7 @@ COLUMNS = (
     *(f"estimate_minus_truth_{axis}_mps" for axis in ("east", "north", "up")),
     *(f"estimate_minus_truth_{angle}_deg" for angle in ("roll", "pitch", "yaw")),
 )
-"""Of the file; the last nine are empty where the autopilot has not said what it believes. Angles are those of an autopilot: NED from FRD; rates are of the body: forward, left, up."""
+"""Of the file; the last nine are empty until the autopilot reports its estimate. Angles are those of an autopilot: NED from FRD; rates are of the body: forward, left, up."""
 _INTEGERS = ("contact_kinds", "contacts", "crashed", "armed")
 _PERIOD_S = 0.2
 """Between two readings of the ring, which holds a second; half of it may be overwritten while it is read."""
@@ -91,9 +91,9 @@ def samples_since(live: LivePose, last_ns: int, period_ns: int) -> list[tuple[in
     if not len(times):
         return []
     begin = max(last_ns // period_ns + 1, -(-int(times[0]) // period_ns))
-    wanted = np.arange(begin, int(times[-1]) // period_ns + 1) * period_ns
-    rows = np.searchsorted(times, wanted, side="right") - 1
-    return [(int(at), states[row]) for at, row in zip(wanted.tolist(), rows.tolist(), strict=True) if row >= 0]
+    due = np.arange(begin, int(times[-1]) // period_ns + 1) * period_ns
+    rows = np.searchsorted(times, due, side="right") - 1
+    return [(int(at), states[row]) for at, row in zip(due.tolist(), rows.tolist(), strict=True) if row >= 0]
 
 
 class PoseLog:

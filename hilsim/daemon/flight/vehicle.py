@@ -65,7 +65,7 @@ class FlyingVehicle:
     """A rig's vehicle; built, flown and stopped as one.
 
     Attributes:
-        spec: What the rig says.
+        spec: The rig's table.
         profile: Its facts.
         seed: Of the rig.
         world: What there is to touch.
@@ -77,7 +77,7 @@ class FlyingVehicle:
         rate_hz: Sensor frames a second; 0 where the line is too slow for any.
         forwarder: To ground stations; None where there are none, or not yet.
         truth_path: Where its truth is written; None: nowhere.
-        autopilot: What its controller says of itself.
+        autopilot: Reports of its controller about itself.
     """
 
     spec: VehicleRigSpec
@@ -268,7 +268,7 @@ class FlyingVehicle:
         fly(setup.context, setup.flight, self.world, self.live, setup.shared, setup.buffers, epoch_ns, utc_epoch_ns)
 
     def _warm_pilot(self, opened: socket.socket) -> None:
-        """Answer a frame with a vehicle of its own, which nobody sees."""
+        """Answer a frame with a separate vehicle that no sensor sees."""
         controller = self.spec.controller
         setup = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
         self._piloted(setup, build_live_pose(), opened).answer(_IDLE_SERVOS, ("", 0))

@@ -1,4 +1,4 @@
-"""The lidars of a rig's SDF file as a part: each measures in a thread of its own, and what is wanted goes to Gazebo's subscribers.
+"""The lidars of a rig's SDF file as a part: each measures in a thread of its own, and publishes the subscribed topics.
 
 What measures and publishes is imported where there is such a file: most rigs have none, and start sooner.
 """
@@ -87,7 +87,7 @@ class Gazebo(Part):
         return Change()
 
     def stop(self) -> None:
-        """End the threads, and say goodbye to subscribers."""
+        """End the threads, and announce the end to subscribers."""
         for publisher in self._publishers:
             publisher.stop()
         self._publishers = ()

@@ -171,13 +171,13 @@ class Rovers(Part):
             self._refused[place] += 1
 
     def pace(self, now_ns: int) -> None:
-        """Tell once what each file held, when it has been read to its end."""
+        """Log the contents of each file once, when it has been read to its end."""
         del now_ns
         for rover, source in zip(self._rovers, self._sources, strict=False):
             if source.tally is not None and rover.name not in self._told:
                 self._told.add(rover.name)
-                tell = log.warning if source.tally.damaged else log.info
-                tell("rover.scans_read", rover=rover.name, good=source.tally.scans, damaged=source.tally.damaged, faults=source.tally.faults)
+                report = log.warning if source.tally.damaged else log.info
+                report("rover.scans_read", rover=rover.name, good=source.tally.scans, damaged=source.tally.damaged, faults=source.tally.faults)
 
     @property
     def has_begun(self) -> bool:

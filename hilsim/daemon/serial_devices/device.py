@@ -50,7 +50,7 @@ class ConfiguredDevice:
     Attributes:
         name: For logs and metrics; no two of a rig are the same.
         serial: Its port.
-        identity: What the rig says of it: a reload leaves a device of the same name and identity alone.
+        identity: Its table in the rig: a reload does not touch a device of the same name and identity.
         device: The device.
     """
 

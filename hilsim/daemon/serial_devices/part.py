@@ -46,27 +46,27 @@ class SerialDevices(Part):
 
     def change(self, rig: Rig) -> "SerialChange":
         """Make ready another rig's devices. One that stays the same keeps its port and what its driver has asked of it, also in another scene."""
-        wanted = {configured.name: configured for configured in self._configured(rig)}
-        kept = frozenset(name for name, port in self.ports.items() if name in wanted and wanted[name].identity == port.configured.identity)
-        for name, configured in wanted.items():
+        requested = {configured.name: configured for configured in self._configured(rig)}
+        kept = frozenset(name for name, port in self.ports.items() if name in requested and requested[name].identity == port.configured.identity)
+        for name, configured in requested.items():
             if name not in kept:
                 configured.device.warm()
         scenery = self.context.scenery(rig) if kept else None
-        return SerialChange(devices=self, wanted=wanted, kept=kept, scenery=scenery)
+        return SerialChange(devices=self, requested=requested, kept=kept, scenery=scenery)
 
     def become(self, change: "SerialChange") -> tuple[str, ...]:
         """End the ports that are not kept, then begin the new ones: a new device may want a former one's port."""
         done = [f"{name}: unchanged" for name in self.ports if name in change.kept]
         for name in [name for name in self.ports if name not in change.kept]:
             self.ports.pop(name).stop()
-            done += [] if name in change.wanted else [f"{name}: removed"]
+            done += [] if name in change.requested else [f"{name}: removed"]
         for port in self.ports.values():
             if change.scenery is not None:
                 port.configured.device.see(change.scenery)
-        begun = {name: SerialDevicePort(configured=configured) for name, configured in change.wanted.items() if name not in change.kept}
+        begun = {name: SerialDevicePort(configured=configured) for name, configured in change.requested.items() if name not in change.kept}
         for port in begun.values():
             port.start(epoch_ns=self.context.clock.epoch_ns, utc_epoch_ns=self.context.clock.utc_epoch_ns)
-        self.ports = {name: {**self.ports, **begun}[name] for name in change.wanted}
+        self.ports = {name: {**self.ports, **begun}[name] for name in change.requested}
         return (*done, *(f"{name}: started" for name in begun))
 
     def stop(self) -> None:
@@ -98,13 +98,13 @@ class SerialChange(Change):
 
     Attributes:
         devices: That change.
-        wanted: Every device of the new rig, by name.
+        requested: Every device of the new rig, by name.
         kept: Names of those that go on.
         scenery: What those see from then on.
     """
 
     devices: SerialDevices
-    wanted: dict[str, ConfiguredDevice]
+    requested: dict[str, ConfiguredDevice]
     kept: frozenset[str]
     scenery: Scenery | None
 

@@ -1,7 +1,7 @@
 """The thread of one device on a serial port: keeps the port, hands on what arrives, and writes each frame when it is due.
 
 It is an ordinary Python thread: a driver waits tens of milliseconds for a reading, and nothing on the packet path waits for this.
-Whatever happens to the port is said once in the log; after a stall, and while there is no port, frames are left out, never made up for.
+Each change of the port is logged once; frames due during a stall or without a port are left out and never sent later.
 """
 
 import errno
@@ -113,7 +113,7 @@ class SerialDevicePort:
         return time.monotonic_ns() - self._epoch_ns
 
     def _serve(self, device: SerialDevice, descriptor: int) -> None:
-        """Be the device at an open port until told to stop.
+        """Act as the device at an open port until stopped.
 
         Raises:
             OSError: the port is gone.

@@ -21,7 +21,7 @@ class RangefinderDevice:
     """A range sensor in a scene."""
 
     def __init__(self, spec: RangefinderSpec, *, seed: int, stream: int, scenery: Scenery) -> None:
-        """As ``spec`` says; its noise is drawn from ``seed`` and ``stream``, its number in the rig."""
+        """A rangefinder by ``spec``; its noise is drawn from ``seed`` and ``stream``, its number in the rig."""
         self._spec = spec
         self._scenery = scenery
         self._sensor = build_rangefinder(spec, seed=seed, stream=stream)

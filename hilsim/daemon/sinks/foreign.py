@@ -1,4 +1,4 @@
-"""A sink of another distribution as one of ours: whatever its code raises is a fault of that sink alone, told with whose it is.
+"""A sink of another distribution as one of ours: any exception of its code is a fault of that sink alone, reported with its owner.
 
 ``Follower`` expects of a sink that it raises ``HilsimError`` or ``OSError`` and that it can be asked for ``target`` and ``written`` at any time.
 A stranger's code promises nothing of that, so it is called here alone, and never by a scrape.
@@ -22,7 +22,7 @@ class ForeignSink:
 
     Attributes:
         target: Where it wrote when it was asked last.
-        written: Frames that it says stand there for good; never more than it was given.
+        written: Frames that it reports as stored; never more than it was given.
     """
 
     def __init__(self, make: Callable[[], Sink], *, name: str, origin: str) -> None:
@@ -100,6 +100,6 @@ class ForeignSink:
             yield
         except (HilsimError, OSError):
             raise
-        except (Exception, SystemExit) as error:  # which ones, nobody knows
+        except (Exception, SystemExit) as error:  # which ones is unknown
             log.exception("sink.broke", sink=self._name, origin=self._origin, verb=verb)
             raise CaptureError(f"sink {self._name}: {self._origin}: {verb} raised {type(error).__name__}: {' '.join(str(error).split())}") from error

@@ -11,7 +11,7 @@ from hilsim.transmit.packet_queue import PacketQueue, release, waiting
 
 
 class Links(NamedTuple):
-    """How L flows' datagrams become frames, by flow number; as ``Framing``, where a header of 0 bytes says that the queue holds whole frames.
+    """How L flows' datagrams become frames, by flow number; as ``Framing``, where a header of 0 bytes means that the queue holds whole frames.
 
     Attributes:
         header_size: ``int64[L]``.

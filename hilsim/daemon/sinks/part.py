@@ -114,7 +114,7 @@ class Sinks(Part):
         self.followers = ()
 
     def add_reading(self, reading: Reading, now_ns: int) -> Reading:
-        """All sinks together; which one has failed, the faults say."""
+        """All sinks together; the faults name one that failed."""
         del now_ns
         readings = [follower.reading() for follower in self.followers]
         if not readings:

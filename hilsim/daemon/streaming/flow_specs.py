@@ -17,7 +17,7 @@ RENDERING_SLICE_US = 2000.0
 
 
 class LeadBounds(NamedTuple):
-    """Between what a sensor's lead may be; equal where the rig says it.
+    """Bounds of a sensor's lead; equal if the rig sets it.
 
     Attributes:
         shortest_ns: To begin with.
@@ -68,7 +68,7 @@ def lead_bounds(rig: Rig) -> LeadBounds:
 
 
 def ring_slots(rig: Rig) -> int:
-    """Packets that each ring holds: what the rig says, or what is rendered ahead of the fastest sensor, and a quarter more."""
+    """Packets that each ring holds: as set in the rig, or what is rendered ahead of the fastest sensor, and a quarter more."""
     if rig.spec.transmit.slots:
         return rig.spec.transmit.slots
     fastest_hz = max((lidar.packet_rate_hz for lidar in rig.lidars), default=0.0)

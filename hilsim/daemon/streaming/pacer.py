@@ -49,7 +49,7 @@ class Pacer:
     """Keeps a rig's rendering within the machine.
 
     Attributes:
-        wanted: Scheduling that the rig asks for; only ``auto`` leaves the choice.
+        requested: Scheduling that the rig asks for; only ``auto`` leaves the choice.
         real_time_share: Of the cores, for rendering under SCHED_FIFO where it is left.
         priority: Of SCHED_FIFO, for rendering.
         lead: Bounds of all sensors' leads.
@@ -59,7 +59,7 @@ class Pacer:
         lock: Held while the pacer looks at sensors and changes them; whoever else changes them holds it too.
     """
 
-    wanted: SchedulingChoice
+    requested: SchedulingChoice
     real_time_share: float
     priority: int
     lead: LeadBounds
@@ -85,7 +85,7 @@ class Pacer:
         )
 
     def settle(self, streams: Mapping[str, Streaming]) -> None:
-        """Before sensors start: choose rays and scheduling by what ``RenderThread.measure`` has found, and say so where the machine is too small."""
+        """Before sensors start: choose rays and scheduling by what ``RenderThread.measure`` has found, and report a machine that is too small."""
         with self.lock:
             loads = [self._look(name, streaming) for name, streaming in streams.items()]
             fitted = fit_rays(loads, self.cores)
@@ -93,10 +93,10 @@ class Pacer:
                 if load.rays != streaming.rays:
                     self._set_rays(streaming, load.rays, "not rendered in time by this machine")
             if not fits(fitted, self.cores):
-                wanted = total_share([load.with_rays(load.wanted_rays) for load in loads])
+                needed = total_share([load.with_rays(load.wanted_rays) for load in loads])
                 self.say(
                     "rig.machine_too_small",
-                    {"needed_cores": round(wanted, 2), "needed_cores_with_fewest_rays": round(total_share(fitted), 2), "cores": self.cores},
+                    {"needed_cores": round(needed, 2), "needed_cores_with_fewest_rays": round(total_share(fitted), 2), "cores": self.cores},
                 )
             self._schedule(streams, fitted, 0)
 
@@ -183,10 +183,10 @@ class Pacer:
         of_kernels = [
             load for load in loads if streams[load.name].render_thread.renderer is None
         ]  # Python waits for the GIL, which a lower thread may hold
-        fifo = frozenset[str]() if self._is_braked else frozenset(streams) if self.wanted == "fifo" else self._fifo.step(of_kernels, now_ns)
+        fifo = frozenset[str]() if self._is_braked else frozenset(streams) if self.requested == "fifo" else self._fifo.step(of_kernels, now_ns)
         fifo_share = total_share([load for load in loads if load.name in fifo])
         nice = nice_for(len(streams) - len(fifo), self.cores, fifo_share)
-        if self.wanted == "auto" and fifo != (frozenset(streams) if former is None else former):
+        if self.requested == "auto" and fifo != (frozenset(streams) if former is None else former):
             others = sorted(set(streams) - fifo)
             keys = {"real_time": sorted(fifo), "ordinary": others, "nice": nice, "rendering_cores": round(total_share(loads), 2), "cores": self.cores}
             self.say("rendering.rescheduled", keys)
@@ -206,8 +206,8 @@ class Pacer:
                 streaming.render_thread.reschedule(replace(settings, scheduling="plain"))
 
     def _settings(self, *, is_fifo: bool, nice: int) -> ThreadSettings:
-        is_ordinary = self._is_braked or (self.wanted == "auto" and not is_fifo)
-        choice = self._ordinary if is_ordinary else self.wanted
+        is_ordinary = self._is_braked or (self.requested == "auto" and not is_fifo)
+        choice = self._ordinary if is_ordinary else self.requested
         return ThreadSettings(scheduling=choice, priority=self.priority, slice_us=RENDERING_SLICE_US, nice=nice)
 
     def _set_rays(self, streaming: Streaming, rays: int, reason: str) -> None:

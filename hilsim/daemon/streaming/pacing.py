@@ -88,7 +88,7 @@ def fewer_rays(rays: int) -> int:
 
 
 def more_rays(rays: int, wanted: int) -> int:
-    """The next larger number of rays a beam, up to what is wanted."""
+    """The next larger number of rays a beam, up to the requested number."""
     return min((count for count in SUB_RAY_COUNTS if rays < count <= wanted), default=rays)
 
 

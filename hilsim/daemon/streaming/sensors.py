@@ -30,7 +30,7 @@ from hilsim.transmit.specs import FlowSpec
 from hilsim.transmit.statistics import Counter
 
 PRIMED_NS = 20_000_000
-"""What stands in the rings when rig time begins: as long as a machine may stand still then without a loss."""
+"""Length of stream that the rings hold when rig time begins: the longest standstill of the machine then without a loss."""
 
 _JOIN_NS = 50_000_000
 """A sensor that joins while packets flow sends its first packet this much later."""
@@ -51,7 +51,7 @@ class Sensors(Part):
         self.streams: dict[str, Streaming] = {}
         rig = context.rig
         self.pacer = Pacer(
-            wanted=rig.spec.transmit.scheduling,
+            requested=rig.spec.transmit.scheduling,
             real_time_share=rig.spec.render.real_time_share,
             priority=rendering_priority(rig),
             lead=lead_bounds(rig),
@@ -100,7 +100,7 @@ class Sensors(Part):
         self.pacer.settle(self.streams)
 
     def prime(self, until_ns: int) -> bool:
-        """Fill the rings with what is due first; what is due then stands ready, and nothing is sent yet.
+        """Fill the rings with what is due first; what is due then is ready, and nothing is sent yet.
 
         Args:
             until_ns: CLOCK_MONOTONIC time by which the rings must be filled.
@@ -169,14 +169,14 @@ class Sensors(Part):
 
     def change(self, rig: Rig) -> "SensorChange":
         """Make ready what another rig's sensors need, while packets flow; nothing is changed by it."""
-        wanted = {sensor.name: number for number, sensor in enumerate(rig.spec.sensor)}
+        requested = {sensor.name: number for number, sensor in enumerate(rig.spec.sensor)}
         same_scenery = self.context.shows(rig)
-        kept = {name for name, streaming in self.streams.items() if name in wanted and same_scenery and _is_same(streaming, rig)}
-        streams = {name: self._make(rig, number, (-1, -1)) for name, number in wanted.items() if name not in kept}
+        kept = {name for name, streaming in self.streams.items() if name in requested and same_scenery and _is_same(streaming, rig)}
+        streams = {name: self._make(rig, number, (-1, -1)) for name, number in requested.items() if name not in kept}
         for streaming in streams.values():
             self._set_epoch(streaming)
             streaming.render_thread.warm()
-        flows = {name: self._flows(rig, wanted[name], streaming) for name, streaming in streams.items()}
+        flows = {name: self._flows(rig, requested[name], streaming) for name, streaming in streams.items()}
         return SensorChange(sensors=self, rig=rig, kept=frozenset(kept), streams=streams, opened=flows)
 
     def become(self, change: "SensorChange") -> tuple[str, ...]:
@@ -218,7 +218,7 @@ class Sensors(Part):
         return "started" if former is None else "started with its new settings"
 
     def _introduced(self, flow: "_Flow") -> Callable[[int], None]:
-        """What tells those who follow the stream of a flow's new number."""
+        """Announces a flow's new number to the followers of the stream."""
         return lambda number: self.context.introduce_flow(number, flow.spec.name, flow.framing)
 
     def _close(self, streaming: Streaming) -> None:

@@ -49,14 +49,14 @@ class LidarFamily(ABC, Generic[SpecT]):
     Attributes:
         spec: Its model.
         setup: How it is set up.
-        name: Of the family, as a profile's ``family`` says it.
+        name: Of the family, as in a profile's ``family``.
         title: Of its sensors, for people.
         profile: Its profiles' class.
         grid: Cells of a captured background.
         grid_axes: What those cells are of, for people.
         capture_stamps: How fine a capture's stamps are by default: what the software for these sensors reads.
         pair: What the two returns of a firing report, in dual return mode.
-        is_known_by_source: Receivers tell sensors apart by their source address alone.
+        is_known_by_source: Receivers distinguish sensors by their source address alone.
     """
 
     spec: SpecT
@@ -127,7 +127,7 @@ class LidarFamily(ABC, Generic[SpecT]):
     @property
     @abstractmethod
     def has_utc_source(self) -> bool:
-        """Something tells its clock UTC, as the rig is."""
+        """Its clock is connected to UTC in this rig."""
 
     @abstractmethod
     def clock_offset_s(self, clock: DeviceClock, rig_ns: int, utc_epoch_ns: int) -> float:
@@ -139,11 +139,11 @@ class LidarFamily(ABC, Generic[SpecT]):
 
     @abstractmethod
     def beam_cells(self, plan: LidarPlan, world: World, body: Pose) -> BeamCells:
-        """What its beams can meet from a platform that stands at ``body``."""
+        """What its beams can meet from a platform fixed at ``body``."""
 
     @abstractmethod
     def background_grid(self, *, rows: int, columns: int, image_x: ImageSpan | None, image_z: ImageSpan | None) -> AzimuthGrid | ImageGrid:
-        """Cells of a captured background that does not say them itself; the image's spans are the model's where they are None."""
+        """Cells of a captured background that does not define them itself; the image's spans are the model's where they are None."""
 
     @abstractmethod
     def reflectivity_ratios(self) -> npt.NDArray[np.float64]:

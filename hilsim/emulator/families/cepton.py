@@ -44,7 +44,7 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
 
     @property
     def identity(self) -> CeptonSetting:
-        """What it says of itself."""
+        """Its information packet."""
         return self.setup.cepton or CeptonSetting()
 
     def rules(self) -> Iterator[tuple[bool, str]]:
@@ -69,7 +69,7 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
         return FlowLayout("points", STDV_PORT, port, CEPTON_STYLE), FlowLayout("info", STDV_PORT, port, CEPTON_STYLE)
 
     def effective_setup(self) -> dict[str, Any]:
-        """What it says of itself."""
+        """Its information packet."""
         return {"cepton": dataclasses.asdict(self.identity)}
 
     def effective_ports(self, data_port: int | None, position_port: int | None) -> dict[str, int]:  # noqa: ARG002 - it has none

@@ -9,11 +9,11 @@ from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import LidarSpec
 
 FAMILIES: tuple[type[LidarFamily[Any]], ...] = (VelodyneFamily, CeptonFamily)
-"""The first is that of profiles that do not say theirs."""
+"""The first is the default of profiles."""
 
 
 def family_of(spec: LidarSpec, setup: SensorSetup | None = None) -> LidarFamily[Any]:
-    """A lidar of a model as one of its family; set up by default unless said otherwise.
+    """A lidar of a model as one of its family; with the default set-up unless given.
 
     Raises:
         TypeError: the model is of none of hilsim's families; one that extends theirs belongs to a family of its own.

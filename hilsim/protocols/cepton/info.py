@@ -6,7 +6,7 @@ which public field of ``CeptonSensor`` changes in the vendor's libraries (cepton
 ======  ====  ==============================================================  =====================================================================
 offset  size  field                                                           seen by
 ======  ====  ==============================================================  =====================================================================
-0       4     ASCII ``INFZ``                                                  both (the name also stands in the vendor's SDK guide)
+0       4     ASCII ``INFZ``                                                  both (the name is also in the vendor's SDK guide)
 4       1     size of this common header, 88                                  both
 5       1     version in the upper 5 bits (1), block flags in the lower 3     both; see below
 6       1     reserved
@@ -77,7 +77,7 @@ if INFO_PACKET_DTYPE.itemsize != INFO_PACKET_SIZE:
 
 @dataclass(frozen=True, kw_only=True)
 class InfoPacket:
-    """What a sensor says of itself.
+    """Contents of a sensor's information packet.
 
     Attributes:
         model: Code of the model.
@@ -154,12 +154,12 @@ def write_sync_offset(sync_offset_us: int, payload: npt.NDArray[np.uint8]) -> No
 
 
 def read_info_packet(payload: bytes) -> InfoPacket | None:
-    """What an INFZ payload says, or None where it is none of version 1 with a whole common header."""
+    """Contents of an INFZ payload; None unless it is of version 1 with a whole common header."""
     if len(payload) < INFO_PACKET_SIZE or not payload.startswith(INFO_SIGNATURE):
         return None
     packet: Any = np.frombuffer(payload, INFO_PACKET_DTYPE, count=1)[0]
-    says = int(packet["version_and_blocks"])
-    if says >> _VERSION_SHIFT != INFO_VERSION or not INFO_PACKET_SIZE <= packet["header_size"] <= len(payload):
+    version = int(packet["version_and_blocks"])
+    if version >> _VERSION_SHIFT != INFO_VERSION or not INFO_PACKET_SIZE <= packet["header_size"] <= len(payload):
         return None
     major, minor, build, patch = packet["firmware"].tolist()
     return InfoPacket(
@@ -171,5 +171,5 @@ def read_info_packet(payload: bytes) -> InfoPacket | None:
         power_up_us=int(packet["power_up_us"]),
         sync_offset_us=int(packet["sync_offset_us"]),
         returns=int(packet["returns"]),
-        blocks=says & _BLOCK_FLAGS,
+        blocks=version & _BLOCK_FLAGS,
     )

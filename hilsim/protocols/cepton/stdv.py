@@ -88,7 +88,7 @@ _SEQUENCE = Struct("<I")
 
 @dataclass(frozen=True, kw_only=True)
 class StdvHeader:
-    """What the header says.
+    """Fields of the header.
 
     Attributes:
         version: 1 or 2.
@@ -259,7 +259,7 @@ def decode_stdv_points(payload: bytes) -> npt.NDArray[Any]:
     """The points of a packet, records of ``POINT_DTYPE``.
 
     Raises:
-        PacketError: the payload is no whole STDV packet of 10-byte points; the text says what is wrong.
+        PacketError: the payload is no whole STDV packet of 10-byte points; the message names the fault.
     """
     if not payload.startswith(STDV_SIGNATURE):
         raise PacketError(f"an STDV packet must begin with STDV, got {payload[:4].hex(' ')}")
@@ -277,5 +277,5 @@ def decode_stdv_points(payload: bytes) -> npt.NDArray[Any]:
 
 
 def point_times_us(points: npt.NDArray[Any], stamp_us: int) -> npt.NDArray[np.int64]:
-    """``int64[n]``, the time of each point of a packet whose header says ``stamp_us``."""
+    """``int64[n]``, the time of each point of a packet with ``stamp_us`` in its header."""
     return stamp_us + np.cumsum(points["step_us"], dtype=np.int64)

@@ -244,7 +244,7 @@ def next_frame(stream: ByteStream) -> Frame:
 
 @kernel
 def pending(stream: ByteStream) -> int:
-    """Bytes that came and are not used up: after ``next_frame`` said NONE, those of a frame that is not whole."""
+    """Bytes received and not consumed: after ``next_frame`` returned NONE, those of an incomplete frame."""
     return int(stream.place[1] - stream.place[0])
 
 

@@ -47,7 +47,7 @@ class Return(Enum):
 
 
 class ReturnMode(IntEnum):
-    """The factory byte that names which returns a packet carries; all that tools know of a mode is said here and in ``_MODE_FACTS``."""
+    """The factory byte that names which returns a packet carries; everything that tools know of a mode is defined here and in ``_MODE_FACTS``."""
 
     STRONGEST = 0x37
     LAST = 0x38
@@ -100,7 +100,7 @@ class ReturnMode(IntEnum):
 
 
 class _ModeFacts(NamedTuple):
-    """What a ``ReturnMode`` is; the properties there say what each field means."""
+    """What a ``ReturnMode`` is; the properties there define each field."""
 
     words: str
     order: tuple[Return, ...]

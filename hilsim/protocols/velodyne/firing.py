@@ -1,6 +1,6 @@
 """Where and when a record's laser fired: the one place that knows it, for maps, pictures and points.
 
-A packet says an azimuth for each *group* of records: the firing sequences of a block, or of the four blocks of a VLS-128. It is the azimuth at which the
+A packet has an azimuth for each *group* of records: the firing sequences of a block, or of the four blocks of a VLS-128. It is the azimuth at which the
 group's first laser fired. The head goes on turning: what it turned until each other laser fired is interpolated up to the next group of the packet, as
 drivers do; for the last group, and where the head jumped over what a field of view leaves out, the last step before counts.
 """
@@ -77,7 +77,7 @@ def packet_step_cdeg(payload: npt.NDArray[np.uint8], block: int, group_blocks: i
 
 @kernel
 def first_step_cdeg(payload: npt.NDArray[np.uint8], group_blocks: int) -> int:
-    """The first step that a packet shows, which stands for the groups before it; -1 where it shows none."""
+    """The first step that a packet shows, which is used for the groups before it; -1 if there is none."""
     for block in range(0, _BLOCKS, group_blocks):
         step = packet_step_cdeg(payload, block, group_blocks)
         if step >= 0:

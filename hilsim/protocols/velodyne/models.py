@@ -114,7 +114,7 @@ HDL_32E = Model(
     limit_raw=65_000,
     position_rates_hz=((190.0, 210.0),),
     has_imu=True,
-    # the timing text of page 9 and the formula of appendix E, which is 0 for block 11 and laser 31; the format's table says the first firing
+    # the timing text of page 9 and the formula of appendix E, which is 0 for block 11 and laser 31; the format's table gives the first firing
     stamps_last_firing=True,
     source="HDL-32E manual page 9 and appendix E; largest distance 105.3 m and 200 position packets/s in a public capture",
 )
@@ -158,7 +158,7 @@ def model_by_step(step_us: float, *, is_dual: bool) -> Model | None:
 
 
 def identify_model(product: int, step_us: float | None, *, is_dual: bool) -> Model | None:
-    """The model by its factory byte, except for an early VLP-16 that says the HDL-32E's; by the packets' step where the byte says nothing.
+    """The model by its factory byte, except for an early VLP-16 that sends the HDL-32E's; by the packets' step where the byte is unknown.
 
     Args:
         product: The factory byte.

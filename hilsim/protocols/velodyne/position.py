@@ -12,7 +12,7 @@ offset  size  field
 334     178   zero
 ======  ====  ==============================================================================================
 
-A module is four words of 16 bits: gyroscope, temperature, accelerometers X and Y. The high four bits say which of them (0 to 3), the low twelve
+A module is four words of 16 bits: gyroscope, temperature, accelerometers X and Y. The high four bits select one of them (0 to 3), the low twelve
 hold the value in two's complement. How the modules lie, in the sensor's frame:
 
 ======  ==============  ==================  ==================
@@ -78,7 +78,7 @@ if POSITION_PACKET_DTYPE.itemsize != POSITION_PACKET_SIZE:
 
 
 class PpsState(IntEnum):
-    """How the sensor's clock stands to the pulse per second (VLS-128 manual page 59)."""
+    """State of the sensor's clock relative to the pulse per second (VLS-128 manual page 59)."""
 
     ABSENT = 0
     SYNCHRONIZING = 1
@@ -139,7 +139,7 @@ def decode_imu(payloads: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
         payloads: ``uint8[n, 512]``.
 
     Raises:
-        PacketError: a word's high four bits do not say which word it is; the text names packet and byte.
+        PacketError: a word's high four bits are not its index; the message names packet and byte.
     """
     words = np.ascontiguousarray(payloads[:, IMU_OFFSET : IMU_OFFSET + IMU_SIZE]).view("<u2").astype(np.int64).reshape(-1, IMU_MODULES, 4)
     wrong = np.argwhere(words >> 12 != np.arange(4))

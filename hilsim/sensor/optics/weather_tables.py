@@ -79,7 +79,7 @@ def snow_extinction_per_m(snow_mm_per_h: float) -> float:
 
 
 def visibility_extinction_per_m(visibility_m: float) -> float:
-    """One-way extinction of fog or dust with a visibility; 0 stands for none."""
+    """One-way extinction of fog or dust with a visibility; 0 means none."""
     return _OPTICAL_DEPTH / visibility_m if visibility_m > 0.0 else 0.0
 
 

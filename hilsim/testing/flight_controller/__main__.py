@@ -27,7 +27,7 @@ def _be_a_computer_of_its_own() -> None:
 def main() -> int:
     """Fly; returns the exit status."""
     try:
-        from hilsim.testing.flight_controller.follower import Follower  # noqa: PLC0415 - pymavlink may be missing, which is said as a sentence
+        from hilsim.testing.flight_controller.follower import Follower  # noqa: PLC0415 - pymavlink may be missing, which is reported in one sentence
         from hilsim.testing.flight_controller.options import arguments  # noqa: PLC0415
         from hilsim.testing.flight_controller.program import Program  # noqa: PLC0415
 

@@ -1,6 +1,6 @@
 """How a board decides that MAVLink is spoken on its USB port.
 
-It says nothing until it has read a HEARTBEAT. It looks every 100 ms, and once more than 80 bytes came without one, only every second; it wants 3 bytes, reads at most 80 of them, and scans those
+It is silent until it has read a HEARTBEAT. It looks every 100 ms, and once more than 80 bytes came without one, only every second; it needs 3 bytes, reads at most 80 of them, and scans those
 for the beginning of a HEARTBEAT with 9 bytes of payload (PX4-Autopilot platforms/nuttx/src/px4/common/cdc_acm_check.cpp). What else was in these 80 bytes is lost.
 """
 
@@ -28,7 +28,7 @@ def has_heartbeat(window: bytes) -> bool:
 
 @dataclass
 class UsbScan:
-    """A port that nobody listens at yet."""
+    """A port without a listener yet."""
 
     waiting: bytearray = field(default_factory=bytearray)
     next_look_us: int = 0

@@ -41,7 +41,7 @@ class Px4Spec:
         parameters: Those it has; a float is one of PX4's floats, all else its integers.
         boot_us: From power to when it looks at its port.
         script: See ``scripts``.
-        newer: Actuators as after 1.12: 0 while disarmed, ``flags`` says which channels are motors.
+        newer: Actuators as after 1.12: 0 while disarmed, ``flags`` marks the channels of motors.
         extra: Sends frames that no dialect knows, and signed ones.
         ground_systems: System ids of ground stations.
         utc_at_zero_us: Unix time at time 0; None: unknown.
@@ -125,7 +125,7 @@ class Px4:
         self.judge.restart()
 
     def babble(self, now_us: int, count: int = 200) -> None:
-        """Say what is no frame: noise, with the beginnings of frames in it, which may swallow frames that follow."""
+        """Send bytes that are no frame: noise, with the beginnings of frames in it, which may swallow frames that follow."""
         self.report.note(now_us, "babble")
         self.judge.timesync.restart()
         self.timesync_us = now_us + _TIMESYNC_US

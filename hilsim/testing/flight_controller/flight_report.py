@@ -1,4 +1,4 @@
-"""What a flight controller says of a simulator: the rules it judges by, the faults it found, and its whole report."""
+"""Report of a flight controller about a simulator: its rules, and the faults found."""
 
 import json
 from collections.abc import Mapping
@@ -30,8 +30,8 @@ RULES = {
     "gyroscope": "the gyroscope turns the magnetic field as the magnetometer sees it turn: rad/s, FRD",
     "gyroscope_rest": "the gyroscope reads 0 at rest",
     "field": "the magnetic field has 0.2 to 0.7 gauss, and at rest strength and inclination of the World Magnetic Model",
-    "pressure": "abs_pressure is in hPa, and the altitude it stands for is that of the GPS",
-    "pressure_altitude": "pressure_alt is the altitude in metres that abs_pressure stands for",
+    "pressure": "abs_pressure is in hPa, and its altitude is that of the GPS",
+    "pressure_altitude": "pressure_alt is the altitude in metres of abs_pressure",
     "temperature": "temperature is in degrees Celsius",
     "airspeed": "diff_pressure is in hPa",
     "gps_position": "HIL_GPS.lat and lon are in degrees * 1e7",
@@ -50,7 +50,7 @@ TIMING_RULES = frozenset({"rate", "gap", "burst", "gps_time", "stamps", "timesyn
 
 
 class Event(NamedTuple):
-    """Something that happened to the controller, on its own clock: a mode, ``armed``, what it said to people."""
+    """Something that happened to the controller, on its own clock: a mode, ``armed``, its text messages."""
 
     time_s: float
     text: str
@@ -91,7 +91,7 @@ class FlightReport:
         received: Frames that came, by the message's name.
         events: What happened to the controller.
         figures: Measures by name: ``hover_level_m``, ``sensor_interval_p99_us`` and others.
-        sent: Frames that the controller said, other than motor commands; the first 20,000.
+        sent: Frames that the controller sent, other than motor commands; the first 20,000.
         from_ground: Frames of ground stations that reached it.
     """
 

@@ -20,7 +20,7 @@ class Follower:
         os.set_blocking(words_fd, False)
 
     def tell(self, name: str, report: Report) -> None:
-        """What it has not been told yet: first the name of the line's other end, then events and faults."""
+        """Send what is new: first the name of the line's other end, then events and faults."""
         if self.name is None:
             self.name = name
             self.say({"port": name})
@@ -42,7 +42,7 @@ class Follower:
         return found if data else [*found, ["stop"]]
 
     def say(self, row: Mapping[str, object]) -> None:
-        """One line; nobody who reads it is no fault."""
+        """Write one line; a missing reader is no fault."""
         data = json.dumps(row).encode() + b"\n"
         try:
             while data:

@@ -1,4 +1,4 @@
-"""What a controller's process said so far, read in a thread as it comes."""
+"""Output of a controller's process so far, read in a thread."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ from hilsim.testing.flight_controller.flight_report import Event, Fault, read_fa
 
 
 class Heard:
-    """Lines of a child's stdout (see ``follower``). ``is_over``: there will be none any more; ``is_closed``: the last said that its report is whole."""
+    """Lines of a child's stdout (see ``follower``). ``is_over``: there will be none any more; ``is_closed``: the last line marks the report as complete."""
 
     def __init__(self) -> None:
         self.port: str | None = None

@@ -1,4 +1,4 @@
-"""What a controller's bytes go through: a pty of its own, a device that is there, a TCP connection, datagrams. Nothing blocks; what nobody takes is lost, frame by frame."""
+"""What a controller's bytes go through: a pty of its own, an existing device, a TCP connection, datagrams. Nothing blocks; frames without a reader are lost one by one."""
 
 import errno
 import os
@@ -74,7 +74,7 @@ class Line:
         return data
 
     def _failed(self, error: OSError) -> bytes:
-        """Nobody at the other end of a pty is no fault: its master says EIO until somebody opens it."""
+        """A pty without a process at its other end is no fault: its master returns EIO until a process opens it."""
         if error.errno not in {errno.EIO, errno.ENXIO, errno.EPIPE, errno.ECONNRESET}:
             raise error
         return b""
@@ -132,7 +132,7 @@ class Tcp(Line):
         self.address = host, port
 
     def open(self) -> bool:
-        """Connect, where somebody listens."""
+        """Connect, if a process listens."""
         try:
             connection = socket.create_connection(self.address, timeout=1.0)
         except (ConnectionRefusedError, TimeoutError):
@@ -155,7 +155,7 @@ class Tcp(Line):
 
 
 class Udp(Line):
-    """A controller on a network: it has a port, and answers whoever spoke to it last. Port 0: any that is free, which ``name`` says once it is open."""
+    """A controller on a network: it has a port, and answers the latest peer. Port 0: any free port, which ``name`` contains once it is open."""
 
     def __init__(self, host: str, port: int) -> None:
         super().__init__(f"{host}:{port}")
@@ -192,7 +192,7 @@ class Udp(Line):
         return data
 
     def _failed(self, error: OSError) -> bytes:
-        """Nobody has spoken yet, or is there any more."""
+        """There is no peer yet, or no longer."""
         if error.errno not in {errno.EDESTADDRREQ, errno.ECONNREFUSED}:
             raise error
         self.waiting.clear()

@@ -27,6 +27,6 @@ def option_of(link: str, directory: Path) -> list[str]:
 
 
 def _free_port() -> int:
-    """A TCP port of the loopback interface that nobody has now."""
+    """A free TCP port of the loopback interface."""
     with socket.create_server(("127.0.0.1", 0)) as found:
         return int(found.getsockname()[1])

@@ -61,7 +61,7 @@ def knows(identity: int) -> bool:
 
 
 def crc_extra_of(identity: int) -> int:
-    """The byte that a message's checksum ends with: it stands for the message's definition."""
+    """CRC_EXTRA: the byte that a message's checksum includes last; it identifies the message's definition."""
     return int(common.mavlink_map[identity].crc_extra)
 
 

@@ -1,4 +1,4 @@
-"""What the program is told: where its line is, what controller it plays, and what happens to it."""
+"""Options of the program: its line, the controller it emulates, and scripted events."""
 
 import argparse
 from collections.abc import Sequence
@@ -41,7 +41,9 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--ground-system", metavar="ID", type=int, action="append", help="system id of a ground station (255)")
     parser.add_argument("--expect", metavar="FILE", type=Path, help="frames of ground stations as lines of hex, read at the end")
     parser.add_argument("--report", metavar="FILE", type=Path, required=True)
-    parser.add_argument("--follow", action="store_true", help="say what happens on stdout as lines of JSON, obey words on stdin, end with it")
+    parser.add_argument(
+        "--follow", action="store_true", help="report events on stdout as lines of JSON, take commands on stdin, end when stdin closes"
+    )
     return parser.parse_args(argv)
 
 
@@ -88,7 +90,7 @@ class Schedule:
 
     Attributes:
         keeps_cable: A reboot leaves the cable in.
-        stays_away: A reboot takes a while, in which nobody reads the port.
+        stays_away: A reboot takes a while, in which the port is not read.
         due: Pairs of time (us) and what happens, in order.
     """
 

@@ -23,7 +23,7 @@ _LINE_FAULT = 2
 
 
 class FlightError(HilsimError):
-    """What was waited for did not come; the text says what the controller said last, and which faults it found."""
+    """An expected event did not happen; the message holds the controller's last events and the faults it found."""
 
 
 class FlightController:
@@ -41,7 +41,7 @@ class FlightController:
 
     Args:
         link: ``pty`` (a pty of its own), ``pty:PATH`` (with a link to it at a path), ``serial:DEVICE``, ``tcp`` or ``tcp:HOST:PORT`` (it connects there, as PX4's
-            simulator link does, again and again until somebody listens; without an address a port of the loopback interface that is free now), ``udp`` or
+            simulator link does, repeatedly until a process listens; without an address a free port of the loopback interface), ``udp`` or
             ``udp:HOST:PORT`` (it listens there).
         script: What it does: ``hop`` (up to 2 m, down), ``hover`` (up to 5 m, ten seconds there, down), ``tour`` (motion enough to judge every unit),
             ``idle`` (nothing: a ground station commands).
@@ -141,7 +141,7 @@ class FlightController:
         Raises:
             FlightError: it did not in this time, or the controller has ended without it.
         """
-        self._await(lambda: any(event.text == text for event in self.events), f"say {text!r}", timeout_s)
+        self._await(lambda: any(event.text == text for event in self.events), f"report {text!r}", timeout_s)
         return next(event for event in self.events if event.text == text)
 
     def wait_armed(self, timeout_s: float = 60.0) -> Event:
@@ -173,7 +173,7 @@ class FlightController:
         self._say(f"cable-out {out_s}")
 
     def babble(self) -> None:
-        """It says noise with beginnings of frames in it."""
+        """Send noise that contains beginnings of frames."""
         self._say("garbage 0")
 
     def report(self) -> FlightReport:
@@ -213,7 +213,7 @@ class FlightController:
             return
         self._raise_if_failed()
         got = "its end" if self._heard.is_over else f"nothing of the kind in {timeout_s:g} s"
-        raise FlightError("\n".join([f"the flight controller at {self.port} must {what}, got {got}; what it said last:", *self._shown()]))
+        raise FlightError("\n".join([f"the flight controller at {self.port} must {what}, got {got}; its last events:", *self._shown()]))
 
     def _shown(self) -> list[str]:
         """The last events and the first fault of each rule."""
@@ -221,18 +221,18 @@ class FlightController:
         return [f"  {event.time_s:.3f} s: {event.text}" for event in self.events[-_SHOWN:]] + [f"  {rule}: {fault}" for rule, fault in firsts.items()]
 
     def _raise_if_failed(self) -> None:
-        """Say why the child has ended without a report."""
+        """Raise the reason why the child ended without a report."""
         if not self._heard.is_over or self._heard.is_closed or self._process is None or self._directory is None:
             return
         status = self._process.wait(_END_S)
-        said = (Path(self._directory.name) / "stderr").read_text(encoding="utf-8", errors="replace").strip()
-        if status == _LINE_FAULT and said.startswith("error: "):
-            raise LinkError(said.removeprefix("error: "))
-        message = f"the flight controller's process must end with a report, got exit status {status}: {said}"
+        output = (Path(self._directory.name) / "stderr").read_text(encoding="utf-8", errors="replace").strip()
+        if status == _LINE_FAULT and output.startswith("error: "):
+            raise LinkError(output.removeprefix("error: "))
+        message = f"the flight controller's process must end with a report, got exit status {status}: {output}"
         raise FlightError(message)
 
     def _end(self) -> None:
-        """Tell it to stop, wait for its report, and leave nothing behind."""
+        """Stop it, wait for its report, and remove its files."""
         process, directory = self._process, self._directory
         if process is not None and process.stdin is not None:
             self._say("stop")

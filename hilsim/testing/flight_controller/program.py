@@ -12,12 +12,12 @@ from hilsim.testing.flight_controller.report import Report
 
 _WAKE_MS = 1
 _LATE_US = 8_000
-"""Two periods of 250 Hz: what comes in one piece after that says nothing of when it was sent."""
+"""Two periods of 250 Hz: the times of data that arrives in one piece after that are unknown."""
 _RETRY_US = 20_000
 
 
 class Program:
-    """Runs until its script is done, its time is up, it is told to stop, or a TCP simulator closes; ``follower`` is told of all meanwhile."""
+    """Runs until its script is done, its time is up, it is stopped, or a TCP simulator closes; ``follower`` receives all events meanwhile."""
 
     def __init__(self, options: argparse.Namespace, follower: Follower | None = None) -> None:
         self.options, self.follower = options, follower

@@ -1,4 +1,4 @@
-"""What a controller says of itself, and how often (rates as PX4 1.12 has them in its NORMAL stream set)."""
+"""Telemetry of a controller and its rates (rates as PX4 1.12 has them in its NORMAL stream set)."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ def base_mode(commander: Commander, *, hil: bool) -> int:
 
 
 def heartbeat(commander: Commander, *, serial: bool, hil: bool, autopilot: int = common.MAV_AUTOPILOT_PX4) -> Message:
-    """HEARTBEAT. Over PX4's simulator link base_mode says no more than whether it is armed (its simulator_mavlink.cpp, send_heartbeat)."""
+    """HEARTBEAT. Over PX4's simulator link base_mode holds only whether it is armed (its simulator_mavlink.cpp, send_heartbeat)."""
     if not serial:
         return common.MAVLink_heartbeat_message(0, common.MAV_AUTOPILOT_PX4, _ARMED if commander.armed else 0, 0, 0, 3)
     state = common.MAV_STATE_ACTIVE if commander.armed else common.MAV_STATE_STANDBY

@@ -26,7 +26,7 @@ class Frame:
 
     @property
     def payload_size(self) -> int:
-        """Bytes of payload, as the header says."""
+        """Bytes of payload, by the header."""
         return self.raw[1]
 
     @property
@@ -97,7 +97,7 @@ def system_of(raw: bytes) -> int:
 
 
 def checksum_holds(raw: bytes) -> bool:
-    """Whether a frame's checksum is that of its bytes; of an unknown id nobody can tell, and it counts as right."""
+    """Whether a frame's checksum is that of its bytes; for an unknown id it cannot be computed, and counts as right."""
     frame = _frame(raw)
     if not knows(frame.identity):
         return True

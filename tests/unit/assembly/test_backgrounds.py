@@ -210,7 +210,7 @@ def test_a_platform_that_is_to_stand_there_must_know_where_that_is(rig, keep):
     keep("nowhere.npz", background(TURNING, model="VLP-16"))
     one = rig(shows("nowhere.npz") + THERE + ONE)
     with pytest.raises(
-        ConfigError, match=r'platform\.kind "background" must have a background that says where it was captured, got none: give it height_m'
+        ConfigError, match=r'platform\.kind "background" must have a background with the pose of its capture, got none: give it height_m'
     ):
         platform_pose(one, load_backgrounds(one))
 
@@ -234,7 +234,7 @@ def test_a_sensor_must_stand_within_a_centimetre_and_a_twentieth_of_a_degree_of_
         check_places(one, backgrounds, body)
         return
     with pytest.raises(
-        ConfigError, match=rf"sensor lidar must stand where its background was captured, got {told} \(platform\.kind = \"background\""
+        ConfigError, match=rf"sensor lidar must be at the place where its background was captured, got {told} \(platform\.kind = \"background\""
     ):
         check_places(one, backgrounds, body)
 

@@ -143,7 +143,7 @@ def test_a_material_nobody_knows_is_the_default_and_is_noted(tmp_path, scene):
     scene.export(tmp_path / "scene.glb")
     mesh, notes = load(tmp_path, "scene.glb", material="brick")
     assert {material.name for material in mesh.materials} == {"brick"}
-    assert notes == (f'{tmp_path / "scene.glb"}: no material of the rig stands for "Paint"; "brick" is used',)
+    assert notes == (f'{tmp_path / "scene.glb"}: no material of the rig is assigned to "Paint"; "brick" is used',)
 
 
 def test_a_material_with_the_name_of_one_in_the_rig_needs_no_table(tmp_path):
@@ -274,7 +274,7 @@ def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path):
         ([("691000.123456789", "nan")], "vertex 0 must be finite"),
         ([("element face 1\nproperty list uchar int vertex_indices\n", "")], "must have at least one triangle, got a PLY of 4 points without faces"),
         ([("element face 1\n", "element face\n")], "each element of a PLY header must have a name and a count"),
-        ([("face 1\n", "face 2\n"), ("4 0 1 2 3\n", "3 0 1 2\n2 0 1\n")], "must have 2 faces as it says, got 1 triangles that can be read"),
+        ([("face 1\n", "face 2\n"), ("4 0 1 2 3\n", "3 0 1 2\n2 0 1\n")], "must have 2 faces by its own count, got 1 readable triangles"),
     ],
     ids=["cut", "index", "negative", "nan", "points", "header", "line"],
 )

@@ -164,4 +164,4 @@ def test_an_empty_scene_is_refused(tmp_path):
 def test_notes_of_files_come_back(tmp_path):
     (tmp_path / "a.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nusemtl Odd\nf 1 2 3\n")
     _, notes = build_scene(SceneSpec(mesh=(MeshSpec(file="a.obj"),)), tmp_path)
-    assert notes == (f'{tmp_path / "a.obj"}: no material of the rig stands for "Odd"; "concrete" is used',)
+    assert notes == (f'{tmp_path / "a.obj"}: no material of the rig is assigned to "Odd"; "concrete" is used',)

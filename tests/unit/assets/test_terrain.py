@@ -238,7 +238,7 @@ def test_a_tiff_that_does_not_say_what_its_values_stand_for_is_refused(tmp_path)
     entry = data.index((262).to_bytes(2, "little") + (3).to_bytes(2, "little"))
     data[entry : entry + 2] = (261).to_bytes(2, "little")
     (tmp_path / "b.tif").write_bytes(data)
-    with pytest.raises(AssetError, match=r"b\.tif: a TIFF must say what its values stand for \(tag 262\), got none"):
+    with pytest.raises(AssetError, match=r"b\.tif: a TIFF must define the meaning of its values \(tag 262\), got none"):
         load(tmp_path, "b.tif")
 
 

@@ -36,7 +36,7 @@ def home():
     [
         (READY, ""),
         (0x347, "the estimator has no position, height"),
-        (READY | 0x400, "the estimator says GPS glitch"),
+        (READY | 0x400, "the estimator reports GPS glitch"),
     ],
 )
 def test_estimator_and_home_together_say_whether_it_could_be_armed(flags, obstacle):

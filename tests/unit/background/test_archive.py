@@ -217,7 +217,7 @@ def test_a_member_that_says_less_than_it_holds_is_refused_before_it_fills_memory
         for name in NAMES[:-1]:
             archive.writestr(f"{name}.npy", b"")
     path.write_bytes(bomb.getvalue())
-    with pytest.raises(AssetError, match="metadata must have 168 bytes as its header says, got 314572928"):
+    with pytest.raises(AssetError, match="metadata must have 168 bytes by its header, got 314572928"):
         read_archive(path)
 
 
@@ -266,7 +266,7 @@ def headed(text):
     ("text", "message"),
     [
         ("{'descr': '<u4', 'fortran_order': False, 'shape': (1000000, 1000000), }\n", r"got uint32 of shape \(1000000, 1000000\)"),
-        ("{'descr': '<u4', 'fortran_order': False, 'shape': (3, 5), }\n", "must have 130 bytes as its header says, got 70"),
+        ("{'descr': '<u4', 'fortran_order': False, 'shape': (3, 5), }\n", "must have 130 bytes by its header, got 70"),
         ("{'descr': (" * 100 + "\n", "header of an array must name descr, fortran_order and shape as NumPy writes them"),
         ("{'descr': '''\n", "header of an array must name descr"),
         ("{'descr': '<u4', 'fortran_order': False, 'shape': (3L, 5L), }\n", "header of an array must name descr"),

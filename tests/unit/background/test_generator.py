@@ -269,7 +269,7 @@ def test_a_person_says_what_sensor_sent_points(tmp_path):
 def test_a_turning_sensor_must_be_the_one_that_its_packets_name(tmp_path):
     path = write_capture(tmp_path / "hdl.pcap", vlp16_payloads(2 * TURN_PACKETS, product=0x28))
     for name in ("vlp16", "hr80w-like"):
-        with pytest.raises(CaptureError, match=r"--profile must be of the model that the packets say, got one of a .* and packets of .*VLP-32C"):
+        with pytest.raises(CaptureError, match=r"--profile must be of the packets' model, got one of a .* and packets of .*VLP-32C"):
             made([path], named=shipped(name))
     assert made([write_capture(tmp_path / "a.pcap", vlp16_payloads(2 * TURN_PACKETS))], named=shipped("vlp16")).map.model == "VLP-16"
 

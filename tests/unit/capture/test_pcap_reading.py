@@ -196,7 +196,7 @@ def test_packets_in_the_obsolete_block_are_read(by_hand, file_of):
         (lambda make: make.block(5, bytes(8))[:-4] + bytes(4), "a block of 20 bytes does not end with its length"),
         (lambda _: b"\x05\x00\x00\x00" + bytes(20), "a block of 0 bytes cannot be"),
         (lambda _: b"\x05\x00\x00\x00\xff\xff\xff\xff" + bytes(20), "a block of 4294967295 bytes cannot be"),
-        (lambda make: make.block(0x0A0D0D0A, b"abcd" + bytes(12)), "a section's byte order cannot be told from 61 62 63 64"),
+        (lambda make: make.block(0x0A0D0D0A, b"abcd" + bytes(12)), "a section's byte order cannot be derived from 61 62 63 64"),
         (lambda make: make.interface(resolution=0) + make.enhanced(1 << 63, make.udp_frame(b"x"), which=1), "a time of 9223372036854775808 s"),
     ],
     ids=["interface", "small packet", "large packet", "two lengths", "no length", "absurd length", "byte order", "time"],

@@ -145,7 +145,7 @@ def test_limits_are_kept_broken_or_cannot_be_told(real, dual):
 def test_every_tolerance_belongs_to_a_statistic_and_has_a_source():
     assert set(TOLERANCES) <= set(NAMES)
     assert len(NAMES) == len(set(NAMES))
-    with pytest.raises(ValueError, match="limit must be 0 or more, got -1; source must say what was measured"):
+    with pytest.raises(ValueError, match="limit must be 0 or more, got -1; source must name what was measured"):
         Tolerance(limit=-1, source="")
 
 

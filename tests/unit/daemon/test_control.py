@@ -10,7 +10,7 @@ import pytest
 
 from hilsim.config.rig import Rig, RigSpec
 from hilsim.daemon.control import obey, serve_control
-from hilsim.daemon.control_client import tell_by_socket
+from hilsim.daemon.control_client import send_by_socket
 from hilsim.daemon.health import HealthMonitor
 from hilsim.daemon.parts import RigContext
 from hilsim.daemon.streaming.replays import Replays
@@ -154,7 +154,7 @@ def test_without_a_path_there_is_no_socket(running):
 def told(running, path, *lines):
     async def ask():
         async with serve_control(running, path):
-            return [await asyncio.to_thread(tell_by_socket, path, line) for line in lines]
+            return [await asyncio.to_thread(send_by_socket, path, line) for line in lines]
 
     return asyncio.run(ask())
 
@@ -177,7 +177,7 @@ def test_a_long_answer_arrives_whole(tmp_path):
             writer.close()
 
         async with await asyncio.start_unix_server(answer, path):
-            return await asyncio.to_thread(tell_by_socket, path, "status")
+            return await asyncio.to_thread(send_by_socket, path, "status")
 
     assert json.loads(asyncio.run(ask(tmp_path / "long"))) == readings
 
@@ -212,7 +212,7 @@ def test_the_socket_of_a_daemon_that_lives_is_not_taken_from_it(running, tmp_pat
             with pytest.raises(TransmitError, match=r"the control socket must be one daemon's alone, got .*control, where another listens"):
                 async with serve_control(running, path):
                     pass
-            return await asyncio.to_thread(tell_by_socket, path, "pause")
+            return await asyncio.to_thread(send_by_socket, path, "pause")
 
     assert asyncio.run(second()) == "ok"
 
@@ -232,9 +232,9 @@ def test_a_client_that_only_waits_is_let_go_when_the_daemon_ends(running, tmp_pa
 
 def test_nobody_at_the_path_is_told(tmp_path):
     with pytest.raises(
-        TransmitError, match=r"a daemon must listen at .*control, got No such file or directory; \[control\] socket in its rig says where"
+        TransmitError, match=r"a daemon must listen at .*control, got No such file or directory; \[control\] socket in its rig sets the place"
     ):
-        tell_by_socket(tmp_path / "control", "status")
+        send_by_socket(tmp_path / "control", "status")
 
 
 def test_a_daemon_that_hangs_up_without_an_answer_is_a_fault(tmp_path):
@@ -243,7 +243,7 @@ def test_a_daemon_that_hangs_up_without_an_answer_is_a_fault(tmp_path):
             writer.close()
 
         async with await asyncio.start_unix_server(hang_up, tmp_path / "control"):
-            return await asyncio.to_thread(tell_by_socket, tmp_path / "control", "pause")
+            return await asyncio.to_thread(send_by_socket, tmp_path / "control", "pause")
 
     with pytest.raises(TransmitError, match=r"the daemon at .*control must answer within 10 s, got nothing"):
         asyncio.run(ask())

@@ -9,7 +9,7 @@ import structlog
 
 from hilsim.config.rig import ControlSpec
 from hilsim.daemon import control_client, control_datagrams
-from hilsim.daemon.control_client import tell_by_datagram
+from hilsim.daemon.control_client import send_by_datagram
 from hilsim.daemon.control_datagrams import CommandPort, serve_datagrams
 from hilsim.errors import TransmitError
 from hilsim.limits import CONTROL_COMMANDS_A_SECOND, CONTROL_LINE_BYTES
@@ -34,7 +34,7 @@ def told(running, *lines, spec=FREE):  # noqa: F811
 
     async def ask():
         async with serve_datagrams(running, spec) as (host, port):
-            return [await asyncio.to_thread(tell_by_datagram, host, port, line) for line in lines]
+            return [await asyncio.to_thread(send_by_datagram, host, port, line) for line in lines]
 
     return asyncio.run(ask())
 
@@ -143,7 +143,7 @@ def test_an_error_of_this_program_does_not_end_the_port(counted, monkeypatch):
                 program.sendto(b"pause", (host, port))
             while not calls:  # noqa: ASYNC110 - what is waited for is nobody's event
                 await asyncio.sleep(0.001)
-            return await asyncio.to_thread(tell_by_datagram, host, port, "pause")
+            return await asyncio.to_thread(send_by_datagram, host, port, "pause")
 
     with structlog.testing.capture_logs() as said:
         assert asyncio.run(ask()) == "ok"
@@ -162,7 +162,7 @@ def test_nobody_at_the_port_is_said_at_once():
         nobody.bind(("127.0.0.1", 0))
         port = nobody.getsockname()[1]
     with pytest.raises(TransmitError, match=rf"a daemon must listen at udp:127\.0\.0\.1:{port}, got Connection refused"):
-        tell_by_datagram("127.0.0.1", port, "pause")
+        send_by_datagram("127.0.0.1", port, "pause")
 
 
 def test_silence_is_said_after_a_while(monkeypatch):
@@ -170,7 +170,7 @@ def test_silence_is_said_after_a_while(monkeypatch):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         silent.bind(("127.0.0.1", 0))
         with pytest.raises(TransmitError, match="must answer within 0 s, got nothing"):
-            tell_by_datagram("127.0.0.1", silent.getsockname()[1], "pause")
+            send_by_datagram("127.0.0.1", silent.getsockname()[1], "pause")
 
 
 @pytest.mark.parametrize(

@@ -419,14 +419,14 @@ def test_the_estimator_is_told_without_judging(flags, fact):
     ],
 )
 def test_what_it_complains_of_is_explained(text, advice):
-    finding = only("it says", heard=replace(FINE, texts=(Text(severity=4, text=text),)))
+    finding = only("last text", heard=replace(FINE, texts=(Text(severity=4, text=text),)))
     assert (finding.verdict, finding.fact) == ("fair", text)
     assert advice in finding.advice
 
 
 def test_other_texts_are_shown_by_their_severity_the_last_eight():
     texts = tuple(Text(severity=severity, text=f"text {severity}") for severity in range(8, -1, -1))
-    findings = found("it says", heard=replace(FINE, texts=texts))
+    findings = found("last text", heard=replace(FINE, texts=texts))
     assert [finding.fact for finding in findings] == [f"text {severity}" for severity in range(7, -1, -1)]
     assert [finding.verdict for finding in findings] == ["good"] * 4 + ["fair"] * 4
     assert {finding.advice for finding in findings} == {""}

@@ -110,7 +110,7 @@ def test_a_simulation_is_let_in_and_heard():
 def test_a_simulation_that_does_not_come_is_told_how_to_start():
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with pytest.raises(LinkError, match=rf"tcp port 127.0.0.1:{port}: PX4's simulation must connect within 0.1 s, got nobody: start it"):
+    with pytest.raises(LinkError, match=rf"tcp port 127.0.0.1:{port}: PX4's simulation must connect within 0.1 s, got no connection: start it"):
         examine(f"tcp:127.0.0.1:{port}", seconds=0.1)
 
 

@@ -172,7 +172,7 @@ def test_rules_of_a_segment_name_their_key(changes, fault):
         ({"segments": (MIDDLE,) * 9}, "sequence_ns must be at least the 72000 ns its firings take, got 64000"),
         (
             {"sequence_ns": 254_001},
-            r"sequence_ns must leave at most 254000 ns between firings \(a point says its step in one byte of us\), got 254001",
+            r"sequence_ns must leave at most 254000 ns between firings \(a point stores its step in one byte of us\), got 254001",
         ),
         ({"segments": (MIDDLE,) * 2, "firing_ns": 254_001, "sequence_ns": 508_002}, "firing_ns must be at most 254000, got 254001"),
         ({"segments": (MIDDLE,) * 5, "firing_ns": 200_001, "sequence_ns": 1_000_005}, "sequence_ns must be at most 1000000, got 1000005"),

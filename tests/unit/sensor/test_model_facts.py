@@ -50,15 +50,15 @@ def test_every_fact_that_contradicts_the_table_is_named_with_all_other_faults():
     with pytest.raises(ConfigError) as caught:
         spec_of(VLP16 | {"product": 0x24, "sequence_ns": 60_000, "channels": channels, "range_noise_m": 5.0})
     assert str(caught.value).split("\n") == [
-        "a profile: product must be 34 for a VLP-16, as the table of models says, got 36",
-        "a profile: sequence_ns must be 55296 for a VLP-16, as the table of models says, got 60000",
-        "a profile: channels[3].elevation_deg must be 3.0 for a VLP-16, as the table of models says, got 3.1",
+        "a profile: product must be 34 for a VLP-16, by the table of models, got 36",
+        "a profile: sequence_ns must be 55296 for a VLP-16, by the table of models, got 60000",
+        "a profile: channels[3].elevation_deg must be 3.0 for a VLP-16, by the table of models, got 3.1",
         "a profile: range_noise_m must be 0 to 1, got 5.0",
     ]
 
 
 def test_another_number_of_channels_than_the_model_has_is_refused():
-    with pytest.raises(ConfigError, match="channels must be 16 for a VLP-16, as the table of models says, got 15"):
+    with pytest.raises(ConfigError, match="channels must be 16 for a VLP-16, by the table of models, got 15"):
         spec_of(VLP16 | {"channels": VLP16["channels"][:-1]})
 
 

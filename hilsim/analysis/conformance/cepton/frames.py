@@ -87,7 +87,7 @@ class FramesTopic:
             typical_us = self.duration_us
             if abs(duration_us - typical_us) > _LARGEST_DEVIATION * typical_us:
                 text = f"a frame must take {typical_us:.0f} us as those before, got {duration_us} us and {points} points"
-                log.tell(LENGTH, text, place, severity=Severity.ERROR if duration_us < typical_us / 2 else None)
+                log.report(LENGTH, text, place, severity=Severity.ERROR if duration_us < typical_us / 2 else None)
         if len(self._durations_us) < _LEARNT:
             self._durations_us.append(duration_us)
             self._sizes.append(points)
@@ -95,6 +95,6 @@ class FramesTopic:
     def conclude(self, log: FindingLog) -> None:
         """What the whole stream shows."""
         if self._longest_us > _LONGEST_WITHOUT_US:
-            log.tell(NONE, f"the parity must change, got the same for {self._longest_us / 1e6:.1f} s")
+            log.report(NONE, f"the parity must change, got the same for {self._longest_us / 1e6:.1f} s")
         if self._sizes and self.points < _SMALLEST_POINTS:
-            log.tell(SMALL, f"frames have {self.points:.0f} points")
+            log.report(SMALL, f"frames have {self.points:.0f} points")

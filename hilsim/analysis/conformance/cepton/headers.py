@@ -64,16 +64,16 @@ class HeadersTopic:
         self.packets += 1
         payload = datagram.payload
         if len(payload) < _HEADER.size:
-            log.tell(SIZE, f"a packet must have a header of 20 bytes or more, got {len(payload)} bytes in all", place)
+            log.report(SIZE, f"a packet must have a header of 20 bytes or more, got {len(payload)} bytes in all", place)
             return None
         _, version, size, flags, stamp_us, point_version, point_size, points = _HEADER.unpack_from(payload)
         if version not in {1, 2} or size != header_size(version):
-            log.tell(VERSION, f"header must be version 1 of 20 bytes or 2 of 24, got version {version} of {size}", place._replace(byte_offset=4))
+            log.report(VERSION, f"header must be version 1 of 20 bytes or 2 of 24, got version {version} of {size}", place._replace(byte_offset=4))
             return None
         if flags:
-            log.tell(FLAGS, f"flags must be 0, got 0x{flags:04x}", place._replace(byte_offset=6))
+            log.report(FLAGS, f"flags must be 0, got 0x{flags:04x}", place._replace(byte_offset=6))
         if self.versions and version not in self.versions:
-            log.tell(CHANGED, f"header version must stay {min(self.versions)}, got {version}", place._replace(byte_offset=4))
+            log.report(CHANGED, f"header version must stay {min(self.versions)}, got {version}", place._replace(byte_offset=4))
         self.versions.add(version)
         if not self._has_sound_points(size, point_version, point_size, points, version, len(payload), place, log):
             return None
@@ -87,7 +87,7 @@ class HeadersTopic:
         if (point_version, point_size) != (0, POINT_SIZE):
             is_extended = point_size == _EXTENDED_POINT
             self.extended_packets += is_extended
-            log.tell(
+            log.report(
                 POINT,
                 f"points must be version 0 of 10 bytes, got version {point_version} of {point_size}"
                 + (": not checked further" if is_extended else ""),
@@ -96,9 +96,9 @@ class HeadersTopic:
             )
             return False
         if not 1 <= points <= points_max(version):
-            log.tell(COUNT, f"points must be 1 to {points_max(version)}, got {points}", place._replace(byte_offset=18))
+            log.report(COUNT, f"points must be 1 to {points_max(version)}, got {points}", place._replace(byte_offset=18))
             return False
         if payload_size != size + points * POINT_SIZE:
-            log.tell(SIZE, f"{points} points behind {size} bytes of header must be {size + points * POINT_SIZE} bytes, got {payload_size}", place)
+            log.report(SIZE, f"{points} points behind {size} bytes of header must be {size + points * POINT_SIZE} bytes, got {payload_size}", place)
             return False
         return True

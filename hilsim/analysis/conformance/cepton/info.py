@@ -15,7 +15,7 @@ NONE = Rule(
     packets=1000,
     source="specification 0.9.x; without it SDK 3 makes no frames",
 )
-SIZE = Rule(id="info.size", severity=Severity.ERROR, holds="an information packet has 88 bytes or more, as its byte 4 says", source=_MEASURED)
+SIZE = Rule(id="info.size", severity=Severity.ERROR, holds="an information packet has 88 bytes or more, as given by byte 4", source=_MEASURED)
 VERSION = Rule(
     id="info.version",
     severity=Severity.ERROR,
@@ -63,13 +63,13 @@ SERIAL = Rule(id="info.serial", severity=Severity.WARNING, holds="a unit has a s
 FIRMWARE = Rule(
     id="info.firmware",
     severity=Severity.WARNING,
-    holds="both places of the firmware's version say the same",
+    holds="both fields of the firmware version are equal",
     source=f"{_MEASURED}: SDK 3 reads the second of models 22 and 24, the first of all others",
 )
 RETURNS = Rule(
     id="info.returns",
     severity=Severity.ERROR,
-    holds="it says 1 or 2 returns, and 2 where, and only where, points come with second returns",
+    holds="the number of returns is 1 or 2, and it is 2 if and only if points carry second returns",
     source=f"{_MEASURED}; SDK 3 shows it",
 )
 POWER_UP = Rule(
@@ -131,7 +131,7 @@ class InfoTopic:
         payload = datagram.payload
         if len(payload) < INFO_PACKET_SIZE or not INFO_PACKET_SIZE <= payload[4] <= len(payload):
             header = payload[4] if len(payload) > 4 else 0
-            log.tell(
+            log.report(
                 SIZE,
                 f"an information packet must have a common header of {INFO_PACKET_SIZE} bytes or more, got one of {header} in {len(payload)} bytes",
                 place,
@@ -139,7 +139,7 @@ class InfoTopic:
             return
         version = payload[5] >> 3
         if version != INFO_VERSION:
-            log.tell(
+            log.report(
                 VERSION,
                 f"version must be {INFO_VERSION}, got {version}: not checked further",
                 place._replace(byte_offset=5),
@@ -155,25 +155,25 @@ class InfoTopic:
     def _look_at_fields(self, payload: bytes, info: InfoPacket, place: Place, log: FindingLog) -> None:
         fields = np.frombuffer(payload, INFO_PACKET_DTYPE, count=1)[0]
         if info.blocks:
-            log.tell(BLOCKS, f"block flags must be 0, got {info.blocks}", place._replace(byte_offset=5))
+            log.report(BLOCKS, f"block flags must be 0, got {info.blocks}", place._replace(byte_offset=5))
         filled = [name for name in _RESERVED if np.any(fields[name])]
         if filled:
-            log.tell(RESERVED, f"reserved bytes must be 0, got others at byte {INFO_PACKET_DTYPE.fields[filled[0]][1]}", place)  # type: ignore[index] # it has fields
+            log.report(RESERVED, f"reserved bytes must be 0, got others at byte {INFO_PACKET_DTYPE.fields[filled[0]][1]}", place)  # type: ignore[index] # it has fields
         if info.model not in MODELS:
-            log.tell(MODEL, f"model must be one of the vendor's, got {info.model}", place._replace(byte_offset=8))
+            log.report(MODEL, f"model must be one of the vendor's, got {info.model}", place._replace(byte_offset=8))
         name = payload[20:48].rstrip(b"\0")
         if not name or not name.isascii() or not name.decode("ascii").isprintable():
-            log.tell(NAME, f"the model's name must be printable ASCII before zeros, got {name!r}", place._replace(byte_offset=20))
+            log.report(NAME, f"the model's name must be printable ASCII before zeros, got {name!r}", place._replace(byte_offset=20))
         if info.serial == 0:
-            log.tell(SERIAL, "serial number must not be 0", place._replace(byte_offset=12))
+            log.report(SERIAL, "serial number must not be 0", place._replace(byte_offset=12))
         if bytes(fields["firmware"]) != bytes(fields["firmware_again"]):
-            log.tell(
+            log.report(
                 FIRMWARE,
                 f"the firmware's version must be the same at bytes 16 and 52, got {payload[16:20].hex(' ')} and {payload[52:56].hex(' ')}",
                 place,
             )
         if info.returns not in {1, 2}:
-            log.tell(RETURNS, f"returns must be 1 or 2, got {info.returns}", place._replace(byte_offset=85))
+            log.report(RETURNS, f"returns must be 1 or 2, got {info.returns}", place._replace(byte_offset=85))
         if self.latest is not None:
             self._look_at_change(self.latest, info, place, log)
 
@@ -181,10 +181,10 @@ class InfoTopic:
         for name in ("model", "serial", "model_name", "part_number", "firmware", "returns"):
             was, became = getattr(latest, name), getattr(info, name)
             if was != became:
-                log.tell(CHANGED, f"{name} must stay {was}, got {became}", place)
+                log.report(CHANGED, f"{name} must stay {was}, got {became}", place)
         if latest.power_up_us != info.power_up_us:
             is_later = info.power_up_us > latest.power_up_us
-            log.tell(
+            log.report(
                 CHANGED,
                 f"power_up_us must stay {latest.power_up_us}, got {info.power_up_us}",
                 place._replace(byte_offset=64),
@@ -198,7 +198,7 @@ class InfoTopic:
                 self._gaps_s.append(gap_s)
             leap_us = info.sync_offset_us - self.latest.sync_offset_us
             if info.power_up_us == self.latest.power_up_us and abs(leap_us) > 1000.0 + 1000.0 * gap_s:
-                log.tell(
+                log.report(
                     SYNC_LEAP,
                     f"the offset must move by at most 1 ms and 0.1 %, got {leap_us} us in {gap_s:.3f} s",
                     place._replace(byte_offset=SYNC_OFFSET),
@@ -215,21 +215,21 @@ class InfoTopic:
         """What the whole stream shows; ``seconds`` is how many points are second returns."""
         if self.packets == 0:
             if point_packets >= NONE.packets:
-                log.tell(NONE, f"no sensor information with {point_packets} point packets: SDK 3 makes no frames of them")
+                log.report(NONE, f"no sensor information with {point_packets} point packets: SDK 3 makes no frames of them")
             return
         if self.latest is not None and point_packets >= _FEWEST_POINT_PACKETS and (self.latest.returns == 2) != (seconds > 0):
-            log.tell(RETURNS, f"returns must be {2 if seconds else 1} with {seconds} second returns among the points, got {self.latest.returns}")
+            log.report(RETURNS, f"returns must be {2 if seconds else 1} with {seconds} second returns among the points, got {self.latest.returns}")
         self._conclude_times(log)
 
     def _conclude_times(self, log: FindingLog) -> None:
         if self.packets >= CADENCE.packets and not 0.45 <= self.period_s <= 0.55:
             is_single = 0.9 <= self.period_s <= 1.1
-            log.tell(CADENCE, f"information must come each 0.5 s, got each {self.period_s:.3f} s", severity=Severity.NOTE if is_single else None)
+            log.report(CADENCE, f"information must come each 0.5 s, got each {self.period_s:.3f} s", severity=Severity.NOTE if is_single else None)
         late = [gap_s for gap_s in self._gaps_s if gap_s > 1.5 * self.period_s]
         if late and self.packets >= MISSING.packets:
-            log.tell(MISSING, f"information must come each {self.period_s:.3f} s, got {len(late)} longer gaps, the longest {max(late):.3f} s")
+            log.report(MISSING, f"information must come each {self.period_s:.3f} s, got {len(late)} longer gaps, the longest {max(late):.3f} s")
         for rule, differences_s, what in ((SYNC, self._sync_s, "offset"), (POWER_UP, self._power_up_s, "time of power-up")):
             if len(differences_s) >= rule.packets and abs(float(np.median(differences_s))) > _FARTHEST_S:
-                log.tell(
+                log.report(
                     rule, f"stamps and the {what} must give the host's time within {_FARTHEST_S:g} s, got {float(np.median(differences_s)):+.1f} s"
                 )

@@ -85,7 +85,7 @@ class LasersTopic:
             np.maximum.at(self._highest[:, axis], channel[stretch.is_return], seen[name].astype(np.int64))
         most = CHANNELS.get(model if model is not None else _UNKNOWN)
         if most is not None:
-            log.tell_each(
+            log.report_each(
                 COUNT,
                 np.flatnonzero(channel >= most).tolist(),
                 lambda row: f"laser must be 0 to {most - 1} for model {model}, got {channel[row]}",
@@ -111,14 +111,14 @@ class LasersTopic:
             return
         expected = self._next[here]
         wrong = np.flatnonzero(adjoining & (expected != there))
-        log.tell_each(
+        log.report_each(
             CYCLE,
             wrong.tolist(),
             lambda row: f"laser {expected[row]} must fire behind laser {here[row]}, got {there[row]}",
             lambda row: stretch.place(int(rows[row + 1]), 8),
         )
         off = np.abs(step_us - self._step_us[here]) > _STEP_TOLERANCE_US
-        log.tell_each(
+        log.report_each(
             STEP,
             np.flatnonzero(adjoining & (expected == there) & off).tolist(),
             lambda row: f"laser {there[row]} must fire {self._step_us[here[row]]:g} us behind laser {here[row]}, got {step_us[row]}",
@@ -141,13 +141,13 @@ class LasersTopic:
     def conclude(self, packets: int, log: FindingLog) -> None:
         """What the whole stream shows."""
         if self._gave_up and packets >= CYCLE.packets:
-            log.tell(CYCLE, f"lasers must fire in one order, got none among {self.count}")
+            log.report(CYCLE, f"lasers must fire in one order, got none among {self.count}")
         if packets < SILENT.packets or not self.returns.any():
             return
         stuck = np.flatnonzero((self.returns >= _FEWEST_RETURNS) & (self._lowest == self._highest).all(axis=1)).tolist()
         for laser in stuck if len(stuck) < self.count else []:  # all of them are another rule's
-            log.tell(CONSTANT, f"laser {laser} must return from different places, got one place for all {int(self.returns[laser])} returns")
+            log.report(CONSTANT, f"laser {laser} must return from different places, got one place for all {int(self.returns[laser])} returns")
         silent = np.flatnonzero((self.firings > 0) & (self.returns == 0)).tolist()
         if silent:
             more = f" and {len(silent) - _NAMED} more" if len(silent) > _NAMED else ""
-            log.tell(SILENT, f"no return of laser {', '.join(map(str, silent[:_NAMED]))}{more} in {int(self.firings[silent[0]])} firings each")
+            log.report(SILENT, f"no return of laser {', '.join(map(str, silent[:_NAMED]))}{more} in {int(self.firings[silent[0]])} firings each")

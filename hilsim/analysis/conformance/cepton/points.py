@@ -109,13 +109,13 @@ class PointsTopic:
         self.seconds += int(is_second.sum())
         self.second_returns += int((is_second & is_return).sum())
         filled = (points["x"] != 0) | (points["y"] != 0) | (points["z"] != 0) | (points["reflectivity"] != 0)
-        log.tell_each(
+        log.report_each(
             NO_RETURN_RULE,
             np.flatnonzero(~is_return & filled).tolist(),
             lambda row: "a point without a return must be 0, got x {}, y {}, z {}, reflectivity {}".format(*points[row].tolist()[:4]),
             stretch.place,
         )
-        log.tell_each(
+        log.report_each(
             ZERO,
             np.flatnonzero(is_return & (points["y"] == 0)).tolist(),
             lambda row: f"a return must have y above 0, got x {points['x'][row]}, y 0, z {points['z'][row]}",
@@ -135,7 +135,7 @@ class PointsTopic:
         self._last_places = packets[-1]
         rows = np.flatnonzero(returns >= _FEWEST_COPIED).tolist()
         same = [row for row in rows if np.array_equal(before[row], packets[row])]
-        log.tell_each(
+        log.report_each(
             COPIED,
             same,
             lambda _: "a packet must be measured, got the places of the packet before",
@@ -154,33 +154,33 @@ class PointsTopic:
         points, first = stretch.points, stretch.previous_points()
         second = stretch.is_second
         known = second & stretch.has_previous
-        log.tell_each(
+        log.report_each(
             SECOND_STEP,
             np.flatnonzero(second & (points["step_us"] != 0)).tolist(),
             lambda row: f"a second return's step must be 0 us, got {points['step_us'][row]}",
             lambda row: stretch.place(row, _STEP),
         )
-        log.tell_each(
+        log.report_each(
             SECOND_FIRST,
             np.flatnonzero(known & ((first["flags"] & SECOND) != 0)).tolist(),
             lambda _: "a second return must follow a first, got one that follows a second",
             lambda row: stretch.place(row, _FLAGS),
         )
         paired = known & ((first["flags"] & SECOND) == 0)
-        log.tell_each(
+        log.report_each(
             SECOND_LASER,
             np.flatnonzero(paired & (points["channel"] != first["channel"])).tolist(),
             lambda row: f"a second return must name laser {first['channel'][row]} as its first, got {points['channel'][row]}",
             lambda row: stretch.place(row, _CHANNEL),
         )
-        log.tell_each(
+        log.report_each(
             SECOND_PARITY,
             np.flatnonzero(paired & (((points["flags"] ^ first["flags"]) & FRAME_PARITY) != 0)).tolist(),
             lambda _: "a second return must have its first's frame parity, got the other",
             lambda row: stretch.place(row, _FLAGS),
         )
         seen = paired & stretch.is_return
-        log.tell_each(
+        log.report_each(
             SECOND_ALONE,
             np.flatnonzero(seen & ((first["flags"] & NO_RETURN) != 0)).tolist(),
             lambda _: "a second return must have a first one, got one behind a point without a return",
@@ -194,7 +194,7 @@ class PointsTopic:
         current = np.stack([stretch.points[rows][axis].astype(np.float64) for axis in "xyz"])
         apart_m = np.linalg.norm(previous - current, axis=0) * POINT_UNIT_M
         for rule, chosen in ((SECOND_SAME, apart_m == 0.0), (SECOND_GAP, (apart_m > 0.0) & (apart_m < _CLOSEST_M))):
-            log.tell_each(
+            log.report_each(
                 rule,
                 np.flatnonzero(chosen).tolist(),
                 lambda row: f"two returns must be {_CLOSEST_M} m apart or more, got {apart_m[row]:.3f} m",
@@ -208,7 +208,7 @@ class PointsTopic:
             said = {
                 int(row): f"two returns must have one {'xyz'[axis]}/y, got {slope[row]:.4f} and {slope_other[row]:.4f}" for row in off[:KEPT_PER_RULE]
             }
-            log.tell_each(SECOND_DIRECTION, off.tolist(), said.__getitem__, lambda row: stretch.place(int(rows[row])))
+            log.report_each(SECOND_DIRECTION, off.tolist(), said.__getitem__, lambda row: stretch.place(int(rows[row])))
 
     def conclude(self, packets: int, log: FindingLog) -> None:
         """What the whole stream shows."""
@@ -216,9 +216,9 @@ class PointsTopic:
             return
         same = self._lowest == self._highest
         if same[:3].all():
-            log.tell(CONSTANT, f"returns must lie in different places, got one place for all {self.returns}")
+            log.report(CONSTANT, f"returns must lie in different places, got one place for all {self.returns}")
         elif same[:3].any():
             axis = int(same[:3].argmax())
-            log.tell(CONSTANT, f"returns must differ in {'xyz'[axis]}, got {int(self._lowest[axis])} for all {self.returns}")
+            log.report(CONSTANT, f"returns must differ in {'xyz'[axis]}, got {int(self._lowest[axis])} for all {self.returns}")
         elif same[3]:
-            log.tell(CONSTANT, f"returns must differ in reflectivity, got {int(self._lowest[3])} for all {self.returns}")
+            log.report(CONSTANT, f"returns must differ in reflectivity, got {int(self._lowest[3])} for all {self.returns}")

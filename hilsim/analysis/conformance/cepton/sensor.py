@@ -108,11 +108,11 @@ class CeptonSensor:
         self._frames.conclude(log)
         self._info.conclude(packets, self._points.seconds, log)
         if self._older:
-            log.tell(
+            log.report(
                 OLDER, f"{self._older} packets are of the older STDT generation (read by the vendor's SDK 1), whose format is not public: not checked"
             )
         if self._others:
-            log.tell(OTHER, f"{self._others} datagrams are neither points nor information")
+            log.report(OTHER, f"{self._others} datagrams are neither points nor information")
         findings: tuple[Finding, ...] = (*self.log.findings, *log.findings)
         counts = {rule: self.log.counts.get(rule, 0) + log.counts.get(rule, 0) for rule in (*self.log.counts, *log.counts)}
         return SensorResult(source=self.source, summary=self._summary(), findings=findings, counts=counts)

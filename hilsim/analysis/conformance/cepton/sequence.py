@@ -20,7 +20,7 @@ TIME = Rule(
     severity=Severity.ERROR,
     holds="where numbers leap, as much time has passed as the missing packets take",
     packets=2,
-    source="a packet's points say how long it took",
+    source="the points of a packet give its duration",
 )
 ORDER = Rule(
     id="sequence.order",
@@ -119,12 +119,12 @@ class SequenceTopic:
             text = f"the number begins anew: {packet.sequence} after {self._last.sequence if self._last else None}, " + (
                 "while stamps run on" if runs_on else "and so do the stamps"
             )
-            log.tell(RESTART, text, place, severity=Severity.ERROR if runs_on else None)
+            log.report(RESTART, text, place, severity=Severity.ERROR if runs_on else None)
             self._seen.clear()
             return
         expected_us = (step - 1) * self._last_duration_us
         if abs(passed_us - expected_us) > max(expected_us // 10, self._last_duration_us // 2):
-            log.tell(
+            log.report(
                 TIME,
                 f"{step - 1} missing packets must take about {expected_us} us, got {passed_us} us from the last point before to the stamp",
                 place,
@@ -144,7 +144,7 @@ class SequenceTopic:
         if packets >= -_MOST_OVERTAKEN:
             self._note_again_or_late(packet, place, log)
             return None
-        log.tell(RESTART, f"stamps begin anew: {packet.stamp_us} after {self._end_us}", place)
+        log.report(RESTART, f"stamps begin anew: {packet.stamp_us} after {self._end_us}", place)
         return False
 
     def _miss(self, packets: int) -> None:
@@ -159,14 +159,14 @@ class SequenceTopic:
             self.lost = max(self.lost - 1, 0)
             self._seen[self._name(packet)] = crc32(packet.payload)
         elif known == crc32(packet.payload):
-            log.tell(DUPLICATE, f"{named} comes twice", place)
+            log.report(DUPLICATE, f"{named} comes twice", place)
         else:
-            log.tell(REPEATED, f"{named} must be one packet's, got two that differ", place)
+            log.report(REPEATED, f"{named} must be one packet's, got two that differ", place)
 
     def conclude(self, log: FindingLog) -> None:
         """What the whole stream shows."""
         if self.lost:
-            log.tell(LOST, f"{self.lost} packets are missing, in {self.holes} places")
+            log.report(LOST, f"{self.lost} packets are missing, in {self.holes} places")
         if self.overtaken:
             is_much = self.overtaken > _OVERTAKEN_SHARE * self.taken
-            log.tell(ORDER, f"{self.overtaken} of {self.taken} packets came behind later ones", severity=Severity.ERROR if is_much else None)
+            log.report(ORDER, f"{self.overtaken} of {self.taken} packets came behind later ones", severity=Severity.ERROR if is_much else None)

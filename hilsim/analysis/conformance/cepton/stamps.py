@@ -38,7 +38,7 @@ UTC = Rule(
     severity=Severity.WARNING,
     holds="stamps since 1970 are the capturing host's time within 5 s",
     packets=16,
-    source="a sensor that says UTC is synchronised",
+    source="a sensor that sends UTC is synchronised",
 )
 RULES = (CHAIN, RANGE, CONSTANT, RATE, UTC)
 
@@ -60,7 +60,7 @@ class StampsTopic:
         self._last: list[PointPacket] = []
 
     def restart(self) -> None:
-        """The sensor began anew: its stamps since then say nothing of the time before."""
+        """The sensor restarted: later stamps have no relation to earlier ones."""
         self._first, self._last = [], []
 
     def look(self, stretch: Stretch, log: FindingLog) -> None:
@@ -73,13 +73,13 @@ class StampsTopic:
         before_us = stretch.before.time_us if stretch.before is not None else int(stamps[0])
         ends = np.concatenate(([before_us], stretch.time_us[stretch.start[1:] - 1]))
         broken = stretch.follows & (stamps != ends)
-        log.tell_each(
+        log.report_each(
             CHAIN,
             np.flatnonzero(broken).tolist(),
             lambda row: f"the header's stamp must be {int(ends[row])} us, when the last point before was fired, got {int(stamps[row])}",
             lambda row: Place(stretch.packets[row].number, stretch.packets[row].frame, STAMP_OFFSET),
         )
-        log.tell_each(
+        log.report_each(
             RANGE,
             np.flatnonzero(stamps < 0).tolist(),
             lambda row: f"stamp must be 0 us or more, got {int(stamps[row])}",
@@ -107,11 +107,11 @@ class StampsTopic:
     def conclude(self, log: FindingLog) -> None:
         """What the whole stream shows."""
         if self.packets >= CONSTANT.packets and self.step_sum_us == 0:
-            log.tell(CONSTANT, f"steps must not all be 0, got that in {self.packets} packets")
+            log.report(CONSTANT, f"steps must not all be 0, got that in {self.packets} packets")
         if abs(self.rate_ratio - 1.0) > _LARGEST_DIFFERENCE:
-            log.tell(RATE, f"stamps must count as fast as the host within {100 * _LARGEST_DIFFERENCE:g} %, got {100 * self.rate_ratio:.2f} % of it")
+            log.report(RATE, f"stamps must count as fast as the host within {100 * _LARGEST_DIFFERENCE:g} %, got {100 * self.rate_ratio:.2f} % of it")
         if self.is_utc and self.packets >= UTC.packets and abs(self.ahead_of_host_s) > _FARTHEST_FROM_UTC_S:
-            log.tell(UTC, f"stamps since 1970 must be the host's time within {_FARTHEST_FROM_UTC_S:g} s, got {self.ahead_of_host_s:+.1f} s")
+            log.report(UTC, f"stamps since 1970 must be the host's time within {_FARTHEST_FROM_UTC_S:g} s, got {self.ahead_of_host_s:+.1f} s")
 
 
 def _ahead_s(packets: list[PointPacket]) -> float:

@@ -8,7 +8,7 @@ from hilsim.analysis.conformance.result import OtherSummary
 
 @dataclass(frozen=True, kw_only=True)
 class CeptonSummary(OtherSummary):
-    """Figures of one sensor's stream; NaN or None where there was too little to tell.
+    """Figures of one sensor's stream; NaN or None for those that had too few packets.
 
     Attributes:
         family: ``cepton``: other summaries are a Velodyne's.
@@ -33,7 +33,7 @@ class CeptonSummary(OtherSummary):
         stamps: ``power-up`` or ``UTC``.
         rate_ratio: Time by the stamps over time by the host.
         info_period_s: Median time between information packets.
-        sync_offset_us: From the stamps to the synchronised clock, as it said last.
+        sync_offset_us: From the stamps to the synchronised clock, as last sent.
     """
 
     family: str = "cepton"

@@ -106,7 +106,7 @@ class AzimuthTopic:
         raw = block.run.packets["blocks"]["azimuth"]
         rows = np.flatnonzero((raw > TURN_CDEG).any(axis=1))
         first = (raw > TURN_CDEG).argmax(axis=1)
-        log.tell_each(
+        log.report_each(
             RANGE,
             rows.tolist(),
             lambda row: f"the azimuth of block {first[row]} must be 0 to 35999, got {raw[row, first[row]]}",
@@ -177,16 +177,16 @@ class AzimuthTopic:
         """
         if self._early_firmware is not None:
             count, place = self._early_firmware
-            log.tell(RANGE, f"azimuth 36000 occurs {count} times, as in firmware of 2012-2014", place, severity=Severity.WARNING)
+            log.report(RANGE, f"azimuth 36000 occurs {count} times, as in firmware of 2012-2014", place, severity=Severity.WARNING)
         if self.packets < CONSTANT.packets:
             log.skip(CONSTANT, self.packets, CONSTANT.packets)
         elif self._equal > 0.5 * self._steps:
-            log.tell(CONSTANT, f"azimuth must grow, got the same as in the block before {self._equal} times")
+            log.report(CONSTANT, f"azimuth must grow, got the same as in the block before {self._equal} times")
             return
         if self.packets < GRID.packets:
             log.skip(GRID, self.packets, GRID.packets)
         elif self._divisor > 1:
-            log.tell(GRID, f"azimuth must use every hundredth of a degree, got multiples of {self._divisor} only")
+            log.report(GRID, f"azimuth must use every hundredth of a degree, got multiples of {self._divisor} only")
         if self._groups < _FEWEST_GROUPS:
             pass  # two steps a packet do not show whether their noise is white
         elif self.packets >= RAMP.packets and self.increments >= _FEWEST_INCREMENTS:
@@ -199,18 +199,18 @@ class AzimuthTopic:
         if self.packets < RATE.packets:
             log.skip(RATE, self.packets, RATE.packets)
         elif rate_rpm < 294.0 or rate_rpm > 1206.0:
-            log.tell(RATE, f"the head must turn 300 to 1200 times a minute, got {rate_rpm:.1f}")
+            log.report(RATE, f"the head must turn 300 to 1200 times a minute, got {rate_rpm:.1f}")
 
     def _conclude_noise(self, log: FindingLog) -> None:
         outside = self._outside / self.increments
         if outside < 0.003:
-            log.tell(
+            log.report(
                 RAMP,
                 f"azimuth must carry the encoder's noise, got an exact ramp: {100 * outside:.2f} % of the increments differ from the two values"
                 f" next to their mean of {self.mean_increment_cdeg:.2f}",
             )
         elif not self.autocorrelation < -0.2:
-            log.tell(NOISE, f"neighbouring increments must be correlated by about -0.5, got {self.autocorrelation:+.2f}")
+            log.report(NOISE, f"neighbouring increments must be correlated by about -0.5, got {self.autocorrelation:+.2f}")
 
     def _conclude_wraps(self, log: FindingLog, first_pass: int | None) -> None:
         wraps = [(column, value) for index, column, value in self._wraps if first_pass is None or index < first_pass]
@@ -219,9 +219,9 @@ class AzimuthTopic:
         if len(wraps) < _FEWEST_WRAPS_FOR_START:
             log.skip(START, len(wraps), _FEWEST_WRAPS_FOR_START, of)
         elif len(first) == 1:
-            log.tell(START, f"the first azimuth of a turn must vary, got {first.pop()} in all of {len(wraps)} turns")
+            log.report(START, f"the first azimuth of a turn must vary, got {first.pop()} in all of {len(wraps)} turns")
         columns = {column for column, _ in wraps}
         if len(wraps) < _FEWEST_WRAPS_FOR_TURN:
             log.skip(TURN, len(wraps), _FEWEST_WRAPS_FOR_TURN, of)
         elif len(columns) == 1:
-            log.tell(TURN, f"a turn's end must drift through the packet, got block {columns.pop()} in all of {len(wraps)} turns")
+            log.report(TURN, f"a turn's end must drift through the packet, got block {columns.pop()} in all of {len(wraps)} turns")

@@ -27,7 +27,7 @@ CYCLE = Rule(
 STEP = Rule(
     id="time.step",
     severity=Severity.ERROR,
-    holds="stamps differ by whole cycles (more than one where packets were lost), or by the firing sequences that a field of view leaves out, as azimuth tells",
+    holds="stamps differ by whole cycles (more than one where packets were lost), or by the firing sequences that a field of view excludes, as azimuth shows",
     packets=2,
     source=_MEASURED,
 )
@@ -118,7 +118,7 @@ class ClockTopic:
         self.packets += len(block.run.stamp_us)
         self._cycle_us, self._scatter_us = block.cycle_us, block.model.stamp_scatter_us
         wrong = np.flatnonzero(block.run.stamp_us >= HOUR_US)
-        log.tell_each(
+        log.report_each(
             RANGE,
             wrong.tolist(),
             lambda row: f"the stamp must be below {HOUR_US:,}, got {block.run.stamp_us[row]:,}",
@@ -153,17 +153,19 @@ class ClockTopic:
         return float(np.mean(typical)), 2e-5 * block.cycle_us + 1.0 / len(typical)
 
     def _judge_bad(self, block: DataBlock, rows: npt.NDArray[np.int64], cycle_us: float, log: FindingLog) -> None:
-        """Tell a stamp that is wrong by itself from a clock that was set, and a wrong hour's end from both."""
+        """Distinguish a single wrong stamp, a clock that was set, and a wrong roll-over at the hour."""
         bad = set(rows.tolist())
         for row in rows.tolist():
             step_us = int(block.run.step_us[row])
             passes_hour = step_us > 0 and block.run.stamp_us[row] - step_us < 0
             if passes_hour and (block.run.stamp_us[row] < 2 or abs(step_us - cycle_us) > _MOST_PULSE_AT_HOUR_US):
-                log.tell(WRAP, f"the stamp must be {cycle_us:.1f} us after the one before across the hour, got {step_us} us", block.place(row, 1200))
+                log.report(
+                    WRAP, f"the stamp must be {cycle_us:.1f} us after the one before across the hour, got {step_us} us", block.place(row, 1200)
+                )
             elif row - 1 in bad or row + 1 in bad:
                 self.stray += 1
                 if len(rows) <= 0.2 * len(block.run.stamp_us):
-                    log.tell(
+                    log.report(
                         STEP, f"the stamp must be a whole number of {cycle_us:.3f} us after the one before, got {step_us} us", block.place(row, 1200)
                     )
             elif _is_pulse(int(block.run.stamp_us[row]), step_us, cycle_us):
@@ -172,7 +174,7 @@ class ClockTopic:
                 self.jumps += 1
 
     def _fit(self, block: DataBlock, cycles: npt.NDArray[np.int64], good: npt.NDArray[np.bool_], cycle_us: float) -> None:
-        """Fit straight lines through every unbroken stretch of the block and pool what they say."""
+        """Fit a straight line through every unbroken stretch of the block and pool the results."""
         breaks = np.flatnonzero(~good)
         for start, stop in zip([0, *breaks.tolist()], [*breaks.tolist(), len(good)], strict=True):
             if stop - start < _SHORTEST_FIT:
@@ -211,7 +213,7 @@ class ClockTopic:
                 log.skip(rule, self.packets, 2)
             return
         if self.duplicates > 0.5 * self.steps and self.steps >= _FEWEST_STEPS:
-            log.tell(CONSTANT, f"stamps must advance, got the same stamp as before in {self.duplicates} of {self.steps} packets")
+            log.report(CONSTANT, f"stamps must advance, got the same stamp as before in {self.duplicates} of {self.steps} packets")
             return
         self._conclude_steps(log)
         if self.steps < CYCLE.packets - 1:
@@ -224,43 +226,43 @@ class ClockTopic:
 
     def _conclude_steps(self, log: FindingLog) -> None:
         if self.wrong_cycle_us is not None:
-            log.tell(CYCLE, f"packets must come every {self._cycle_us:.3f} us by their stamps, got {self.wrong_cycle_us:.1f} us")
+            log.report(CYCLE, f"packets must come every {self._cycle_us:.3f} us by their stamps, got {self.wrong_cycle_us:.1f} us")
         irregular = self.stray + self.jumps
         if irregular > 0.2 * self.steps:
-            log.tell(STEP, f"stamps must be those of a regular clock, got {irregular} of {self.steps} steps that are not whole cycles")
+            log.report(STEP, f"stamps must be those of a regular clock, got {irregular} of {self.steps} steps that are not whole cycles")
         elif self.jumps > _MOST_JUMPS:
-            log.tell(STEP, f"stamps must differ by whole cycles, got {self.jumps} steps that do not")
+            log.report(STEP, f"stamps must differ by whole cycles, got {self.jumps} steps that do not")
         elif self.jumps:
-            log.tell(JUMP, f"the clock stepped {self.jumps} times")
+            log.report(JUMP, f"the clock stepped {self.jumps} times")
         if self.pulses:
-            log.tell(JUMP, f"the clock was set {self.pulses} times where a whole second began, as by a pulse per second", severity=Severity.NOTE)
+            log.report(JUMP, f"the clock was set {self.pulses} times where a whole second began, as by a pulse per second", severity=Severity.NOTE)
         if self.backward:
             severity = Severity.WARNING if self.backward <= max(2, 0.01 * self.steps) else Severity.ERROR
-            log.tell(ORDER, f"stamps must grow, got {self.backward} of {self.steps} steps backwards", severity=severity)
+            log.report(ORDER, f"stamps must grow, got {self.backward} of {self.steps} steps backwards", severity=severity)
         if self.duplicates:
-            log.tell(DUPLICATE, f"{self.duplicates} packets repeat the stamp before")
+            log.report(DUPLICATE, f"{self.duplicates} packets repeat the stamp before")
         if self.lost:
-            log.tell(LOST, f"{self.lost} packets are missing between {self.steps + 1}")
+            log.report(LOST, f"{self.lost} packets are missing between {self.steps + 1}")
 
     def _conclude_fit(self, log: FindingLog) -> None:
         ppm, residual_us = self.drift_ppm, self.residual_us
         if self._scatter_us:
             if residual_us > 3.0 * self._scatter_us:
-                log.tell(RESIDUAL, f"stamps must follow a regular clock within {self._scatter_us} us rms, got {residual_us:.2f} us")
+                log.report(RESIDUAL, f"stamps must follow a regular clock within {self._scatter_us} us rms, got {residual_us:.2f} us")
             return
         if residual_us < 0.1:
-            log.tell(
+            log.report(
                 ROUNDING,
                 f"stamps must be cut from an exact clock (residual about 0.29 us), got steps of {self.fitted_cycle_us:.3f} us with a residual"
                 f" of {residual_us:.3f} us: rounded steps were added up",
             )
         elif residual_us > 0.45:
             severity = Severity.ERROR if residual_us > 1.5 else Severity.WARNING
-            log.tell(RESIDUAL, f"stamps must follow a regular clock within 0.29 us rms, got {residual_us:.2f} us", severity=severity)
+            log.report(RESIDUAL, f"stamps must follow a regular clock within 0.29 us rms, got {residual_us:.2f} us", severity=severity)
         if abs(ppm) > 500 and self.wrong_cycle_us is None:
-            log.tell(CYCLE, f"packets must come every {self._cycle_us:.3f} us by their stamps, got {self.fitted_cycle_us:.3f} us ({ppm:+.0f} ppm)")
+            log.report(CYCLE, f"packets must come every {self._cycle_us:.3f} us by their stamps, got {self.fitted_cycle_us:.3f} us ({ppm:+.0f} ppm)")
         elif 50 < abs(ppm) <= 500:
-            log.tell(DRIFT, f"the packets' cycle is {ppm:+.1f} ppm off its nominal {self._cycle_us:.3f} us")
+            log.report(DRIFT, f"the packets' cycle is {ppm:+.1f} ppm off its nominal {self._cycle_us:.3f} us")
 
 
 def _is_pulse(stamp_us: int, step_us: int, cycle_us: float) -> bool:

@@ -51,7 +51,7 @@ class ContentsTopic:
         full = np.flatnonzero(rows[:, _BLANK] == 0.0)
         for before, after in zip(full[:-1].tolist(), full[1:].tolist(), strict=True):
             if after > before + 1:
-                _tell(rows[before : after + 1], log)
+                _report(rows[before : after + 1], log)
         self._waiting = rows[full[-1] :][:_MOST_WAITING] if len(full) else rows[:0]
 
     def _check_copies(self, block: DataBlock, log: FindingLog) -> None:
@@ -62,7 +62,7 @@ class ContentsTopic:
         rows = np.flatnonzero(same & is_judged & block.run.knows_step & (block.run.step_us != 0))
         self._check_block_copies(block, records, before[-1:], log)
         self._last = records[-1:].copy()
-        log.tell_each(
+        log.report_each(
             COPIED, rows.tolist(), lambda _: "a packet must be measured, got the records of the packet before", lambda row: block.place(row, 4)
         )
 
@@ -76,7 +76,7 @@ class ContentsTopic:
         same = ((groups == previous).all(axis=1) & is_judged).reshape(len(records), -1)
         same[~block.run.knows_step | (block.run.step_us == 0), 0] = False
         at = same.argmax(axis=1) * pair
-        log.tell_each(
+        log.report_each(
             COPIED,
             np.flatnonzero(same.any(axis=1)).tolist(),
             lambda row: f"block {at[row]} must be measured, got the records of the block before",
@@ -84,11 +84,11 @@ class ContentsTopic:
         )
 
 
-def _tell(rows: npt.NDArray[np.float64], log: FindingLog) -> None:
+def _report(rows: npt.NDArray[np.float64], log: FindingLog) -> None:
     """Report a run of blank packets, given with the packet before and the one behind."""
     if min(rows[0, _LAST], rows[-1, _FIRST]) < _BORDERING_SHARE or not rows[1:, _NEXT].all():
         return
     for row in rows[1:-1]:
         words = ", and its records are zeros" if row[_ZERO] else ""
         place = Place(int(row[_INDEX]), int(row[_FRAME]), 4)
-        log.tell(PACKET, f"a packet amid returns must have some, got none{words}", place, severity=Severity.ERROR if row[_ZERO] else None)
+        log.report(PACKET, f"a packet amid returns must have some, got none{words}", place, severity=Severity.ERROR if row[_ZERO] else None)

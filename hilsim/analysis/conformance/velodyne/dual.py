@@ -74,7 +74,7 @@ class DualTopic:
         raw = block.run.packets["blocks"]["azimuth"]
         unequal = raw[:, ::2] != raw[:, 1::2]
         first = unequal.argmax(axis=1)
-        log.tell_each(
+        log.report_each(
             AZIMUTH,
             np.flatnonzero(unequal.any(axis=1)).tolist(),
             lambda row: (
@@ -115,26 +115,28 @@ class DualTopic:
                 log.skip(rule, self.pairs_with_return, _FEWEST_PAIRS, "pairs with a return")
             return
         if self._odd_farther > 0.01 * self.differing:
-            log.tell(
+            log.report(
                 ORDER,
                 f"the even block must hold the farther return, got the odd one farther in {self._odd_farther} of {self.differing} differing pairs",
             )
         if self._one_empty > 0.05 * self.pairs_with_return:
-            log.tell(COPY, f"a single return must stand in both blocks, got {self._one_empty} of {self.pairs_with_return} pairs with one block empty")
+            log.report(
+                COPY, f"a single return must stand in both blocks, got {self._one_empty} of {self.pairs_with_return} pairs with one block empty"
+            )
         self._conclude_strength(log)
         if self._close > 0.01 * self.differing:
-            log.tell(
+            log.report(
                 SEPARATION,
                 f"two returns must be 1 m apart, got {self._close} of {self.differing} differing pairs closer, down to {self._closest_mm / 1000:.3f} m",
             )
         if self._empty < _FEWEST_EMPTY:
             log.skip(NO_RETURN, self._empty, _FEWEST_EMPTY, "empty pairs")
         elif self._empty_unequal > 0.05 * self._empty:
-            log.tell(NO_RETURN, f"empty pairs must carry equal bytes, got {self._empty_unequal} of {self._empty} that differ")
+            log.report(NO_RETURN, f"empty pairs must carry equal bytes, got {self._empty_unequal} of {self._empty} that differ")
 
     def _conclude_strength(self, log: FindingLog) -> None:
         unequal = self._even_stronger + self._odd_stronger
         if unequal < _FEWEST_UNEQUAL:
             log.skip(SECOND, unequal, _FEWEST_UNEQUAL, "pairs of unequal strength")
         elif self._even_stronger < 0.02 * unequal:
-            log.tell(SECOND, f"the last return must be the stronger one of some pairs, got {self._even_stronger} of {unequal}")
+            log.report(SECOND, f"the last return must be the stronger one of some pairs, got {self._even_stronger} of {unequal}")

@@ -23,7 +23,7 @@ _DUAL = _listed(mode for mode in ReturnMode if mode.is_dual)
 MODE = Rule(
     id="factory.mode",
     severity=Severity.ERROR,
-    holds=f"byte 1204 is {_DOCUMENTED}, and blocks come in pairs of one azimuth exactly when it says dual ({_DUAL})",
+    holds=f"byte 1204 is {_DOCUMENTED}, and blocks come in pairs of one azimuth if and only if it is dual ({_DUAL})",
     source=f"manual 63-9243 page 57; 100 % of pairs in public dual captures ({_UNDOCUMENTED} is known of newer firmware: warning)",
 )
 PRODUCT = Rule(
@@ -35,14 +35,14 @@ PRODUCT = Rule(
 EARLY = Rule(
     id="factory.early_unit",
     severity=Severity.WARNING,
-    holds="a VLP-16 says product 0x22 (units with 2014 firmware say 0x21, the HDL-32E's)",
+    holds="a VLP-16 sends product 0x22 (units with 2014 firmware send 0x21, the HDL-32E's)",
     packets=16,
     source="two public captures of 2014",
 )
 CHANGED = Rule(
     id="factory.changed",
     severity=Severity.ERROR,
-    holds="the product byte never changes and the return mode only when somebody sets it (up to three times: warning)",
+    holds="the product byte never changes and the return mode only when a user sets it (up to three times: warning)",
     source="constant over each capture",
 )
 RULES = (MODE, PRODUCT, EARLY, CHANGED)
@@ -67,7 +67,7 @@ def _name_unchecked(mode: int, product: int, flags: npt.NDArray[np.int64]) -> st
     """What a sensor is whose packets are not checked, with its article; empty for others."""
     is_64 = (flags[:, ::2] == _UPPER_BANK).all(axis=1) & (flags[:, 1::2] == _LOWER_BANK).all(axis=1)
     if float(is_64.mean()) > 0.5:
-        return "an HDL-64E by its blocks' flags"  # its last two bytes tell its state in turn, and no model
+        return "an HDL-64E by its blocks' flags"  # its last two bytes carry its state in turn, not the model
     if product == Product.VLS_128:
         known = ReturnMode.find(mode)
         return "a VLS-128 in dual return mode" if known and known.is_dual else ""
@@ -140,21 +140,21 @@ class FactoryTopic:
     def _change(self, mode: int, product: int, place: Place, log: FindingLog) -> None:
         at = place._replace(byte_offset=1204)
         if product != self.product:
-            log.tell(CHANGED, f"the product byte must not change, got 0x{product:02x} after 0x{self.product:02x}", at._replace(byte_offset=1205))
+            log.report(CHANGED, f"the product byte must not change, got 0x{product:02x} after 0x{self.product:02x}", at._replace(byte_offset=1205))
         if mode != self.mode and self.mode is not None:
             self._mode_changes.append((self.mode, mode, at))
 
     def _check_mode(self, mode: int, azimuth: npt.NDArray[np.int64], place: Place, log: FindingLog) -> None:
         pairs = has_pairs(azimuth)
         known = ReturnMode.find(mode)
-        is_said = known is not None and known.is_dual
-        self.is_dual = pairs if len(azimuth) >= 2 else is_said
+        is_dual_mode = known is not None and known.is_dual
+        self.is_dual = pairs if len(azimuth) >= 2 else is_dual_mode
         at = place._replace(byte_offset=1204)
         if known is None:
             self._once(MODE, mode, f"the return mode must be {_DOCUMENTED}, got 0x{mode:02x}", at, log)
-        elif pairs and not is_said:
+        elif pairs and not is_dual_mode:
             self._once(MODE, mode, f"return mode 0x{mode:02x} has one return, but blocks come in pairs of one azimuth as in dual mode", at, log)
-        elif is_said and not self.is_dual and len(np.unique(azimuth)) > 1:
+        elif is_dual_mode and not self.is_dual and len(np.unique(azimuth)) > 1:
             self._once(MODE, mode, f"return mode 0x{mode:02x} is dual, but blocks do not come in pairs of one azimuth", at, log)
         elif not known.is_documented:
             text = f"return mode 0x{mode:02x} ({known.words}) is known of newer firmware only; checked as {'dual' if known.is_dual else 'single'}"
@@ -172,11 +172,11 @@ class FactoryTopic:
         """Report a constant fault once for each value of the byte, not for each run of packets."""
         self._told[rule.id, value] += 1
         if self._told[rule.id, value] == 1:
-            log.tell(rule, message, at, severity=severity)
+            log.report(rule, message, at, severity=severity)
 
     def conclude(self, log: FindingLog) -> None:
         """Report how often the return mode changed."""
         count = len(self._mode_changes)
         severity = Severity.WARNING if count <= _MOST_MODE_CHANGES else Severity.ERROR
         for before, after, place in self._mode_changes:
-            log.tell(CHANGED, f"the return mode changed from 0x{before:02x} to 0x{after:02x} ({count} changes in all)", place, severity=severity)
+            log.report(CHANGED, f"the return mode changed from 0x{before:02x} to 0x{after:02x} ({count} changes in all)", place, severity=severity)

@@ -36,7 +36,7 @@ OFFLOAD = Rule(
     id="header.offload",
     severity=Severity.NOTE,
     holds="the capture was not made on the sending host, whose network card fills in UDP checksums only after it: then they are the pseudo-header's sum",
-    source="Linux, CHECKSUM_PARTIAL; as Wireshark tells them",
+    source="Linux, CHECKSUM_PARTIAL; as Wireshark reports them",
 )
 SHAPE = Rule(
     id="header.ip", severity=Severity.ERROR, holds="the IPv4 header has 20 bytes and a valid checksum, lengths are the packet's", source=_MEASURED
@@ -109,7 +109,7 @@ def origin_of(datagram: CapturedDatagram) -> Origin:
 
 
 def mac_of(datagram: CapturedDatagram) -> bytes | None:
-    """The Ethernet address that a datagram came from; None where the capture does not tell."""
+    """The Ethernet address that a datagram came from; None where the capture does not contain it."""
     link = datagram.link or b""
     if datagram.is_ethernet:
         return link[6:12]
@@ -235,34 +235,34 @@ class HeadersTopic:
         kind = "data" if self.is_data else "position"
         if self.origin in {Origin.LOOPBACK, Origin.EXPORTER}:
             whose = "the loopback interface's" if self.origin is Origin.LOOPBACK else "a viewer's export"
-            log.tell(OWN, f"{kind} packets carry headers of {whose}: not checked")
+            log.report(OWN, f"{kind} packets carry headers of {whose}: not checked")
         elif self.origin is Origin.FOREIGN:
             macs = ", ".join(sorted(mac.hex(":") for mac in self._macs)[:4])
-            log.tell(
+            log.report(
                 OWN,
                 f"headers of {kind} packets are not the sensor's own but those of a router, a bridge or another program (from {macs}): not checked",
             )
         if len(self._macs) > 1:
             macs = ", ".join(sorted(mac.hex(":") for mac in self._macs)[:4])
-            log.tell(MAC, f"{kind} packets of one address must come from one MAC, got {len(self._macs)}: {macs}")
+            log.report(MAC, f"{kind} packets of one address must come from one MAC, got {len(self._macs)}: {macs}")
         if self._offloaded:
-            log.tell(OFFLOAD, f"{self._offloaded} of {self.packets} {kind} packets carry the partial UDP checksum of a capture on the sending host")
+            log.report(OFFLOAD, f"{self._offloaded} of {self.packets} {kind} packets carry the partial UDP checksum of a capture on the sending host")
         if len(self._ports) > 1:
-            log.tell(ONE_SENDER, f"{kind} packets of one address must come from one port, got {len(self._ports)}: {sorted(self._ports)[:4]}")
+            log.report(ONE_SENDER, f"{kind} packets of one address must come from one port, got {len(self._ports)}: {sorted(self._ports)[:4]}")
         for rule_id, count in self._counts.items():
             rule = self._rules[rule_id]
             of_2011 = (model is HDL_32E and rule in {TTL, FRAGMENT, IDENTIFICATION}) or (rule is PORT and count.got == str(_OLD_PORT))
             message = f"{_expectation(rule, is_data=self.is_data)}, got {count.got} ({count.packets} of {self.packets} {kind} packets)"
             is_elsewhere = self._is_local or self.origin is Origin.FOREIGN
             softer = Severity.WARNING if of_2011 else Severity.NOTE if rule is PORT and is_elsewhere else None
-            log.tell(rule, message, count.place, severity=softer)
+            log.report(rule, message, count.place, severity=softer)
         if self.is_data and self._valid_checksums:
             message = f"the UDP checksum must be 0, got a valid one ({self._valid_checksums} of {self.packets} data packets)"
-            log.tell(UDP_CHECKSUM, message, severity=Severity.WARNING)
+            log.report(UDP_CHECKSUM, message, severity=Severity.WARNING)
         if not self.is_data and self.origin is Origin.SENSOR and self._steps < _FEWEST_STEPS:
             log.skip(IDENTIFICATION, self._steps + 1, _FEWEST_STEPS + 1, "position packets")
         elif self._counting < 0.9 * self._steps:
-            log.tell(IDENTIFICATION, f"the IPv4 identification of position packets must count, got {self._counting} of {self._steps} steps upwards")
+            log.report(IDENTIFICATION, f"the IPv4 identification of position packets must count, got {self._counting} of {self._steps} steps upwards")
 
 
 def _pseudo_header(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -35,7 +35,7 @@ REFLECTIVITY = Rule(
 ORDER = Rule(
     id="returns.laser_order",
     severity=Severity.ERROR,
-    holds="records stand in firing order: lasers that are neighbours by the manual's elevations measure alike, and each laser from firing to firing",
+    holds="records are in firing order: lasers that are neighbours by the manual's elevations measure alike, and each laser from firing to firing",
     packets=50,
     source=f"manual 63-9243 page 54, HDL-32E manual, 63-9325 page 66; in {_CAPTURES} the manual's order is nearer to the smoothest one than any of 3000 random orders",
 )
@@ -55,7 +55,7 @@ _SAME = 0.99  # of a laser's returns that have one reflectivity; its neighbours'
 _MOST_ALIKE = 0.8
 _LEAST_CONTRAST = 1.5  # all pairs against the most alike: below, any order looks like any other
 _MOST_MISPLACED = 0.25  # 0: smoothest order, 1: a random one; captures 0.00 to 0.11, random orders of their lasers 0.41 and more in 99 of 100
-_MOST_MISPLACED_BY_FEW = 0.5  # where lasers that share a quarter of their returns do not tell: the rest may look at one thing by chance
+_MOST_MISPLACED_BY_FEW = 0.5  # used where no lasers share a quarter of their returns: the others may see one surface by chance
 _LEAST_DIFFERENCE = 0.02
 _MOST_RESTLESS = 0.6
 _SLOWEST_DEG = 0.01  # a firing: a head that turns slower does not come to look where another laser looked
@@ -174,7 +174,7 @@ class LasersTopic:
     def _conclude_constant(self, laser: int, model: Model, log: FindingLog) -> None:
         length, raw = self._longest[laser].tolist()
         if length >= _LONGEST_RUN:
-            log.tell(CONSTANT, f"laser {laser} must measure with noise, got {raw * model.distance_unit_mm / 1000:.3f} m {length} times in a row")
+            log.report(CONSTANT, f"laser {laser} must measure with noise, got {raw * model.distance_unit_mm / 1000:.3f} m {length} times in a row")
 
     def _conclude_reflectivity(self, laser: int, arrangement: _Arrangement | None, log: FindingLog) -> None:
         """Judge one laser's reflectivities by its neighbours', whose scene and weather are the same."""
@@ -189,7 +189,7 @@ class LasersTopic:
         is_amid = len(sides) == 2 and max(commonest) < _MOST_ALIKE  # the lowest and the highest may see one surface alone
         if is_extreme or is_amid:
             severity = Severity.ERROR if value == 0 else Severity.WARNING
-            log.tell(
+            log.report(
                 REFLECTIVITY,
                 f"laser {laser} must return other reflectivities too, got {value} in all but 1 % of {returns} returns",
                 severity=severity,
@@ -207,14 +207,14 @@ class LasersTopic:
         share = self._returns[order] / self._firings
         alive = np.flatnonzero(share > 0.0)
         if not len(alive):
-            log.tell(DEAD, f"no laser returned anything in {self._firings} firings: is the sensor covered?")
+            log.report(DEAD, f"no laser returned anything in {self._firings} firings: is the sensor covered?")
         for place in np.flatnonzero(share == 0.0).tolist():
             below, above = alive[alive < place], alive[alive > place]
             sides = [share[side] for side in (*below[-1:], *above[:1])]
             least = _INNER_SHARE if len(sides) == 2 else _OUTER_SHARE
             if sides and min(sides) >= least:
                 shares = " and ".join(f"{100 * side:.0f} %" for side in sides)
-                log.tell(DEAD, f"laser {order[place]} returned nothing in {self._firings} firings, its neighbours by elevation in {shares} of them")
+                log.report(DEAD, f"laser {order[place]} returned nothing in {self._firings} firings, its neighbours by elevation in {shares} of them")
 
     def _conclude_order(self, order: npt.NDArray[np.int64], log: FindingLog) -> None:
         sums, counts = self._unlike
@@ -230,7 +230,7 @@ class LasersTopic:
             return
         restless = float(self._restless[0] / max(self._restless[1], 1.0))
         if restless > _MOST_RESTLESS * usual:
-            log.tell(
+            log.report(
                 ORDER,
                 f"a laser must measure alike from firing to firing, got a mean difference of {100 * restless:.1f} % against {100 * usual:.1f} % between lasers",
             )
@@ -238,8 +238,8 @@ class LasersTopic:
             misplaced = _roughness(unlike, order, smoothest, usual)
             if misplaced > (_MOST_MISPLACED if _is_misplaced_where_shared(unlike, counts, order) else _MOST_MISPLACED_BY_FEW):
                 by_record = _roughness(unlike, np.arange(len(order)), smoothest, usual)
-                seems = "they seem sorted by elevation" if by_record < _MOST_MISPLACED else "they seem to be others than the manual says"
-                log.tell(
+                seems = "they seem sorted by elevation" if by_record < _MOST_MISPLACED else "they seem to differ from the manual's"
+                log.report(
                     ORDER,
                     f"lasers that are neighbours by elevation must measure alike, got a mean difference of {100 * (smoothest + misplaced * (usual - smoothest)):.1f} %"
                     f" against {100 * usual:.1f} % between any two, and {100 * smoothest:.1f} % possible: {seems}",
@@ -247,7 +247,7 @@ class LasersTopic:
 
 
 def _is_misplaced_where_shared(unlike: npt.NDArray[np.float64], counts: npt.NDArray[np.float64], order: npt.NDArray[np.int64]) -> bool:
-    """Whether lasers that return together, and not just now and then, are out of order too; they must be many enough to tell."""
+    """Whether lasers that return together, and not just now and then, are out of order too; False for too few of them."""
     returns = np.diag(counts)
     shared = np.where(counts >= _LEAST_SHARED * np.maximum(returns, returns[:, np.newaxis]), unlike, np.nan)
     lasers = np.flatnonzero(np.isfinite(shared).any(axis=1))

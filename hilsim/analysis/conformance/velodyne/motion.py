@@ -13,7 +13,7 @@ from hilsim.protocols.velodyne.steps import wrapped_cdeg
 MOTION = Rule(
     id="azimuth.motion",
     severity=Severity.ERROR,
-    holds="the head turns by its rate times the time that the stamps say, from packet to packet, across lost ones and across a field-of-view gap: "
+    holds="the head turns by its rate times the time between the stamps, from packet to packet, across lost ones and across a field-of-view gap: "
     "it never leaps, repeats itself or turns back (where a recording is played in a loop, its seam may: stream.loop)",
     packets=2,
     source="six public captures: within 0.046 degrees of the head's own rate, and within 0.042 across the half turn that a field of view leaves out",
@@ -90,11 +90,11 @@ class MotionTopic:
     def conclude(self, log: FindingLog, repeats: RepeatsTopic) -> None:
         """Report leaps, but for those at the seam of a loop, which are reported with it."""
         leaps = [leap for leap in self.leaps if not repeats.is_seam(leap.packet)]
-        log.tell_each(MOTION, range(len(leaps)), lambda number: leaps[number].message, lambda number: leaps[number].place)
+        log.report_each(MOTION, range(len(leaps)), lambda number: leaps[number].message, lambda number: leaps[number].place)
         if self.uncounted:
             log.counts[MOTION.id] = log.counts.get(MOTION.id, 0) + self.uncounted
         if self._borders < _FEWEST_BORDERS:
             return
         mean, usual = self._border_sum / self._borders, self._step_sum / self._borders
         if abs(mean) > max(1.0, 0.03 * usual):
-            log.tell(MOTION, f"azimuth must advance by {usual:.2f} from packet to packet as from block to block, got {usual + mean:.2f} on average")
+            log.report(MOTION, f"azimuth must advance by {usual:.2f} from packet to packet as from block to block, got {usual + mean:.2f} on average")

@@ -59,7 +59,7 @@ HOUR = Rule(
     id="nmea.hour",
     severity=Severity.WARNING,
     holds="sentences that agree with the capture's times within two minutes past the hour agree in the hour too, and are not a day "
-    "or 1024 weeks off (a capture made at quite another time says nothing)",
+    "or 1024 weeks off (not judged for a capture made at another time)",
     source="two public captures: within 2 seconds; a stamp counts past the hour only, so nothing else in a stream shows the hour; "
     "old receivers count weeks modulo 1024",
 )
@@ -124,7 +124,7 @@ class NmeaTopic:
             ahead_s = (stamp_us // 1_000_000 - self._time.day_s % _HOUR_S + 1800) % _HOUR_S - 1800
             if not 0 <= ahead_s <= 1:
                 message = f"the stamp must be in the sentence's second or the next, got {ahead_s:+d} s"
-                log.tell(TIME, message, block.place(row, 198), severity=Severity.WARNING if -1 <= ahead_s <= 2 else None)
+                log.report(TIME, message, block.place(row, 198), severity=Severity.WARNING if -1 <= ahead_s <= 2 else None)
 
     def _run_on(self, stamp_us: int) -> None:
         step_us = 0 if self._last_us is None else wrapped_us(stamp_us - self._last_us)
@@ -142,7 +142,7 @@ class NmeaTopic:
             else:
                 by_sentence_s = (sentence.day_s - before.day_s + _DAY_S // 2) % _DAY_S - _DAY_S // 2
             if abs(by_sentence_s - by_stamps_s) > _MOST_ADVANCE_S:
-                log.tell(ADVANCE, f"sentences must advance with the stamps, got {by_sentence_s:+d} s in {by_stamps_s:.3f} s", place)
+                log.report(ADVANCE, f"sentences must advance with the stamps, got {by_sentence_s:+d} s in {by_stamps_s:.3f} s", place)
         self._locked_before = sentence, self._running_us
 
     def _compare_host(self, host_ns: int) -> None:
@@ -156,17 +156,17 @@ class NmeaTopic:
         self._hours[hours if is_near else None] += 1
 
     def _parse(self, raw: bytes, place: Place, log: FindingLog) -> _TimeOfSentence | None:
-        """Report what is wrong with one sentence; the time it says where it is a valid position."""
+        """Report the faults of one sentence. Returns its time if it is a valid position."""
         self.sentences += 1
         text, ending, padding = _cut(raw)
         if not text.startswith((b"$GPRMC,", b"$GPGGA,")) or any(not 32 <= byte < 127 for byte in text):
-            log.tell(SENTENCE, f"a sentence must begin with $GPRMC or $GPGGA, got {text[:16]!r}", place)
+            log.report(SENTENCE, f"a sentence must begin with $GPRMC or $GPGGA, got {text[:16]!r}", place)
             return None
         if ending != b"\r\n":
-            log.tell(ENDING, f"the sentence must end with CR LF, got {ending!r}", place._replace(byte_offset=NMEA_OFFSET + len(text)))
+            log.report(ENDING, f"the sentence must end with CR LF, got {ending!r}", place._replace(byte_offset=NMEA_OFFSET + len(text)))
         if any(padding):
             first = NMEA_SIZE - len(padding) + int(np.flatnonzero(np.frombuffer(padding, dtype=np.uint8))[0])
-            log.tell(
+            log.report(
                 PADDING,
                 f"zeros must follow the sentence, got {raw[first]} at byte {NMEA_OFFSET + first}",
                 place._replace(byte_offset=NMEA_OFFSET + first),
@@ -174,14 +174,14 @@ class NmeaTopic:
         body, star, digits = text.partition(b"*")
         checksum = int(np.bitwise_xor.reduce(np.frombuffer(body[1:], dtype=np.uint8)))
         if not star or digits.upper() != b"%02X" % checksum:
-            log.tell(CHECKSUM, f"the checksum must be {checksum:02X}, got {digits.decode('ascii') or 'none'}", place)
+            log.report(CHECKSUM, f"the checksum must be {checksum:02X}, got {digits.decode('ascii') or 'none'}", place)
         match = (_RMC if body.startswith(b"$GPRMC") else _GGA).fullmatch(body.decode("ascii"))
         if match is None:
-            log.tell(FIELDS, f"the fields must be those of the sentence, got {body.decode('ascii')}", place)
+            log.report(FIELDS, f"the fields must be those of the sentence, got {body.decode('ascii')}", place)
             return None
         fields = match.groupdict()
         for wrong in _impossible(fields):
-            log.tell(VALUES, f"{wrong}, in {body.decode('ascii')}", place)
+            log.report(VALUES, f"{wrong}, in {body.decode('ascii')}", place)
         if fields["status"] in {"V", "0"}:  # no fix
             return None
         day_s = _HOUR_S * int(fields["hour"]) + 60 * int(fields["minute"]) + int(fields["second"])
@@ -193,11 +193,11 @@ class NmeaTopic:
         hours, count = self._hours.most_common(1)[0] if self._hours else (None, 0)
         if hours and count == self._hours.total():
             why = ": the receiver's week number began again" if abs(hours) * _HOUR_S == _OFF_S[1] else ""
-            log.tell(HOUR, f"sentences must be of the capture's hour, got {hours:+d} h in all of {count}{why}")
+            log.report(HOUR, f"sentences must be of the capture's hour, got {hours:+d} h in all of {count}{why}")
 
 
 def _impossible(fields: dict[str, str | None]) -> Iterator[str]:
-    """What no receiver can say, in words."""
+    """Values that no receiver sends, as text."""
     for name, most_deg in (("latitude", 90), ("longitude", 180)):
         text = fields[name]
         if text:

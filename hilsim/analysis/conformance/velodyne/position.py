@@ -134,11 +134,11 @@ class PositionTopic:
         self._check_zero(block.packets["reserved_1"], 334, block, log)
         pps = block.packets["pps"]
         self.pps_states |= set(np.unique(pps).tolist())
-        log.tell_each(
+        log.report_each(
             PPS, np.flatnonzero(pps > 3).tolist(), lambda row: f"the PPS byte must be 0 to 3, got {pps[row]}", lambda row: block.place(row, 202)
         )
         thermal = block.packets["thermal_status"]
-        log.tell_each(
+        log.report_each(
             THERMAL,
             np.flatnonzero(thermal > 1).tolist(),
             lambda row: f"the thermal status must be 0 or 1, got {thermal[row]}",
@@ -150,7 +150,7 @@ class PositionTopic:
 
     def _check_zero(self, area: npt.NDArray[np.uint8], start: int, block: PositionBlock, log: FindingLog) -> None:
         first = (area != 0).argmax(axis=1)
-        log.tell_each(
+        log.report_each(
             ZERO,
             np.flatnonzero(area.any(axis=1)).tolist(),
             lambda row: f"byte {start + first[row]} must be 0, got {area[row, first[row]]}",
@@ -159,7 +159,7 @@ class PositionTopic:
 
     def _check_stamps(self, block: PositionBlock, log: FindingLog) -> None:
         stamps = block.stamp_us
-        log.tell_each(
+        log.report_each(
             RANGE,
             np.flatnonzero(stamps >= HOUR_US).tolist(),
             lambda row: f"the stamp must be below {HOUR_US:,}, got {stamps[row]:,}",
@@ -170,7 +170,7 @@ class PositionTopic:
             step[0] = 1
         else:
             self._span_us += int(step[0])
-        log.tell_each(
+        log.report_each(
             ORDER,
             np.flatnonzero(step < 0).tolist(),
             lambda row: f"the stamp must not be earlier than the one before, got a step of {step[row]} us",
@@ -183,13 +183,13 @@ class PositionTopic:
     def conclude(self, log: FindingLog) -> None:
         """Judge the whole."""
         if self._telemetry:
-            log.tell(TELEMETRY, f"{self._telemetry} of {self.packets} packets carry a temperature, as firmware since 2018 does")
+            log.report(TELEMETRY, f"{self._telemetry} of {self.packets} packets carry a temperature, as firmware since 2018 does")
         if self._shut_down:
-            log.tell(THERMAL, f"the sensor has shut down for its temperature in {self._shut_down} packets", severity=Severity.WARNING)
+            log.report(THERMAL, f"the sensor has shut down for its temperature in {self._shut_down} packets", severity=Severity.WARNING)
         if self._same > 0.02 * self.packets:
-            log.tell(ORDER, f"stamps must grow, got the same stamp as before in {self._same} of {self.packets} packets")
+            log.report(ORDER, f"stamps must grow, got the same stamp as before in {self._same} of {self.packets} packets")
         if self._locked_silent:
-            log.tell(PPS, f"PPS is locked without a sentence in {self._locked_silent} of {self.packets} packets", severity=Severity.WARNING)
+            log.report(PPS, f"PPS is locked without a sentence in {self._locked_silent} of {self.packets} packets", severity=Severity.WARNING)
         self._conclude_imu(log)
         if self.packets < RATE.packets:
             log.skip(RATE, self.packets, RATE.packets, _POSITIONS)
@@ -207,7 +207,7 @@ class PositionTopic:
         if self.packets < IMU.packets:
             log.skip(IMU, self.packets, IMU.packets, _POSITIONS)
         elif not self._imu:
-            log.tell(IMU, f"bytes 14 to 37 must carry gyro and accelerometer words, got zeros in all of {self.packets} packets")
+            log.report(IMU, f"bytes 14 to 37 must carry gyro and accelerometer words, got zeros in all of {self.packets} packets")
 
     def _conclude_rate(self, model: Model, log: FindingLog) -> None:
         self.rate_hz = (self.packets - 1) / self._span_us * 1e6
@@ -217,26 +217,26 @@ class PositionTopic:
         is_doubled = self._is_dual and any(low <= self.rate_hz / 2.0 <= high for low, high in model.position_rates_hz)
         words = " (doubled in dual mode)" if is_doubled else ""
         severity = Severity.ERROR if is_doubled else Severity.WARNING
-        log.tell(RATE, f"a {model.name} sends {known} position packets a second, got {self.rate_hz:.1f}{words}", severity=severity)
+        log.report(RATE, f"a {model.name} sends {known} position packets a second, got {self.rate_hz:.1f}{words}", severity=severity)
 
     def _conclude_leads(self, model: Model, lead_us: npt.NDArray[np.int64], log: FindingLog) -> None:
         cycle_us = model.cycle_us(is_dual=self._is_dual)
         median_us = float(np.median(lead_us))
         if self._copied > 0.5 * len(lead_us):
-            log.tell(
+            log.report(
                 COPIED, f"the stamp must be the time of assembly, got that of the data packet before in {self._copied} of {len(lead_us)} packets"
             )
             return
         if abs(median_us) > _FARTHEST_LEAD_US:
-            log.tell(CLOCK, f"position and data stamps must come from one clock, got {median_us / 1000:.1f} ms between neighbours")
+            log.report(CLOCK, f"position and data stamps must come from one clock, got {median_us / 1000:.1f} ms between neighbours")
             return
         phase = np.exp(2j * np.pi * lead_us / cycle_us)
         if len(lead_us) < LOCKED.packets:
             log.skip(LOCKED, len(lead_us), LOCKED.packets, _POSITIONS)
         if len(lead_us) >= LOCKED.packets and abs(phase.mean()) > 0.95:
-            log.tell(LOCKED, f"position packets must not follow the data packets' beat, got all {len(lead_us)} at one phase")
+            log.report(LOCKED, f"position packets must not follow the data packets' beat, got all {len(lead_us)} at one phase")
         elif model.channels == 16 and median_us < cycle_us - _LATER_TO_WIRE_US:
-            log.tell(
+            log.report(
                 LEAD,
                 f"position stamps must be more than {cycle_us - _LATER_TO_WIRE_US:.0f} us ahead of the data packet before, got {median_us:.0f} us",
             )

@@ -92,7 +92,7 @@ class RepeatsTopic:
         return None if self._loop is None else self._loop.begin
 
     def conclude(self, log: FindingLog, seam_leap_cdeg: float) -> None:
-        """Tell of a loop.
+        """Report a loop.
 
         Args:
             log: Where to report.
@@ -102,9 +102,9 @@ class RepeatsTopic:
             log.skip(LOOP, len(self._prints), LOOP.packets, "packets")
         if self._loop is not None:
             leap = f", and its seam leaps by {seam_leap_cdeg / 100:.2f} degrees" if seam_leap_cdeg else ""
-            log.tell(LOOP, f"packets must not come again, got the same {self._loop.period} packets over and over: a recording in a loop{leap}")
+            log.report(LOOP, f"packets must not come again, got the same {self._loop.period} packets over and over: a recording in a loop{leap}")
         again, earlier = self._measured_again()
-        log.tell_each(
+        log.report_each(
             COPIED,
             range(len(again)),
             lambda number: f"a packet must be measured, got the records of packet {earlier[number]} under other azimuths",

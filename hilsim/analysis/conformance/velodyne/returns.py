@@ -37,7 +37,7 @@ MAXIMUM = Rule(
 REPEATED = Rule(
     id="returns.repeated",
     severity=Severity.ERROR,
-    holds="no single far distance stands for missing returns: those have distance 0",
+    holds="no single far distance encodes missing returns: those have distance 0",
     packets=10,
     source="manual 63-9243 page 54",
 )
@@ -46,7 +46,7 @@ NO_RETURN = Rule(
     severity=Severity.ERROR,
     holds="the reflectivity byte of an empty record is the laser's noise floor, not 0",
     packets=10,
-    source=f"100 % of the empty records in {_CAPTURES} since 2015, 78 % and more in those of 2012-2014; the manual says 0",
+    source=f"100 % of the empty records in {_CAPTURES} since 2015, 78 % and more in those of 2012-2014; the manual gives 0",
 )
 BASELINE = Rule(
     id="returns.baseline",
@@ -83,7 +83,7 @@ _FEWEST_EMPTY = 1000
 _FEWEST_BLOCKS = 120
 _FEWEST_SEQUENCES = 100
 _FEWEST_SPANS = 6  # stretches of distances that differ in the bits above alone and hold a thousandth of the returns each
-_FEWEST_FLOORS = 5  # lasers with empty records, for their noise floors to be told apart: fewer may have one by chance
+_FEWEST_FLOORS = 5  # lasers with empty records, for a comparison of their noise floors: fewer may share one by chance
 
 
 class ReturnsTopic:
@@ -126,7 +126,7 @@ class ReturnsTopic:
                 raw = int(distance[row, number, record])
                 metres = raw * model.distance_unit_mm / 1000.0
                 message = f"a raw distance must be {words}, got {raw} ({metres:.3f} m) in {int(wrong.sum())} records from here on"
-                log.tell(rule, message, block.place(int(row), 100 * int(number) + 4 + 3 * int(record)), severity=severity)
+                log.report(rule, message, block.place(int(row), 100 * int(number) + 4 + 3 * int(record)), severity=severity)
 
     def _count_copies(self, distance: npt.NDArray[np.uint16]) -> None:
         first, second = distance[:, :, :16], distance[:, :, 16:]
@@ -156,29 +156,29 @@ class ReturnsTopic:
             log.skip(BLANK, self._blocks, _FEWEST_BLOCKS, "blocks")
         elif self._blank:
             severity = Severity.ERROR if self._blank > 0.01 * self._blocks else Severity.WARNING
-            log.tell(BLANK, f"blocks must not be filled with zeros, got {self._blank} of {self._blocks}", severity=severity)
+            log.report(BLANK, f"blocks must not be filled with zeros, got {self._blank} of {self._blocks}", severity=severity)
         if self._model is not None and self._model.channels == 16 and self._sequences < _FEWEST_SEQUENCES:
             log.skip(SECOND_FIRING, self._sequences, _FEWEST_SEQUENCES, "blocks with returns")
         elif self._copied > 0.5 * self._sequences > 0:
-            log.tell(
+            log.report(
                 SECOND_FIRING, f"the second firing of a block must be measured, got a copy of the first in {self._copied} of {self._sequences} blocks"
             )
 
     def _conclude_distances(self, counts: npt.NDArray[np.int64], total: int, log: FindingLog) -> None:
         odd = int(counts[1::2].sum()) / total
         if odd < 0.05 or odd > 0.95:
-            log.tell(EVEN, f"half of the raw distances must be odd, got {100 * odd:.1f} %")
+            log.report(EVEN, f"half of the raw distances must be odd, got {100 * odd:.1f} %")
         elif not 0.4 <= odd <= 0.6:
-            log.tell(EVEN, f"half of the raw distances are odd on real sensors, got {100 * odd:.1f} %", severity=Severity.WARNING)
+            log.report(EVEN, f"half of the raw distances are odd on real sensors, got {100 * odd:.1f} %", severity=Severity.WARNING)
         for step in (3, 5, 7):
             share = int(counts[::step].sum()) / total
             if share > 0.6:
-                log.tell(GRID, f"raw distances must use every value, got multiples of {step} in {100 * share:.1f} %")
+                log.report(GRID, f"raw distances must use every value, got multiples of {step} in {100 * share:.1f} %")
         self._conclude_bits(counts, total, log)
         top = int(counts.argmax())
         unit_mm = self._model.distance_unit_mm if self._model else 2
         if counts[top] > 0.3 * total and top * unit_mm >= 20_000:
-            log.tell(
+            log.report(
                 REPEATED,
                 f"missing returns must have distance 0, got {top * unit_mm / 1000:.3f} m in {100 * counts[top] / total:.0f} % of the returns",
             )
@@ -189,16 +189,16 @@ class ReturnsTopic:
             halves = counts.reshape(-1, 2, 1 << bit).sum(axis=2)  # by span, then by the bit
             clear, set_ = halves.sum(axis=0).tolist()
             if min(clear, set_) < 1e-4 * total and (halves.sum(axis=1) > 1e-3 * total).sum() >= _FEWEST_SPANS:
-                log.tell(GRID, f"every bit of raw distances must change, got bit {bit} {'set' if set_ > clear else 'clear'} in all of {total}")
+                log.report(GRID, f"every bit of raw distances must change, got bit {bit} {'set' if set_ > clear else 'clear'} in all of {total}")
 
     def _conclude_reflectivity(self, total: int, log: FindingLog) -> None:
         if int(self._bytes.max()) == total:
             value = int(self._bytes.argmax())
             severity = Severity.ERROR if value in {0, 255} else Severity.WARNING
-            log.tell(REFLECTIVITY, f"reflectivity must vary, got {value} in every one of {total} returns", severity=severity)
+            log.report(REFLECTIVITY, f"reflectivity must vary, got {value} in every one of {total} returns", severity=severity)
         above = int(self._bytes[101:].sum()) / total
         if above > 0.5:
-            log.tell(REFLECTIVITY, f"most surfaces are diffuse, got {100 * above:.0f} % of the returns above 100", severity=Severity.WARNING)
+            log.report(REFLECTIVITY, f"most surfaces are diffuse, got {100 * above:.0f} % of the returns above 100", severity=Severity.WARNING)
 
     def _conclude_empty(self, log: FindingLog) -> None:
         empty = int(self._empty_bytes.sum())
@@ -208,9 +208,9 @@ class ReturnsTopic:
             return
         zero = int(self._empty_bytes[:, 0].sum()) / empty
         if zero > 0.5:
-            log.tell(NO_RETURN, f"empty records must carry the laser's noise floor, got reflectivity 0 in {100 * zero:.0f} % of {empty}")
+            log.report(NO_RETURN, f"empty records must carry the laser's noise floor, got reflectivity 0 in {100 * zero:.0f} % of {empty}")
         elif (floors := int((self._empty_bytes.sum(axis=1) >= _FEWEST_EMPTY // 50).sum())) < _FEWEST_FLOORS:
             log.skip(BASELINE, floors, _FEWEST_FLOORS, "lasers with empty records")
         elif int(self._empty_bytes.sum(axis=0).max()) == empty:
             value = int(self._empty_bytes.sum(axis=0).argmax())
-            log.tell(BASELINE, f"the noise floor must differ between lasers, got {value} in all of {empty} empty records")
+            log.report(BASELINE, f"the noise floor must differ between lasers, got {value} in all of {empty} empty records")

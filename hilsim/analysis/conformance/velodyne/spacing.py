@@ -39,7 +39,7 @@ JITTER = Rule(
 RATE = Rule(
     id="spacing.rate",
     severity=Severity.ERROR,
-    holds="packets arrive as fast as their stamps say, within 2000 ppm (500 to 2000 ppm: warning)",
+    holds="packets arrive at the rate of their stamps, within 2000 ppm (500 to 2000 ppm: warning)",
     packets=500,
     source="the HDL family's clock drifts up to 58 ppm by its manual; host clocks less than 200 ppm",
 )
@@ -119,7 +119,7 @@ class SpacingTopic:
         return 1e6 * float(self._line[4] / self._line[3]) if self._line[3] else float("nan")
 
     def conclude(self, log: FindingLog, *, is_real: bool, host_waited_ns: int = 0) -> None:
-        """Judge the whole; where the capture's times are not those of arrival, say so instead.
+        """Judge the whole stream; if the capture's times are not arrival times, report that instead.
 
         Args:
             log: Where to report.
@@ -135,21 +135,21 @@ class SpacingTopic:
         spread_us = self.percentile_us(0.99) - self.percentile_us(0.01)
         if not is_real or not self._has_fractions:
             why = "capture times are whole milliseconds" if is_real else "headers were rewritten"
-            log.tell(REWRITTEN, f"{why}, so arrival (gaps {self.gap_sd_us:.0f} us sd) is not judged")
+            log.report(REWRITTEN, f"{why}, so arrival (gaps {self.gap_sd_us:.0f} us sd) is not judged")
             return
         if bursts > 0.02:
             message = f"packets must come one each {self._cycle_us:.0f} us, got {100 * bursts:.1f} % within a quarter of that after the one before"
             if bursts - host_waited_ns / (1000.0 * self._cycle_us * self._count) > 0.02:
-                log.tell(BURST, message)
+                log.report(BURST, message)
             else:
                 waited = f"this host is busy and kept a program waiting for {host_waited_ns / 1e9:.1f} s in all meanwhile, which may be the reason"
-                log.tell(BURST, f"{message}; {waited}", severity=Severity.WARNING)
+                log.report(BURST, f"{message}; {waited}", severity=Severity.WARNING)
         elif far > 0.5:
-            log.tell(TICK, f"packets must come every {self._cycle_us:.0f} us, got {100 * far:.0f} % of the gaps more than 15 % off")
+            log.report(TICK, f"packets must come every {self._cycle_us:.0f} us, got {100 * far:.0f} % of the gaps more than 15 % off")
         elif spread_us > max(0.5 * self._cycle_us, _USUAL_SPREAD_US):
-            log.tell(JITTER, f"gaps must be within a quarter of {self._cycle_us:.0f} us, got a spread of {spread_us:.0f} us between 1 % and 99 %")
+            log.report(JITTER, f"gaps must be within a quarter of {self._cycle_us:.0f} us, got a spread of {spread_us:.0f} us between 1 % and 99 %")
         if self._count < RATE.packets:
             log.skip(RATE, self._count, RATE.packets, "gaps between packets")
         elif abs(self.drift_ppm) > 500:
             severity = Severity.ERROR if abs(self.drift_ppm) > 2000 else Severity.WARNING
-            log.tell(RATE, f"packets must arrive at the pace of their stamps, got {self.drift_ppm:+.0f} ppm", severity=severity)
+            log.report(RATE, f"packets must arrive at the pace of their stamps, got {self.drift_ppm:+.0f} ppm", severity=severity)

@@ -47,12 +47,12 @@ POSITION_SIZE = Rule(
 RULES = (STREAM_NONE, STREAM_OTHER, STREAM_MANY, DATA_SIZE, DATA_FLAG, POSITION_SIZE)
 
 
-def tell_size(log: FindingLog, size: int, place: Place, *, is_data: bool) -> None:
+def report_size(log: FindingLog, size: int, place: Place, *, is_data: bool) -> None:
     """Report a datagram of the wrong size on a data or position port."""
     if is_data:
-        log.tell(DATA_SIZE, f"a data packet must be {DATA_PACKET_SIZE} bytes, got {size}", place)
+        log.report(DATA_SIZE, f"a data packet must be {DATA_PACKET_SIZE} bytes, got {size}", place)
     else:
-        log.tell(POSITION_SIZE, f"a position packet must be {POSITION_PACKET_SIZE} bytes, got {size}", place)
+        log.report(POSITION_SIZE, f"a position packet must be {POSITION_PACKET_SIZE} bytes, got {size}", place)
 
 
 class StructureTopic:
@@ -71,7 +71,7 @@ class StructureTopic:
             flag = int(flags[row, first[row]])
             return f"data block {first[row]} must start with flag 0x{due[first[row]]:04x}, got 0x{flag:04x} ({count} of {BLOCKS} blocks)"
 
-        log.tell_each(DATA_FLAG, rows.tolist(), message, lambda row: block.place(row, 100 * int(first[row])))
+        log.report_each(DATA_FLAG, rows.tolist(), message, lambda row: block.place(row, 100 * int(first[row])))
 
     def conclude(self, log: FindingLog) -> None:
-        """Nothing is left to say."""
+        """No finding needs the whole stream."""

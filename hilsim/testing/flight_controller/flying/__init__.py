@@ -1,1 +1,1 @@
-"""How it flies: an estimate from what the sensors say, loops that steer by it, modes, and what it does of its own accord."""
+"""Flight code: a state estimate from the sensors, control loops, modes, and automatic actions."""

@@ -1,10 +1,10 @@
 """Attitude, velocity and position from the sensors alone: an error-state Kalman filter, as in J. Sola, "Quaternion kinematics for the error-state Kalman filter" (2017).
 
 Fifteen errors: attitude (in NED), velocity, position, bias of the gyroscope, bias of the accelerometer. Height comes from the barometer, the rest from the GPS, whose fixes are compared with what the
-filter said 110 ms before (PX4's EKF2_GPS_DELAY).
+filter's estimate 110 ms before (PX4's EKF2_GPS_DELAY).
 
-Every measurement is tested before it is believed, as EKF2 does: an innovation beyond its gate is refused, and while any kind is refused the filter is not ready and says so. What has been refused
-for ``_FAIL_US`` is a fault (PX4 1.12 then says "Stopping compass use!" or fails to navigate); position and velocity are set anew from the GPS after ``_RESET_US`` of refusals, the compass never is.
+Every measurement is tested before it is believed, as EKF2 does: an innovation beyond its gate is refused, and while any kind is refused the filter is not ready and reports that. What has been refused
+for ``_FAIL_US`` is a fault (PX4 1.12 then reports "Stopping compass use!" or fails to navigate); position and velocity are set anew from the GPS after ``_RESET_US`` of refusals, the compass never is.
 """
 
 import math
@@ -40,7 +40,7 @@ _RESET_US = 7_000_000
 
 
 class Estimator:
-    """Told of each HIL_SENSOR and HIL_GPS with the controller's time."""
+    """Called with each HIL_SENSOR and HIL_GPS and the controller's time."""
 
     def __init__(self) -> None:
         self.last_us = self.stamp_us = 0
@@ -88,7 +88,7 @@ class Estimator:
         return latitude + float(self.p[0]) / _M_PER_DEG, longitude + float(east_deg), altitude - float(self.p[2])
 
     def sensor(self, now_us: int, message: Sensor, *, has_mag: bool, has_baro: bool) -> None:
-        """Take a reading; ``has_mag`` and ``has_baro`` say what is new in it."""
+        """Take a reading; ``has_mag`` and ``has_baro`` mark what is new in it."""
         gyro = np.clip((message.xgyro, message.ygyro, message.zgyro), -_MOST_RADPS, _MOST_RADPS)
         force = np.clip((message.xacc, message.yacc, message.zacc), -_MOST_MPS2, _MOST_MPS2)
         mag = np.array((message.xmag, message.ymag, message.zmag)) if has_mag else None
@@ -206,7 +206,7 @@ class Estimator:
         self.covariance = f @ self.covariance @ f.T + np.diag(noise)
 
     def _at(self, time_us: int) -> tuple[Floats, Floats]:
-        """Velocity and position that the filter said at a time."""
+        """Velocity and position of the filter's estimate at a time."""
         return next(((v, p) for stamp_us, v, p in reversed(self.past) if stamp_us <= time_us), (self.v, self.p))
 
     def _heading(self, now_us: int, mag: Floats) -> None:

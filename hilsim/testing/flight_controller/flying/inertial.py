@@ -1,7 +1,7 @@
 """What PX4 1.12's VehicleIMU makes of a pause: it measures its sensor's period from the first samples.
 
 A sample of before the controller was started, left in the port, and then none for a second: it takes that second for the period and never publishes again, however fast samples come later (seen in 11 of 16
-starts; pauses of up to 0.8 s are borne, and so is any pause once it has settled).
+starts; pauses of up to 0.8 s are tolerated, and so is any pause once it has settled).
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _SETTLED = 250
 
 @dataclass
 class InertialDriver:
-    """Told of each sample; ``stuck`` for good."""
+    """Called with each sample; ``stuck`` is permanent."""
 
     samples: int = 0
     last_us: int = 0

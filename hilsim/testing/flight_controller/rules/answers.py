@@ -48,7 +48,7 @@ class Forwarded:
         self.sent: list[bytes] | None = None
 
     def expect(self, frames: Iterable[bytes]) -> None:
-        """Be told that ``frames`` were sent by ground stations; the order of one station's counts."""
+        """Register ``frames`` that ground stations sent; the order of one station's counts."""
         self.sent = [*(self.sent or []), *frames]
 
     def frame(self, frame: Frame) -> None:
@@ -56,7 +56,7 @@ class Forwarded:
         self.came.append(frame.raw)
 
     def close(self, now_us: int) -> None:
-        """Judge; the first frame that differs is told, then those after it are looked for on their own."""
+        """Judge; the first differing frame is reported, then the following ones are searched separately."""
         if self.sent is None:
             return
         for system in {system_of(raw) for raw in [*self.sent, *self.came]}:
@@ -68,9 +68,9 @@ class Forwarded:
 
     def _compare(self, now_us: int, came: Iterable[bytes], waiting: deque[bytes]) -> None:
         for raw in came:
-            wanted = raw in waiting
-            self.report.judge("forwarded", wanted, now_us, "forwarded frame", raw.hex(), "one that a ground station sent, whole and in order")
-            while wanted and (first := waiting.popleft()) != raw:
+            is_expected = raw in waiting
+            self.report.judge("forwarded", is_expected, now_us, "forwarded frame", raw.hex(), "one that a ground station sent, whole and in order")
+            while is_expected and (first := waiting.popleft()) != raw:
                 self._lost(now_us, first)
         for raw in waiting:
             self._lost(now_us, raw)

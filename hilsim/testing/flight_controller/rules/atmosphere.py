@@ -1,4 +1,4 @@
-"""The standard atmosphere upside down: the altitude that a pressure stands for (ISO 2533)."""
+"""The standard atmosphere upside down: the altitude of a pressure (ISO 2533)."""
 
 import math
 

@@ -35,7 +35,7 @@ class GpsRules:
         self.sums = {"level": [0.0, 0.0, 0.0], "vertical": [0.0, 0.0, 0.0]}
 
     def gps(self, now_us: int, message: Gps) -> None:
-        """Judge a fix, and tell other rules of it."""
+        """Judge a fix, and pass it to other rules."""
         if self.first_us is None:
             self.first_us = now_us
         self._time(now_us, message.time_usec)
@@ -76,16 +76,14 @@ class GpsRules:
 
     def _course(self, now_us: int, message: Gps) -> None:
         level = math.hypot(message.vn, message.ve)
-        self.report.judge(
-            "gps_speed", abs(message.vel - level) <= 0.05 * level + 5.0, now_us, "vel", message.vel, f"{level:.0f} cm/s as vn and ve say"
-        )
+        self.report.judge("gps_speed", abs(message.vel - level) <= 0.05 * level + 5.0, now_us, "vel", message.vel, f"{level:.0f} cm/s by vn and ve")
         known = message.cog != UNKNOWN_COURSE
         if known:
             self.report.judge("gps_course", message.cog < 36_000, now_us, "cog", message.cog, "0 to 35999 cdeg, or 65535")
         if known and level >= _FAST_CMPS:
             course = math.degrees(math.atan2(message.ve, message.vn)) * 100.0
             off = (message.cog - course + 18_000.0) % 36_000.0 - 18_000.0
-            self.report.judge("gps_course", abs(off) < 2_000.0, now_us, "cog", message.cog, f"{course % 36_000.0:.0f} cdeg as vn and ve say")
+            self.report.judge("gps_course", abs(off) < 2_000.0, now_us, "cog", message.cog, f"{course % 36_000.0:.0f} cdeg by vn and ve")
 
     def _motion(self, now_us: int, message: Gps) -> None:
         """Over seconds, by the fixes' own stamps, in which either moves: what the position did against the sum of the velocity.

@@ -1,4 +1,4 @@
-"""All rules together, told of what comes and when."""
+"""All rules together, fed with each frame and its time."""
 
 from hilsim.testing.flight_controller.mavlink import Message, common
 from hilsim.testing.flight_controller.report import Report
@@ -74,7 +74,7 @@ class Judge:
         self.timesync.tick(now_us)
 
     def close(self, now_us: int) -> None:
-        """The end: judge what can be told only now."""
+        """Judge at the end what needs the whole flight."""
         self.forwarded.close(now_us)
         self.measure()
 

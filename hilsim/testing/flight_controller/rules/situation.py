@@ -16,7 +16,7 @@ class Situation:
     armed: bool = False
     spoken_us: int | None = None  # when the controller's first HEARTBEAT went out
     forgiven_until_us: int = 0  # after a reboot the bridge must be given time to notice
-    held_up: bool = False  # the reader itself was late: arrival times say nothing
+    held_up: bool = False  # the reader itself was late: arrival times are meaningless
     quaternion_wanted: bool = False
     time_lost: bool = False  # frames were never made: the host held the simulator up, and that time is lost to the vehicle; until the next fix
     utc_at_zero_us: int | None = None  # Unix time at the controller's time 0
@@ -24,7 +24,7 @@ class Situation:
     latitude_deg: float = 0.0
     longitude_deg: float = 0.0
     speed_mps: float = 0.0
-    moved_us: int = -10_000_000  # when the GPS last said that it moves
+    moved_us: int = -10_000_000  # when the GPS last reported motion
     fixed_us: int = -10_000_000  # when the GPS last knew
 
     def rests(self, now_us: int) -> bool:

@@ -1,4 +1,4 @@
-"""Units and axes of HIL_SENSOR, told by what its figures must agree with: gravity, the Earth's field, the GPS, each other."""
+"""Units and axes of HIL_SENSOR, judged by quantities that must agree with it: gravity, the Earth's field, the GPS, each other."""
 
 import math
 from collections import deque
@@ -78,9 +78,7 @@ class Units:
         if self.report.judge("pressure", 300.0 <= pressure <= 1100.0, now_us, "abs_pressure", pressure, "300 to 1100 hPa"):
             stands_for = altitude_m(pressure)
             off = abs(message.pressure_alt - stands_for)
-            self.report.judge(
-                "pressure_altitude", off < 5.0, now_us, "pressure_alt", message.pressure_alt, f"{stands_for:.1f} m as abs_pressure says"
-            )
+            self.report.judge("pressure_altitude", off < 5.0, now_us, "pressure_alt", message.pressure_alt, f"{stands_for:.1f} m by abs_pressure")
             if self.situation.altitude_m is not None:
                 near = abs(stands_for - self.situation.altitude_m) < 100.0
                 must = f"that of HIL_GPS.alt, {self.situation.altitude_m:.1f} m, to 100 m"
