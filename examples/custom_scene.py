@@ -1,6 +1,6 @@
 """A scene made in Python: no file, just the tables of a rig as a mapping.
 
-Posts stand in a half circle, each one an object of its own. The ground truth says how many points each of them gets, and how far it really is.
+Posts form a half circle, each one an object of its own. The ground truth says how many points each of them gets, and how far it really is.
 """
 
 import math

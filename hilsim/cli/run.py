@@ -69,7 +69,7 @@ def run(
     """Emulate RIG (a .toml file or a shipped rig such as `demo`) until Ctrl-C or SIGTERM; SIGHUP reads it again.
 
     Packets leave by their own deadlines; the status line and /metrics report how well. Options hold for the rig as it is read again too. What a --record
-    option does not say, the rig's [record] does.
+    option does not set comes from the rig's [record].
     """
     gc.disable()  # until packets flow: a fifth of a start would go into looking for garbage, and there is none
     click.get_current_context().call_on_close(gc.enable)  # where it ends before that

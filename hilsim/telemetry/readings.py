@@ -1,7 +1,7 @@
 """What a scrape needs to know of the running daemon: plain values, made by whoever runs the threads, read by the collector.
 
 The seam that keeps the collector free of the daemon: a test hands over invented readings, the daemon those of its sending loop and render threads.
-A number that is exported declares its metric beside it, and means what the metric's help says; nothing else names it. Fields are in the order of
+A number that is exported declares its metric beside it, and is defined by the metric's help; nothing else names it. Fields are in the order of
 ``docs/reference/metrics.md``, which is written from them.
 """
 

@@ -1,7 +1,7 @@
 """The clock, sleeping, sending, reading, writing and waiting for kernels: libc called without Python and without the GIL.
 
 Symbols are resolved by name when a kernel is loaded, so kernels that use them can be cached on disk. Under ``NUMBA_DISABLE_JIT=1`` Python and
-ctypes stand in. Linux on 64-bit machines only (``struct timespec`` of two 64-bit words).
+ctypes replace them. Linux on 64-bit machines only (``struct timespec`` of two 64-bit words).
 """
 
 import ctypes

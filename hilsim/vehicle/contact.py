@@ -28,7 +28,7 @@ _SETTLED_MPS = 1e-13
 _ARM, _NORMAL, _FIRST, _SECOND = 0, 3, 6, 9
 _SHARE, _TARGET, _PUSH, _DRIFT, _MOST = 12, 15, 16, 19, 22
 ROW_SIZE = 23
-"""Numbers of a contact row: arm, normal, two tangents in the body; mass felt along each direction; wanted speed along the normal; impulses; the surface's own
+"""Numbers of a contact row: arm, normal, two tangents in the body; mass felt along each direction; target speed along the normal; impulses; the surface's own
 speed along each direction; the largest impulse along the normal."""
 MOST_PUSH_MPS2 = 100.0
 """What a moving surface may accelerate a vehicle with at each contact: 10 g, inside the 16 g that the inertial sensors measure."""

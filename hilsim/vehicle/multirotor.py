@@ -268,7 +268,7 @@ def _rows(
     place: npt.NDArray[np.int64],
     gap: npt.NDArray[np.float64],
 ) -> int:
-    """Fill a contact row for each point and obstacle nearer than ``reach_m``; returns how many. ``place`` says whose impulse a row is."""
+    """Fill a contact row for each point and obstacle nearer than ``reach_m``; returns how many. ``place`` gives the owner of a row's impulse."""
     q = _orientation(state.motion)
     points = multirotor.point.shape[0]
     step_s = multirotor.step_ns * _S_PER_NS
@@ -371,7 +371,7 @@ def _top_speed(multirotor: Multirotor, motion: npt.NDArray[np.float64]) -> float
 
 @kernel
 def _lift(plane: npt.NDArray[np.float64], depth_m: float, after: npt.NDArray[np.float64]) -> None:
-    """Bring a vehicle that is inside something part of the way out: its place alone, no speed and no turn, and so slowly that no sensor tells."""
+    """Bring a vehicle that is inside something part of the way out: its place alone, no speed and no turn, and so slowly that no sensor shows it."""
     way_m = min(_LIFT_RATIO * depth_m, _MOST_LIFT_M)
     for part in range(3):
         after[POSITION + part] += way_m * plane[part]

@@ -1,6 +1,6 @@
 """The MAVLink messages of a hardware-in-the-loop link: their layouts on the wire, and drafts of them to fill in or to read.
 
-A structured dtype *is* the layout on the wire: little-endian, packed, fields by falling size as MAVLink orders them, extensions last (each dtype says
+A structured dtype *is* the layout on the wire: little-endian, packed, fields by falling size as MAVLink orders them, extensions last (each dtype names
 from where). Names and units are those of the message set ``common`` (https://mavlink.io/en/messages/common.html); a test compares every layout, size and
 extra byte with pymavlink's. What the autopilots make of the fields, and which they need, is in the docstrings; sources: PX4 v1.12
 src/modules/mavlink, ArduPilot libraries/AP_RangeFinder and AP_Proximity.

@@ -4,8 +4,29 @@ import time
 
 import pytest
 
+from hilsim.capture import live
 from hilsim.capture.live import Listener
 from hilsim.errors import CaptureError
+
+
+@pytest.fixture(autouse=True, scope="module")
+def stamping():
+    """A kernel that stamps what arrives: it begins a moment after the first socket of the machine asks for it, and stamps what is read until then."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours:
+        ours.setsockopt(socket.SOL_SOCKET, live._SO_TIMESTAMPNS, 1)
+        ours.bind(("127.0.0.1", 0))
+        ours.settimeout(30)
+        until_s = time.monotonic() + 60
+        while True:
+            ours.sendto(b"", ours.getsockname())
+            sent_ns = time.time_ns()
+            time.sleep(0.01)
+            (_, _, data) = ours.recvmsg(16, 64)[1][0]
+            seconds, nanoseconds = live._TIMESPEC.unpack(data)
+            if seconds * 1_000_000_000 + nanoseconds <= sent_ns:
+                break
+            assert time.monotonic() < until_s
+        yield
 
 
 async def take(listener, count):
@@ -36,7 +57,6 @@ async def test_datagrams_arrive_with_addresses_and_a_stamp_between_send_and_read
 async def test_the_stamp_is_the_kernels_and_not_that_of_reading():
     async with Listener(host="127.0.0.1", ports=(0,)) as listener:
         (port,) = listener.bound_ports()
-        await asyncio.sleep(0.2)  # the kernel begins to stamp a moment after the first socket of the machine asks for it
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             sender.sendto(b"abc", ("127.0.0.1", port))
         sent = time.time_ns()

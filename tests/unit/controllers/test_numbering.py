@@ -36,3 +36,13 @@ def test_the_first_frame_behind_a_late_turn_may_have_another_number_and_no_furth
         situation.held_up = held_up
         order.frame(now_us, SimpleNamespace(source=(1, 200), sequence=sequence, identity=-1), None)
     assert [holds for _, holds in report.verdicts] == [True, True, True, True, False]
+
+
+def test_within_a_second_after_a_silence_numbers_may_be_missing_and_no_longer():
+    """The simulator may run that much later than the controller, and discards what waits for it only then."""
+    report = Report()
+    order = Order(report, Situation(serial=True))
+    frames = [(0, 1), (200_000, 2), *((200_000 + 100_000 * step, 2 + step) for step in range(1, 8)), (999_000, 90), (1_190_000, 91), (1_201_000, 99)]
+    for now_us, sequence in frames:
+        order.frame(now_us, SimpleNamespace(source=(1, 200), sequence=sequence, identity=-1), None)
+    assert [holds for _, holds in report.verdicts] == [*[True] * (len(frames) - 1), False]

@@ -120,9 +120,7 @@ class DualTopic:
                 f"the even block must hold the farther return, got the odd one farther in {self._odd_farther} of {self.differing} differing pairs",
             )
         if self._one_empty > 0.05 * self.pairs_with_return:
-            log.report(
-                COPY, f"a single return must stand in both blocks, got {self._one_empty} of {self.pairs_with_return} pairs with one block empty"
-            )
+            log.report(COPY, f"both blocks must carry a single return, got {self._one_empty} of {self.pairs_with_return} pairs with one block empty")
         self._conclude_strength(log)
         if self._close > 0.01 * self.differing:
             log.report(

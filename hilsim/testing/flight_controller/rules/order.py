@@ -8,6 +8,9 @@ from hilsim.testing.flight_controller.wire import Frame
 SENSORS = {common.MAVLINK_MSG_ID_HIL_SENSOR, common.MAVLINK_MSG_ID_HIL_GPS}
 _HEARTBEAT_SIZE = 9
 _SILENCE_US = 200_000
+_AFTER_SILENCE_US = 1_000_000
+"""A busy host may run the simulator this much later than the controller; only then does it discard what waits for a silent controller."""
+
 _UNDER_WAY = 50
 """Frames that may be on their way when the controller answers for the first time: until then a simulator cannot hold them, because PX4 does not boot unless its time goes on."""
 
@@ -20,6 +23,7 @@ class Order:
         self.next_sequence: dict[tuple[int, int], int] = {}
         self.last_us: dict[tuple[int, int], int] = {}
         self.late: set[tuple[int, int]] = set()
+        self.excused_until_us: dict[tuple[int, int], int] = {}
         self.unanswered = False
         self.forgiven = _UNDER_WAY
 
@@ -45,9 +49,10 @@ class Order:
 
     def _numbering(self, now_us: int, frame: Frame) -> None:
         want = self.next_sequence.get(frame.source, frame.sequence)
-        # A controller that is silent for 0.2 s finds that what waited for it was thrown away, and a full socket drops what comes after what it holds.
-        pause_us = now_us - self.last_us.get(frame.source, now_us)
-        is_excused = self.situation.held_up or frame.source in self.late or pause_us >= _SILENCE_US
+        # A simulator discards what waits for a controller that is silent for 0.2 s, and a full socket drops what comes after what it holds.
+        if now_us - self.last_us.get(frame.source, now_us) >= _SILENCE_US:
+            self.excused_until_us[frame.source] = now_us + _AFTER_SILENCE_US
+        is_excused = self.situation.held_up or frame.source in self.late or now_us < self.excused_until_us.get(frame.source, 0)
         (self.late.add if self.situation.held_up else self.late.discard)(frame.source)
         self.report.judge("sequence", frame.sequence == want or is_excused, now_us, f"sequence of {frame.source}", frame.sequence, f"{want}")
         self.next_sequence[frame.source] = (frame.sequence + 1) % 256
