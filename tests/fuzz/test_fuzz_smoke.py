@@ -68,7 +68,7 @@ def test_an_input_is_the_same_whenever_it_is_made(tmp_path):
     assert len(said) == 1
 
 
-def test_what_may_not_come_out_is_told_with_a_file_to_reproduce_it(tmp_path):
+def test_what_may_not_come_out_is_reported_with_a_file_to_reproduce_it(tmp_path):
     program = (
         "import sys; from pathlib import Path; from tests.fuzz.harness import Target, fuzz\n"
         "def run(data, folder):\n    raise KeyError('no such tag')\n"

@@ -81,7 +81,7 @@ def test_packets_come_with_their_own_stamp_whatever_it_is(sdk):
 
 
 @pytest.mark.parametrize("sdk", SDKS)
-def test_sensors_are_told_apart_by_their_source_address(sdk):
+def test_sensors_are_distinguished_by_their_source_address(sdk):
     sent = {f"127.0.32.{number}": cepton_bytes.stream([(number, 1, 2, 3, 4, 5, 0)] * 1000) for number in (87, 88)}
     heard = judge_live(sdk, sent)
     assert {address: np.unique(heard.points(address)["y"]).size for address in sent} == dict.fromkeys(sent, 1)
@@ -156,7 +156,7 @@ def test_without_a_change_of_parity_there_is_no_frame(sdk):
     assert judge_live(sdk, [cepton_bytes.info(), *cepton_bytes.stream(points)]).frames == []
 
 
-def test_sdk3_makes_no_frame_of_a_sensor_that_it_was_not_told_of():
+def test_sdk3_makes_no_frame_of_an_unannounced_sensor():
     heard = judge_live("sdk3", cepton_bytes.stream(cepton_bytes.frames(8, 7_200)))
     assert (heard.points(SENSOR).size, len(heard.frames), heard.infos.size) == (8 * 7_200, 0, 0)
 

@@ -33,7 +33,7 @@ def write_cube(directory, suffix):
 
 
 @pytest.mark.parametrize("suffix", ["obj", "ply", "stl", "dae", "glb", "gltf"])
-def test_a_cube_is_seen_where_it_stands(tmp_path, suffix):
+def test_a_cube_is_seen_where_it_is(tmp_path, suffix):
     write_cube(tmp_path, suffix)
     rig = load_rig(write_rig(tmp_path, RIG.format(suffix=suffix)))
     path = tmp_path / "out.pcap"

@@ -195,7 +195,7 @@ class Graph:
         return self.within(self.before[name], root) @ own
 
 
-def test_every_shape_and_lidar_stands_where_libsdformats_graph_puts_it(bench, printed, ours):
+def test_every_shape_and_lidar_is_where_libsdformats_graph_puts_it(bench, printed, ours):
     is_good, dot, errors = ask(bench, "cmdGraph", "pose")
     assert is_good, errors
     graph = Graph(dot, ET.fromstring(printed).find("world"))  # noqa: S314 - libsdformat's own

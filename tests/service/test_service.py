@@ -111,7 +111,7 @@ def test_a_reload_of_a_broken_rig_is_refused_and_packets_flow_on(machine, demo):
     assert demo.count_packets() == pytest.approx(PACKETS_A_SECOND, rel=0.01)
 
 
-def test_a_missing_rig_is_said_in_one_sentence(machine):
+def test_a_missing_rig_is_reported_in_one_sentence(machine):
     service = machine.service("nowhere")
     service.reset()
     with pytest.raises(RuntimeError, match="must succeed, got exit code 1"):

@@ -46,7 +46,7 @@ def captures(tmp_path_factory):
     return paths
 
 
-def test_a_map_and_a_rig_are_written_and_told_of(captures, tmp_path):
+def test_a_map_and_a_rig_are_written_and_reported(captures, tmp_path):
     result = background(*captures, "-o", tmp_path / "hall", "--height-m", "1.8", "--pitch-deg", "5")
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
@@ -66,7 +66,7 @@ def test_a_map_and_a_rig_are_written_and_told_of(captures, tmp_path):
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
-def test_who_waits_for_the_first_time_is_told_why(cepton_capture, tmp_path):
+def test_the_first_start_reports_why_it_waits(cepton_capture, tmp_path):
     """Kernels that are compiled take seconds in which nothing else could be said."""
     told = [
         hilsim("background", cepton_capture, "-o", tmp_path / "hall", "--force", NUMBA_CACHE_DIR=str(tmp_path / "cache")).stderr for _ in range(2)
@@ -239,7 +239,7 @@ def test_a_check_against_another_sensor_is_refused(wall, tmp_path):
     assert "the map must be of the captures' sensor and cells, got a map of a VLP-16" in result.stderr
 
 
-def test_what_is_too_short_to_judge_is_said_and_what_covers_little_warned_of(tmp_path):
+def test_what_is_too_short_to_judge_is_reported_and_what_covers_little_warned_of(tmp_path):
     short = write_capture(tmp_path / "short.pcap", vlp16_payloads(3))
     result = background(short, "-o", tmp_path / "hall", "--min-hits", "1")
     assert result.returncode == 0, result.stderr

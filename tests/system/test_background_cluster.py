@@ -107,7 +107,7 @@ def test_two_workers_of_a_scheduler_elsewhere_change_no_bit(cluster, day, tmp_pa
 
 
 @pytest.mark.timeout(300)
-def test_a_fault_on_a_worker_elsewhere_is_told_in_one_line(cluster, day, tmp_path):
+def test_a_fault_on_a_worker_elsewhere_is_reported_in_one_line(cluster, day, tmp_path):
     (tmp_path / "broken.pcap").write_bytes(b"no capture")
     result = background(*day, tmp_path / "broken.pcap", "-o", tmp_path / "there", "--cluster", cluster)
     assert result.returncode == 1

@@ -97,7 +97,7 @@ def test_a_right_bridge_bears_noise_a_reboot_and_a_pulled_cable_at_the_tests_wor
     assert serious(controller.faults) == []
 
 
-def test_what_is_waited_for_in_vain_is_said_with_what_came_instead():
+def test_what_is_waited_for_in_vain_is_reported_with_what_came_instead():
     with FlightController(script="hop") as controller, bridged(controller.port, wrong="field in FLU"):
         controller.wait_for("speaking")
         with pytest.raises(
@@ -185,14 +185,14 @@ def test_a_controller_that_was_never_started_has_no_report():
         FlightController().report()
 
 
-def test_a_process_that_was_killed_is_said_to_have_ended_without_a_report():
+def test_a_process_that_was_killed_is_reported_to_have_ended_without_a_report():
     with FlightController() as controller:
         os.kill(controller._process.pid, signal.SIGKILL)
         with pytest.raises(FlightError, match="the flight controller's process must end with a report, got exit status -9"):
             controller.wait_done()
 
 
-def test_a_missing_pymavlink_is_said_with_what_to_install(monkeypatch):
+def test_a_missing_pymavlink_is_reported_with_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pymavlink", None)
     with pytest.raises(HilsimError, match=r'must have pymavlink, got none; pip install pymavlink \(in a checkout: pip install -e "\.\[testing\]"\)'):
         FlightController().__enter__()

@@ -201,7 +201,7 @@ def test_two_ground_stations_get_every_byte_and_are_heard_whatever_others_do(dae
     assert said[f'hilsim_ground_station_peers{{station="tcp 127.0.0.1:{crowded}"}}'] <= 1  # one that takes nothing for ten seconds is let go
 
 
-def test_a_port_that_is_held_is_said_to_be_by_whom_and_opened_once_it_is_free_and_again_under_another_name(daemon, rig, cable, tmp_path):
+def test_a_port_that_is_held_is_reported_to_be_by_whom_and_opened_once_it_is_free_and_again_under_another_name(daemon, rig, cable, tmp_path):
     first = cable(tmp_path / "px4")
     with open(first.device, "rb+", buffering=0) as held:  # noqa: PTH123 - a device
         holder = subprocess.Popen(["sleep", "60"], stdin=held)
@@ -229,7 +229,7 @@ def test_a_port_that_is_held_is_said_to_be_by_whom_and_opened_once_it_is_free_an
         (115_200, r'link\.rate_lowered", "asked_hz": 250, "sensor_rate_hz": 100, "baud": 115200, "line_bytes_per_s": 11520', 100),
     ],
 )
-def test_a_line_that_is_too_slow_is_refused_or_fed_slower_and_the_figures_are_said(daemon, rig, programs, tmp_path, baud, said, rate_hz):
+def test_a_line_that_is_too_slow_is_refused_or_fed_slower_and_the_figures_are_reported(daemon, rig, programs, tmp_path, baud, said, rate_hz):
     more = f"is_uart = true\nbaud = {baud}"
     running = daemon(rig(scene=serial_rig(tmp_path / "px4", more=more)))
     report = report_of(programs.start("px4", "--pty", tmp_path / "px4", "--for", 5))

@@ -53,7 +53,7 @@ def await_fault(namespace, address, key, *, there):
     [("3000", "queue_dropped", "lidar0", "by the queue"), ("1000000", "send_refused", "roof", "EAGAIN, the link is slower than the stream")],
     ids=["a short queue drops in silence", "a long queue fills the socket"],
 )
-def test_a_link_that_is_too_slow_is_unhealthy_within_seconds_and_said_once(link, daemon, tmp_path, queue_bytes, key, subject, says):
+def test_a_link_that_is_too_slow_is_unhealthy_within_seconds_and_reported_once(link, daemon, tmp_path, queue_bytes, key, subject, says):
     sensor, _ = link
     table = sensor_table("roof", 2368, 8308).replace("127.0.1.201", SENSOR).replace('source_ports = "any"', f'destination = "{HOST}"')
     (tmp_path / "rig.toml").write_text(SCENE + table)

@@ -130,7 +130,7 @@ def test_an_armed_controller_is_asked_nothing(controller):
     assert set(ended()["received"]) <= {"HEARTBEAT"}
 
 
-def test_ardupilot_is_told_from_px4(controller):
+def test_ardupilot_is_distinguished_from_px4(controller):
     board, ended = controller("--autopilot", 3)
     report = report_of(board)
     assert report["status"] == 1
@@ -138,7 +138,7 @@ def test_ardupilot_is_told_from_px4(controller):
     assert set(ended()["received"]) <= {"HEARTBEAT"}
 
 
-def test_a_slow_uart_is_told_the_rate_that_fits(controller):
+def test_a_slow_uart_is_advised_the_rate_that_fits(controller):
     board, _ = controller()
     report = report_of(board, "--uart", "--baud", 115_200)
     assert (report["status"], report["by"]["budget"]["verdict"]) == (0, "fair")
@@ -173,12 +173,12 @@ def test_bytes_without_frames_point_at_the_baud_rate(port):
     assert report["by"]["controller"]["advice"].startswith("1. the baud rate of both ends")
 
 
-def test_a_console_is_told_as_one(port):
+def test_a_console_is_reported_as_a_console(port):
     report = report_of(port(lambda data: b"nsh: unknown command\r\nnsh> " if data else b""), seconds=1)
     assert "a console or a sensor, not MAVLink" in report["by"]["controller"]["fact"]
 
 
-def test_an_echo_is_told_as_one(port):
+def test_an_echo_is_reported_as_one(port):
     report = report_of(port(lambda data: data), seconds=1)
     assert "only hilsim's own heartbeats come back" in report["by"]["controller"]["fact"]
 
@@ -200,7 +200,7 @@ def test_a_busy_port_names_who_holds_it(port):
     assert re.fullmatch(rf"error: {device}: the port must be free, got it held by python\S* \(pid {holder.pid}\): end it, .*\n", result.stderr)
 
 
-def test_a_missing_port_is_told():
+def test_a_missing_port_is_reported():
     result = doctor("/dev/ttyACM_none")
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.startswith("error: /dev/ttyACM_none: the port must open, got No such file or directory: plug the device in")

@@ -93,7 +93,7 @@ def test_a_sink_of_a_plugin_follows_every_packet_to_the_last(daemon, rig, receiv
     assert sent_ns == sorted(sent_ns)
 
 
-def test_a_sink_of_a_plugin_that_breaks_is_told_and_counted_and_costs_nothing_else(daemon, rig, receiver, site, tmp_path):
+def test_a_sink_of_a_plugin_that_breaks_is_reported_and_counted_and_costs_nothing_else(daemon, rig, receiver, site, tmp_path):
     data, position = receiver(), receiver()
     path = rig(sensor_table("roof", data.port, position.port), DEPARTURES, '[[sink]]\nkind = "broken"\nbatches = 3\n')
     running = daemon(path, environment={"PYTHONPATH": str(site)})

@@ -312,7 +312,7 @@ def not_sent(said):
     return left_out + said["hilsim_link_silences_total"] * THROWN_AWAY
 
 
-def test_a_controller_is_told_of_obstacles_and_distances_in_its_own_axes_at_their_rates(seeing):
+def test_a_controller_receives_obstacles_and_distances_in_its_own_axes_at_their_rates(seeing):
     running, board = seeing
     board.run(6.0)
     rings = board.of("OBSTACLE_DISTANCE")[-30:]

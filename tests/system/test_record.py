@@ -127,7 +127,7 @@ def test_a_recording_that_is_broken_off_keeps_its_name_for_whole_ones_and_says_w
     assert sum(1 for _ in CaptureFile(part)) > 500
 
 
-def test_a_recording_of_a_cepton_style_sensor_has_microseconds_unless_told_otherwise(tmp_path):
+def test_a_recording_of_a_cepton_style_sensor_has_microseconds_by_default(tmp_path):
     rig = write_rig(tmp_path, 'name = "swept"\n[[scene.box]]\nsize_m = [9.0, 9.0, 9.0]\n[[sensor]]\nname = "front"\nprofile = "hr80w-like"\n')
     magics = []
     for options in ([], ["--stamps", "ns"]):

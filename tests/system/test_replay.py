@@ -293,7 +293,7 @@ def test_a_filter_that_matches_nothing_says_what_there_is(tmp_path):
     assert "10.0.0.7:2368>10.0.0.1:2368 (3)" in done.stderr
 
 
-def test_a_short_snap_length_is_said_and_nothing_torn_is_sent(tmp_path):
+def test_a_short_snap_length_is_reported_and_nothing_torn_is_sent(tmp_path):
     done = replay(written(tmp_path / "cut.pcap", [b"x" * 1206] * 3, snap=96), check=False)
     assert done.returncode == 1
     assert re.search(r"snap length", done.stderr)
@@ -308,7 +308,7 @@ def test_a_truncated_capture_is_replayed_to_the_damage_and_says_where(tmp_path, 
     assert any("breaks off after frame 19" in note for note in summary["replays"][0]["notes"])
 
 
-def test_times_that_go_backwards_lose_nothing_and_are_said(tmp_path, arrivals):
+def test_times_that_go_backwards_lose_nothing_and_are_reported(tmp_path, arrivals):
     stamps = [0, 1000, 900, 2000, -3_600_000_000, -3_599_999_000]
     path = written(tmp_path / "back.pcap", [bytes([number]) * 200 for number in range(6)], stamps=stamps)
     heard = arrivals(1)

@@ -24,7 +24,7 @@ def test_a_capture_arrives_as_it_was_recorded(capture_file, receiver):
     assert [payload for payload, _ in found.take(len(recorded))] == recorded
 
 
-def test_stamps_are_now_unless_told_otherwise(capture_file, receiver):
+def test_stamps_are_now_by_default(capture_file, receiver):
     found = receiver()
     hilsim.replay_capture(capture_file, to=f"127.0.0.1:{found.port}", flows=[">:2368"], duration_s=0.1)
     recorded = next(packet.payload for packet in hilsim.read_capture(capture_file) if packet.stream == "data")

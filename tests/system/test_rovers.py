@@ -231,7 +231,7 @@ def test_damaged_lines_are_left_out_and_named_in_the_log_with_the_number_of_good
         (lambda text: text.replace("rate_hz = 10.0", "rate_hz = 0"), "rover[0].rate_hz must be 0.1 to 100, got 0"),
     ],
 )
-def test_what_cannot_be_had_is_said_before_anything_is_sent(rovers, daemon, station, change, message):
+def test_what_cannot_be_had_is_reported_before_anything_is_sent(rovers, daemon, station, change, message):
     heard = station(1, 2)
     path = rovers({1: 10, 2: 10})
     path.write_text(change(path.read_text()))

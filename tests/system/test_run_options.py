@@ -74,7 +74,7 @@ def test_the_ready_file_follows_a_reload(rig, daemon, receiver, tmp_path):
         assert running.process.poll() is None
 
 
-def test_a_ready_file_that_cannot_be_written_is_said_before_anything_else(rig, daemon):
+def test_a_ready_file_that_cannot_be_written_is_reported_before_anything_else(rig, daemon):
     running = daemon(rig(sensor_table("roof", 2368, 8308)), "--ready-file", "/nowhere/ready.json", wait=False)
     assert running.process.wait(60) == 1
     assert "error: --ready-file must be a file that can be written, got /nowhere/ready.json: No such file or directory" in running.text()

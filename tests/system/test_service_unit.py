@@ -32,7 +32,7 @@ def test_verify_has_nothing_to_say(unit):
     assert (verified.stdout, verified.stderr) == ("", "")
 
 
-def test_verify_would_have_said_something_of_a_wrong_key(unit):
+def test_verify_would_have_reported_a_wrong_key(unit):
     unit.write_text(unit.read_text().replace("WatchdogSec=", "WatchdogSeconds="))
     assert "WatchdogSeconds" in analyze("verify", "--man=no", str(unit)).stderr
 

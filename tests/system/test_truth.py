@@ -93,7 +93,7 @@ def test_rows_follow_the_packets_deadlines(recording):
     assert np.count_nonzero(np.diff(is_second.astype(int))) > 100
 
 
-def test_names_stand_beside_the_numbers(recording):
+def test_names_are_beside_the_numbers(recording):
     table = pq.read_table(recording[1])
     tables = json.loads(table.schema.metadata[b"hilsim.truth"])
     assert tables["seed"] == 5

@@ -44,7 +44,7 @@ def test_changed_sources_are_compiled_anew(tmp_path: Path, two_copies: list[Path
     assert run(_LEAP_DAY, two_copies[1], tmp_path / "cache").stdout.strip() == "False"
 
 
-def test_a_damaged_entry_is_compiled_again_and_said(tmp_path: Path, two_copies: list[Path]) -> None:
+def test_a_damaged_entry_is_compiled_again_and_reported(tmp_path: Path, two_copies: list[Path]) -> None:
     run(_LEAP_DAY, two_copies[0], tmp_path / "cache")
     for entry in (tmp_path / "cache").rglob("*civil_date*.nbc"):
         entry.write_bytes(entry.read_bytes()[:100])

@@ -18,5 +18,5 @@ def test_a_run_writes_its_reasons(tmp_path, monkeypatch):
     assert skips.table(tmp_path / "skips") == ["skipped  because", "      2  needs root", "      1  needs a device"]
 
 
-def test_nothing_skipped_is_said(tmp_path):
+def test_nothing_skipped_is_reported(tmp_path):
     assert skips.table(tmp_path) == ["nothing was skipped"]

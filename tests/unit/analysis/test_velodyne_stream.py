@@ -55,7 +55,7 @@ def test_a_stream_that_passes_the_hour_and_azimuth_0_goes_on_without_a_break():
     assert not steps.is_gap.any()
 
 
-def test_a_gap_is_told_of_its_group_its_packet_and_the_packet_after():
+def test_a_gap_is_reported_its_group_its_packet_and_the_packet_after():
     stream = packets(6)
     stream["blocks"]["azimuth"][2, 7:] += 18_000
     stream["blocks"]["azimuth"][3:] += 18_000

@@ -24,7 +24,7 @@ def test_every_public_name_is_there_and_says_what_it_is(name):
     assert name in dir(hilsim)
 
 
-def test_type_checkers_are_told_of_each_name_where_programs_get_it():
+def test_type_checkers_find_each_name_where_programs_get_it():
     tree = ast.parse(Path(hilsim.__file__).read_text(encoding="utf-8"))
     (block,) = [node for node in tree.body if isinstance(node, ast.If)]
     told = {alias.name: node.module for node in block.body for alias in node.names}

@@ -173,7 +173,7 @@ def test_a_bitmap_from_elsewhere_has_the_cells_of_its_sensor(rig, keep, top_down
 
 
 @pytest.mark.parametrize("extent", [None, (-0.1, 0.3, -0.2, 0.2)])
-def test_a_bitmap_from_elsewhere_spans_what_a_mirror_reaches_unless_it_is_said(rig, keep, extent):
+def test_a_bitmap_from_elsewhere_spans_what_a_mirror_reaches_unless_it_is_set(rig, keep, extent):
     keep("hand.bmp", made_by_hand([[3 << 30 | 1000 * (row + 1) + column for column in range(8)] for row in range(4)]))
     told = {} if extent is None else {"image_x": list(extent[:2]), "image_z": list(extent[2:])}
     [found] = load_backgrounds(rig(shows("hand.bmp", **told) + CEPTON))
@@ -196,7 +196,7 @@ def test_the_rigs_word_on_where_the_map_was_goes_before_the_files(rig):
     assert full.pose == extrinsics((1.0, 2.0, 3.0), (0.0, 0.0, 0.0))
 
 
-def test_a_platform_stands_so_that_its_sensor_is_where_the_map_was_captured(rig):
+def test_a_platform_is_placed_so_that_its_sensor_is_where_the_map_was_captured(rig):
     mounted = ONE + "mount_position_m = [0.5, 0.0, 1.0]\nmount_rotation_deg = [0.0, 0.0, 90.0]\n"
     one = rig(shows() + THERE + mounted)
     backgrounds = load_backgrounds(one)
@@ -215,7 +215,7 @@ def test_a_platform_that_is_to_stand_there_must_know_where_that_is(rig, keep):
         platform_pose(one, load_backgrounds(one))
 
 
-def test_a_map_without_a_pose_is_wherever_its_sensor_stands(rig, keep):
+def test_a_map_without_a_pose_is_wherever_its_sensor_is(rig, keep):
     keep("nowhere.npz", background(TURNING, model="VLP-16"))
     one = rig(shows("nowhere.npz") + ONE)
     check_places(one, load_backgrounds(one), extrinsics((7.0, 8.0, 9.0), (1.0, 2.0, 3.0)))
@@ -239,7 +239,7 @@ def test_a_sensor_must_stand_within_a_centimetre_and_a_twentieth_of_a_degree_of_
         check_places(one, backgrounds, body)
 
 
-def test_each_sensor_that_stands_elsewhere_is_named(rig):
+def test_each_sensor_that_is_elsewhere_is_named(rig):
     one = rig(shows(sensor='"left"') + shows(sensor='"right"') + TWO)
     with pytest.raises(ConfigError) as caught:
         check_places(one, load_backgrounds(one), dataclasses.replace(STANDING, position_m=(0.0, 0.0, 0.0)))

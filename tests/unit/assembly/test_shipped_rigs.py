@@ -49,7 +49,7 @@ def test_rigs_with_a_vehicle_are_shipped():
 
 @compiled_only
 @pytest.mark.parametrize("rig", WITH_VEHICLE, ids=name_of)
-def test_nothing_that_moves_comes_near_where_a_shipped_vehicle_stands_and_lands_whatever_the_traffic(rig):
+def test_nothing_that_moves_comes_near_where_a_shipped_vehicle_is_and_lands_whatever_the_traffic(rig):
     world = build_scenery(with_traffic(rig, MOST_TRAFFIC)).world
     places = [rig.spec.vehicle.position_m, *(waypoint.position_m for waypoint in rig.spec.vehicle.waypoint if waypoint.position_m[2] < 2.0)]
     assert len(world.radius_m) >= MOST_TRAFFIC
@@ -58,7 +58,7 @@ def test_nothing_that_moves_comes_near_where_a_shipped_vehicle_stands_and_lands_
 
 @compiled_only
 @pytest.mark.parametrize("rig", HELD, ids=name_of)
-def test_a_shipped_vehicle_that_flies_itself_keeps_to_its_way_and_stands_on_its_legs_at_its_end(rig):
+def test_a_shipped_vehicle_that_flies_itself_keeps_to_its_way_and_rests_on_its_legs_at_its_end(rig):
     spec = rig.spec.vehicle
     end_ns = round(spec.waypoint[-1].time_s * 1e9) + 5 * S
     made = build_loop_setup(spec, rig.vehicle, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz)

@@ -76,7 +76,7 @@ def test_a_box_too_small_to_have_an_area_is_refused_by_its_size():
         BoxSpec(size_m=(1e-300, 1.0, 1.0))
 
 
-def test_a_box_of_the_smallest_size_is_built_where_it_stands_and_where_it_moves(tmp_path):
+def test_a_box_of_the_smallest_size_is_built_where_it_is_and_where_it_moves(tmp_path):
     way = MotionSpec(waypoints=(WaypointSpec(time_s=0.0, position_m=(0.0, 0.0, 0.0)), WaypointSpec(time_s=1.0, position_m=(1.0, 0.0, 0.0))))
     small = (1e-6, 1e-6, 1e-6)
     world, _ = build_scene(SceneSpec(box=(BoxSpec(size_m=small), BoxSpec(size_m=small, motion=way))), tmp_path)

@@ -139,7 +139,7 @@ def test_a_gltf_with_its_buffers_beside_it_is_read(tmp_path, scene):
     assert len(load(tmp_path, "model.gltf")[0].triangles) == 24
 
 
-def test_a_material_nobody_knows_is_the_default_and_is_noted(tmp_path, scene):
+def test_an_unknown_material_is_replaced_by_the_default_and_noted(tmp_path, scene):
     scene.export(tmp_path / "scene.glb")
     mesh, notes = load(tmp_path, "scene.glb", material="brick")
     assert {material.name for material in mesh.materials} == {"brick"}
@@ -212,7 +212,7 @@ SKIN = """<library_controllers><controller id="skinned"><skin source="#{geometry
 <vcount>1</vcount><v>0 0</v></vertex_weights></skin></controller></library_controllers><library_visual_scenes>"""
 
 
-def test_the_skin_of_a_collada_file_stands_as_it_was_bound_to_its_skeleton(tmp_path):
+def test_the_skin_of_a_collada_file_is_as_it_was_bound_to_its_skeleton(tmp_path):
     """As gz-common's walking man does: hilsim's extent of him is that which libignition-common tells, to six digits (tried by hand)."""
 
     def with_a_skin(text):
@@ -407,7 +407,7 @@ def test_an_accessor_of_zeros_without_data_is_refused(tmp_path, gltf):
     refuse(tmp_path, "model.gltf", r"accessors must have data \(bufferView\), got none for number \d+")
 
 
-def test_one_mesh_that_stands_everywhere_is_counted_as_often(tmp_path, gltf):
+def test_one_mesh_that_is_everywhere_is_counted_as_often(tmp_path, gltf):
     def change(document):
         document["meshes"][0]["primitives"] *= 3
         document["nodes"] += [{"mesh": 0}] * 700_000

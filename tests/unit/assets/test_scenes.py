@@ -34,7 +34,7 @@ def way(*points, **rest):
     return MotionSpec(waypoints=tuple(WaypointSpec(time_s=t, position_m=p, rotation_deg=(0.0, 0.0, yaw)) for t, p, yaw in points), **rest)
 
 
-def test_primitives_stand_where_the_rig_says_with_their_materials(tmp_path):
+def test_primitives_are_where_the_rig_says_with_their_materials(tmp_path):
     spec = SceneSpec(
         plane=(PlaneSpec(size_m=(40.0, 40.0), material="asphalt"),),
         box=(BoxSpec(size_m=(2.0, 2.0, 2.0), position_m=(10.0, 0.0, 1.0), material="brick", label=3),),

@@ -65,7 +65,7 @@ def test_a_mesh_without_a_uri_is_a_fault_whether_it_is_asked_for_or_not(tmp_path
         read_sdf(path)
 
 
-def test_an_optimised_mesh_is_told_of(scene, tmp_path):
+def test_an_optimised_mesh_is_reported(scene, tmp_path):
     (tmp_path / "chair.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
     read = scene('<mesh optimization="convex_hull"><uri>chair.obj</uri></mesh>', '<mesh optimization="none"><uri>chair.obj</uri></mesh>')
     assert [note.split("world.sdf:")[1] for note in read.unsupported] == [
@@ -103,7 +103,7 @@ def actor_objects(tmp_path, inner, sees="visuals", **motion):
     ("sees", "why"),
     [("collisions", "has no collision: lidars do not meet it"), ("visuals", "has neither a skin nor a visual: nothing of it is seen")],
 )
-def test_an_actor_that_is_not_met_is_told_of_by_name_and_line(tmp_path, sees, why):
+def test_an_actor_that_is_not_met_is_reported_by_name_and_line(tmp_path, sees, why):
     _, (note,) = actor_objects(tmp_path, "", sees)
     assert note.startswith(f"{tmp_path}/world.sdf:2: <actor> walker ")
     assert why in note
@@ -122,7 +122,7 @@ def test_an_actors_visuals_go_where_it_goes(tmp_path):
     np.testing.assert_allclose(corners(thing, 9.0).max(axis=0), (5.5, 2.5, 4.5), atol=1e-9)
 
 
-def test_an_actor_without_a_script_stands_where_it_is(tmp_path):
+def test_an_actor_without_a_script_is_where_it_is(tmp_path):
     (thing,), _ = actor_objects(tmp_path, BODY)
     assert thing.placement == Pose(position_m=(1.0, 2.0, 4.0))
 

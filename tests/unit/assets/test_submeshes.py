@@ -75,7 +75,7 @@ def test_a_name_that_the_file_does_not_have_is_a_fault_that_names_those_it_has(t
         seen(tmp_path, part("a.obj", name))
 
 
-def test_of_very_many_names_the_first_are_told(tmp_path):
+def test_of_very_many_names_the_first_are_reported(tmp_path):
     (tmp_path / "a.obj").write_text("".join(f"o {number}{'x' * 300}\n" + TRIANGLE.format(0, 1) for number in range(500)))
     with pytest.raises(AssetError, match=r'x" and 400 more\), got "q"') as caught:
         seen(tmp_path, part("a.obj", "q"))
@@ -94,7 +94,7 @@ def test_ten_thousand_pieces_of_one_name_are_centred_each(tmp_path):
     np.testing.assert_allclose(corners, np.broadcast_to([(-1, -1, -2), (1, -1, -2), (-1, 1, 2)], (10_000, 3, 3)))
 
 
-def test_a_collision_is_the_whole_mesh_as_in_gazebo_and_is_told_of(tmp_path):
+def test_a_collision_is_the_whole_mesh_as_in_gazebo_and_is_reported(tmp_path):
     (tmp_path / "a.obj").write_text(OBJ)
     corners, (note,) = seen(tmp_path, part("a.obj", "left"), "collisions")
     assert len(corners) == 6
@@ -102,7 +102,7 @@ def test_a_collision_is_the_whole_mesh_as_in_gazebo_and_is_told_of(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["stl", "ply", "glb"])
-def test_where_names_are_not_known_the_whole_is_taken_and_told_of(tmp_path, suffix):
+def test_where_names_are_not_known_the_whole_is_taken_and_reported(tmp_path, suffix):
     trimesh.creation.box((1.0, 1.0, 1.0)).export(tmp_path / f"a.{suffix}")
     corners, (note,) = seen(tmp_path, part(f"a.{suffix}", "left", "<center>true</center>"))
     assert len(corners) == 12
@@ -152,7 +152,7 @@ def test_of_a_collada_file_nodes_of_the_name_are_taken_with_those_inside_that_ha
     np.testing.assert_allclose(corners[:, 2, 1:], [(1.0, 2.0)] * len(at))
 
 
-def test_a_centred_node_loses_where_it_stands(tmp_path):
+def test_a_centred_node_loses_where_it_is(tmp_path):
     collada(tmp_path, SCENE)
     corners, _ = seen(tmp_path, part("a.dae", "seat", "<center>true</center>"))
     np.testing.assert_allclose(corners[0], [(-0.5, -0.5, -1), (0.5, -0.5, -1), (-0.5, 0.5, 1)])

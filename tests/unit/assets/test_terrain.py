@@ -232,7 +232,7 @@ def test_a_single_height_far_above_the_rest_is_named_with_row_and_column(tmp_pat
         load(tmp_path, "a.tif")
 
 
-def test_a_tiff_that_does_not_say_what_its_values_stand_for_is_refused(tmp_path):
+def test_a_tiff_without_a_meaning_of_its_values_is_refused(tmp_path):
     write_tiff(tmp_path / "a.tif", np.zeros((4, 4), dtype=np.float32))
     data = bytearray((tmp_path / "a.tif").read_bytes())
     entry = data.index((262).to_bytes(2, "little") + (3).to_bytes(2, "little"))

@@ -63,7 +63,7 @@ def count(pilot, name):
 
 
 @pytest.mark.parametrize("rate", [0, 9, 20_001, 65_535])
-def test_a_frame_rate_that_the_physics_cannot_step_is_refused_counted_and_said(pilot, rate):
+def test_a_frame_rate_that_the_physics_cannot_step_is_refused_counted_and_reported(pilot, rate):
     assert pilot.answer(frame(rate=rate), PEER) == b""
     assert count(pilot, "FOREIGN_DATAGRAMS") == 1
     assert pilot.trouble == f"127.0.0.1:40001: SITL servo packet's frame rate must be 10 to 20000 Hz, got {rate} at byte 2"
@@ -97,7 +97,7 @@ def test_whatever_a_datagram_says_the_next_frame_is_answered(pilot):
     assert json.loads(pilot.answer(frame(2**32 - 1), PEER))
 
 
-def test_an_answer_that_cannot_be_sent_is_counted_and_said_and_the_thread_goes_on():
+def test_an_answer_that_cannot_be_sent_is_counted_and_reported_and_the_thread_goes_on():
     made = piloted(Unreachable)
     thread = threading.Thread(target=made.run, daemon=True)
     thread.start()
@@ -116,7 +116,7 @@ def test_an_answer_that_cannot_be_sent_is_counted_and_said_and_the_thread_goes_o
     made.opened.close()
 
 
-def test_a_simulation_that_stops_leaves_its_vehicle_still_and_is_said_to_be_silent_before_it_is_gone(pilot):
+def test_a_simulation_that_stops_leaves_its_vehicle_still_and_is_reported_to_be_silent_before_it_is_gone(pilot):
     for number in range(1, 200):
         pilot.answer(frame(number, pwm=1900), PEER)
     word = pilot.shared.session.word

@@ -218,7 +218,7 @@ async def test_a_station_that_floods_loses_only_frames_of_its_own(controller, ud
 
 
 @pytest.mark.asyncio
-async def test_a_tcp_station_that_never_reads_delays_nobody_and_loses_its_oldest_frames(controller, udp_socket):
+async def test_a_tcp_station_that_never_reads_delays_no_other_and_loses_its_oldest_frames(controller, udp_socket):
     udp = udp_socket()
     frame = hil_sensor_bytes()
     async with controller.forward(tcp(queue_frames=100), at(udp)) as forwarder:
@@ -261,7 +261,7 @@ async def test_a_tcp_station_that_sends_more_than_the_link_takes_is_made_to_wait
 
 
 @pytest.mark.asyncio
-async def test_a_station_that_is_not_there_and_comes_back_costs_nobody_anything(controller, udp_socket, free_port):
+async def test_a_station_that_is_absent_and_comes_back_costs_the_others_nothing(controller, udp_socket, free_port):
     port = free_port()
     udp = udp_socket()
     async with controller.forward(StationSpec(name="absent", remote=("127.0.0.1", port)), at(udp)) as forwarder:

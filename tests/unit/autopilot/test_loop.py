@@ -36,7 +36,7 @@ def flying():
         each.end()
 
 
-def test_a_loop_that_is_told_to_end_before_it_begins_does_nothing(flying):
+def test_a_loop_that_is_stopped_before_it_begins_does_nothing(flying):
     flying()  # compiled
     loop = FlyingLoop(vehicle_spec())
     loop.shared.control[ControlWord.ENDS] = 1
@@ -46,7 +46,7 @@ def test_a_loop_that_is_told_to_end_before_it_begins_does_nothing(flying):
     assert not loop.shared.counts.any()
 
 
-def test_heartbeats_go_alone_until_the_controller_has_said_its_own(flying):
+def test_heartbeats_go_alone_until_the_controller_has_sent_its_own(flying):
     loop = flying()
     loop.plug()
     loop.await_that(lambda: len(loop.messages("HEARTBEAT")) >= 2)
@@ -155,7 +155,7 @@ def test_positions_come_ten_times_a_second_by_utc_and_the_time_of_day_once(flyin
     assert len(loop.messages("SYSTEM_TIME")) in {2, 3}
 
 
-def test_a_vehicle_that_stands_feels_gravity_upwards_and_its_motors_are_still(flying):
+def test_a_vehicle_at_rest_feels_gravity_upwards_and_its_motors_are_still(flying):
     loop = flying()
     loop.fly()
     frames = loop.await_messages("HIL_SENSOR", 100)[50:]
@@ -176,7 +176,7 @@ def test_motors_turn_only_while_armed(flying):
     assert loop.shared.session.word[SessionWord.ARMED] == 1
 
 
-def test_motors_that_are_told_what_is_no_number_stand_still(flying):
+def test_motors_with_a_command_that_is_no_number_stop(flying):
     loop = flying()
     loop.fly()
     loop.steer(*[float("nan")] * 4)
@@ -186,7 +186,7 @@ def test_motors_that_are_told_what_is_no_number_stand_still(flying):
     assert np.isfinite(loop.made.flight.state.motion).all()
 
 
-def test_a_reboot_puts_the_vehicle_back_and_is_said_in_one_frame(flying):
+def test_a_reboot_puts_the_vehicle_back_and_is_reported_in_one_frame(flying):
     loop = flying()
     loop.fly()
     start = loop.made.flight.start.copy()
@@ -364,7 +364,7 @@ def test_noise_and_half_frames_are_counted_and_what_follows_is_heard(flying):
     assert loop.state == SessionState.FLYING
 
 
-def test_what_ground_stations_say_goes_to_the_controller_but_not_what_they_said_before_the_link_was_there(flying):
+def test_frames_of_ground_stations_go_to_the_controller_but_not_those_from_before_the_link(flying):
     loop = flying()
     old = np.frombuffer(unknown_bytes(), np.uint8)
     put(loop.shared.to_controller, 0, 0, 0, old, old.size)
@@ -392,7 +392,7 @@ def test_what_the_vehicles_rangefinders_see_is_passed_on_in_flight_and_not_befor
     assert loop.count("OBSERVATIONS") == 1
 
 
-def test_what_a_full_line_kept_from_the_controller_is_told_by_the_frame_that_goes_next(flying):
+def test_what_a_full_line_kept_from_the_controller_is_reported_by_the_frame_that_goes_next(flying):
     loop = flying()
     loop.plug(buffer_bytes=4608)
     loop.beat()
@@ -563,7 +563,7 @@ def test_a_controller_that_is_lost_in_the_air_and_comes_back_armed_flies_on(flyi
 
 
 @pytest.mark.parametrize("crashed", [0, 1])
-def test_a_vehicle_that_stands_stays_where_it_landed_when_its_controller_comes_back_and_one_that_has_crashed_is_whole_again_where_it_began(
+def test_a_vehicle_that_landed_stays_where_it_landed_when_its_controller_comes_back_and_one_that_has_crashed_is_whole_again_where_it_began(
     flying, crashed
 ):
     loop = flying()

@@ -25,7 +25,7 @@ def made(spec=HELD, *, rate_hz=250, vehicle=BARE):
     return build_loop_setup(spec, vehicle, open_line(spec.controller.kind), seed=1, rate_hz=rate_hz)
 
 
-def test_a_vehicle_stands_on_its_lowest_leg_and_looks_where_it_is_told():
+def test_a_vehicle_rests_on_its_lowest_leg_with_the_given_heading():
     assert standing_height_m(build_multirotor(BARE)) == pytest.approx(0.1)
     pose = start_pose(VehicleRigSpec(position_m=(1.0, 2.0, 3.0), yaw_deg=90.0), BARE)
     assert pose.position_m == pytest.approx((1.0, 2.0, 3.1))
@@ -110,7 +110,7 @@ def test_a_flight_is_the_same_each_time_it_is_flown_and_longer_ones_begin_alike(
 
 
 @compiled_only
-def test_a_vehicle_without_waypoints_holds_the_place_where_it_stands():
+def test_a_vehicle_without_waypoints_holds_the_place_where_it_is():
     track, _ = flight((), 3.0)
     assert np.linalg.norm(place(track, 3.0)[:2]) < 0.05
 

@@ -191,14 +191,14 @@ def test_directions_that_a_thinned_sensor_leaves_out_are_unknown(world):
     assert set(known) == set(range(0, 72, 4))  # a firing in 20 degrees
 
 
-def test_an_obstacle_map_of_which_nothing_is_wanted_shows_nothing():
+def test_an_obstacle_map_without_consumers_stays_empty():
     assert not no_obstacle_map().is_on
     assert sight(no_obstacle_map()) is None
 
 
 @compiled_only
 @pytest.mark.parametrize("gap_m", [0.02, 0.1])
-def test_a_lidar_that_stands_nearer_to_the_ground_than_it_can_see_says_nothing_of_what_lies_below(gap_m):
+def test_a_lidar_nearer_to_the_ground_than_it_can_see_reports_nothing_below(gap_m):
     ground = SceneObject(mesh=plane((200.0, 200.0), DEFAULTS["asphalt"]), placement=Pose(position_m=(0.0, 0.0, PLACE[2] - gap_m)))
     level, on_edge = from_roll_pitch_yaw(0.0, 0.0, 0.0), {"mount_position_m": (0.0, 0.0, 0.0), "mount_rotation_deg": (0.0, 90.0, 0.0)}
     down = DistanceSensorSpec(sensor="top", orientation="down", width_deg=10.0, range_max_m=40.0)

@@ -15,7 +15,7 @@ def read(*frames):
     return common.MAVLink(None).parse_buffer(b"".join(frame.tobytes() for frame in frames))
 
 
-def test_obstacles_are_said_in_the_bodys_frame_with_their_time():
+def test_obstacles_are_sent_in_the_bodys_frame_with_their_time():
     nearest = np.full(72, np.nan)
     nearest[[0, 18, 71]] = 4.0, math.inf, 2.341
     (message,) = read(obstacle_frame(obstacles_of_sectors(ObstacleSpec(sensor="top"), nearest), 1_234_567_890, build_origin(1, 196)))
@@ -25,7 +25,7 @@ def test_obstacles_are_said_in_the_bodys_frame_with_their_time():
     assert {sector: distance for sector, distance in enumerate(message.distances) if distance != 65_535} == {0: 400, 18: 10_001, 71: 234}
 
 
-def test_a_distance_is_said_with_orientation_and_width_and_frames_are_numbered():
+def test_a_distance_is_reported_with_orientation_and_width_and_frames_are_numbered():
     spec = DistanceSensorSpec(sensor="top", orientation="down", width_deg=10.0, sensor_id=7)
     sender = build_origin(3, 196)
     first, second = read(*(distance_frame(distance_of_beam(spec, reach), 2_500_000_000, sender) for reach in (6.5, math.inf)))
@@ -34,5 +34,5 @@ def test_a_distance_is_said_with_orientation_and_width_and_frames_are_numbered()
     np.testing.assert_allclose([first.horizontal_fov, first.vertical_fov], math.radians(10.0), rtol=1e-6)
 
 
-def test_a_beam_into_which_no_ray_looked_is_not_said():
+def test_a_beam_without_a_ray_is_not_sent():
     assert distance_of_beam(DistanceSensorSpec(sensor="top"), math.nan) is None

@@ -45,7 +45,7 @@ def test_estimator_and_home_together_say_whether_it_could_be_armed(flags, obstac
     assert said.is_ready == (obstacle == "")
 
 
-def test_without_estimator_or_home_it_is_said_which_is_missing_and_a_restart_forgets_both():
+def test_without_estimator_or_home_it_is_reported_which_is_missing_and_a_restart_forgets_both():
     said = AutopilotStatus()
     assert said.obstacle == "no ESTIMATOR_STATUS has come"
     told(said, estimator(READY))

@@ -91,7 +91,7 @@ def test_what_is_refused_stays_refused_without_counting_every_heartbeat():
     assert at(session) == (SessionState.REFUSED, Reason.NO_HIL_FLAG, 3)
 
 
-def test_a_link_that_is_gone_leaves_nobody_in_charge():
+def test_a_lost_link_leaves_no_controller_in_charge():
     session = flying()
     steer(session)
     link_changed(session, False)  # noqa: FBT003 - as above
@@ -196,7 +196,7 @@ def test_who_was_refused_and_falls_silent_is_called_again_and_who_is_unplugged_i
     assert at(session)[:2] == (SessionState.CALLING, Reason.SILENCE)
 
 
-def test_motors_are_told_what_lies_between_0_and_1_and_0_for_what_is_no_number():
+def test_motors_get_values_between_0_and_1_and_0_for_what_is_no_number():
     session = flying()
     controls = np.zeros(MOST_CONTROLS)
     controls[:8] = [0.25, 1.0, 1.5, np.inf, -0.1, -np.inf, np.nan, 1e-3]

@@ -280,7 +280,7 @@ def test_a_header_is_looked_at_before_it_is_believed(with_member, text, message)
         with_member("hit_count", headed(text))
 
 
-def test_a_version_nobody_knows_is_refused(with_member):
+def test_an_unknown_version_is_refused(with_member):
     with pytest.raises(AssetError, match="hit_count is damaged: version of an array must be 1, 2 or 3, got 9"):
         with_member("hit_count", lambda data: data[:6] + b"\x09" + data[7:])
 

@@ -235,7 +235,7 @@ def test_our_own_bitmap_must_have_the_grid_that_is_asked_for(read, written):
         read(written(told()), IMAGE)
 
 
-def test_other_masks_are_named_beside_those_wanted(read):
+def test_other_masks_are_named_beside_the_required_ones(read):
     colours = (0xFF0000, 0xFF00, 0xFF, 0xFF000000)
     wanted = "red 3ff00000 green 000ffc00 blue 000003ff alpha c0000000"
     with pytest.raises(AssetError, match=f"colour masks must be {wanted}, got red 00ff0000 green 0000ff00 blue 000000ff alpha ff000000 at byte 54"):
@@ -322,7 +322,7 @@ def test_our_own_bitmap_with_any_byte_changed_is_refused(read, written):
             read(bytes(changed), None)
 
 
-def test_a_changed_pixel_of_our_own_bitmap_is_told_by_the_check_sum(read, written):
+def test_a_changed_pixel_of_our_own_bitmap_is_reported_by_the_check_sum(read, written):
     changed = bytearray(written(told()))
     changed[PIXELS_AT] ^= 1
     with pytest.raises(AssetError, match=r"CRC-32 must be 0x[0-9a-f]{8} as at byte 194, got 0x[0-9a-f]{8}: damaged or edited"):

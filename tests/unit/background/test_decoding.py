@@ -88,7 +88,7 @@ def test_both_returns_of_a_dual_packet_count_and_a_copy_does_not():
     assert 6000 in rows[:, 1] >> 10
 
 
-def test_firings_without_a_return_and_packets_of_another_model_are_told_apart():
+def test_firings_without_a_return_and_packets_of_another_model_are_distinguished():
     nothing = vlp16_payloads(1, distance=lambda *_: 0)
     rows, tally = decoded([batch([*nothing, *vlp16_payloads(1, product=0x28)])], VLP16, 0x22)
     assert (tally[PACKETS], tally[RETURNS], tally[EMPTY], tally[FOREIGN]) == (1, 0, 384, 1)

@@ -180,7 +180,7 @@ def test_a_capture_that_cannot_be_read_in_parts_says_so(tmp_path):
 
 
 @pytest.mark.usefixtures("small_parts")
-def test_a_fault_in_a_part_is_told_as_of_the_whole(tmp_path):
+def test_a_fault_in_a_part_is_reported_as_of_the_whole(tmp_path):
     path = write_capture(tmp_path / "drive.pcap", vlp16_payloads(4 * TURN_PACKETS, distance=moving))
     with pytest.raises(CaptureError, match=r"drive.pcap: from its first to its last third: 50.1% of .* the sensor must stand still"):
         made([path], run=mapper(4, ""))
@@ -199,7 +199,7 @@ def test_two_workers_of_a_dask_cluster_change_no_bit(day):
     assert same(made(day, run=mapper(2, "local")), made(day))
 
 
-def test_a_fault_in_a_worker_is_told_as_in_this_process(day, tmp_path):
+def test_a_fault_in_a_worker_is_reported_as_in_this_process(day, tmp_path):
     broken = tmp_path / "broken.pcap"
     broken.write_bytes(b"no capture")
     with pytest.raises(CaptureError, match=r"broken.pcap: must be a PCAP or PCAPNG capture"):

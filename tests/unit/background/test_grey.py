@@ -87,7 +87,7 @@ def test_a_map_of_one_distance_is_white(path):
     assert scale.distance_m[255] == 7.0
 
 
-def test_each_grey_value_from_32_to_255_stands_for_a_distance():
+def test_each_grey_value_from_32_to_255_encodes_a_distance():
     metres = GreyScale(near_m=2.0, far_m=50.0).distance_m
     assert np.isnan(metres[:32]).all()
     assert metres[255] == 2.0
@@ -126,7 +126,7 @@ def test_grey_values_of_any_map_come_back(tmp_path_factory, expected):
     np.testing.assert_array_equal(read_grey(path)[0], grey)
 
 
-def test_the_picture_stands_upright_and_small_cells_are_enlarged(path):
+def test_the_picture_is_upright_and_small_cells_are_enlarged(path):
     grey, _ = grey_values(told())
     write_grey(told(), path)
     pixels = pixels_of(path)

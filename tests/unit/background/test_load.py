@@ -13,7 +13,7 @@ from tests.unit.background.backgrounds import AZIMUTH, IMAGE, assert_same_descri
 
 @pytest.mark.parametrize("write", [write_archive, write_bitmap])
 @pytest.mark.parametrize("grid", [None, AZIMUTH])
-def test_a_map_is_told_by_its_content(tmp_path, write, grid):
+def test_a_map_is_reported_by_its_content(tmp_path, write, grid):
     write(told(), tmp_path / "a.dat")
     found = load_map(tmp_path / "a.dat", grid=grid)
     assert_same_description(found, told())

@@ -59,7 +59,7 @@ def test_a_point_without_a_return_or_beyond_16_bits_is_a_no_return(distance, ima
     assert [point[name].item() for name in ("x", "y", "z", "reflectivity", "flags")] == [0, 0, 0, 0, PointFlag.NO_RETURN]
 
 
-def test_the_farthest_point_that_16_bits_hold_is_said():
+def test_the_farthest_point_that_16_bits_hold_is_reported():
     [point] = stdv_points(image_points(327.675, flags=IS_VALID | IS_SATURATED, intensity=60.0))
     assert (point["y"], point["reflectivity"], point["flags"]) == (65_535, 255, PointFlag.SATURATED)
 
@@ -81,7 +81,7 @@ def test_a_capture_of_packets_that_are_decoded_here_is_read_itself(tmp_path):
         assert source == (tmp_path / "a.pcap", ())
 
 
-def test_without_the_vendors_library_it_is_said_what_to_install(tmp_path, monkeypatch):
+def test_without_the_vendors_library_it_is_reported_what_to_install(tmp_path, monkeypatch):
     path = write_capture(tmp_path / "old.pcap", [b"STDT" + bytes(1042)] * 3, address=NARROW)
     monkeypatch.setattr(stdt_library.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(
@@ -90,7 +90,7 @@ def test_without_the_vendors_library_it_is_said_what_to_install(tmp_path, monkey
         prepare(path, GridSetting())
 
 
-def test_a_child_that_dies_is_told_by_its_last_word(tmp_path, monkeypatch):
+def test_a_child_that_dies_is_reported_by_its_last_word(tmp_path, monkeypatch):
     monkeypatch.setattr(stdt_library, "library_path", lambda: tmp_path)
     monkeypatch.setattr(stdt_library, "__name__", "hilsim.no_such_module")
     with pytest.raises(CaptureError, match=r"old.pcap: the vendor's library must decode it, got: .*No module named hilsim.no_such_module"):  # noqa: SIM117

@@ -74,7 +74,7 @@ def test_one_frame_that_is_not_plain_changes_nothing_for_the_others(tmp_path, od
 
 
 @pytest.mark.parametrize("magic", ["d4c3b2a1", "4d3cb2a1"])
-def test_micro_and_nanoseconds_are_told_apart(tmp_path, magic):
+def test_micro_and_nanoseconds_are_distinguished(tmp_path, magic):
     assert_alike(write(tmp_path / "a.pcap", PLAIN, magic=magic))
 
 

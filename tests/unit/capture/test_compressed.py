@@ -64,7 +64,7 @@ def test_skippable_zstd_frames_are_skipped(file_of, content):
     assert (len(datagrams), notes.lines()) == (2000, ())
 
 
-def test_what_is_no_stream_behind_one_is_told(file_of, content, compress):
+def test_what_is_no_stream_behind_one_is_reported(file_of, content, compress):
     compressed = compress(content)
     datagrams, notes = read(file_of(compressed + b"something else"))
     assert len(datagrams) == 2000

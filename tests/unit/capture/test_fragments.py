@@ -122,7 +122,7 @@ def test_fragments_that_cannot_be_discard_the_datagram(by_hand, read, make):
     assert notes == ("datagrams in fragments: 1 passed over: their fragments overlap and do not agree",)
 
 
-def test_a_datagram_mixed_of_two_with_one_identification_is_told_by_its_checksum(by_hand, read):
+def test_a_datagram_mixed_of_two_with_one_identification_is_reported_by_its_checksum(by_hand, read):
     def with_checksum(payload):
         total = sum(struct.unpack(">10H", bytes((192, 168, 1, 201, 255, 255, 255, 255, 0, 17)) + struct.pack(">5H", 2008, 2368, 2368, 2008, 0)))
         total += sum(struct.unpack(">1000H", payload))

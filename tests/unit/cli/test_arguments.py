@@ -31,7 +31,7 @@ def test_an_address_has_a_host_by_number_or_name_or_none(text, address):
         ("nobody.invalid:1", r'host must be an IPv4 address or the name of a host that has one, got "nobody\.invalid"'),
     ],
 )
-def test_what_is_no_address_is_told(text, told):
+def test_what_is_no_address_is_reported(text, told):
     with pytest.raises(click.BadParameter, match=told):
         HostPort().convert(text, None, None)
 
@@ -54,7 +54,7 @@ def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch):
         ("folder.png", "must be a file, got the directory"),
     ],
 )
-def test_an_image_that_cannot_be_written_is_told(tmp_path, name, told):
+def test_an_image_that_cannot_be_written_is_reported(tmp_path, name, told):
     (tmp_path / "folder.png").mkdir()
     with pytest.raises(click.BadParameter, match=told):
         ImageFile().convert(str(tmp_path / name), None, None)

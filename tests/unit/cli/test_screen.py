@@ -82,6 +82,6 @@ def test_a_line_is_taken_away_when_its_command_ends_and_not_written_again(contex
 
 
 @pytest.mark.usefixtures("context")
-def test_who_does_not_watch_is_told_no_steps(written):
+def test_steps_are_not_printed_without_a_terminal(written):
     LiveLine(is_watched=False).step("demo: starting")
     assert written() == ""

@@ -118,7 +118,7 @@ def test_a_car_that_runs_over_a_parked_vehicle_pushes_it_with_forces_an_inertial
     np.testing.assert_allclose(rows[hit - 1000 : hit - 20, 2], STANDING_M, atol=1e-4)  # nothing lifts it before
 
 
-def test_a_fall_is_said_with_the_speed_that_its_height_gives_and_the_leg_that_slaps_down_after_it_is_the_fastest():
+def test_a_fall_is_reported_with_the_speed_that_its_height_gives_and_the_leg_that_slaps_down_after_it_is_the_fastest():
     made = vehicle((0.0, 0.0, 5.0))
     tilt = np.radians(3.0)
     made.flight.state.motion[6:10] = (np.cos(tilt / 2), np.sin(tilt / 2), 0.0, 0.0)

@@ -49,24 +49,24 @@ def test_a_second_unit_is_alike(real):
     assert differing(vlp16(700, seed=9), real) == set()
 
 
-def test_an_exact_ramp_of_azimuth_is_told(real):
+def test_an_exact_ramp_of_azimuth_is_reported(real):
     assert differing(vlp16(700, noise=0.0), real) == {"azimuth.sd", "azimuth.autocorrelation", "azimuth.total_variation"}
 
 
-def test_rounded_time_stamps_are_told(real):
+def test_rounded_time_stamps_are_reported(real):
     stream = vlp16(700)
     stream.data["stamp"] = 1_000_000 + 1327 * np.arange(700)
     assert differing(stream, real) == {"stamps.residual_sd", "stamps.cycle", "stamps.total_variation"}
 
 
-def test_misses_filled_with_zeros_are_told(real):
+def test_misses_filled_with_zeros_are_reported(real):
     stream = vlp16(700)
     records = stream.data["blocks"]["records"]
     records["reflectivity"][records["distance"] == 0] = 0
     assert differing(stream, real) == {"empty.zero_bytes"}
 
 
-def test_even_codes_and_near_returns_are_told(real):
+def test_even_codes_and_near_returns_are_reported(real):
     stream = vlp16(700)
     records = stream.data["blocks"]["records"]
     records["distance"] &= 0xFFFE
@@ -74,7 +74,7 @@ def test_even_codes_and_near_returns_are_told(real):
     assert differing(stream, real) == {"ranges.odd", "ranges.below_floor"}
 
 
-def test_swapped_blocks_of_dual_mode_are_told(dual):
+def test_swapped_blocks_of_dual_mode_are_reported(dual):
     stream = vlp16(700, dual=True)
     records = stream.data["blocks"]["records"]
     records[:, ::2], records[:, 1::2] = records[:, 1::2].copy(), records[:, ::2].copy()
@@ -132,7 +132,7 @@ def test_a_short_stream_gets_no_verdict(real):
     assert judged["stamps.cycle"] is Verdict.FEW
 
 
-def test_limits_are_kept_broken_or_cannot_be_told(real, dual):
+def test_limits_are_met_broken_or_unknown(real, dual):
     other = statistics(vlp16(700, noise=0.0))
     kept = compare(real, other, {"stamps.cycle": 1.0})
     assert kept.passed

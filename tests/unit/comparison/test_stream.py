@@ -38,7 +38,7 @@ def test_statistics_do_not_depend_on_how_packets_are_cut_into_blocks(dual):
     np.testing.assert_array_equal(pieces.noise.windows, whole.noise.windows)
 
 
-def test_an_early_unit_that_says_it_is_an_hdl_32e_is_told_by_its_cycle():
+def test_an_early_unit_that_says_it_is_an_hdl_32e_is_reported_by_its_cycle():
     stream = vlp16(200)
     stream.data["product"] = 0x21
     assert gather(stream.datagrams(), name="stream").model is VLP_16

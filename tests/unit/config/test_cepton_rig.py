@@ -147,7 +147,7 @@ def test_every_shipped_sensor_can_be_put_into_a_rig(tmp_path, path):
         (SWEPT + "network = { data_port = 8308 }\n", ("ahead/points", "ahead/info"), (8308, 8308)),
     ],
 )
-def test_packets_go_to_the_models_own_ports_unless_told_otherwise(tmp_path, table, names, ports):
+def test_packets_go_to_the_models_own_ports_by_default(tmp_path, table, names, ports):
     rig = loaded(tmp_path, table)
     flows = sensor_flows(rig.spec.sensor[0], rig.lidars[0])
     assert tuple(one.flow.name for one in flows) == names

@@ -76,7 +76,7 @@ def test_to_directs_replays_as_well(tmp_path):
     assert (replay.destination, replay.destination_port) == ("192.168.1.77", 2369)
 
 
-def test_all_faults_are_told_at_once_each_with_its_option(tmp_path):
+def test_all_faults_are_reported_at_once_each_with_its_option(tmp_path):
     found = faults(tmp_path, "foo", "sensor.lidra.sub_rays=1", "sensor[3].sub_rays=1", "seed=-1", "sensor[0].sub_ray=7", to="a..b")
     assert found == [
         "--set foo: must be KEY=VALUE with a key as `hilsim check` prints it, like sensor[0].rotation_rate_rpm=1200",
@@ -106,7 +106,7 @@ def test_all_faults_are_told_at_once_each_with_its_option(tmp_path):
     ],
     ids=str,
 )
-def test_a_wrong_value_is_told_with_the_option_that_gave_it(tmp_path, setting, told):
+def test_a_wrong_value_is_reported_with_the_option_that_gave_it(tmp_path, setting, told):
     assert faults(tmp_path, setting) == [told]
 
 

@@ -29,7 +29,7 @@ def test_a_rig_of_addresses_stays_as_it_is(tmp_path):
     assert resolved(rig) is rig
 
 
-def test_a_name_that_nobody_has_is_told_with_key_and_option(tmp_path):
+def test_an_unknown_name_is_reported_with_key_and_option(tmp_path):
     changes = Changes(to="nobody.invalid:2369")  # RFC 6761: no name below .invalid is anybody's
     rig = load_rig(write_rig(tmp_path), changes)
     with pytest.raises(
@@ -45,7 +45,7 @@ def test_addresses_and_names_are_hosts(text):
 
 
 @pytest.mark.parametrize("text", ["", "10.0.0.256", "1.2.3", "a..b", "-a", "a-", "a b", "a" * 64, "a." * 130, "ünï", "::1", "a/b", "host:1"])
-def test_spoilt_addresses_and_other_texts_are_none(text):
+def test_malformed_addresses_and_other_texts_are_none(text):
     assert not is_host(text)
 
 

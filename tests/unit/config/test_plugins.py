@@ -105,7 +105,7 @@ def test_a_fault_that_an_option_made_names_the_option(tmp_path):
     assert faults_of(write_rig(tmp_path, ROOM + DEPARTURES), changes) == ['sink[0].file must name a file, got "" (--set sink[0].file="")']
 
 
-def test_one_table_where_a_list_is_wanted_says_how_to_write_it(tmp_path):
+def test_one_table_in_place_of_a_list_is_reported_with_how_to_write_it(tmp_path):
     (fault,) = faults_of(write_rig(tmp_path, ROOM.replace("[[sensor]]", '[sink]\nkind = "departures"\n[[sensor]]')))
     assert fault.startswith("sink must be a list of tables, got one table: write [[sink]]")
 

@@ -92,7 +92,7 @@ def test_messages_need_a_lidar_of_the_rig(tmp_path):
     assert 'vehicle.distance[0].sensor must name a sensor of the rig (top), got "nose"' in str(caught.value)
 
 
-def test_beams_are_told_apart_by_their_ids(tmp_path):
+def test_beams_are_distinguished_by_their_ids(tmp_path):
     beam = '[[vehicle.distance]]\nsensor = "top"\n'
     with pytest.raises(ConfigError, match=r"sensor_id of distance must differ, got \[0, 0\]"):
         loaded(tmp_path, STEERED, beam, beam)

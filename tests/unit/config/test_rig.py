@@ -109,7 +109,7 @@ def test_sensors_that_differ_in_source_destination_or_ports_are_sound(tmp_path, 
     assert len(load_rig(write_rig(tmp_path, f"{ONE}\n{OTHER}{apart}\n")).lidars) == 2
 
 
-def test_a_replay_told_to_send_as_a_sensor_does_is_refused(tmp_path):
+def test_a_replay_set_to_send_as_a_sensor_does_is_refused(tmp_path):
     replay = '[[replay]]\nname = "drive"\nfile = "a.pcap"\nsource = "127.0.1.201"\ndestination_port = '
     with pytest.raises(ConfigError, match=r"network\.source \(or the port\) must differ for one and drive: "):
         load_rig(write_rig(tmp_path, f"{ONE}\n{replay}2368\n"))
@@ -149,7 +149,7 @@ def test_a_profile_by_another_spelling_is_guessed(tmp_path, given, wanted):
         load_rig(path)
 
 
-def test_a_model_that_is_only_read_is_told_to_be_so(tmp_path):
+def test_a_model_that_is_only_read_is_reported_to_be_so(tmp_path):
     path = write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "vls128"'))
     with pytest.raises(ConfigError, match="captures of a VLS-128 are read, but there is no profile to emulate one"):
         load_rig(path)
@@ -183,7 +183,7 @@ def test_one_mistake_is_one_sentence_that_says_what_to_write(tmp_path, text, tol
     assert str(caught.value) == f"{path}: {told}"
 
 
-def test_faults_of_other_keys_are_still_told_beside_a_sensor_that_was_left_out(tmp_path):
+def test_faults_of_other_keys_are_still_reported_beside_a_sensor_that_was_left_out(tmp_path):
     path = write_rig(tmp_path, 'name = "r"\nseed = -1\n[[sensor]]\nname = "front left"\n')
     with pytest.raises(ConfigError, match=r"seed must be 0 to 2.63 - 1, got -1") as caught:
         load_rig(path)

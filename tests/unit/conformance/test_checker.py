@@ -48,7 +48,7 @@ def test_many_findings_of_a_rule_are_counted_but_few_are_kept(judge, single, spo
     assert (sensor.counts["data.flag"], sum(finding.rule == "data.flag" for finding in sensor.findings)) == (700, 5)
 
 
-def test_sensors_are_told_apart_by_their_address(judge, single, spoil):
+def test_sensors_are_distinguished_by_their_address(judge, single, spoil):
     def unflag(data):
         data["blocks"]["flag"][0] = 0
 
@@ -130,7 +130,7 @@ def test_noise_of_the_right_size_gives_findings_and_no_exception(streams, judge)
     assert {"data.flag", "factory.mode", "position.zero", "nmea.sentence"} <= judge(stream).errors
 
 
-def test_rules_that_a_short_stream_cannot_show_are_said_in_both_forms(streams, judge):
+def test_rules_that_a_short_stream_cannot_show_are_reported_in_both_forms(streams, judge):
     result = judge(streams.vlp16(84)).result
     lines = render_text(result)
     assert "  not applied: time.rounding, time.residual, time.drift (too short: 84 of 200 packets of unbroken time)" in lines
@@ -205,7 +205,7 @@ def test_memory_does_not_grow_with_the_stream(streams):
     assert peak(12) < 1.3 * peak(3)
 
 
-def test_a_cepton_stream_is_said_not_to_be_checked():
+def test_a_cepton_stream_is_reported_not_to_be_checked():
     points = bytes.fromhex("5354445602180000 0000000000000000 000a0000 00000000".replace(" ", ""))
     datagrams = [
         CapturedDatagram(0, "127.0.2.1", 8808, "127.0.0.1", 8808, payload, None, is_ethernet=False, frame=1)

@@ -80,7 +80,7 @@ def test_a_laser_that_sticks_for_a_quarter_of_a_second_is_an_error(mutate, judge
 
 @pytest.mark.parametrize("name", SPEAKING)
 @pytest.mark.parametrize(("value", "is_error"), [(0, True), (255, False)])
-def test_a_laser_of_one_reflectivity_is_told(mutate, judge, name, value, is_error):
+def test_a_laser_of_one_reflectivity_is_reported(mutate, judge, name, value, is_error):
     def darken(payloads):
         changed = records(payloads)
         places = by_laser(name, 9)
@@ -252,7 +252,7 @@ def test_noise_floors_of_a_few_lasers_are_not_compared(mutate, judge):
 
 
 @pytest.mark.parametrize("name", SPEAKING)
-def test_nothing_is_told_of_the_lasers_of_a_sound_unit(datagrams_of, judge, name):
+def test_nothing_is_reported_the_lasers_of_a_sound_unit(datagrams_of, judge, name):
     told = {
         "returns.dead_laser",
         "returns.constant_laser",

@@ -107,7 +107,7 @@ def test_a_head_that_leaps_repeats_itself_or_turns_back_is_an_error(mutate, judg
     assert "azimuth.motion" in judge(mutate(name, change)).errors
 
 
-def test_a_leap_is_told_with_its_angle_time_and_place(mutate, judge):
+def test_a_leap_is_reported_with_its_angle_time_and_place(mutate, judge):
     verdict = judge(mutate("own", leap_half_a_turn))
     finding = verdict.first("azimuth.motion")
     assert verdict.errors == {"azimuth.motion"}
@@ -115,7 +115,7 @@ def test_a_leap_is_told_with_its_angle_time_and_place(mutate, judge):
     assert "in the 1327 us since the packet before" in finding.message
 
 
-def test_a_leap_inside_a_packet_is_told_at_its_block(mutate, judge):
+def test_a_leap_inside_a_packet_is_reported_at_its_block(mutate, judge):
     def leap(payloads):
         turn(payloads, slice(101, None), 500)
         turn(payloads, slice(100, 101), 500, slice(7, None))

@@ -104,11 +104,11 @@ def test_a_spoiled_real_capture_is_an_error(mutate, judge, name, change, rule):
         assert rule in verdict.errors
 
 
-def test_dual_data_said_to_be_strongest_is_an_error(mutate, judge):
+def test_dual_data_marked_strongest_is_an_error(mutate, judge):
     assert judge(mutate(DUAL, set_byte(1204, 0x37))).errors == {"factory.mode"}
 
 
-def test_single_data_said_to_be_dual_is_an_error(mutate, judge):
+def test_single_data_marked_dual_is_an_error(mutate, judge):
     assert "factory.mode" in judge(mutate(SINGLE, set_byte(1204, 0x39))).errors
 
 

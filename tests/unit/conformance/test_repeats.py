@@ -25,7 +25,7 @@ def test_a_loop_of_one_turn_is_a_warning_with_the_leap_of_its_seam(streams, judg
     assert float(message.split()[-2]) == pytest.approx(leap_deg, abs=0.06)
 
 
-def test_turns_of_a_loop_are_not_judged_and_that_is_said(streams, judge, single):
+def test_turns_of_a_loop_are_not_judged_and_that_is_reported(streams, judge, single):
     (sensor,) = judge(looped(streams, single, 9, 84, 900)).result.sensors
     lacking = {skipped.rule: (skipped.got, skipped.of) for skipped in sensor.not_applied}
     assert lacking["azimuth.turn"] == (1, "turns before the recording repeats")

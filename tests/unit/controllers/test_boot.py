@@ -90,7 +90,7 @@ def test_a_stale_sensor_frame_and_a_pause_of_a_second_leave_px4_on_linux_without
     assert controller.estimate.aligned == is_aligned
 
 
-def test_nothing_is_said_before_power_has_been_on_for_long_enough():
+def test_nothing_is_sent_before_power_has_been_on_for_long_enough():
     controller = Px4(Px4Spec(boot_us=300_000))
     controller.receive(0, _heartbeat())
     assert next(now_us for now_us in range(0, 500_000, 50_000) if controller.advance(now_us)) == 300_000

@@ -74,7 +74,7 @@ def thrown(bench):
     bench.aircraft.advance = held
 
 
-def test_a_vehicle_that_stands_is_ready_and_nothing_is_near_its_gate(standing):
+def test_a_vehicle_at_rest_is_ready_and_nothing_is_near_its_gate(standing):
     estimate, before = standing()
     assert before["ready"]
     assert estimate.ready
@@ -111,7 +111,7 @@ def test_a_controller_whose_estimator_has_failed_does_not_arm_and_says_why(spoil
     assert not bench.controller.estimate.ready
 
 
-def test_a_compass_that_turns_in_the_air_is_stopped_and_said():
+def test_a_compass_that_turns_in_the_air_is_stopped_and_reported():
     bench = Bench("iris", script="hover", at={24.0: lambda _controller, _now_us: with_field((-1.0, -1.0, 1.0))(bench)})
     report = bench.fly(60.0)
     told = [text for _, text in report.events]

@@ -103,7 +103,7 @@ def test_a_ground_station_flies_through_the_bridge_and_gets_every_byte():
     assert [raw for raw in station.came if raw[7:10] != b"\x5d\0\0"] == bench.controller.sent[: len(station.came)]
 
 
-def test_a_cable_that_is_out_for_two_seconds_in_hover_is_borne_where_physics_stand_still():
+def test_a_cable_that_is_out_for_two_seconds_in_hover_is_tolerated_where_physics_stand_still():
     bench = Bench(at={18.0: Px4.unplug, 20.0: Px4.plug}, script="hover")
     report = bench.fly()
     assert [str(fault) for fault in report.faults] == []
@@ -125,7 +125,7 @@ def test_a_controller_that_reboots_flies_all_the_same():
     assert _order(report) == ["speaking", "reboot", *_WHOLE]
 
 
-def test_noise_of_the_controller_is_borne():
+def test_noise_of_the_controller_is_tolerated():
     report = Bench(at={3.0: Px4.babble, 16.0: Px4.babble}, script="hover").fly()
     assert [str(fault) for fault in report.faults] == []
     assert _order(report)[-1] == "done"

@@ -34,7 +34,7 @@ def test_noise_and_a_wrong_checksum_are_kept_apart_from_frames():
     assert bytes(splitter.garbage[:2]) == b"\x00\x11"
 
 
-def test_unknown_and_signed_frames_are_told_by_their_bytes():
+def test_unknown_and_signed_frames_are_reported_by_their_bytes():
     known, unknown, signed = list(odd_frames(Writer(255, 190)))[:3]
     parts = Splitter().feed(known + unknown + signed)
     assert [(frame.identity, frame.signed, frame.system) for frame in parts] == [(76, False, 255), (70_000, False, 255), (0, True, 255)]

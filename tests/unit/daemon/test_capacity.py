@@ -46,7 +46,7 @@ def of(*shares, rays=1, cores=2):
         ),
     ],
 )
-def test_what_is_needed_and_what_is_here_are_said(capacity, said):
+def test_what_is_needed_and_what_is_here_are_reported(capacity, said):
     assert capacity.sentence == said
 
 
@@ -66,7 +66,7 @@ def test_check_says_what_rendering_costs(tmp_path):
     assert "note: rendering lidar needs 0." in done.stderr
 
 
-def test_check_compiles_nothing_unless_told(tmp_path, monkeypatch):
+def test_check_compiles_nothing_by_default(tmp_path, monkeypatch):
     monkeypatch.setattr(precompile, "is_compiled", lambda _rig: False)
 
     done = CliRunner().invoke(check, [str(write_rig(tmp_path))])
@@ -111,7 +111,7 @@ def test_what_one_core_cannot_render_is_carried_by_no_number_of_them():
     assert carried(load("a", 0.96), 64) == 0
 
 
-def test_how_many_are_carried_is_said():
+def test_how_many_are_carried_is_reported():
     assert (
         carried_sentence(load("roof", 0.5, 7), 2)
         == "0.50 of a core with 7 rays a beam (2 of them fit under real-time scheduling, 3 if nothing else runs)"

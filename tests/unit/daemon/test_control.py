@@ -230,7 +230,7 @@ def test_a_client_that_only_waits_is_let_go_when_the_daemon_ends(running, tmp_pa
     assert asyncio.run(wait()) == (b"", 1)
 
 
-def test_nobody_at_the_path_is_told(tmp_path):
+def test_a_path_without_a_listener_is_reported(tmp_path):
     with pytest.raises(
         TransmitError, match=r"a daemon must listen at .*control, got No such file or directory; \[control\] socket in its rig sets the place"
     ):

@@ -119,7 +119,7 @@ def test_what_is_refused_is_logged_once_for_each_reason(counted):
     assert [(event["event"], event["reason"], event["peer"]) for event in said] == [("control.datagram_refused", "not_a_command", "127.0.0.1")]
 
 
-def test_an_answer_that_no_datagram_holds_is_said_to_be_one(counted, monkeypatch):
+def test_an_answer_larger_than_a_datagram_is_reported_as_such(counted, monkeypatch):
     monkeypatch.setattr(control_datagrams, "obey", lambda _running, _line: "x" * 70_000)
     port = CommandPort(running=counted, peers=frozenset())
     assert port.answer(b"health", "127.0.0.1") == b"error: the answer has 70001 bytes, more than a datagram holds: ask at the control socket\n"
@@ -157,7 +157,7 @@ def test_a_port_that_another_has_is_refused_before_anything_is_sent(counted):
             told(counted, spec=ControlSpec(listen=f"127.0.0.1:{other.getsockname()[1]}"))
 
 
-def test_nobody_at_the_port_is_said_at_once():
+def test_a_port_without_a_listener_is_reported_at_once():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as nobody:
         nobody.bind(("127.0.0.1", 0))
         port = nobody.getsockname()[1]
@@ -165,7 +165,7 @@ def test_nobody_at_the_port_is_said_at_once():
         send_by_datagram("127.0.0.1", port, "pause")
 
 
-def test_silence_is_said_after_a_while(monkeypatch):
+def test_silence_is_reported_after_a_while(monkeypatch):
     monkeypatch.setattr(control_client, "_DATAGRAM_ANSWER_S", 0.2)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         silent.bind(("127.0.0.1", 0))
@@ -183,6 +183,6 @@ def test_silence_is_said_after_a_while(monkeypatch):
         ({"listen": "0.0.0.0:9465", "peers": ("bench",)}, 'peers must be IPv4 addresses, got "bench"'),
     ],
 )
-def test_who_may_command_is_said_by_the_rig(keys, fault):
+def test_the_rig_sets_who_may_command(keys, fault):
     with pytest.raises(ValueError, match=fault):
         ControlSpec(**keys)

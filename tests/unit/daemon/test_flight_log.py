@@ -34,13 +34,13 @@ def enter(vehicle, state, reason):
     word[SessionWord.CHANGES] += 1
 
 
-def test_nothing_that_has_not_changed_is_said(vehicle):
+def test_nothing_that_has_not_changed_is_reported(vehicle):
     log = FlightLog(vehicle)
     assert said(log) == []
     assert build_loop_setup(vehicle.spec, BARE, open_line("serial"), seed=1, rate_hz=250).shared.touch.word[TouchWord.COUNT] == 0
 
 
-def test_a_controller_that_falls_silent_is_said_with_its_reason_and_again_when_it_is_back(vehicle):
+def test_a_controller_that_falls_silent_is_reported_with_its_reason_and_again_when_it_is_back(vehicle):
     log = FlightLog(vehicle)
     enter(vehicle, SessionState.FLYING, Reason.HEARTBEAT)
     said(log)
@@ -55,7 +55,7 @@ def test_a_controller_that_falls_silent_is_said_with_its_reason_and_again_when_i
     assert [row["event"] for row in said(log)] == ["session.changed", "flight.controller_back"]
 
 
-def test_a_contact_is_said_when_it_begins_with_its_speed_and_kind_and_when_it_ends_with_how_long_it_lasted(vehicle):
+def test_a_contact_is_reported_when_it_begins_with_its_speed_and_kind_and_when_it_ends_with_how_long_it_lasted(vehicle):
     log, touch = FlightLog(vehicle), vehicle.loop_setup.shared.touch
     touch.word[:4] = (1, Touching.OBSTACLE | Touching.MOVING, 5_000_000_000, 5_000_000_000)
     touch.closing_mps[:] = 6.0, 4.5
@@ -69,7 +69,7 @@ def test_a_contact_is_said_when_it_begins_with_its_speed_and_kind_and_when_it_en
     assert said(log) == []
 
 
-def test_a_crashed_vehicle_that_is_armed_is_said_each_time_with_what_to_do(vehicle):
+def test_a_crashed_vehicle_that_is_armed_is_reported_each_time_with_what_to_do(vehicle):
     log, word, crashed = FlightLog(vehicle), vehicle.loop_setup.shared.session.word, vehicle.loop_setup.flight.state.crashed
     word[SessionWord.ARMED] = crashed[0] = 1
     assert [row["event"] for row in said(log)] == ["vehicle.armed", "vehicle.crashed"]
@@ -87,7 +87,7 @@ def test_a_crashed_vehicle_that_is_armed_is_said_each_time_with_what_to_do(vehic
     assert [row["event"] for row in said(log)] == ["vehicle.armed"]
 
 
-def test_ready_to_arm_is_said_once_with_flags_and_the_last_warning_and_that_it_no_longer_is(vehicle):
+def test_ready_to_arm_is_reported_once_with_flags_and_the_last_warning_and_that_it_no_longer_is(vehicle):
     log, autopilot = FlightLog(vehicle), vehicle.autopilot
     autopilot.estimator_flags, autopilot.warning = 0x37F, "Preflight Fail: GPS Vertical Pos Drift too high"
     assert said(log) == []
@@ -100,7 +100,7 @@ def test_ready_to_arm_is_said_once_with_flags_and_the_last_warning_and_that_it_n
     assert (not_ready["event"], not_ready["reason"]) == ("flight.not_ready_to_arm", "the estimator has no position, height")
 
 
-def test_a_link_that_is_lost_forgets_what_the_autopilot_said(vehicle):
+def test_a_lost_link_clears_the_autopilots_reports(vehicle):
     log = FlightLog(vehicle)
     vehicle.autopilot.estimator_flags = 0x37F
     enter(vehicle, SessionState.UNPLUGGED, Reason.LINK_LOST)

@@ -31,7 +31,7 @@ def test_status_of_several_lines_becomes_one_assignment(manager):
     assert listener.recv(4096) == b"STATUS=late READY=1"
 
 
-def test_watchdog_and_stopping_are_said_in_systemds_words(manager):
+def test_watchdog_and_stopping_are_reported_in_systemds_words(manager):
     listener, service_manager = manager
     service_manager.watchdog()
     service_manager.stopping("bye")

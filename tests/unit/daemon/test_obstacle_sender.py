@@ -52,7 +52,7 @@ def told(messages):
     return common.MAVLink(None).parse_buffer(data) or []
 
 
-def test_each_message_is_told_once_for_what_is_new_and_not_again(messages, setting):
+def test_each_message_is_reported_once_for_what_is_new_and_not_again(messages, setting):
     beams = (
         DistanceSensorSpec(sensor="top", rate_hz=50.0, sensor_id=1),
         DistanceSensorSpec(sensor="top", rate_hz=50.0, orientation="right", sensor_id=2),
@@ -81,7 +81,7 @@ def test_each_message_is_told_once_for_what_is_new_and_not_again(messages, setti
     assert [message.get_seq() for message in heard] == list(range(6))
 
 
-def test_what_nobody_takes_is_counted_and_what_was_taken_before_stays_whole(messages, setting):
+def test_messages_without_a_consumer_are_counted_and_those_taken_before_stay_whole(messages, setting):
     running = messages(distance=(DistanceSensorSpec(sensor="top", rate_hz=50.0),))
     obstacle_map = running.obstacle_map(setting)
     running.warm()
@@ -98,7 +98,7 @@ def test_what_nobody_takes_is_counted_and_what_was_taken_before_stays_whole(mess
     assert running.counts.sum() == left_out  # no other column
 
 
-def test_a_beam_into_which_no_ray_looked_is_not_told(messages, setting):
+def test_a_beam_into_which_no_ray_looked_is_not_reported(messages, setting):
     running = messages(distance=(DistanceSensorSpec(sensor="top", rate_hz=50.0),))
     obstacle_map = running.obstacle_map(setting)
     running.warm()
@@ -109,6 +109,6 @@ def test_a_beam_into_which_no_ray_looked_is_not_told(messages, setting):
     assert not running.has_ended
 
 
-def test_a_lidar_of_which_nothing_is_wanted_is_not_looked_at(messages, setting):
+def test_a_lidar_without_consumers_is_not_read(messages, setting):
     running = messages(obstacle=ObstacleSpec(sensor="other"))
     assert running.obstacle_map(setting) is None

@@ -77,7 +77,7 @@ def test_frames_say_how_far_the_wall_is_and_end_with_the_thread(at_port):
     assert (port.reading().is_open, port.alive) == (False, False)
 
 
-def test_a_line_that_nobody_reads_makes_frames_drop_and_nothing_wait(at_port):
+def test_a_line_without_a_reader_drops_frames_and_queues_none(at_port):
     port, master = at_port(Ld06Spec)
     port.start(epoch_ns=time.monotonic_ns(), utc_epoch_ns=time.time_ns())
     assert awaited(lambda: port.dropped_frames > 20)
@@ -99,7 +99,7 @@ def test_what_was_due_in_a_stall_is_left_out_and_counted(at_port):
     assert port.dropped_frames == 130  # of an hour, the last second
 
 
-def test_a_port_that_is_not_there_is_told_once_and_waited_for(at_port, tmp_path):
+def test_a_port_that_is_not_there_is_reported_once_and_waited_for(at_port, tmp_path):
     port, _ = at_port(TfminiSpec, is_there=False)
     with capture_logs() as logs:
         port.start(epoch_ns=time.monotonic_ns(), utc_epoch_ns=time.time_ns())

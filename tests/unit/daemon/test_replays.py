@@ -149,7 +149,7 @@ def test_flows_are_named_by_replay_and_kind(bench, tmp_path):
     assert sorted(bench.rows.values()) == ["front/data", "front/port-8308", "front/position"]
 
 
-def test_sensors_of_one_capture_are_told_apart_by_their_recorded_addresses_also_where_they_leave(bench, tmp_path):
+def test_sensors_of_one_capture_are_distinguished_by_their_recorded_addresses_also_where_they_leave(bench, tmp_path):
     recording = Recording().add_turning(50).add_turning(50, flow=OTHER_SENSOR)
     recording.write(tmp_path / "two.pcap")
     bench.start(bench.spec("rig", "two.pcap"))

@@ -27,7 +27,7 @@ def from_child(number):
 
 
 @pytest.mark.asyncio
-async def test_a_signal_is_told_with_the_process_and_user_who_sent_it():
+async def test_a_signal_is_reported_with_the_process_and_user_who_sent_it():
     assert await reason_of(lambda: os.kill(os.getpid(), signal.SIGTERM)) == f"signal SIGTERM from pid {os.getpid()} ({comm()}), uid {os.getuid()}"
 
 
@@ -36,7 +36,7 @@ def comm():
 
 
 @pytest.mark.asyncio
-async def test_a_sender_that_has_ended_is_told_by_its_number():
+async def test_a_sender_that_has_ended_is_reported_by_its_number():
     children = []
 
     def send():
@@ -48,7 +48,7 @@ async def test_a_sender_that_has_ended_is_told_by_its_number():
 
 
 @pytest.mark.asyncio
-async def test_a_signal_that_another_thread_takes_is_told_too():
+async def test_a_signal_that_another_thread_takes_is_reported_too():
     ready, done = threading.Event(), threading.Event()
 
     def bear():

@@ -90,7 +90,7 @@ def test_a_port_is_named_with_what_its_rate_means():
     assert only("port", TCP).fact == "tcp:127.0.0.1:4560 (127.0.0.1:40000): PX4's simulator link"
 
 
-def test_a_port_whose_number_changes_is_told_its_lasting_name():
+def test_a_port_whose_number_changes_is_reported_its_lasting_name():
     finding = only("port", replace(USB, path="/dev/ttyACM0"))
     assert (finding.verdict, finding.advice.split(":")[0]) == ("fair", 'port = "/dev/serial/by-id/usb-px4"')
 
@@ -107,7 +107,7 @@ def test_a_port_without_a_byte_says_what_to_look_at_in_order(link):
     assert "ls /dev/serial/by-id" in steps[0]
 
 
-def test_a_simulation_without_a_byte_is_told_how_to_start():
+def test_a_silent_simulation_is_reported_with_how_to_start_it():
     assert silent(TCP).advice == "start PX4's simulation for an external simulator (make px4_sitl none_iris)"
 
 
@@ -130,7 +130,7 @@ def test_plain_text_is_a_console():
     assert "not its debug console" in finding.advice
 
 
-def test_an_echo_is_told_as_one():
+def test_an_echo_is_reported_as_one():
     finding = silent(UART, received_bytes=168, frames=8, has_echo=True)
     assert (finding.verdict, finding.fact.split(":")[0]) == ("bad", "only hilsim's own heartbeats come back")
     assert finding.advice.startswith("1. unjoin TX and RX")
@@ -144,7 +144,7 @@ def test_frames_of_others_alone_are_no_controller():
     assert ("MAV_0_CONFIG" in finding.advice, "MAV_0_CONFIG" in silent(UART, frames=8).advice) == (False, True)
 
 
-def test_noise_between_frames_is_told_from_the_first_bytes():
+def test_noise_between_frames_is_distinguished_from_the_first_bytes():
     assert found("noise", heard=replace(FINE, skipped_bytes=300)) == []
     finding = only("noise", UART, replace(FINE, skipped_bytes=5000))
     assert (finding.verdict, finding.fact) == ("fair", "5000 of 40000 bytes belong to no MAVLink frame")
@@ -167,20 +167,20 @@ def test_another_autopilot_cannot_begin():
 
 
 @pytest.mark.parametrize(("kind", "name"), [(1, "fixed wing"), (22, "vehicle type 22")])
-def test_what_is_no_multirotor_is_told_the_airframe(kind, name):
+def test_what_is_no_multirotor_is_advised_the_airframe(kind, name):
     finding = only("controller", heard=replace(FINE, beat=replace(BEAT, vehicle_type=kind)))
     assert (finding.verdict, finding.fact) == ("fair", f"PX4, {name}, system 1 component 1")
     assert "SYS_AUTOSTART = 1001" in finding.advice
 
 
-def test_of_an_armed_controller_nothing_else_is_said():
+def test_of_an_armed_controller_nothing_else_is_reported():
     findings = diagnose(USB, replace(FINE, beat=replace(BEAT, base_mode=189)))
     assert [finding.subject for finding in findings] == ["port", "controller", "armed"]
     assert (findings[2].verdict, findings[2].fact.split(";")[0]) == ("bad", "base_mode 189: the controller is armed")
     assert "disarm it" in findings[2].advice
 
 
-def test_who_else_speaks_is_said():
+def test_other_speakers_are_reported():
     camera, second = (Beat(system=system, component=1, vehicle_type=2, autopilot=pilot, base_mode=0) for system, pilot in ((9, 8), (2, 12)))
     findings = found("others", heard=replace(FINE, others=(camera, second)))
     assert [finding.verdict for finding in findings] == ["good", "fair"]
@@ -240,20 +240,20 @@ def test_a_sensor_that_is_not_the_simulated_one_keeps_it_from_arming(name, wante
 @pytest.mark.parametrize(
     ("source", "who"), [(0, "a transmitter at the board's own receiver"), (1, "a joystick at the ground station"), (4, "a transmitter or")]
 )
-def test_a_failsafe_without_manual_control_is_told_before_it_comes(source, who):
+def test_a_failsafe_without_manual_control_is_reported_before_it_comes(source, who):
     finding = only("manual control", NAV_RCL_ACT=2, COM_RC_IN_MODE=source)
     assert finding.verdict == "fair"
     assert finding.fact.startswith(f"NAV_RCL_ACT 2, COM_RC_IN_MODE {source}: a flight without {who}")
     assert "set NAV_RCL_ACT = 0" in finding.advice
 
 
-def test_a_failsafe_without_a_ground_station_is_told_before_it_comes():
+def test_a_failsafe_without_a_ground_station_is_reported_before_it_comes():
     finding = only("ground station", NAV_DLL_ACT=2)
     assert (finding.verdict, finding.fact) == ("fair", "NAV_DLL_ACT 2: a flight without a ground station ends in a failsafe")
     assert "set NAV_DLL_ACT = 0" in finding.advice
 
 
-def test_how_long_a_position_takes_is_told():
+def test_how_long_a_position_takes_is_reported():
     assert only("position").fact == "EKF2_REQ_GPS_H 10: a position about 17 s after the first sensors; arm after that"
 
 
@@ -287,7 +287,7 @@ def test_921600_baud_have_room():
     assert finding.fact.endswith("take 20835 bytes/s up of 92160; down come about 19700 bytes/s with 196 Hz of motor commands")
 
 
-def test_115200_baud_are_told_the_rate_that_fits():
+def test_115200_baud_are_advised_the_rate_that_fits():
     finding = only("budget", replace(UART, line=Line(LineKind.UART, 115_200)))
     assert finding.verdict == "fair"
     assert finding.fact.startswith("at most 119 Hz of sensors fit into 115200 baud (the line must carry 20835 bytes/s")
@@ -313,7 +313,7 @@ def test_px4s_own_rate_of_telemetry_1_cannot_begin():
     assert (port.verdict, port.fact) == ("fair", "MAV_0 is at TEL1 with 921600 baud and sends at most 1200 bytes/s")
 
 
-def test_a_slow_port_is_told_to_send_as_fast_as_the_line():
+def test_a_slow_port_is_advised_to_send_as_fast_as_the_line():
     slow = replace(UART, line=Line(LineKind.UART, 115_200))
     assert only("budget", slow, **TELEM | {"SER_TEL1_BAUD": 115_200}).advice == "set MAV_0_RATE = 11520; restart the controller"
 
@@ -363,7 +363,7 @@ def test_streams_are_listed_with_the_share_of_the_line():
     assert only("streams", UART).fact.startswith("5% of the line; 4671 bytes/s")
 
 
-def test_a_full_line_is_told():
+def test_a_full_line_is_reported():
     finding = only("streams", replace(UART, line=Line(LineKind.UART, 57_600)), replace(FINE, streams=(Stream(id=30, frames=800, bytes=44_000),)))
     assert (finding.verdict, finding.fact.split(";")[0]) == ("fair", "95% of the line")
     assert "higher baud rate" in finding.advice
@@ -385,7 +385,7 @@ def test_sensors_without_a_simulator_are_no_fault():
     assert found("sensors", heard=replace(FINE, health=None)) == []
 
 
-def test_a_busy_processor_is_told_a_lower_rate():
+def test_a_busy_processor_is_advised_a_lower_rate():
     finding = only("load", heard=replace(FINE, health=Health(enabled=0, healthy=0, load_ratio=0.95)))
     assert (finding.verdict, finding.fact) == ("fair", "95% of the controller's processor is used already")
     assert finding.advice.startswith("rate_hz = 100")
@@ -399,7 +399,7 @@ def test_a_busy_processor_is_told_a_lower_rate():
         (0x37B, "flags 0x37b, not known yet: vertical velocity; ready is 0x37f"),
     ],
 )
-def test_the_estimator_is_told_without_judging(flags, fact):
+def test_the_estimator_is_fed_without_judging(flags, fact):
     finding = only("estimator", heard=replace(FINE, estimator_flags=flags))
     assert (finding.verdict, finding.fact.startswith(fact)) == ("good", True)
 

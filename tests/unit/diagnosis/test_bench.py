@@ -67,7 +67,7 @@ def test_a_program_reads_what_was_really_measured_and_sent(tmp_path):
     assert done.exit_code == (0 if any(each["carried"] for each in told["fleets"]) else 1)
 
 
-def test_a_scene_that_cannot_be_read_is_said_before_anything_is_measured(tmp_path):
+def test_a_scene_that_cannot_be_read_is_reported_before_anything_is_measured(tmp_path):
     done = CliRunner().invoke(bench, [str(write_rig(tmp_path, 'name = "x"\n[[sensor]]\nname = "a"\nprofile = "vlp17"\n'))])
     assert done.exit_code != 0
     assert "vlp17" in str(done.exception or done.output)

@@ -107,7 +107,7 @@ def test_a_simulation_is_let_in_and_heard():
     assert heard.beat.is_armed
 
 
-def test_a_simulation_that_does_not_come_is_told_how_to_start():
+def test_a_missing_simulation_is_reported_with_how_to_start_it():
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(LinkError, match=rf"tcp port 127.0.0.1:{port}: PX4's simulation must connect within 0.1 s, got no connection: start it"):

@@ -77,7 +77,7 @@ def test_a_heartbeat_is_one_that_starts_mavlink_on_usb():
     assert (len(beat), beat[1], beat[7:10]) == (21, 9, b"\0\0\0")
 
 
-def test_silence_is_waited_for_as_long_as_was_said():
+def test_silence_is_awaited_for_the_given_time():
     heard, sent = conversation(Probe(ProbeSpec(wait_s=2.5)))
     assert (heard.beat, heard.waited_s, heard.listened_s, heard.received_bytes) == (None, 2.5, 0.0, 0)
     assert names(sent) == ["HEARTBEAT"] * 3
@@ -151,7 +151,7 @@ def test_a_parameter_that_was_not_asked_for_or_is_another_systems_is_left_out(mo
     assert told(parameter_bytes(np.int32(1), **more)).parameters == {}
 
 
-def test_others_are_told_from_the_controller():
+def test_others_are_distinguished_from_the_controller():
     camera = common.MAVLink_heartbeat_message(30, 8, 0, 0, 4, 3).pack(packer(1, 100))
     heard = told(camera)
     assert heard.beat.component == 1

@@ -213,7 +213,7 @@ def test_what_is_too_far_sideways_is_sent_as_no_return_and_counted(image, ahead_
         assert (x, y, z, flags, unrepresentable) == (*expected, 0, 0)
 
 
-def test_no_return_says_nothing_of_the_echo_that_could_not_be_said():
+def test_an_empty_return_shows_nothing_of_the_echo_that_could_not_be_represented():
     spec = with_detector(mirror_spec([SegmentSpec(image_x=1.0, image_z=0.0)], STARING), threshold_reflectivity=0.01, saturation_ratio=1.5)
     near, far = (swept_lidar([wall(ahead_m, diffuse(90), y=(-900.0, 900.0))], spec) for ahead_m in (20.0, 170.0))
     assert points_of(near)["flags"][0] == SATURATED

@@ -268,7 +268,7 @@ def test_faint_echoes_drop_out_by_their_energy_in_whole_packets(vlp16):
 
 @compiled_only
 @pytest.mark.parametrize("range_m", [10.0, 12.5, 9.613])
-def test_openings_are_the_same_in_every_turn_wherever_the_fence_stands(vlp16, range_m):
+def test_openings_are_the_same_in_every_turn_wherever_the_fence_is(vlp16, range_m):
     gap_m = 0.1
     lidar = still_lidar([wall(range_m, diffuse(50, porosity=0.5, gap_m=gap_m))], level(vlp16, channels=vlp16.channels))
     workspace = lidar.firings(0, 8 * TURN_PACKETS, CpuRenderer())

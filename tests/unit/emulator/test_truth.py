@@ -154,14 +154,14 @@ def test_a_pair_says_which_is_last_strongest_or_second_strongest(vlp16, far_perc
     assert int(truth.sub_rays[0] | truth.sub_rays[1]) == 0b1111111
 
 
-def test_a_single_echo_is_both_and_stands_in_both_blocks(vlp16):
+def test_a_single_echo_is_both_and_is_in_both_blocks(vlp16):
     truth = ahead_truth(still_lidar([wall(10.0, diffuse(50))], level(vlp16), return_mode="dual"))
     np.testing.assert_array_equal(truth.return_type, [ReturnType.BOTH] * 2)
     np.testing.assert_array_equal(truth.distance, [5000, 5000])
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("strongest", ReturnType.STRONGEST), ("last", ReturnType.LAST)])
-def test_single_returns_are_what_the_sensor_was_told_to_report(vlp16, mode, expected):
+def test_single_returns_are_what_the_sensor_was_set_to_report(vlp16, mode, expected):
     truth = ahead_truth(still_lidar([wall(10.0, diffuse(50))], level(vlp16), return_mode=mode))
     np.testing.assert_array_equal(truth.return_type, [expected])
 
@@ -177,7 +177,7 @@ def test_echoes_of_fog_are_nobodys(vlp16):
     assert np.isnan(truth.incidence_deg).all()
 
 
-def test_false_alarms_are_nobodys_and_said_to_be_such(vlp16):
+def test_false_alarms_belong_to_no_object_and_are_marked(vlp16):
     lidar = still_lidar([wall(20.0, diffuse(50), label=7)], level(vlp16), false_alarms=FalseAlarmSpec(rate_per_firing=0.1), return_mode="last")
     truth = truth_of(lidar, 8)
     false = truth.cause == Cause.FALSE_ALARM

@@ -57,7 +57,7 @@ def test_a_plane_and_a_mesh_have_no_inside(tmp_path):
     assert not is_inside(shape, np.zeros((3, 3)), shape.pose).any()
 
 
-def test_only_shapes_with_points_in_them_are_told_where_they_stand(tmp_path):
+def test_only_shapes_with_points_in_them_are_reported_where_they_are(tmp_path):
     (tmp_path / "world.sdf").write_text(world_text(thing("near", box(1, 1, 1)), thing("far", box(1, 1, 1), "5 0 0 0 0 0")))
     placed = [(shape, shape.pose) for shape in read_sdf(tmp_path / "world.sdf").collisions]
     points = np.array([[0.1, 0.2, 0.3], [2.0, 0.0, 0.0]])
@@ -67,6 +67,6 @@ def test_only_shapes_with_points_in_them_are_told_where_they_stand(tmp_path):
 
 
 @pytest.mark.parametrize("kind", sorted(SHAPES))
-def test_no_point_of_a_shape_is_farther_from_where_it_stands_than_its_reach(tmp_path, kind):
+def test_no_point_of_a_shape_is_farther_from_where_it_is_than_its_reach(tmp_path, kind):
     shape, thing_there = read(tmp_path / "world.sdf", SHAPES[kind])
     assert np.linalg.norm(thing_there.mesh.vertices_m, axis=1).max() <= reach_m(shape) + 1e-9

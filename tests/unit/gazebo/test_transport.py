@@ -169,7 +169,7 @@ def resident_bytes():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-def test_the_end_is_said(transport, peer):
+def test_the_end_is_reported(transport, peer):
     made = transport()
     peer.advertised(TOPIC)
     process = made._process
@@ -288,7 +288,7 @@ def test_scan_and_points_of_one_measurement_bear_one_time_and_successive_numbers
     assert not made.alive
 
 
-def test_what_nobody_wants_is_not_measured(tmp_path):
+def test_topics_without_a_subscriber_are_not_measured(tmp_path):
     wanting = Wanting()
     made = publisher(tmp_path, wanting, rate=1000)
     made.start(time.monotonic_ns())

@@ -147,7 +147,7 @@ def test_the_hosts_clock_is_compared_with_the_sensors(packets, ppm):
     assert clock.host_drift_ppm == pytest.approx(ppm, abs=4 * clock.host_drift_error_ppm)
 
 
-def test_capture_times_of_whole_milliseconds_are_told(packets):
+def test_capture_times_of_whole_milliseconds_are_reported(packets):
     ticking = [changed(entry, host_stamp_ns=entry.host_stamp_ns // 1_000_000 * 1_000_000) for entry in packets]
     flow = data_flow(ticking)
     assert flow.capture_step_ns == 1_000_000
@@ -179,7 +179,7 @@ def test_a_model_without_a_description_is_named_and_judged_by_its_own_cycle(stre
     assert data_flow(only_data(stream.change(data=data).datagrams())).details.model is None
 
 
-def test_sensors_are_told_apart_by_their_addresses(packets):
+def test_sensors_are_distinguished_by_their_addresses(packets):
     second = [changed(entry, source="192.168.1.202", host_stamp_ns=entry.host_stamp_ns + 400_000) for entry in packets[:600]]
     both = sorted(packets + second, key=lambda entry: entry.host_stamp_ns)
     first, other = inspect(both).sensors
@@ -193,7 +193,7 @@ def test_two_sensors_behind_one_address_show_as_stamps_that_jump_all_the_time(pa
     assert data_flow(both).details.clock.jumps > 1000
 
 
-def test_what_is_not_recognised_is_told_by_size_and_first_bytes():
+def test_what_is_not_recognised_is_reported_by_size_and_first_bytes():
     lines = [datagram(b"\x01\x02hello" + bytes(number), port=5353, at_ns=START_NS + number * 10**9, frame=number + 1) for number in range(4)]
     summary = inspect(lines)
     (flow,) = summary.other_flows

@@ -74,7 +74,7 @@ def test_the_limited_field_of_view_is_seen_and_is_no_gap(flows):
     assert data.gaps.count == 0
 
 
-def test_an_early_vlp16_is_told_from_an_hdl32e_whose_product_byte_it_has(flows):
+def test_an_early_vlp16_is_distinguished_from_an_hdl32e_whose_product_byte_it_has(flows):
     _, data, _ = flows("vlp16_strongest_1200rpm.pcap")
     assert data.details.products == (0x21,)
     assert data.details.is_early_unit

@@ -63,13 +63,13 @@ def test_a_faultless_stream_has_no_problem_and_a_command_to_replay_it(packets):
     assert any("no packet missing" in line.text for line in lines)
 
 
-def test_lost_packets_are_told_with_the_frame_and_the_time(packets):
+def test_lost_packets_are_reported_with_the_frame_and_the_time(packets):
     kept = packets[:300] + packets[312:]
     (problem,) = problems(screen(kept))
     assert problem == f"12 packets missing after frame {kept[299].frame} (0.397 s)"
 
 
-def test_a_gap_is_told_with_its_length_and_place(packets):
+def test_a_gap_is_reported_with_its_length_and_place(packets):
     told = problems(screen(packets[:300] + packets[500:]))
     assert any(text.startswith("a gap of 0.267 s after frame ") for text in told)
 

@@ -44,7 +44,7 @@ def test_px4s_default_rate_at_115200_baud_leaves_about_as_many_actuator_messages
     assert budget.actuator_hz == pytest.approx(55.5, rel=0.05)
 
 
-def test_a_controller_told_to_send_more_than_the_line_carries_fills_the_line():
+def test_a_controller_set_to_send_more_than_the_line_carries_fills_the_line():
     budget = plan_link(LinkRates(sensor_hz=100.0), line=Line(LineKind.UART, 115_200), controller_bytes_per_s=80_000)
     assert budget.downlink_bytes_per_s == 11_520
 
@@ -61,7 +61,7 @@ def test_57600_baud_are_refused_because_px4_would_not_switch_hil_on():
     assert plan_link(lean, line=Line(LineKind.UART, 57_600), controller_bytes_per_s=5700).sensor_hz == 50.0
 
 
-def test_a_usb_port_told_too_low_a_rate_is_refused_as_well():
+def test_a_usb_port_with_too_low_a_rate_is_refused_as_well():
     with pytest.raises(LinkError, match=r"must be above 5000 bytes/s, .*, got 5000 at 921600 baud"):
         plan_link(LinkRates(), line=Line(LineKind.USB, 921_600), controller_bytes_per_s=5000)
 

@@ -153,7 +153,7 @@ def test_without_a_driver_the_name_says_what_the_rate_means(tmp_path, cable):
 
 
 @pytest.mark.parametrize(("said", "kind"), [(None, LineKind.USB), (True, LineKind.UART), (False, LineKind.USB)])
-def test_what_is_said_of_a_port_outranks_what_the_device_tells(opened, cable, said, kind):
+def test_the_rigs_setting_of_a_port_outranks_the_device(opened, cable, said, kind):
     port = opened(open_serial(SerialSpec(port=cable().device, baud=115_200), is_uart=said))
     assert port.line == Line(kind, 115_200)
 

@@ -12,12 +12,12 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "write-a-plugin
 
 
 @pytest.mark.parametrize("name", plugins.__all__)
-def test_every_name_is_there_and_stands_on_the_page(name):
+def test_every_name_is_there_and_is_on_the_page(name):
     assert getattr(plugins, name).__doc__
     assert f"`{name}`" in PAGE.read_text(encoding="utf-8")
 
 
-def test_type_checkers_are_told_of_each_name_where_programs_get_it():
+def test_type_checkers_find_each_name_where_programs_get_it():
     tree = ast.parse(Path(plugins.__file__).read_text(encoding="utf-8"))
     (block,) = [node for node in tree.body if isinstance(node, ast.If)]
     told = {alias.name: node.module for node in block.body for alias in node.names}

@@ -88,7 +88,7 @@ def test_motor_commands_are_cut_to_their_ends_and_absent_outputs_stand_still():
         (5000, 0, FrameOrder.FIRST, 0),
     ],
 )
-def test_frames_are_told_apart_by_their_count(before, count, order, lost):
+def test_frames_are_distinguished_by_their_count(before, count, order, lost):
     assert frame_order(before, count) == (order, lost)
 
 

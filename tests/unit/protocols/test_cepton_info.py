@@ -37,7 +37,7 @@ def test_the_packet_has_these_bytes():
     assert (payload.dtype, payload.shape, payload.tobytes()) == (np.uint8, (88,), GOLDEN)
 
 
-def test_every_field_stands_where_it_was_measured():
+def test_every_field_is_where_it_was_measured():
     places = {name: offset for name, (_, offset) in INFO_PACKET_DTYPE.fields.items()}
     assert INFO_PACKET_DTYPE.itemsize == INFO_PACKET_SIZE == 88
     assert {name: place for name, place in places.items() if not name.startswith("reserved")} == {
@@ -104,7 +104,7 @@ def test_a_value_that_does_not_fit_is_refused_by_name(changed, fault):
         encoded(**changed)
 
 
-def test_all_faults_are_told_at_once():
+def test_all_faults_are_reported_at_once():
     with pytest.raises(ValueError, match=r"^model must .*; returns must be 1 or 2, got 9$"):
         encoded(model=-1, returns=9)
 

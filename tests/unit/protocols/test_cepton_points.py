@@ -94,7 +94,7 @@ def test_whatever_is_written_is_read_back_by_our_decoder_and_by_plain_struct(row
 
 
 @given(any_point, st.integers(0, 5))
-def test_a_point_is_written_where_told_and_nowhere_else(row, at):
+def test_a_point_is_written_at_its_place_and_nowhere_else(row, at):
     payload = np.full(30, 0xAA, np.uint8)
     write_stdv_point(*row, payload, 4 * at)
     assert struct.unpack_from("<hHhBBBB", payload, 4 * at) == row

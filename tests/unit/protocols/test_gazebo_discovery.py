@@ -44,7 +44,7 @@ def test_whatever_comes_is_heard_or_left_out(body, is_sized):
 
 
 @given(st.data())
-def test_a_datagram_that_is_cut_or_spoilt_does_no_harm(data):
+def test_a_datagram_that_is_cut_or_corrupted_does_no_harm(data):
     datagram = bytearray(encode_discovery(DiscoveryType.ADVERTISE, "p1", TOPIC))
     at = data.draw(st.integers(0, len(datagram) - 1))
     datagram[at] = data.draw(st.integers(0, 255))

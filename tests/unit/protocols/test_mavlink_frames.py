@@ -175,7 +175,7 @@ def test_a_signed_frame_is_passed_on_with_its_signature():
     assert found[0] == (FrameState.CHECKED, 107, signed)
 
 
-def test_a_frame_with_a_flag_nobody_knows_is_stepped_over():
+def test_a_frame_with_an_unknown_flag_is_skipped():
     odd = bytearray(heartbeat_bytes())
     odd[2] = 0x02
     found, stream = frames_of(bytes(odd) + heartbeat_bytes())

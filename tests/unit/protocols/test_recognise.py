@@ -25,7 +25,7 @@ from tests.unit.replay.streams import data_packet, position_packet, stdv_packet
         (b"INFZ" + bytes(300), PacketKind.CEPTON_INFZ),
     ],
 )
-def test_each_kind_is_told_by_its_bytes(payload, kind):
+def test_each_kind_is_reported_by_its_bytes(payload, kind):
     assert recognise(payload) is kind
 
 

@@ -54,7 +54,7 @@ def test_the_manuals_example_comes_out():
     assert parse(packet)[2:] == (MANUAL_DISTANCES, MANUAL_CONFIDENCES, 6714)
 
 
-def test_every_field_stands_where_the_manual_says():
+def test_every_field_is_where_the_manual_says():
     places = {name: offset for name, (_, offset) in LD06_PACKET_DTYPE.fields.items()}
     assert places == {"header": 0, "version_and_points": 1, "speed": 2, "first_azimuth": 4, "points": 6, "last_azimuth": 42, "stamp": 44, "crc": 46}
 
@@ -106,7 +106,7 @@ def test_the_packet_that_passes_360_degrees_is_read_right():
     assert all(float(azimuths[0]) > 35_000 and float(azimuths[-1]) < 1_000 for azimuths in turned)
 
 
-def test_the_speed_and_the_stamp_are_said_and_the_stamp_begins_again_after_30_s():
+def test_the_speed_and_the_stamp_are_reported_and_the_stamp_begins_again_after_30_s():
     serial_device = Ld06(Ld06Spec(port="/dev/ttyS2", speed_dps=2152), seed=1, stream=0)
     before, after = (parse(packet.data) for packet in serial_device.frames(29_999_000_000, 30_003_000_000, wall(3.0)))
     assert (before[0], before[4], after[4]) == (2152, 29_999, 2)

@@ -114,7 +114,7 @@ def test_asking_again_changes_nothing_in_the_stream():
     assert before + after == one.frames(0, 50 * MS, wall())
 
 
-def test_streaming_stops_when_told():
+def test_streaming_stops_on_request():
     sensor = streaming()
     assert len(sensor.frames(0, 11 * MS, wall())) == 5
     assert [parse(answer) for answer in sensor.receive(frame(30, bytes(4), write=True), 11 * MS)] == [(30, bytes(4))]
@@ -204,7 +204,7 @@ def test_a_value_that_is_none_is_answered_with_the_one_that_holds(command, refus
     assert [parse(answer) for answer in sensor.receive(frame(command, refused, write=True) + frame(command), 0)] == [(command, held)] * 2
 
 
-def test_what_a_driver_asks_of_the_sensor_is_told():
+def test_commands_of_a_driver_are_reported():
     sensor = device(serial_number="S45-9")
     told = [parse(answer) for answer in sensor.receive(b"".join(frame(command) for command in (1, 2, 3, 50, 57, 79, 85, 93, 98, 99)), 0)]
     assert told == [

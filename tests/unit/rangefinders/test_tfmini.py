@@ -42,7 +42,7 @@ def test_a_frame_has_these_bytes():
     assert frame.tobytes() == bytes.fromhex("5959 e803 0102 0700 a7")
 
 
-def test_every_field_stands_where_the_manual_says():
+def test_every_field_is_where_the_manual_says():
     places = {name: offset for name, (_, offset) in TFMINI_FRAME_DTYPE.fields.items()}
     assert places == {"header": 0, "distance": 2, "strength": 4, "mode_or_temperature": 6, "checksum": 8}
 
@@ -83,7 +83,7 @@ def test_frames_are_due_at_exact_multiples_of_the_period_whatever_stretches_are_
     assert [one.next_ns(time_ns) for time_ns in (-5, 0, 1, 10_000_000)] == [0, 0, 10_000_000, 10_000_000]
 
 
-def test_distances_are_rounded_to_centimetres_and_modes_told_apart():
+def test_distances_are_rounded_to_centimetres_and_modes_distinguished():
     assert seen(1.234) == (123, 1891, 2, 0)
     assert seen(4.567) == (457, 138, 7, 0)
 

@@ -43,7 +43,7 @@ def test_the_flows_that_are_replayed_are_known_with_kinds_rates_and_first_packet
     assert overview.duration_s == pytest.approx(1506 * CYCLE_NS / 1e9, abs=1e-6)
 
 
-def test_the_sensor_that_decides_the_cut_is_the_busiest_or_the_wanted_one(two_sensors):
+def test_the_sensor_that_decides_the_cut_is_the_busiest_or_the_requested_one(two_sensors):
     overview = look_over(two_sensors, spec_of())
     assert overview.find_master("") == ("192.168.1.201", PacketKind.VELODYNE_DATA)
     assert overview.find_master("192.168.1.202") == ("192.168.1.202", PacketKind.VELODYNE_DATA)

@@ -99,7 +99,7 @@ def test_every_packet_comes_out_once_as_it_was_recorded_and_in_file_order(tmp_pa
         assert payloads_of(rows, track_of(reader, flow)) == recording.payloads(flow)
 
 
-def test_unwanted_flows_are_counted_and_nothing_of_them_comes_out(tmp_path):
+def test_ignored_flows_are_counted_and_nothing_of_them_is_sent(tmp_path):
     recording = Recording().add_turning(700)
     for number in range(300):
         recording.add(number * MS, CAMERA._replace(source_port=1024 + number), b"x")
@@ -110,7 +110,7 @@ def test_unwanted_flows_are_counted_and_nothing_of_them_comes_out(tmp_path):
     assert [track.recorded for track in reader.tracks] == [SENSOR]
 
 
-def test_unwanted_flows_without_end_are_not_all_remembered(tmp_path):
+def test_ignored_flows_without_end_are_not_all_stored(tmp_path):
     recording = Recording().add_turning(10)
     for number in range(9000):
         recording.add(number * 1000, CAMERA._replace(source_port=1024 + number), b"x")
@@ -145,7 +145,7 @@ def test_a_reader_that_was_interrupted_can_be_sent_elsewhere(turning):
     assert payloads_of(rows) == payloads_of([row for row in cues_of(reader_of(turning)) if row[4] >= 2_000 * MS])
 
 
-def test_it_stops_soon_when_nothing_of_what_it_reads_is_wanted_and_nobody_waits_for_it(tmp_path):
+def test_it_stops_soon_when_nothing_of_what_it_reads_is_requested(tmp_path):
     recording = Recording().add_turning(5)
     for number in range(20_000):
         recording.add(10 * MS + number * 1000, CAMERA, b"x")
@@ -189,7 +189,7 @@ def test_absurd_stamps_of_packets_are_no_stamps(tmp_path):
     assert np.diff(due_ns(rows)).max() < 3 * MS
 
 
-def test_what_the_times_had_to_be_bent_for_is_told(tmp_path):
+def test_what_the_times_had_to_be_bent_for_is_reported(tmp_path):
     recording = Recording().add_turning(800)
     recording.packets = [
         (host_ns - (5_000 * MS if number >= 400 else 0), flow, payload, link)

@@ -150,5 +150,5 @@ def test_whatever_is_chosen_is_the_best_of_all_pairs(packets, kind):
         (PacketKind.VELODYNE_DATA, CLOSE_CDEG, ""),
     ],
 )
-def test_a_seam_that_leaps_is_told_by_how_much(kind, mismatch, note):
+def test_a_seam_that_leaps_is_reported_by_how_much(kind, mismatch, note):
     assert seam_note(kind, Cut(0, 84, mismatch)) == note

@@ -308,7 +308,7 @@ def test_seeking_beyond_the_end_ends(bench, turning, recording):
     assert seek_and_play(played, 2.0).payloads == after(recording, 2.0)
 
 
-def test_seeking_while_it_plays_leaves_out_what_lies_between_and_its_position_is_told(bench, turning, recording):
+def test_seeking_while_it_plays_leaves_out_what_lies_between_and_its_position_is_reported(bench, turning, recording):
     slow = bench(turning, interval_scale=1.0).open().start()
     slow.send_until(lambda state: state.played_packets > 20)
     slow.source.seek(2.5)

@@ -59,7 +59,7 @@ def test_the_widest_clock_offset_fits_into_64_bits_of_nanoseconds(clock_offset_s
     assert abs(round(spec_of(clock_offset_s=clock_offset_s).clock_offset_s * 1e9)) + 10**18 < 1 << 63
 
 
-def test_the_addresses_that_it_was_told_to_send_from_are_known():
+def test_the_addresses_that_it_was_set_to_send_from_are_known():
     rules = (FlowRule(match=":1", send="127.0.0.9>"), FlowRule(send=">10.0.0.1"))
     assert spec_of(flow=rules).source_addresses == ("127.0.0.9",)
     assert spec_of(source="127.0.0.8").source_addresses == ("127.0.0.8",)

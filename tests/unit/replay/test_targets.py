@@ -50,7 +50,7 @@ def test_towards_other_hosts_the_source_is_the_recorded_one():
 
 
 @pytest.mark.parametrize(("source", "address"), [("recorded", "192.168.1.201"), ("127.0.0.5", "127.0.0.5")])
-def test_the_source_can_be_said(source, address):
+def test_the_source_can_be_set(source, address):
     assert target_of(source=source).source == address
 
 

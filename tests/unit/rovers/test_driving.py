@@ -42,7 +42,7 @@ def test_forward_and_back_go_along_the_heading(rover):
     assert state[DriveState.Y] == pytest.approx(4.0)
 
 
-def test_left_and_right_turn_where_it_stands_and_together_do_nothing(rover):
+def test_left_and_right_turn_in_place_and_together_do_nothing(rover):
     drive, state, _ = rover(turn_dps=30.0)
     move(drive, state, Buttons.LEFT, 2 * S)
     assert math.degrees(state[DriveState.HEADING_RAD]) == pytest.approx(60.0)
@@ -83,7 +83,7 @@ def test_a_way_that_is_no_loop_ends_at_its_last_waypoint(rover):
     assert math.dist(state[:2], (3.0, 0.0)) <= 0.2
 
 
-def test_it_stands_on_the_ground_wherever_that_is(rover):
+def test_it_rests_on_the_ground_wherever_that_is(rover):
     drive, state, memory = rover(position_m=(3.0, 4.0, 0.5))
     stand(drive, state, world_of(), 0, memory)
     assert state[DriveState.Z] == pytest.approx(0.0, abs=1e-6)

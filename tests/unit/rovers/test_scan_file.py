@@ -160,7 +160,7 @@ def test_a_file_is_read_however_it_is_packed(scan_file, kind):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in PACKED if kind != "plain"])
-def test_a_packed_file_that_breaks_off_is_read_up_to_there_and_said(scan_file, kind):
+def test_a_packed_file_that_breaks_off_is_read_up_to_there_and_reported(scan_file, kind):
     numbers = np.random.default_rng(1).normal(size=(4000, 6))
     content = "".join(",".join(map(str, row)) + "\n" for row in numbers).encode()
     packed = PACKED[kind](content)

@@ -139,3 +139,32 @@ def test_runs_that_tests_start_write_nothing_into_the_folder_of_the_run(tmp_path
     assert code == 0, output
     assert not (tmp_path / "outer").exists()
     assert os.environ[failures.FOLDER]
+
+
+class Still:
+    """A machine that stood still in its first ``looks``."""
+
+    def __init__(self, looks):
+        self.looks = looks
+
+    def longest_ns(self, _began_ns, _ended_ns):
+        self.looks -= 1
+        return 200_000_000 if self.looks >= 0 else 0
+
+
+@pytest.mark.parametrize(("standstills", "passes"), [(2, True), (1, False)])
+def test_a_failure_while_the_machine_stood_still_is_not_counted(tmp_path, monkeypatch, standstills, passes):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "conftest.py").write_text("from tests.conftest import *  # noqa: F403\n")
+    (tmp_path / "test_inner.py").write_text(
+        "from pathlib import Path\n\ndef test_a():\n    mark = Path('looks')\n    looks = len(mark.read_text()) if mark.exists() else 0\n"
+        "    mark.write_text('x' * (looks + 1))\n    assert looks == 2\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": f"--rootdir={tmp_path}"}
+    assert runs._passes_alone("test_inner.py::test_a", tmp_path / "again", environment, Still(standstills)) is passes
+
+
+def test_a_test_may_replace_the_clock(whole_run):
+    text = "import time\n\ndef test_a(monkeypatch):\n    monkeypatch.setattr(time, 'monotonic_ns', iter(()).__next__)\n"
+    code, output = whole_run(text)
+    assert code == 0, output

@@ -35,7 +35,7 @@ def leaves_below(tree, boxes):
 
 @pytest.mark.parametrize("count", [1, 2, 4, 5, 6, 100, 3000])
 @pytest.mark.parametrize("leaf_size", [1, 4])
-def test_every_box_stands_in_one_leaf_and_boxes_fit_exactly(count, leaf_size):
+def test_every_box_is_in_one_leaf_and_boxes_fit_exactly(count, leaf_size):
     boxes = random_boxes(count, count)
     tree = build_tree(boxes, leaf_size)
     rows, depth = leaves_below(tree, boxes)

@@ -124,7 +124,7 @@ def test_no_flat_of_a_capsule_or_an_ellipsoid_lies_deeper_than_the_tolerance(rad
         assert depth.max() <= 0.001
 
 
-def test_a_cone_stands_with_its_tip_up_and_its_middle_at_zero():
+def test_a_cone_is_placed_with_its_tip_up_and_its_middle_at_zero():
     mesh = cone(0.5, 2.0, CONCRETE)
     top = mesh.vertices_m[np.argmax(mesh.vertices_m[:, 2])]
     assert top.tolist() == [0.0, 0.0, 1.0]
@@ -132,7 +132,7 @@ def test_a_cone_stands_with_its_tip_up_and_its_middle_at_zero():
 
 
 @pytest.mark.parametrize("radius_m", [0.02, 0.5, 3.0])
-def test_as_many_triangles_are_made_as_are_told_before(radius_m):
+def test_expected_triangle_count_matches_mesh(radius_m):
     assert len(cylinder(radius_m, 1.0, CONCRETE).triangles) == cylinder_triangles(radius_m, 0.001)
     assert len(sphere(radius_m, CONCRETE).triangles) == sphere_triangles(radius_m, 0.001)
     assert len(cone(radius_m, 1.0, CONCRETE).triangles) == cone_triangles(radius_m, 0.001)

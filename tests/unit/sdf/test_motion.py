@@ -51,14 +51,14 @@ def test_an_actor_goes_where_gazebos_library_has_it(rows, tension, there):
     np.testing.assert_array_less(2.0 * np.arccos(np.clip(np.abs((turn * expected[:, 4:]).sum(axis=1)), 0.0, 1.0)), 1e-3)
 
 
-def test_it_starts_from_the_actors_own_pose_and_where_the_file_stands():
+def test_it_starts_from_the_actors_own_pose_and_where_the_file_is():
     pose, stand = mounting((1.0, 2.0, 3.0), (0.0, 0.0, 90.0)), Pose(position_m=(100.0, 0.0, 0.0))
     position, turn = states(actor_track(actor(trajectory(OPEN), pose=pose), stand), [0.0, 3.5])
     np.testing.assert_allclose(position, [(101.0, 2.0, 3.0), (101.0 - 5.0, 2.0 - 1.0, 3.5)], atol=1e-9)
     np.testing.assert_allclose(turn[0], pose.orientation, atol=1e-12)
 
 
-def test_it_stands_at_its_first_waypoint_until_the_delay_is_over_and_at_its_last_one_for_ever():
+def test_it_is_at_its_first_waypoint_until_the_delay_is_over_and_at_its_last_one_for_ever():
     position, _ = states(actor_track(actor(trajectory(OPEN), delay_s=2.0), Pose()), [0.0, 1.999, 3.5, 5.5, 1000.0])
     np.testing.assert_allclose(position, [(0, 0, 0), (0, 0, 0), (3, 0, 0), (-1, 5, 0.5), (-1, 5, 0.5)], atol=1e-6)
 
@@ -90,7 +90,7 @@ def test_trajectories_follow_each_other():
     )
 
 
-def test_one_who_has_no_waypoint_does_not_move_and_one_of_one_stands_there():
+def test_a_rover_without_a_waypoint_does_not_move_and_one_with_one_stays_there():
     assert actor_track(actor(), Pose()) is None
     assert actor_track(actor(SdfTrajectory()), Pose()) is None
     for is_looped in (False, True):
@@ -121,7 +121,7 @@ def test_a_script_is_read_with_its_waypoints_in_the_order_of_their_times(tmp_pat
     assert (first.tension, second.waypoints, scene.unsupported) == (0.25, (), ())
 
 
-def test_of_two_waypoints_at_one_millisecond_the_later_one_counts_and_is_told_of(tmp_path):
+def test_of_two_waypoints_at_one_millisecond_the_later_one_counts_and_is_reported(tmp_path):
     points = "\n".join(WAYPOINT.format(time_s, at) for time_s, at in (("1", 1), ("1.0004", 2)))
     scene = read(tmp_path, f'<trajectory id="0" type="walk">{points}</trajectory>')
     [point] = scene.actors[0].trajectories[0].waypoints
@@ -146,7 +146,7 @@ def test_a_script_that_cannot_be_is_refused_with_its_line(tmp_path, script, faul
         read(tmp_path, script)
 
 
-def test_what_an_actors_links_hold_is_carried_and_its_collisions_are_told_of(tmp_path):
+def test_what_an_actors_links_hold_is_carried_and_its_collisions_are_reported(tmp_path):
     shape = "<geometry><box><size>1 1 1</size></box></geometry>"
     link = f'<link name="body"><pose>1 0 0 0 0 0</pose><visual name="v">{shape}</visual><collision name="c">{shape}</collision></link>'
     scene = read(tmp_path, "", link)

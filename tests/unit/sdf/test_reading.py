@@ -57,7 +57,7 @@ def assert_at(pose, position, yaw_deg=0.0):
 # -- frames -----------------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_shape_stands_in_its_link_its_link_in_its_model_and_its_model_in_the_world(sdf):
+def test_a_shape_is_in_its_link_its_link_in_its_model_and_its_model_in_the_world(sdf):
     model = f'<model name="m"><pose>1 0 0 0 0 1.5707963267948966</pose><link name="l"><pose>1 0 0 0 0 0</pose>{BOX}</link></model>'
     (shape,) = read_sdf(sdf(world(model))).collisions
     assert (shape.name, shape.kind, shape.size_m) == ("m::l::hull", "box", (1.0, 2.0, 3.0))
@@ -114,7 +114,7 @@ def test_a_long_row_of_frames_is_followed(sdf):
     assert_at(read_sdf(sdf(world(model))).collisions[0].pose, (4999, 0, 0))
 
 
-def test_a_long_circle_of_frames_is_told_in_short(sdf):
+def test_a_long_circle_of_frames_is_reported_in_short(sdf):
     row = "".join(f'<frame name="f{i}" attached_to="f{(i + 1) % 5000}"/>' for i in range(5000))
     (fault,) = faults_of(sdf(world(f'<model name="m">{row}<link name="l"><pose relative_to="f7"/>{BOX}</link></model>')))
     assert "in a circle, got f7 -> f8 -> " in fault
@@ -290,7 +290,7 @@ def test_files_that_include_each_other_are_a_fault_with_the_circle(sdf):
         (f"<include><uri>{'x' * 5000}</uri></include>", "... (5,000 characters), looked for at "),
     ],
 )
-def test_a_fault_is_said_with_file_and_line(sdf, body, message):
+def test_a_fault_is_reported_with_file_and_line(sdf, body, message):
     assert any(message in fault for fault in faults_of(sdf(world(body))))
 
 
@@ -314,7 +314,7 @@ def test_a_lidar_that_gazebo_would_refuse_is_a_fault(sdf, old, new, message):
     assert any(message in fault for fault in faults_of(sdf(world(f'<model name="m"><link name="l">{text.replace(old, new)}</link></model>'))))
 
 
-def test_all_faults_are_told_at_once(sdf):
+def test_all_faults_are_reported_at_once(sdf):
     assert len(faults_of(sdf(world('<include/>\n<model name="m"><pose>x</pose></model>\n<model/>')))) == 3
 
 
@@ -391,7 +391,7 @@ def test_what_is_not_supported_is_listed_and_what_a_lidar_does_not_see_is_not(sd
     assert all(note.split(":")[1].isdigit() for note in scene.unsupported[1:])
 
 
-def test_the_plug_ins_of_a_file_are_told_once_however_often_it_is_included(sdf, tmp_path):
+def test_the_plug_ins_of_a_file_are_reported_once_however_often_it_is_included(sdf, tmp_path):
     sdf('<model name="a"><plugin filename="lib.so"/><link name="l"/></model>', "a.sdf")
     includes = "".join(f'<include><uri>a.sdf</uri><name>{name}</name><plugin name="own" filename="f"/></include>' for name in "xyz")
     assert read_sdf(sdf(world(includes))).unsupported == (

@@ -28,7 +28,7 @@ def test_each_value_of_the_scale_comes_back_as_its_code(code):
 
 
 @pytest.mark.parametrize("code", range(255))
-def test_half_way_between_two_codes_the_nearer_one_is_said(code):
+def test_half_way_between_two_codes_the_nearer_one_is_sent(code):
     middle = (ratio_of(code) + ratio_of(code + 1)) / 2 if code < 127 else math.sqrt(ratio_of(code) * ratio_of(code + 1))
     assert (cepton_reflectivity(0.999999 * middle), cepton_reflectivity(1.000001 * middle)) == (code, code + 1)
 

@@ -38,7 +38,7 @@ def test_the_model_alone_settles_all_its_facts():
     assert spec.geometry.delay_ns == VLP_32C.geometry.delay_ns
 
 
-def test_facts_may_be_said_once_more_where_they_agree():
+def test_facts_may_be_repeated_where_they_agree():
     facts = {"product": 0x22, "firing_ns": 2304, "sequence_ns": 55296, "range_unit_mm": 2, "lasers_per_firing": 1}
     channels = [channel | {"elevation_deg": elevation} for channel, elevation in zip(VLP16["channels"], VLP_16.geometry.elevation_deg, strict=True)]
     assert spec_of(VLP16 | facts | {"channels": channels}) == spec_of(VLP16)

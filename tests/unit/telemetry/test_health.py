@@ -162,7 +162,7 @@ def test_a_reading_knows_since_when_each_fault_is_there(bench):
     assert [fault.since_ns for fault in bench.run(5).faults] == [began_ns]
 
 
-def test_a_monitor_that_nobody_calls_any_more_is_a_fault_itself(bench):
+def test_a_monitor_that_is_no_longer_called_is_a_fault_itself(bench):
     bench.run(10)
     assert bench.monitor.complete(Reading(), bench.now_ns + 4 * NS_PER_S).faults == ()
     (fault,) = bench.monitor.complete(Reading(), bench.now_ns + 8 * NS_PER_S).faults

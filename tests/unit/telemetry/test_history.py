@@ -53,7 +53,7 @@ def test_a_counter_that_comes_later_and_one_that_goes_are_both_known(history):
     assert history.grown(NS_PER_S) == {SENT: 5, LOST: 2}
 
 
-def test_the_minute_is_told_in_steps_and_only_of_what_grew(history):
+def test_the_minute_is_reported_in_steps_and_only_of_what_grew(history):
     for step in range(7):
         history.note(step * 5 * NS_PER_S, {SENT: 3760 * step, LOST: 8 if step >= 4 else 0, QUEUE: 0})
     assert history.series(5 * NS_PER_S) == {SENT: [3760] * 6, LOST: [0, 0, 0, 8, 0, 0]}

@@ -41,7 +41,7 @@ def read(arrays):
     return read_flows(("front/left/data", "rear/position"), *arrays, now_ns=7_250_000_000)
 
 
-def test_a_flow_is_named_by_what_stands_after_the_last_slash(arrays):
+def test_a_flow_is_named_by_what_follows_the_last_slash(arrays):
     assert [(flow.sensor, flow.flow) for flow in read(arrays)] == [("front/left", "data"), ("rear", "position")]
 
 
@@ -55,7 +55,7 @@ def test_depth_is_what_waits_in_the_ring(arrays):
     assert [(flow.ring_depth_packets, flow.ring_capacity_packets) for flow in read(arrays)] == [(0, 8), (3, 8)]
 
 
-def test_send_errors_are_told_by_name(arrays):
+def test_send_errors_are_reported_by_name(arrays):
     assert [flow.send_errors for flow in read(arrays)] == [{"ENETUNREACH": 4, "other": 2}, {}]
 
 
@@ -90,7 +90,7 @@ def test_a_duration_is_never_counted_below_what_it_took():
         assert read_histograms(TIMING_BOUNDS_S, bins, [0])[0].cumulative[bound_index] == 0
 
 
-def test_the_age_of_the_loops_turn_is_told_once_it_has_turned(arrays):
+def test_the_age_of_the_loops_turn_is_reported_once_it_has_turned(arrays):
     statistics, _ = arrays
     assert read_loop_turn_age_s(statistics, 5_000) is None
     statistics.pass_ns[0] = 4_000

@@ -34,7 +34,7 @@ def no_descriptor_left():
 
 
 @pytest.mark.asyncio
-async def test_connections_that_cannot_be_accepted_are_said_once_and_without_traceback(no_descriptor_left, caplog):
+async def test_connections_that_cannot_be_accepted_are_reported_once_and_without_traceback(no_descriptor_left, caplog):
     clients = [socket.socket() for _ in range(20)]
     with loop_faults_logged(), capture_logs() as log:
         server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
@@ -55,7 +55,7 @@ async def test_connections_that_cannot_be_accepted_are_said_once_and_without_tra
 
 
 @pytest.mark.asyncio
-async def test_other_complaints_are_said_as_ever(caplog):
+async def test_other_complaints_are_reported_as_before(caplog):
     loop = asyncio.get_running_loop()
     LoopFaults()(loop, {"message": "task was destroyed", "exception": ValueError("odd")})
     assert "task was destroyed" in caplog.text

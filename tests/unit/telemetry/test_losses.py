@@ -47,7 +47,7 @@ def test_few_packets_of_a_slow_stream_are_no_share():
     assert found(sent=2, dropped=5, late=5)["packets_missed", "front"][0] == "degraded"
 
 
-def test_packets_that_the_kernel_refused_are_told_by_error_with_a_hint():
+def test_packets_that_the_kernel_refused_are_reported_by_error_with_a_hint():
     found_now = found(**{"sent": 1130, "refused EAGAIN": 6400, "refused EPERM": 2})
     text = "6402 of 7532 packets refused by the kernel: 6400 EAGAIN, the link is slower than the stream, 2 EPERM in the last 10 s"
     assert found_now == {("send_refused", "front"): ("unhealthy", text)}
@@ -68,7 +68,7 @@ def test_what_is_late_beside_what_is_missing_is_one_fault():
     assert found(dropped=9, late=9, underrun=900).keys() == {("packets_missed", "front")}
 
 
-def test_a_full_queue_is_a_fault_of_its_interface_and_not_told_twice():
+def test_a_full_queue_is_a_fault_of_its_interface_and_not_reported_twice():
     assert found(("eth0", "queue sent", 840), ("eth0", "queue dropped", 6700), ("daemon", "UDP refused", 6700), ("daemon", "UDP sent", 800)) == {
         ("queue_dropped", "eth0"): ("unhealthy", "6700 of 7540 packets of all programs dropped: 6700 by the queue, 0 by the driver in the last 10 s")
     }
@@ -80,7 +80,7 @@ def test_drops_where_no_queue_was_seen_are_udps():
     }
 
 
-def test_what_the_sockets_were_told_of_is_not_told_again():
+def test_refusals_that_sockets_reported_are_not_reported_again():
     assert found(("daemon", "UDP refused", 6403), ("daemon", "UDP sent", 1130), **{"sent": 1130, "refused EAGAIN": 6400}).keys() == {
         ("send_refused", "front")
     }
@@ -92,7 +92,7 @@ def test_a_queue_that_was_replaced_takes_its_last_counts_with_it_and_that_is_no_
     }
 
 
-def test_errors_that_the_kernel_also_counts_as_udps_are_not_told_twice():
+def test_errors_that_the_kernel_also_counts_as_udps_are_not_reported_twice():
     assert found(("daemon", "UDP refused", 2693), ("daemon", "UDP sent", 6460), **{"refused ENETUNREACH": 2692}).keys() == {("send_refused", "front")}
 
 
@@ -168,7 +168,7 @@ def test_cycles_that_a_rover_left_out_are_counted_against_all_that_were_due():
 @pytest.mark.parametrize(
     ("scans", "skipped", "told"), [(200, 0, []), (199, 1, [("scans_missed", "degraded")]), (150, 50, [("scans_missed", "unhealthy")]), (0, 9, [])]
 )
-def test_scans_that_gazebos_subscribers_did_not_get_are_told_while_there_are_any(scans, skipped, told):
+def test_scans_that_gazebos_subscribers_did_not_get_are_reported_while_there_are_any(scans, skipped, told):
     reading = Reading(gazebo=(GazeboReading(lidar="cart::base::top", scans=scans, messages=2 * scans, skipped_scans=skipped),))
     assert [(fault.key, fault.level) for fault in judge(own_counters(reading), reading)] == told
 
@@ -181,7 +181,7 @@ def test_the_worst_fault_is_the_level():
     assert (worst_level(()), worst_level((LATE,)), worst_level((SILENT, LATE))) == (Level.HEALTHY, Level.DEGRADED, Level.UNHEALTHY)
 
 
-def test_a_fault_is_told_with_its_subject_unless_that_is_the_daemon():
+def test_a_fault_is_reported_with_its_subject_unless_that_is_the_daemon():
     assert SILENT.sentence == "front: no data packet for 2.0 s"
     assert Fault(key="loop_ended", text="the sending loop has ended").sentence == "the sending loop has ended"
 

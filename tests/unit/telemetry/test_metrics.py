@@ -43,7 +43,7 @@ def test_labels_come_from_the_rig_or_from_a_closed_set(metric):
     assert set(metric.labels) <= from_rig | closed
 
 
-def test_timing_is_told_apart_from_10_us_to_10_ms():
+def test_timing_is_distinguished_from_10_us_to_10_ms():
     assert (TIMING_BOUNDS_S[0], TIMING_BOUNDS_S[-1]) == (10e-6, 10e-3)
     assert sum(bound <= 1e-3 for bound in TIMING_BOUNDS_S) >= 10
 
@@ -141,7 +141,7 @@ def test_counters_and_gauges_carry_the_reading(registry):
     assert registry.get_sample_value("hilsim_unrecorded_packets_total") == 7
 
 
-def test_a_recording_that_failed_is_zero_and_one_that_nobody_asked_for_is_absent(reading):
+def test_a_failed_recording_is_zero_and_one_that_was_not_requested_is_absent(reading):
     failed = RecordingReading(running=False, recorded_packets=5, unrecorded_packets=9)
     assert build_registry(lambda: reading(recording=failed)).get_sample_value("hilsim_recording") == 0
     assert build_registry(lambda: reading(recording=None)).get_sample_value("hilsim_recording") is None

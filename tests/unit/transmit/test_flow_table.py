@@ -28,7 +28,7 @@ def test_a_target_without_an_address_leaves_it_to_the_socket():
     assert table.address_size[0, table.selected[0]] == 0
 
 
-def test_a_flow_is_served_only_when_told():
+def test_a_flow_is_served_only_when_configured():
     table = allocate_flow_table(2)
     set_active(table, 1, active=True)
     assert table.active.tolist() == [0, 1]

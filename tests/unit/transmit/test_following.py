@@ -58,7 +58,7 @@ def test_the_queue_holds_what_arrived_in_its_order_with_its_deadlines(loop_bench
     assert missed(bench) == [0]
 
 
-def test_nothing_is_put_on_the_queue_and_nothing_counted_while_nobody_follows(loop_bench):
+def test_nothing_is_queued_and_nothing_counted_without_followers(loop_bench):
     bench = loop_bench(queues=1, queue_slots=16)
     put_many(bench, 1, 10, time.monotonic_ns())
     bench.start()
@@ -134,7 +134,7 @@ def test_following_begins_and_ends_while_packets_flow(loop_bench):
     assert recorded == [[], list(range(10, 20)), [], list(range(30, 40))]
 
 
-def test_a_queue_that_nobody_empties_costs_the_other_followers_nothing(loop_bench):
+def test_a_queue_without_a_consumer_costs_the_other_followers_nothing(loop_bench):
     bench = loop_bench(flows=2, queues=3, queue_slots=16)
     for queue in (0, 2):
         follow(bench, queue=queue)

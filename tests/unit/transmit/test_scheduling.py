@@ -135,7 +135,7 @@ def test_a_load_that_the_kernel_would_throttle_is_refused_to_fifo(packet_rate_hz
     assert bool(fifo_refusal(packet_rate_hz, spin_us)) is refused
 
 
-def test_memory_is_not_locked_under_a_limit_and_the_reason_is_said(unprivileged):
+def test_memory_is_not_locked_under_a_limit_and_the_reason_is_reported(unprivileged):
     if resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] == resource.RLIM_INFINITY:
         pytest.skip("no limit of locked memory applies here")
     lock = unprivileged(lock_memory)

@@ -88,7 +88,7 @@ def test_broadcasting_is_allowed_only_where_asked_for(opened):
     assert [each.getsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST) for each in (quiet, loud)] == [0, 1]
 
 
-def test_a_send_buffer_is_as_large_as_asked_for_or_the_shortfall_is_said(opened):
+def test_a_send_buffer_is_as_large_as_asked_for_or_the_shortfall_is_reported(opened):
     made = opened(spec_from("127.0.0.1", 0, send_buffer_bytes=300_000))
     assert made.shortfalls or made.socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) >= 600_000
 

@@ -183,7 +183,7 @@ def test_a_plane_of_seven_numbers_at_rest_is_as_one_of_four():
 
 
 @compiled_only
-def test_a_floor_that_rises_and_moves_aside_carries_the_vehicle_that_stands_on_it():
+def test_a_floor_that_rises_and_moves_aside_carries_the_vehicle_that_rests_on_it():
     multirotor = build_multirotor(BARE)
     state = state_at(multirotor, (0.0, 0.0, HEIGHT_M))
     planes = np.hstack([ground(multirotor), np.tile((0.5, 0.0, 0.3), (len(multirotor.point), 1))])
@@ -196,7 +196,7 @@ def test_a_floor_that_rises_and_moves_aside_carries_the_vehicle_that_stands_on_i
 
 
 @compiled_only
-def test_each_leg_stands_on_its_own_ground():
+def test_each_leg_rests_on_its_own_ground():
     multirotor = build_multirotor(BARE)
     planes = no_planes(8)
     for number, (x, y, _) in enumerate(BARE.legs):

@@ -104,7 +104,7 @@ def test_a_platform_without_disturbance_follows_its_track_exactly():
     assert platform_state(build_platform(track), 500_000_000) == ((5.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0))
 
 
-def test_the_disturbance_stands_between_the_body_and_the_sensor_rig():
+def test_the_disturbance_is_between_the_body_and_the_sensor_rig():
     disturbance = build_disturbance(SPEC, seed=3, stream=0)
     body = mounting((100.0, 200.0, 3.0), (0.0, 0.0, 90.0))
     position, turn = platform_state(build_platform(fixed_track(body), disturbance), 777_000_000)

@@ -43,7 +43,7 @@ def test_it_takes_off_and_begins_to_climb():
 
 @compiled_only
 @pytest.mark.parametrize("name", VEHICLES)
-def test_after_half_a_minute_it_stands_where_it_should_and_looks_where_it_should(name):
+def test_after_half_a_minute_it_is_where_it_should_and_looks_where_it_should(name):
     spec = profile(name)
     log = simulate(FlightSpec(vehicle=spec), fixed_track(mounting((2.0, -1.0, 5.0), (0.0, 0.0, 120.0))), start(spec), duration_s=40.0)
     np.testing.assert_allclose(log.motion[-1, :3], (2.0, -1.0, 5.0), rtol=0, atol=1e-3)

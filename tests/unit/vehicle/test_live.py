@@ -33,7 +33,7 @@ def apart(found, expected):
     return np.linalg.norm(np.array(position) - (x, y, z)), 2.0 * np.arccos(min(alike, 1.0))
 
 
-def test_before_the_first_state_a_vehicle_stands_at_the_origin():
+def test_before_the_first_state_a_vehicle_is_at_the_origin():
     assert live_state(build_live_pose(), 5 * MS) == ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0))
 
 

@@ -199,7 +199,7 @@ def test_rotors_follow_their_commands_with_a_first_order_lag():
         (1.7, 1100.0, 1100.0),
     ],
 )
-def test_commands_stand_for_rotor_speeds(command, speed, thrust):
+def test_commands_are_rotor_speeds(command, speed, thrust):
     of_speed = build_multirotor(changed(rotor={"top_speed_radps": 1100.0, "idle_speed_radps": 100.0}))
     of_thrust = build_multirotor(changed(rotor={"top_speed_radps": 1100.0, "idle_speed_radps": 100.0, "response": "thrust"}))
     assert target_speed(of_speed, command) == pytest.approx(speed, abs=1e-6)

@@ -98,7 +98,7 @@ def test_the_atmosphere_is_that_of_the_tables(altitude_m, celsius, hpa, density)
     assert pressure_altitude_m(pressure_pa(altitude_m)) == pytest.approx(altitude_m, abs=1e-8)
 
 
-def test_the_barometer_says_hectopascals_and_the_height_they_stand_for():
+def test_the_barometer_reports_hectopascals_and_their_height():
     sensors = build_pressure_sensors(NEARLY_EXACT_BAROMETER, PitotSpec(), 5, 0)
     pressure_hpa, altitude_m, celsius = barometer(sensors, 0, 488.0)
     assert pressure_hpa == pytest.approx(1013.25 * (1.0 - 0.0065 * 488.0 / 288.15) ** 5.25588, rel=1e-10)
@@ -171,7 +171,7 @@ def test_the_receiver_says_where_it_is_in_integers():
     assert (fix.fix_type, fix.eph_cm, fix.epv_cm, fix.satellites) == (FIX_3D, 90, 120, 12)
 
 
-def test_a_receiver_that_stands_has_no_course():
+def test_a_receiver_at_rest_has_no_course():
     gps = build_gps(NO_GPS_NOISE, 5, 0, build_home(ZURICH))
     assert gps_fix(gps, 60 * 10**9, (0.0, 0.0, 0.0), (0.05, 0.0, 0.0)).course_cdeg == UNKNOWN_COURSE
     assert gps_fix(gps, 60 * 10**9, (0.0, 0.0, 0.0), (-1e-9, 5.0, 0.0)).course_cdeg == 0, "never 36000"

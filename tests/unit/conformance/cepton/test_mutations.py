@@ -319,7 +319,7 @@ def test_lost_packets_are_counted_and_are_no_fault(single):
 
 
 @pytest.mark.parametrize("dual", [False, True])
-def test_without_numbers_lost_packets_are_told_by_time(dual):
+def test_without_numbers_lost_packets_are_reported_by_time(dual):
     verdict = Verdict(without(stream(version=1, dual=dual), 5, 600, 601, 602))
     assert (verdict.errors, verdict.warnings) == (set(), {"sequence.lost"})
     assert verdict.summary.lost_packets == 4

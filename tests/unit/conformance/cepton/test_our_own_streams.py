@@ -81,7 +81,7 @@ def test_a_laser_beyond_the_models_is_noticed_in_our_own_stream():
     assert {finding.rule for finding in weighty(result)} == {"lasers.count"}
 
 
-def test_several_sensors_are_told_apart_by_their_source_address():
+def test_several_sensors_are_distinguished_by_their_source_address():
     one, other = datagrams(stream(0.5), "10.0.0.1"), datagrams(stream(0.5, dual=True, seed=2), "10.0.0.2")
     result = check(datagram for pair in zip(one, other, strict=False) for datagram in pair)
     assert [(sensor.source, sensor.summary.returns) for sensor in result.sensors] == [("10.0.0.1", 1), ("10.0.0.2", 2)]
@@ -111,7 +111,7 @@ def test_position_packets_of_a_velodyne_beside_a_cepton_sensor_are_no_error(sing
     assert (weighty(result), [sensor.source for sensor in result.sensors]) == ([], ["192.168.1.201", "10.0.0.9"])
 
 
-def test_findings_are_told_once_as_they_become_known():
+def test_findings_are_reported_once_as_they_become_known():
     cepton = datagrams(stream(0.6), "10.0.0.9")
     checker = StreamChecker()
     changed = cepton[20].payload[:4] + b"\7" + cepton[20].payload[5:]
