@@ -146,7 +146,7 @@ def test_a_daemon_that_does_not_start_says_why(project):
     project.makepyfile("def test_it(hilsim_lidar):\n    hilsim_lidar('vlp16', rotation_rate_rpm=1)\n")
     result = project.runpytest_subprocess(*PLUGIN)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*DaemonError: the daemon must run, got exit code 1; it said:", "*rotation_rate_rpm must be 300 to 1200*"])
+    result.stdout.fnmatch_lines(["*DaemonError: the daemon must run, got exit code 1; its output:", "*rotation_rate_rpm must be 300 to 1200*"])
 
 
 def test_a_lidar_sends_from_its_address_what_a_decoder_makes_the_room_of():
