@@ -3,7 +3,7 @@
     python bench/bench_daemon.py [--seconds 10] [--rounds 3] [--json FILE]
 
 Lateness and latency are the sending loop's own figures (time the kernel had taken the datagram minus its deadline, or minus the moment its poses were read);
-``bench_timing.py`` checks that kind of figure against a receiver's kernel stamps. Loads are shuffled inside each round. Packets go to loopback and nobody need listen.
+``bench_timing.py`` checks that kind of figure against a receiver's kernel stamps. Loads are shuffled inside each round. Packets go to loopback and no listener is needed.
 """
 
 import argparse

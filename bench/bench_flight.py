@@ -3,7 +3,7 @@
     python bench/bench_flight.py [--seconds 600] [--json FILE]
 
 The reader (``flight_reader.py``) is a process of its own under SCHED_FIFO. Its lateness is against the even grid of frames, moved to where it fits best; hilsim's own is from when a frame was due until the port
-had taken it. A witness on each CPU, under SCHED_FIFO above all, tells when the machine itself stood still for 2 ms or more; frames due then, or within 5 ms after it, are left out of the row "but for standstills". The round trip is from that write to the reader's answer. A burst is three frames within one period; "close" are two nearer than half a period. The vehicle stands in the street: its step costs the same.
+had taken it. A witness on each CPU, under SCHED_FIFO above all, tells when the machine itself stood still for 2 ms or more; frames due then, or within 5 ms after it, are left out of the row "but for standstills". The round trip is from that write to the reader's answer. A burst is three frames within one period; "close" are two nearer than half a period. The vehicle is parked in the street: its step costs the same.
 """
 
 import argparse

@@ -3,7 +3,7 @@
     python bench/bench_gazebo.py [--seconds 20] [--busy] [--json FILE]
 
 One daemon sends the demo's VLP-16 and publishes a lidar of 1800 x 16 rays at 20 Hz from an SDF file. It is watched, each for ``--seconds``, without a subscriber, with one that
-takes every scan and its points, and with that one and two more of which one is stopped (SIGSTOP) and one killed half way. Told: the subscriber's rate and losses, how late the
+takes every scan and its points, and with that one and two more of which one is stopped (SIGSTOP) and one killed half way. Reported: the subscriber's rate and losses, how late the
 lidar's packets left (the daemon's own histogram), and the daemon's memory and processor time.
 """
 

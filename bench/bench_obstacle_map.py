@@ -32,7 +32,7 @@ def note_packets(obstacle_map: ObstacleMap, plan: LidarPlan, live: LivePose, wor
 
 
 def main() -> None:
-    """Print the time a packet takes, by what is wanted."""
+    """Print the time a packet takes, by the messages required."""
     path = profiles_directory() / "sensors" / "vlp16.toml"
     setting = LidarSetting(name="vlp16", stream=0, spec=parse_table(VelodyneSpec, read_toml(path), str(path)))
     plan, live = build_lidar_plan(setting, seed=0, utc_epoch_ns=0), build_live_pose()

@@ -4,7 +4,7 @@
 
 A case is so many VLP-16s of so many rays a beam in the demo's street. *busy*: two ordinary processes that never rest; what they got is a share of a core, the least of both.
 *standstill*: on every core at once a process of SCHED_FIFO 99 works for 1 to 12 ms five times a second, as a host does that does not run its virtual machine. Figures are
-the sending loop's own and are taken after the daemon has settled; ``expected`` follows from the sensors' rate. Packets go to loopback and nobody need listen.
+the sending loop's own and are taken after the daemon has settled; ``expected`` follows from the sensors' rate. Packets go to loopback and no listener is needed.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def rig_text(sensors, rays):
 
 @contextlib.contextmanager
 def beside(load, seconds):
-    """Run other processes for so long; yields a list that holds what they said at the end."""
+    """Run other processes for so long; yields a list of their reports at the end."""
     commands = []
     if load in ("busy", "both"):
         commands += [["busy", str(seconds)]] * 2

@@ -2,7 +2,7 @@
 
     python bench/bench_rovers.py [--seconds 60] [--rovers 5] [--points 1000] [--busy] [--json FILE]
 
-Five rovers of 1,000 points and the demo's lidar by one daemon on the loopback interface. Told of each rover: its rate, how far the intervals between its poses are from a
+Five rovers of 1,000 points and the demo's lidar by one daemon on the loopback interface. Reported for each rover: its rate, how far the intervals between its poses are from a
 period, what was lost, and in how many cycles packets came in another order than pose, chunks, telemetry; then how long a command takes to show in the telemetry. The aim is
 10.000 Hz within 0.01 % and 0.3 ms at the 99th percentile.
 """

@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 PERIOD_NS = 1_327_104
 SENDER_GRACE_S = 120  # compiling on a machine that is kept busy
 FIFO_PRIORITY = 50
-HILSIM = ("hilsim auto", "hilsim fifo, no spin", "hilsim slice", "hilsim slice nobody", "hilsim plain")
+HILSIM = ("hilsim auto", "hilsim fifo, no spin", "hilsim slice", "hilsim slice unprivileged", "hilsim plain")
 IN_PROCESS_LOADS = ("gil", "render")
 """Loads that live in the sender's process, which the C program has no part in."""
 
@@ -97,7 +97,7 @@ def receiver(path):
 
 
 def measure(variant, load, seconds, flows, program, directory):
-    """One sender under one load; returns what it said and what was received, or None where it cannot run."""
+    """Run one sender under one load; returns its report and what was received, or None where it cannot run."""
     count = round(seconds * 1e9 / PERIOD_NS)
     path = Path(directory) / "received.npy"
     with contextlib.ExitStack() as stack:

@@ -9,7 +9,7 @@ It prints ``fifo`` or ``plain``.
     flight_reader.py --witness CPU FILE
 
 Does nothing but wake every millisecond on one CPU, above every other thread; saves ``int64[n, 2]`` (when it was due, ns late) of the times that it was more than ``LATE_NS`` late: then the machine
-stood still, and nobody on that CPU could have been on time.
+stood still, and no process on that CPU could have been on time.
 """
 
 import os
@@ -65,7 +65,7 @@ def read(master, noted):
                     noted.append((now_ns, int.from_bytes(frame[10:18], "little")))
                     os.write(master, common.MAVLink_hil_actuator_controls_message(now_ns // 1000, [0.0] * 16, 0x20, 0).pack(mav))
         elif master in ready:
-            time.sleep(0.001)  # nobody has opened the other end
+            time.sleep(0.001)  # the other end is not open yet
         if time.monotonic_ns() >= due_ns:
             due_ns = time.monotonic_ns() + HEARTBEAT_NS
             os.write(master, heartbeat.pack(mav))

@@ -1,4 +1,4 @@
-"""Other ray casters over the same triangles, for ``bench_render.py``: each is optional, and told of where it is missing."""
+"""Other ray casters over the same triangles, for ``bench_render.py``: each is optional, and reported where it is missing."""
 
 import importlib.util
 

@@ -70,7 +70,7 @@ def digest(payload):
 def record_streams(hilsim, directory, sensors, seconds, destination, mac):
     """Record ``sensors`` VLP-16s for ``seconds`` and cut the recording into one file a sensor.
 
-    Their phases against each other are random, as of real units that nobody synchronised.
+    Their phases against each other are random, as of real units that are not synchronised.
     """
     phases = random.Random(1)
     text = SCENE + "".join(
@@ -107,5 +107,5 @@ def write_stream(path, datagrams):
         digest=np.array([digest(datagram.payload) for datagram in datagrams]),
     )
     if np.unique(stream.digest).size != stream.digest.size:
-        raise AssertionError(f"{path}: two packets have the same payload and could not be told apart")
+        raise AssertionError(f"{path}: two packets have the same payload and could not be distinguished")
     return stream

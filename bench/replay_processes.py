@@ -1,4 +1,4 @@
-"""Running measured senders: what they cost, when they ended, what they said."""
+"""Running measured senders: cost, end and output."""
 
 import contextlib
 import json
@@ -60,7 +60,7 @@ class Sender:
         return float(np.diff(np.interp([first_ns, last_ns], times, seconds))[0] / ((last_ns - first_ns) / 1e9))
 
     def fault(self):
-        """What it said when it failed, None when it did not."""
+        """Its output when it failed, else None."""
         if self._process.returncode == 0:
             return None
         last = self._faults.read_text(errors="replace").strip().splitlines()[-1:]

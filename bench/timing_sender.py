@@ -30,7 +30,7 @@ VARIANTS = {
     "hilsim auto": {"scheduling": "auto"},
     "hilsim fifo, no spin": {"scheduling": "fifo", "spin_us": 0.0},
     "hilsim slice": {"scheduling": "slice"},
-    "hilsim slice nobody": {"scheduling": "auto"},  # and the process gives up all privileges
+    "hilsim slice unprivileged": {"scheduling": "auto"},  # and the process gives up all privileges
     "hilsim plain": {"scheduling": "plain"},
 }
 
@@ -53,7 +53,7 @@ def feed(rings, flows, count, start_ns, period_ns, lead_ns, payload):
 
 @kernel
 def compute(stop, scratch):
-    """Floating point work over a block of memory, as rendering does, until told to stop."""
+    """Floating point work over a block of memory, as rendering does, until stopped."""
     total = 0.0
     while load_acquire(stop, (0,)) == 0:
         for i in range(scratch.size):
@@ -72,7 +72,7 @@ def send_hilsim(variant, port, count, flows):
         for flow in range(flows):
             target = SocketSpec(source="127.0.0.1", source_port=0, destination="127.0.0.1", destination_port=port)
             transmitter.add_flow(FlowSpec(name=f"{flow}/data", socket=target, packet_rate_hz=1e9 / PERIOD_NS))
-        if variant.endswith("nobody") and os.getuid() == 0:
+        if variant.endswith("unprivileged") and os.getuid() == 0:
             os.setgroups([])
             os.setgid(NOBODY)
             os.setuid(NOBODY)

@@ -5,7 +5,7 @@ from hilsim.render.renderer import CpuRenderer
 
 
 class Device:
-    """Casts as a device does, until it is told to fail.
+    """Casts as a device does, until it is set to fail.
 
     Attributes:
         packets: How many were cast together, at each call.

@@ -15,7 +15,7 @@ class Edits:
 
     Attributes:
         files: New files, by the number of the block that shows them.
-        spec: Class of the new table, with the module that it stands in.
+        spec: Class of the new table, with its module.
         field: Block of the field of ``RigSpec``.
         line: Block of text with the field's line in the docstring.
         property: Block of a property of ``RigSpec`` that replaces the one of its name; negative: none.

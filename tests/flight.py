@@ -55,7 +55,7 @@ class FlyingLoop:
 
     def begin(self):
         self.shared.control[ControlWord.ENDS] = 1
-        self._run()  # compiles, which nobody waits for later
+        self._run()  # compiles, so that no test waits for it later
         self.shared.control[ControlWord.ENDS] = 0
         self.thread.start()
         return self

@@ -11,7 +11,7 @@ _FENCE = re.compile(r"^( *)```(\w*)$")
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """What stands between two fences of a page."""
+    """Text between two fences of a page."""
 
     page: Path
     language: str

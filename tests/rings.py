@@ -7,7 +7,7 @@ from hilsim.transmit.ring import Rings, depth
 
 @dataclass(frozen=True, kw_only=True)
 class QueuedDatagram:
-    """A copy of what stands in a slot: times on CLOCK_MONOTONIC, the payload's used bytes."""
+    """A copy of a slot: times on CLOCK_MONOTONIC, the payload's used bytes."""
 
     deadline_ns: int
     pose_ns: int

@@ -25,7 +25,7 @@ from hilsim.sdf.specs import SdfScene, SdfShape, skin_name
 
 Sees = Literal["collisions", "visuals"]
 PLANE_M = 500.0
-"""How far a collision's plane reaches from where it stands."""
+"""How far a collision's plane reaches from its origin."""
 SOLID_KINDS = frozenset({"box", "sphere", "cylinder", "capsule", "ellipsoid", "cone"})
 """Shapes with an inside."""
 _MATERIAL = "concrete"

@@ -55,7 +55,7 @@ class Motion(IntEnum):
     STILL = 0
     """Do nothing: the controller's own time is stopped too."""
     FREE = 1
-    """It flies, falls, stands."""
+    """It flies, falls, or rests."""
     HELD = 2
     """Its time goes on, and its sensors feel that something holds it where it is."""
 

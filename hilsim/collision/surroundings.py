@@ -118,7 +118,7 @@ def _mover_pose(world: World, mover: int, time_ns: int) -> tuple[Vector, tuple[f
 
 @kernel
 def surface_velocity(world: World, instance: int, point_m: Vector, time_ns: int) -> Vector:
-    """Velocity (m/s) of what moves at a point of its surface, in the world; zero where it stands."""
+    """Velocity (m/s) of what moves at a point of its surface, in the world; zero if it is at rest."""
     mover = instance - world.tile_count
     if mover < 0 or world.key_count[mover] < 2:
         return 0.0, 0.0, 0.0

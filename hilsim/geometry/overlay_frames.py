@@ -17,7 +17,7 @@ _RIGHT = (1.0, 0.0, 0.0)
 
 
 def ground_only_pose(height_m: float, pitch_deg: float) -> Pose:
-    """World from sensor of a sensor that stands ``height_m`` above the world's origin and is tilted about its x axis (right) alone.
+    """World from sensor of a sensor ``height_m`` above the world's origin and is tilted about its x axis (right) alone.
 
     Args:
         height_m: Of the sensor above the ground.

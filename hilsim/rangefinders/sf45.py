@@ -118,7 +118,7 @@ class Swing(NamedTuple):
     Attributes:
         low_udeg: Where it turns on the left.
         high_udeg: Where it turns on the right.
-        speed_udps: A second; 0: it stands.
+        speed_udps: A second; 0: it is at rest.
         since_ns: Rig time from which this holds.
         gone_udeg: How far it had come by then, from ``low_udeg`` and counted on past each turn.
     """

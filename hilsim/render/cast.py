@@ -18,7 +18,7 @@ _COSINE_MARGIN = 1e-5
 """Covers directions' lengths, which are 1 to within that (``render.renderer.cast``), and the rounding of cosines."""
 
 AGREEMENT_M = 0.1
-"""A triangle seen edge-on has no useful plane; then float32's answer stands."""
+"""A triangle seen edge-on has no useful plane; then float32's answer is used."""
 
 RAY_STACK_SIZE = 2 * STACK_SIZE
 """``int32`` entries one ray needs: the tile tree's and one geometry's."""

@@ -55,7 +55,7 @@ class World(NamedTuple):
     """Arrays for kernels; ``build_world`` is the only maker. Nothing in it is ever written.
 
     Instances are numbered tiles first, then movers: instance ``i`` is mover ``i - tile_count``. A tile never turns; its geometry's origin is
-    its place in the world. A mover's geometry stands ``geometry_origin_m`` from the origin of the mover's own frame.
+    its place in the world. A mover's geometry is ``geometry_origin_m`` from the origin of the mover's own frame.
 
     Attributes:
         origin_m: ``float64[3]``, what the boxes of the tile tree are relative to.

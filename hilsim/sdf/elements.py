@@ -65,7 +65,7 @@ class Element:
 
     Attributes:
         tag: Its name.
-        file: Where it stands.
+        file: Its file.
         line: Where there.
         findings: Where faults are noted.
         attributes: By name.

@@ -94,7 +94,7 @@ class Scope:
         return self.pose_of(relative_to(element, default), element) @ element.pose()
 
     def _resolved(self, name: str) -> Pose:
-        """Where a frame stands. Frames in a row are followed without calls: there may be as many as the file has elements."""
+        """Pose of a frame. Frames in a row are followed without calls: there may be as many as the file has elements."""
         waiting: dict[str, None] = {}
         while name not in self._known and name != self.root and name:
             if name in waiting:

@@ -33,7 +33,7 @@ speed along each direction; the largest impulse along the normal."""
 MOST_PUSH_MPS2 = 100.0
 """What a moving surface may accelerate a vehicle with at each contact: 10 g, inside the 16 g that the inertial sensors measure."""
 PLANE_SIZE = 7
-"""Numbers of a plane that may move: unit normal, offset, velocity of its surface in the world (m/s). Four are a plane that stands."""
+"""Numbers of a plane that may move: unit normal, offset, velocity of its surface in the world (m/s). Four are a plane at rest."""
 
 
 @kernel

@@ -110,7 +110,7 @@ class VehicleSpec:
         rotors: In the order of the commands; 1 to 16.
         propulsion: What each rotor does.
         drag_area_m2: Drag coefficient times area of the body along x, y and z.
-        legs: Points that touch the ground when it stands; 3 to 8, none on a line with all others.
+        legs: Points that touch the ground at rest; 3 to 8, none on a line with all others.
         hull: Further points that must not go through the ground, such as what it lies on when upside down; at most 16.
         friction_ratio: Of what touches on what is touched.
         collision_radius_m: Of the sphere about the centre of mass that obstacles stop.

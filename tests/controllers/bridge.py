@@ -1,4 +1,4 @@
-"""A small bridge of the tests' own, right in what the controller judges: the reference that ``wrong`` spoils. Bytes in, bytes out; no clock, no sockets."""
+"""A small bridge of the tests' own, right in what the controller judges: the reference that ``wrong`` breaks. Bytes in, bytes out; no clock, no sockets."""
 
 from collections import deque
 
@@ -50,7 +50,7 @@ class Bridge:
                 self._obey(now_us, message)
 
     def unplugged(self):
-        """The cable is out: what the controller said counts no longer."""
+        """The cable is out: earlier messages of the controller are void."""
         self.heard_us, self.hil, self.waiting = None, False, False
         self.splitter = Splitter()
         self.fixes.clear()

@@ -30,7 +30,7 @@ def judged(wrong=None, *, run_s=None, body=None):
     more = wrong.controller if wrong else {}
     controller = Px4(Px4Spec(serial=serial, lockstep=lockstep, utc_at_zero_us=UTC_AT_ZERO_US, **more))
     if wrong:
-        wrong.spoil(bridge)
+        wrong.change(bridge)
     frames = odd_frames(Writer(255, 190))
     if serial:
         controller.judge.forwarded.expect([])

@@ -1,4 +1,4 @@
-"""A vehicle without physics, moved by a schedule: at rest, up, out and round, back, down. Enough motion for every rule, whatever the motors are told.
+"""A vehicle without physics, moved by a schedule: at rest, up, out and round, back, down. Enough motion for every rule, whatever the motor commands.
 
 Its sensors are formulas of its own: nothing here comes from ``hilsim``.
 """

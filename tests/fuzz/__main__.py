@@ -14,7 +14,7 @@ from pathlib import Path
 
 def main() -> int:
     """Run what the command line says."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Feeds spoilt inputs to every parser.")
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Feeds corrupted inputs to every parser.")
     parser.add_argument("--target", action="append", default=[], help="a target's name; repeatable; default: all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=1_000_000, help="inputs a target")

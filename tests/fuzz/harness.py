@@ -1,4 +1,4 @@
-"""Runs one target over spoilt inputs and says what came out that may not.
+"""Runs one target over corrupted inputs and reports forbidden results.
 
 Rules: nothing but ``HilsimError`` may come out; no input takes above ``MOST_CPU_S`` of CPU; memory does not grow over the run beyond ``MOST_GROWTH_MB``.
 Input number ``i`` depends on the target's name, the seed and ``i`` alone.
@@ -35,7 +35,7 @@ class Target:
     Attributes:
         name: On the command line.
         corpus: Makes sound inputs in a directory of their own.
-        mutate: Spoils them.
+        mutate: Corrupts them.
         run: Reads one; ``HilsimError`` is a good answer.
         suffix: Of the file that keeps a failing input.
         needs_kernels: Compiled code is run; else Numba stays switched off, so that a wrong index is an exception.

@@ -1,4 +1,4 @@
-"""Ways to spoil bytes: of any file, of text with numbers, and of files whose checksums and containers must stay sound to get past the door."""
+"""Ways to corrupt bytes: of any file, of text with numbers, and of files whose checksums and containers must stay sound to get past the door."""
 
 import io
 import json
@@ -146,7 +146,7 @@ def _places(node: object) -> list[tuple[object, object]]:
 
 
 def spoil_glb(random: Random, corpus: list[bytes]) -> bytes:
-    """The JSON chunk spoilt and put back with sizes that fit."""
+    """The JSON chunk corrupted and put back with sizes that fit."""
     if random.random() < 0.3:
         return spoil_bytes(random, corpus)
     data = random.choice(corpus)
@@ -158,7 +158,7 @@ def spoil_glb(random: Random, corpus: list[bytes]) -> bytes:
 
 
 def spoil_npz(random: Random, corpus: list[bytes]) -> bytes:
-    """Members spoilt and packed anew, so that checksums are sound."""
+    """Members corrupted and packed anew, so that checksums are sound."""
     if random.random() < 0.3:
         return spoil_bytes(random, corpus)
     with zipfile.ZipFile(io.BytesIO(random.choice(corpus))) as archive:
@@ -176,7 +176,7 @@ def spoil_npz(random: Random, corpus: list[bytes]) -> bytes:
 
 
 def spoil_trailer(random: Random, corpus: list[bytes]) -> bytes:
-    """Hilsim's own BMP spoilt, with the checksum of its trailer made right again."""
+    """Hilsim's own BMP corrupted, with the checksum of its trailer made right again."""
     data = bytearray(spoil_text(random, corpus) if random.random() < 0.5 else spoil_bytes(random, corpus))
     place = data.rfind(b"hilsim\r\n")
     if place >= 0 and len(data) >= place + 16:
@@ -187,7 +187,7 @@ def spoil_trailer(random: Random, corpus: list[bytes]) -> bytes:
 
 
 def spoil_capture(random: Random, corpus: list[bytes]) -> bytes:
-    """Packets spoilt, moved, doubled and given other times, in records that are sound; now and then bytes, and packed with gzip."""
+    """Packets corrupted, moved, doubled and given other times, in records that are sound; now and then bytes, and packed with gzip."""
     if random.random() < 0.3:
         data = spoil_bytes(random, corpus)
     else:

@@ -41,7 +41,7 @@ PLAIN = os.environ | {"NUMBA_DISABLE_JIT": "1"}
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
-    """What each target's run said, all in one process: starting takes longer than most of them."""
+    """Output of each target's run, all in one process: starting takes longer than most of them."""
     folder = tmp_path_factory.mktemp("fuzz")
     targets = [word for name, count in COUNTS.items() for word in ("--target", f"{name}={count}")]
     command = [sys.executable, "-m", "tests.fuzz", "--here", *targets, "--seed", "0", "--output", str(folder)]
@@ -60,8 +60,8 @@ def test_an_input_is_the_same_whenever_it_is_made(tmp_path):
     program = (
         "import sys, hashlib; from pathlib import Path; from random import Random; from tests.fuzz import corpus, mutation\n"
         "sound = corpus.objects(Path(sys.argv[1])) + corpus.gltf(Path(sys.argv[1]))\n"
-        "spoilt = [mutation.spoil_text(Random(f'seed {number}'), sound) for number in range(50)]\n"
-        "print(hashlib.sha256(b''.join(spoilt)).hexdigest())"
+        "corrupted = [mutation.spoil_text(Random(f'seed {number}'), sound) for number in range(50)]\n"
+        "print(hashlib.sha256(b''.join(corrupted)).hexdigest())"
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
     said = {subprocess.run(command, capture_output=True, text=True, check=True, env=PLAIN).stdout for _ in range(2)}

@@ -52,7 +52,7 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """What an SDK said.
+    """Results of an SDK.
 
     Attributes:
         packets: One a points callback, in order of arrival.
@@ -86,7 +86,7 @@ def require_sdk(sdk):
 
 
 def free_port():
-    """A UDP port that nobody is bound to."""
+    """A free UDP port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours:
         ours.bind(("0.0.0.0", 0))  # noqa: S104 - the SDKs bind all addresses
         return ours.getsockname()[1]
@@ -207,7 +207,7 @@ def _start(*arguments):
 
 
 def _start_listening(sdk, out):
-    """The process and its port. A port that was free can be somebody else's by the time the SDK binds it: then another is tried."""
+    """The process and its port. A port that was free can be another process's by the time the SDK binds it: then another is tried."""
     for _ in range(PORTS_TRIED):
         port = free_port()
         process = _start(sdk, "live", port, out)

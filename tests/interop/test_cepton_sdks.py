@@ -54,7 +54,7 @@ def test_sdk3_cuts_metres_towards_zero_and_gives_back_the_other_fields():
 
 
 def ratio_of(code):
-    """Reflectivity that a code stands for, 1.0 = 100 %."""
+    """Reflectivity of a code, 1.0 = 100 %."""
     return code / 100 if code < 128 else 1.27 * (50.0 / 1.27) ** ((code - 127) / 128)
 
 

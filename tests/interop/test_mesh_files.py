@@ -1,4 +1,4 @@
-"""A mesh of every format, from the file to points that an independent decoder reads where the mesh stands."""
+"""A mesh of every format, from the file to points that an independent decoder reads at the mesh's place."""
 
 import numpy as np
 import pytest

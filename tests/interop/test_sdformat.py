@@ -179,7 +179,7 @@ class Graph:
         return found
 
     def pose(self, name):
-        """Where a frame stands in the world."""
+        """Pose of a frame in the world."""
         if name == "world":
             return np.eye(4)
         if name.endswith("::__model__"):
@@ -188,7 +188,7 @@ class Graph:
         return stands if placement is None else stands @ np.linalg.inv(self.within(f"{name}::{placement}", f"{name}::__model__"))
 
     def within(self, name, root):
-        """Where a frame stands in a model's own."""
+        """Pose of a frame in a model's own."""
         if name == root:
             return np.eye(4)
         own = np.eye(4) if name.endswith("::__model__") else matrix(self.element(name).find("pose"))

@@ -107,7 +107,7 @@ def _configure(root: Path) -> None:
 
 
 def _call(*command: object) -> None:
-    """Run to the end; a fault shows what the command said."""
+    """Run to the end; a fault shows the command's output."""
     ran = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=1800, check=False)
     if ran.returncode:
         message = f"{' '.join(map(str, command))} must succeed, got exit code {ran.returncode}:\n{ran.stdout[-2000:]}{ran.stderr[-4000:]}"
@@ -148,7 +148,7 @@ class Machine:
         for name in ("payload", "supervisor"):
             for place in sorted(CGROUPS.glob(f"**/{name}"), key=lambda path: -len(path.parts)):
                 for folder, _, _ in os.walk(place, topdown=False):
-                    with suppress(OSError):  # not empty: somebody else's
+                    with suppress(OSError):  # not empty: another process uses it
                         Path(folder).rmdir()
 
     def _await_leader(self) -> int:

@@ -15,7 +15,7 @@ BASE, IMAGE = "localhost/hilsim-test-base", "localhost/hilsim-test"
 
 
 def buildah(*words, timeout_s=3000):
-    """Standard output of buildah; a fault shows what it said."""
+    """Standard output of buildah; a fault shows its output."""
     ran = subprocess.run(["buildah", *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, check=False)
     if ran.returncode:
         pytest.fail(f"buildah {words[0]} must succeed, got exit code {ran.returncode}:\n{ran.stdout[-2000:]}{ran.stderr[-4000:]}")

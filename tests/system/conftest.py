@@ -182,7 +182,7 @@ def lidar():
 
 @pytest.fixture
 def free_port():
-    """Numbers of TCP ports of the loopback interface that nobody has."""
+    """Numbers of TCP ports of the loopback interface that are free."""
 
     def find():
         with socket.create_server(("127.0.0.1", 0)) as found:

@@ -24,7 +24,7 @@ _ROOM = ROOM.split("[[sensor]]")[0]
 
 
 def vehicle_rig(controller, *stations):
-    """A room in which a vehicle stands on the floor; ``controller`` and each of ``stations`` are lines of TOML."""
+    """A room with a vehicle on the floor; ``controller`` and each of ``stations`` are lines of TOML."""
     tables = "".join(f"[[vehicle.ground_station]]\n{station}\n" for station in stations)
     return (
         f'{_ROOM}\n[platform]\nkind = "vehicle"\n[vehicle]\nposition_m = [0.0, 0.0, -1.0]\nyaw_deg = 0.0\n'
@@ -61,7 +61,7 @@ def report_of(started, timeout_s=90):
 
 
 def stopped(started):
-    """The report of a program that is told to end."""
+    """The report of a program that is stopped."""
     started[0].terminate()
     return report_of(started, 20)
 

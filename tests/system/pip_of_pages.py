@@ -17,7 +17,7 @@ def main(words):
 
 
 def wanted(word):
-    """The requirements that a word stands for: a name, or the project of this directory with its extras."""
+    """Requirements of a word: a name, or the project of this directory with its extras."""
     if not word.startswith("."):
         return [word]
     project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -28,7 +28,7 @@ def wanted(word):
 def held(text):
     requirement = Requirement(text)
     version = metadata.version(requirement.name)  # an error where there is none
-    assert version in requirement.specifier, f"{text} is wanted, {version} is installed"
+    assert version in requirement.specifier, f"{text} is required, {version} is installed"
     sys.stdout.write(f"{requirement.name} {version} is installed\n")
 
 

@@ -26,7 +26,7 @@ PORTS = ("data", "position", "metrics", "control", "simulation")
 
 @dataclass
 class Shell:
-    """Where a page's commands run: a folder, ports that nobody else has, and an environment.
+    """Where a page's commands run: a folder, ports of its own, and an environment.
 
     Attributes:
         page: The page.
@@ -218,4 +218,4 @@ PREPARED = {
     "vlp16-against-real-units.md": _report,
     "write-a-plugin.md": _plugin,
 }
-"""What stands in a page's folder and runs beside it; a page that is not here needs nothing."""
+"""Files in a page's folder, and programs beside it; a page that is not here needs nothing."""

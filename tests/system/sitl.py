@@ -1,4 +1,4 @@
-"""A peer at the JSON link that flies as ArduPilot's simulation would be told to: by height alone, the four motors alike."""
+"""A peer at the JSON link that flies as ArduPilot's simulation would: by height alone, the four motors alike."""
 
 import json
 import socket

@@ -67,7 +67,7 @@ def test_a_map_and_a_rig_are_written_and_reported(captures, tmp_path):
 
 
 def test_the_first_start_reports_why_it_waits(cepton_capture, tmp_path):
-    """Kernels that are compiled take seconds in which nothing else could be said."""
+    """Kernels that are compiled take seconds in which nothing else could be printed."""
     told = [
         hilsim("background", cepton_capture, "-o", tmp_path / "hall", "--force", NUMBA_CACHE_DIR=str(tmp_path / "cache")).stderr for _ in range(2)
     ]

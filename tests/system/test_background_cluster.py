@@ -58,7 +58,7 @@ def cluster(tmp_path):
             try:
                 process.wait(20)
             except subprocess.TimeoutExpired:
-                process.kill()  # it waits for somebody who has gone
+                process.kill()  # it waits for a process that has ended
                 process.wait()
 
 

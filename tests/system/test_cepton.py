@@ -222,7 +222,7 @@ def test_a_picture_can_be_drawn_of_a_rig_and_of_a_capture(offline, tmp_path, wha
     done = hilsim("picture", offline[what], "-o", image)
     assert done.returncode == 0, done.stderr
     assert image.read_bytes().startswith(b"\x89PNG")
-    # A pass of 50 ms is 6250 firings of 8 us, 781 of them of the laser whose returns cannot be said.
+    # A pass of 50 ms is 6250 firings of 8 us, 781 of them of the laser whose returns cannot be represented.
     assert done.stdout.endswith("scan.png: 6,250 points, 5,469 returns\n")
 
 

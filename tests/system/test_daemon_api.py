@@ -40,7 +40,7 @@ def await_gone(pid):
 
 
 def private_directories(pid):
-    """Those that a daemon was told of."""
+    """Those announced to a daemon."""
     words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
     return Path(words[words.index("--ready-file") + 1]).parent
 
@@ -113,7 +113,9 @@ def test_the_daemons_own_message_is_raised_when_it_does_not_start(receiver, tmp_
     log = tmp_path / "log"
     log.write_text("error: of another run\n")
     with (
-        pytest.raises(DaemonError, match=r"the daemon must run, got exit code 1; its output:\n\S+: sensor\[0\]\.rotation_rate_rpm must be 300 to 1200"),
+        pytest.raises(
+            DaemonError, match=r"the daemon must run, got exit code 1; its output:\n\S+: sensor\[0\]\.rotation_rate_rpm must be 300 to 1200"
+        ),
         Daemon(rig, log=log),
     ):
         pass

@@ -37,7 +37,7 @@ def asked_for(name):
 
 
 def named_in(expression):
-    """Names of metrics in an expression: what stands before a brace, or alone in ``hilsim_…``."""
+    """Names of metrics in an expression: a name before a brace, or alone in ``hilsim_…``."""
     return set(re.findall(r"\b((?:hilsim|process)_[a-z_]+|up)(?=\{|\b(?!=))", re.sub(r'"[^"]*"', '""', expression)))
 
 

@@ -1,7 +1,7 @@
 """Every block of shell commands on a page runs, line by line, and each line ends with 0.
 
 The blocks of a page run one after the other, in a folder that has what the page speaks of (``shell_pages.py``), each in a shell of its own.
-What differs from the page stands in two tables: ``AS_TESTED`` says what a line has in its place here, ``NOT_RUN`` which blocks do not run and why.
+Differences from the page are in two tables: ``AS_TESTED`` has replacements of lines, ``NOT_RUN`` the blocks that do not run, with reasons.
 """
 
 import os
@@ -18,7 +18,7 @@ from tests.system.shell_pages import programs_in, shell_of
 pytestmark = pytest.mark.system
 
 NOT_RUN = {
-    ("README.md", "git clone"): ("clones and installs, which fetches packages: what stands before every run of the tests", ""),
+    ("README.md", "git clone"): ("clones and installs, which fetches packages: what precedes every run of the tests", ""),
     ("README.md", "make test"): ("is the run that this test is of", ""),
     ("CONTRIBUTING.md", "git clone"): ("is the run that this test is of", ""),
     ("fly-with-an-autopilot.md", "sim_vehicle.py"): (

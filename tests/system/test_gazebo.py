@@ -25,7 +25,7 @@ def call(*arguments, cwd, status=0):
 
 @pytest.fixture
 def yard(tmp_path):
-    """Walls around a robot whose scanner stands within its own body."""
+    """Walls around a robot whose scanner is within its own body."""
     rows = scanner(columns=361, rows=16, azimuth=(-3.14159265, 3.14159265), elevation=(-0.2617993878, 0.2617993878), span=(0.5, 60.0))
     low = scanner(columns=11, topic="", name="low", rate=30)
     robot = thing("robot", box(0.6, 0.6, 0.6), "1 2 1 0 0 0.5", inner=rows + low)

@@ -135,7 +135,7 @@ def test_each_rangefinder_says_where_the_walls_are_in_its_own_bytes(daemon, cabl
     assert {reading[0] for reading in parse_tfmini(await_bytes(cables["tfmini"], 90))[:-1]} <= {499, 500, 501}
     heights = [reading[0] for reading in parse_tfmini(await_bytes(cables["down"], 90))]
     assert heights
-    assert all(50 <= height <= 90 for height in heights)  # half a metre above the centre of mass of a vehicle that stands
+    assert all(50 <= height <= 90 for height in heights)  # half a metre above the centre of mass of a vehicle at rest
 
     line = cables["sf45"]
     line.write(sf45_frame(0))
@@ -345,4 +345,4 @@ def test_a_board_that_does_not_read_for_a_while_gets_nothing_old_and_what_it_doe
     stamps_us = np.array([message.time_usec for _, message in board.of("OBSTACLE_DISTANCE")])
     steps_us = np.diff(stamps_us)
     assert (steps_us > 0).all()
-    assert (steps_us > 300_000).sum() >= 3  # of each silence nothing is told after
+    assert (steps_us > 300_000).sum() >= 3  # nothing of a silence is sent after it

@@ -136,7 +136,7 @@ def test_a_recording_of_a_cepton_style_sensor_has_microseconds_by_default(tmp_pa
     assert magics == [b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1"]  # little-endian: 0xa1b2c3d4, 0xa1b23c4d
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full to stand for a full disk")  # noqa: PTH110
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full in place of a full disk")  # noqa: PTH110
 def test_a_full_disk_is_a_clear_error(two_sensors):
     result = hilsim("record", two_sensors, "-o", "/dev/full", "--duration-s", "1")
     assert result.returncode == 1

@@ -1,4 +1,4 @@
-"""``hilsim replay`` over loopback: every capture, byte for byte, re-timed, looped, paused, and what is wrong said clearly."""
+"""``hilsim replay`` over loopback: every capture, byte for byte, re-timed, looped, paused, and faults reported clearly."""
 
 import json
 import re
@@ -157,7 +157,7 @@ def test_several_captures_play_on_one_clock_with_their_offsets(any_capture, arri
         "--retime", "device",
         check=True,
     )  # fmt: skip
-    # Both captures have the same recorded addresses and so the same rule: both arrive at the first port, told apart by their product byte.
+    # Both captures have the same recorded addresses and so the same rule: both arrive at the first port, distinguished by their product byte.
     starts = {}
     for datagram in first.close():
         starts.setdefault(datagram.payload[1205], struct.unpack_from("<I", datagram.payload, 1200)[0])

@@ -1,4 +1,4 @@
-"""A replay on a machine that stands still: nothing is lost, or it is said and ends with a code of its own."""
+"""A replay on a machine that stands still: nothing is lost, or the loss is reported and ends with a code of its own."""
 
 import json
 import signal

@@ -145,7 +145,7 @@ def test_five_rovers_send_every_number_of_their_files_in_order_again_and_again(r
 
 
 def held_by_a_default_buffer(size):
-    """Datagrams of ``size`` bytes that a UDP socket holds whose buffer nobody has set, by what the kernel charges for one (sock_diag(7): SO_MEMINFO)."""
+    """Datagrams of ``size`` bytes that a UDP socket holds with the default buffer, by what the kernel charges for one (sock_diag(7): SO_MEMINFO)."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         receiver.bind(("127.0.0.1", 0))
         sender.sendto(bytes(size), receiver.getsockname())

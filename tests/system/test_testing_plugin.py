@@ -103,11 +103,11 @@ def test_workers_beside_each_other_have_ports_and_addresses_of_their_own(project
         "    sensors = [hilsim_lidar('vlp16') for _ in range(2)]\n"
         "    for sensor in sensors:\n"
         "        assert {len(payload) for payload in sensor.receive(200)} == {1206}\n"
-        "    said = ''.join(f'{sensor.port} {sensor.position_port} {sensor.address}\\n' for sensor in sensors)\n"
-        f"    pathlib.Path({str(project.path)!r}, f'said-{{number}}').write_text(said)\n"
+        "    report = ''.join(f'{sensor.port} {sensor.position_port} {sensor.address}\\n' for sensor in sensors)\n"
+        f"    pathlib.Path({str(project.path)!r}, f'report-{{number}}').write_text(report)\n"
     )
     project.runpytest_subprocess(*PLUGIN, "-n", "2").assert_outcomes(passed=4)
-    said = [word for path in project.path.glob("said-*") for word in path.read_text().split()]
+    said = [word for path in project.path.glob("report-*") for word in path.read_text().split()]
     assert len(said) == 24
     await_none_left(project)
 

@@ -30,7 +30,7 @@ class Installed:
         return kept | {"PATH": f"{self.directory / 'bin'}:{kept['PATH']}"}
 
     def run(self, *command, cwd, timeout_s=280):
-        """The program's result, run to its end; fails with what it said where its status is not 0."""
+        """The program's result, run to its end; fails with its output where its status is not 0."""
         ran = subprocess.run(command, cwd=cwd, env=self.environment, capture_output=True, text=True, timeout=timeout_s, check=False)
         assert ran.returncode == 0, ran.stdout + ran.stderr
         return ran

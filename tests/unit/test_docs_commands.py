@@ -56,7 +56,7 @@ def _mentions():
 
 
 def _ours(words):
-    """``hilsim`` or ``make`` where a command stands, and ``hilsim COMMAND`` behind another program's words (``podman run …``)."""
+    """``hilsim`` or ``make`` where a command is, and ``hilsim COMMAND`` behind another program's words (``podman run …``)."""
     while words and _ASSIGNMENT.match(words[0]):
         words = words[1:]
     for place, word in enumerate(words):

@@ -118,7 +118,7 @@ def a_project_with_a_profile(block, directory, request):
 
 
 def of_every_kind(block, directory, _request):
-    """``<name>`` stands for any kind of range sensor."""
+    """``<name>`` is any kind of range sensor."""
     for name in RANGEFINDERS:
         assert_sound(write_rig(directory, whole(block.text.replace("<name>", name)), f"{name}.toml"))
 

@@ -346,7 +346,7 @@ def test_a_second_process_loads_the_caller_and_the_stage_it_calls(probe, tmp_pat
 
 
 def test_what_is_loaded_has_its_machine_code_and_need_not_make_it(probe, tmp_path):
-    """Numba lets nobody look into code from the cache: that tells it from code that was made here."""
+    """Numba gives no access to code from the cache: that tells it from code that was made here."""
     looks = "; print(*(next(iter(each.overloads.values())).library._disable_inspection for each in (stage, caller.from_python())))"
     assert run(CALL + looks, probe.parent, tmp_path / "cache")[3:] == ["False", "False"]
     assert run(CALL + looks, probe.parent, tmp_path / "cache")[3:] == ["True", "True"]
@@ -448,7 +448,7 @@ def test_processes_that_begin_at_once_compile_each_kernel_once(probe, tmp_path):
     children = [subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     begin.touch()
     counts = [int(child.communicate(timeout=240)[0]) for child in children]
-    assert sum(counts) == 3  # the stage, the caller, and what stands between it and Python
+    assert sum(counts) == 3  # the stage, the caller, and the kernel between it and Python
 
 
 def test_kernels_are_plain_functions_where_compiling_is_off():

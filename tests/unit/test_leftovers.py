@@ -1,4 +1,4 @@
-"""A run of tests leaves no process behind: one that would is red, and one that is told to end takes down what it started."""
+"""A run of tests leaves no process behind: one that would is red, and one that is stopped takes down what it started."""
 
 import os
 import signal
@@ -71,6 +71,6 @@ def test_processes_of_tests_in_the_background_of_a_shell_can_be_ended_by_ctrl_c(
         "capture_output=True, text=True)\n    assert 'default_int_handler' in done.stdout\n"
     )
     (tmp_path / "conftest.py").write_text("from tests.conftest import *  # noqa: F403\n")
-    command = f"{sys.executable} -m pytest -q -p no:cacheprovider --rootdir . . > said 2>&1 & wait $!"
+    command = f"{sys.executable} -m pytest -q -p no:cacheprovider --rootdir . . > output 2>&1 & wait $!"
     subprocess.run(["sh", "-c", command], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False, timeout=60)
-    assert "1 passed" in (tmp_path / "said").read_text()
+    assert "1 passed" in (tmp_path / "output").read_text()

@@ -43,7 +43,7 @@ from hilsim.errors import require
 INFO_SIGNATURE = b"INFZ"
 INFO_PACKET_SIZE = 88
 SYNC_OFFSET = 72
-"""Where the offset of the synchronised clock stands."""
+"""Place of the offset of the synchronised clock."""
 INFO_VERSION = 1
 _VERSION_SHIFT, _BLOCK_FLAGS = 3, 0x07
 _NAME_SIZE = 28

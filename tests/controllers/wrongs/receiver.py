@@ -46,7 +46,7 @@ wrong_gps("an old fix", "gps_time", run_s=3.2, time_usec=lambda f: f["time_usec"
 wrong_gps("one time for ever", "gps_time", run_s=3.2, time_usec=lambda _f: _BEGAN_US)
 
 
-@wrong("a receiver that stands", "stale", "gps_velocity", run_s=FLIGHT_S)
+@wrong("a receiver that is stuck", "stale", "gps_velocity", run_s=FLIGHT_S)
 def _(bridge):
     first = {}
     bridge.on_gps = lambda _now_us, fields: fields | {key: first.setdefault(key, fields[key]) for key in ("lat", "lon", "alt")}

@@ -1,4 +1,4 @@
-"""What spoils a bridge, by name, and the rules that must find it."""
+"""Changes that break a bridge, by name, and the rules that must find it."""
 
 from dataclasses import dataclass, field
 
@@ -9,10 +9,10 @@ FLIGHT_S = 25.0
 
 @dataclass(frozen=True, kw_only=True)
 class Wrong:
-    """``spoil`` changes a bridge; ``rules`` are all that it breaks; ``run_s`` is how long that takes; the others are arguments of bridge and controller."""
+    """``change`` changes a bridge; ``rules`` are all that it breaks; ``run_s`` is how long that takes; the others are arguments of bridge and controller."""
 
     rules: frozenset
-    spoil: object
+    change: object
     run_s: float = 3.2
     period_us: int = 4000
     serial: bool = True
@@ -23,9 +23,9 @@ class Wrong:
 def wrong(name, *rules, **more):
     """Register what it decorates."""
 
-    def keep(spoil):
-        WRONGS[name] = Wrong(rules=frozenset(rules), spoil=spoil, **more)
-        return spoil
+    def keep(change):
+        WRONGS[name] = Wrong(rules=frozenset(rules), change=change, **more)
+        return change
 
     return keep
 
@@ -33,19 +33,19 @@ def wrong(name, *rules, **more):
 def wrong_sensor(name, *rules, run_s=3.2, **changes):
     """HIL_SENSOR with other figures; each change is a function of all fields."""
 
-    def spoil(bridge):
+    def change(bridge):
         bridge.on_sensor = lambda _now_us, fields: fields | {key: change(fields) for key, change in changes.items()}
 
-    wrong(name, *rules, run_s=run_s)(spoil)
+    wrong(name, *rules, run_s=run_s)(change)
 
 
 def wrong_gps(name, *rules, run_s=FLIGHT_S, **changes):
     """The same of HIL_GPS."""
 
-    def spoil(bridge):
+    def change(bridge):
         bridge.on_gps = lambda _now_us, fields: fields | {key: change(fields) for key, change in changes.items()}
 
-    wrong(name, *rules, run_s=run_s, period_us=10_000)(spoil)
+    wrong(name, *rules, run_s=run_s, period_us=10_000)(change)
 
 
 def scaled(factor, *keys):

@@ -45,10 +45,10 @@ def _frozen(name, keys, *rules, run_s=4.2):
         bridge.on_sensor = lambda _now_us, fields: fields | {key: first.setdefault(key, fields[key]) for key in keys}
 
 
-_frozen("a barometer that stands", ("abs_pressure", "pressure_alt"), "stale")
-_frozen("a magnetometer that stands", _FIELD, "stale")
-_frozen("an accelerometer that stands", _FORCE, "stale")
-_frozen("one axis of a gyroscope that stands", ("xgyro",), "stale")
+_frozen("a barometer that is stuck", ("abs_pressure", "pressure_alt"), "stale")
+_frozen("a magnetometer that is stuck", _FIELD, "stale")
+_frozen("an accelerometer that is stuck", _FORCE, "stale")
+_frozen("one axis of a gyroscope that is stuck", ("xgyro",), "stale")
 
 
 @wrong("a gyroscope in every second frame", "imu")

@@ -46,7 +46,7 @@ class DeparturesSink:
         self._file.write("sent_ns,late_ns,flow,payload_bytes\n")
 
     def write(self, batch: SentBatch) -> None:
-        """A line a datagram; what is not wanted counts as written too."""
+        """A line a datagram; an ignored one counts as written too."""
         assert self._file is not None, "a sink is opened before it is written to"
         columns = (batch.stamp_ns, batch.stamp_ns - batch.deadline_ns, batch.flow)
         for row, (sent_ns, late_ns, number) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):

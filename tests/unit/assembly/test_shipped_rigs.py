@@ -1,4 +1,4 @@
-"""Shipped rigs with a vehicle stand where nothing that moves comes near, and fly what they promise."""
+"""Shipped rigs with a vehicle start where nothing that moves comes near, and fly what they promise."""
 
 import dataclasses
 

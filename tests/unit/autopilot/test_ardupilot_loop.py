@@ -24,7 +24,7 @@ PEER, OTHER = ("127.0.0.1", 40_001), ("127.0.0.1", 40_002)
 
 
 class Unreachable(socket.socket):
-    """A port whose answers nobody can be sent."""
+    """A port whose answers cannot be sent."""
 
     def sendto(self, *_arguments):
         raise OSError(errno.ENETUNREACH, "Network is unreachable")

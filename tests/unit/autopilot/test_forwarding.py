@@ -156,7 +156,7 @@ async def test_peers_of_a_learned_port_are_those_that_sent_a_frame_until_they_ar
     first, second, noisy = udp_socket(), udp_socket(), udp_socket()
     port = free_port()
     async with controller.forward(StationSpec(name="learned", port=port, most_peers=2)) as forwarder:
-        controller.says(heartbeat_bytes())  # nobody is known yet
+        controller.says(heartbeat_bytes())  # no peer is known yet
         noisy.sendto(b"hello", ("127.0.0.1", port))
         first.sendto(heartbeat_bytes(), ("127.0.0.1", port))
         second.sendto(unknown_bytes(), ("127.0.0.1", port))

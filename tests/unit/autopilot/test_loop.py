@@ -299,7 +299,7 @@ def test_timesync_is_answered_with_the_requests_stamp(flying):
     loop = flying()
     loop.fly()
     loop.say(common.MAVLink_timesync_message(0, 123_456_789))
-    loop.say(common.MAVLink_timesync_message(5, 99))  # an answer to somebody else's
+    loop.say(common.MAVLink_timesync_message(5, 99))  # an answer to another sender's
     loop.await_that(lambda: loop.messages("TIMESYNC"))
     (answer,) = loop.messages("TIMESYNC")
     assert answer.ts1 == 123_456_789
@@ -399,7 +399,7 @@ def test_what_a_full_line_kept_from_the_controller_is_reported_by_the_frame_that
     loop.await_that(lambda: loop.state == SessionState.FLYING)
     replaced = loop.made.buffers.outbox.counts
     loop.steer()
-    while replaced[OutboxCount.SAMPLES_REPLACED] < 30:  # nobody reads
+    while replaced[OutboxCount.SAMPLES_REPLACED] < 30:  # no process reads
         loop.steer_on()
         with contextlib.suppress(TimeoutError):
             loop.thread.join(0.01)
@@ -485,7 +485,7 @@ def test_a_port_that_is_full_before_the_controller_steers_gets_no_more_sensors_u
     loop.beat()
     loop.await_that(lambda: loop.state == SessionState.FLYING)
     word = loop.shared.session.word
-    while word[SessionWord.UNANSWERED_NS] <= word[SessionWord.HEARTBEAT_NS]:  # nobody reads
+    while word[SessionWord.UNANSWERED_NS] <= word[SessionWord.HEARTBEAT_NS]:  # no process reads
         with contextlib.suppress(TimeoutError):
             loop.thread.join(0.01)
     made, written = loop.count("SENSOR_FRAMES") + 1, int(loop.live.written[0])

@@ -43,7 +43,7 @@ def world():
 
 
 class Bench:
-    """A lidar on a vehicle that stands, and everything it has sent."""
+    """A lidar on a vehicle at rest, and everything it has sent."""
 
     def __init__(self, world, orientation, *, profile="vlp16", **setting):
         path = profiles_directory() / "sensors" / f"{profile}.toml"
@@ -117,7 +117,7 @@ def test_what_is_seen_is_what_the_packets_bytes_say(world, tilt_deg):
     assert not np.isnan(seen.sectors).any()
     known = np.isfinite(theirs)
     np.testing.assert_array_equal(np.isfinite(seen.sectors), known)
-    # The azimuth of a record is said to 0.01 degrees, interpolated by a rate that wavers: at 20 m and a slant, centimetres.
+    # The azimuth of a record is sent in steps of 0.01 degrees, interpolated by a rate that wavers: at 20 m and a slant, centimetres.
     np.testing.assert_allclose(seen.sectors[known], theirs[known], atol=0.02)
     assert known.sum() > 20
     half = math.cos(math.radians(0.5 * AHEAD.width_deg))

@@ -37,7 +37,7 @@ def background(grid=AZIMUTH, *, distance_mm=None, intensity=None, flags=None, **
 
 
 def told(grid=AZIMUTH):
-    """A map with all that can be said of it."""
+    """A map with all of its metadata."""
     return background(
         grid,
         model="VLP-16",

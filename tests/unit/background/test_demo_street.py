@@ -1,4 +1,4 @@
-"""The demo street with its traffic, seen by a VLP-16 that stands beside the road: the map is the street without the traffic.
+"""The demo street with its traffic, seen by a VLP-16 beside the road: the map is the street without the traffic.
 
 The analytic depth of a cell is what the firings that fell into it see in the same world without what moves: the same rays, cast into a world that was
 built without it, noise off, encoded as the packets are. A cell is a fifth of a degree wide, so a slanted wall has many of these depths in a cell. Seen without

@@ -1,4 +1,4 @@
-"""From captures to maps: sensors told apart, sensors that moved refused, many captures in any order to the same bits, live streams."""
+"""From captures to maps: sensors distinguished, sensors that moved refused, many captures in any order to the same bits, live streams."""
 
 import asyncio
 import dataclasses

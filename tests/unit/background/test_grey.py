@@ -1,4 +1,4 @@
-"""Grey pictures: what each grey value stands for, the picture as a person sees it, and reading it back."""
+"""Grey pictures: the distance of each grey value, the picture as a person sees it, and reading it back."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What can be told to be wrong of an argument is told before anything is done."""
+"""Faults of arguments are reported before anything is done."""
 
 import threading
 
@@ -15,7 +15,7 @@ from hilsim.transmit import hosts
 
 @pytest.mark.parametrize(
     ("text", "address"),
-    [("127.0.0.1:2368", ("127.0.0.1", 2368)), (":0", ("0.0.0.0", 0)), ("localhost:9", ("127.0.0.1", 9))],  # noqa: S104 - what is told
+    [("127.0.0.1:2368", ("127.0.0.1", 2368)), (":0", ("0.0.0.0", 0)), ("localhost:9", ("127.0.0.1", 9))],  # noqa: S104 - an argument
 )
 def test_an_address_has_a_host_by_number_or_name_or_none(text, address):
     assert HostPort().convert(text, None, None) == address
@@ -28,7 +28,7 @@ def test_an_address_has_a_host_by_number_or_name_or_none(text, address):
         ("10.0.0.256:1", 'host must be an IPv4 address or the name of a host, got "10.0.0.256"'),
         ("localhost:x", 'port must be 0 to 65535, got "x"'),
         ("localhost:70000", 'port must be 0 to 65535, got "70000"'),
-        ("nobody.invalid:1", r'host must be an IPv4 address or the name of a host that has one, got "nobody\.invalid"'),
+        ("nowhere.invalid:1", r'host must be an IPv4 address or the name of a host that has one, got "nowhere\.invalid"'),
     ],
 )
 def test_what_is_no_address_is_reported(text, told):

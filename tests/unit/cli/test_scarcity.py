@@ -1,4 +1,4 @@
-"""What a machine gives too little of is said in a sentence; all else stays a traceback."""
+"""An exhausted resource is reported in a sentence; all else stays a traceback."""
 
 import errno
 import subprocess

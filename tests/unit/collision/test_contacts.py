@@ -1,4 +1,4 @@
-"""What a vehicle touches in a scene: pushed, stopped, run over; each contact is counted and its kind told."""
+"""What a vehicle touches in a scene: pushed, stopped, run over; each contact is counted with its kind."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Names of hosts stand where addresses do, and become addresses once."""
+"""Names of hosts replace addresses, and become addresses once."""
 
 import pytest
 
@@ -30,11 +30,11 @@ def test_a_rig_of_addresses_stays_as_it_is(tmp_path):
 
 
 def test_an_unknown_name_is_reported_with_key_and_option(tmp_path):
-    changes = Changes(to="nobody.invalid:2369")  # RFC 6761: no name below .invalid is anybody's
+    changes = Changes(to="nowhere.invalid:2369")  # RFC 6761: no name below .invalid is anybody's
     rig = load_rig(write_rig(tmp_path), changes)
     with pytest.raises(
         ConfigError,
-        match=r'sensor\[0\]\.network\.destination must be .* the name of a host that has one, got "nobody\.invalid": .* \(--to nobody\.invalid:2369\)',
+        match=r'sensor\[0\]\.network\.destination must be .* the name of a host that has one, got "nowhere\.invalid": .* \(--to nowhere\.invalid:2369\)',
     ):
         resolved(rig, changes)
 

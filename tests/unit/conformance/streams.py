@@ -1,4 +1,4 @@
-"""A small synthetic VLP-16 with the statistics of real units, made without hilsim's encoders, and ways to spoil it."""
+"""A small synthetic VLP-16 with the statistics of real units, made without hilsim's encoders, and ways to corrupt it."""
 
 from dataclasses import dataclass, field, replace
 

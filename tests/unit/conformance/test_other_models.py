@@ -1,4 +1,4 @@
-"""Models beside the VLP-16's family: judged by what is known of them, or said not to be judged."""
+"""Models beside the VLP-16's family: judged by what is known of them, or reported as not judged."""
 
 from dataclasses import replace
 

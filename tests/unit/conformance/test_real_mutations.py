@@ -93,7 +93,7 @@ def sort_by_elevation(payloads):
         "four more bytes",
         "silent empty records",
         "sorted by elevation",
-        "said to be an hdl-32e",
+        "marked as an hdl-32e",
     ],
 )
 def test_a_spoiled_real_capture_is_an_error(mutate, judge, name, change, rule):

@@ -1,4 +1,4 @@
-"""Recordings played in a loop: told as such, and not judged by what cannot vary in them."""
+"""Recordings played in a loop: reported as such, and not judged by what cannot vary in them."""
 
 import numpy as np
 import pytest

@@ -18,7 +18,7 @@ copyreg.pickle(struct.Struct, lambda layout: (struct.Struct, (layout.format,))) 
 
 
 def spoilt(bench, spoil):
-    """From now on each reading is passed through ``spoil``."""
+    """From now on each reading is passed through ``change``."""
     read = bench.aircraft.reading
     bench.aircraft.reading = lambda: spoil(read())
 
@@ -33,7 +33,7 @@ def stood():
 
 @pytest.fixture
 def standing(stood):
-    """Has the vehicle stand on, with instruments that are spoilt from now on; its estimator at the end, and before."""
+    """Has the vehicle stand on, with instruments that are changed from now on; its estimator at the end, and before."""
 
     def stand(spoil=None):
         bench = deepcopy(stood)

@@ -1,4 +1,4 @@
-"""Does a rig fit the machine: what people are told."""
+"""Does a rig fit the machine: the report for people."""
 
 import re
 

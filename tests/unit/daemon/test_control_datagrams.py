@@ -141,7 +141,7 @@ def test_an_error_of_this_program_does_not_end_the_port(counted, monkeypatch):
         async with serve_datagrams(counted, FREE) as (host, port):
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as program:
                 program.sendto(b"pause", (host, port))
-            while not calls:  # noqa: ASYNC110 - what is waited for is nobody's event
+            while not calls:  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.001)
             return await asyncio.to_thread(send_by_datagram, host, port, "pause")
 

@@ -29,7 +29,7 @@ def await_that(condition):
 
 
 class Bench:
-    """A running rig, and what it said."""
+    """A running rig, and its events."""
 
     def __init__(self, directory, render, cores=None):
         self.said = []

@@ -1,4 +1,4 @@
-"""What is said of a vehicle: each change once."""
+"""Events of a vehicle: each change once."""
 
 import pytest
 from structlog.testing import capture_logs

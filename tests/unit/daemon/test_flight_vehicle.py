@@ -56,7 +56,7 @@ def test_a_station_that_listens_is_sent_to_from_an_address_that_reaches_it():
     near = station_of(GroundStationSpec(address="127.0.0.1:14550"))
     assert (near.protocol, near.address, near.port, near.remote) == (Protocol.UDP, "127.0.0.1", 0, ("127.0.0.1", 14550))
     far = station_of(GroundStationSpec(address="192.168.1.9:14551"))
-    assert (far.address, far.remote) == ("0.0.0.0", ("192.168.1.9", 14551))  # noqa: S104 - said, not bound
+    assert (far.address, far.remote) == ("0.0.0.0", ("192.168.1.9", 14551))  # noqa: S104 - named, not bound
 
 
 @pytest.mark.parametrize(("kind", "protocol"), [("udp_server", Protocol.UDP), ("tcp", Protocol.TCP)])

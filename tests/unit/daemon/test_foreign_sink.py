@@ -1,4 +1,4 @@
-"""A sink of another distribution: whatever it raises is told as a fault of that sink, and nobody asks it anything but its own thread."""
+"""A sink of another distribution: whatever it raises is reported as a fault of that sink, and only its own thread calls it."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ FLOWS = {0: SinkFlow(number=0, name="lidar/data")}
 
 
 class Willing:
-    """A sink that does what it is told, unless a verb is to raise; each frame of a batch is counted so often as ``counts`` says."""
+    """A sink that obeys, unless a verb is to raise; each frame of a batch is counted so often as ``counts`` says."""
 
     target = "memory"
 

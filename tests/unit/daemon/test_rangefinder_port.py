@@ -1,4 +1,4 @@
-"""A range sensor's thread at a pseudo-terminal: frames, a line that nobody reads, a stall, a port that is not there."""
+"""A range sensor's thread at a pseudo-terminal: frames, a line without a reader, a stall, a port that is not there."""
 
 import contextlib
 import os
@@ -34,7 +34,7 @@ def world():
 
 @pytest.fixture
 def at_port(world, tmp_path):
-    """Makes a port's thread, and the far end of its line; the device stands at the origin and looks at the wall."""
+    """Makes a port's thread, and the far end of its line; the device is at the origin and looks at the wall."""
     made = []
 
     def make(kind, *, is_there=True):

@@ -285,7 +285,7 @@ def test_larger_datagrams_than_the_ones_that_flow_need_a_restart(bench, tmp_path
         bench.replays.change(bench.rig(front, bench.spec("camera", "large.pcap")))
 
 
-# -- what is told -----------------------------------------------------------------------------------------------------------------------
+# -- what is reported -----------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("turning")

@@ -116,7 +116,7 @@ def test_a_reload_of_which_one_socket_cannot_be_had_changes_no_part(tmp_path, li
 
 
 class Counted:
-    """A sink that counts, and one that never takes its first batch when it is told to hang."""
+    """A sink that counts, and one that never takes its first batch when it is set to hang."""
 
     target = "memory"
 

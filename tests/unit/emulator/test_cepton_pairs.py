@@ -23,7 +23,7 @@ from tests.unit.emulator.swept_scenes import firings, metres, payloads, points_o
 SECOND, NO_RETURN, BLOCKED = PointFlag.SECOND_RETURN, PointFlag.NO_RETURN, PointFlag.BLOCKED
 WIDE = BeamSpec(divergence_h_mrad=3.0, divergence_v_mrad=1.2, window_h_mm=9.5, window_v_mm=12.7)
 STRONGEST, LAST, BOTH, SECOND_STRONGEST = ReturnType.STRONGEST, ReturnType.LAST, ReturnType.BOTH, ReturnType.SECOND_STRONGEST
-# Three of seven sub-rays meet what stands at the right, four go past it.
+# Three of seven sub-rays meet what is at the right, four go past it.
 EDGE = (-60.0, -0.005)
 
 
@@ -34,7 +34,7 @@ def staring(objects, *, beam=WIDE, **setting):
 
 
 def pairs_of(lidar, first=1):
-    """``[n, 2]`` records; all firings of the packet see the same, so the first pair stands for all."""
+    """``[n, 2]`` records; all firings of the packet see the same, so the first pair represents all."""
     points = points_of(lidar, first).reshape(-1, 2)
     for field in ("x", "y", "z", "reflectivity", "flags"):
         np.testing.assert_array_equal(points[field], np.broadcast_to(points[field][0], points.shape))

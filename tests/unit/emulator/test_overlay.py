@@ -1,4 +1,4 @@
-"""Captured backgrounds behind synthetic objects: the rules, the markers, sampling, and that what a real sensor saw comes back as it said it."""
+"""Captured backgrounds behind synthetic objects: the rules, the markers, sampling, and that what a real sensor saw comes back as sent."""
 
 import dataclasses
 
@@ -246,7 +246,7 @@ def test_an_image_sensor_reports_points_at_the_captured_range_before_and_behind_
     points = decode_stdv_points(lidar.data_packets(40, 1).payload[0].tobytes())
     range_m = np.sqrt(sum((points[axis] * 0.005) ** 2 for axis in "xyz"))
     assert not (points["flags"] & PointFlag.NO_RETURN).any()
-    right = points["x"] > 5  # the wall stands where y < 0 in the world: to the right
+    right = points["x"] > 5  # the wall is where y < 0 in the world: to the right
     np.testing.assert_allclose(range_m[~right], 9.0, atol=0.0044)
     depth_m = points["y"][right] * 0.005
     nearer = depth_m < 8.0 - 0.006

@@ -240,7 +240,7 @@ def test_an_environment_that_names_no_such_place_is_refused(monkeypatch, variabl
 
 
 class Wanting:
-    """A transport whose subscribers are told."""
+    """A transport whose subscribers are given."""
 
     def __init__(self, *topics):
         self.topics = set(topics)

@@ -1,4 +1,4 @@
-"""A file that stands under its name only when it is whole."""
+"""A file that appears under its name only when complete."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A scan out of point packets: from one change of the frame parity to the next, and what is wrong said clearly."""
+"""A scan out of point packets: from one change of the frame parity to the next, and faults reported clearly."""
 
 import numpy as np
 import pytest

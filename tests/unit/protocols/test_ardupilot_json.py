@@ -29,7 +29,7 @@ def report(**changed):
 
 
 def read_as_sitl_does(datagram, section, key, kind):
-    """Find ``section``, then ``key`` behind it, as text; skip the quote and the colon; read a number or a vector in which no blank stands before the bracket."""
+    """Find ``section``, then ``key`` behind it, as text; skip the quote and the colon; read a number or a vector in which no blank precedes the bracket."""
     text = datagram.decode("ascii").strip("\n")
     at = text.index(section) + len(section) + 1
     at = text.index(key, at) + len(key) + 2

@@ -53,7 +53,7 @@ def test_a_beam_starts_at_its_mounting_and_turns_with_the_vehicle():
 
 @pytest.fixture(scope="module")
 def world():
-    """Ground, and a wall 5 m to the right of a vehicle that stands at the origin looking east."""
+    """Ground, and a wall 5 m to the right of a vehicle at the origin looking east."""
     ground = SceneObject(mesh=plane((100.0, 100.0), DEFAULTS["grass"]), label=1)
     wall = SceneObject(mesh=box((4.0, 1.0, 10.0), DEFAULTS["concrete"]), placement=Pose(position_m=(0.0, -5.5, 5.0)), label=2)
     return build_world([ground, wall])

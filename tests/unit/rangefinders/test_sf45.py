@@ -51,7 +51,7 @@ def device(**changed):
 
 
 def streaming(at_ns=0, **changed):
-    """A sensor that was told to stream as both autopilots' drivers tell it, but for the rate."""
+    """A sensor that was set to stream as both autopilots' drivers tell it, but for the rate."""
     sensor = device(**changed)
     sensor.receive(frame(27, struct.pack("<I", 0x101), write=True) + frame(30, struct.pack("<I", 5), write=True), at_ns)
     return sensor
@@ -354,7 +354,7 @@ def test_stretches_that_are_cut_anywhere_give_the_same_frames():
 
 
 class Pty:
-    """A driver at one end of a real pseudo terminal and the sensor at the other; time is told, not awaited."""
+    """A driver at one end of a real pseudo terminal and the sensor at the other; time is given, not awaited."""
 
     def __init__(self, sensor):
         self.sensor = sensor

@@ -93,7 +93,7 @@ def test_embree_sees_the_same_in_ten_thousands_of_triangles(seed):
     mesh = tessellated(town(seed, 30), 2)
     assert len(mesh.triangles) > 20_000
     world = build_world([SceneObject(mesh=mesh)])
-    # Embree is single precision and open at edges; what differs there is for the other tests. The sensor stands off the grid.
+    # Embree is single precision and open at edges; what differs there is for the other tests. The sensor is off the grid.
     direction = fan(np.arange(0.05, 360.0, 0.4), np.linspace(-15.0, 15.0, 16))
     hits = cast(CPU, world, (0.113, 0.047, 2.0), direction, max_range_m=500.0)
 

@@ -89,7 +89,7 @@ def placed_by(timeline, recorded, *, first=512, run=256):
 
 
 def data_packet(azimuth_cdeg, stamp_us, *, number=0, product=Product.VLP_16):
-    """A data packet; ``number`` stands in its first measurements, so that each can be told from the others."""
+    """A data packet; ``number`` is in its first measurements, so that each is unique."""
     azimuth = (azimuth_cdeg + 20 * np.arange(24, dtype=np.int64)) % 36_000
     distance = np.full((1, 24, 16), 1000, np.uint16)
     distance[0, 0, :2] = number & 0x7FFF, number >> 15

@@ -62,7 +62,7 @@ class Bench:
         return epoch_ns
 
     def played(self, count, row=0):
-        """What stands in a row once so many were played."""
+        """Contents of a row once so many were played."""
         await_that(lambda: self.word(Word.PLAYED) >= count)
         return peek(self.rings, row)
 

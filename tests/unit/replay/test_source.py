@@ -1,4 +1,4 @@
-"""One capture on its way into rings: reading ahead, faults, seeking, and what a person is told."""
+"""One capture on its way into rings: reading ahead, faults, seeking, and reports to people."""
 
 import gc
 import time
@@ -209,7 +209,7 @@ def test_more_flows_than_there_is_room_for_are_a_fault(bench, tmp_path):
         bench(recording.write(tmp_path / "many.pcap")).open()
 
 
-# -- what is left out, and what is told -------------------------------------------------------------------------------------------------
+# -- what is left out, and what is reported -------------------------------------------------------------------------------------------------
 
 
 def test_datagrams_that_are_larger_than_any_in_the_beginning_are_left_out_and_counted(bench, tmp_path):
@@ -360,7 +360,7 @@ def test_seeking_while_it_is_paused_takes_effect_when_it_goes_on(bench, turning,
 
 
 def test_a_seek_that_takes_long_loses_nothing(bench, tmp_path):
-    """A part of the file in which nothing is wanted must be read through."""
+    """A part of the file without matching packets must be read through."""
     recording = Recording().add_turning(1507)
     unwanted = np.frombuffer(frame_of(CAMERA, b"x"), np.uint8)
     path = tmp_path / "long.pcap"

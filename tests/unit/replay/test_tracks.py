@@ -1,4 +1,4 @@
-"""What can be told and changed of packets of a kind."""
+"""Recognition and changes of packets of a kind."""
 
 import pytest
 

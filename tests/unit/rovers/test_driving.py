@@ -1,4 +1,4 @@
-"""A rover that drives: where it goes, how it stands, and what it sees, each computed another way."""
+"""A rover that drives: its way, its attitude, and its scan, each computed another way."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The demo street: the same for a seed, rich for a lidar, and nobody collides."""
+"""The demo street: the same for a seed, rich for a lidar, and without collisions."""
 
 import hashlib
 

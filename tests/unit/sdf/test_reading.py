@@ -1,4 +1,4 @@
-"""Worlds and models: what stands where, what lidars there are, and every fault with its file and line."""
+"""Worlds and models: poses, lidars, and every fault with its file and line."""
 
 import math
 import os

@@ -157,7 +157,7 @@ def test_a_file_whose_very_header_does_not_fit_is_not_left_behind(tmp_path):
     assert files(tmp_path) == {"drive-0001.pcap": [0]}
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full to stand for a full disk")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full in place of a full disk")
 def test_a_device_that_takes_nothing_is_a_fault_and_is_not_deleted(tmp_path):
     (tmp_path / "drive.pcap").symlink_to("/dev/full")
     with pytest.raises(CaptureError, match=r"drive\.pcap: cannot be written: No space left on device"), series(tmp_path):

@@ -16,7 +16,7 @@ RATE = 377  # packets of a VLP-16 in half a second
 
 
 class Manager:
-    """A service manager that keeps what it was told."""
+    """A service manager that stores its messages."""
 
     def __init__(self):
         self.said = []

@@ -1,4 +1,4 @@
-"""Events as they are written: JSON where nobody looks, colours on a terminal."""
+"""Events as they are written: JSON without a terminal, colours on a terminal."""
 
 import io
 import json

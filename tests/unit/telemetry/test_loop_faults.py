@@ -1,4 +1,4 @@
-"""What asyncio complains of, said once."""
+"""Complaints of asyncio, logged once."""
 
 import asyncio
 import errno

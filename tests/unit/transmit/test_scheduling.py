@@ -27,7 +27,7 @@ def thread():
 
 @pytest.fixture
 def unprivileged(thread):
-    """A thread of user nobody: the raw system call, unlike libc's, changes the calling thread alone."""
+    """A thread without privileges: the raw system call, unlike libc's, changes the calling thread alone."""
     if os.getuid() == 0:
 
         def drop():

@@ -18,7 +18,7 @@ HEIGHT_M = 0.1
 
 
 def slope(angle_deg):
-    """Normal of a plane that rises to the east, and the orientation of a vehicle that stands on it."""
+    """Normal of a plane that rises to the east, and the orientation of a vehicle that rests on it."""
     turn = from_roll_pitch_yaw(0.0, -angle_deg, 0.0)
     return rotate(turn, (0.0, 0.0, 1.0)), turn
 

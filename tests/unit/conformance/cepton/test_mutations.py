@@ -1,4 +1,4 @@
-"""What no Cepton sensor sends is noticed, each fault by its own rule; what a network does to packets is told apart from faults."""
+"""What no Cepton sensor sends is noticed, each fault by its own rule; effects of a network are distinguished from faults."""
 
 import struct
 
