@@ -11,10 +11,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from hilsim._kernel_cache import is_claimed, module_directory  # before Numba: it says how to compile
-
-# isort: split
-
 import llvmlite.binding as llvm
 from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
@@ -24,6 +20,8 @@ from numba.core.imputils import fix_returning_optional, impl_ret_new_ref
 from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 from numba.np import linalg
+
+from hilsim.compilation.cache import is_claimed, module_directory
 
 # -- machine code on demand ----------------------------------------------------------------------------------------------------------------
 

@@ -23,8 +23,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
-os.environ.setdefault("NUMBA_OPT", "1")  # read by Numba when it is imported: a quarter off compiling, 2 % off casting rays (bench_render.py)
-
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.runtime import rtsys
@@ -38,7 +36,7 @@ CLAIM_S = 120.0
 """More than compiling any one kernel takes, on a busy machine too."""
 
 _CLAIM_POLL_S = 0.01
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parents[1]
 _IMPORT = re.compile(r"^\s*from (hilsim[\w.]*) import (\([^)]*\)|[^\n#]*)", re.MULTILINE)
 _PRIVATE = 0o700
 _DAMAGED = (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError, IndexError, ValueError, TypeError)

@@ -5,23 +5,18 @@ could call a kernel, for kernels that only kernels call too; and it passes a tup
 half the time of compiling. Here
 
 - a kernel has no wrapper until Python calls it: then a small kernel of its own stands between;
-- a kernel's code is linked and optimised once for each kernel that runs by itself, and not at each level of calls (``hilsim._linking``);
-- a *stage* is called by its address (``hilsim._linking.CallTarget``), and not made part of its callers; what it returns stands in its annotation, so
+- a kernel's code is linked and optimised once for each kernel that runs by itself, and not at each level of calls (``hilsim.compilation.linking``);
+- a *stage* is called by its address (``hilsim.compilation.linking.CallTarget``), and not made part of its callers; what it returns stands in its annotation, so
   that its callers can be compiled beside it, by another process;
-- a large tuple is passed by its address (``hilsim._references``): kernels read its fields where they lie.
+- a large tuple is passed by its address (``hilsim.compilation.references``): kernels read its fields where they lie.
 
-All of it is Numba's side; nobody but ``hilsim._jit`` needs it.
+All of it is Numba's side; nobody but ``hilsim.compilation.jit`` needs it.
 """
 
 import inspect
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, get_args, get_origin
-
-from hilsim._kernel_cache import KernelCache, claimed, module_directory  # before Numba: it says how to compile
-from hilsim._linking import CallTarget, external_call, libraries_on_demand
-
-# isort: split
 
 import llvmlite.binding as llvm
 from numba import types
@@ -30,6 +25,9 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
 from numba.core.registry import CPUDispatcher
 from numba.core.typing.templates import make_concrete_template, signature
+
+from hilsim.compilation.cache import KernelCache, claimed, module_directory
+from hilsim.compilation.linking import CallTarget, external_call, libraries_on_demand
 
 
 class _WithoutWrappers(_FunctionCompiler):  # type: ignore[misc]
