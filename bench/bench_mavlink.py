@@ -16,7 +16,7 @@ import numpy as np
 from bench_timing import describe_machine
 from pymavlink.dialects.v20 import common
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.protocols.mavlink.codec import read_payload, write_frame
 from hilsim.protocols.mavlink.frames import FrameState, allocate_stream, append, make_room, next_frame
 from hilsim.protocols.mavlink.messages import HIL_ACTUATOR_CONTROLS, HIL_SENSOR, build_draft, build_origin

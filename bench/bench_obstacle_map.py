@@ -4,8 +4,8 @@ import time
 
 import numpy as np
 
-from hilsim._jit import kernel
 from hilsim.autopilot.obstacle_map import ObstacleMap, build_obstacle_map, note_packet
+from hilsim.compilation.jit import kernel
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.firing import fire

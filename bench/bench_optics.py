@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from bench_timing import describe_machine
 
-from hilsim._jit import kernel
 from hilsim.assembly.build import build_lidar, build_scenery
+from hilsim.compilation.jit import kernel
 from hilsim.config.rig import load_rig
 from hilsim.emulator.detection import respond
 from hilsim.emulator.firing import fire

@@ -13,8 +13,8 @@ import time
 import asyncio_dgram
 import numpy as np
 
-from hilsim._atomics import load_acquire
-from hilsim._jit import kernel
+from hilsim.compilation.atomics import load_acquire
+from hilsim.compilation.jit import kernel
 from hilsim.transmit.libc import monotonic_ns, sleep_until
 from hilsim.transmit.ring import depth, push
 from hilsim.transmit.scheduling import ThreadSettings, enter

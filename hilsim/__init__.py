@@ -5,7 +5,7 @@ The names below are for everybody, and stay: docs/reference/python-api.md. What 
 
 from typing import TYPE_CHECKING
 
-from hilsim._door import door
+from hilsim.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from hilsim.api.control import Control, DaemonFault, DaemonHealth, DaemonStatus, ReplayStatus
@@ -88,4 +88,4 @@ _HOMES = {
     "verify": "hilsim.api.verification",
 }
 
-__getattr__, __dir__ = door(__name__, _HOMES, "__version__")
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, "__version__")

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from hilsim._jit import kernel
-from hilsim._lane_math import logarithms, sines_and_cosines
-from hilsim._lanes import Doubles, Words, roots, signed_doubles, spread
+from hilsim.compilation.jit import kernel
+from hilsim.compilation.lane_math import logarithms, sines_and_cosines
+from hilsim.compilation.lanes import Doubles, Words, roots, signed_doubles, spread
 
 
 class Purpose(IntEnum):
@@ -77,7 +77,7 @@ def philox4x32(
 
 @kernel
 def ten_rounds(c0: Any, c1: Any, c2: Any, c3: Any, key_0: np.uint64, key_1: np.uint64) -> tuple[Any, Any, Any, Any]:
-    """``philox4x32`` of counter words below 2^32, each ``uint64`` or sixteen of them (``hilsim._lanes.Words``)."""
+    """``philox4x32`` of counter words below 2^32, each ``uint64`` or sixteen of them (``hilsim.compilation.lanes.Words``)."""
     k0 = np.uint64(key_0) & _LOW
     k1 = np.uint64(key_1) & _LOW
     for _ in range(10):

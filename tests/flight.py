@@ -8,12 +8,12 @@ from contextlib import suppress
 
 from pymavlink.dialects.v20 import common
 
-from hilsim._atomics import publish
 from hilsim.autopilot.loop import fly
 from hilsim.autopilot.loop_context import ControlWord, FlightCount
 from hilsim.autopilot.loop_setup import build_loop_setup, open_line
 from hilsim.autopilot.session import SessionState, SessionWord
 from hilsim.autopilot.specs import ControllerSpec, VehicleRigSpec
+from hilsim.compilation.atomics import publish
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import plane
 from hilsim.scene.world import SceneObject, build_world

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel, signed
 from hilsim.capture.batches import DatagramArrays
+from hilsim.compilation.jit import constant, kernel, signed
 from hilsim.errors import require
 from hilsim.geometry.frames import sensor_direction
 from hilsim.protocols.cepton.stdv import POINT_UNIT_M, PointFlag, point_at, points_of, stamp_us_at

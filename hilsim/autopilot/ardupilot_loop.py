@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
 from hilsim.autopilot.loop_context import Flight, FlightCount, LoopContext, SharedTelemetry
 from hilsim.autopilot.receive import reset
 from hilsim.autopilot.session import COMMAND_SILENT_NS, Reason, SessionState, SessionWord
 from hilsim.collision.contacts import Touch, note_touch
 from hilsim.collision.surroundings import LOOK_NS, carry_planes, look_around
+from hilsim.compilation.jit import kernel
 from hilsim.errors import PacketError
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.rotations import multiply

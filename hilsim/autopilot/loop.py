@@ -10,8 +10,6 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import load_acquire
-from hilsim._jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim.autopilot.loop_context import Flight, FlightCount, FlightWord, LinkBuffers, LoopContext, SharedTelemetry
 from hilsim.autopilot.receive import on_disconnect, receive_frames, reset
 from hilsim.autopilot.send import make_rest, make_sensors, send_frames
@@ -29,6 +27,8 @@ from hilsim.autopilot.session import (
 )
 from hilsim.collision.contacts import note_touch
 from hilsim.collision.surroundings import LOOK_NS, carry_planes, look_around
+from hilsim.compilation.atomics import load_acquire
+from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.links.descriptors import Outcome, Readiness, await_input, clear_wake, discard_output
 from hilsim.scene.world import World

@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import by_reference
 from hilsim.autopilot.send_queue import Outbox, Pace
 from hilsim.autopilot.session import Session
 from hilsim.autopilot.vehicle_sensors import Instruments
 from hilsim.collision.contacts import Touch
 from hilsim.collision.surroundings import Surroundings
+from hilsim.compilation.jit import by_reference
 from hilsim.geometry.tracks import PoseTrack
 from hilsim.links.descriptors import Waits
 from hilsim.protocols.mavlink.frames import ByteStream

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hilsim._atomics import shared_words
 from hilsim.autopilot.loop import fly_ahead
 from hilsim.autopilot.loop_context import ControlWord, Flight, FlightCount, FlightWord, Line, LinkBuffers, LoopContext, SharedTelemetry
 from hilsim.autopilot.send_queue import allocate_outbox, build_pace
@@ -14,6 +13,7 @@ from hilsim.autopilot.specs import FlightWaypointSpec, VehicleRigSpec
 from hilsim.autopilot.vehicle_sensors import build_instruments
 from hilsim.collision.contacts import allocate_touch
 from hilsim.collision.surroundings import build_surroundings
+from hilsim.compilation.atomics import shared_words
 from hilsim.errors import require
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track, linear_track

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import fence_acquire, fence_release, load_acquire, store_release
-from hilsim._jit import by_reference, constant, inlined_kernel, kernel, stage_kernel
 from hilsim.autopilot.obstacle_sectors import SECTORS, note_return, orientation_axis
+from hilsim.compilation.atomics import fence_acquire, fence_release, load_acquire, store_release
+from hilsim.compilation.jit import by_reference, constant, inlined_kernel, kernel, stage_kernel
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.workspace import Returns, Workspace
 from hilsim.geometry.frames import Quaternion

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.geometry.frames import Vector
 from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec, Orientation
 

@@ -1,7 +1,5 @@
 """The flight loop's receive path: frames of the controller go to ground stations as they came; hilsim acts on those meant for it."""
 
-from hilsim._atomics import store_release
-from hilsim._jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim.autopilot.loop_context import ControlWord, Flight, FlightCount, FlightWord, LinkBuffers, LoopContext, SharedTelemetry
 from hilsim.autopilot.send_queue import empty, post
 from hilsim.autopilot.session import (
@@ -16,6 +14,8 @@ from hilsim.autopilot.session import (
     link_changed,
     restarted,
 )
+from hilsim.compilation.atomics import store_release
+from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim.links.descriptors import Outcome, pass_on, receive, wake
 from hilsim.protocols.mavlink.codec import read_payload, write_frame
 from hilsim.protocols.mavlink.frames import Frame, FrameState, abandon, clear, next_frame, pending

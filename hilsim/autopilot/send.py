@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from hilsim._jit import constant, stage_kernel
 from hilsim.autopilot.loop_context import Flight, FlightCount, FlightWord, LinkBuffers, LoopContext, SharedTelemetry
 from hilsim.autopilot.send_queue import OutboxCount, empty, flush, offer_sample, post
 from hilsim.autopilot.session import HEARTBEAT_PERIOD_NS, SessionState, SessionWord, wants_sensors
 from hilsim.autopilot.vehicle_sensors import RESET_FIELD, fill_gps, fill_sensor
+from hilsim.compilation.jit import constant, stage_kernel
 from hilsim.links.descriptors import discard_output
 from hilsim.protocols.mavlink.codec import write_frame
 from hilsim.protocols.mavlink.messages import HEARTBEAT, HIL_GPS, SYSTEM_TIME

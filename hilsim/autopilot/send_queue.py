@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import shared_words
-from hilsim._jit import by_reference, kernel, stage_kernel
+from hilsim.compilation.atomics import shared_words
+from hilsim.compilation.jit import by_reference, kernel, stage_kernel
 from hilsim.errors import require
 from hilsim.links.descriptors import Outcome, outcome_of
 from hilsim.protocols.mavlink.codec import write_frame

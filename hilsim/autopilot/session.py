@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import shared_words
-from hilsim._jit import by_reference, constant, kernel
+from hilsim.compilation.atomics import shared_words
+from hilsim.compilation.jit import by_reference, constant, kernel
 
 HIL_FLAG, ARMED_FLAG = 0x20, 0x80
 """Bits of ``HEARTBEAT.base_mode`` and of ``HIL_ACTUATOR_CONTROLS.mode``."""

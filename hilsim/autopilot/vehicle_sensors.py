@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import by_reference, kernel
+from hilsim.compilation.jit import by_reference, kernel
 from hilsim.geometry.geodesy import Home, HomeSpec, build_home, geodetic_at
 from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.vehicle.gps import Gps, build_gps, gps_fix

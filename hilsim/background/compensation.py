@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.geometry.frames import IDENTITY, Quaternion, Vector
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import rotate

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel, signed
 from hilsim.background.compensation import STANDING, Compensation, into_first_frame
 from hilsim.background.table import CellTable, count_return, has_room
 from hilsim.background.turning import EMPTY, OUTSIDE, PACKETS, RETURNS, USED
 from hilsim.capture.batches import DatagramArrays
+from hilsim.compilation.jit import constant, kernel, signed
 from hilsim.protocols.cepton.stdv import POINT_UNIT_M, PointFlag, point_at, points_of
 from hilsim.scene.background import ImageGrid, image_cell
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hilsim._jit import constant, kernel
 from hilsim.background.table import BEST, COLUMNS, COUNT, KEY, MOST_CELLS, Rows
+from hilsim.compilation.jit import constant, kernel
 from hilsim.errors import require
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 

@@ -9,9 +9,9 @@ from ipaddress import IPv4Address
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
 from hilsim.analysis.velodyne_stream import stacked_packets
 from hilsim.capture.batches import DatagramArrays
+from hilsim.compilation.jit import kernel
 from hilsim.errors import CaptureError
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, RETURNS_BY_MODE_BYTE
 from hilsim.protocols.velodyne.models import OTHER_PRODUCTS, identify_model

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, inlined_kernel, kernel, signed
+from hilsim.compilation.jit import constant, inlined_kernel, kernel, signed
 from hilsim.scene.background import BRIGHTEST, FARTHEST_MM
 
 BINS = 128 * 14

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel, signed
 from hilsim.background.compensation import STANDING, Compensation, into_first_frame, polar
 from hilsim.background.table import CellTable, count_return, has_room
 from hilsim.capture.batches import DatagramArrays
+from hilsim.compilation.jit import constant, kernel, signed
 from hilsim.geometry.frames import sensor_direction
 from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
 from hilsim.protocols.velodyne.firing import (

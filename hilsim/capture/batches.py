@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel, signed
 from hilsim.capture.cuts import FILE_HEADER_SIZE, FRACTIONS_NS, LARGEST_FRAME, RECORD_HEADER_SIZE, FilePart
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.link import LINK_ETHERNET
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.seek import START, ClassicLayout, SeekPoint
 from hilsim.capture.source import BrokenFileError, CaptureBytes
+from hilsim.compilation.jit import constant, kernel, signed
 from hilsim.units import NS_PER_S
 
 _SMALLEST_PIECE_SIZE, _LARGEST_PIECE_SIZE = 1 << 16, 1 << 18

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel, signed
 from hilsim.capture.link import LINK_ETHERNET
+from hilsim.compilation.jit import constant, kernel, signed
 from hilsim.errors import CaptureError
 
 FILE_HEADER_SIZE = 24

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("rigs", metavar="RIG...", nargs=-1, required=True, type=RigArgument())
 def warm(rigs: tuple[Path, ...]) -> None:
     """Compile the kernels that each RIG needs into the cache, so that its first start takes seconds: for images, services and tests."""
-    from hilsim._kernel_cache import cache_directory, refusals  # noqa: PLC0415 - imports Numba
+    from hilsim.compilation.cache import cache_directory, refusals  # noqa: PLC0415 - imports Numba
 
     if cache_directory() is None:
         raise ConfigError("\n".join(("kernels must be kept somewhere to be compiled ahead, got no place for them", *refusals)))

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import shared_words
-from hilsim._jit import constant, kernel, stage_kernel
+from hilsim.compilation.atomics import shared_words
+from hilsim.compilation.jit import constant, kernel, stage_kernel
 from hilsim.vehicle.multirotor import Multirotor, MultirotorState
 
 PART_NS = 500_000_000

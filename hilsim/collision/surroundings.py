@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import by_reference, kernel, stage_kernel
+from hilsim.compilation.jit import by_reference, kernel, stage_kernel
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.geometry.tracks import keyed_pose

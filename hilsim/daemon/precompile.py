@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from numba.core import event
 
-from hilsim._kernel_cache import module_directory, module_is_compiled
+from hilsim.compilation.cache import module_directory, module_is_compiled
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import Rig
@@ -173,7 +173,7 @@ def _is_flown_here(rig: Rig) -> bool:
 
 def _compile_stages(rig: Rig) -> None:
     """What a lidar's packets are made of, the longest first, and then a vehicle's steps: the rig's own child does what strings them together meanwhile."""
-    from hilsim._jit import compile_for  # noqa: PLC0415 - only the child needs these
+    from hilsim.compilation.jit import compile_for  # noqa: PLC0415 - only the child needs these
     from hilsim.emulator.detection import respond  # noqa: PLC0415
     from hilsim.emulator.fused import render_info_packet, trace  # noqa: PLC0415
 
@@ -187,12 +187,12 @@ def _compile_stages(rig: Rig) -> None:
 
 def _compile_flight(rig: Rig) -> None:
     """A vehicle's steps, its controller's messages, and what it could touch."""
-    from hilsim._jit import compile_for  # noqa: PLC0415 - only the child needs these
     from hilsim.autopilot.loop import fly_step  # noqa: PLC0415
     from hilsim.autopilot.loop_setup import build_loop_setup, open_line  # noqa: PLC0415
     from hilsim.autopilot.receive import receive_frames  # noqa: PLC0415
     from hilsim.autopilot.specs import VehicleRigSpec  # noqa: PLC0415
     from hilsim.collision.surroundings import look_around  # noqa: PLC0415
+    from hilsim.compilation.jit import compile_for  # noqa: PLC0415 - only the child needs these
     from hilsim.scene.world import build_world  # noqa: PLC0415
 
     if rig.vehicle is not None:

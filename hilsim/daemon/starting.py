@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from hilsim import _kernel_cache
+from hilsim.compilation import cache as kernel_cache
 from hilsim.config.rig import Rig
 from hilsim.daemon.notify import ServiceManager
 from hilsim.daemon.precompile import about, compile_kernels, is_compiled
@@ -147,5 +147,5 @@ def in_thread(work: Callable[[], None], *, name: str) -> "asyncio.Future[None]":
 
 def log_refused_caches() -> None:
     """Log why kernels are compiled again, if they are."""
-    for reason in _kernel_cache.refusals:
+    for reason in kernel_cache.refusals:
         log.warning("kernels.cache_refused", reason=reason)

@@ -10,8 +10,8 @@ import numba
 import numpy as np
 
 from hilsim import __version__
-from hilsim._kernel_cache import cache_directory, refusals
 from hilsim.assembly.build import build_scenery
+from hilsim.compilation.cache import cache_directory, refusals
 from hilsim.config.rig import Rig
 from hilsim.daemon.distribution import foreign_distribution
 from hilsim.daemon.precompile import is_compiled

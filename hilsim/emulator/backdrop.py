@@ -2,7 +2,7 @@
 
 import math
 
-from hilsim._jit import constant, stage_kernel
+from hilsim.compilation.jit import constant, stage_kernel
 from hilsim.emulator.overlay import Backdrop, sample_image, sample_turning
 from hilsim.emulator.plan import Family, LidarPlan
 from hilsim.sensor.head import head_turns

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from hilsim._jit import constant, inlined_kernel, kernel, stage_kernel
-from hilsim._lanes import WIDTH, bits_of, load_lanes, store_lanes
+from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
+from hilsim.compilation.lanes import WIDTH, bits_of, load_lanes, store_lanes
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import BeamRow, Family, LidarPlan
 from hilsim.emulator.workspace import SOLE_ROWS, Workspace

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, inlined_kernel, kernel, stage_kernel
+from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim.emulator.plan import Family, LidarPlan
 from hilsim.emulator.workspace import EmulatorCount, Returns
 from hilsim.protocols.cepton.stdv import COUNT_MAX, POINT_SIZE, POINT_UNIT_M, PointFlag, write_stdv_header, write_stdv_point

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, inlined_kernel, kernel, stage_kernel
-from hilsim._lane_math import sines_and_cosines
-from hilsim._lanes import WIDTH, Doubles, Numbers, load_lanes, roots, scatter, singles, store_lanes
+from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
+from hilsim.compilation.lane_math import sines_and_cosines
+from hilsim.compilation.lanes import WIDTH, Doubles, Numbers, load_lanes, roots, scatter, singles, store_lanes
 from hilsim.emulator.plan import BeamRow, Family, LidarPlan
 from hilsim.emulator.workspace import Rays
 from hilsim.geometry.rotations import multiply, rotate

@@ -6,8 +6,8 @@ The stages are the very kernels that ``lidar.py`` calls one by one, so the bytes
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel, stage_kernel
-from hilsim._lanes import WIDTH
+from hilsim.compilation.jit import constant, kernel, stage_kernel
+from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.backdrop import sample_background
 from hilsim.emulator.detection import respond
 from hilsim.emulator.encoding import encode

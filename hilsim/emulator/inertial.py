@@ -5,7 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel, stage_kernel
+from hilsim.compilation.jit import kernel, stage_kernel
 from hilsim.emulator.plan import LidarPlan
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import conjugate, multiply, rotate

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.scene.background import OUTSIDE, azimuth_column, image_cell
 from hilsim.units import TURN_CDEG
 

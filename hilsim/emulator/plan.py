@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import by_reference
+from hilsim.compilation.jit import by_reference
 from hilsim.emulator.overlay import Overlay
 from hilsim.render.cells import NO_CELLS, Cells
 from hilsim.sensor.clock import DeviceClock

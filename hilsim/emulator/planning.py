@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._lanes import WIDTH
+from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.overlay import Overlay, no_overlay
 from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, BeamRow, Gps, LidarPlan
 from hilsim.emulator.setting import LidarSetting

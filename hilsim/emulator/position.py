@@ -5,7 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel, stage_kernel
+from hilsim.compilation.jit import constant, kernel, stage_kernel
 from hilsim.emulator.inertial import write_imu
 from hilsim.emulator.plan import Family, Gps, LidarPlan
 from hilsim.geometry.geodesy import geodetic

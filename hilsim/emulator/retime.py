@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim.compilation.jit import constant, kernel
 from hilsim.protocols.cepton.info import INFO_PACKET_SIZE, SYNC_OFFSET, write_sync_offset
 from hilsim.protocols.cepton.stdv import STAMP_OFFSET as _STDV_STAMP_OFFSET
 from hilsim.protocols.nmea_retiming import retime_sentence

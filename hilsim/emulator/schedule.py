@@ -1,6 +1,6 @@
 """When data packets are due."""
 
-from hilsim._jit import kernel, stage_kernel
+from hilsim.compilation.jit import kernel, stage_kernel
 from hilsim.emulator.plan import LidarPlan
 from hilsim.sensor.clock import device_from_rig, rig_from_device
 

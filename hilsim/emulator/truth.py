@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, inlined_kernel, kernel
+from hilsim.compilation.jit import constant, inlined_kernel, kernel
 from hilsim.emulator.batch import DatagramBatch
 from hilsim.emulator.encoding import is_representable
 from hilsim.emulator.fused import render_data_packet

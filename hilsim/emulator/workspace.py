@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import shared_words
-from hilsim._jit import by_reference
-from hilsim._lanes import WIDTH
+from hilsim.compilation.atomics import shared_words
+from hilsim.compilation.jit import by_reference
+from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.overlay import Backdrop
 from hilsim.emulator.plan import LidarPlan
 from hilsim.render.packets import packets_of

@@ -17,7 +17,7 @@ A sensor with zero mounting angles looks along body +x at azimuth 0: ``BODY_FROM
 
 import math
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.errors import require
 from hilsim.geometry.frames import Vector
 

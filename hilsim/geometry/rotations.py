@@ -11,7 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.geometry.frames import FRD_FROM_FLU, NED_FROM_ENU, Quaternion, Vector
 
 _NEARLY_PARALLEL = 1.0 - 1e-9  # cosine of half the angle above which slerp's sine loses its digits and a straight line does not

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim.compilation.jit import constant, kernel
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.poses import UNIT_TOLERANCE, Pose
 from hilsim.geometry.rotations import slerp

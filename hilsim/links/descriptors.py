@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.protocols.mavlink.frames import ByteStream, Frame, make_room
 from hilsim.transmit.libc import poll_descriptors, read_bytes, write_bytes
 from hilsim.transmit.packet_queue import PacketQueue, put

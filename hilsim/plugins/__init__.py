@@ -5,7 +5,7 @@ Every name is loaded when it is first used: a module with a sink does not wait f
 
 from typing import TYPE_CHECKING
 
-from hilsim._door import door
+from hilsim.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from hilsim.emulator.families.base import FlowLayout, LidarFamily
@@ -50,4 +50,4 @@ _HOMES = {
     "require": "hilsim.errors",
 }
 
-__getattr__, __dir__ = door(__name__, _HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

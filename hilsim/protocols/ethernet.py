@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim.compilation.jit import constant, kernel
 from hilsim.errors import require
 from hilsim.protocols.flow_key import FlowKey
 

@@ -20,7 +20,7 @@ ArduPilot ``AP_Proximity_LD06.cpp``: confidences below 20 do not count, and byte
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 
 LD06_PACKET_SIZE = 47
 LD06_HEADER = 0x54

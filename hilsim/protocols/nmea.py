@@ -11,7 +11,7 @@ mode (since NMEA 2.3). Checksum: exclusive or of the bytes between ``$`` and ``*
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel, stage_kernel
+from hilsim.compilation.jit import constant, kernel, stage_kernel
 
 GPRMC_CAPACITY = 96
 _WIDTH_1, _WIDTH_2, _WIDTH_3, _WIDTH_7 = (constant(width) for width in (1, 2, 3, 7))

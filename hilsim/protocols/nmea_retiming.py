@@ -7,7 +7,7 @@ between ``$`` and ``*``.
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim.compilation.jit import constant, kernel
 from hilsim.protocols.nmea import civil_date, write_digits
 
 _COMMA, _STAR = constant(ord(",")), constant(ord("*"))

@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim.compilation.jit import constant, kernel
 
 POSE_PORT, LIDAR_PORT, TELEMETRY_PORT, COMMAND_PORT = 9000, 10_000, 11_000, 8000
 """Of rover 0; a rover's own is its number more."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.geometry.frames import Quaternion, Vector, sensor_direction
 from hilsim.geometry.poses import extrinsics
 from hilsim.geometry.rotations import multiply, rotate

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim.compilation.jit import constant, kernel
 from hilsim.links.timed_bytes import TimedBytes
 from hilsim.rangefinders.specs import RangefinderSpec
 from hilsim.rng import Purpose, normal

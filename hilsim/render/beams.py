@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import stage_kernel
+from hilsim.compilation.jit import stage_kernel
 from hilsim.render.cells import Cells, is_found_in_cell
 from hilsim.render.packets import UNKNOWN, cast_packets
 from hilsim.scene.world import World

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.scene.world import World
 
 _ROUNDING = 2e-6

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel, stage_kernel
+from hilsim.compilation.jit import kernel, stage_kernel
 from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.geometry.tracks import keyed_pose, keyed_position
 from hilsim.render.intersect import INFINITY, Single, box_entry, greater, lesser, plane_distance, reciprocal

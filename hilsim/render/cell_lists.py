@@ -9,7 +9,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.geometry.frames import Quaternion
 from hilsim.geometry.rotations import matrix_from_quaternion
 from hilsim.render.bundles import gather

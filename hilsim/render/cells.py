@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import inlined_kernel, kernel
+from hilsim.compilation.jit import inlined_kernel, kernel
 from hilsim.render.intersect import INFINITY, Single, box_entry, reciprocal, triangle_distance
 from hilsim.scene.tiles import LATTICE_PER_M
 

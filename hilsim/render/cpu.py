@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
-from hilsim._lanes import WIDTH
+from hilsim.compilation.jit import constant, kernel
+from hilsim.compilation.lanes import WIDTH
 from hilsim.render.cast import RAY_STACK_SIZE, bound_movers, cast_span
 from hilsim.render.packets import cast_packets
 from hilsim.scene.world import World

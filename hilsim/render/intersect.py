@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 
 Single = Any
 """A float32 scalar; NumPy's type stubs cannot follow arithmetic that stays float32."""

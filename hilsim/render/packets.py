@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel, stage_kernel
-from hilsim._lanes import (
+from hilsim.compilation.jit import constant, kernel, stage_kernel
+from hilsim.compilation.lanes import (
     WIDTH,
     Doubles,
     Lanes,

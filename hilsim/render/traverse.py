@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.render.intersect import INFINITY, Single, box_entry, reciprocal, triangle_distance
 
 

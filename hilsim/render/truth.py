@@ -5,7 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.rotations import rotate
 from hilsim.geometry.tracks import keyed_pose

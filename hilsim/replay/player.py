@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import load_acquire, publish, shared_words, store_release
-from hilsim._jit import constant, kernel
+from hilsim.compilation.atomics import load_acquire, publish, shared_words, store_release
+from hilsim.compilation.jit import constant, kernel
 from hilsim.emulator.retime import Retiming, StampClock, retime
 from hilsim.protocols.ethernet import HEADER_SIZE, Framing, write_headers
 from hilsim.transmit.brake import allocate_brake, doze_until

@@ -12,8 +12,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import load_acquire
-from hilsim._jit import constant, kernel
+from hilsim.compilation.atomics import load_acquire
+from hilsim.compilation.jit import constant, kernel
 from hilsim.geometry.frames import Vector
 from hilsim.protocols.rover import CHUNK_HEADER_SIZE, CHUNK_POINTS, POINT_SIZE, POSE_SIZE, TELEMETRY_SIZE, Draft, chunk_count, chunk_points
 from hilsim.rng import Purpose, normal_pair

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import load_acquire
-from hilsim._jit import by_reference, constant, kernel
+from hilsim.compilation.atomics import load_acquire
+from hilsim.compilation.jit import by_reference, constant, kernel
 from hilsim.geometry.frames import Quaternion
 from hilsim.geometry.rotations import about_axis, multiply, rotate
 from hilsim.render.cpu import cast_many, cast_rays

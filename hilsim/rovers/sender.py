@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import publish, shared_words
+from hilsim.compilation.atomics import publish, shared_words
 from hilsim.errors import AssetError
 from hilsim.limits import ROVER_SCAN_POINTS
 from hilsim.protocols.rover import allocate_draft

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import inlined_kernel, kernel
+from hilsim.compilation.jit import inlined_kernel, kernel
 from hilsim.errors import require
 from hilsim.geometry.poses import Pose
 from hilsim.units import TURN_CDEG

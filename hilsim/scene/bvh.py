@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel, stage_kernel
+from hilsim.compilation.jit import constant, kernel, stage_kernel
 
 LEAF_SIZE_MAX = 7
 STACK_SIZE = 64

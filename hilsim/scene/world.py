@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import by_reference
+from hilsim.compilation.jit import by_reference
 from hilsim.errors import ConfigError
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import matrix_from_quaternion

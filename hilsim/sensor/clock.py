@@ -7,7 +7,7 @@ parts per billion scales device time to rig time by integer division.
 
 from typing import NamedTuple
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.sensor.specs import ClockSetting
 from hilsim.units import HOUR_US, NS_PER_S, WHOLE_PPB
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, inlined_kernel, kernel
+from hilsim.compilation.jit import constant, inlined_kernel, kernel
 from hilsim.rng import Purpose, uniform
 
 ECHO_DRAWS = 8

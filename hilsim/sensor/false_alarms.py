@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from hilsim._jit import constant, kernel
+from hilsim.compilation.jit import constant, kernel
 from hilsim.errors import require
 from hilsim.rng import Purpose, uniform_pair
 

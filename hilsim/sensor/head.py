@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilsim._jit import constant, kernel
+from hilsim.compilation.jit import constant, kernel
 from hilsim.rng import Purpose, normal, uniform
 from hilsim.sensor.setup import DEFAULT_RATE_RPM, SensorSetup
 from hilsim.sensor.velodyne_specs import EncoderSpec, RateJitterSpec, VelodyneSpec

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.sensor.cepton_specs import CeptonSpec, MirrorSpec
 
 _TURN = 1_000_000_000_000

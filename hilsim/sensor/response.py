@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
-from hilsim._lanes import Doubles, lane_numbers
+from hilsim.compilation.jit import constant, kernel
+from hilsim.compilation.lanes import Doubles, lane_numbers
 from hilsim.rng import Purpose, normal, normals, uniform
 from hilsim.sensor.echoes import ECHO_DRAWS
 from hilsim.sensor.specs import LidarSpec

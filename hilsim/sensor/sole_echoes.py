@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from hilsim._jit import constant, kernel
-from hilsim._lanes import Doubles, Mask, bits_of, floor_lanes, greater_lanes, lane_numbers, magnitudes, mask_of, roots, select, spread
+from hilsim.compilation.jit import constant, kernel
+from hilsim.compilation.lanes import Doubles, Mask, bits_of, floor_lanes, greater_lanes, lane_numbers, magnitudes, mask_of, roots, select, spread
 from hilsim.rng import Purpose, uniforms
 from hilsim.sensor.echoes import CERTAIN_SIGMAS, ECHO_DRAWS
 from hilsim.sensor.response import CHANNELS_PER_STREAM, LINEAR_TOP, Response

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import publish
-from hilsim._jit import constant, kernel
 from hilsim.autopilot.obstacle_map import ObstacleMap, note_packet
+from hilsim.compilation.atomics import publish
+from hilsim.compilation.jit import constant, kernel
 from hilsim.emulator.backdrop import sample_background
 from hilsim.emulator.detection import respond
 from hilsim.emulator.encoding import encode

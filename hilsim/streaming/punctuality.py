@@ -4,7 +4,7 @@ A render thread that is late now and then (the machine stood still) may send pac
 that stays late is overloaded: it then renders only what will be in time, so that nothing is rendered in vain and what is sent is punctual.
 """
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 
 LONGEST_RUN_NS = 5_000_000
 """What is due within this is rendered in a row."""

@@ -9,9 +9,9 @@ it renders what can still be in time (``punctuality``), and counts the rest.
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import load_acquire, store_release
-from hilsim._jit import constant, inlined_kernel, stage_kernel
 from hilsim.autopilot.obstacle_map import ObstacleMap, note_packet
+from hilsim.compilation.atomics import load_acquire, store_release
+from hilsim.compilation.jit import constant, inlined_kernel, stage_kernel
 from hilsim.emulator.fused import render_data_packet, render_info_packet
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import position_deadline_ns

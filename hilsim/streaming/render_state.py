@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import shared_words
-from hilsim._jit import by_reference
+from hilsim.compilation.atomics import shared_words
+from hilsim.compilation.jit import by_reference
 from hilsim.emulator.workspace import EmulatorCount
 from hilsim.transmit.brake import allocate_brake
 from hilsim.transmit.statistics import BINS

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hilsim._atomics import publish
 from hilsim.autopilot.obstacle_map import ObstacleMap, no_obstacle_map
+from hilsim.compilation.atomics import publish
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import data_deadline_ns

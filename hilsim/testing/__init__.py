@@ -5,7 +5,7 @@ Every name is loaded when it is first used.
 
 from typing import TYPE_CHECKING
 
-from hilsim._door import door
+from hilsim.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from hilsim.testing.factory import LidarFactory
@@ -42,4 +42,4 @@ _HOMES = {
     "lidar": "hilsim.testing.lidars:lidar",
 }
 
-__getattr__, __dir__ = door(__name__, _HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -31,9 +31,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hilsim._kernel_cache import cache_directory
 from hilsim.api.child import RunRequest
 from hilsim.assembly.rig_sources import MadeRig, RigFile, RigSource
+from hilsim.compilation.cache import cache_directory
 from hilsim.config.changes import Changes
 from hilsim.config.rig import Rig, rig_of_table
 from hilsim.daemon.companion import end_with_process

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from hilsim._atomics import shared_words
-from hilsim._jit import kernel
+from hilsim.compilation.atomics import shared_words
+from hilsim.compilation.jit import kernel
 from hilsim.transmit.libc import monotonic_ns, sleep_until
 
 BRAKE_WAKES = 1000

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import publish
+from hilsim.compilation.atomics import publish
 
 _ADDRESS_SIZE = 32
 

@@ -16,7 +16,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.units import NS_PER_S
 
 _CLOCK_MONOTONIC = 1

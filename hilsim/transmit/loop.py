@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import load_acquire, pause, store_release
-from hilsim._jit import constant, kernel, stage_kernel
+from hilsim.compilation.atomics import load_acquire, pause, store_release
+from hilsim.compilation.jit import constant, kernel, stage_kernel
 from hilsim.transmit.brake import doze_until
 from hilsim.transmit.flow_table import FlowTable
 from hilsim.transmit.libc import monotonic_ns, send_datagram

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import load_acquire, store_release
-from hilsim._jit import kernel
+from hilsim.compilation.atomics import load_acquire, store_release
+from hilsim.compilation.jit import kernel
 from hilsim.errors import require
 
 

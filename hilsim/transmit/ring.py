@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import load_acquire, store_release
-from hilsim._jit import by_reference, kernel
+from hilsim.compilation.atomics import load_acquire, store_release
+from hilsim.compilation.jit import by_reference, kernel
 from hilsim.errors import require
 
 COUNTS_PER_LINE = 8

@@ -15,7 +15,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import publish
+from hilsim.compilation.atomics import publish
 from hilsim.errors import TransmitError
 from hilsim.transmit.flow_table import FlowTable, allocate_flow_table, pack_address, select_target, set_active
 from hilsim.transmit.loop import Following, FollowingState, LatePolicy, LoopEnd, LoopSettings, allocate_following, send_loop

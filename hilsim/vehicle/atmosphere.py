@@ -2,7 +2,7 @@
 
 import math
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 
 SEA_LEVEL_PA = 101_325.0
 _SEA_LEVEL_K = 288.15

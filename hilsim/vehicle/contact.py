@@ -15,7 +15,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.vehicle.aerodynamics import Airframe, cross

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilsim._jit import constant, kernel
+from hilsim.compilation.jit import constant, kernel
 from hilsim.errors import require
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import about_axis

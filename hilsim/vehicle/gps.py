@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilsim._jit import constant, kernel
+from hilsim.compilation.jit import constant, kernel
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.geodesy import Home, geodetic_at
 from hilsim.rng import Purpose

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import by_reference, kernel, stage_kernel
+from hilsim.compilation.jit import by_reference, kernel, stage_kernel
 from hilsim.errors import require
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import about_axis, conjugate, multiply, normalise, rotate

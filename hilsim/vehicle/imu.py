@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilsim._jit import constant, kernel
+from hilsim.compilation.jit import constant, kernel
 from hilsim.errors import require
 from hilsim.geometry.frames import Vector, frd_from_flu
 from hilsim.rng import Purpose

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import fence_acquire, fence_release, load_acquire, store_release
-from hilsim._jit import by_reference, kernel
+from hilsim.compilation.atomics import fence_acquire, fence_release, load_acquire, store_release
+from hilsim.compilation.jit import by_reference, kernel
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import multiply, normalise
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilsim._jit import constant, kernel
+from hilsim.compilation.jit import constant, kernel
 from hilsim.geometry.frames import Quaternion, Vector, frd_from_flu
 from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.rng import Purpose

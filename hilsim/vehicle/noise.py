@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.geometry.frames import Vector
 from hilsim.rng import normal_pair
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from hilsim._jit import by_reference, kernel
+from hilsim.compilation.jit import by_reference, kernel
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import multiply, normalise, rotate

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilsim._jit import constant, kernel
+from hilsim.compilation.jit import constant, kernel
 from hilsim.geometry.frames import Vector
 from hilsim.rng import Purpose
 from hilsim.vehicle.atmosphere import density_kgpm3, pressure_altitude_m, pressure_pa, temperature_c

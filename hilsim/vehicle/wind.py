@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim.compilation.jit import constant, kernel
 from hilsim.errors import require
 from hilsim.geometry.frames import Vector
 from hilsim.rng import Purpose, normal_pair

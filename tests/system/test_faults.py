@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hilsim._kernel_cache import cache_directory
+from hilsim.compilation.cache import cache_directory
 from hilsim.config.profiles import profiles_directory
 from tests.support import ROOM, write_rig
 from tests.system.conftest import SCENE, sensor_table

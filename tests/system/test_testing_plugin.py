@@ -17,8 +17,8 @@ import pytest
 
 import hilsim
 import hilsim.testing
-from hilsim import _kernel_cache
 from hilsim.api.daemon import DaemonError
+from hilsim.compilation import cache as kernel_cache
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
 from hilsim.testing.starting import warm_starter
@@ -38,7 +38,7 @@ TEN_LINES, *_ = re.findall(r"```python\n(.*?)```", HOW_TO.read_text(encoding="ut
 @pytest.fixture
 def project(pytester, monkeypatch):
     """An empty project; kernels are those of this run."""
-    directory = _kernel_cache.cache_directory()
+    directory = kernel_cache.cache_directory()
     if directory is not None:
         monkeypatch.setenv("NUMBA_CACHE_DIR", str(directory.parent))  # pytester has a home of its own
     monkeypatch.setenv("PYTHONPATH", str(Path(hilsim.__file__).parent.parent))

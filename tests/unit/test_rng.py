@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hilsim import rng as draws
-from hilsim._jit import kernel
-from hilsim._lanes import WIDTH, lane_numbers, store_lanes
+from hilsim.compilation.jit import kernel
+from hilsim.compilation.lanes import WIDTH, lane_numbers, store_lanes
 
 
 @pytest.mark.parametrize(

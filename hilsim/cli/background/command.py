@@ -11,7 +11,6 @@ from typing import Literal
 
 import click
 
-from hilsim._kernel_cache import module_is_compiled
 from hilsim.background.generator import Generated, GridSetting, generate, generate_live, prepare
 from hilsim.background.job import Motion, Stretch
 from hilsim.background.pool import mapper
@@ -23,6 +22,7 @@ from hilsim.cli.addresses import Address, HostPort
 from hilsim.cli.background.outputs import GREY_KINDS, NamedProfile, check_free, named_profile, write_files
 from hilsim.cli.background.report import as_json, as_text, warnings
 from hilsim.cli.terminal.progress import progress_bar
+from hilsim.compilation.cache import module_is_compiled
 from hilsim.errors import CommandFaultError
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.overlay_frames import ground_only_pose

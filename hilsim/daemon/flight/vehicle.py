@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import structlog
 
-from hilsim._atomics import publish
 from hilsim.assembly.build import Scenery
 from hilsim.autopilot.ardupilot_loop import JsonPilot
 from hilsim.autopilot.ground_stations.forwarding import Forwarder
@@ -22,6 +21,7 @@ from hilsim.autopilot.send_queue import build_pace
 from hilsim.autopilot.session import REASONS, Reason, SessionState, SessionWord
 from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.collision.contacts import TouchWord
+from hilsim.compilation.atomics import publish
 from hilsim.config.rig import Rig
 from hilsim.daemon.flight.pose_log import PoseLog, newest_truth
 from hilsim.errors import LinkError

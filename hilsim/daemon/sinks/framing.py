@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.protocols.ethernet import HEADER_SIZE, Framing, write_headers
 from hilsim.transmit.packet_queue import PacketQueue, release, waiting
 

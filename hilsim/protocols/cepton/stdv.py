@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, inlined_kernel, kernel, signed
+from hilsim.compilation.jit import constant, inlined_kernel, kernel, signed
 from hilsim.errors import PacketError
 
 STDV_PORT = 8808

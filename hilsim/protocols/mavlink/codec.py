@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.protocols.mavlink.frames import CRC_SIZE, HEADER_1_SIZE, HEADER_2_SIZE, MAVLINK_2, Frame, crc_of, crc_with
 from hilsim.protocols.mavlink.messages import Message, Origin
 

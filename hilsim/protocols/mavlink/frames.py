@@ -54,8 +54,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._atomics import shared_words
-from hilsim._jit import kernel
+from hilsim.compilation.atomics import shared_words
+from hilsim.compilation.jit import kernel
 from hilsim.errors import require
 from hilsim.protocols.mavlink.crc_extras import EXTRA_BY_ID, UNKNOWN
 

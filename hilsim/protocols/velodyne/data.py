@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.errors import PacketError
 
 DATA_PACKET_SIZE = 1206

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, inlined_kernel, kernel, signed
+from hilsim.compilation.jit import constant, inlined_kernel, kernel, signed
 from hilsim.protocols.velodyne.data import BLOCKS, RECORDS_PER_BLOCK
 from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.protocols.velodyne.steps import GAP_CDEG

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel
+from hilsim.compilation.jit import constant, kernel
 from hilsim.errors import PacketError
 
 POSITION_PACKET_SIZE = 512

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import constant, kernel, stage_kernel
+from hilsim.compilation.jit import constant, kernel, stage_kernel
 from hilsim.errors import require
 from hilsim.rng import Purpose, uniform, uniform_pair
 from hilsim.sensor.optics.weather_tables import (

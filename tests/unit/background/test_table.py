@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim._jit import kernel
 from hilsim.background.table import BEST, BINS, COUNT, KEY, bin_of, bin_starts, clear, count_return, empty_table, grown, has_room, in_order
+from hilsim.compilation.jit import kernel
 from hilsim.scene.background import FARTHEST_MM
 from tests.unit.background.backgrounds import beyond_mm
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from pymavlink.dialects.v20 import common
 
-from hilsim._atomics import publish, shared_words
 from hilsim.autopilot.loop_context import FlightCount
 from hilsim.autopilot.specs import ControllerSpec, VehicleRigSpec
+from hilsim.compilation.atomics import publish, shared_words
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.daemon.flight.obstacle_sender import ScanMessages

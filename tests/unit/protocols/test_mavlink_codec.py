@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pymavlink.dialects.v20 import common
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.protocols.mavlink.codec import read_payload, write_frame
 from hilsim.protocols.mavlink.crc_extras import CRC_EXTRA, EXTRA_BY_ID, UNKNOWN
 from hilsim.protocols.mavlink.frames import FrameState, allocate_stream, append, next_frame

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.render.truth import hit_normal
 from hilsim.scene.world import World
 

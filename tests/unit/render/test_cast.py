@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import linear_track
 from hilsim.render.cpu import cast_rays

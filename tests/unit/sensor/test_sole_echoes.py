@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hilsim import rng
-from hilsim._jit import kernel
-from hilsim._lanes import WIDTH, bits_of, lane_numbers, load_lanes, store_lanes
+from hilsim.compilation.jit import kernel
+from hilsim.compilation.lanes import WIDTH, bits_of, lane_numbers, load_lanes, store_lanes
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.rng import Purpose, uniform

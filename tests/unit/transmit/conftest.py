@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from hilsim._atomics import publish
+from hilsim.compilation.atomics import publish
 from hilsim.transmit.flow_table import allocate_flow_table, pack_address, select_target, set_active
 from hilsim.transmit.loop import LatePolicy, LoopSettings, allocate_following, send_loop
 from hilsim.transmit.ring import allocate_rings, push

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from hilsim._atomics import publish
+from hilsim.compilation.atomics import publish
 from hilsim.transmit.loop import FollowingState
 from hilsim.transmit.packet_queue import queue_of, release, take
 from hilsim.transmit.ring import push

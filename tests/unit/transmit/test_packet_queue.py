@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.transmit.packet_queue import allocate_packet_queue, put, release, take, waiting
 
 PAYLOAD = np.arange(64, dtype=np.uint8)

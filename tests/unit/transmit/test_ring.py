@@ -6,8 +6,8 @@ import threading
 import numpy as np
 import pytest
 
-from hilsim._atomics import load_acquire, store_release
-from hilsim._jit import kernel
+from hilsim.compilation.atomics import load_acquire, store_release
+from hilsim.compilation.jit import kernel
 from hilsim.transmit.ring import allocate_rings, clear, depth, push
 from tests.rings import peek
 

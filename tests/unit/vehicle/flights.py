@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 from hilsim.errors import require
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.tracks import PoseTrack

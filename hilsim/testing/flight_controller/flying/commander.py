@@ -168,7 +168,7 @@ class Commander:
             self.hover_force = force if self.hover_force is None else self.hover_force + 0.005 * (force - self.hover_force)
 
     def _land(self, now_us: int, step_s: float) -> None:
-        """Down at a steady speed until next to nothing carries what does not sink: then it stands."""
+        """Down at a steady speed until next to nothing carries what does not sink: then it rests."""
         if self.contact_us is None:
             self.motors = self.pilot.fly(self.estimate, step_s, self.place, self.yaw, climb=_DESCENT_MPS)
             light = self.pilot.force_mps2 < _LIGHT * (self.hover_force or math.inf) and abs(self.estimate.v[2]) < _STANDING_MPS

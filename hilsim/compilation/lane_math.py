@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from hilsim._jit import kernel
-from hilsim._lanes import Doubles, bit_patterns, floor_lanes, from_bit_patterns, select, signed_doubles
+from hilsim.compilation.jit import kernel
+from hilsim.compilation.lanes import Doubles, bit_patterns, floor_lanes, from_bit_patterns, select, signed_doubles
 
 _RAD_PER_TURN = 2.0 * math.pi
 _LN_2 = math.log(2.0)

@@ -11,10 +11,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from hilsim._kernel_cache import is_claimed, module_directory  # before Numba: it says how to compile
-
-# isort: split
-
 import llvmlite.binding as llvm
 from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
@@ -25,11 +21,13 @@ from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 from numba.np import linalg
 
+from hilsim.compilation.cache import is_claimed, module_directory
+
 # -- machine code on demand ----------------------------------------------------------------------------------------------------------------
 
 
 class _CodeOnDemand(JITCodeLibrary):  # type: ignore[misc]
-    """What Numba has compiled, neither linked with what it calls nor optimised until somebody wants its address.
+    """What Numba has compiled, neither linked with what it calls nor optimised until its address is requested.
 
     Most kernels only become part of others and never run by themselves. Numba links all that is below a kernel into it, and optimises all that, at each
     level of calls again; here each kernel's own code is linked and optimised once for each kernel that does run.
@@ -39,7 +37,7 @@ class _CodeOnDemand(JITCodeLibrary):  # type: ignore[misc]
 
     _is_unlinked = False
     _kept: Any = ()
-    """Environments of what was loaded as part of others: Numba looks them up by their names, as long as somebody has them."""
+    """Environments of what was loaded as part of others: Numba looks them up by their names, as long as they are referenced."""
 
     def finalize(self) -> None:
         """Numba's: nothing is to be added any more."""
@@ -93,7 +91,7 @@ class _CodeOnDemand(JITCodeLibrary):  # type: ignore[misc]
         return super()._get_module_for_linking()
 
     def _whole_module(self) -> Any:
-        """What stands by itself: with all that it calls but stages."""
+        """Self-contained code: with all that it calls but stages."""
         module = self.own_module()
         if self._is_unlinked:
             module = module.clone()
@@ -149,7 +147,7 @@ def _module_of(library: Any) -> Any:
 
 @contextmanager
 def libraries_on_demand() -> Iterator[None]:
-    """What is compiled within is linked when it is wanted; what else uses Numba in this process is left alone. For who has the compiler's lock."""
+    """What is compiled within is linked on request; what else uses Numba in this process is left alone. For who has the compiler's lock."""
     _prepare_numba()
     codegen = cpu_target.target_context.codegen()
     before, codegen._library_class = codegen._library_class, _CodeOnDemand  # noqa: SLF001 - Numba has no option for it
@@ -217,7 +215,7 @@ class CallTarget:
         return f"{self.module}.{self.name} {self.arguments}"
 
     def __call__(self) -> None:
-        """Load or compile it: machine code that calls a name which nobody has given ends the process."""
+        """Load or compile it: machine code that calls an unbound name ends the process."""
         getattr(importlib.import_module(self.module), self.name).compile(self.arguments)
 
 

@@ -18,7 +18,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from hilsim._jit import kernel
+from hilsim.compilation.jit import kernel
 
 _LINE_WORDS = 8
 """Of a cache line: arrays that different threads write share none."""

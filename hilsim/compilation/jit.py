@@ -1,20 +1,18 @@
 """The only module that calls Numba's decorators.
 
-Why a module of its own: typing (``mypy --strict`` needs no ignores elsewhere), one place for the flags every kernel must have (``nogil``), one for how
-kernels are put together (``hilsim._kernels``), and one for the cache they are kept in (``hilsim._kernel_cache``), which can neither kill nor mislead the
-daemon: Numba's ``cache=True`` raises ``RuntimeError`` at import when no directory is writable; here kernels are compiled in memory then.
+Why a module of its own: typing (``mypy --strict`` needs no ignores elsewhere), one place for the flags every kernel must have (``nogil``),
+one for how kernels are put together (``hilsim.compilation.dispatcher``), and one for the cache they are kept in (``hilsim.compilation.cache``).
+Numba's ``cache=True`` raises ``RuntimeError`` at import when no directory is writable; here kernels are compiled in memory then.
 """
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from hilsim._kernels import Kernel, keep  # before Numba: it says how to compile
-from hilsim._references import pass_by_reference
-
-# isort: split
-
 import numba
 import numpy as np
+
+from hilsim.compilation.dispatcher import Kernel, keep
+from hilsim.compilation.references import pass_by_reference
 
 F = TypeVar("F", bound=Callable[..., Any])
 TupleT = TypeVar("TupleT", bound=type)

@@ -4,24 +4,19 @@ Numba makes the code of every kernel that another one calls part of the caller, 
 could call a kernel, for kernels that only kernels call too; and it passes a tuple by value, some hundred numbers at each call. Together that was
 half the time of compiling. Here
 
-- a kernel has no wrapper until Python calls it: then a small kernel of its own stands between;
-- a kernel's code is linked and optimised once for each kernel that runs by itself, and not at each level of calls (``hilsim._linking``);
-- a *stage* is called by its address (``hilsim._linking.CallTarget``), and not made part of its callers; what it returns stands in its annotation, so
+- a kernel has no wrapper until Python calls it: then a small kernel is compiled between them;
+- a kernel's code is linked and optimised once for each kernel that runs by itself, and not at each level of calls (``hilsim.compilation.linking``);
+- a *stage* is called by its address (``hilsim.compilation.linking.CallTarget``), and not made part of its callers; its annotation gives its return type, so
   that its callers can be compiled beside it, by another process;
-- a large tuple is passed by its address (``hilsim._references``): kernels read its fields where they lie.
+- a large tuple is passed by its address (``hilsim.compilation.references``): kernels read its fields where they lie.
 
-All of it is Numba's side; nobody but ``hilsim._jit`` needs it.
+All of it is Numba's side; only ``hilsim.compilation.jit`` needs it.
 """
 
 import inspect
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, get_args, get_origin
-
-from hilsim._kernel_cache import KernelCache, claimed, module_directory  # before Numba: it says how to compile
-from hilsim._linking import CallTarget, external_call, libraries_on_demand
-
-# isort: split
 
 import llvmlite.binding as llvm
 from numba import types
@@ -31,12 +26,15 @@ from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined
 from numba.core.registry import CPUDispatcher
 from numba.core.typing.templates import make_concrete_template, signature
 
+from hilsim.compilation.cache import KernelCache, claimed, module_directory
+from hilsim.compilation.linking import CallTarget, external_call, libraries_on_demand
+
 
 class _WithoutWrappers(_FunctionCompiler):  # type: ignore[misc]
     """Compiles what kernels call."""
 
     is_stage = False
-    """Its machine code is wanted, and kept in the cache."""
+    """Its machine code is required, and stored in the cache."""
 
     def compile(self, args: Any, return_type: Any) -> Any:
         """What was compiled."""
@@ -60,7 +58,7 @@ class _WithoutCWrapper(_FunctionCompiler):  # type: ignore[misc]
 
 
 def _call_from_python(*arguments: Any) -> Any:
-    """Body of what stands between Python and a kernel; its global is set where it is copied."""
+    """Body of the function between Python and a kernel; its global is set where it is copied."""
     return inner(*arguments)  # type: ignore[name-defined]  # noqa: F821
 
 
@@ -83,7 +81,7 @@ class _Dispatcher(CPUDispatcher):  # type: ignore[misc]
 
 
 class Kernel(_Dispatcher):
-    """Numba's dispatcher of a function, for other kernels; called by Python, it compiles what stands between.
+    """Numba's dispatcher of a function, for other kernels; called by Python, it compiles the function between them.
 
     Args:
         py_func: The function.

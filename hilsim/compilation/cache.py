@@ -1,9 +1,9 @@
 """Where compiled kernels are kept between runs: who may be trusted with them, what makes an entry fresh, and how processes share them.
 
 A cache entry is a pickle with machine code, so whoever can write it can run code as us. A directory is therefore used only if it is ours alone
-(mode 0700) and nobody but us and root can put another one in its place. What cannot be used is named in ``refusals``, never passed over in silence.
+(mode 0700) and only we and root can put another one in its place. What cannot be used is named in ``refusals``, never passed over in silence.
 
-Numba's own rules for what is fresh look at the one file a kernel stands in, at its time stamp and at the directory it was installed to. A kernel that
+Numba's own rules for what is fresh look at the one file that contains a kernel, at its time stamp and at the directory it was installed to. A kernel that
 inlines another one from a changed file would be served stale, and each clone or environment would compile anew. Here each module gets a directory
 named by the hash of its own source, of every ``hilsim`` module it imports, transitively, and of Numba's version: the same sources find the same kernels
 wherever they are installed.
@@ -23,8 +23,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
-os.environ.setdefault("NUMBA_OPT", "1")  # read by Numba when it is imported: a quarter off compiling, 2 % off casting rays (bench_render.py)
-
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.runtime import rtsys
@@ -38,7 +36,7 @@ CLAIM_S = 120.0
 """More than compiling any one kernel takes, on a busy machine too."""
 
 _CLAIM_POLL_S = 0.01
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parents[1]
 _IMPORT = re.compile(r"^\s*from (hilsim[\w.]*) import (\([^)]*\)|[^\n#]*)", re.MULTILINE)
 _PRIVATE = 0o700
 _DAMAGED = (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError, IndexError, ValueError, TypeError)
@@ -97,7 +95,7 @@ def refusal(directory: Path) -> str:
 
 
 def _foreign_hands(path: Path, found: os.stat_result) -> str:
-    """Why somebody else could replace what stands in a directory; empty if only root and we can."""
+    """Why another user could replace the contents of a directory; empty if only root and we can."""
     if found.st_uid not in {0, os.geteuid()}:
         return f"{path} must belong to root or to user {os.geteuid()}, got user {found.st_uid}"
     is_open = bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
@@ -122,7 +120,7 @@ def _locked(root: Path) -> Iterator[None]:
 def claimed(what: str) -> Iterator[None]:
     """Compile one thing, by the name of ``what``, in one process at a time: another waits here, and then finds it in the cache.
 
-    Who compiles may claim more meanwhile. Kernels do not call each other in circles, so nobody waits for who waits for him; a process that ends gives its
+    Who compiles may claim more meanwhile. Kernels do not call each other in circles, so no two processes wait for each other; a process that ends gives its
     claims up, and one that does not go on (it may be stopped) is waited for no longer than ``CLAIM_S``.
     """
     root = cache_directory()

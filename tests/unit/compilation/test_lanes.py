@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from hilsim import _plain_lanes
-from hilsim._jit import kernel
-from hilsim._lane_math import logarithms, sines_and_cosines
-from hilsim._lanes import (
+from hilsim.compilation import plain_lanes
+from hilsim.compilation.jit import kernel
+from hilsim.compilation.lane_math import logarithms, sines_and_cosines
+from hilsim.compilation.lanes import (
     WIDTH,
     bit_patterns,
     bits_of,
@@ -212,7 +212,7 @@ def test_bits_of_a_mask_are_counted_and_found(bits):
 @given(data=st.data())
 def test_kernels_as_plain_python_calculate_the_same(dtype, data):
     values = data.draw(rows(dtype))
-    names = {name: getattr(_plain_lanes, plain) for name, plain in PLAIN.items()}
+    names = {name: getattr(plain_lanes, plain) for name, plain in PLAIN.items()}
     function = getattr(reckon, "py_func", reckon)
     plain = type(function)(function.__code__, function.__globals__ | names, function.__name__)
     results, bits = np.zeros((10, WIDTH), dtype), np.zeros(5, np.int64)

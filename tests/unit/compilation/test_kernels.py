@@ -1,6 +1,7 @@
 """How kernels are put together: wrappers only for Python, stages by address, large tuples by reference, and one process at a time."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -14,9 +15,9 @@ import pytest
 from numba.core.codegen import JITCodeLibrary
 from numba.core.errors import TypingError
 
-from hilsim._jit import by_reference, compile_for, inlined_kernel, kernel, stage_kernel
-from hilsim._kernels import Kernel
-from hilsim._linking import CallTarget
+from hilsim.compilation.dispatcher import Kernel
+from hilsim.compilation.jit import by_reference, compile_for, inlined_kernel, kernel, stage_kernel
+from hilsim.compilation.linking import CallTarget
 
 
 class Inner(NamedTuple):
@@ -292,7 +293,7 @@ def test_a_kernel_is_compiled_for_types_without_being_called():
 
 
 MODULE = """
-from hilsim._jit import inlined_kernel, kernel, stage_kernel
+from hilsim.compilation.jit import inlined_kernel, kernel, stage_kernel
 
 @inlined_kernel
 def inlined(values):
@@ -334,8 +335,9 @@ def probe(tmp_path):
     package = Path(sys.modules["hilsim"].__file__).parent
     place = tmp_path / "place" / "hilsim"
     place.mkdir(parents=True)
-    for name in ("__init__.py", "_door.py", "_jit.py", "_kernels.py", "_linking.py", "_references.py", "_kernel_cache.py"):
+    for name in ("__init__.py", "lazy_imports.py"):
         (place / name).write_bytes((package / name).read_bytes())
+    shutil.copytree(package / "compilation", place / "compilation", ignore=shutil.ignore_patterns("__pycache__"))
     (place / "probe.py").write_text(MODULE.format(factor=2))
     return place
 
@@ -359,7 +361,7 @@ def test_a_second_process_loads_what_is_inlined_elsewhere_before_any_kernel(prob
 
 
 PARTS = """
-from hilsim._jit import kernel, stage_kernel
+from hilsim.compilation.jit import kernel, stage_kernel
 
 @kernel
 def inner(value):
@@ -452,7 +454,7 @@ def test_processes_that_begin_at_once_compile_each_kernel_once(probe, tmp_path):
 
 
 def test_kernels_are_plain_functions_where_compiling_is_off():
-    code = "from hilsim._jit import kernel, stage_kernel, compile_for; f = stage_kernel(lambda x: x + 1); print(f(1), type(f).__name__); compile_for(f, 1)"
+    code = "from hilsim.compilation.jit import kernel, stage_kernel, compile_for; f = stage_kernel(lambda x: x + 1); print(f(1), type(f).__name__); compile_for(f, 1)"
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
     assert subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout.split() == [
         "2",

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 
-def door(package: str, homes: Mapping[str, str], *others: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(package: str, homes: Mapping[str, str], *others: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of a package whose names are imported when one is first asked for.
 
     Args:

@@ -3,7 +3,7 @@
 LLVM makes of them what the CPU has: one register of AVX-512, two of AVX2, four of SSE or NEON. Results are those of scalar float32 arithmetic, number
 by number: nothing is contracted or reordered. Under ``NUMBA_DISABLE_JIT=1`` they are NumPy arrays of 16 elements, which know the same operators.
 
-A float32 scalar beside lanes stands for sixteen times itself. Comparisons give a ``Mask``; masks know ``&`` and ``|``.
+A float32 scalar beside lanes counts as sixteen times itself. Comparisons give a ``Mask``; masks know ``&`` and ``|``.
 """
 
 import operator
@@ -18,9 +18,9 @@ from numba.core import cgutils
 from numba.core.typing.templates import signature
 from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
-from hilsim import _plain_lanes
+from hilsim.compilation import plain_lanes
 
-WIDTH = _plain_lanes.WIDTH
+WIDTH = plain_lanes.WIDTH
 
 Lanes = Any
 """``float32`` sixteen times."""
@@ -308,27 +308,27 @@ def _of_integer(emit: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 _compiled = not numba.config.DISABLE_JIT
 if not _compiled:
-    _plain_lanes.permit_infinities()
+    plain_lanes.permit_infinities()
 
-load_lanes: Callable[[Any, int], Any] = intrinsic(_load) if _compiled else _plain_lanes.load
+load_lanes: Callable[[Any, int], Any] = intrinsic(_load) if _compiled else plain_lanes.load
 """``load_lanes(array [n, 16], row)``: a row of float32, float64 or int32."""
 
-store_lanes: Callable[[Any, int, Any], None] = intrinsic(_store) if _compiled else _plain_lanes.store
+store_lanes: Callable[[Any, int, Any], None] = intrinsic(_store) if _compiled else plain_lanes.store
 """``store_lanes(array [n, 16], row, lanes)``."""
 
-gather: Callable[[Any, Any, int], Any] = intrinsic(_gather) if _compiled else _plain_lanes.gather
+gather: Callable[[Any, Any, int], Any] = intrinsic(_gather) if _compiled else plain_lanes.gather
 """``gather(array [n, m], rows, column)``: of each lane's row."""
 
-spread: Callable[[Any], Any] = intrinsic(_spread_out) if _compiled else _plain_lanes.spread
+spread: Callable[[Any], Any] = intrinsic(_spread_out) if _compiled else plain_lanes.spread
 """A scalar sixteen times."""
 
-select: Callable[[Any, Any, Any], Any] = intrinsic(_select) if _compiled else _plain_lanes.select
+select: Callable[[Any, Any, Any], Any] = intrinsic(_select) if _compiled else plain_lanes.select
 """``select(mask, one, other)``: where the mask is true the one, else the other; either may be a scalar."""
 
-lesser_lanes: Callable[[Any, Any], Any] = intrinsic(_extreme("<")) if _compiled else _plain_lanes.lesser
+lesser_lanes: Callable[[Any, Any], Any] = intrinsic(_extreme("<")) if _compiled else plain_lanes.lesser
 """The lesser of two, as ``render.intersect.lesser``."""
 
-greater_lanes: Callable[[Any, Any], Any] = intrinsic(_extreme(">")) if _compiled else _plain_lanes.greater
+greater_lanes: Callable[[Any, Any], Any] = intrinsic(_extreme(">")) if _compiled else plain_lanes.greater
 """The greater of two, as ``render.intersect.greater``."""
 
 singles: Callable[[Any], Any] = (
@@ -345,7 +345,7 @@ doubles: Callable[[Any], Any] = (
 )
 """float64 of float32."""
 
-lane_numbers: Callable[[], Any] = intrinsic(_lane_numbers) if _compiled else _plain_lanes.lane_numbers
+lane_numbers: Callable[[], Any] = intrinsic(_lane_numbers) if _compiled else plain_lanes.lane_numbers
 """Each lane's own number, 0 to 15, as uint64."""
 
 signed_doubles: Callable[[Any], Any] = (
@@ -369,7 +369,7 @@ from_bit_patterns: Callable[[Any], Any] = (
 )
 """The float64 that bits in uint64 are."""
 
-scatter: Callable[[Any, Any, int, Any], None] = intrinsic(_scatter) if _compiled else _plain_lanes.scatter
+scatter: Callable[[Any, Any, int, Any], None] = intrinsic(_scatter) if _compiled else plain_lanes.scatter
 """``scatter(array [n, m], rows, column, lanes)``: to each lane's row, in order: of lanes with the same row the last one stays."""
 
 floor_lanes: Callable[[Any], Any] = intrinsic(_conversion(_DOUBLES, _DOUBLES, _by_llvm("floor"))) if _compiled else np.floor
@@ -381,16 +381,16 @@ magnitudes: Callable[[Any], Any] = intrinsic(_conversion(_DOUBLES, _DOUBLES, _by
 roots: Callable[[Any], Any] = intrinsic(_conversion(_DOUBLES, _DOUBLES, _by_llvm("sqrt"))) if _compiled else np.sqrt
 """Square roots, of float64."""
 
-bits_of: Callable[[Any], int] = intrinsic(_bits) if _compiled else _plain_lanes.bits
+bits_of: Callable[[Any], int] = intrinsic(_bits) if _compiled else plain_lanes.bits
 """A mask as an integer: bit k is lane k."""
 
-mask_of: Callable[[Any], Any] = intrinsic(_mask) if _compiled else _plain_lanes.mask
+mask_of: Callable[[Any], Any] = intrinsic(_mask) if _compiled else plain_lanes.mask
 """An integer as a mask."""
 
-count_bits: Callable[[Any], int] = intrinsic(_of_integer(lambda builder, bits: builder.ctpop(bits))) if _compiled else _plain_lanes.count
+count_bits: Callable[[Any], int] = intrinsic(_of_integer(lambda builder, bits: builder.ctpop(bits))) if _compiled else plain_lanes.count
 """How many bits of an integer are set."""
 
 first_bit: Callable[[Any], int] = (
-    intrinsic(_of_integer(lambda builder, bits: builder.cttz(bits, ir.IntType(1)(1)))) if _compiled else _plain_lanes.first
+    intrinsic(_of_integer(lambda builder, bits: builder.cttz(bits, ir.IntType(1)(1)))) if _compiled else plain_lanes.first
 )
 """The lowest bit of an integer that is set; there must be one."""

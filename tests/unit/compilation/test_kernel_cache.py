@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hilsim import _kernel_cache
-from hilsim._kernel_cache import claimed, is_claimed, prune, refusal
+import hilsim
+from hilsim.compilation import cache as kernel_cache
+from hilsim.compilation.cache import claimed, is_claimed, prune, refusal
 
-_PACKAGE = Path(_kernel_cache.__file__).parent
+_PACKAGE = Path(hilsim.__file__).parent
 _LEAP_DAY = "from hilsim.protocols.nmea import civil_date; civil_date(19782); print(dict(civil_date.stats.cache_hits) != {})"
 _NOBODY = 65534
 
@@ -48,7 +49,7 @@ def test_a_damaged_entry_is_compiled_again_and_reported(tmp_path: Path, two_copi
     run(_LEAP_DAY, two_copies[0], tmp_path / "cache")
     for entry in (tmp_path / "cache").rglob("*civil_date*.nbc"):
         entry.write_bytes(entry.read_bytes()[:100])
-    told = _LEAP_DAY + "; import hilsim._kernel_cache as c; print(c.refusals)"
+    told = _LEAP_DAY + "; import hilsim.compilation.cache as c; print(c.refusals)"
     lines = run(told, two_copies[0], tmp_path / "cache").stdout.splitlines()
     assert lines[0] == "False"
     assert "cannot be read" in lines[1]
@@ -58,7 +59,7 @@ def test_a_damaged_entry_is_compiled_again_and_reported(tmp_path: Path, two_copi
 def test_processes_that_compile_different_signatures_at_once_keep_both(tmp_path: Path, two_copies: list[Path]) -> None:
     """Numba numbers an index's entries without looking at other processes: each would take the first number for its own."""
     code = (
-        "import sys, time, pathlib, numpy as np; from hilsim.rng import uniform; import hilsim.rng as d; from hilsim._jit import kernel\n"
+        "import sys, time, pathlib, numpy as np; from hilsim.rng import uniform; import hilsim.rng as d; from hilsim.compilation.jit import kernel\n"
         "from hilsim.protocols.nmea import civil_date\n"
         "begin = pathlib.Path(sys.argv[1])\n"
         "while not begin.exists(): time.sleep(0.001)\n"
@@ -122,15 +123,15 @@ def other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[s
     for name in ("NUMBA_CACHE_DIR", "CACHE_DIRECTORY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    _kernel_cache.cache_directory.cache_clear()
-    _kernel_cache._claims.cache_clear()
-    code = "import sys; from hilsim._kernel_cache import claimed\nwith claimed('a kernel'): print(flush=True); sys.stdin.read()"
+    kernel_cache.cache_directory.cache_clear()
+    kernel_cache._claims.cache_clear()
+    code = "import sys; from hilsim.compilation.cache import claimed\nwith claimed('a kernel'): print(flush=True); sys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         process.stdout.readline()
         yield process
-    _kernel_cache.cache_directory.cache_clear()
-    _kernel_cache._claims.cache_clear()
+    kernel_cache.cache_directory.cache_clear()
+    kernel_cache._claims.cache_clear()
 
 
 def test_what_another_process_compiles_is_claimed_until_it_ends(other_process: subprocess.Popen[str]) -> None:
@@ -147,7 +148,7 @@ def test_a_process_that_does_not_go_on_is_waited_for_no_longer_than_so_long(
     other_process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other_process.send_signal(signal.SIGSTOP)
-    monkeypatch.setattr(_kernel_cache, "CLAIM_S", 0.1)
+    monkeypatch.setattr(kernel_cache, "CLAIM_S", 0.1)
     with claimed("a kernel"):
         assert is_claimed("a kernel")  # it has not given it up
     other_process.send_signal(signal.SIGCONT)
