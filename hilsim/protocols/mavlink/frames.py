@@ -40,8 +40,8 @@ Which bytes are a frame:
 - *checked*: the CRC holds with the extra byte of the message of that id; behind a signature, which the CRC does not cover, the next byte also begins a
   frame or has not come yet.
 - *unchecked*: the id is not in our table, or the sender has another idea of that message (PX4 and ground stations are often years apart). The extra
-  byte is then solved for: one CRC in 256 has a solution. If it has, and the next byte begins a frame or has not come yet, the frame is passed on as
-  it stands, for the receiver to check; nothing in hilsim reads its payload.
+  byte is then solved for: one CRC in 256 has a solution. If it has, and the next byte begins a frame or has not come yet, the frame is passed on
+  unchanged, for the receiver to check; nothing in hilsim reads its payload.
 - All else is stepped over, one byte at a time, so that a frame behind a damaged one is found.
 
 The limit of this: one damaged frame or piece of noise in 256 is passed on as unchecked (receivers check the CRC themselves), and a sound frame that is
