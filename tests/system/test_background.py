@@ -147,7 +147,7 @@ def test_points_have_a_rig_where_a_person_says_what_sensor_sent_them(cepton_capt
 def test_a_profile_that_cannot_be_the_sensors_is_a_fault(cepton_capture, captures, tmp_path):
     for capture, profile, said in (
         (cepton_capture, "vlp16", '--profile must be of family "cepton"'),
-        (captures[0], "hr80w-like", "--profile must be of the model that the packets say"),
+        (captures[0], "hr80w-like", "--profile must be of the packets' model"),
         (captures[0], "nonsense", "profile must be a path ending in .toml or one of the shipped ones"),
     ):
         result = background(capture, "-o", tmp_path / "hall", "--profile", profile)

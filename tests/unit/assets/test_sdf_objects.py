@@ -131,7 +131,7 @@ def test_an_actors_skin_moves_as_a_whole_and_a_note_says_so(tmp_path):
     (tmp_path / "man.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 0 2\nf 1 2 3\n")
     (thing,), (note,) = actor_objects(tmp_path, f"<skin><filename>man.obj</filename><scale>0.5</scale></skin>{SCRIPT}")
     np.testing.assert_allclose(corners(thing, 2.0), [(5, 2, 3), (5, 2.5, 3), (5, 2, 4)], atol=1e-9)
-    assert note == f"{tmp_path}/world.sdf:2: <actor> walker is moved as a whole: its limbs have the pose of {tmp_path}/man.obj has them"
+    assert note == f"{tmp_path}/world.sdf:2: <actor> walker is moved as a whole: its limbs have the pose of {tmp_path}/man.obj"
 
 
 CARTS = """<sdf version="1.9"><world name="w"><model name="cart"><pose>1 0 0 0 0 0</pose><link name="l"><pose>0 0 2 0 0 0</pose>

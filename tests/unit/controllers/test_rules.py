@@ -9,9 +9,9 @@ from tests.controllers.cable import judged
 from tests.controllers.wrongs import WRONGS, Wrong
 
 _RIGHT = {
-    "a serial line": Wrong(rules=frozenset(), spoil=lambda _bridge: None, run_s=25.0),
-    "TCP": Wrong(rules=frozenset(), spoil=lambda _bridge: None, run_s=5.0, serial=False),
-    "TCP in lockstep": Wrong(rules=frozenset(), spoil=lambda _bridge: None, run_s=5.0, serial=False, lockstep=True),
+    "a serial line": Wrong(rules=frozenset(), change=lambda _bridge: None, run_s=25.0),
+    "TCP": Wrong(rules=frozenset(), change=lambda _bridge: None, run_s=5.0, serial=False),
+    "TCP in lockstep": Wrong(rules=frozenset(), change=lambda _bridge: None, run_s=5.0, serial=False, lockstep=True),
 }
 
 
