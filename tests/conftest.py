@@ -5,19 +5,16 @@ import sys
 from pathlib import Path
 from time import monotonic_ns  # by its own name: tests replace the module's
 
-import hypothesis
 import pytest
 
 from hilsim.testing import plugin
 from tests import leftovers, skips
 from tests.cables import cable, udp_socket  # noqa: F401 - fixtures
 from tests.plugins import plugin_site  # noqa: F401 - a fixture
-from tests.runs import failures, quick, standstills
+from tests.runs import depth, failures, quick, standstills
 from tests.stand_ins import STAND_INS, record_stand_in
 
-# The first call of a kernel compiles it, and a busy machine is slow: hypothesis must take neither for a slow test.
-hypothesis.settings.register_profile("kernels", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.load_profile("kernels")
+depth.load_profile()
 
 CAPTURES = Path(__file__).resolve().parent.parent.parent / "shared" / "captures"
 REFERENCE = CAPTURES.parent / "reference"

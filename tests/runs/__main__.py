@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests import skips
-from tests.runs import failures, standstills
+from tests.runs import costs, failures, standstills
 
 MOST_UNSTEADY = 3
 _MOST_LOOKS = 10
@@ -204,8 +204,10 @@ def main(lanes=LANES):
             watcher.end()
         lines, code = judge([fault for outcome in outcomes for fault in outcome.faults], unsteady, failed)
         _print("\n".join([*skips.table(folder / "skips"), *lines]))
+        (folder / "costs.txt").write_text("\n".join(costs.table(folder)) + "\n")
         with contextlib.suppress(OSError):
             shutil.copytree(folder, Path(".pytest_cache/last-run"), dirs_exist_ok=True)
+        _print("processor time by group and by test: .pytest_cache/last-run/costs.txt")
     return code
 
 

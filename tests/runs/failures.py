@@ -12,6 +12,7 @@ FOLDER = "HILSIM_FAILURES"
 """Environment variable with the folder that runs write to; unset: they write nothing."""
 
 _BEGAN_NS = pytest.StashKey[int]()
+_BEGAN_CPU = pytest.StashKey[tuple[float, float]]()
 _CALCULATED = ("tests/golden/",)
 
 
@@ -62,7 +63,7 @@ class Recorder:
     def __init__(self, folder):
         Path(folder).mkdir(parents=True, exist_ok=True)
         self._path = Path(folder) / f"{os.getpid()}.jsonl"
-        self._passed, self._faults = 0, []
+        self._passed, self._faults, self._costs = 0, [], {}
 
     def pytest_runtest_logreport(self, report):
         """Store a failure at once: the run may die of the next one."""
@@ -72,6 +73,8 @@ class Recorder:
             is_final = getattr(report, "is_final", True)  # the report of a worker's death has no such attribute
             self._write(asdict(Failure(test=report.nodeid, line=_last_line(report), began_ns=began_ns, ended_ns=ended_ns, is_final=is_final)))
         self._passed += report.passed and report.when == "call"
+        if report.when == "teardown" and hasattr(report, "cost"):
+            self._costs[report.nodeid] = report.cost
 
     def pytest_collectreport(self, report):
         """Store what could not be collected."""
@@ -81,6 +84,7 @@ class Recorder:
     def close(self, exit_status, faults):
         """Store how the run ended."""
         self._write({"exit_status": int(exit_status), "passed": self._passed, "faults": [*self._faults, *faults]})
+        self._path.with_suffix(".costs").write_text(json.dumps(self._costs))
 
     def _write(self, record):
         with self._path.open("a") as file:
@@ -90,12 +94,16 @@ class Recorder:
 def note_beginning(item):
     """Call before a test is set up."""
     item.stash[_BEGAN_NS] = monotonic_ns()
+    item.stash[_BEGAN_CPU] = _cpu_s()
 
 
 def annotate(item, report):
     """Add to a report when its test ran and whether it may have a second look; workers send such attributes on."""
     report.ran_ns = (item.stash.get(_BEGAN_NS, monotonic_ns()), monotonic_ns())
     is_property = hasattr(getattr(item, "function", None), "hypothesis")  # examples come from a fixed seed
+    own_s, children_s = _cpu_s()
+    began_own_s, began_children_s = item.stash.get(_BEGAN_CPU, (own_s, children_s))
+    report.cost = {"own_s": own_s - began_own_s, "children_s": children_s - began_children_s, "is_property": is_property}
     report.is_final = is_property or item.nodeid.startswith(_CALCULATED) or os.environ.get("NUMBA_DISABLE_JIT") == "1"
 
 
@@ -107,6 +115,12 @@ def read_run(folder):
     for record in records:
         seen.setdefault(record["test"], Failure(**record))
     return Run(failures=tuple(seen.values()), passed=end["passed"], exit_status=end["exit_status"], faults=tuple(end["faults"]))
+
+
+def _cpu_s():
+    """Processor time of this process, and of its children that have ended."""
+    times = os.times()
+    return times.user + times.system, times.children_user + times.children_system
 
 
 def _last_line(report):

@@ -28,6 +28,7 @@ from hilsim.sensor.response import laser_biases_m
 from hilsim.sensor.specs import BeamSpec, DecimationSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from tests.compiled import compiled_only
+from tests.runs.depth import examples
 from tests.unit.emulator.optical_scenes import CODE_M, Return, ahead, diffuse, level, still_lidar, wall, workspace_of
 
 THRESHOLD = 5e-5
@@ -351,7 +352,7 @@ def test_the_two_returns_of_a_pair_are_never_nearer_than_the_merge_distance(vlp1
 
 
 @given(range_m=st.floats(1.0, 60.0), angle_deg=st.floats(-80.0, 80.0), percent=st.integers(1, 100))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_energy_falls_with_the_square_of_range_and_with_the_cosine(vlp16, range_m, angle_deg, percent):
     hits = workspace_of(still_lidar([wall(range_m, diffuse(percent), angle_deg=angle_deg)], level(vlp16))).hits
     assert hits.value[0, 0, RANGE] == pytest.approx(range_m, rel=1e-5, abs=1e-4)
@@ -367,7 +368,7 @@ def test_energy_falls_with_the_square_of_range_and_with_the_cosine(vlp16, range_
     porosity=st.floats(0.0, 1.0),
     transmission=st.floats(0.0, 1.0),
 )
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_no_light_is_made(vlp16, range_m, sub_rays, split, porosity, transmission):
     # Shares of the light, which are energies of white surfaces freed of range and angle, sum up to 1 at most whatever there is before a wall.
     white = Material(name="white", reflectivity=100, porosity=porosity, transmission=transmission)

@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.rotations import about_axis, from_roll_pitch_yaw
 from hilsim.geometry.tracks import curved_track, fixed_track, linear_track, smooth_track, top_speed_mps, track_pose, track_state
+from tests.runs.depth import examples
 
 SECOND = 1_000_000_000
 LEVEL = (1.0, 0.0, 0.0, 0.0)
@@ -47,7 +48,7 @@ def test_a_linear_track_keeps_constant_speed_on_both_sides_of_a_corner():
 
 
 @given(st.integers(0, 10_000), st.floats(0.0, 1.0))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_a_linear_track_agrees_with_interpolation_of_each_coordinate(seed, share):
     times, positions, turns = random_keys(seed)
     at = int(times[0] + share * (times[-1] - times[0]))
@@ -56,7 +57,7 @@ def test_a_linear_track_agrees_with_interpolation_of_each_coordinate(seed, share
 
 
 @given(st.integers(0, 10_000), st.floats(0.0, 1.0))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_a_smooth_track_is_the_hermite_spline_of_its_tangents(seed, share):
     times, positions, turns = random_keys(seed)
     track = smooth_track(times, positions, turns)
@@ -146,7 +147,7 @@ def test_a_full_turn_of_yaw_in_quarters_keeps_turning_the_same_way():
 
 
 @given(st.integers(0, 10_000), st.booleans(), st.booleans())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_no_instant_is_faster_than_the_top_speed(seed, is_smooth, is_periodic):
     times, positions, turns = random_keys(seed, count=4, spread=50.0)
     period_ns = int(times[-1] - times[0]) + SECOND if is_periodic else 0

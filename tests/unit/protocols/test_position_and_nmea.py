@@ -20,6 +20,7 @@ from hilsim.protocols.velodyne.position import (
     encode_imu_module,
     encode_position_packet,
 )
+from tests.runs.depth import examples
 
 
 def gprmc(utc, *, valid=True, latitude=36.829130930, longitude=-2.40757154667, speed=0.034 * 1852 / 3600, course=212.5):
@@ -40,7 +41,7 @@ def test_the_sentence_of_a_real_sensor_comes_out_to_the_byte():
     st.floats(0, 120),
     st.floats(0, 360),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_an_independent_parser_reads_back_time_date_position_and_speed(when, latitude, longitude, speed, course):
     utc = when.replace(tzinfo=dt.UTC, microsecond=0)
     message = pynmeagps.NMEAReader.parse(gprmc(utc, latitude=latitude, longitude=longitude, speed=speed, course=course))
@@ -107,7 +108,7 @@ def test_imu_words_stand_at_the_known_offsets_with_their_kind_and_sign():
 
 
 @given(st.tuples(st.floats(-199, 199), st.floats(-100, 200), st.floats(-2.4, 2.4), st.floats(-2.4, 2.4)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_imu_values_come_back_within_half_a_count(module):
     back = decode_imu(imu(module, module, module)[None])[0]
     assert (np.abs(back - module) <= [0.0489, 0.0727, 0.000611, 0.000611]).all()

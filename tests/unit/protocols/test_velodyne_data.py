@@ -16,6 +16,7 @@ from hilsim.protocols.velodyne.data import (
     encode_data_packet,
     factory_bytes,
 )
+from tests.runs.depth import examples
 
 
 def encoded(azimuth, distance, reflectivity, stamp_us=0, mode=ReturnMode.STRONGEST, product=Product.VLP_16):
@@ -65,7 +66,7 @@ def test_a_32_channel_sensor_fills_a_block_with_one_firing_sequence():
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 def test_decoding_gives_back_what_was_encoded(seed):
     generator = np.random.default_rng(seed)
     distance = generator.integers(0, 65536, (1, 24, 16)).astype(np.uint16)

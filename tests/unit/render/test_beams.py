@@ -19,6 +19,7 @@ from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.beam import SUB_RAY_COUNTS, Beam, build_beam
 from hilsim.sensor.specs import BeamSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
+from tests.runs.depth import examples
 
 MAX_RANGE_M = 120.0
 SECOND = 1_000_000_000
@@ -96,7 +97,7 @@ def test_rays_of_a_wide_beam_are_not_lost_where_its_centre_misses(random_world):
     divergence_mrad=st.sampled_from([0.0, 3.0, 30.0, 100.0]),
     max_range_m=st.sampled_from([3.0, 25.0, 120.0]),
 )
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_beams_find_what_single_rays_find_in_any_soup(random_world, seed, sub_rays, movers, divergence_mrad, max_range_m):
     pattern = build_beam(
         BeamSpec(divergence_h_mrad=divergence_mrad, divergence_v_mrad=0.4 * divergence_mrad, window_h_mm=9.5, window_v_mm=12.7), sub_rays

@@ -17,6 +17,7 @@ from hilsim.render.renderer import CpuRenderer, Hits, cast
 from hilsim.scene.materials import DEFAULTS, Material
 from hilsim.scene.primitives import box, plane, sphere
 from hilsim.scene.world import SceneObject, build_world
+from tests.runs.depth import examples
 
 SECOND = 1_000_000_000
 LEVEL = (1.0, 0.0, 0.0, 0.0)
@@ -95,14 +96,14 @@ def test_a_mover_hides_a_wall_and_a_wall_hides_a_mover():
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12))
 def test_random_worlds_agree_with_the_reference(random_world, random_rays, seed):
     world, rays = random_world(seed), random_rays(seed, 150)
     assert_agree(world, rays, cast(CPU, world, *rays), cast(ReferenceRenderer(), world, *rays))
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12))
 def test_random_worlds_at_utm_coordinates_agree_with_the_reference(random_world, random_rays, seed):
     world, rays = random_world(seed, UTM), random_rays(seed, 150, UTM)
     assert_agree(world, rays, cast(CPU, world, *rays), cast(ReferenceRenderer(), world, *rays))

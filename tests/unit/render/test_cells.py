@@ -21,6 +21,7 @@ from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.specs import BeamSpec
 from tests.meshes import join_meshes
+from tests.runs.depth import examples
 
 SECOND = 1_000_000_000
 MAX_RANGE_M = 130.0
@@ -321,7 +322,7 @@ def loose_triangles(seed, count, size_m):
     sectors=st.sampled_from([60, 900]),
     max_range_m=st.sampled_from([4.0, 25.0, 130.0]),
 )
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_in_any_soup_all_hits_are_those_of_the_trees(seed, count, size_m, sub_rays, divergence_mrad, sectors, max_range_m):
     spot = BeamSpec(divergence_h_mrad=divergence_mrad, divergence_v_mrad=0.4 * divergence_mrad, window_h_mm=9.5, window_v_mm=12.7)
     world = build_world([SceneObject(mesh=loose_triangles(seed, count, size_m))])
@@ -332,7 +333,7 @@ def test_in_any_soup_all_hits_are_those_of_the_trees(seed, count, size_m, sub_ra
 
 
 @given(seed=st.integers(0, 1_000_000), size_m=st.sampled_from([0.1, 3.0, 40.0]), half_angle_rad=st.sampled_from([1e-5, 1e-3, 0.02, 0.3]))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_a_list_holds_what_rays_up_to_the_rim_of_the_cell_meet(seed, size_m, half_angle_rad):
     world = build_world([SceneObject(mesh=loose_triangles(seed, 300, size_m))])
     rng = np.random.default_rng(seed)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.seam import CLOSE_CDEG, MOST_CANDIDATES, Cut, CutCandidates, CutPacket, find_cut, seam_note
+from tests.runs.depth import examples
 from tests.unit.replay.streams import data_packet, stdv_packet
 
 VELODYNE, CEPTON = PacketKind.VELODYNE_DATA, PacketKind.CEPTON_STDV
@@ -57,14 +58,14 @@ def test_where_nothing_fits_closely_the_best_is_taken_and_says_how_good_it_is():
 
 @pytest.mark.parametrize("step_cdeg", [STEP_CDEG / 2, STEP_CDEG, 2 * STEP_CDEG, STEP_CDEG / 4])
 @given(share=st.floats(0.0, 0.95))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_less_than_a_turn_cannot_be_cut(step_cdeg, share):
     packets = turning(max(round(share * 36_000 / step_cdeg), 1), step_cdeg=step_cdeg)
     assert find_cut(VELODYNE, packets, packets) is None
 
 
 @given(turns=st.floats(1.1, 30.0), first=st.integers(0, 75), rpm=st.integers(300, 1200))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_more_than_a_turn_can_be_cut_within_half_a_packet(turns, first, rpm):
     step_cdeg = rpm / 60 * 36_000 * 1.327104e-3
     packets = turning(round(turns * 36_000 / step_cdeg), step_cdeg=step_cdeg, first=first)

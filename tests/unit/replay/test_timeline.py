@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hilsim.errors import CaptureError
 from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.timeline import LEAD_IN_NS, NO_STAMP, Recorded, Timeline, whole_cycles_ns
+from tests.runs.depth import examples
 from tests.unit.replay.streams import (
     BASE_NS,
     CAMERA,
@@ -315,7 +316,7 @@ def test_at_pace_nominal_stamps_that_stand_still_ask_for_a_rate_too():
 # -- whatever comes ---------------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(
         st.tuples(

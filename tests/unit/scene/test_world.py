@@ -12,6 +12,7 @@ from hilsim.scene.mesh import Mesh
 from hilsim.scene.primitives import box, plane, sphere
 from hilsim.scene.tiles import EDGE_MAX_M, LATTICE_PER_M, cut_long_edges, snap
 from hilsim.scene.world import SceneObject, build_world
+from tests.runs.depth import examples
 
 GRASS, WOOD = DEFAULTS["grass"], DEFAULTS["wood"]
 UTM = (500_000.25, 6_600_000.75, 120.0)
@@ -69,7 +70,7 @@ def test_a_larger_plane_is_cut_into_tiles_without_losing_area():
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_cutting_keeps_area_winding_and_plane(seed):
     rng = np.random.default_rng(seed)
     corners = snap(rng.uniform(-700.0, 700.0, (3, 3, 3)))
@@ -90,7 +91,7 @@ def test_a_triangle_with_one_long_edge_becomes_two_halves(turn):
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_cutting_leaves_neighbours_joined_edge_to_edge(seed):
     rng = np.random.default_rng(seed)
     a, b, c, d = snap(rng.uniform(-700.0, 700.0, (4, 3)))

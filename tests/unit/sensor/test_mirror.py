@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hilsim.sensor.cepton_specs import MirrorSpec, SegmentSpec
 from hilsim.sensor.mirror import build_mirror, image_extent, image_point, no_mirror, scan_number
 from tests.cepton_models import MIDDLE, TEN_HZ, mirror_spec
+from tests.runs.depth import examples
 
 YEAR_NS = 365 * 86_400 * 10**9
 
@@ -99,7 +100,7 @@ def farthest(swept, axis, sign):
     return sign * max(value(device_ns) for device_ns in range(max(best - 100_000, 0), best + 100_000, 500))
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.floats(-20, 20), st.floats(-10, 10).filter(lambda scale: abs(scale) > 1e-3), st.floats(-0.5, 0.5), st.floats(-360, 360))
 def test_the_extent_holds_every_sample_and_little_more(middle, scale, ratio, phase_deg):
     harmonic = {f"{axis}_third_{name}": value for axis in "xz" for name, value in (("ratio", ratio), ("phase_deg", phase_deg))}

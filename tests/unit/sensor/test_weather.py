@@ -11,6 +11,7 @@ from scipy import integrate, stats
 from hilsim.rng import Purpose, uniform, uniform_pair
 from hilsim.sensor.optics.weather import CLEAR, WeatherSpec, build_weather, extinction, weather_echoes
 from hilsim.sensor.optics.weather_tables import soft_echo_energy, visibility_extinction_per_m
+from tests.runs.depth import examples
 
 THRESHOLD = 5e-5
 PULSE_M = 0.299792458 * 5.0 / 2.0
@@ -119,7 +120,7 @@ def test_kinds_of_weather_given_together_add_up():
 
 
 @given(st.floats(5.0, 5000.0), st.floats(0.1, 100.0), st.floats(0.1, 10.0), st.floats(0.0, 150.0), st.floats(0.0, 50.0))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_more_weather_and_longer_ways_never_leave_more(visibility_m, rain_mm_per_h, snow_mm_per_h, range_m, farther_m):
     for less, more in [
         (made(fog_visibility_m=visibility_m), made(fog_visibility_m=visibility_m / 2)),
@@ -355,7 +356,7 @@ ALL_AT_ONCE = made(fog_visibility_m=200.0, rain_mm_per_h=200.0, snow_mm_per_h=5.
 
 
 @given(st.integers(0, 2**40), st.floats(0.3, 40.0), st.integers(0, 6), st.integers(0, 3))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_no_echo_lies_at_or_behind_the_hard_hit_nor_beyond_the_arrays(sequence, hard_range_m, room, start):
     range_m, energy = np.full(room, -1, np.float32), np.full(room, -1, np.float32)
     count = weather_echoes(ALL_AT_ONCE, SEED, STREAM, sequence, hard_range_m, range_m, energy, min(start, room))

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hilsim.sensor.optics.window import WindowSectorSpec, WindowSpec, build_window, window_transmission
+from tests.runs.depth import examples
 
 ELEVATION_DEG = [-15.0, 1.0, -13.0, 3.0, 15.0]
 
@@ -59,7 +60,7 @@ def test_a_clean_window_takes_nothing():
 
 
 @given(st.floats(0.0, 359.99), st.floats(0.01, 359.9), st.integers(0, 35_999))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_a_sector_and_its_complement_cover_every_azimuth_once(start, width, azimuth_cdeg):
     start, stop = round(start, 2), round(start + width, 2) % 360.0
     if start == stop:
