@@ -9,7 +9,7 @@ KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols rangefinders 
 # Tests start hundreds of programs: none shall compile the sources anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test test-disturbed test-deep quick kernels fuzz test-service kernels-as-python lint docs bench clean
+.PHONY: run test test-disturbed test-deep mutants quick kernels fuzz test-service kernels-as-python lint docs bench clean
 
 $(VENV)/installed-run: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hilsim needs Python >= 3.11, got " + sys.version.split()[0] + "; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
@@ -48,6 +48,10 @@ test-disturbed: $(VENV)/installed-test
 # Properties with many examples, drawn anew in each run.
 test-deep: $(VENV)/installed-test
 	HILSIM_TEST_DEPTH=deep $(BIN)/python -m pytest -q -p no:cacheprovider --numprocesses=2 -m hypothesis --timeout=3000 tests
+
+# Sixty small faults in the pure core, one at a time: which of them its tests find.
+mutants: $(VENV)/installed-test
+	$(BIN)/python -m tests.runs.mutants
 
 # Lint and types of what changed since BASE, and the tests that the change can reach, nearest first, within MINUTES.
 BASE ?= HEAD
