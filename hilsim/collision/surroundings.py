@@ -17,7 +17,7 @@ from hilsim.geometry.tracks import keyed_pose
 from hilsim.render.cpu import cast_rays
 from hilsim.render.truth import hit_normal, triangle_normal
 from hilsim.scene.world import World
-from hilsim.vehicle.contact import PLANE_SIZE
+from hilsim.vehicle.contact import PLANE_SIZE, TOUCH_M
 from hilsim.vehicle.multirotor import MOST_OBSTACLES, Multirotor, MultirotorState, point_in_world, position_of, velocity_of
 
 LOOK_NS = 10_000_000
@@ -31,6 +31,8 @@ _DEEP_M = 200.0
 _LEVEL = 0.35
 """Surfaces steeper than this (cosine to the vertical) are obstacles, not ground."""
 _MARGIN_M = 0.05
+_HEADING_MPS = 0.3
+"""Above this speed a ray is cast along the velocity: the fixed directions leave 0.17 m between them at 0.4 m, and a pole is thinner."""
 
 
 @by_reference
@@ -39,7 +41,8 @@ class Surroundings(NamedTuple):
 
     Attributes:
         ground: ``float64[p, PLANE_SIZE]``, see ``vehicle.contact``.
-        obstacles: ``float64[MOST_OBSTACLES, PLANE_SIZE]``, each in the place of the ray that found it, as long as it does.
+        obstacles: ``float64[MOST_OBSTACLES, PLANE_SIZE]``, the nearest first.
+        found_m: ``float64[MOST_OBSTACLES, 3]``, where a ray met each obstacle at the last look; NaN for none. The next look casts a ray there again.
         height_m: ``float64[1]``, of the centre of mass above the ground under it; ``inf`` where there is none.
         origin_m: ``float64[n, 3]``.
         direction: ``float32[n, 3]``.
@@ -51,6 +54,7 @@ class Surroundings(NamedTuple):
 
     ground: npt.NDArray[np.float64]
     obstacles: npt.NDArray[np.float64]
+    found_m: npt.NDArray[np.float64]
     height_m: npt.NDArray[np.float64]
     origin_m: npt.NDArray[np.float64]
     direction: npt.NDArray[np.float32]
@@ -71,13 +75,14 @@ def _feelers() -> npt.NDArray[np.float32]:
 def build_surroundings(multirotor: Multirotor) -> Surroundings:
     """Nothing about a vehicle yet."""
     points, feelers = multirotor.point.shape[0], _feelers()
-    rays = points + 1 + len(feelers)
+    rays = points + 1 + len(feelers) + 1 + MOST_OBSTACLES
     direction = np.zeros((rays, 3), np.float32)
-    direction[: points + 1, 2] = -1.0
-    direction[points + 1 :] = feelers
+    direction[:, 2] = -1.0
+    direction[points + 1 : points + 1 + len(feelers)] = feelers
     around = Surroundings(
         ground=np.zeros((points, PLANE_SIZE)),
         obstacles=np.zeros((MOST_OBSTACLES, PLANE_SIZE)),
+        found_m=np.full((MOST_OBSTACLES, 3), np.nan),
         height_m=np.full(1, np.inf),
         origin_m=np.zeros((rays, 3)),
         direction=direction,
@@ -236,6 +241,7 @@ def look_around(world: World, multirotor: Multirotor, state: MultirotorState, ri
     for mover in range(world.speed_mps.size):
         speed = max(speed, world.speed_mps[mover])
     reach_m = multirotor.collision_radius_m + _MARGIN_M + 2e-9 * LOOK_NS * speed
+    _aim(around, (x, y, z), (vx, vy, vz))
     cast_rays(
         world,
         around.origin_m[down:],
@@ -247,6 +253,29 @@ def look_around(world: World, multirotor: Multirotor, state: MultirotorState, ri
         around.triangle[down:],
     )
     _keep_nearest(world, around, down)
+
+
+@kernel
+def _aim_ray(around: Surroundings, ray: int, towards: Vector) -> None:
+    """Turn a ray along a vector, which must have a length."""
+    x, y, z = towards
+    size = math.sqrt(x * x + y * y + z * z)
+    around.direction[ray, 0] = x / size
+    around.direction[ray, 1] = y / size
+    around.direction[ray, 2] = z / size
+
+
+@kernel
+def _aim(around: Surroundings, centre_m: Vector, velocity_mps: Vector) -> None:
+    """Turn the last rays along the velocity and to where obstacles were found at the last look: what is thin is not lost between the fixed directions."""
+    first = around.range_m.size - 1 - MOST_OBSTACLES
+    vx, vy, vz = velocity_mps
+    if vx * vx + vy * vy + vz * vz > _HEADING_MPS * _HEADING_MPS:
+        _aim_ray(around, first, velocity_mps)
+    for row in range(MOST_OBSTACLES):
+        towards = (around.found_m[row, 0] - centre_m[0], around.found_m[row, 1] - centre_m[1], around.found_m[row, 2] - centre_m[2])
+        if abs(towards[0]) + abs(towards[1]) + abs(towards[2]) > TOUCH_M:  # false where there was none
+            _aim_ray(around, first + 1 + row, towards)
 
 
 @kernel
@@ -271,6 +300,9 @@ def _keep_nearest(world: World, around: Surroundings, down: int) -> None:
                 is_new = False
         around.triangle[best] = -1
         if is_new:
+            for axis in range(3):
+                around.found_m[count, axis] = around.origin_m[best, axis] + around.range_m[best] * around.direction[best, axis]
             count += 1
     for row in range(count, MOST_OBSTACLES):
         _forget(around.obstacles, row)
+        around.found_m[row] = math.nan

@@ -100,6 +100,20 @@ def test_ready_to_arm_is_said_once_with_flags_and_the_last_warning_and_that_it_n
     assert (not_ready["event"], not_ready["reason"]) == ("flight.not_ready_to_arm", "the estimator has no position, height")
 
 
+@pytest.mark.parametrize("armed", [1, 0])
+def test_ready_to_arm_is_said_neither_armed_nor_in_contact_but_afterwards_and_a_fault_of_the_estimator_meanwhile_has_its_own_name(vehicle, armed):
+    log, autopilot, shared = FlightLog(vehicle), vehicle.autopilot, vehicle.loop_setup.shared
+    shared.session.word[SessionWord.ARMED], shared.touch.word[TouchWord.KINDS] = armed, 0 if armed else Touching.OBSTACLE
+    autopilot.has_home, autopilot.estimator_flags = True, 0x37F
+    assert [row["event"] for row in said(log)] == (["vehicle.armed"] if armed else [])
+    shared.session.word[SessionWord.ARMED] = shared.touch.word[TouchWord.KINDS] = 0
+    assert [row["event"] for row in said(log)] == ["flight.ready_to_arm", *(["vehicle.disarmed"] if armed else [])]
+    shared.session.word[SessionWord.ARMED], shared.touch.word[TouchWord.KINDS] = armed, 0 if armed else Touching.OBSTACLE
+    autopilot.estimator_flags = 0x347
+    [fault] = [row for row in said(log) if row["event"] != "vehicle.armed"]
+    assert (fault["event"], fault["reason"]) == ("flight.estimator_fault", "the estimator has no position, height")
+
+
 def test_a_link_that_is_lost_forgets_what_the_autopilot_said(vehicle):
     log = FlightLog(vehicle)
     vehicle.autopilot.estimator_flags = 0x37F
