@@ -60,7 +60,7 @@ class WallFlight:
         self.report, self.estimate, self.said = Report(), Estimator(), []
         self.commander = Commander(report=self.report, estimate=self.estimate, say=self.say)
         self.now_ns = self.next_gps_ns = self.frame = 0
-        self.rows = []
+        self.rows, self.obstacle = [], ""
 
     def say(self, text):
         self.said.append(text)
@@ -101,8 +101,9 @@ class WallFlight:
         self.commander.step(now_us)
         motors = self.commander.motors
         made.shared.session.control[:4] = 0.0 if motors is None else motors
-        touching = self.state.impulse_ns[made.context.multirotor.point.shape[0] :].any()
-        self.rows.append((self.now_s, *self.state.motion, float(touching), *self.estimate.v, message.xacc, message.yacc, message.zacc))
+        multirotor = made.context.multirotor
+        force_n = self.state.impulse_ns[multirotor.point.shape[0] :].sum(axis=0) / (multirotor.step_ns * 1e-9)
+        self.rows.append((self.now_s, *self.state.motion, *force_n, *self.estimate.v))
         self.frame += 1
         self.now_ns += made.context.instruments.frame_ns
 
@@ -144,6 +145,8 @@ class WallRow:
         contact_s: All contacts together, as ``hilsim.collision.contacts`` counts them.
         end_m: Where it is at the end.
         slid_m: From where it met the obstacle to where it was told to land.
+        pressed_n: Mean force of the obstacle on the level in the second before LAND.
+        friction_share: Largest share of what friction can hold (coefficient times force) that held it up then.
         fastest_turn_radps: Largest rate about any axis while it touched, before LAND.
         velocity_error_mps: Largest error of the estimated velocity (level) in the second after the impact.
         landed_s: From the command (or the crash) until it stood; None: it did not.
@@ -157,6 +160,8 @@ class WallRow:
     contact_s: float
     end_m: tuple[float, float, float]
     slid_m: float
+    pressed_n: float
+    friction_share: float
     fastest_turn_radps: float
     velocity_error_mps: float
     landed_s: float | None
@@ -175,7 +180,7 @@ def fly_into(obstacle, speed_mps, *, pressed_s=10.0, change=None):
     start_m = hovering().state.motion[:2]
     met_m = start_m + RUN_UP_M[speed_mps] * away
     flight = hovering().copied(world_with(obstacle, *met_m))
-    flight.rows = []
+    flight.rows, flight.obstacle = [], obstacle
     if change is not None:
         change(flight)
     commander, pilot = flight.commander, flight.commander.pilot
@@ -198,18 +203,24 @@ def _lies(flight):
 
 
 def _row_of(flight, rows, closing_mps, met_s, place_m, told_s, told_m, away, *, landed):
-    time_s, touching = rows[:, 0], rows[:, 14] > 0.0
+    time_s, force_n = rows[:, 0], rows[:, 14:17]
+    touching = force_n.any(axis=1)
     after = (time_s >= met_s - 0.005) & (time_s < met_s + 1.0)
-    inward = rows[:, 4:6] @ away
+    inward = rows[:, 4:6] @ (away if flight.obstacle in {"corner", "pole"} else np.array([1.0, 0.0]))
     gone = np.flatnonzero((time_s >= met_s - 0.005) & (inward < 0.05 * inward[np.searchsorted(time_s, met_s - 0.01)]))
-    error = rows[after, 15:18][:, :2] - rows[after][:, [5, 4]]
+    error = rows[after, 17:19] - rows[after][:, [5, 4]]
     pressing = touching & (time_s <= told_s)
+    held_n = force_n[pressing & (time_s > told_s - 1.0)]
+    level_n = np.hypot(held_n[:, 0], held_n[:, 1])
+    friction = flight.made.context.multirotor.friction_ratio
     return WallRow(
         closing_mps=closing_mps,
         impact_s=float(time_s[gone[0]] - met_s) if len(gone) else math.inf,
         contact_s=float(np.count_nonzero(touching)) / RATE_HZ,
         end_m=tuple(np.round(flight.state.motion[:3], 2).tolist()),
         slid_m=float(np.linalg.norm(told_m - place_m)),
+        pressed_n=float(level_n.mean()),
+        friction_share=float((np.abs(held_n[:, 2]) / (friction * level_n)).max()) if friction > 0.0 else 0.0,
         fastest_turn_radps=float(np.abs(rows[pressing, 11:14]).max()),
         velocity_error_mps=float(np.linalg.norm(error, axis=1).max()),
         landed_s=flight.now_s - told_s if landed else None,

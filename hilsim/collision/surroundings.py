@@ -75,7 +75,7 @@ class Surroundings(NamedTuple):
 
 def _feelers() -> npt.NDArray[np.float32]:
     """Directions in which obstacles are looked for, ``float32[50, 3]``: to the faces, edges and corners of a cube, and closer together on the level, because what is thin mostly stands upright."""
-    steps = [(x, y, z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if (x, y, z) != (0, 0, 0)]
+    steps: list[tuple[float, float, float]] = [(x, y, z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if (x, y, z) != (0, 0, 0)]
     steps += [(math.cos(turn), math.sin(turn), 0.0) for turn in 2.0 * math.pi / _RING * np.arange(_RING) if round(turn * 4.0 / math.pi, 6) % 1.0]
     vectors = np.array(steps, dtype=np.float64)
     directions: npt.NDArray[np.float32] = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
@@ -208,7 +208,7 @@ def _has_foot(world: World, around: Surroundings, ray: int, normal: Vector) -> b
         around.instance[probe:],
         around.triangle[probe:],
     )
-    return around.triangle[probe] >= 0 and abs(around.range_m[probe] - away_m) < _SAME_M
+    return bool(around.triangle[probe] >= 0 and abs(around.range_m[probe] - away_m) < _SAME_M)
 
 
 @kernel
