@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.collision.nearest import nearest_on_triangle, tile_triangle
 from hilsim.compilation.jit import by_reference, kernel, stage_kernel
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.rotations import conjugate, rotate
@@ -17,7 +18,7 @@ from hilsim.geometry.tracks import keyed_pose
 from hilsim.render.cpu import cast_rays
 from hilsim.render.truth import hit_normal, triangle_normal
 from hilsim.scene.world import World
-from hilsim.vehicle.contact import PLANE_SIZE
+from hilsim.vehicle.contact import PLANE_SIZE, TOUCH_M
 from hilsim.vehicle.multirotor import MOST_OBSTACLES, Multirotor, MultirotorState, point_in_world, position_of, velocity_of
 
 LOOK_NS = 10_000_000
@@ -31,15 +32,26 @@ _DEEP_M = 200.0
 _LEVEL = 0.35
 """Surfaces steeper than this (cosine to the vertical) are obstacles, not ground."""
 _MARGIN_M = 0.05
+_BEHIND_M = 0.01
+"""A point no farther than this before a plane is behind it: facets of something round are one obstacle."""
+_SAME_M = 1e-3
+"""Two surfaces nearer to each other than this along a ray are one."""
+_RING = 32
+"""Level directions in which obstacles are looked for: a pole 8 cm thick is found before it enters a sphere of 0.4 m."""
+_HEADING_MPS = 0.3
+"""Above this speed a ray is cast along the velocity."""
 
 
 @by_reference
 class Surroundings(NamedTuple):
     """Planes about a vehicle of ``p`` points, and working arrays.
 
+    The last ray is a probe, for questions about single hits.
+
     Attributes:
         ground: ``float64[p, PLANE_SIZE]``, see ``vehicle.contact``.
-        obstacles: ``float64[MOST_OBSTACLES, PLANE_SIZE]``, each in the place of the ray that found it, as long as it does.
+        obstacles: ``float64[MOST_OBSTACLES, PLANE_SIZE]``, the nearest first.
+        found_m: ``float64[MOST_OBSTACLES, 3]``, where a ray met each obstacle at the last look; NaN for none. The next look casts a ray there again.
         height_m: ``float64[1]``, of the centre of mass above the ground under it; ``inf`` where there is none.
         origin_m: ``float64[n, 3]``.
         direction: ``float32[n, 3]``.
@@ -51,6 +63,7 @@ class Surroundings(NamedTuple):
 
     ground: npt.NDArray[np.float64]
     obstacles: npt.NDArray[np.float64]
+    found_m: npt.NDArray[np.float64]
     height_m: npt.NDArray[np.float64]
     origin_m: npt.NDArray[np.float64]
     direction: npt.NDArray[np.float32]
@@ -61,8 +74,9 @@ class Surroundings(NamedTuple):
 
 
 def _feelers() -> npt.NDArray[np.float32]:
-    """Directions in which obstacles are looked for, ``float32[26, 3]``: to the faces, edges and corners of a cube."""
-    steps = [(x, y, z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if (x, y, z) != (0, 0, 0)]
+    """Directions in which obstacles are looked for, ``float32[50, 3]``: to the faces, edges and corners of a cube, and closer together on the level, because what is thin mostly stands upright."""
+    steps: list[tuple[float, float, float]] = [(x, y, z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if (x, y, z) != (0, 0, 0)]
+    steps += [(math.cos(turn), math.sin(turn), 0.0) for turn in 2.0 * math.pi / _RING * np.arange(_RING) if round(turn * 4.0 / math.pi, 6) % 1.0]
     vectors = np.array(steps, dtype=np.float64)
     directions: npt.NDArray[np.float32] = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     return directions
@@ -71,13 +85,14 @@ def _feelers() -> npt.NDArray[np.float32]:
 def build_surroundings(multirotor: Multirotor) -> Surroundings:
     """Nothing about a vehicle yet."""
     points, feelers = multirotor.point.shape[0], _feelers()
-    rays = points + 1 + len(feelers)
+    rays = points + 1 + len(feelers) + 1 + MOST_OBSTACLES + 1
     direction = np.zeros((rays, 3), np.float32)
-    direction[: points + 1, 2] = -1.0
-    direction[points + 1 :] = feelers
+    direction[:, 2] = -1.0
+    direction[points + 1 : points + 1 + len(feelers)] = feelers
     around = Surroundings(
         ground=np.zeros((points, PLANE_SIZE)),
         obstacles=np.zeros((MOST_OBSTACLES, PLANE_SIZE)),
+        found_m=np.full((MOST_OBSTACLES, 3), np.nan),
         height_m=np.full(1, np.inf),
         origin_m=np.zeros((rays, 3)),
         direction=direction,
@@ -152,17 +167,77 @@ def _normal_of_hit(world: World, around: Surroundings, ray: int) -> tuple[float,
 
 
 @kernel
-def _put_plane(world: World, around: Surroundings, planes: npt.NDArray[np.float64], row: int, ray: int, normal: tuple[float, float, float]) -> None:
-    x = around.origin_m[ray, 0] + around.range_m[ray] * around.direction[ray, 0]
-    y = around.origin_m[ray, 1] + around.range_m[ray] * around.direction[ray, 1]
-    z = around.origin_m[ray, 2] + around.range_m[ray] * around.direction[ray, 2]
-    vx, vy, vz = surface_velocity(world, around.instance[ray], (x, y, z), around.time_ns[ray])
+def _hit_point(around: Surroundings, ray: int) -> Vector:
+    reach = around.range_m[ray]
+    return (
+        around.origin_m[ray, 0] + reach * around.direction[ray, 0],
+        around.origin_m[ray, 1] + reach * around.direction[ray, 1],
+        around.origin_m[ray, 2] + reach * around.direction[ray, 2],
+    )
+
+
+@kernel
+def _put_plane(world: World, around: Surroundings, planes: npt.NDArray[np.float64], row: int, ray: int, point_m: Vector, normal: Vector) -> None:
+    """Write the plane through a point of what a ray met."""
+    vx, vy, vz = surface_velocity(world, around.instance[ray], point_m, around.time_ns[ray])
     for axis in range(3):
         planes[row, axis] = normal[axis]
-    planes[row, 3] = normal[0] * x + normal[1] * y + normal[2] * z
+    planes[row, 3] = normal[0] * point_m[0] + normal[1] * point_m[1] + normal[2] * point_m[2]
     planes[row, 4] = vx
     planes[row, 5] = vy
     planes[row, 6] = vz
+
+
+@kernel
+def _has_foot(world: World, around: Surroundings, ray: int, normal: Vector) -> bool:
+    """Whether the plane of what a ray met is a surface where it is nearest to the ray's origin; beyond an edge it is none."""
+    probe = around.range_m.size - 1
+    away_m = 0.0
+    for axis in range(3):
+        around.origin_m[probe, axis] = around.origin_m[ray, axis]
+        around.direction[probe, axis] = -normal[axis]
+        away_m -= around.range_m[ray] * around.direction[ray, axis] * normal[axis]
+    around.time_ns[probe] = around.time_ns[ray]
+    cast_rays(
+        world,
+        around.origin_m[probe:],
+        around.direction[probe:],
+        around.time_ns[probe:],
+        away_m + _SAME_M,
+        around.range_m[probe:],
+        around.instance[probe:],
+        around.triangle[probe:],
+    )
+    return bool(around.triangle[probe] >= 0 and abs(around.range_m[probe] - away_m) < _SAME_M)
+
+
+@kernel
+def _put_obstacle(world: World, around: Surroundings, row: int, ray: int) -> Vector:
+    """Write the plane that a sphere about a ray's origin touches first of what the ray met: the surface's own, or at an edge the one that faces the origin; returns its point."""
+    normal = _normal_of_hit(world, around, ray)
+    point_m = _hit_point(around, ray)
+    # What moves keeps its whole plane: the front of a car does not pass over a vehicle on the ground, whose sphere is higher than the vehicle.
+    if around.instance[ray] < world.tile_count and not _has_foot(world, around, ray, normal):
+        centre_m = (around.origin_m[ray, 0], around.origin_m[ray, 1], around.origin_m[ray, 2])
+        corner_m, first_m, second_m = tile_triangle(world, around.instance[ray], around.triangle[ray])
+        near_m = nearest_on_triangle(centre_m, corner_m, first_m, second_m)
+        x, y, z = centre_m[0] - near_m[0], centre_m[1] - near_m[1], centre_m[2] - near_m[2]
+        size_m = math.sqrt(x * x + y * y + z * z)
+        if size_m > _SAME_M:
+            point_m = near_m
+            normal = (x / size_m, y / size_m, z / size_m)
+    _put_plane(world, around, around.obstacles, row, ray, point_m, normal)
+    return point_m
+
+
+@kernel
+def _is_behind(around: Surroundings, count: int, point_m: Vector) -> bool:
+    """Whether a point is on or behind one of the first planes, which keep a sphere from it: another part of a flat wall, or of something convex."""
+    for row in range(count):
+        plane = around.obstacles[row]
+        if plane[0] * point_m[0] + plane[1] * point_m[1] + plane[2] * point_m[2] - plane[3] < _BEHIND_M:
+            return True
+    return False
 
 
 @kernel
@@ -203,6 +278,7 @@ def look_around(world: World, multirotor: Multirotor, state: MultirotorState, ri
     points = multirotor.point.shape[0]
     x, y, z = position_of(state)
     rays = around.range_m.size
+    last = rays - 1
     for ray in range(rays):
         around.time_ns[ray] = rig_ns
         px, py, pz = (x, y, z)
@@ -229,48 +305,69 @@ def look_around(world: World, multirotor: Multirotor, state: MultirotorState, ri
         if around.triangle[point] >= 0:
             normal = _normal_of_hit(world, around, point)
             if normal[2] >= _LEVEL:
-                _put_plane(world, around, around.ground, point, point, normal)
+                _put_plane(world, around, around.ground, point, point, _hit_point(around, point), normal)
     around.height_m[0] = around.range_m[points] - (around.origin_m[points, 2] - z)
     vx, vy, vz = velocity_of(state)
     speed = math.sqrt(vx * vx + vy * vy + vz * vz)
     for mover in range(world.speed_mps.size):
         speed = max(speed, world.speed_mps[mover])
     reach_m = multirotor.collision_radius_m + _MARGIN_M + 2e-9 * LOOK_NS * speed
+    _aim(around, (x, y, z), (vx, vy, vz))
     cast_rays(
         world,
-        around.origin_m[down:],
-        around.direction[down:],
-        around.time_ns[down:],
+        around.origin_m[down:last],
+        around.direction[down:last],
+        around.time_ns[down:last],
         reach_m,
-        around.range_m[down:],
-        around.instance[down:],
-        around.triangle[down:],
+        around.range_m[down:last],
+        around.instance[down:last],
+        around.triangle[down:last],
     )
     _keep_nearest(world, around, down)
 
 
 @kernel
+def _aim_ray(around: Surroundings, ray: int, towards: Vector) -> None:
+    """Turn a ray along a vector, which must have a length."""
+    x, y, z = towards
+    size = math.sqrt(x * x + y * y + z * z)
+    around.direction[ray, 0] = x / size
+    around.direction[ray, 1] = y / size
+    around.direction[ray, 2] = z / size
+
+
+@kernel
+def _aim(around: Surroundings, centre_m: Vector, velocity_mps: Vector) -> None:
+    """Turn the rays before the probe along the velocity and to where obstacles were found at the last look: what is thin is not lost between the fixed directions."""
+    first = around.range_m.size - 2 - MOST_OBSTACLES
+    vx, vy, vz = velocity_mps
+    if vx * vx + vy * vy + vz * vz > _HEADING_MPS * _HEADING_MPS:
+        _aim_ray(around, first, velocity_mps)
+    for row in range(MOST_OBSTACLES):
+        towards = (around.found_m[row, 0] - centre_m[0], around.found_m[row, 1] - centre_m[1], around.found_m[row, 2] - centre_m[2])
+        if abs(towards[0]) + abs(towards[1]) + abs(towards[2]) > TOUCH_M:  # false where there was none
+            _aim_ray(around, first + 1 + row, towards)
+
+
+@kernel
 def _keep_nearest(world: World, around: Surroundings, down: int) -> None:
-    """Planes of the nearest obstacles; those whose planes are alike are one."""
-    count = 0
-    for _ in range(around.range_m.size - down):
+    """Planes of the nearest obstacles; what others hide is left out."""
+    count, last = 0, around.range_m.size - 1
+    for _ in range(last - down):
         best = -1
-        for ray in range(down, around.range_m.size):
+        for ray in range(down, last):
             if around.triangle[ray] >= 0 and (best < 0 or around.range_m[ray] < around.range_m[best]):
                 best = ray
         if best < 0 or count == MOST_OBSTACLES:
             break
-        normal = _normal_of_hit(world, around, best)
-        _put_plane(world, around, around.obstacles, count, best, normal)
-        is_new = normal[2] < _LEVEL  # what is level is ground, and the legs' business
-        for other in range(count):
-            alike = 0.0
-            for axis in range(3):
-                alike += around.obstacles[other, axis] * around.obstacles[count, axis]
-            if alike > 0.999 and abs(around.obstacles[other, 3] - around.obstacles[count, 3]) < _MARGIN_M:
-                is_new = False
+        point_m = _put_obstacle(world, around, count, best)
         around.triangle[best] = -1
-        if is_new:
+        # What is level is ground, and the legs' business.
+        if around.obstacles[count, 2] < _LEVEL and not _is_behind(around, count, point_m):
+            hit_m = _hit_point(around, best)
+            for axis in range(3):
+                around.found_m[count, axis] = hit_m[axis]
             count += 1
     for row in range(count, MOST_OBSTACLES):
         _forget(around.obstacles, row)
+        around.found_m[row] = math.nan

@@ -75,19 +75,23 @@ class FlightLog:
             log.warning("vehicle.contact_began", kinds=kind_names(kinds), closing_mps=began_mps, position_m=self._vehicle.position_m, contacts=count)
 
     def _look_at_autopilot(self) -> None:
-        ready = self._vehicle.autopilot.is_ready
-        if ready != self._ready:
-            self._ready = ready
-            autopilot = self._vehicle.autopilot
-            if ready:
-                log.info(
-                    "flight.ready_to_arm",
-                    estimator_flags=f"0x{autopilot.estimator_flags or 0:03x}",
-                    has_home=autopilot.has_home,
-                    last_warning=autopilot.warning,
-                )
-            else:
-                log.warning("flight.not_ready_to_arm", reason=autopilot.obstacle, last_warning=autopilot.warning)
+        """Readiness to arm concerns a disarmed vehicle that touches nothing but the ground; in flight the estimator's first fault is logged."""
+        vehicle, autopilot = self._vehicle, self._vehicle.autopilot
+        in_flight = vehicle.is_armed or vehicle.loop_setup.shared.touch.word[TouchWord.KINDS] != 0
+        ready = autopilot.is_ready
+        if ready == self._ready or (ready and in_flight):
+            return
+        self._ready = ready
+        if ready:
+            log.info(
+                "flight.ready_to_arm",
+                estimator_flags=f"0x{autopilot.estimator_flags or 0:03x}",
+                has_home=autopilot.has_home,
+                last_warning=autopilot.warning,
+            )
+        else:
+            event = "flight.estimator_fault" if in_flight else "flight.not_ready_to_arm"
+            log.warning(event, reason=autopilot.obstacle, last_warning=autopilot.warning)
 
 
 def kind_names(kinds: Touching) -> str:

@@ -1,5 +1,7 @@
 """What a vehicle touches in a scene: pushed, stopped, run over; each contact is counted with its kind."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from hilsim.scene.primitives import box, plane
 from hilsim.scene.specs import SceneSpec
 from hilsim.scene.street import street_objects
 from hilsim.scene.world import SceneObject, build_world
+from hilsim.vehicle.contact import MOST_PUSH_MPS2
 from tests.compiled import compiled_only
 from tests.unit.vehicle.vehicles import G, profile
 
@@ -79,7 +82,7 @@ def test_a_wall_that_is_met_at_four_and_a_half_metres_a_second_is_one_contact_as
     made.flight.state.rotor_radps[:] = 800.0
     rows, closing, crashed = flown(made, world, 1000)
     assert closing[:, 1].max() == pytest.approx(4.5, rel=0.1)
-    assert rows[:, 0].max() <= 3.0 - 0.40 + 1e-3
+    assert rows[:, 0].max() <= 3.0 - 0.40 + 4.5**2 / (2.0 * MOST_PUSH_MPS2) + 5e-3
     assert not crashed.any()
     assert contacts(made) == 1
     assert made.shared.touch.closing_mps[0] == pytest.approx(4.5, rel=0.1)
@@ -138,3 +141,26 @@ def test_contacts_half_a_second_apart_are_two():
     flown(made, world, 2000, begin_ns=2000 * MS)
     assert contacts(made) == 2
     assert PART_NS == 500 * MS
+
+
+def without_friction(made):
+    return dataclasses.replace(made, context=made.context._replace(multirotor=made.context.multirotor._replace(friction_ratio=0.0)))
+
+
+def test_along_a_wall_of_many_parts_no_seam_stops_a_vehicle_that_is_pressed_to_it_whose_planes_are_ten_milliseconds_old():
+    parts = [SceneObject(mesh=box((1.0, 1.0, 20.0), GRASS), placement=Pose(position_m=(0.9, 0.5 + y_m, 0.0))) for y_m in range(-2, 12)]
+    made = without_friction(vehicle((0.0, 0.0, 5.0)))
+    made.flight.state.motion[3:5] = 0.5, 8.0
+    rows, closing, _ = flown(made, build_world(parts), 1000)
+    assert closing[:, 1].max() == pytest.approx(0.5, rel=0.01)
+    np.testing.assert_allclose(rows[:, 4], 8.0, atol=1e-3)
+    assert np.abs(rows[100:, 3]).max() < 1e-3
+
+
+def test_beside_a_wall_and_under_a_roof_it_falls_as_far_as_gravity_takes_it():
+    wall = SceneObject(mesh=box((1.0, 20.0, 20.0), GRASS), placement=Pose(position_m=(0.9, 0.0, 0.0)))
+    roof = SceneObject(mesh=box((20.0, 20.0, 1.0), GRASS), placement=Pose(position_m=(0.0, 0.0, 5.95)))
+    made = vehicle((0.0, 0.0, 5.0))
+    begin_m = made.flight.state.motion[2]
+    rows, _, _ = flown(made, build_world([FLOOR, wall, roof]), 500)
+    assert rows[-1, 2] == pytest.approx(begin_m - 0.5 * G * 0.5**2, abs=5e-3)

@@ -7,7 +7,7 @@ from hilsim.collision.surroundings import LOOK_NS, build_surroundings, carry_pla
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import linear_track
 from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.primitives import box, plane
+from hilsim.scene.primitives import box, cylinder, plane
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.vehicle.multirotor import MOST_OBSTACLES, build_multirotor, state_at
 from tests.unit.vehicle.vehicles import BARE
@@ -89,7 +89,7 @@ def test_a_slope_has_its_own_normal_and_one_too_steep_is_no_ground():
 
 def test_a_wall_is_one_obstacle_that_looks_at_the_vehicle_however_many_feelers_meet_it():
     around = looked([FLOOR, wall(0.2)])
-    assert np.isfinite(around.range_m[len(_MULTIROTOR.point) + 1 :]).sum() == 9  # straight, and to edges and corners of that side
+    assert np.isfinite(around.range_m[len(_MULTIROTOR.point) + 1 :]).sum() > 9  # straight, to edges and corners of that side, and on the level
     assert len(found(around)) == 1
     np.testing.assert_allclose(found(around)[0], (-1.0, 0.0, 0.0, -0.2, *STANDS), atol=NEAR_M)
 
@@ -118,6 +118,29 @@ def test_the_nearest_obstacle_is_the_first():
 def test_a_wall_farther_than_the_next_look_is_not_looked_for_and_one_that_is_flown_at_is():
     assert len(found(looked([wall(0.5)]))) == 0
     assert len(found(looked([wall(0.5)], velocity_mps=(10.0, 0.0, 0.0)))) == 1
+
+
+def test_beside_the_end_of_a_wall_what_is_touched_is_its_edge_and_not_the_plane_beyond_it():
+    end = SceneObject(mesh=box((1.0, 40.0, 40.0), GRASS), placement=Pose(position_m=(0.8, -20.0, 0.0)))  # its edge is at (0.3, 0)
+    [found_plane] = found(looked([end], (0.0, 0.2, 1.0)))
+    normal = np.array([-0.3, 0.2, 0.0]) / np.hypot(0.3, 0.2)
+    np.testing.assert_allclose(found_plane, (*normal, normal[0] * 0.3, *STANDS), atol=NEAR_M)
+
+
+@pytest.mark.parametrize("bearing_deg", np.arange(0.0, 95.0, 5.0))
+def test_a_pole_is_found_before_it_is_touched_from_every_side_and_faces_the_vehicle(bearing_deg):
+    towards = np.array([np.cos(np.radians(bearing_deg)), np.sin(np.radians(bearing_deg)), 0.0])
+    away_m = BARE.collision_radius_m + 0.02
+    pole = SceneObject(mesh=cylinder(0.05, 4.0, GRASS), placement=Pose(position_m=tuple((away_m + 0.05) * towards)))
+    planes = found(looked([pole], (0.0, 0.0, 0.0)))
+    assert len(planes) == 1
+    assert -planes[0, :3] @ towards > np.cos(np.radians(25.0))  # half a facet, and where the ray met it
+    assert -planes[0, 3] == pytest.approx(away_m, abs=0.02)
+
+
+def test_a_corner_of_two_walls_is_two_obstacles():
+    planes = found(looked([wall(0.3), SceneObject(mesh=box((40.0, 1.0, 40.0), GRASS), placement=Pose(position_m=(0.0, -0.8, 0.0)))]))
+    np.testing.assert_allclose(sorted(planes.tolist()), [(-1.0, 0.0, 0.0, -0.3, *STANDS), (0.0, 1.0, 0.0, -0.3, *STANDS)], atol=NEAR_M)
 
 
 def test_a_ceiling_is_an_obstacle():

@@ -100,6 +100,20 @@ def test_ready_to_arm_is_reported_once_with_flags_and_the_last_warning_and_that_
     assert (not_ready["event"], not_ready["reason"]) == ("flight.not_ready_to_arm", "the estimator has no position, height")
 
 
+@pytest.mark.parametrize("armed", [1, 0])
+def test_ready_to_arm_is_logged_only_when_disarmed_and_free_of_contact_and_estimator_faults_meanwhile_have_their_own_name(vehicle, armed):
+    log, autopilot, shared = FlightLog(vehicle), vehicle.autopilot, vehicle.loop_setup.shared
+    shared.session.word[SessionWord.ARMED], shared.touch.word[TouchWord.KINDS] = armed, 0 if armed else Touching.OBSTACLE
+    autopilot.has_home, autopilot.estimator_flags = True, 0x37F
+    assert [row["event"] for row in said(log)] == (["vehicle.armed"] if armed else [])
+    shared.session.word[SessionWord.ARMED] = shared.touch.word[TouchWord.KINDS] = 0
+    assert [row["event"] for row in said(log)] == ["flight.ready_to_arm", *(["vehicle.disarmed"] if armed else [])]
+    shared.session.word[SessionWord.ARMED], shared.touch.word[TouchWord.KINDS] = armed, 0 if armed else Touching.OBSTACLE
+    autopilot.estimator_flags = 0x347
+    [fault] = [row for row in said(log) if row["event"] != "vehicle.armed"]
+    assert (fault["event"], fault["reason"]) == ("flight.estimator_fault", "the estimator has no position, height")
+
+
 def test_a_lost_link_clears_the_autopilots_reports(vehicle):
     log = FlightLog(vehicle)
     vehicle.autopilot.estimator_flags = 0x37F

@@ -19,7 +19,7 @@ _CLIMB_MPS, _DESCENT_MPS = 1.2, 0.7
 _NEAR_M = 0.3
 _TAKEN_OFF_M = 0.5
 _LIGHT = 0.7  # of the thrust that hovered
-_CONTACT_US, _LANDED_US = 500_000, 2_000_000
+_CONTACT_US, _TOUCHDOWN_US, _LANDED_US = 500_000, 1_000_000, 2_000_000
 _STANDING_MPS = 0.2
 _LOST = math.cos(math.radians(60.0))
 _LONGEST_STEP_US = 20_000
@@ -39,6 +39,7 @@ class Commander:
     place: Floats = field(default_factory=lambda: np.zeros(3))
     target: Floats = field(default_factory=lambda: np.zeros(3))
     yaw: float = 0.0
+    cruise_mps: float = _CLIMB_MPS
     airborne: bool = False
     hover_force: float | None = None
     light_since_us: int | None = None
@@ -151,10 +152,10 @@ class Commander:
         self.yaw = euler(self.estimate.q)[2]
 
     def _move(self, step_s: float) -> None:
-        """The place to be goes towards the target, not faster than it climbs."""
+        """The place to be goes towards the target, not faster than ``cruise_mps``."""
         away = self.target - self.place
         distance = float(np.linalg.norm(away))
-        reach = _CLIMB_MPS * step_s
+        reach = self.cruise_mps * step_s
         self.place = self.target.copy() if distance <= reach else self.place + away * (reach / distance)
 
     def _watch(self, now_us: int) -> None:
@@ -168,12 +169,18 @@ class Commander:
             self.hover_force = force if self.hover_force is None else self.hover_force + 0.005 * (force - self.hover_force)
 
     def _land(self, now_us: int, step_s: float) -> None:
-        """Down at a steady speed until next to nothing carries what does not sink: then it rests."""
+        """Descend at a steady speed until little thrust is needed and nothing sinks: then it rests.
+
+        As in PX4, ground contact stops all level thrust at first: what a wall holds up by friction sinks on, and its motors are not stopped.
+        """
         if self.contact_us is None:
             self.motors = self.pilot.fly(self.estimate, step_s, self.place, self.yaw, climb=_DESCENT_MPS)
             light = self.pilot.force_mps2 < _LIGHT * (self.hover_force or math.inf) and abs(self.estimate.v[2]) < _STANDING_MPS
             self.light_since_us = (self.light_since_us or now_us) if light else None
             if self.light_since_us is not None and now_us - self.light_since_us >= _CONTACT_US:
+                self.place = self.estimate.p.copy()
+                self.pilot.integral[:2] = 0.0
+            if self.light_since_us is not None and now_us - self.light_since_us >= _TOUCHDOWN_US:
                 self.contact_us = now_us
                 self.report.note(now_us, "touchdown")
         else:

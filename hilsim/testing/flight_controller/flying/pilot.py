@@ -15,7 +15,7 @@ _POSITION, _HEIGHT = 0.95, 1.0
 _VELOCITY = np.array([1.8, 1.8, 4.0])
 _INTEGRAL = np.array([0.4, 0.4, 2.0])
 _MOST_INTEGRAL = np.array([3.0, 3.0, 7.0])
-_FASTEST, _UP, _DOWN = 3.0, 1.5, 0.7
+_UP, _DOWN = 1.5, 0.7
 _LEAN = math.tan(math.radians(30.0))
 _ATTITUDE = np.array([6.5, 6.5, 2.8])
 _MOST_RATES = np.array([3.8, 3.8, 1.0])
@@ -29,9 +29,14 @@ _MIX = np.array([[-0.707, 0.707, 1.0], [0.707, -0.707, 1.0], [0.707, 0.707, -1.0
 
 
 class Pilot:
-    """Commands for four motors from an estimate and a place to be."""
+    """Commands for four motors from an estimate and a place to be.
+
+    Attributes:
+        fastest_mps: Largest level speed that a distance from the place asks for.
+    """
 
     def __init__(self) -> None:
+        self.fastest_mps = 3.0
         self.reset()
 
     def reset(self) -> None:
@@ -56,8 +61,8 @@ class Pilot:
         away = np.asarray(place) - estimate.p
         wanted = np.array([_POSITION * away[0], _POSITION * away[1], _HEIGHT * away[2]])
         level = math.hypot(wanted[0], wanted[1])
-        if level > _FASTEST:
-            wanted[:2] *= _FASTEST / level
+        if level > self.fastest_mps:
+            wanted[:2] *= self.fastest_mps / level
         wanted[2] = min(max(wanted[2], -_UP), _DOWN) if climb is None else climb
         return wanted
 
