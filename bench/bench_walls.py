@@ -2,9 +2,9 @@
 
     python bench/bench_walls.py [--waiting]
 
-The scripted controller hovers at 4 m, flies at an obstacle with its place to be 10 m behind it, presses for 10 s and is told to land (tests/wall_flights.py; no clock, so the table is the same
+The scripted controller hovers at 4 m, flies at an obstacle with its place to be 10 m behind it, presses for 10 s and is commanded to land (tests/wall_flights.py; no clock, so the table is the same
 everywhere). ``--waiting`` replaces its path by one that waits for the vehicle, as PX4's does (FlightTaskAutoLineSmoothVel, PX4 1.11 to 1.12: the time of the trajectory passes slower the farther
-the vehicle lags behind it on the level, and stands still at 2 m), with and without friction: what it is told afterwards, a descent too, goes by the time that stands still.
+the vehicle lags behind it on the level, and stands still at 2 m), with and without friction: later commands, a descent too, follow the time that is stopped.
 """
 
 import argparse

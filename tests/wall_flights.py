@@ -144,15 +144,15 @@ class WallRow:
         impact_s: From the first touch until the velocity towards the obstacle was gone.
         contact_s: All contacts together, as ``hilsim.collision.contacts`` counts them.
         end_m: Where it is at the end.
-        slid_m: From where it met the obstacle to where it was told to land.
+        slid_m: From the first contact to the place of the command to land.
         pressed_n: Mean force of the obstacle on the level in the second before LAND.
         friction_share: Largest share of what friction can hold (coefficient times force) that held it up then.
         fastest_turn_radps: Largest rate about any axis while it touched, before LAND.
         velocity_error_mps: Largest error of the estimated velocity (level) in the second after the impact.
         landed_s: From the command (or the crash) until it stood; None: it did not.
-        told_height_m: Where it was told to land.
+        told_height_m: Height of the command to land.
         crashed: Whether it broke.
-        said: Warnings of the controller.
+        warnings: Of the controller.
     """
 
     closing_mps: float
@@ -167,7 +167,7 @@ class WallRow:
     landed_s: float | None
     told_height_m: float
     crashed: bool
-    said: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def fly_into(obstacle, speed_mps, *, pressed_s=10.0, change=None):
@@ -226,5 +226,5 @@ def _row_of(flight, rows, closing_mps, met_s, place_m, told_s, told_m, away, *, 
         landed_s=flight.now_s - told_s if landed else None,
         told_height_m=float(told_m[2]),
         crashed=bool(flight.state.crashed[0]),
-        said=tuple(flight.said),
+        warnings=tuple(flight.said),
     )

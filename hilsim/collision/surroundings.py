@@ -74,7 +74,7 @@ class Surroundings(NamedTuple):
 
 
 def _feelers() -> npt.NDArray[np.float32]:
-    """Directions in which obstacles are looked for, ``float32[50, 3]``: to the faces, edges and corners of a cube, and closer together on the level, because what is thin mostly stands upright."""
+    """Directions in which obstacles are looked for, ``float32[50, 3]``: to the faces, edges and corners of a cube, and closer together on the level, because thin things are mostly upright."""
     steps: list[tuple[float, float, float]] = [(x, y, z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if (x, y, z) != (0, 0, 0)]
     steps += [(math.cos(turn), math.sin(turn), 0.0) for turn in 2.0 * math.pi / _RING * np.arange(_RING) if round(turn * 4.0 / math.pi, 6) % 1.0]
     vectors = np.array(steps, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The scripted controller flies into walls and a pole with its place to be far behind them, presses for ten seconds, and is told to land. No clock is involved."""
+"""The scripted controller flies into walls and a pole with its place to be far behind them, presses for ten seconds, and is commanded to land. No clock is involved."""
 
 import math
 
@@ -11,15 +11,15 @@ from tests.wall_flights import OBSTACLES, fly_into
 pytestmark = [pytest.mark.system, compiled_only]
 DESCENT_MPS = 0.7
 AFTER_DESCENT_S = 3.0
-"""The scripted controller's own: 1 s until it knows that it stands, 2 s until it disarms."""
+"""The scripted controller's own: 1 s until it detects the ground, 2 s until it disarms."""
 UNLOADING_S = 8.0
 """At most: until its thrust is so low that friction holds it no more."""
 
 
 @pytest.mark.parametrize(("obstacle", "speed_mps"), [*((obstacle, 3.0) for obstacle in OBSTACLES), ("wall head-on", 1.0), ("pole", 1.0)])
-def test_a_vehicle_that_is_told_to_land_beside_an_obstacle_comes_down_whole_with_a_good_estimate_of_its_velocity(obstacle, speed_mps):
+def test_a_vehicle_commanded_to_land_beside_an_obstacle_comes_down_whole_with_a_good_estimate_of_its_velocity(obstacle, speed_mps):
     _, row = fly_into(obstacle, speed_mps)
-    assert (row.crashed, row.said) == (False, ())
+    assert (row.crashed, row.warnings) == (False, ())
     least_s = row.told_height_m / DESCENT_MPS
     assert row.landed_s is not None
     assert least_s < row.landed_s < least_s + AFTER_DESCENT_S + UNLOADING_S
