@@ -33,7 +33,7 @@ def bridged(port, *, wrong=None):
     """A bridge of the tests' own at a serial port, spoiled by one of ``WRONGS`` if one is named, until the block ends."""
     bridge, ended = Bridge(Puppet()), threading.Event()
     if wrong:
-        WRONGS[wrong].spoil(bridge)
+        WRONGS[wrong].change(bridge)
     thread = threading.Thread(target=Desk(bridge, Serial(port)).run, args=(ended.is_set,))
     thread.start()
     try:

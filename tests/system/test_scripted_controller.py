@@ -61,7 +61,7 @@ def test_a_wrong_bridge_is_found_over_a_pty(start, tmp_path, name):
     path = tmp_path / "report.json"
     process = start("px4", "--pty", tmp_path / "board", "--for", 3, "--heartbeat-after", 0.5, "--report", path)
     bridge = Bridge(Puppet())
-    WRONGS[name].spoil(bridge)
+    WRONGS[name].change(bridge)
     Desk(bridge, Serial(tmp_path / "board")).run(lambda: process.poll() is not None)
     report = finished(process, path)
     assert set(report["broken"]) >= WRONGS[name].rules
@@ -73,7 +73,7 @@ def test_sensors_to_a_controller_without_the_hil_flag_are_found_over_a_device(st
     ours, theirs = os.openpty()
     process = start("px4", "--port", os.ttyname(theirs), "--no-hil", "--for", 3, "--report", path)
     bridge = Bridge(Puppet())
-    WRONGS["sensors without the HIL flag"].spoil(bridge)
+    WRONGS["sensors without the HIL flag"].change(bridge)
     line = Serial(os.ttyname(theirs))
     line.fd = ours
     os.set_blocking(ours, False)
