@@ -9,7 +9,7 @@ KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols rangefinders 
 # Tests start hundreds of programs: none shall compile the sources anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test test-disturbed test-deep mutants quick kernels fuzz test-service kernels-as-python lint docs bench clean
+.PHONY: run test test-disturbed test-deep mutants quick kernels fuzz test-service test-lowest kernels-as-python lint docs bench clean
 
 $(VENV)/installed-run: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hilsim needs Python >= 3.11, got " + sys.version.split()[0] + "; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
@@ -31,6 +31,23 @@ lint: $(VENV)/installed-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell
+
+# The lowest versions that pyproject.toml declares, in an environment of their own: the core of the tests and the start of a daemon.
+# What tests alone need is as new as it may be beside them; what old versions do that new ones deprecate is no fault here.
+LOWEST := .venv-lowest
+CORE_TESTS := tests/golden $(addprefix tests/unit/,geometry render emulator protocols api config compilation) tests/system/test_daemon.py tests/system/test_record.py
+$(LOWEST)/installed: pyproject.toml
+	rm -rf $(LOWEST)
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet uv
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[truth,cluster,testing]'
+	$(LOWEST)/bin/uv pip freeze --quiet --python $(LOWEST) --exclude-editable | grep -v '^pytest==' > $(LOWEST)/lowest.txt
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --constraint $(LOWEST)/lowest.txt \
+		'hypothesis>=6.130' 'pynmeagps>=1.0.44' 'pytest>=9' 'pytest-asyncio>=1.0' 'pytest-timeout>=2.3' 'pytest-xdist>=3.6' 'scipy>=1.14'
+	touch $@
+
+test-lowest: $(LOWEST)/installed
+	$(LOWEST)/bin/python -m pytest -q -p no:cacheprovider --numprocesses=2 --dist=loadfile -W ignore::DeprecationWarning $(CORE_TESTS)
 
 # Every kernel that shipped rigs need, before the tests wait for them one by one; beside the linters, which use one core.
 kernels: $(VENV)/installed-test
@@ -64,7 +81,7 @@ kernels-as-python: $(VENV)/installed-test
 	NUMBA_DISABLE_JIT=1 NUMBA_ENABLE_CUDASIM=1 $(BIN)/python -m coverage run -m pytest -q $(KERNEL_TESTS)
 	$(BIN)/python -m coverage report --skip-covered --include='hilsim/geometry/*,hilsim/vehicle/*,hilsim/protocols/*,hilsim/sensor/*,hilsim/emulator/*' --fail-under=95
 
-# Spoilt inputs for every parser: 10^6 each. FUZZ='--seconds 3600' takes an hour in all, FUZZ='--target npz --seed 7' one of them with others.
+# Corrupted inputs for every parser: 10^6 each. FUZZ='--seconds 3600' takes an hour in all, FUZZ='--target npz --seed 7' one of them with others.
 fuzz: $(VENV)/installed-test
 	$(BIN)/python -m tests.fuzz $(FUZZ)
 
@@ -87,4 +104,4 @@ bench: $(VENV)/installed-test
 	$(BIN)/python bench/bench_background.py
 
 clean:
-	rm -rf $(VENV) build dist .fuzz .pytest_cache .mypy_cache .ruff_cache .test-service
+	rm -rf $(VENV) $(LOWEST) build dist .fuzz .pytest_cache .mypy_cache .ruff_cache .test-service

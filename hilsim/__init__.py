@@ -6,6 +6,7 @@ The names below are for everybody, and stay: docs/reference/python-api.md. What 
 from typing import TYPE_CHECKING
 
 from hilsim.lazy_imports import lazy_names
+from hilsim.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from hilsim.api.control import Control, DaemonFault, DaemonHealth, DaemonStatus, ReplayStatus
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from hilsim.api.verification import VerifyReport, verify
     from hilsim.config.rig import Rig
     from hilsim.errors import AssetError, CaptureError, ConfigError, HilsimError, LinkError, PacketError, TransmitError
-
-__version__ = "0.1.0"
 
 __all__ = [
     "POINT_DTYPE",

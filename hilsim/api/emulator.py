@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from itertools import islice
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,10 @@ from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.vehicle.platform import platform_state
 
 _BATCH_NS = 100_000_000
+_FOR_EVER_NS = 10**18
+"""Of rig time, 31 years: where a stretch without an end ends."""
+_FLIGHT_NS = 10_000_000_000
+"""A vehicle is flown so far first where no end is given, then twice as far, and so on."""
 _SCANS_AHEAD = 5  # beyond the end, within which a scan that begins before it must have ended
 
 
@@ -60,11 +64,15 @@ class Emulator:
         self._built: OfflineRig | None = None
         self._flown_ns = 0
 
-    def packets(self, start_s: float, stop_s: float) -> Iterator[Packet]:
+    def packets(self, start_s: float = 0.0, stop_s: float | None = None) -> Iterator[Packet]:
         """Yield the packets due in ``[start_s, stop_s)`` of rig time, of every sensor, replay and rover, in the order of their deadlines.
 
-        They are those of ``hilsim record``, byte for byte; stretches that follow each other give each packet once. A replay's capture and a rover's way
+        Without an end they go on for ever: take as many as you need (``itertools.islice``). They are those of ``hilsim record``, byte for byte; stretches that follow each other give each packet once. A replay's capture and a rover's way
         begin anew on each call.
+
+        Args:
+            start_s: First instant, in seconds of rig time.
+            stop_s: The instant after the last; None: there is none.
 
         Raises:
             AssetError: a file of the scene cannot be used.
@@ -72,23 +80,34 @@ class Emulator:
             ConfigError: the rig's vehicle is flown by a controller.
             ValueError: the times are not in order.
         """
-        start_ns, stop_ns = _stretch(start_s, stop_s)
-        offline = self._offline(stop_ns)
-        for span in spans(offline.lidars, [source for _, source in offline.sources()], start_ns, stop_ns, _BATCH_NS, self._threads, with_truth=False):
-            yield from _packets(span.batch)
+        for start_ns, stop_ns in self._stretches(*_stretch(start_s, stop_s)):
+            offline = self._offline(stop_ns)
+            sources = [source for _, source in offline.sources()]
+            for span in spans(offline.lidars, sources, start_ns, stop_ns, _BATCH_NS, self._threads, with_truth=False):
+                yield from _packets(span.batch)
 
-    def points(self, start_s: float, stop_s: float, sensor: str | None = None) -> npt.NDArray[Any]:
+    @overload
+    def points(self, start_s: float = 0.0, stop_s: None = None, sensor: str | None = None) -> Iterator[npt.NDArray[Any]]: ...
+
+    @overload
+    def points(self, start_s: float, stop_s: float, sensor: str | None = None) -> npt.NDArray[Any]: ...
+
+    @overload
+    def points(self, start_s: float = 0.0, *, stop_s: float, sensor: str | None = None) -> npt.NDArray[Any]: ...
+
+    def points(self, start_s: float = 0.0, stop_s: float | None = None, sensor: str | None = None) -> npt.NDArray[Any] | Iterator[npt.NDArray[Any]]:
         """Points of the firings in ``[start_s, stop_s)`` of rig time, with what each came from.
 
         The coordinates are what a driver makes of the sensor's packets, with its noise and rounding; ``time``, ``label`` and ``instance`` are true.
 
         Args:
             start_s: First instant, in seconds of rig time.
-            stop_s: The instant after the last.
+            stop_s: The instant after the last; None: there is none.
             sensor: Which of the rig's lidars; may be left out where there is one.
 
         Returns:
             ``POINT_DTYPE[n]`` in the sensor frame (x right, y forward, z up), in the order of the packets' bytes; firings without a return make none.
+            Without an end: an iterator that goes on for ever, over such arrays of a tenth of a second or so.
 
         Raises:
             AssetError: a file of the scene cannot be used.
@@ -96,20 +115,19 @@ class Emulator:
             ValueError: there is no such sensor, or the times are not in order.
         """
         start_ns, stop_ns = _stretch(start_s, stop_s)
-        lidar = self._lidar(sensor, stop_ns)
-        packet_ns = round(1e9 / lidar.setting.packet_rate_hz)
-        last = lidar.first_data_packet(stop_ns + int(lidar.plan.data_latency_ns) + packet_ns)
-        parts = [np.empty(0, POINT_DTYPE)]
-        for _, _, points in _batches(lidar, lidar.first_data_packet(start_ns), last + 1, self._threads):
-            parts.append(_fired_within(points, start_ns, stop_ns))
-        return np.concatenate(parts)
+        if stop_s is None:
+            self._lidar(sensor, start_ns)  # a name that is none is reported now, not when the first point is asked for
+            return self._points_for_ever(start_ns, sensor)
+        return np.concatenate([np.empty(0, POINT_DTYPE), *self._points(start_ns, stop_ns, sensor)])
 
-    def scans(self, start_s: float, stop_s: float, sensor: str | None = None) -> Iterator[Scan]:
+    def scans(self, start_s: float = 0.0, stop_s: float | None = None, sensor: str | None = None) -> Iterator[Scan]:
         """Yield the whole scans that begin in ``[start_s, stop_s)`` of rig time; the last may end later.
+
+        Without an end they go on for ever: take as many as you need (``itertools.islice``).
 
         Args:
             start_s: First instant, in seconds of rig time.
-            stop_s: The instant after the last.
+            stop_s: The instant after the last; None: there is none.
             sensor: Which of the rig's lidars; None: all of them, in the order in which their scans end.
 
         Raises:
@@ -119,8 +137,9 @@ class Emulator:
         """
         start_ns, stop_ns = _stretch(start_s, stop_s)
         names = self.sensors if sensor is None else (sensor,)
-        lidars = [self._lidar(name, stop_ns) for name in names or (None,)]
-        return heapq.merge(*(_scans(lidar, start_ns, stop_ns, self._threads) for lidar in lidars), key=lambda scan: scan.stop_ns)
+        for name in names or (None,):
+            self._lidar(name, start_ns if stop_s is None else stop_ns)
+        return heapq.merge(*(self._scans(start_ns, stop_ns, name) for name in names), key=lambda scan: scan.stop_ns)
 
     def object_names(self) -> tuple[str, ...]:
         """Names of the objects that the rig's scene is made of; a point's ``instance`` is a place in it.
@@ -152,6 +171,34 @@ class Emulator:
         position_m, orientation = platform_state(lidar.platform, time_ns)
         return Pose(position_m=position_m, orientation=orientation) @ lidar.setting.setup.body_from_sensor
 
+    def _stretches(self, start_ns: int, stop_ns: int) -> Iterator[tuple[int, int]]:
+        """A stretch of rig time, in parts where it is without an end and a vehicle would have to be flown that far: each is as long as all before it."""
+        if stop_ns < _FOR_EVER_NS or self.rig.vehicle is None:
+            yield start_ns, stop_ns
+            return
+        end_ns = start_ns + _FLIGHT_NS
+        while True:
+            yield start_ns, end_ns
+            start_ns, end_ns = end_ns, 2 * end_ns
+
+    def _points(self, start_ns: int, stop_ns: int, sensor: str | None) -> Iterator[npt.NDArray[Any]]:
+        """Points of the firings in a stretch, a batch of packets after the other."""
+        lidar = self._lidar(sensor, stop_ns)
+        packet_ns = round(1e9 / lidar.setting.packet_rate_hz)
+        last = lidar.first_data_packet(stop_ns + int(lidar.plan.data_latency_ns) + packet_ns)
+        for _, _, points in _batches(lidar, lidar.first_data_packet(start_ns), last + 1, self._threads):
+            yield _fired_within(points, start_ns, stop_ns)
+
+    def _points_for_ever(self, start_ns: int, sensor: str | None) -> Iterator[npt.NDArray[Any]]:
+        """Points of the firings from an instant on, a batch of packets after the other."""
+        for first_ns, last_ns in self._stretches(start_ns, _FOR_EVER_NS):
+            yield from self._points(first_ns, last_ns, sensor)
+
+    def _scans(self, start_ns: int, stop_ns: int, sensor: str) -> Iterator[Scan]:
+        """Whole scans of a lidar that begin in a stretch."""
+        for first_ns, last_ns in self._stretches(start_ns, stop_ns):
+            yield from _scans(self._lidar(sensor, last_ns), first_ns, last_ns, self._threads)
+
     def _lidar(self, sensor: str | None, stop_ns: int) -> LidarEmulator:
         """A lidar by its name, its vehicle flown far enough for the scans that begin until ``stop_ns``."""
         names = self.sensors
@@ -172,8 +219,10 @@ class Emulator:
         return self._built
 
 
-def _stretch(start_s: float, stop_s: float) -> tuple[int, int]:
-    """Nanoseconds of a stretch of rig time."""
+def _stretch(start_s: float, stop_s: float | None) -> tuple[int, int]:
+    """Nanoseconds of a stretch of rig time; None: without an end."""
+    if stop_s is None:
+        stop_s = _FOR_EVER_NS / 1e9
     require(
         (0.0 <= start_s < math.inf, f"start_s must be 0 or more, got {start_s}"),
         (start_s <= stop_s < math.inf, f"stop_s must not be before start_s, got {stop_s} after {start_s}"),

@@ -12,7 +12,8 @@ from hilsim.assets.scenes import scene_objects, scene_sdf, sdf_stamps
 from hilsim.assets.trajectories import load_trajectory
 from hilsim.autopilot.loop_setup import build_loop_setup, flown_track, open_line, start_pose
 from hilsim.autopilot.specs import VehicleRigSpec
-from hilsim.config.rig import PlatformSpec, Rig
+from hilsim.config.platform_table import PlatformSpec
+from hilsim.config.rig import Rig
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.families.base import FlowLayout

@@ -10,11 +10,11 @@ from importlib import import_module
 import click
 from click.shell_completion import CompletionItem
 
-from hilsim import __version__
 from hilsim.cli.commands import SUMMARIES
 from hilsim.cli.scarcity import scarcity
 from hilsim.config.places import did_you_mean
 from hilsim.errors import CommandFaultError, HilsimError
+from hilsim.version import __version__
 
 
 class Commands(click.Group):

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from hilsim.analysis.conformance.rules import rules_reference
-from hilsim.api.reference import api_reference
+from hilsim.cli.api_reference import api_reference
 from hilsim.config.reference import configuration_reference
 from hilsim.limits import limits_reference
 from hilsim.telemetry.reference import generate_metrics_reference

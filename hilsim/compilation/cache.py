@@ -5,27 +5,25 @@ A cache entry is a pickle with machine code, so whoever can write it can run cod
 
 Numba's own rules for what is fresh look at the one file that contains a kernel, at its time stamp and at the directory it was installed to. A kernel that
 inlines another one from a changed file would be served stale, and each clone or environment would compile anew. Here each module gets a directory
-named by the hash of its own source, of every ``hilsim`` module it imports, transitively, and of Numba's version: the same sources find the same kernels
+named by the hash of its own source, of every ``hilsim`` module it imports, transitively, of Numba's version and of who compiles: the same sources find the same kernels
 wherever they are installed.
 """
 
 import fcntl
 import hashlib
 import os
-import pickle
 import re
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
 
 import numba
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
-from numba.core.runtime import rtsys
+
+from hilsim.compilation.internals import unknown_internals
 
 KEEP_DIRECTORIES_PER_MODULE = 3
 """Versions of one module's sources: a checkout and an installed release can take turns without compiling."""
@@ -39,7 +37,6 @@ _CLAIM_POLL_S = 0.01
 _PACKAGE = Path(__file__).resolve().parents[1]
 _IMPORT = re.compile(r"^\s*from (hilsim[\w.]*) import (\([^)]*\)|[^\n#]*)", re.MULTILINE)
 _PRIVATE = 0o700
-_DAMAGED = (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError, IndexError, ValueError, TypeError)
 
 refusals: list[str] = []
 """Why a directory is not used or an entry could not be written, one sentence each; filled as it is found."""
@@ -109,7 +106,7 @@ def _lock_file(root: Path) -> Path:
 
 
 @contextmanager
-def _locked(root: Path) -> Iterator[None]:
+def locked(root: Path) -> Iterator[None]:
     """One process at a time: two that give the same number to different entries of an index would leave one with the other's code."""
     with _lock_file(root).open("a") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -117,18 +114,18 @@ def _locked(root: Path) -> Iterator[None]:
 
 
 @contextmanager
-def claimed(what: str) -> Iterator[None]:
+def claimed(what: str, wait_s: float | None = None) -> Iterator[None]:
     """Compile one thing, by the name of ``what``, in one process at a time: another waits here, and then finds it in the cache.
 
     Who compiles may claim more meanwhile. Kernels do not call each other in circles, so no two processes wait for each other; a process that ends gives its
-    claims up, and one that does not go on (it may be stopped) is waited for no longer than ``CLAIM_S``.
+    claims up, and one that does not go on (it may be stopped) is waited for no longer than ``wait_s`` (``CLAIM_S``).
     """
     root = cache_directory()
     if root is None:
         yield
         return
     descriptor, place = _claims(root), _place(what)
-    end_s = time.monotonic() + CLAIM_S
+    end_s = time.monotonic() + (CLAIM_S if wait_s is None else wait_s)
     while not _taken(descriptor, place) and time.monotonic() < end_s:
         time.sleep(_CLAIM_POLL_S)
     try:
@@ -217,8 +214,15 @@ def module_directory(module: str) -> Path | None:
     root = cache_directory()
     if root is None or module not in _sources():
         return None
-    what = repr((numba.__version__, sorted(source_closure(module))))
+    what = repr((numba.__version__, bool(unknown_internals()), sorted(source_closure(module))))
     return root / f"{module}-{hashlib.sha256(what.encode()).hexdigest()[:16]}"
+
+
+def make_directory(place: Path) -> None:
+    """Make a module's directory; another version's may have to go for it."""
+    if not place.is_dir():
+        place.mkdir(mode=_PRIVATE, exist_ok=True)
+        prune(place.parent)
 
 
 def prune(root: Path, *, keep_bytes: int = KEEP_BYTES, keep_per_module: int = KEEP_DIRECTORIES_PER_MODULE) -> None:
@@ -237,87 +241,4 @@ def prune(root: Path, *, keep_bytes: int = KEEP_BYTES, keep_per_module: int = KE
 def module_is_compiled(module: str) -> bool:
     """Whether a module's kernels are in the cache on disk; also True when there is no cache they could be in."""
     place = module_directory(module)
-    return place is None or any(place.glob("*.nbi"))
-
-
-# -- Numba's side --------------------------------------------------------------------------------------------------------------------------
-
-
-class _Locator:
-    """Tells Numba where a kernel's entries live, and that the directory's name says all about their freshness."""
-
-    def __init__(self, function: Callable[..., Any], path: str, place: Path) -> None:
-        self._py_file = path  # Numba's name for it: where a warning points to
-        self._line_number = function.__code__.co_firstlineno
-        self._place = place
-
-    @classmethod
-    def from_function(cls, function: Callable[..., Any], path: str) -> Self | None:
-        """For a function of a module that has a directory."""
-        place = module_directory(function.__module__)
-        return None if place is None else cls(function, path, place)
-
-    def ensure_cache_path(self) -> None:
-        """Make the directory; another version's may have to go for it."""
-        if not self._place.is_dir():
-            self._place.mkdir(mode=_PRIVATE, exist_ok=True)
-            prune(self._place.parent)
-
-    def get_cache_path(self) -> str:
-        """The directory."""
-        return str(self._place)
-
-    def get_source_stamp(self) -> str:
-        """Always the same: other sources have another directory."""
-        return self._place.name
-
-    def get_disambiguator(self) -> str:
-        """Tells functions of one name in one file apart."""
-        return str(self._line_number)
-
-
-class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]
-    """Numba's entries, at our place."""
-
-    _locator_classes = (_Locator,)
-
-
-class KernelCache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache of a function, for several processes at once, and without the power to end one: what cannot be read is compiled."""
-
-    _impl_class = _Implementation
-
-    def load_overload(self, sig: object, target_context: object) -> Any:
-        """What was kept for a signature; None where there is nothing, or nothing that can be read."""
-        try:
-            rtsys.initialize(target_context)  # machine code calls it
-            with self._guard_against_spurious_io_errors():
-                # Numba's own way here first has at hand all that it can compile: 0.1 s of a start, for nothing that is loaded.
-                found = self._load_overload(sig, target_context)
-        except _DAMAGED as error:
-            refusals.append(f"kernels kept in {self.cache_path} cannot be read: {error}; they are compiled again")
-            self.flush()
-            return None
-        if found is not None:
-            found.library._reload_init.update(found.reload_init)  # noqa: SLF001 - who makes it part of itself needs the same: Numba forgets it here
-        return found
-
-    def save_overload(self, sig: object, data: object) -> None:
-        """Keep what was compiled; a full disk costs a compile at the next start and nothing else."""
-        root = cache_directory()
-        if root is None:
-            return
-        try:
-            with _locked(root):
-                super().save_overload(sig, data)
-        except OSError as error:
-            reason = f"kernels cannot be kept in {root}: {error.strerror}"
-            if reason not in refusals:
-                refusals.append(reason)
-
-    def flush(self) -> None:
-        """Forget what was kept for the function."""
-        try:
-            super().flush()
-        except OSError:
-            self.disable()
+    return place is None or any(place.rglob("*.nbi"))

@@ -10,7 +10,7 @@ half the time of compiling. Here
   that its callers can be compiled beside it, by another process;
 - a large tuple is passed by its address (``hilsim.compilation.references``): kernels read its fields where they lie.
 
-All of it is Numba's side; only ``hilsim.compilation.jit`` needs it.
+It offers what ``hilsim.compilation.compiler.Compiler`` lists, and only ``hilsim.compilation.jit`` uses it.
 """
 
 import inspect
@@ -19,6 +19,7 @@ from types import FunctionType
 from typing import Any, get_args, get_origin
 
 import llvmlite.binding as llvm
+import numba
 from numba import types
 from numba.core import sigutils
 from numba.core.compiler_lock import global_compiler_lock
@@ -26,11 +27,16 @@ from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined
 from numba.core.registry import CPUDispatcher
 from numba.core.typing.templates import make_concrete_template, signature
 
-from hilsim.compilation.cache import KernelCache, claimed, module_directory
+from hilsim.compilation.cache import claimed, module_directory
+from hilsim.compilation.compiler import OPTIONS
+from hilsim.compilation.function_cache import KernelCache
 from hilsim.compilation.linking import CallTarget, external_call, libraries_on_demand
+from hilsim.compilation.references import pass_by_reference
+
+__all__ = ["Kernel", "compile_inlined", "compile_kernel", "compile_stage", "compile_types", "pass_by_reference"]
 
 
-class _WithoutWrappers(_FunctionCompiler):  # type: ignore[misc]
+class _WithoutWrappers(_FunctionCompiler):
     """Compiles what kernels call."""
 
     is_stage = False
@@ -49,7 +55,7 @@ class _WithoutWrappers(_FunctionCompiler):  # type: ignore[misc]
         return flags
 
 
-class _WithoutCWrapper(_FunctionCompiler):  # type: ignore[misc]
+class _WithoutCWrapper(_FunctionCompiler):
     """Compiles what Python calls."""
 
     def _customize_flags(self, flags: Any) -> Any:
@@ -62,7 +68,7 @@ def _call_from_python(*arguments: Any) -> Any:
     return inner(*arguments)  # type: ignore[name-defined]  # noqa: F821
 
 
-class _Dispatcher(CPUDispatcher):  # type: ignore[misc]
+class _Dispatcher(CPUDispatcher):
     """Numba's dispatcher, for several processes at once: what one compiles, the others wait for."""
 
     def compile(self, sig: Any) -> Any:
@@ -91,7 +97,7 @@ class Kernel(_Dispatcher):
     """
 
     def __init__(self, py_func: Callable[..., Any], locals: Any = None, targetoptions: Any = None, **pipeline: Any) -> None:  # noqa: A002 - Numba's name
-        super().__init__(py_func, locals, targetoptions, **pipeline)
+        super().__init__(py_func, locals or {}, targetoptions, **pipeline)
         self._compiler.__class__ = _WithoutWrappers  # Numba has no option for it, and to make another one takes time at each import
         self._outer: _Dispatcher | None = None
         self._parameters: inspect.Signature | None = None
@@ -123,7 +129,7 @@ class Kernel(_Dispatcher):
             place = {"co_filename": function.__code__.co_filename, "co_firstlineno": function.__code__.co_firstlineno, "co_name": function.__name__}
             between = FunctionType(code.replace(**place), {"__name__": function.__module__, "inner": self}, function.__name__)
             between.__module__, between.__qualname__ = function.__module__, f"{function.__qualname__}.from_python"
-            outer = _Dispatcher(between, None, self.targetoptions)
+            outer = _Dispatcher(between, {}, self.targetoptions)
             outer._compiler.__class__ = _WithoutCWrapper  # noqa: SLF001
             keep(outer, between)
             self._outer = outer
@@ -181,3 +187,31 @@ def keep(dispatcher: Any, function: Callable[..., Any]) -> None:
     """Give a dispatcher its cache on disk; Numba sets the same attribute for ``cache=True``."""
     if dispatcher is not function and module_directory(function.__module__) is not None:
         dispatcher._cache = KernelCache(function)  # noqa: SLF001 - as Dispatcher.enable_caching does, with our class
+
+
+# -- as hilsim.compilation.compiler lists it ---------------------------------------------------------------------------------------------
+
+
+def compile_kernel(function: Callable[..., Any]) -> Any:
+    """A dispatcher of a function."""
+    return Kernel(function, None, OPTIONS)
+
+
+def compile_stage(function: Callable[..., Any]) -> Any:
+    """A dispatcher whose callers call it by its address."""
+    stage = Kernel(function, None, OPTIONS)
+    stage.make_stage()
+    return stage
+
+
+def compile_inlined(function: Callable[..., Any]) -> Any:
+    """A dispatcher that becomes part of each caller before compiling."""
+    inlined = numba.njit(nogil=True, error_model="numpy", inline="always")(function)
+    keep(inlined, function)
+    return inlined
+
+
+def compile_types(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """Compile a kernel for Numba types, or load it; anything else is left alone."""
+    if isinstance(function, Kernel):
+        function.compile(arguments)

@@ -1,22 +1,38 @@
 """The only module that calls Numba's decorators.
 
 Why a module of its own: typing (``mypy --strict`` needs no ignores elsewhere), one place for the flags every kernel must have (``nogil``),
-one for how kernels are put together (``hilsim.compilation.dispatcher``), and one for the cache they are kept in (``hilsim.compilation.cache``).
+one for how kernels are put together (``hilsim.compilation.dispatcher``, or ``plain`` where Numba is not known), and one for the cache they are kept
+in (``hilsim.compilation.cache``).
 Numba's ``cache=True`` raises ``RuntimeError`` at import when no directory is writable; here kernels are compiled in memory then.
 """
 
+import logging
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 
-from hilsim.compilation.dispatcher import Kernel, keep
-from hilsim.compilation.references import pass_by_reference
+from hilsim.compilation.compiler import Compiler
+from hilsim.compilation.internals import unknown_internals
 
 F = TypeVar("F", bound=Callable[..., Any])
 TupleT = TypeVar("TupleT", bound=type)
-_OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy"}
+
+
+def _compiler() -> Compiler:
+    """The way that fits the installed Numba."""
+    if reason := unknown_internals():
+        from hilsim.compilation import plain  # noqa: PLC0415 - the other way imports what this Numba may not have
+
+        logging.getLogger(__name__).warning(reason)
+        return plain
+    from hilsim.compilation import dispatcher  # noqa: PLC0415
+
+    return dispatcher
+
+
+_COMPILER = _compiler()
 
 
 def constant(value: int) -> int:
@@ -29,7 +45,7 @@ def kernel(function: F) -> F:
 
     With ``NUMBA_DISABLE_JIT=1`` the plain Python function is returned, so that coverage can see it.
     """
-    return function if numba.config.DISABLE_JIT else cast("F", Kernel(function, None, _OPTIONS))
+    return function if numba.config.DISABLE_JIT else cast("F", _COMPILER.compile_kernel(function))
 
 
 def stage_kernel(function: F) -> F:
@@ -37,10 +53,7 @@ def stage_kernel(function: F) -> F:
 
     It must be found by its name in its module, and its annotation must say what it returns.
     """
-    found = kernel(function)
-    if isinstance(found, Kernel):
-        found.make_stage()
-    return found
+    return function if numba.config.DISABLE_JIT else cast("F", _COMPILER.compile_stage(function))
 
 
 def inlined_kernel(function: F) -> F:
@@ -48,21 +61,19 @@ def inlined_kernel(function: F) -> F:
 
     For what only strings other kernels together: each level of calls costs seconds of linking and optimising all that is below it once more.
     """
-    compiled = numba.njit(nogil=True, error_model="numpy", inline="always")(function)
-    keep(compiled, function)
-    return cast("F", compiled)
+    return function if numba.config.DISABLE_JIT else cast("F", _COMPILER.compile_inlined(function))
 
 
 def by_reference(cls: TupleT) -> TupleT:
     """Pass a class of named tuples to kernels by address: for large ones that Python makes and kernels read. Kernels can neither make nor unpack one."""
-    pass_by_reference(cls)
+    _COMPILER.pass_by_reference(cls)
     return cls
 
 
 def compile_for(function: Callable[..., Any], *arguments: Any) -> None:
     """Compile a kernel for arguments of these types, or load it, without calling it."""
-    if isinstance(function, Kernel):
-        function.compile(tuple(map(numba.typeof, arguments)))
+    if not numba.config.DISABLE_JIT:
+        _COMPILER.compile_types(function, tuple(map(numba.typeof, arguments)))
 
 
 @inlined_kernel

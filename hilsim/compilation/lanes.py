@@ -15,7 +15,6 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.typing.templates import signature
 from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
 from hilsim.compilation import plain_lanes
@@ -36,7 +35,7 @@ Mask = Any
 _INT, _LONG, _SHORT = ir.IntType(32), ir.IntType(64), ir.IntType(WIDTH)
 
 
-class _LanesType(types.Type):  # type: ignore[misc]
+class _LanesType(types.Type):
     def __init__(self, name: str, scalar: Any, element: ir.Type) -> None:
         self.scalar, self.vector = scalar, ir.VectorType(element, WIDTH)
         super().__init__(name=name)
@@ -51,7 +50,7 @@ _BY_SCALAR = {kind.scalar: kind for kind in (_LANES, _DOUBLES, _NUMBERS, _WORDS)
 
 
 @register_model(_LanesType)
-class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: _LanesType) -> None:
         super().__init__(manager, kind, kind.vector)
 
@@ -76,7 +75,7 @@ def _common(one: Any, other: Any) -> _LanesType | None:
 def _define(function: Any, kinds: tuple[_LanesType, ...], result: _LanesType | None, emit: Callable[[Any, Any, Any], Any]) -> None:
     """An operator between lanes, or lanes and a scalar; None: it gives what it takes."""
 
-    @type_callable(function)  # type: ignore[untyped-decorator]
+    @type_callable(function)
     def _type(_context: Any) -> Callable[[Any, Any], Any]:
         def result_of(one: Any, other: Any) -> Any:
             kind = _common(one, other)
@@ -93,7 +92,7 @@ def _define(function: Any, kinds: tuple[_LanesType, ...], result: _LanesType | N
 
 
 def _define_on_masks(function: Any, emit: Callable[[Any, Any, Any], Any]) -> None:
-    @type_callable(function)  # type: ignore[untyped-decorator]
+    @type_callable(function)
     def _type(_context: Any) -> Callable[[Any, Any], Any]:
         return lambda one, other: _MASK if one == _MASK and other == _MASK else None
 
@@ -215,7 +214,7 @@ def _select(_typing: Any, condition: Any, one: Any, other: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.select(arguments[0], _spread(builder, arguments[1]), _spread(builder, arguments[2]))
 
-    return signature(kind, condition, one, other), generate
+    return kind(condition, one, other), generate
 
 
 def _extreme(sign: str) -> Callable[..., Any]:
@@ -228,7 +227,7 @@ def _extreme(sign: str) -> Callable[..., Any]:
             a, b = _spread(builder, arguments[0]), _spread(builder, arguments[1])
             return builder.select(_comparison(sign)(builder, a, b), a, b)
 
-        return signature(kind, one, other), generate
+        return kind(one, other), generate
 
     return extreme
 

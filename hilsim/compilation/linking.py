@@ -26,7 +26,7 @@ from hilsim.compilation.cache import is_claimed, module_directory
 # -- machine code on demand ----------------------------------------------------------------------------------------------------------------
 
 
-class _CodeOnDemand(JITCodeLibrary):  # type: ignore[misc]
+class _CodeOnDemand(JITCodeLibrary):
     """What Numba has compiled, neither linked with what it calls nor optimised until its address is requested.
 
     Most kernels only become part of others and never run by themselves. Numba links all that is below a kernel into it, and optimises all that, at each

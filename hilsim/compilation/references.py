@@ -17,7 +17,7 @@ from numba.extending import NativeValue, infer_getattr, lower_getattr_generic, t
 _REFERRED: set[type] = set()
 
 
-class TupleReference(types.Type):  # type: ignore[misc]
+class TupleReference(types.Type):
     """Address of a named tuple, valid as long as the kernel runs that Python called with it."""
 
     def __init__(self, tuple_type: Any) -> None:
@@ -49,13 +49,13 @@ def _is_reference(field_type: Any) -> bool:
 
 
 @register_default(TupleReference)
-class _ReferenceModel(models.PrimitiveModel):  # type: ignore[misc]
+class _ReferenceModel(models.PrimitiveModel):
     def __init__(self, manager: Any, reference: TupleReference) -> None:
         super().__init__(manager, reference, ir.PointerType(manager.lookup(reference.tuple_type).get_value_type()))
 
 
 @infer_getattr
-class _Fields(AttributeTemplate):  # type: ignore[misc]
+class _Fields(AttributeTemplate):
     key = TupleReference
 
     def generic_resolve(self, reference: TupleReference, field: str) -> Any:
@@ -65,7 +65,7 @@ class _Fields(AttributeTemplate):  # type: ignore[misc]
         return TupleReference(found) if _is_reference(found) else found
 
 
-@lower_getattr_generic(TupleReference)  # type: ignore[untyped-decorator]
+@lower_getattr_generic(TupleReference)
 def _field(context: Any, builder: Any, reference: TupleReference, address: Any, field: str) -> Any:
     index = reference.index(field)
     field_type, pointer = reference.tuple_type.types[index], cgutils.gep_inbounds(builder, address, 0, index)
@@ -74,7 +74,7 @@ def _field(context: Any, builder: Any, reference: TupleReference, address: Any, 
     return impl_ret_borrowed(context, builder, field_type, builder.load(pointer))
 
 
-@unbox(TupleReference)  # type: ignore[untyped-decorator]
+@unbox(TupleReference)
 def _unbox(reference: TupleReference, value: Any, context: Any) -> Any:
     native = context.unbox(reference.tuple_type, value)
 

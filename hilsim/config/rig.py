@@ -1,6 +1,5 @@
 """What one daemon emulates: the rig file as frozen specifications."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from hilsim.config.changes import Changes
 from hilsim.config.lidar_settings import rover_lidar, sensor_lidar
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import collect_faults, parse_table
+from hilsim.config.platform_table import PlatformSpec
 from hilsim.config.profiles import find_profile
 from hilsim.config.render_table import RenderSpec
 from hilsim.config.rig_table import rig_table
@@ -23,7 +23,6 @@ from hilsim.config.toml_file import read_toml
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.gazebo.specs import GazeboSpec
-from hilsim.geometry.frames import Vector
 from hilsim.limits import SENSORS
 from hilsim.links.line import SerialSpec
 from hilsim.rangefinders.registry import AnyRangefinderSpec
@@ -34,44 +33,12 @@ from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sinks.pcap import RecordSpec
 from hilsim.transmit.hosts import is_ipv4
 from hilsim.transmit.specs import TransmitSpec
-from hilsim.vehicle.disturbance import DisturbanceSpec
 from hilsim.vehicle.specs import VehicleSpec
 
 CaptureStamps = Literal["ns", "us"]
 
 AUTO_LEAD_MS = 0.0
 """The lead is left to hilsim."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlatformSpec:
-    """What carries the sensors, and how it moves.
-
-    Attributes:
-        kind: ``fixed``, ``trajectory`` (from ``file``), ``street`` (the built-in street's own route), ``background`` (where the scene's background was captured), or
-            ``vehicle`` (what ``[vehicle]`` flies).
-        position_m: Of a fixed platform in the world.
-        rotation_deg: Roll, pitch, yaw of a fixed platform.
-        file: Trajectory file (CSV or TUM), relative to the rig.
-        loop: Repeat the trajectory for ever; its ends must meet.
-        disturbance: A disturbance between platform and sensors.
-    """
-
-    kind: Literal["fixed", "trajectory", "street", "background", "vehicle"] = "fixed"
-    position_m: Vector = (0.0, 0.0, 0.0)
-    rotation_deg: Vector = (0.0, 0.0, 0.0)
-    file: str = ""
-    loop: bool = False
-    disturbance: DisturbanceSpec | None = None
-
-    moved_keys: ClassVar[Mapping[str, str]] = {"wobble": "[platform.disturbance]"}
-
-    def __post_init__(self) -> None:
-        require(
-            (all(map(math.isfinite, self.position_m)), f"position_m must be finite, got {self.position_m}"),
-            (all(map(math.isfinite, self.rotation_deg)), f"rotation_deg must be finite, got {self.rotation_deg}"),
-            ((self.kind == "trajectory") == bool(self.file), 'file must be given for kind "trajectory" and only for it'),
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,7 +256,8 @@ def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None =
     faults = changed.faults + [f"{path}: {changed.named(fault)}" for fault in faults]
     if spec is None:
         raise ConfigError("\n".join(faults))
-    spec, wrong = mounted(spec, path.parent)
+    sensors, wrong = mounted(spec.sensor, spec.scene, spec.platform, path.parent)
+    spec = replace(spec, sensor=sensors)
     faults.extend(changed.named(f"{path}: {fault}") for fault in wrong)
     lidars: list[LidarSetting] = []
     for number, sensor in enumerate(spec.sensor):

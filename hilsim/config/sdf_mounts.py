@@ -5,43 +5,44 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hilsim.config.platform_table import PlatformSpec
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.errors import AssetError
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.rotations import roll_pitch_yaw_rad
+from hilsim.scene.specs import SceneSpec
 
 if TYPE_CHECKING:
-    from hilsim.config.rig import RigSpec
     from hilsim.sdf.specs import SdfLidar
 
 _NOWHERE = (0.0, 0.0, 0.0)
 
 
-def mounted(spec: "RigSpec", directory: Path) -> tuple["RigSpec", list[str]]:
-    """The rig with those sensors' mountings, and faults of what cannot be.
+def mounted(sensors: tuple[SensorSpec, ...], scene: SceneSpec, platform: PlatformSpec, directory: Path) -> tuple[tuple[SensorSpec, ...], list[str]]:
+    """The sensors with the mountings of those lidars, and faults of what cannot be.
 
     Args:
-        spec: The rig's table.
+        sensors: Of the rig.
+        scene: Of the rig.
+        platform: Of the rig.
         directory: Of the rig.
     """
-    if not any(sensor.sdf_sensor for sensor in spec.sensor):
-        return spec, []
-    scene, platform = spec.scene, spec.platform
+    if not any(sensor.sdf_sensor for sensor in sensors):
+        return sensors, []
     if not scene.sdf:
-        return spec, ["sensor.sdf_sensor must come with scene.sdf"]
+        return sensors, ["sensor.sdf_sensor must come with scene.sdf"]
     if platform.kind != "fixed" or platform.disturbance is not None:
-        return spec, [f'platform must stand still (kind "fixed", no disturbance) where a sensor has sdf_sensor, got kind "{platform.kind}"']
+        return sensors, [f'platform must stand still (kind "fixed", no disturbance) where a sensor has sdf_sensor, got kind "{platform.kind}"']
     from hilsim.sdf.reading import read_sdf  # noqa: PLC0415 - most rigs need it not
 
     try:
         lidars = {lidar.name: lidar for lidar in read_sdf(directory / scene.sdf, [directory / place for place in scene.sdf_path]).lidars}
     except AssetError as error:
-        return spec, str(error).split("\n")
+        return sensors, str(error).split("\n")
     body = mounting(platform.position_m, platform.rotation_deg).inverse() @ Pose(position_m=scene.origin_m)
     faults: list[str] = []
     moving = {item.model for item in scene.sdf_motion}
-    sensors = tuple(_mounted(sensor, number, lidars, moving, body, faults) for number, sensor in enumerate(spec.sensor))
-    return replace(spec, sensor=sensors), faults
+    return tuple(_mounted(sensor, number, lidars, moving, body, faults) for number, sensor in enumerate(sensors)), faults
 
 
 def _mounted(sensor: SensorSpec, number: int, lidars: "dict[str, SdfLidar]", moving: set[str], body: Pose, faults: list[str]) -> SensorSpec:

@@ -8,7 +8,7 @@ A part is one thing that a rig asks for and that runs while packets flow: the se
 A part defines only the verbs that it needs: each has a default that does nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
@@ -16,7 +16,6 @@ from typing import ClassVar, NamedTuple
 from hilsim.assembly.build import Scenery, asset_signature, build_scenery
 from hilsim.autopilot.obstacle_map import ObstacleMap
 from hilsim.config.rig import Rig
-from hilsim.daemon.streaming.pacer import Say
 from hilsim.emulator.setting import LidarSetting
 from hilsim.protocols.ethernet import Framing
 from hilsim.telemetry.faults import Fault
@@ -52,6 +51,9 @@ class Needs(NamedTuple):
     packet_rate_hz: float = 0.0
     queues: int = 0
 
+
+Say = Callable[[str, Mapping[str, object]], None]
+"""Takes a dotted event and its keys."""
 
 FlowListener = Callable[[int, str, Framing], None]
 """Is given a flow's number (``Transmitter.flow_number``), its name and the headers of its frames before its first datagram is sent."""

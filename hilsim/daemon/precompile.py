@@ -25,6 +25,7 @@ import numpy.typing as npt
 from numba.core import event
 
 from hilsim.compilation.cache import module_directory, module_is_compiled
+from hilsim.compilation.internals import unknown_internals
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import Rig
@@ -146,8 +147,13 @@ async def compile_kernels(rig: Rig, report: Callable[[int], None]) -> tuple[int,
 
 
 def _parts(rig: Rig) -> list[str]:
-    """A task for each child: as many as there are cores for. What one compiles, the others leave out or wait for."""
+    """A task for each child: as many as there are cores for. What one compiles, the others leave out or wait for.
+
+    Plain Numba compiles in one process at a time, and leaves nothing out that a caller's child compiles.
+    """
     parts = ["rig"]
+    if unknown_internals():
+        return parts
     if rig.lidars and not module_is_compiled("hilsim.streaming.render_loop"):
         parts.append("stages")
     if _is_flown_here(rig) and not module_is_compiled("hilsim.autopilot.loop") and (len(parts) == 1 or len(os.sched_getaffinity(0)) > len(parts)):

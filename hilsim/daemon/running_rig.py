@@ -14,10 +14,9 @@ from hilsim.config.rig import Rig
 from hilsim.daemon.flight.part import VehiclePart
 from hilsim.daemon.health import HealthMonitor
 from hilsim.daemon.part_list import PARTS
-from hilsim.daemon.parts import Needs, Part, RigClock, RigContext
+from hilsim.daemon.parts import Needs, Part, RigClock, RigContext, Say
 from hilsim.daemon.sinks.follower import queue_slots
 from hilsim.daemon.streaming.flow_specs import ring_slots
-from hilsim.daemon.streaming.pacer import Say
 from hilsim.daemon.streaming.replays import Replays
 from hilsim.daemon.streaming.sensors import Sensors
 from hilsim.daemon.streaming.stream import STALLED_S, Streaming

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from hilsim import __version__
 from hilsim.assembly.rig_sources import RigSource, say_hosts, shown
 from hilsim.daemon.control import serve_control
 from hilsim.daemon.control_datagrams import serve_datagrams
@@ -33,6 +32,7 @@ from hilsim.telemetry.loop_faults import loop_faults_logged
 from hilsim.telemetry.metrics_port import listen, metrics_url
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.real_time_limit import LONGEST_STRETCH_S, leave_real_time, real_time_limited
+from hilsim.version import __version__
 
 if TYPE_CHECKING:
     from hilsim.config.rig import Rig

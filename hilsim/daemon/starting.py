@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import structlog
 
 from hilsim.compilation import cache as kernel_cache
+from hilsim.compilation.internals import unknown_internals
 from hilsim.config.rig import Rig
 from hilsim.daemon.notify import ServiceManager
 from hilsim.daemon.precompile import about, compile_kernels, is_compiled
@@ -146,6 +147,8 @@ def in_thread(work: Callable[[], None], *, name: str) -> "asyncio.Future[None]":
 
 
 def log_refused_caches() -> None:
-    """Log why kernels are compiled again, if they are."""
+    """Log why kernels are compiled again, or slowly, if they are."""
+    if reason := unknown_internals():
+        log.warning("kernels.compiled_plainly", reason=reason)
     for reason in kernel_cache.refusals:
         log.warning("kernels.cache_refused", reason=reason)

@@ -9,9 +9,9 @@ from pathlib import Path
 import numba
 import numpy as np
 
-from hilsim import __version__
 from hilsim.assembly.build import build_scenery
 from hilsim.compilation.cache import cache_directory, refusals
+from hilsim.compilation.internals import TRIED_SERIES, unknown_internals
 from hilsim.config.rig import Rig
 from hilsim.daemon.distribution import foreign_distribution
 from hilsim.daemon.precompile import is_compiled
@@ -19,6 +19,7 @@ from hilsim.daemon.streaming.capacity import Capacity, carried, carried_sentence
 from hilsim.daemon.streaming.pacing import SensorLoad
 from hilsim.diagnosis.findings import Finding, Verdict
 from hilsim.diagnosis.processor import processor_text, usable_cores
+from hilsim.version import __version__
 
 _CAP_NET_RAW = 13
 _CAP_SYS_NICE = 23
@@ -39,6 +40,7 @@ def examine(rig: Rig) -> tuple[Finding, ...]:
     """
     return (
         _version(),
+        _numba(),
         _distribution(),
         _processor(),
         *_rendering(rig),
@@ -57,6 +59,14 @@ def examine(rig: Rig) -> tuple[Finding, ...]:
 def _version() -> Finding:
     fact = f"hilsim {__version__}, Python {platform.python_version()}, numba {numba.__version__}, numpy {np.__version__}, {platform.platform()}"
     return Finding(subject="versions", verdict="good", fact=fact)
+
+
+def _numba() -> Finding:
+    if reason := unknown_internals():
+        series, release = TRIED_SERIES[-1].split(".")
+        above = f"{series}.{int(release) + 1}"
+        return Finding(subject="Numba", verdict="fair", fact=reason, advice=f"pip install 'numba>={TRIED_SERIES[0]},<{above}' for fast starts")
+    return Finding(subject="Numba", verdict="good", fact=f"{numba.__version__} is one of the versions that hilsim was tried with")
 
 
 def _distribution() -> Finding:

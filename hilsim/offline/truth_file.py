@@ -11,13 +11,13 @@ from typing import Any, NamedTuple, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
-from hilsim import __version__
 from hilsim.assembly.build import Scenery
 from hilsim.config.rig import Rig
 from hilsim.emulator.batch import DatagramBatch
 from hilsim.emulator.truth import BackgroundObject, Cause, Truth, allocate_truth
 from hilsim.errors import CaptureError
 from hilsim.sensor.echoes import ReturnType
+from hilsim.version import __version__
 
 METADATA_KEY = b"hilsim.truth"
 """Key of the file's metadata: JSON with ``objects`` (by id), ``materials``, ``sensors``, ``seed``, ``utc_epoch_ns`` and ``hilsim`` (the version)."""

@@ -13,7 +13,6 @@ from typing import Annotated
 
 import numba
 
-import hilsim
 from hilsim.emulator.workspace import EmulatorCount
 from hilsim.streaming.render_state import RenderCounter
 from hilsim.telemetry.faults import Fault, Level, worst_level
@@ -44,6 +43,7 @@ from hilsim.telemetry.samples import (
 from hilsim.telemetry.vehicle_readings import SerialDeviceReading, VehicleReading
 from hilsim.transmit.kernel_drops import KernelDrops
 from hilsim.transmit.statistics import Counter
+from hilsim.version import __version__
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,7 +254,7 @@ class BuildReading:
     numba: Annotated[str, info("hilsim_build_info", "Versions of hilsim and of what its kernels run on", labels=("version", "python", "numba"))]
 
 
-BUILD = BuildReading(version=hilsim.__version__, python=platform.python_version(), numba=numba.__version__)
+BUILD = BuildReading(version=__version__, python=platform.python_version(), numba=numba.__version__)
 
 
 @dataclass(frozen=True, kw_only=True)

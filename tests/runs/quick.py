@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import grimp
-
 ROOT = Path(__file__).resolve().parents[2]
 UNTIL_NS = "HILSIM_TESTS_UNTIL_NS"
 """Environment variable with the CLOCK_MONOTONIC time after which ``tests.conftest`` lets no test begin."""
@@ -84,6 +82,8 @@ def imported_by_file(path):
 
 def importers(root=ROOT):
     """Of each module of hilsim and of the tests, those that import it."""
+    import grimp  # noqa: PLC0415 - not needed by tests/conftest.py, which imports this module
+
     graph = grimp.build_graph("hilsim", exclude_type_checking_imports=True)
     found = {name: set(graph.find_modules_that_directly_import(name)) for name in graph.modules}
     tests = {module_of(path.relative_to(root)): path for path in (root / "tests").rglob("*.py")}

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hilsim.config.render_table import Backend
-from hilsim.daemon.streaming.pacer import Pacer, Say
+from hilsim.daemon.parts import Say
+from hilsim.daemon.streaming.pacer import Pacer
 from hilsim.daemon.streaming.stream import Streaming
 from hilsim.errors import DeviceError, TransmitError
 from hilsim.render.renderer import DeviceRenderer

@@ -6,10 +6,11 @@ What is decided, and why, is in ``daemon.streaming.pacing``.
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
+from hilsim.daemon.parts import Say
 from hilsim.daemon.streaming.flow_specs import RENDERING_SLICE_US, LeadBounds
 from hilsim.daemon.streaming.pacing import FifoRule, LeadRule, RaysRule, SensorLoad, fit_rays, fits, nice_for, relative_cost, total_share
 from hilsim.daemon.streaming.stream import Streaming
@@ -24,9 +25,6 @@ _ENOUGH_PACKETS = 20
 
 _LOOKS = 5
 _RING_SPARE = 4
-
-Say = Callable[[str, Mapping[str, object]], None]
-"""Takes a dotted event and its keys."""
 
 
 @dataclass(kw_only=True)

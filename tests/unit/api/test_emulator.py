@@ -2,7 +2,7 @@
 
 import gc
 import threading
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -194,6 +194,28 @@ def test_times_must_be_in_order(tmp_path, start_s, stop_s):
         list(hilsim.Emulator(room(tmp_path)).packets(start_s, stop_s))
 
 
+def test_streams_begin_at_0_and_have_no_end_by_default(tmp_path):
+    emulator = hilsim.Emulator(room(tmp_path, more=SECOND_SENSOR))
+    assert list(islice(emulator.packets(), 300)) == list(islice(emulator.packets(0.0, 5.0), 300))
+    scans, expected = islice(emulator.scans(), 6), islice(emulator.scans(0.0, 5.0), 6)
+    assert [(scan.sensor, scan.start_ns) for scan in scans] == [(scan.sensor, scan.start_ns) for scan in expected]
+    points = np.concatenate(list(islice(emulator.points(sensor="second"), 3)))
+    assert points["time"][-1] > 250_000_000
+    np.testing.assert_array_equal(points, emulator.points(0.0, 5.0, "second")[: points.size])
+    assert next(emulator.packets(2.0)).time_ns >= 2_000_000_000
+    with pytest.raises(ValueError, match="sensor must be named in a rig of several"):
+        emulator.points()
+
+
+def test_a_flight_without_an_end_is_flown_a_stretch_at_a_time(monkeypatch):
+    monkeypatch.setattr("hilsim.api.emulator._FLIGHT_NS", 100_000_000)
+    emulator = hilsim.Emulator("flight")
+    packets = list(islice(emulator.packets(), 250))
+    assert packets[-1].time_ns > 200_000_000
+    assert packets == list(islice(hilsim.Emulator("flight").packets(0.0, 1.0), 250))
+    assert [scan.start_ns for scan in islice(emulator.scans(), 3)] == [scan.start_ns for scan in islice(emulator.scans(0.0, 1.0), 3)]
+
+
 def test_the_pose_takes_points_to_the_world(tmp_path):
     keys = "sub_rays = 1\nmount_position_m = [0.0, 0.0, 1.0]\nmount_rotation_deg = [0.0, 0.0, 90.0]"
     emulator = hilsim.Emulator(room(tmp_path, keys=keys))
@@ -216,7 +238,7 @@ def test_threads_change_nothing(tmp_path):
 
 def test_who_stops_asking_leaves_no_thread_behind(tmp_path):
     before = set(threading.enumerate())
-    for stream in (hilsim.Emulator(room(tmp_path)).packets(0.0, 1e6), hilsim.Emulator(room(tmp_path)).scans(0.0, 1e6)):
+    for stream in (hilsim.Emulator(room(tmp_path)).packets(), hilsim.Emulator(room(tmp_path)).scans()):
         next(stream)
         del stream
     gc.collect()

@@ -335,7 +335,7 @@ def probe(tmp_path):
     package = Path(sys.modules["hilsim"].__file__).parent
     place = tmp_path / "place" / "hilsim"
     place.mkdir(parents=True)
-    for name in ("__init__.py", "lazy_imports.py"):
+    for name in ("__init__.py", "lazy_imports.py", "version.py"):
         (place / name).write_bytes((package / name).read_bytes())
     shutil.copytree(package / "compilation", place / "compilation", ignore=shutil.ignore_patterns("__pycache__"))
     (place / "probe.py").write_text(MODULE.format(factor=2))

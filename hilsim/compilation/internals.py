@@ -1,0 +1,147 @@
+"""Whether the installed Numba is one whose private parts are known: a series that was tried, with every private name that is used here.
+
+``docs/reference/numba.md`` lists the names, why each is used and the versions that were tried. With any other Numba kernels are compiled by its public
+decorators (``hilsim.compilation.plain``).
+"""
+
+import inspect
+import os
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numba
+
+TRIED_SERIES = ("0.68",)
+"""First two numbers of the versions, oldest first: a patch release is taken to be like those before it, as long as every name below is there."""
+PLAIN_VARIABLE = "HILSIM_PLAIN_NUMBA"
+"""Environment variable: any value but the empty one has kernels compiled by plain Numba."""
+_CONSEQUENCE = "kernels are compiled by plain Numba: starts take longer, packets are the same"
+
+
+class Internal(NamedTuple):
+    """A class or function of Numba that is not public.
+
+    Attributes:
+        module: Where it is.
+        name: Its name there.
+        parameters: Names of the parameters of a function, or of methods by their names; empty where they do not matter.
+        attributes: Names that a class or its instances must have.
+    """
+
+    module: str
+    name: str
+    parameters: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    attributes: tuple[str, ...] = ()
+
+
+INTERNALS = (
+    Internal("numba.core.base", "BaseContext", {}, ("_defns",)),
+    Internal(
+        "numba.core.caching",
+        "FunctionCache",
+        {
+            "load_overload": ("self", "sig", "target_context"),
+            "_load_overload": ("self", "sig", "target_context"),
+            "save_overload": ("self", "sig", "data"),
+        },
+        ("_impl_class", "_guard_against_spurious_io_errors", "cache_path", "disable", "flush"),
+    ),
+    Internal("numba.core.caching", "CompileResultCacheImpl", {}, ("_locator_classes",)),
+    Internal("numba.core.codegen", "JITCPUCodegen", {"set_env": ("self", "env_name", "env")}, ("_check_llvm_bugs", "_engine", "_library_class")),
+    Internal("numba.core.codegen", "JitEngine", {"is_symbol_defined": ("self", "name")}, ("_defined_symbols",)),
+    Internal(
+        "numba.core.codegen",
+        "JITCodeLibrary",
+        {
+            "finalize": ("self",),
+            "get_pointer_to_function": ("self", "name"),
+            "serialize_using_object_code": ("self",),
+            "_get_module_for_linking": ("self",),
+            "_optimize_final_module": ("self",),
+            "_finalize_final_module": ("self",),
+            "_set_compiled_object": ("self", "value"),
+            "_unserialize": ("codegen", "state"),
+        },
+        (
+            *("_codegen", "_ensure_finalized", "_final_module", "_finalized", "_get_compiled_object", "_linking_libraries"),
+            *("_raise_if_finalized", "_reload_init", "_shared_module", "enable_object_caching"),
+        ),
+    ),
+    Internal("numba.core.compiler_lock", "global_compiler_lock"),
+    Internal("numba.core.compiler_lock", "require_global_compiler_lock", {"": ()}),
+    Internal("numba.core.datamodel", "register_default"),
+    Internal("numba.core.dispatcher", "_FunctionCompiler", {"compile": ("self", "args", "return_type"), "_customize_flags": ("self", "flags")}),
+    Internal("numba.core.environment", "lookup_environment", {"": ("env_name",)}),
+    Internal("numba.core.imputils", "fix_returning_optional", {"": ("context", "builder", "sig", "status", "retval")}),
+    Internal("numba.core.imputils", "impl_ret_borrowed", {"": ("ctx", "builder", "retty", "ret")}),
+    Internal("numba.core.imputils", "impl_ret_new_ref", {"": ("ctx", "builder", "retty", "ret")}),
+    Internal(
+        "numba.core.registry",
+        "CPUDispatcher",
+        {
+            "__init__": ("self", "py_func", "locals", "targetoptions", "pipeline_class"),
+            "compile": ("self", "sig"),
+            "get_call_template": ("self", "args", "kws"),
+            "get_overload": ("self", "sig"),
+        },
+        ("_cache", "_compiler", "overloads", "targetctx", "targetoptions"),
+    ),
+    Internal("numba.core.registry", "cpu_target", {}, ("target_context",)),
+    Internal("numba.core.runtime", "rtsys", {"initialize": ("ctx",)}),
+    Internal("numba.core.sigutils", "normalize_signature", {"": ("sig",)}),
+    Internal("numba.core.typing.templates", "AttributeTemplate"),
+    Internal("numba.core.typing.templates", "make_concrete_template", {"": ("name", "key", "signatures")}),
+    Internal("numba.core.typing.typeof", "_typeof_tuple", {"": ("val", "c")}),
+    Internal("numba.np.linalg", "ensure_blas", {"": ()}),
+)
+"""What is replaced or called of Numba and is no part of its documented interface."""
+
+
+def unknown_internals() -> str:
+    """One sentence that says why the private parts of the installed Numba are not used; empty where they are."""
+    return _found(numba.__version__, os.environ.get(PLAIN_VARIABLE, ""))
+
+
+@cache
+def _found(version: str, wanted: str) -> str:
+    if wanted:
+        return f"{PLAIN_VARIABLE} is set, so {_CONSEQUENCE}"
+    if ".".join(version.split(".")[:2]) not in TRIED_SERIES:
+        return f"hilsim was not tried with Numba {version} (tried: {', '.join(TRIED_SERIES)}), so {_CONSEQUENCE}"
+    missing = next(differences(INTERNALS), "")
+    return f"Numba {version} has no {missing} as hilsim knows it, so {_CONSEQUENCE}" if missing else ""
+
+
+def differences(internals: tuple[Internal, ...]) -> Iterator[str]:
+    """Full names of what is missing, or takes other parameters."""
+    for internal in internals:
+        name = f"{internal.module}.{internal.name}"
+        try:
+            found = getattr(import_module(internal.module), internal.name)
+        except (ImportError, AttributeError):
+            yield name
+            continue
+        for function, parameters in internal.parameters.items():
+            if _parameters(getattr(found, function, None) if function else found) != parameters:
+                yield f"{name}.{function}".rstrip(".")
+        known = _attributes(found)
+        yield from (f"{name}.{attribute}" for attribute in internal.attributes if attribute not in known)
+
+
+def _parameters(function: Any) -> tuple[str, ...] | None:
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # no function
+        return None
+
+
+def _attributes(found: Any) -> set[str]:
+    """Names of what an object has; of a class also what its methods use, which is how instances get theirs."""
+    names = set(dir(found))
+    for cls in found.__mro__ if isinstance(found, type) else ():
+        for method in vars(cls).values():
+            names.update(getattr(getattr(method, "__code__", None), "co_names", ()))
+    return names

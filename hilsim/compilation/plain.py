@@ -1,0 +1,94 @@
+"""Kernels as plain Numba compiles them: for versions whose private parts are not known (``hilsim.compilation.internals``).
+
+Only what Numba documents is used, ``numba.extending`` and its events included. A caller's machine code holds that of all it calls, every kernel has
+its wrappers, and tuples are passed by value: compiling takes several times as long. The arithmetic is the same, and so are the bytes.
+
+Entries on disk are in the directories of ``hilsim.compilation.cache``, so they are as fresh and as trusted as others. Numba numbers the entries of an
+index without looking at other processes, and has no place for a lock around that; so one process at a time compiles or loads.
+"""
+
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import cache
+from typing import Any, cast
+
+import numba
+from numba.core import event
+from numba.extending import is_jitted
+
+from hilsim.compilation.cache import claimed, make_directory, module_directory, refusals
+from hilsim.compilation.compiler import OPTIONS
+
+_WAIT_S = 3_600.0
+"""For another process that compiles: more than all kernels of a rig take."""
+
+
+class _OneProcess(event.Listener):
+    """Claims compiling for this process while any of its threads has, or waits for, Numba's compiler lock."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._threads = 0
+        self._claim = ExitStack()
+
+    def on_start(self, event: object) -> None:  # noqa: ARG002 - Numba's signature
+        """A thread asks for the lock."""
+        with self._guard:
+            if self._threads == 0:
+                self._claim.enter_context(claimed("plain Numba", _WAIT_S))
+            self._threads += 1
+
+    def on_end(self, event: object) -> None:  # noqa: ARG002 - Numba's signature
+        """A thread has given it back."""
+        with self._guard:
+            self._threads -= 1
+            if self._threads == 0:
+                self._claim.close()
+
+
+@cache
+def _one_process_at_a_time() -> None:
+    event.register("numba:compiler_lock", _OneProcess())
+
+
+def _compile(function: Callable[..., Any], **more: Any) -> Any:
+    place = module_directory(function.__module__)
+    options = OPTIONS | more
+    if place is not None:
+        _one_process_at_a_time()
+        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(place)
+        try:
+            make_directory(place)
+            return numba.jit(cache=True, **options)(function)
+        except (OSError, RuntimeError) as error:  # a full disk, or no place that Numba accepts
+            reason = f"kernels are not kept in {place.parent}: {error}"
+            if reason not in refusals:
+                refusals.append(reason)
+        finally:
+            numba.config.CACHE_DIR = before
+    return numba.jit(**options)(function)
+
+
+def compile_kernel(function: Callable[..., Any]) -> Any:
+    """A dispatcher of a function."""
+    return _compile(function)
+
+
+compile_stage = compile_kernel
+"""Its callers hold its code."""
+
+
+def compile_inlined(function: Callable[..., Any]) -> Any:
+    """A dispatcher that becomes part of each caller before compiling."""
+    return _compile(function, inline="always")
+
+
+def compile_types(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """Compile a kernel for Numba types, or load it; anything else is left alone."""
+    if is_jitted(function):
+        cast("Any", function).compile(arguments)
+
+
+def pass_by_reference(cls: type) -> None:
+    """Nothing: kernels take named tuples by value."""

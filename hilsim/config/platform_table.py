@@ -1,0 +1,41 @@
+"""``[platform]`` of a rig: what carries the sensors."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from hilsim.errors import require
+from hilsim.geometry.frames import Vector
+from hilsim.vehicle.disturbance import DisturbanceSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlatformSpec:
+    """What carries the sensors, and how it moves.
+
+    Attributes:
+        kind: ``fixed``, ``trajectory`` (from ``file``), ``street`` (the built-in street's own route), ``background`` (where the scene's background was captured), or
+            ``vehicle`` (what ``[vehicle]`` flies).
+        position_m: Of a fixed platform in the world.
+        rotation_deg: Roll, pitch, yaw of a fixed platform.
+        file: Trajectory file (CSV or TUM), relative to the rig.
+        loop: Repeat the trajectory for ever; its ends must meet.
+        disturbance: A disturbance between platform and sensors.
+    """
+
+    kind: Literal["fixed", "trajectory", "street", "background", "vehicle"] = "fixed"
+    position_m: Vector = (0.0, 0.0, 0.0)
+    rotation_deg: Vector = (0.0, 0.0, 0.0)
+    file: str = ""
+    loop: bool = False
+    disturbance: DisturbanceSpec | None = None
+
+    moved_keys: ClassVar[Mapping[str, str]] = {"wobble": "[platform.disturbance]"}
+
+    def __post_init__(self) -> None:
+        require(
+            (all(map(math.isfinite, self.position_m)), f"position_m must be finite, got {self.position_m}"),
+            (all(map(math.isfinite, self.rotation_deg)), f"rotation_deg must be finite, got {self.rotation_deg}"),
+            ((self.kind == "trajectory") == bool(self.file), 'file must be given for kind "trajectory" and only for it'),
+        )
