@@ -84,7 +84,7 @@ class _ImageStarts:
         channels = plan.firing_offset_ns.size
         found = []
         for firing in np.flatnonzero(np.diff(parity, prepend=np.uint8(before))).tolist():
-            sequence = first_packet * plan.sequences_per_packet + firing // channels
+            sequence = first_sequence_of(plan, first_packet) + firing // channels
             found.append(int(rig_from_device(plan.clock, sequence * plan.sequence_ns + int(plan.firing_offset_ns[firing % channels]))))
         return found
 

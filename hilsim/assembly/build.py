@@ -49,25 +49,32 @@ class Scenery:
         world: What there is to see.
         platform: Carries the sensors.
         notes: What a person should know of the files read (materials not named in the rig …).
-        object_names: Of each object, by its id in the world.
+        objects: Objects of the world, by their ids.
         materials: Of each row of the world's materials.
         overlays: What sensors see of captured backgrounds, by the sensor's place in the rig.
         sdf: The scene's SDF file; None without.
         worlds: What a sensor sees instead of ``world``, by its place in the rig: those that stand in for a lidar within a solid.
         still_at: Pose of a fixed platform; None: it moves.
         live: Where the vehicle that is flown now puts its poses; None where none is.
+        unseen: Ids of the objects that are missing in each of ``worlds``.
     """
 
     world: World
     platform: Platform
     notes: tuple[str, ...] = ()
-    object_names: tuple[str, ...] = ()
+    objects: tuple[SceneObject, ...] = ()
     materials: tuple[Material, ...] = ()
     overlays: Mapping[int, Overlay] = field(default_factory=dict)
     sdf: "SdfScene | None" = None
     worlds: Mapping[int, World] = field(default_factory=dict)
     still_at: Pose | None = None
     live: LivePose | None = None
+    unseen: Mapping[int, frozenset[int]] = field(default_factory=dict)
+
+    @property
+    def object_names(self) -> tuple[str, ...]:
+        """Name of each object, by its id."""
+        return tuple(thing.name for thing in self.objects)
 
 
 def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
@@ -93,6 +100,7 @@ def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
         platform = live_platform(live, _disturbance(rig))
     else:
         platform = platform_on(flown(rig, world, flight_ns), _disturbance(rig))
+    unseen = _solids_around(rig, sdf, objects)
     is_still = rig.spec.platform.kind in {"fixed", "background"} and rig.spec.platform.disturbance is None
     return Scenery(
         world=world,
@@ -101,16 +109,17 @@ def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
         still_at=pose_at_start(platform) if is_still else None,
         overlays={background.sensor: background.overlay for background in backgrounds},
         sdf=sdf,
-        worlds=_worlds_from_within(rig, sdf, objects),
+        worlds={number: build_world(objects, around) for number, around in unseen.items()},
+        unseen=unseen,
         notes=notes,
-        object_names=tuple(thing.name for thing in objects),
+        objects=tuple(objects),
         materials=world_materials(objects),
     )
 
 
-def _worlds_from_within(rig: Rig, sdf: "SdfScene | None", objects: Sequence[SceneObject]) -> dict[int, World]:
-    """The scene without the solids that a lidar of the SDF file begins within, for each sensor that stands in for one."""
-    found: dict[int, World] = {}
+def _solids_around(rig: Rig, sdf: "SdfScene | None", objects: Sequence[SceneObject]) -> dict[int, frozenset[int]]:
+    """Ids of the solids that a lidar of the SDF file begins within, and does not see, for each sensor that stands in for one."""
+    found: dict[int, frozenset[int]] = {}
     if sdf is None or rig.spec.scene.sdf_sees != "collisions":
         return found
     from hilsim.gazebo.solids import containing  # noqa: PLC0415 - most rigs need it not
@@ -120,7 +129,7 @@ def _worlds_from_within(rig: Rig, sdf: "SdfScene | None", objects: Sequence[Scen
     for number, sensor in enumerate(rig.spec.sensor):
         around = containing(placed, at[sensor.sdf_sensor]) if sensor.sdf_sensor else {}
         if around:
-            found[number] = build_world(objects, frozenset(row for row, thing in enumerate(objects) if thing.name in around))
+            found[number] = frozenset(row for row, thing in enumerate(objects) if thing.name in around)
     return found
 
 

@@ -119,7 +119,7 @@ def scene_objects(spec: SceneSpec, directory: Path, sdf: "SdfScene | None" = Non
     faults: dict[str, None] = {}
     for place, thing in spec.objects():
         try:
-            objects.append(_placed(thing, assets.shape(thing), spec.origin_m, thing.name or place))
+            objects.append(placed_object(thing, assets.shape(thing), spec.origin_m, thing.name or place))
         except AssetError as error:
             faults.setdefault(str(error))
     notes: tuple[str, ...] = ()
@@ -164,7 +164,8 @@ def primitive(spec: ObjectSpec, material: Material) -> Mesh:
     return make(spec, material)
 
 
-def _placed(spec: ObjectSpec, mesh: Mesh, origin_m: Vector, name: str) -> SceneObject:
+def placed_object(spec: ObjectSpec, mesh: Mesh, origin_m: Vector, name: str) -> SceneObject:
+    """An object of a scene whose zero is at ``origin_m``; its mesh is ``Assets.shape`` of the specification."""
     stand = mounting(spec.position_m, spec.rotation_deg)
     if spec.motion is None:
         return SceneObject(mesh=mesh, placement=Pose(position_m=origin_m) @ stand, label=spec.label, name=name)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     type=click.Choice(["ns", "us"]),
     help="Resolution of its stamps. Default: the rig's [record]; else us where it has Cepton-style sensors alone (their SDKs read us only), or ns.",
 )
+@click.option("--script", type=click.Path(dir_okay=False, exists=True, path_type=Path), help="Timed changes (.toml or .jsonl).")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def record(
     *,
@@ -61,6 +62,7 @@ def record(
     batch_ms: int,
     backend: Literal["cpu", "cuda"],
     stamps: Literal["ns", "us"] | None,
+    script: Path | None,
     as_json: bool,
 ) -> None:
     """Write what RIG would send to a capture, as fast as the machine goes and always the same bytes.
@@ -68,11 +70,15 @@ def record(
     The capture gets its name when it is whole; one that was broken off stays in OUTPUT.part.
     """
     _check_truth(truth, output, backend)
+    from hilsim.config.script import load_script  # noqa: PLC0415 - imports kernels
     from hilsim.offline import record as recorder  # noqa: PLC0415 - compiles kernels
 
     renderer = _renderer(backend)
 
+    if script is not None and renderer is not None:
+        raise click.BadParameter("must be cpu with --script, got cuda", param_hint="--backend")
     checked = loaded(rig, changes(settings, to))
+    timed = load_script(script) if script is not None else None
     duration_ns = round(duration_s * 1e9)
     started_s = time.monotonic()
     if not _records_packets(checked, output, duration_ns, as_json=as_json):
@@ -94,6 +100,7 @@ def record(
                 progress=progress,
                 truth=truth,
                 stamps=stamps,
+                script=timed,
             )
         except KeyboardInterrupt:
             _say_broken_off(bar.pos / 1000, duration_s, [output, *([truth] if truth else [])])

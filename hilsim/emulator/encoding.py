@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim.emulator.plan import Family, LidarPlan
+from hilsim.emulator.schedule import first_sequence_of
 from hilsim.emulator.workspace import EmulatorCount, Returns
 from hilsim.protocols.cepton.stdv import COUNT_MAX, POINT_SIZE, POINT_UNIT_M, PointFlag, write_stdv_header, write_stdv_point
 from hilsim.protocols.velodyne.data import encode_data_packet
@@ -58,7 +59,7 @@ def encode_points(plan: LidarPlan, packet: int, returns: Returns, counts: npt.ND
     firing are sent, so that a packet does not depend on those before it; where there is no second echo, the second point is no return.
     """
     sequences, channels = plan.sequences_per_packet, plan.firing_offset_ns.size
-    first_ns = packet * sequences * plan.sequence_ns
+    first_ns = first_sequence_of(plan, packet) * plan.sequence_ns
     before_us = _previous_point_us(plan, first_ns)
     points = sequences * channels * plan.choice.size
     at = offset + write_stdv_header(plan.header_version, before_us, points, packet, payload[offset:])
@@ -92,5 +93,5 @@ def encode(plan: LidarPlan, packet: int, returns: Returns, counts: npt.NDArray[n
     if plan.family == _CEPTON:
         encode_points(plan, packet, returns, counts, offset, payload)
     else:
-        stamp = stamp_us(plan.clock, packet * plan.sequences_per_packet * plan.sequence_ns + plan.stamp_offset_ns)
+        stamp = stamp_us(plan.clock, first_sequence_of(plan, packet) * plan.sequence_ns + plan.stamp_offset_ns)
         encode_data_packet(returns.azimuth_cdeg, returns.distance, returns.reflectivity, stamp, plan.factory_bytes, payload[offset:])

@@ -16,6 +16,7 @@ from hilsim.emulator.hits import collect
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import encode_info
+from hilsim.emulator.schedule import first_sequence_of
 from hilsim.emulator.workspace import LAYERS, Workspace
 from hilsim.protocols.ethernet import Framing, write_headers
 from hilsim.render.beams import cast_beams
@@ -83,6 +84,17 @@ def trace(plan: LidarPlan, world: World, workspace: Workspace) -> None:
 
 
 @stage_kernel
+def render_returns(plan: LidarPlan, platform: Platform, world: World, packet: int, workspace: Workspace) -> None:
+    """Render what data packet ``packet`` reports into ``workspace.returns``."""
+    first, sequences = first_sequence_of(plan, packet), plan.sequences_per_packet
+    fire(plan, platform, first, sequences, workspace.rays)
+    if plan.overlay.rule != _SYNTHETIC_ONLY:
+        sample_background(plan, first, sequences, workspace.backdrop)
+    trace(plan, world, workspace)
+    respond(plan, first, sequences, workspace)
+
+
+@stage_kernel
 def render_data_packet(
     plan: LidarPlan, platform: Platform, world: World, framing: Framing, packet: int, workspace: Workspace, datagram: npt.NDArray[np.uint8]
 ) -> int:
@@ -97,13 +109,7 @@ def render_data_packet(
         workspace: Working arrays, overwritten.
         datagram: ``uint8[>= header + plan.data_size]``, written.
     """
-    sequences = plan.sequences_per_packet
-    first = packet * sequences
-    fire(plan, platform, first, sequences, workspace.rays)
-    if plan.overlay.rule != _SYNTHETIC_ONLY:
-        sample_background(plan, first, sequences, workspace.backdrop)
-    trace(plan, world, workspace)
-    respond(plan, first, sequences, workspace)
+    render_returns(plan, platform, world, packet, workspace)
     encode(plan, packet, workspace.returns, workspace.counts, framing.header_size, datagram)
     return frame_datagram(framing, packet, datagram, plan.data_size)
 

@@ -1,14 +1,16 @@
 """One emulated lidar: specs, world, platform and seed in, datagrams out; any stretch of time, in any order, always the same bytes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.emulator.backdrop import sample_background
 from hilsim.emulator.batch import DatagramBatch, Flow
+from hilsim.emulator.continuation import Continuation, continue_from, first_packet_from
 from hilsim.emulator.detection import respond
 from hilsim.emulator.encoding import encode
 from hilsim.emulator.firing import fire
@@ -18,7 +20,8 @@ from hilsim.emulator.overlay import Overlay, OverlayRule
 from hilsim.emulator.plan import BeamCells, LidarPlan
 from hilsim.emulator.planning import build_lidar_plan
 from hilsim.emulator.position import position_deadline_ns
-from hilsim.emulator.schedule import data_deadline_ns, first_packet_due
+from hilsim.emulator.schedule import data_deadline_ns, first_packet_due, first_sequence_of, packet_start_ns
+from hilsim.emulator.segments import CAPACITY, SegmentTable, render_packets
 from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing
@@ -45,6 +48,8 @@ class LidarEmulator:
         position_framing: The same for position datagrams.
         overlay: What it sees of a captured background.
         cells: What its beams can meet, where the platform stands still: rays are cast faster, and no byte changes.
+        continues: What its plan takes over from the lidar before a change.
+        later: What it becomes, from one rig time after the other.
     """
 
     setting: LidarSetting
@@ -58,15 +63,50 @@ class LidarEmulator:
     position_framing: Framing = field(default=PAYLOAD_ONLY)
     overlay: Overlay | None = None
     cells: BeamCells | None = None
+    continues: Continuation = Continuation()
+    later: "tuple[LaterLidar, ...]" = ()
 
     @cached_property
     def plan(self) -> LidarPlan:
         """Kernel-side lidar."""
-        return build_lidar_plan(self.setting, seed=self.seed, utc_epoch_ns=self.utc_epoch_ns, overlay=self.overlay, cells=self.cells)
+        plan = build_lidar_plan(self.setting, seed=self.seed, utc_epoch_ns=self.utc_epoch_ns, overlay=self.overlay, cells=self.cells)
+        return self.continues.applied_to(plan)
+
+    def with_plan_of(self, other: "LidarEmulator") -> "LidarEmulator":
+        """This lidar, with the other's plan if nothing that a plan is made of differs: making one takes milliseconds."""
+        made_of = ("setting", "seed", "utc_epoch_ns", "overlay", "cells", "continues")
+        if all(getattr(self, name) is getattr(other, name) or getattr(self, name) == getattr(other, name) for name in made_of):
+            self.__dict__["plan"] = other.plan
+        return self
+
+    def followed_by(self, changed: "LidarEmulator", at_ns: int) -> "LaterLidar":
+        """What this lidar becomes at a rig time, or with the first packet after it where other returns are reported."""
+        begin_ns, continues = continue_from(self.plan, changed.plan, at_ns)
+        follower = replace(changed, continues=continues)
+        follower.__dict__["plan"] = continues.applied_to(changed.plan)
+        return LaterLidar(begin_ns, follower)
+
+    def at_packet(self, packet: int) -> "LidarEmulator":
+        """The lidar that a data packet's first firing is of."""
+        current = self
+        for begin_ns, lidar in self.later:
+            if begin_ns > packet_start_ns(current.plan, packet):
+                break
+            current = lidar
+        return current
 
     def first_data_packet(self, start_ns: int) -> int:
         """Index of the first data packet due at or after rig time ``start_ns``."""
-        return int(first_packet_due(self.plan, start_ns))
+        current = self
+        for begin_ns, lidar in self.later:
+            if first_packet_due(current.plan, start_ns) < first_packet_from(current.plan, begin_ns):
+                break
+            current = lidar
+        return int(first_packet_due(current.plan, start_ns))
+
+    def deadlines_ns(self, first: int, count: int) -> npt.NDArray[np.int64]:
+        """``int64[count]``, rig times at which data packets are due."""
+        return np.array([data_deadline_ns(self.at_packet(packet).plan, packet) for packet in range(first, first + count)], dtype=np.int64)
 
     def data_packets(self, first: int, count: int, renderer: Renderer | None = None) -> DatagramBatch:
         """Data packets ``first`` to ``first + count - 1``.
@@ -74,15 +114,57 @@ class LidarEmulator:
         Without a renderer the fused CPU kernel runs; with one the same stages are called around it. The bytes are the same wherever the
         renderer's ranges are.
         """
-        datagrams = np.zeros((count, self.data_framing.header_size + self.plan.data_size), np.uint8)
+        datagrams = np.zeros((count, self.data_framing.header_size + self.data_size), np.uint8)
         size = np.zeros(count, np.int32)
-        if renderer is None:
+        if self.later:
+            if renderer is not None:
+                raise ValueError("a lidar that changes must be rendered by the CPU's kernels, got a renderer")
+            self._render_segments(first, size, datagrams)
+        elif renderer is None:
             workspace = allocate_workspace(self.plan, self.plan.sequences_per_packet, is_opaque=self.world.is_opaque)
             render_data_packets(self.plan, self.platform, self.world, self.data_framing, first, workspace, size, datagrams)
         else:
             self._render_by_stages(renderer, first, size, datagrams)
-        deadline = np.array([data_deadline_ns(self.plan, packet) for packet in range(first, first + count)], dtype=np.int64)
+        deadline = self.deadlines_ns(first, count)
         return DatagramBatch(self.data_flow, deadline, deadline - self.plan.data_latency_ns, size, datagrams)
+
+    @property
+    def data_size(self) -> int:
+        """Bytes of the largest data packet's payload."""
+        return max(int(lidar.plan.data_size) for lidar in (self, *(later.lidar for later in self.later)))
+
+    @property
+    def is_opaque(self) -> bool:
+        """Whether no material that it ever sees lets light pass."""
+        return self.world.is_opaque and all(later.lidar.world.is_opaque for later in self.later)
+
+    def _render_segments(self, first: int, size: npt.NDArray[np.int32], datagrams: npt.NDArray[np.uint8]) -> None:
+        """Render data packets from ``first`` on, a row each, with every change within them."""
+        base, following = self.within(first, size.size)
+        if len(following) >= CAPACITY and size.size > 1:
+            half = size.size // 2
+            self._render_segments(first, size[:half], datagrams[:half])
+            self._render_segments(first + half, size[half:], datagrams[half:])
+            return
+        table = SegmentTable(base.plan, base.world)
+        workspaces = {}
+        for plan in (base.plan, *(later.lidar.plan for later in following)):
+            shape = (plan.sequences_per_packet, plan.choice.size)
+            workspaces.setdefault(shape, allocate_workspace(plan, plan.sequences_per_packet, is_opaque=self.is_opaque))
+        try:
+            for begin_ns, lidar in following:
+                table.add(begin_ns, lidar.plan, lidar.world, workspaces[lidar.plan.sequences_per_packet, lidar.plan.choice.size])
+            workspace = workspaces[base.plan.sequences_per_packet, base.plan.choice.size]
+            render_packets(base.plan, self.platform, base.world, self.data_framing, table.segments, first, workspace, size, datagrams)
+        finally:
+            table.close()
+
+    def within(self, first: int, count: int) -> "tuple[LidarEmulator, tuple[LaterLidar, ...]]":
+        """The lidar that data packet ``first`` begins with, and what it becomes within ``count`` packets."""
+        base = self.at_packet(first)
+        stop_ns = packet_start_ns(self.at_packet(first + count).plan, first + count)
+        passed = next((number + 1 for number, later in enumerate(self.later) if later.lidar is base), 0)
+        return base, tuple(later for later in self.later[passed:] if later.begin_ns < stop_ns)
 
     def _render_by_stages(self, renderer: Renderer, first: int, size: npt.NDArray[np.int32], datagrams: npt.NDArray[np.uint8]) -> None:
         firings = self.firings(first, size.size, renderer)
@@ -108,7 +190,7 @@ class LidarEmulator:
         """
         plan, world = self.plan, self.world
         sequences = count * plan.sequences_per_packet
-        first_sequence = first * plan.sequences_per_packet
+        first_sequence = first_sequence_of(plan, first)
         workspace = allocate_workspace(plan, sequences, is_opaque=world.is_opaque)
         fire(plan, self.platform, first_sequence, sequences, workspace.rays)
         if plan.overlay.rule != OverlayRule.SYNTHETIC_ONLY:
@@ -151,3 +233,15 @@ class LidarEmulator:
             counters[schedule] += 1
         payload = np.array(rows, np.uint8).reshape(len(rows), self.position_framing.header_size + plan.info_size)
         return DatagramBatch(self.position_flow, np.array(deadlines, np.int64), np.array(stamps, np.int64), np.array(sizes, np.int32), payload)
+
+
+class LaterLidar(NamedTuple):
+    """What a lidar becomes.
+
+    Attributes:
+        begin_ns: Rig time from which its firings are the changed lidar's.
+        lidar: The changed lidar; its own ``later`` is not looked at.
+    """
+
+    begin_ns: int
+    lidar: LidarEmulator

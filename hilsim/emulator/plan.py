@@ -109,6 +109,7 @@ class LidarPlan(NamedTuple):
         beam_lanes: ``float64[8 * ceil(c / 16), 16]``, what the channels' beams have of their own, sixteen side by side, rows by ``BeamRow``; the last channel fills up.
         sequence_ns: Device time of a firing sequence.
         sequences_per_packet: Firing sequences of a data packet.
+        origin_sequence: Index of the firing sequence that data packet 0 begins with; not 0 after the number of sequences in a packet has changed.
         stamp_offset_ns: Device time from a data packet's first firing to the one that its stamp is of.
         has_imu: Position packets carry what the sensor's gyroscopes and accelerometers read.
         choice: ``int64[r]``, an ``EchoChoice`` for each return of a firing, in the packet's order.
@@ -146,6 +147,7 @@ class LidarPlan(NamedTuple):
     beam_lanes: npt.NDArray[np.float64]
     sequence_ns: int
     sequences_per_packet: int
+    origin_sequence: int
     stamp_offset_ns: int
     has_imu: bool
     choice: npt.NDArray[np.int64]

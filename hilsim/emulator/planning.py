@@ -86,6 +86,7 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
         beam_lanes=np.zeros((0, WIDTH)),
         sequence_ns=spec.sequence_ns,
         sequences_per_packet=setting.sequences_per_packet,
+        origin_sequence=0,
         stamp_offset_ns=0,
         has_imu=False,
         choice=np.array(setting.family.choices, np.int64),

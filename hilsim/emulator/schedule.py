@@ -1,4 +1,4 @@
-"""When data packets are due."""
+"""Which firing sequences a data packet holds, and when it is due."""
 
 from hilsim.compilation.jit import kernel, stage_kernel
 from hilsim.emulator.plan import LidarPlan
@@ -6,16 +6,29 @@ from hilsim.sensor.clock import device_from_rig, rig_from_device
 
 
 @kernel
+def first_sequence_of(plan: LidarPlan, packet: int) -> int:
+    """Index of the first firing sequence of data packet ``packet``."""
+    return plan.origin_sequence + packet * plan.sequences_per_packet
+
+
+@kernel
+def packet_start_ns(plan: LidarPlan, packet: int) -> int:
+    """Rig time of the first firing of data packet ``packet``."""
+    return rig_from_device(plan.clock, first_sequence_of(plan, packet) * plan.sequence_ns)
+
+
+@kernel
 def data_deadline_ns(plan: LidarPlan, packet: int) -> int:
     """Rig time at which data packet ``packet`` is due: the end of its last firing sequence plus the model's latency."""
-    return rig_from_device(plan.clock, (packet + 1) * plan.sequences_per_packet * plan.sequence_ns) + plan.data_latency_ns
+    return packet_start_ns(plan, packet + 1) + plan.data_latency_ns
 
 
 @stage_kernel
 def first_packet_due(plan: LidarPlan, rig_ns: int) -> int:
     """Index of the first data packet whose deadline is at or after ``rig_ns``."""
     packet_ns = plan.sequences_per_packet * plan.sequence_ns
-    packet = max(device_from_rig(plan.clock, rig_ns - plan.data_latency_ns) // packet_ns - 2, 0)
+    device_ns = device_from_rig(plan.clock, rig_ns - plan.data_latency_ns) - plan.origin_sequence * plan.sequence_ns
+    packet = max(device_ns // packet_ns - 2, 0)
     while data_deadline_ns(plan, packet) < rig_ns:
         packet += 1
     return packet

@@ -13,11 +13,12 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel
 from hilsim.emulator.batch import DatagramBatch
+from hilsim.emulator.continuation import first_packet_from
 from hilsim.emulator.encoding import is_representable
 from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import Family, LidarPlan
-from hilsim.emulator.schedule import data_deadline_ns
+from hilsim.emulator.schedule import data_deadline_ns, first_sequence_of
 from hilsim.emulator.workspace import Workspace, allocate_workspace
 from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.protocols.ethernet import Framing
@@ -53,6 +54,7 @@ class Cause(IntEnum):
 
 _BACKGROUND_ALONE, _BACKGROUND_CHOSEN = constant(BackgroundObject.ALONE), constant(BackgroundObject.CHOSEN)
 _LABEL_ALONE, _LABEL_CHOSEN = constant(BackgroundLabel.ALONE), constant(BackgroundLabel.CHOSEN)
+_FOR_EVER_NS = 1 << 62
 _RECORDS, _ONE, _CEPTON = constant(RECORDS_PER_BLOCK), constant(1), constant(Family.CEPTON)
 
 
@@ -260,7 +262,7 @@ def note_returns(
         for block_return in range(outer):
             for sequence in range(begin, begin + sequences_per_block):
                 index = first_sequence + sequence
-                of_packet = index % plan.sequences_per_packet
+                of_packet = (index - plan.origin_sequence) % plan.sequences_per_packet
                 for channel in range(channels):
                     for return_of_point in range(inner):
                         return_number = block_return + return_of_point
@@ -272,7 +274,7 @@ def note_returns(
                         echo = int(reported_echo[return_number, sequence, channel])
                         other = int(reported_echo[return_count - 1 - return_number, sequence, channel])
                         time_ns = workspace.rays.time_ns[firing * sub_rays]
-                        truth.packet[row] = index // plan.sequences_per_packet
+                        truth.packet[row] = (index - plan.origin_sequence) // plan.sequences_per_packet
                         truth.block[row] = 0 if is_interleaved else of_packet // sequences_per_block * return_count + return_number
                         truth.record[row] = (
                             (of_packet * channels + channel) * return_count + return_number
@@ -318,7 +320,7 @@ def render_with_truth(
     rows = 0
     for at in range(size.size):
         size[at] = render_data_packet(plan, platform, world, framing, first_packet + at, workspace, datagrams[at])
-        rows = note_returns(plan, platform, world, mount_m, (first_packet + at) * plan.sequences_per_packet, workspace, truth, rows)
+        rows = note_returns(plan, platform, world, mount_m, first_sequence_of(plan, first_packet + at), workspace, truth, rows)
     return rows
 
 
@@ -333,6 +335,30 @@ def _returns_max(plan: LidarPlan) -> int:
 
 def packets_with_truth(lidar: LidarEmulator, first: int, count: int) -> tuple[DatagramBatch, Truth]:
     """``lidar.data_packets(first, count)``, the same bytes, and the ground truth of their returns."""
+    return _changing_packets_with_truth(lidar, first, count) if lidar.later else _packets_with_truth(lidar, first, count)
+
+
+def _changing_packets_with_truth(lidar: LidarEmulator, first: int, count: int) -> tuple[DatagramBatch, Truth]:
+    """The packets by all segments at once; their truth from one segment after the other, each asked for its own firings."""
+    packets = lidar.data_packets(first, count)
+    base, following = lidar.within(first, count)
+    segments = [(-_FOR_EVER_NS, base), *following]
+    found: list[Truth] = []
+    for number, (begin_ns, segment) in enumerate(segments):
+        end_ns = segments[number + 1].begin_ns if number < len(following) else _FOR_EVER_NS  # type: ignore[union-attr]
+        start = max(first_packet_from(segment.plan, begin_ns) - 1, first) if number else first
+        stop = min(first_packet_from(segment.plan, end_ns), first + count) if number < len(following) else first + count
+        if start >= stop:
+            continue
+        _, truth = _packets_with_truth(segment, start, stop - start)
+        rows = (truth.time_ns >= begin_ns) & (truth.time_ns < end_ns)
+        found.append(Truth._make(column[rows] for column in truth))
+    joined = Truth._make(np.concatenate(columns) for columns in zip(*found, strict=True)) if found else allocate_truth(0)
+    order = np.lexsort((joined.record, joined.block, joined.packet))
+    return packets, Truth._make(column[order] for column in joined)
+
+
+def _packets_with_truth(lidar: LidarEmulator, first: int, count: int) -> tuple[DatagramBatch, Truth]:
     plan = lidar.plan
     datagrams = np.zeros((count, lidar.data_framing.header_size + plan.data_size), np.uint8)
     size = np.zeros(count, np.int32)

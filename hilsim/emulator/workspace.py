@@ -120,6 +120,7 @@ class Workspace(NamedTuple):
         kept: ``int64[m]``, echoes of one firing that are detected.
         reported: ``bool[c, s]``, firings that a decimated sensor reports.
         returns: What is reported.
+        earlier: What firings of the same packet report that lie in segments before the one that is rendered (``emulator.segments``).
         counts: ``int64[n]``, columns by ``EmulatorCount``; they only grow.
     """
 
@@ -134,6 +135,7 @@ class Workspace(NamedTuple):
     kept: npt.NDArray[np.int64]
     reported: npt.NDArray[np.bool_]
     returns: Returns
+    earlier: Returns
     counts: npt.NDArray[np.int64]
 
 
@@ -174,6 +176,17 @@ def _first_rays(plan: LidarPlan, sequences: int) -> Rays:
     return rays._replace(firing=number // sub_rays, sub_ray=number % sub_rays, share=np.tile(plan.beam.share, firings))
 
 
+def _allocate_returns(shape: tuple[int, int, int]) -> Returns:
+    return Returns(
+        distance=np.zeros(shape, np.int32),
+        reflectivity=np.zeros(shape, np.uint8),
+        flags=np.zeros(shape, np.uint8),
+        azimuth_cdeg=np.zeros(shape[1], np.int64),
+        echo=np.full(shape, -1, np.int8),
+        range_m=np.full(shape, np.inf),
+    )
+
+
 def allocate_workspace(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> Workspace:
     """Arrays for ``sequences`` firing sequences; in a world in which everything ``is_opaque`` no ray goes on behind a surface."""
     firings, groups = plan.firing_offset_ns.size * sequences, -(-plan.firing_offset_ns.size // WIDTH)
@@ -195,13 +208,7 @@ def allocate_workspace(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> W
         echoes=np.zeros((most, ECHO_COLUMNS)),
         kept=np.zeros(most, np.int64),
         reported=np.ones((plan.firing_offset_ns.size, sequences), np.bool_),
-        returns=Returns(
-            distance=np.zeros(shape, np.int32),
-            reflectivity=np.zeros(shape, np.uint8),
-            flags=np.zeros(shape, np.uint8),
-            azimuth_cdeg=np.zeros(sequences, np.int64),
-            echo=np.full(shape, -1, np.int8),
-            range_m=np.full(shape, np.inf),
-        ),
+        returns=_allocate_returns(shape),
+        earlier=_allocate_returns(shape),
         counts=shared_words(EmulatorCount),
     )

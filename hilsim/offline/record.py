@@ -10,6 +10,7 @@ import numpy as np
 
 from hilsim.capture.pcap import Stamps
 from hilsim.config.rig import Rig
+from hilsim.config.script import Script
 from hilsim.errors import ConfigError
 from hilsim.offline.part_file import written_whole
 from hilsim.offline.spans import Merged, build_offline, spans
@@ -66,6 +67,7 @@ def record(
     truth: Path | None = None,
     stamps: Stamps | None = None,
     renderer: Renderer | None = None,
+    script: Script | None = None,
 ) -> Recording:
     """Write ``duration_ns`` of a rig to ``path`` as frames with the sensors' own headers, stamped with their deadlines.
 
@@ -79,14 +81,15 @@ def record(
         progress: Called with the rig time (ns) written so far.
         truth: Parquet file for the ground truth of every return of the emulated sensors, replaced as ``path`` is; does not change a byte of the capture.
         stamps: Whether the capture's stamps count nanoseconds or microseconds; None: as in the rig's ``[record]``.
-        renderer: What casts the rays, instead of the kernels that are compiled with the rest; not with ``truth``, and with ``threads`` 1.
+        renderer: What casts the rays, instead of the kernels that are compiled with the rest; not with ``truth`` or ``script``, and with ``threads`` 1.
+        script: Timed changes; None: the rig does not change.
 
     Raises:
         AssetError: the rig's files cannot be used.
         CaptureError: a file cannot be written, or a capture that the rig replays cannot be read.
-        ConfigError: ground truth is asked of a rig without an emulated sensor.
+        ConfigError: ground truth is asked of a rig without an emulated sensor, or a change of the script cannot be made.
     """
-    offline = build_offline(rig, utc_epoch_ns=utc_epoch_ns, flight_ns=duration_ns)
+    offline = build_offline(rig, utc_epoch_ns=utc_epoch_ns, flight_ns=duration_ns, script=script)
     sources, scenery = offline.sources(), offline.scenery
     packets = written = done_ns = 0
     truth_file = None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple, Protocol
 
@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.assembly.build import Scenery, build_lidar, build_scenery
+from hilsim.assembly.changed import changing_lidars
 from hilsim.config.rig import Rig
+from hilsim.config.script import Script
 from hilsim.daemon.streaming.replays import taken_addresses
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.lidar import LidarEmulator
@@ -127,21 +129,25 @@ class OfflineRig:
         return replays
 
 
-def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int) -> OfflineRig:
+def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int, script: Script | None = None) -> OfflineRig:
     """A rig's scene and emulated sensors.
 
     Args:
         rig: The rig.
         utc_epoch_ns: UTC of rig time 0.
         flight_ns: How far a vehicle that carries the sensors is flown.
+        script: Timed changes of it; None: it does not change.
 
     Raises:
         AssetError: the rig's files cannot be used.
-        ConfigError: a flight needs a controller, or a background does not belong to its sensor.
+        ConfigError: a flight needs a controller, a background does not belong to its sensor, or a change cannot be made.
     """
     is_seen = bool(rig.spec.sensor) or any(rover.drive for rover in rig.spec.rover)
     scenery = build_scenery(rig, flight_ns=flight_ns if rig.spec.sensor else None) if is_seen else None
-    lidars = [build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True) for number in range(len(rig.lidars))] if scenery else []
+    lidars: Sequence[LidarEmulator] = [build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True) for number in range(len(rig.lidars))] if scenery else []
+    if script is not None and scenery is not None:
+        lidars, state = changing_lidars(rig, scenery, lidars, script.changes, script.path)
+        scenery = replace(scenery, objects=state.objects, materials=state.materials)
     return OfflineRig(rig=rig, utc_epoch_ns=utc_epoch_ns, scenery=scenery, lidars=tuple(lidars))
 
 

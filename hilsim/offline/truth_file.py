@@ -89,7 +89,7 @@ class TruthFile:
             "seed": rig.spec.seed,
             "utc_epoch_ns": utc_epoch_ns,
             "sensors": self._names["sensor"],
-            "objects": [{"name": name, "label": int(label)} for name, label in zip(scenery.object_names, scenery.world.object_label, strict=True)],
+            "objects": [{"name": thing.name, "label": thing.label} for thing in scenery.objects],
             "materials": [asdict(material) for material in scenery.materials],
         }
         self._pending: list[SensorsTruth] = []

@@ -4,9 +4,9 @@ Everything that can be hit is an *instance* of a *geometry*. What stands still i
 what moves (or is repeated) is an instance with a pose track, and instances of one ``Mesh`` share one geometry.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -116,12 +116,13 @@ class World(NamedTuple):
     is_opaque: bool
 
 
-def build_world(objects: Sequence[SceneObject], unseen: frozenset[int] = frozenset()) -> World:
+def build_world(objects: Sequence[SceneObject], unseen: frozenset[int] = frozenset(), materials: Sequence[Material] = ()) -> World:
     """Build the world of ``objects``; an object's id is its place in the sequence. An empty sequence is a world without echoes.
 
     Args:
         objects: What there is.
-        unseen: Ids of objects that stand still and are not there, though they keep their ids.
+        unseen: Ids of objects that are not there, though they keep their ids.
+        materials: Materials of the first rows of the world's tables, used or not.
 
     Takes about 2 s a million triangles.
 
@@ -133,41 +134,16 @@ def build_world(objects: Sequence[SceneObject], unseen: frozenset[int] = frozens
     for number, thing in enumerate(objects):
         if not 0 <= thing.label <= 255:
             raise ValueError(f"object {number}: label must be 0 to 255, got {thing.label}")
-    parts = _Parts(materials={material: row for row, material in enumerate(world_materials(objects))})
+    parts = WorldParts(materials={material: row for row, material in enumerate(dict.fromkeys((*materials, *world_materials(objects))))})
     origin_m = _add_tiles(parts, objects, unseen)
     tile_count = len(parts.instance_geometry)
     tile_root = _add_tile_tree(parts, origin_m)
-    movers = _add_movers(parts, objects)
-    if len(parts.materials) > 65536:
-        raise ValueError(f"materials must be at most 65536, got {len(parts.materials)}")
-    nodes = empty_nodes(parts.node_count)
-    np.concatenate([np.zeros((0, 16), dtype=np.float32), *parts.nodes], out=nodes)
-    return World(
-        origin_m=origin_m,
-        tile_count=tile_count,
-        tile_root=tile_root,
-        node_bounds=nodes,
-        node_links=nodes.view(np.int32),
-        corners=_joined(parts.corners, (0, 9), np.float32),
-        material=_joined(parts.material, (0,), np.uint16),
-        owner=_joined(parts.owner, (0,), np.int32),
-        source=_joined(parts.source, (0,), np.int32),
-        geometry_root=np.array(parts.geometry_root, dtype=np.int32),
-        geometry_origin_m=np.array(parts.geometry_origin_m, dtype=np.float64).reshape(-1, 3),
-        instance_geometry=np.array(parts.instance_geometry, dtype=np.int32),
-        instance_object=np.array(parts.instance_object, dtype=np.int32),
-        object_label=np.array([thing.label for thing in objects], dtype=np.uint8),
-        reflectivity=np.array([material.reflectivity for material in parts.materials], dtype=np.uint8),
-        optics=np.array(
-            [
-                (material.equivalent_reflectivity, material.is_retro, material.porosity, material.transmission, material.gap_m)
-                for material in parts.materials
-            ],
-            dtype=np.float32,
-        ).reshape(-1, 5),
-        is_opaque=all(material.porosity == 0.0 and material.transmission == 0.0 for material in parts.materials),
-        **movers,
-    )
+    movers = [
+        parts.mover(number, thing.mesh, thing.placement)
+        for number, thing in enumerate(objects)
+        if not isinstance(thing.placement, Pose) and number not in unseen
+    ]
+    return parts.world(objects, movers, origin_m=origin_m, tile_count=tile_count, tile_root=tile_root)
 
 
 def world_materials(objects: Sequence[SceneObject]) -> tuple[Material, ...]:
@@ -176,9 +152,25 @@ def world_materials(objects: Sequence[SceneObject]) -> tuple[Material, ...]:
     return tuple(dict.fromkeys(material for thing in still_first for material in thing.mesh.materials))
 
 
+class Mover(NamedTuple):
+    """An instance that moves.
+
+    Attributes:
+        object_id: Object that it is of.
+        geometry: Row of its geometry.
+        radius_m: Radius of the sphere about its frame's origin that holds it.
+        track: World from object.
+    """
+
+    object_id: int
+    geometry: int
+    radius_m: float
+    track: PoseTrack
+
+
 @dataclass
-class _Parts:
-    """What grows while a world is built."""
+class WorldParts:
+    """What grows while a world is built, or an existing one is extended."""
 
     nodes: list[npt.NDArray[np.float32]] = field(default_factory=list)
     node_count: int = 0
@@ -191,7 +183,72 @@ class _Parts:
     geometry_root: list[int] = field(default_factory=list)
     geometry_origin_m: list[npt.NDArray[np.float64]] = field(default_factory=list)
     instance_geometry: list[int] = field(default_factory=list)
-    instance_object: list[int] = field(default_factory=list)
+    """Of tiles."""
+    geometry_of: dict[int, int] = field(default_factory=dict)
+    """Row of the geometry of each mesh that moves, by the mesh's ``id``."""
+
+    @classmethod
+    def of(cls, world: World, materials: Sequence[Material], geometry_of: Mapping[int, int]) -> Self:
+        """Parts of an existing world, to which more can be added."""
+        return cls(
+            nodes=[world.node_bounds],
+            node_count=len(world.node_bounds),
+            corners=[world.corners],
+            corner_count=len(world.corners),
+            material=[world.material],
+            owner=[world.owner],
+            source=[world.source],
+            materials={material: row for row, material in enumerate(materials)},
+            geometry_root=world.geometry_root.tolist(),
+            geometry_origin_m=list(world.geometry_origin_m),
+            instance_geometry=world.instance_geometry[: world.tile_count].tolist(),
+            geometry_of=dict(geometry_of),
+        )
+
+    def mover(self, object_id: int, mesh: Mesh, track: PoseTrack) -> Mover:
+        """A mesh that moves, in its own frame; its geometry is added, unless it has been."""
+        if id(mesh) not in self.geometry_of:
+            self.geometry_of[id(mesh)] = len(self.geometry_root)
+            middle_m = 0.5 * (mesh.vertices_m.min(axis=0) + mesh.vertices_m.max(axis=0))
+            owner = np.full(len(mesh.triangles), -1, dtype=np.int64)
+            self.add_geometry(mesh.vertices_m[mesh.triangles], middle_m, self.material_rows(mesh), owner, np.arange(len(mesh.triangles)))
+        return Mover(object_id, self.geometry_of[id(mesh)], float(np.linalg.norm(mesh.vertices_m, axis=1).max()), track)
+
+    def world(
+        self, objects: Sequence[SceneObject], movers: Sequence[Mover], *, origin_m: npt.NDArray[np.float64], tile_count: int, tile_root: int
+    ) -> World:
+        """The world of all parts, in which these movers move."""
+        if len(self.materials) > 65536:
+            raise ValueError(f"materials must be at most 65536, got {len(self.materials)}")
+        if len(self.nodes) == 1:
+            nodes = self.nodes[0]
+        else:
+            nodes = empty_nodes(self.node_count)
+            np.concatenate([np.zeros((0, 16), dtype=np.float32), *self.nodes], out=nodes)
+        optics = [
+            (material.equivalent_reflectivity, material.is_retro, material.porosity, material.transmission, material.gap_m)
+            for material in self.materials
+        ]
+        return World(
+            origin_m=origin_m,
+            tile_count=tile_count,
+            tile_root=tile_root,
+            node_bounds=nodes,
+            node_links=nodes.view(np.int32),
+            corners=_joined(self.corners, (0, 9), np.float32),
+            material=_joined(self.material, (0,), np.uint16),
+            owner=_joined(self.owner, (0,), np.int32),
+            source=_joined(self.source, (0,), np.int32),
+            geometry_root=np.array(self.geometry_root, dtype=np.int32),
+            geometry_origin_m=np.array(self.geometry_origin_m, dtype=np.float64).reshape(-1, 3),
+            instance_geometry=np.array([*self.instance_geometry, *(mover.geometry for mover in movers)], dtype=np.int32),
+            instance_object=np.array([*(-1 for _ in range(tile_count)), *(mover.object_id for mover in movers)], dtype=np.int32),
+            object_label=np.array([thing.label for thing in objects], dtype=np.uint8),
+            reflectivity=np.array([material.reflectivity for material in self.materials], dtype=np.uint8),
+            optics=np.array(optics, dtype=np.float32).reshape(-1, 5),
+            is_opaque=all(material.porosity == 0.0 and material.transmission == 0.0 for material in self.materials),
+            **mover_tables(movers),
+        )
 
     def material_rows(self, mesh: Mesh) -> npt.NDArray[np.int64]:
         """Row of each of the mesh's triangles in the world's table of materials."""
@@ -233,7 +290,7 @@ class _Parts:
         self.source.append(source[order])
 
 
-def _add_tiles(parts: _Parts, objects: Sequence[SceneObject], unseen: frozenset[int]) -> npt.NDArray[np.float64]:
+def _add_tiles(parts: WorldParts, objects: Sequence[SceneObject], unseen: frozenset[int]) -> npt.NDArray[np.float64]:
     """Merge and cut what stands still; returns the origin of the tile tree."""
     still = [
         (number, thing.mesh, thing.placement) for number, thing in enumerate(objects) if isinstance(thing.placement, Pose) and number not in unseen
@@ -254,7 +311,6 @@ def _add_tiles(parts: _Parts, objects: Sequence[SceneObject], unseen: frozenset[
     ends = np.cumsum(np.bincount(tile.reshape(-1), minlength=len(centre_m)))
     for number, rows in enumerate(np.split(by_tile, ends[:-1])):
         parts.instance_geometry.append(len(parts.geometry_root))
-        parts.instance_object.append(-1)
         parts.add_geometry(corners_m[rows], centre_m[number], material[row[rows]], owner[row[rows]], source[row[rows]])
     origin_m: npt.NDArray[np.float64] = centre_m[len(centre_m) // 2].copy()
     return origin_m
@@ -266,7 +322,7 @@ def _placed(mesh: Mesh, pose: Pose) -> npt.NDArray[np.float64]:
     return placed
 
 
-def _add_tile_tree(parts: _Parts, origin_m: npt.NDArray[np.float64]) -> int:
+def _add_tile_tree(parts: WorldParts, origin_m: npt.NDArray[np.float64]) -> int:
     """The tree over all tiles; returns its root's row, -1 when there are no tiles."""
     if not parts.geometry_root:
         return -1
@@ -285,24 +341,9 @@ def _add_tile_tree(parts: _Parts, origin_m: npt.NDArray[np.float64]) -> int:
     return parts.add_nodes(tree, 0)
 
 
-def _add_movers(parts: _Parts, objects: Sequence[SceneObject]) -> dict[str, Any]:
-    """Take up what moves; returns the world's arrays of movers and of their tracks."""
-    geometry_of: dict[int, int] = {}
-    tracks: list[PoseTrack] = []
-    radius_m: list[float] = []
-    for number, thing in enumerate(objects):
-        if isinstance(thing.placement, Pose):
-            continue
-        mesh = thing.mesh
-        if id(mesh) not in geometry_of:
-            geometry_of[id(mesh)] = len(parts.geometry_root)
-            nobody = np.full(len(mesh.triangles), -1, dtype=np.int64)
-            middle_m = 0.5 * (mesh.vertices_m.min(axis=0) + mesh.vertices_m.max(axis=0))
-            parts.add_geometry(mesh.vertices_m[mesh.triangles], middle_m, parts.material_rows(mesh), nobody, np.arange(len(mesh.triangles)))
-        parts.instance_geometry.append(geometry_of[id(mesh)])
-        parts.instance_object.append(number)
-        tracks.append(thing.placement)
-        radius_m.append(float(np.linalg.norm(mesh.vertices_m, axis=1).max()))
+def mover_tables(movers: Sequence[Mover]) -> dict[str, Any]:
+    """The world's arrays of movers and of their tracks."""
+    tracks, radius_m = [mover.track for mover in movers], [mover.radius_m for mover in movers]
     count = np.array([len(track.time_ns) for track in tracks], dtype=np.int32)
     return {
         "radius_m": np.array(radius_m, dtype=np.float64) * (1.0 + _RADIUS_MARGIN_RATIO) + _RADIUS_MARGIN_M,
@@ -319,5 +360,7 @@ def _add_movers(parts: _Parts, objects: Sequence[SceneObject]) -> dict[str, Any]
 
 
 def _joined(parts: Sequence[npt.NDArray[Any]], empty_shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The parts one after another, C-contiguous, also when there are none."""
+    """The parts one after another, C-contiguous, also when there are none; a single one of the type itself."""
+    if len(parts) == 1 and parts[0].dtype == dtype and parts[0].flags.c_contiguous:
+        return parts[0]
     return np.ascontiguousarray(np.concatenate([np.zeros(empty_shape, dtype=dtype), *parts]), dtype=dtype)

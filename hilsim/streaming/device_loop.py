@@ -22,7 +22,7 @@ from hilsim.emulator.layers import trace_together
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import LidarPlan
-from hilsim.emulator.schedule import data_deadline_ns
+from hilsim.emulator.schedule import data_deadline_ns, first_sequence_of
 from hilsim.emulator.workspace import Workspace, allocate_workspace
 from hilsim.errors import DeviceError
 from hilsim.protocols.ethernet import Framing
@@ -175,10 +175,10 @@ def _await_packets(
 @kernel
 def _fire(plan: LidarPlan, platform: Platform, packet: int, workspace: Workspace) -> None:
     """The rays of a packet, and what a captured background shows to them."""
-    sequences = plan.sequences_per_packet
-    fire(plan, platform, packet * sequences, sequences, workspace.rays)
+    first, sequences = first_sequence_of(plan, packet), plan.sequences_per_packet
+    fire(plan, platform, first, sequences, workspace.rays)
     if plan.overlay.rule != _SYNTHETIC_ONLY:
-        sample_background(plan, packet * sequences, sequences, workspace.backdrop)
+        sample_background(plan, first, sequences, workspace.backdrop)
 
 
 @kernel
@@ -200,8 +200,7 @@ def _finish(
     """Make a packet of what its rays have met, and put it into its ring."""
     begun_ns = monotonic_ns()
     due_ns = epoch_ns + data_deadline_ns(plan, packet)
-    sequences = plan.sequences_per_packet
-    respond(plan, packet * sequences, sequences, workspace)
+    respond(plan, first_sequence_of(plan, packet), plan.sequences_per_packet, workspace)
     encode(plan, packet, workspace.returns, workspace.counts, framing.header_size, datagram)
     size = frame_datagram(framing, packet, datagram, plan.data_size)
     done_ns = monotonic_ns()

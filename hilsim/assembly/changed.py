@@ -1,0 +1,190 @@
+"""A rig as timed changes have made it: each change gives another state, and each state says what the rig's lidars are and see."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from hilsim.assembly.build import Scenery
+from hilsim.assets.scenes import Assets, placed_object
+from hilsim.assets.tracks import motion_track
+from hilsim.config.rig import Rig
+from hilsim.config.script import AddChange, ChangeSpec, MoveChange, RemoveChange, SensorChange, TravelChange, WeatherChange
+from hilsim.emulator.lidar import LaterLidar, LidarEmulator
+from hilsim.emulator.setting import LidarSetting
+from hilsim.errors import ConfigError, HilsimError
+from hilsim.geometry.poses import Pose, mounting
+from hilsim.scene.editing import EditableWorld
+from hilsim.scene.materials import Material
+from hilsim.scene.world import SceneObject, build_world
+from hilsim.sensor.false_alarms import FalseAlarmSpec
+from hilsim.sensor.optics.weather import WeatherSpec
+
+_SHARED = -1
+"""Key of the world that all sensors see but those that have one of their own."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RigState:
+    """What timed changes have made of a rig.
+
+    Attributes:
+        rig: The rig as its file has it.
+        worlds: What the sensor of a number sees; the key -1: what all others see.
+        settings: Each sensor's, by its place in the rig.
+        dark: Places of sensors whose lasers do not fire.
+    """
+
+    rig: Rig
+    worlds: Mapping[int, EditableWorld]
+    settings: tuple[LidarSetting, ...]
+    dark: frozenset[int] = frozenset()
+
+    @classmethod
+    def at_start(cls, rig: Rig, scenery: Scenery) -> Self:
+        """The rig as its file has it."""
+        worlds = {_SHARED: EditableWorld.of(scenery.objects, scenery.world)}
+        for number, world in scenery.worlds.items():
+            worlds[number] = EditableWorld.of(scenery.objects, world, scenery.unseen[number])
+        return cls(rig=rig, worlds=worlds, settings=rig.lidars)
+
+    @property
+    def objects(self) -> tuple[SceneObject, ...]:
+        """Every object that there is or has been, by its id."""
+        return self.worlds[_SHARED].objects
+
+    @property
+    def materials(self) -> tuple[Material, ...]:
+        """Material of each row of the worlds' tables."""
+        return self.worlds[_SHARED].materials
+
+    def after(self, change: ChangeSpec) -> Self:
+        """The state after a change.
+
+        Raises:
+            ConfigError: the change cannot be made of this rig as it is.
+            AssetError: a file cannot be used.
+        """
+        match change:
+            case AddChange():
+                return self._with_added(change)
+            case MoveChange():
+                pose = Pose(position_m=self.rig.spec.scene.origin_m) @ mounting(change.position_m, change.rotation_deg)
+                return self._in_worlds(lambda world: world.placed(world.find(change.name), pose))
+            case TravelChange():
+                track = motion_track(change.motion, self.rig.spec.scene.origin_m)
+                return self._in_worlds(lambda world: world.placed(world.find(change.name), track))
+            case RemoveChange():
+                return self._in_worlds(lambda world: world.without(world.find(change.name)))
+            case WeatherChange():
+                return replace(self, settings=tuple(replace(setting, weather=change.weather) for setting in self.settings))
+            case SensorChange():
+                return self._with_sensor(change)
+        raise AssertionError(f"a change must be of a known kind, got {change}")
+
+    def _in_worlds(self, edit: Any) -> Self:
+        return replace(self, worlds={number: edit(world) for number, world in self.worlds.items()})
+
+    def _with_added(self, change: AddChange) -> Self:
+        spec, scene = change.shape, self.rig.spec.scene
+        if self.worlds[_SHARED].has(spec.name):
+            raise ConfigError(f'name must be new, got "{spec.name}", which an object has')
+        materials = scene.material_table()
+        for name in spec.material_names():
+            if name not in materials:
+                raise ConfigError(f"material must be built in or in the rig's materials, got {name!r}")
+        assets = Assets(directory=self.rig.directory, materials=materials)
+        thing = placed_object(spec, assets.shape(spec), scene.origin_m, spec.name)
+        return self._in_worlds(lambda world: world.added(thing))
+
+    def _with_sensor(self, change: SensorChange) -> Self:
+        names = [setting.name for setting in self.settings]
+        if change.sensor not in names:
+            raise ConfigError(f'sensor must be a sensor of the rig ({", ".join(names) or "it has none"}), got "{change.sensor}"')
+        number = names.index(change.sensor)
+        given = {name: value for name in ("window", "rotation_rate_rpm", "return_mode") if (value := getattr(change, name)) is not None}
+        former = self.settings[number]
+        try:
+            setting = replace(former, setup=replace(former.setup, **given)) if given else former
+        except ValueError as error:
+            raise ConfigError("\n".join(str(error).split("; "))) from error
+        dark = self.dark
+        if change.laser is not None:
+            dark = dark - {number} if change.laser else dark | {number}
+        return replace(self, settings=(*self.settings[:number], setting, *self.settings[number + 1 :]), dark=dark)
+
+    def lidar(self, number: int, former: LidarEmulator) -> LidarEmulator:
+        """A lidar as it is in this state.
+
+        Args:
+            number: Its place in the rig.
+            former: The lidar in a state before; what has not changed is taken from there.
+        """
+        setting = self.settings[number].with_sub_rays(former.setting.setup.sub_rays)
+        editable = self.worlds.get(number, self.worlds[_SHARED])
+        if number in self.dark:
+            blind = replace(setting, weather=WeatherSpec(), setup=replace(setting.setup, false_alarms=FalseAlarmSpec()))
+            return replace(former, setting=blind, world=_NOTHING, overlay=None, cells=None, later=())
+        return replace(former, setting=setting, world=editable.world, later=())
+
+
+_NOTHING = build_world([])
+
+
+def changing_lidars(
+    rig: Rig, scenery: Scenery, lidars: Sequence[LidarEmulator], script: Sequence[ChangeSpec], place: Path
+) -> tuple[tuple[LidarEmulator, ...], RigState]:
+    """A rig's lidars with all changes of a script.
+
+    Args:
+        rig: The rig.
+        scenery: Its scenery.
+        lidars: Its lidars without changes.
+        script: Changes by their times.
+        place: The script's file, for faults.
+
+    Returns:
+        The lidars, and the state after the last change.
+
+    Raises:
+        ConfigError: a change cannot be made.
+        AssetError: a file cannot be used.
+    """
+    state = RigState.at_start(rig, scenery)
+    later: list[list[LaterLidar]] = [[] for _ in lidars]
+    for number, change in enumerate(script):
+        former = state
+        try:
+            state = state.after(change)
+        except HilsimError as error:
+            raise type(error)("\n".join(f"{place}: change {number} at {change.at_s:g} s: {line}" for line in str(error).split("\n"))) from error
+        for sensor, lidar in enumerate(lidars):
+            follow(later[sensor], lidar, former, state, sensor, change.at_ns or 0)
+    return tuple(replace(lidar, later=tuple(changes)) for lidar, changes in zip(lidars, later, strict=True)), state
+
+
+def follow(later: list[LaterLidar], base: LidarEmulator, former: RigState, state: RigState, number: int, at_ns: int) -> None:
+    """Add to ``later`` what a lidar becomes where a state follows another, if it changes at all."""
+    if not is_changed(former, state, number):
+        return
+    before = later[-1].lidar if later else base
+    at_ns = max(at_ns, later[-1].begin_ns) if later else at_ns
+    later.append(before.followed_by(lidar_after(base, before, former, state, number), at_ns))
+
+
+def is_changed(former: RigState, state: RigState, number: int) -> bool:
+    """Whether a lidar is another one, or sees another world, in a state than in the one before."""
+    return (
+        former.settings[number] != state.settings[number]
+        or (number in former.dark) != (number in state.dark)
+        or (number not in state.dark and former.worlds.get(number, former.worlds[_SHARED]) is not state.worlds.get(number, state.worlds[_SHARED]))
+    )
+
+
+def lidar_after(base: LidarEmulator, before: LidarEmulator, former: RigState, state: RigState, number: int) -> LidarEmulator:
+    """A lidar in a state, made from what it was before, or from ``base`` when its lasers fire again."""
+    lidar = state.lidar(number, replace(before, overlay=base.overlay, cells=before.cells))
+    tiles_before = former.worlds.get(number, former.worlds[_SHARED]).still
+    if state.worlds.get(number, state.worlds[_SHARED]).still != tiles_before:
+        lidar = replace(lidar, cells=None)
+    return lidar.with_plan_of(before)

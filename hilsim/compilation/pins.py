@@ -1,0 +1,131 @@
+"""Tuples that stay at one address: Python pins one, publishes the address in an ``int64`` array, and a kernel that runs already reads the tuple from there.
+
+A kernel takes its tuples when it is called. One that runs for hours without the GIL gets new ones only this way.
+A pinned tuple holds references to its arrays until it is released; the kernel that read the address must have stopped using it by then.
+Only documented names of Numba are used, so plain Numba (``hilsim.compilation.plain``) compiles it too.
+"""
+
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba import types
+from numba.extending import intrinsic
+
+from hilsim.compilation.jit import kernel
+
+_WORD_SIZE = 8
+
+
+def _tuple_type(kind: Any) -> Any:
+    """Type of the tuple that a kernel gets by its address (``compilation.references``) or by value."""
+    return getattr(kind, "tuple_type", kind)
+
+
+def _pointer(context: Any, builder: Any, kind: Any, address: Any) -> Any:
+    return builder.inttoptr(address, context.get_value_type(_tuple_type(kind)).as_pointer())
+
+
+def _tuple_at(_typing: Any, address: Any, like: Any) -> Any:
+    if not isinstance(address, types.Integer):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[1], arguments[0])
+        if _tuple_type(signature.args[1]) is not signature.args[1]:
+            return pointer
+        found = builder.load(pointer)
+        context.nrt.incref(builder, signature.return_type, found)
+        return found
+
+    return like(types.int64, like), generate
+
+
+def _size_of(_typing: Any, value: Any) -> Any:
+    def generate(context: Any, _builder: Any, signature: Any, _arguments: Any) -> Any:
+        size = context.get_abi_sizeof(context.get_value_type(_tuple_type(signature.args[0])))
+        return context.get_constant(types.int64, size)
+
+    return types.int64(value), generate
+
+
+def _write(_typing: Any, value: Any, words: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = _tuple_type(signature.args[0])
+        found = builder.load(arguments[0]) if kind is not signature.args[0] else arguments[0]
+        context.nrt.incref(builder, kind, found)
+        array = context.make_array(signature.args[1])(context, builder, arguments[1])
+        builder.store(found, builder.bitcast(array.data, found.type.as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(value, words), generate
+
+
+def _drop(_typing: Any, words: Any, like: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = _tuple_type(signature.args[1])
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer = builder.bitcast(array.data, context.get_value_type(kind).as_pointer())
+        context.nrt.decref(builder, kind, builder.load(pointer))
+        return context.get_dummy_value()
+
+    return types.void(words, like), generate
+
+
+_compiled = not numba.config.DISABLE_JIT
+_python_tuples: dict[int, Any] = {}
+
+
+def _python_tuple_at(address: int, like: Any) -> Any:
+    del like
+    return _python_tuples[int(address)]
+
+
+tuple_at: Any = intrinsic(_tuple_at) if _compiled else _python_tuple_at
+"""``tuple_at(address, like)``: the pinned tuple at an address, of the type of ``like``."""
+
+_size_intrinsic: Any = intrinsic(_size_of) if _compiled else None
+_write_intrinsic: Any = intrinsic(_write) if _compiled else None
+_drop_intrinsic: Any = intrinsic(_drop) if _compiled else None
+
+
+@kernel
+def _size(value: Any) -> int:
+    return int(_size_intrinsic(value))
+
+
+@kernel
+def _put(value: Any, words: npt.NDArray[np.int64]) -> None:
+    _write_intrinsic(value, words)
+
+
+@kernel
+def _release(words: npt.NDArray[np.int64], like: Any) -> None:
+    _drop_intrinsic(words, like)
+
+
+class Pin:
+    """A tuple at an address that does not change until ``release``.
+
+    Attributes:
+        address: Of the tuple.
+    """
+
+    def __init__(self, value: Any) -> None:
+        """Pin a tuple of arrays and numbers, as kernels take it."""
+        self._value = value
+        if _compiled:
+            self._words = np.zeros(-(-_size(value) // _WORD_SIZE), np.int64)
+            _put(value, self._words)
+            self.address = int(self._words.ctypes.data)
+        else:
+            self.address = id(self)
+            _python_tuples[self.address] = value
+
+    def release(self) -> None:
+        """Give up the address; no kernel may use it any more."""
+        if _compiled:
+            _release(self._words, self._value)
+        else:
+            del _python_tuples[self.address]

@@ -1,0 +1,275 @@
+"""Timed changes of a rig: what ``hilsim control`` asks for while a rig runs, and what a script lists for ``hilsim run`` and ``hilsim record``.
+
+A script is a TOML file with a ``[[change]]`` table per change, or a file of JSON lines (``.jsonl``) with an object per change; the keys are the same.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Discriminator
+
+from hilsim.config.parse import collect_faults, parse_table
+from hilsim.config.toml_file import read_toml
+from hilsim.errors import ConfigError, require
+from hilsim.limits import SCRIPT_BYTES, SCRIPT_CHANGES
+from hilsim.scene.object_specs import MeshSpec, MotionSpec, ObjectSpec, Rule, finite
+from hilsim.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpec, EllipsoidSpec, PlaneSpec, SphereSpec
+from hilsim.sensor.optics.weather import WeatherSpec
+from hilsim.sensor.optics.window import WindowSpec
+from hilsim.sensor.setup import ReturnModeName
+
+Vector = tuple[float, float, float]
+LATEST_S = 1e8
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeSpec:
+    """Keys of every change.
+
+    Attributes:
+        at_s: Rig time at which it takes effect; None: as soon as possible (not in a script).
+    """
+
+    at_s: float | None = None
+
+    def __post_init__(self) -> None:
+        require(*self.rules())
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield self.at_s is None or 0.0 <= self.at_s <= LATEST_S, f"at_s must be 0 to {LATEST_S:.0e}, got {self.at_s}"
+
+    @property
+    def at_ns(self) -> int | None:
+        """``at_s`` in nanoseconds."""
+        return None if self.at_s is None else round(self.at_s * 1e9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddChange(ChangeSpec):
+    """Add an object to the scene: one of the tables of ``[scene]``, with a name that no other object has.
+
+    Attributes:
+        mesh: A mesh file; its path is relative to the rig.
+        plane: A rectangle.
+        box: A box.
+        cylinder: An upright cylinder.
+        sphere: A sphere.
+        cone: An upright cone.
+        capsule: An upright capsule.
+        ellipsoid: An ellipsoid.
+    """
+
+    kind: Literal["add"] = "add"
+    mesh: MeshSpec | None = None
+    plane: PlaneSpec | None = None
+    box: BoxSpec | None = None
+    cylinder: CylinderSpec | None = None
+    sphere: SphereSpec | None = None
+    cone: ConeSpec | None = None
+    capsule: CapsuleSpec | None = None
+    ellipsoid: EllipsoidSpec | None = None
+
+    def _given(self) -> tuple[ObjectSpec, ...]:
+        shapes = (self.mesh, self.plane, self.box, self.cylinder, self.sphere, self.cone, self.capsule, self.ellipsoid)
+        return tuple(shape for shape in shapes if shape is not None)
+
+    @property
+    def shape(self) -> ObjectSpec:
+        """The object."""
+        return self._given()[0]
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        given = self._given()
+        yield len(given) == 1, f"one of mesh, plane, box, cylinder, sphere, cone, capsule and ellipsoid must be given, got {len(given)}"
+        yield all(shape.name.strip() for shape in given), "name of the object must be given"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoveChange(ChangeSpec):
+    """Put an object elsewhere; it stays there.
+
+    Attributes:
+        name: Name of the object.
+        position_m: Position in the scene's frame.
+        rotation_deg: Roll, pitch and yaw in the scene's frame.
+    """
+
+    kind: Literal["move"] = "move"
+    name: str
+    position_m: Vector
+    rotation_deg: Vector = (0.0, 0.0, 0.0)
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        yield finite("position_m", self.position_m)
+        yield finite("rotation_deg", self.rotation_deg)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TravelChange(ChangeSpec):
+    """Let an object travel along waypoints, whose times are rig times.
+
+    Attributes:
+        name: Name of the object.
+        motion: Its way through the scene.
+    """
+
+    kind: Literal["travel"] = "travel"
+    name: str
+    motion: MotionSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoveChange(ChangeSpec):
+    """Remove an object.
+
+    Attributes:
+        name: Name of the object.
+    """
+
+    kind: Literal["remove"] = "remove"
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeatherChange(ChangeSpec):
+    """Change the weather.
+
+    Attributes:
+        weather: The rig's ``[weather]`` table from now on.
+    """
+
+    kind: Literal["weather"] = "weather"
+    weather: WeatherSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensorChange(ChangeSpec):
+    """Change settings of a sensor; those that are not given stay as they are.
+
+    Attributes:
+        sensor: Name of the sensor.
+        window: Dirt on its window.
+        laser: False: its lasers do not fire, and every record is a blank; its packets go on.
+        rotation_rate_rpm: Mean rotation rate, of a sensor with a turning head; the head changes its speed at once, where it is.
+        return_mode: Which returns are reported, from the next packet on.
+    """
+
+    kind: Literal["sensor"] = "sensor"
+    sensor: str
+    window: WindowSpec | None = None
+    laser: bool | None = None
+    rotation_rate_rpm: int | None = None
+    return_mode: ReturnModeName | None = None
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        settings = (self.window, self.laser, self.rotation_rate_rpm, self.return_mode)
+        yield any(each is not None for each in settings), "window, laser, rotation_rate_rpm or return_mode must be given"
+
+
+AnyChange = Annotated[AddChange | MoveChange | TravelChange | RemoveChange | WeatherChange | SensorChange, Discriminator("kind")]
+CHANGE_KINDS: tuple[type[ChangeSpec], ...] = (AddChange, MoveChange, TravelChange, RemoveChange, WeatherChange, SensorChange)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScriptSpec:
+    """A script.
+
+    Attributes:
+        change: Changes; those at one time are made in their order.
+    """
+
+    change: tuple[AnyChange, ...] = ()
+
+    def __post_init__(self) -> None:
+        untimed = [number for number, change in enumerate(self.change) if change.at_s is None]
+        require(
+            SCRIPT_CHANGES.rule(len(self.change)),
+            *((False, f"change[{number}].at_s must be given") for number in untimed[:10]),
+        )
+
+    @property
+    def in_time(self) -> tuple[ChangeSpec, ...]:
+        """The changes by their times."""
+        return tuple(sorted(self.change, key=lambda change: change.at_ns or 0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OneChange:
+    change: AnyChange
+
+
+def parse_change(table: Mapping[str, Any]) -> ChangeSpec:
+    """A change from its keys.
+
+    Raises:
+        ConfigError: with every fault, one a line.
+    """
+    found, faults = collect_faults(_OneChange, {"change": table})
+    if found is None:
+        raise ConfigError("\n".join(fault.removeprefix("change.").removeprefix("change: ") for fault in faults))
+    return found.change
+
+
+class Script(NamedTuple):
+    """Timed changes and where they come from.
+
+    Attributes:
+        path: File, for faults.
+        changes: By their times.
+    """
+
+    path: Path
+    changes: tuple[ChangeSpec, ...]
+
+
+def load_script(path: Path) -> Script:
+    """The changes of a script.
+
+    Raises:
+        ConfigError: it cannot be read, or with every fault, one a line.
+    """
+    table = {"change": _read_lines(path)} if path.suffix == ".jsonl" else read_toml(path)
+    return Script(path, parse_table(ScriptSpec, table, str(path)).in_time)
+
+
+def _read_lines(path: Path) -> list[Any]:
+    try:
+        SCRIPT_BYTES.enforce(path.stat().st_size, str(path), ConfigError)
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        raise ConfigError(f"{path}: must be a readable file of JSON lines, got {reason}") from error
+    found, faults = [], []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found.append(json.loads(line))
+        except ValueError as error:
+            faults.append(f"{path}:{number}: must be a JSON object, got {error}")
+    if faults:
+        raise ConfigError("\n".join(faults[:10]))
+    return found
+
+
+def change_table(change: ChangeSpec, at_ns: int) -> dict[str, Any]:
+    """The keys of a change that took effect at a rig time, as a script has them; keys at their defaults are left out."""
+    from pydantic import TypeAdapter  # noqa: PLC0415 - slow to import, and only scripts that are written need it
+
+    table: dict[str, Any] = TypeAdapter(type(change)).dump_python(change, mode="json", exclude_defaults=True)
+    return {"at_s": at_ns / 1e9, "kind": getattr(change, "kind"), **{key: value for key, value in table.items() if key not in {"at_s", "kind"}}}  # noqa: B009 - every kind has it
+
+
+def script_lines(changes: Sequence[tuple[int, ChangeSpec]]) -> str:
+    """Changes with the rig times (ns) at which they took effect, as JSON lines."""
+    return "".join(f"{json.dumps(change_table(change, at_ns))}\n" for at_ns, change in changes)

@@ -1,0 +1,83 @@
+"""How a lidar that is changed goes on: with the next firing, its head where it is, and its packets numbered on."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hilsim.emulator.plan import LidarPlan
+from hilsim.emulator.schedule import first_sequence_of, packet_start_ns
+from hilsim.sensor.clock import device_from_rig, rig_from_device
+from hilsim.sensor.head import Head, head_turns
+
+_ITERATIONS = 60
+
+
+class Continuation(NamedTuple):
+    """What a lidar's plan takes over from the plan before it.
+
+    Attributes:
+        origin_sequence: ``LidarPlan.origin_sequence``.
+        head_phase_turns: ``Head.phase_turns``; None: of the setting.
+    """
+
+    origin_sequence: int = 0
+    head_phase_turns: float | None = None
+
+    def applied_to(self, plan: LidarPlan) -> LidarPlan:
+        """The plan with what it takes over."""
+        if self.head_phase_turns is not None:
+            plan = plan._replace(head=plan.head._replace(phase_turns=self.head_phase_turns))
+        return plan._replace(origin_sequence=self.origin_sequence)
+
+
+def first_packet_from(plan: LidarPlan, rig_ns: int) -> int:
+    """Index of the first data packet whose first firing is at or after a rig time."""
+    device_ns = device_from_rig(plan.clock, rig_ns) - plan.origin_sequence * plan.sequence_ns
+    packet = max(int(device_ns) // (plan.sequences_per_packet * plan.sequence_ns) - 1, 0)
+    while packet_start_ns(plan, packet) < rig_ns:
+        packet += 1
+    return packet
+
+
+def continue_from(former: LidarPlan, plan: LidarPlan, at_ns: int) -> tuple[int, Continuation]:
+    """When a changed lidar begins, and what it takes over.
+
+    A change of the returns reported begins with the next packet, whose last bytes name them; any other one with the next firing.
+
+    Args:
+        former: The plan before.
+        plan: The changed plan, as its setting makes it.
+        at_ns: Rig time from which it is to be in force.
+
+    Returns:
+        The rig time at which it begins, and what it takes over.
+    """
+    origin = int(former.origin_sequence)
+    if not _packs_alike(former, plan):
+        packet = first_packet_from(former, at_ns)
+        first = int(first_sequence_of(former, packet))
+        at_ns = int(rig_from_device(former.clock, first * former.sequence_ns))
+        origin = first - packet * plan.sequences_per_packet
+    return at_ns, Continuation(origin, _phase_turns(former.head, plan.head, int(device_from_rig(former.clock, at_ns))))
+
+
+def _packs_alike(former: LidarPlan, plan: LidarPlan) -> bool:
+    return (
+        former.sequences_per_packet == plan.sequences_per_packet
+        and former.factory_bytes == plan.factory_bytes
+        and np.array_equal(former.choice, plan.choice)
+    )
+
+
+def _phase_turns(former: Head, head: Head, device_ns: int) -> float:
+    """The phase with which a head is, at a device time, where the former one is."""
+    if former._replace(phase_turns=0.0) == head._replace(phase_turns=0.0):
+        return float(former.phase_turns)
+    wanted = float(head_turns(former, device_ns))
+    phase = float(head.phase_turns)
+    for _ in range(_ITERATIONS):  # the swings of a head are small: each step divides the error by a hundred and more
+        error = (wanted - float(head_turns(head._replace(phase_turns=phase), device_ns)) + 0.5) % 1.0 - 0.5
+        phase = (phase + error) % 1.0
+        if abs(error) < 1e-14:  # noqa: PLR2004 - a nanometre at any range
+            break
+    return phase

@@ -1,0 +1,267 @@
+"""What a lidar is and sees from one rig time to the next: segments, each with a plan and a world, for kernels that run while segments are added.
+
+A segment begins between two firings. A packet in which one begins is rendered once with each segment's plan and world, and each firing is taken from the
+segment that it lies in: every random draw is keyed by the firing, so a firing's bytes do not depend on where segments begin.
+"""
+
+from collections import deque
+from enum import IntEnum
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.compilation.atomics import load_acquire, publish, shared_words, store_release
+from hilsim.compilation.jit import by_reference, constant, kernel, stage_kernel
+from hilsim.compilation.pins import Pin, tuple_at
+from hilsim.emulator.encoding import encode
+from hilsim.emulator.fused import frame_datagram, render_data_packet, render_returns
+from hilsim.emulator.plan import LidarPlan
+from hilsim.emulator.schedule import packet_start_ns
+from hilsim.emulator.workspace import Returns, Workspace
+from hilsim.protocols.ethernet import Framing
+from hilsim.scene.world import World
+from hilsim.vehicle.platform import Platform
+
+CAPACITY = 256
+"""Segments that have been added and not begun, at most; a power of two."""
+
+BASE = -1
+"""Number of the segment that a kernel is called with."""
+
+_ONE, _BASE = constant(1), constant(BASE)
+_MASK = constant(CAPACITY - 1)
+
+
+class SegmentWord(IntEnum):
+    """Columns of ``Segments.words``: each has a cache line of its own."""
+
+    ADDED = 0
+    """How many segments have been added; written by Python."""
+    SEEN = 8
+    """For how many of them the kernel has decided when they begin."""
+    AT = 16
+    """Number of the segment that the kernel renders, counted from 0; ``BASE`` before the first one begins. The kernel uses none before it any more."""
+
+
+@by_reference
+class Segments(NamedTuple):
+    """Segments of a lidar; segment ``k`` is in row ``k % CAPACITY``.
+
+    Attributes:
+        words: ``int64[n]``, columns by ``SegmentWord``.
+        from_ns: ``int64[CAPACITY]``, rig time at which the segment begins.
+        begun_ns: ``int64[CAPACITY]``, written by the kernel: when it really began, the first firing not yet rendered when it was added too late.
+        plan: ``int64[CAPACITY]``, address of its ``LidarPlan``.
+        world: ``int64[CAPACITY]``, address of its ``World``.
+        workspace: ``int64[CAPACITY]``, address of a ``Workspace`` of the plan's shape.
+    """
+
+    words: npt.NDArray[np.int64]
+    from_ns: npt.NDArray[np.int64]
+    begun_ns: npt.NDArray[np.int64]
+    plan: npt.NDArray[np.int64]
+    world: npt.NDArray[np.int64]
+    workspace: npt.NDArray[np.int64]
+
+
+@stage_kernel
+def enter_segment(plan: LidarPlan, segments: Segments, at: int, packet: int) -> int:
+    """The segment that a packet begins in, from segment ``at`` on. Decides when segments begin that were added since the packet before.
+
+    Args:
+        plan: Of the segment ``BASE``.
+        segments: Segments.
+        at: Segment of the packet before.
+        packet: The packet that is rendered next.
+    """
+    words, from_ns, begun_ns, plans = segments.words, segments.from_ns, segments.begun_ns, segments.plan
+    added = load_acquire(words, (0,))
+    seen = words[8]
+    if seen == added and at + 1 >= added:
+        return at
+    address = plans[at & _MASK] if at >= 0 else 0
+    start_ns = packet_start_ns(tuple_at(address, plan), packet) if at >= 0 else packet_start_ns(plan, packet)
+    while seen < added:
+        row = seen & _MASK
+        begun_ns[row] = max(from_ns[row], start_ns)
+        seen += _ONE
+        store_release(words, (8,), seen)
+    while at + 1 < added and begun_ns[(at + 1) & _MASK] <= start_ns:
+        at += 1
+    store_release(words, (16,), at)
+    return at
+
+
+@kernel
+def _copy_before(rays_ns: npt.NDArray[np.int64], sub_rays: int, stop_ns: int, source: Returns, target: Returns) -> None:
+    """Copy what firings before rig time ``stop_ns`` report."""
+    return_count, sequences, channels = source.distance.shape
+    for sequence in range(sequences):
+        if rays_ns[sequence * sub_rays] < stop_ns:
+            target.azimuth_cdeg[sequence] = source.azimuth_cdeg[sequence]
+        for channel in range(channels):
+            if rays_ns[(channel * sequences + sequence) * sub_rays] >= stop_ns:
+                continue
+            for number in range(return_count):
+                target.distance[number, sequence, channel] = source.distance[number, sequence, channel]
+                target.reflectivity[number, sequence, channel] = source.reflectivity[number, sequence, channel]
+                target.flags[number, sequence, channel] = source.flags[number, sequence, channel]
+                target.echo[number, sequence, channel] = source.echo[number, sequence, channel]
+                target.range_m[number, sequence, channel] = source.range_m[number, sequence, channel]
+
+
+@stage_kernel
+def render_packet(
+    plan: LidarPlan,
+    platform: Platform,
+    world: World,
+    framing: Framing,
+    segments: Segments,
+    at: int,
+    packet: int,
+    workspace: Workspace,
+    datagram: npt.NDArray[np.uint8],
+) -> int:
+    """Render and encode data packet ``packet``, whatever segments its firings lie in; returns the datagram's size in bytes.
+
+    Args:
+        plan: Of the segment ``at``, as all that follow.
+        platform: Carries the lidar.
+        world: Of the segment ``at``.
+        framing: Payload or whole frame.
+        segments: Segments.
+        at: Segment that the packet begins in (``enter_segment``).
+        packet: The packet.
+        workspace: Of the segment ``at``; a segment with another number of firing sequences in a packet begins with a packet, never within one.
+        datagram: As of ``fused.render_data_packet``.
+    """
+    known, begun_ns, sub_rays = segments.words[8], segments.begun_ns, plan.beam.share.size
+    stop_ns = packet_start_ns(plan, packet + 1)
+    if at + 1 >= known or begun_ns[(at + 1) & _MASK] >= stop_ns:
+        return render_data_packet(plan, platform, world, framing, packet, workspace, datagram)
+    render_returns(plan, platform, world, packet, workspace)
+    while at + 1 < known and begun_ns[(at + 1) & _MASK] < stop_ns:
+        at += 1
+        row = at & _MASK
+        _copy_before(workspace.rays.time_ns, sub_rays, stop_ns, workspace.returns, workspace.earlier)
+        render_returns(tuple_at(segments.plan[row], plan), platform, tuple_at(segments.world[row], world), packet, workspace)
+        _copy_before(workspace.rays.time_ns, sub_rays, begun_ns[row], workspace.earlier, workspace.returns)
+    encode(plan, packet, workspace.returns, workspace.counts, framing.header_size, datagram)
+    return frame_datagram(framing, packet, datagram, plan.data_size)
+
+
+@kernel
+def render_packets(
+    plan: LidarPlan,
+    platform: Platform,
+    world: World,
+    framing: Framing,
+    segments: Segments,
+    first_packet: int,
+    workspace: Workspace,
+    size: npt.NDArray[np.int32],
+    datagrams: npt.NDArray[np.uint8],
+) -> None:
+    """``fused.render_data_packets`` of a lidar with segments; ``plan``, ``world`` and ``workspace`` are of the segment ``BASE``."""
+    at = _BASE
+    for row in range(size.size):
+        packet = first_packet + row
+        at = enter_segment(plan, segments, at, packet)
+        if at < 0:
+            size[row] = render_packet(plan, platform, world, framing, segments, at, packet, workspace, datagrams[row])
+        else:
+            place = at & _MASK
+            size[row] = render_packet(
+                tuple_at(segments.plan[place], plan),
+                platform,
+                tuple_at(segments.world[place], world),
+                framing,
+                segments,
+                at,
+                packet,
+                tuple_at(segments.workspace[place], workspace),
+                datagrams[row],
+            )
+
+
+class SegmentTable:
+    """Segments that are added while a kernel renders.
+
+    Attributes:
+        segments: For the kernel.
+    """
+
+    def __init__(self, plan: LidarPlan, world: World) -> None:
+        """A table without segments; those that are added must be of the types of ``plan`` and ``world``, as the kernel was compiled for them."""
+        self.segments = Segments(
+            words=shared_words(SegmentWord),
+            from_ns=np.zeros(CAPACITY, np.int64),
+            begun_ns=np.zeros(CAPACITY, np.int64),
+            plan=np.zeros(CAPACITY, np.int64),
+            world=np.zeros(CAPACITY, np.int64),
+            workspace=np.zeros(CAPACITY, np.int64),
+        )
+        self.segments.words[SegmentWord.AT] = BASE
+        self._types = numba.typeof(plan), numba.typeof(world)
+        self._pins: deque[tuple[int, Pin, Pin]] = deque()
+        self._workspaces: dict[tuple[int, ...], tuple[Workspace, Pin]] = {}
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another segment may be added now."""
+        words = self.segments.words
+        return int(words[SegmentWord.ADDED] - max(words[SegmentWord.AT], 0)) < CAPACITY - 1
+
+    def add(self, from_ns: int, plan: LidarPlan, world: World, workspace: Workspace) -> int:
+        """Add a segment behind all others; returns its number.
+
+        Raises:
+            ValueError: the table is full, or the kernel was compiled for other types.
+        """
+        if (numba.typeof(plan), numba.typeof(world)) != self._types:
+            raise ValueError("a segment's plan and world must be of the types of the first ones, got others")
+        self.release_passed()
+        if not self.has_room:
+            raise ValueError(f"at most {CAPACITY - 1} segments may wait for their beginning, got one more")
+        number = int(self.segments.words[SegmentWord.ADDED])
+        row = number % CAPACITY
+        pins = Pin(plan), Pin(world)
+        self._pins.append((number, *pins))
+        segments = self.segments
+        segments.from_ns[row] = from_ns
+        segments.plan[row], segments.world[row] = (pin.address for pin in pins)
+        segments.workspace[row] = self._pinned(workspace).address
+        publish(segments.words, int(SegmentWord.ADDED), number + 1)
+        return number
+
+    def _pinned(self, workspace: Workspace) -> Pin:
+        """The address of a workspace; it is kept for all segments of its shape."""
+        shape = workspace.returns.distance.shape
+        if shape not in self._workspaces:
+            self._workspaces[shape] = workspace, Pin(workspace)
+        return self._workspaces[shape][1]
+
+    def begun_ns(self, number: int) -> int | None:
+        """Rig time at which a segment begins; None until the kernel has seen it."""
+        if self.segments.words[SegmentWord.SEEN] <= number:
+            return None
+        return int(self.segments.begun_ns[number % CAPACITY])
+
+    def release_passed(self) -> None:
+        """Release what the kernel does not use any more."""
+        while self._pins and self._pins[0][0] < self.segments.words[SegmentWord.AT]:
+            _, plan, world = self._pins.popleft()
+            plan.release()
+            world.release()
+
+    def close(self) -> None:
+        """Release everything; no kernel may use the table any more."""
+        for _, plan, world in self._pins:
+            plan.release()
+            world.release()
+        self._pins.clear()
+        for _, pin in self._workspaces.values():
+            pin.release()
+        self._workspaces.clear()

@@ -1,0 +1,126 @@
+"""A world whose objects can be added, moved and removed: each edit gives another world, which shares with the one before what stands still.
+
+Objects that stand still are merged into tiles when a world is built. The first edit of such an object builds the tiles anew without it, which takes as
+long as building the world; from then on it is a mover, as added objects are, and edits take a millisecond.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from hilsim.errors import ConfigError
+from hilsim.geometry.poses import Pose
+from hilsim.geometry.tracks import PoseTrack, fixed_track
+from hilsim.limits import SCENE_TRIANGLES
+from hilsim.scene.materials import Material
+from hilsim.scene.world import Mover, SceneObject, World, WorldParts, build_world, world_materials
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EditableWorld:
+    """A world with the objects that it was built of.
+
+    Attributes:
+        objects: All there have been; an object's id is its place.
+        removed: Ids of those that are not there any more.
+        still: Ids of those that are merged into tiles.
+        materials: Materials by their rows in the world's tables.
+        movers: Those that are not, by id.
+        geometry_of: Rows of the movers' geometries, by their meshes' ``id``.
+        world: The world.
+    """
+
+    objects: tuple[SceneObject, ...]
+    removed: frozenset[int] = frozenset()
+    still: frozenset[int]
+    materials: tuple[Material, ...]
+    movers: Mapping[int, Mover] = field(default_factory=dict)
+    geometry_of: Mapping[int, int] = field(default_factory=dict)
+    world: World
+
+    @classmethod
+    def of(cls, objects: Sequence[SceneObject], world: World, unseen: frozenset[int] = frozenset(), materials: Sequence[Material] = ()) -> Self:
+        """Of a world that ``build_world`` has made of these arguments."""
+        moving = [(number, thing) for number, thing in enumerate(objects) if not isinstance(thing.placement, Pose) and number not in unseen]
+        rows = world.instance_geometry[world.tile_count :].tolist()
+        geometry_of = {id(thing.mesh): row for (_, thing), row in zip(moving, rows, strict=True)}
+        parts = WorldParts(geometry_of=geometry_of)
+        return cls(
+            objects=tuple(objects),
+            removed=unseen,
+            still=frozenset(number for number, thing in enumerate(objects) if isinstance(thing.placement, Pose)) - unseen,
+            materials=tuple(dict.fromkeys((*materials, *world_materials(objects)))),
+            movers={number: parts.mover(number, thing.mesh, thing.placement) for number, thing in moving if isinstance(thing.placement, PoseTrack)},
+            geometry_of=geometry_of,
+            world=world,
+        )
+
+    def find(self, name: str) -> int:
+        """Id of the object of a name.
+
+        Raises:
+            ConfigError: there is none of the name, or several.
+        """
+        found = [number for number, thing in enumerate(self.objects) if thing.name == name and number not in self.removed]
+        if len(found) != 1:
+            raise ConfigError(f'name must be one object\'s, got "{name}", which {len(found) or "no"} objects have')
+        return found[0]
+
+    def has(self, name: str) -> bool:
+        """Whether an object has a name."""
+        return any(thing.name == name and number not in self.removed for number, thing in enumerate(self.objects))
+
+    def added(self, thing: SceneObject) -> Self:
+        """The world with another object, whose id is the next one.
+
+        Raises:
+            ConfigError: the scene has too many triangles then.
+        """
+        triangles = sum(len(known.mesh.triangles) for number, known in enumerate(self.objects) if number not in self.removed)
+        SCENE_TRIANGLES.enforce(triangles + len(thing.mesh.triangles), "scene", ConfigError)
+        new = tuple(material for material in dict.fromkeys(thing.mesh.materials) if material not in self.materials)
+        grown = replace(self, objects=(*self.objects, thing), materials=(*self.materials, *new))
+        return grown._moving(len(self.objects), thing)
+
+    def placed(self, number: int, placement: Pose | PoseTrack) -> Self:
+        """The world with an object at another place, or on another way."""
+        thing = replace(self.objects[number], placement=placement)
+        objects = (*self.objects[:number], thing, *self.objects[number + 1 :])
+        return replace(self, objects=objects)._lifted(number)._moving(number, thing)
+
+    def without(self, number: int) -> Self:
+        """The world without an object."""
+        gone = replace(self, removed=self.removed | {number})
+        if number in self.still:
+            return gone._lifted(number)
+        movers = {other: mover for other, mover in self.movers.items() if other != number}
+        return gone._with_movers(movers, WorldParts.of(self.world, self.materials, self.geometry_of))
+
+    def _lifted(self, number: int) -> Self:
+        """The world whose tiles do not hold an object."""
+        if number not in self.still:
+            return self
+        still = self.still - {number}
+        objects = [thing if row in still else replace(thing, placement=fixed_track(Pose())) for row, thing in enumerate(self.objects)]
+        tiles = build_world(objects, frozenset(range(len(objects))) - still, self.materials)
+        parts = WorldParts.of(tiles, self.materials, {})
+        movers = {other: parts.mover(other, self.objects[other].mesh, mover.track) for other, mover in self.movers.items()}
+        return replace(self, still=still, world=tiles)._with_movers(movers, parts)
+
+    def _moving(self, number: int, thing: SceneObject) -> Self:
+        """The world in which an object, which no tile holds, moves or is at a place."""
+        track = fixed_track(thing.placement) if isinstance(thing.placement, Pose) else thing.placement
+        parts = WorldParts.of(self.world, self.materials, self.geometry_of)
+        return self._with_movers({**self.movers, number: parts.mover(number, thing.mesh, track)}, parts)
+
+    def _with_movers(self, movers: Mapping[int, Mover], parts: WorldParts) -> Self:
+        ordered = dict(sorted(movers.items()))
+        world = self.world
+        return replace(
+            self,
+            movers=ordered,
+            geometry_of=parts.geometry_of,
+            world=parts.world(
+                self.objects, tuple(ordered.values()), origin_m=world.origin_m, tile_count=world.tile_count, tile_root=world.tile_root
+            ),
+        )
