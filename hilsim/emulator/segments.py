@@ -6,6 +6,7 @@ segment that it lies in: every random draw is keyed by the firing, so a firing's
 
 from collections import deque
 from enum import IntEnum
+from functools import cached_property
 from typing import NamedTuple
 
 import numba
@@ -27,10 +28,13 @@ from hilsim.vehicle.platform import Platform
 CAPACITY = 256
 """Segments that have been added and not begun, at most; a power of two."""
 
+REFUSED = -1
+"""In ``Segments.begun_ns``: the segment was added too late, and its packets fit no other time."""
+
 BASE = -1
 """Number of the segment that a kernel is called with."""
 
-_ONE, _BASE = constant(1), constant(BASE)
+_ONE, _BASE, _REFUSED = constant(1), constant(BASE), constant(REFUSED)
 _MASK = constant(CAPACITY - 1)
 
 
@@ -52,7 +56,8 @@ class Segments(NamedTuple):
     Attributes:
         words: ``int64[n]``, columns by ``SegmentWord``.
         from_ns: ``int64[CAPACITY]``, rig time at which the segment begins.
-        begun_ns: ``int64[CAPACITY]``, written by the kernel: when it really began, the first firing not yet rendered when it was added too late.
+        begun_ns: ``int64[CAPACITY]``, written by the kernel: when it begins, with the first firing not yet rendered where it was added too late;
+            ``REFUSED`` where it cannot begin then.
         plan: ``int64[CAPACITY]``, address of its ``LidarPlan``.
         world: ``int64[CAPACITY]``, address of its ``World``.
         workspace: ``int64[CAPACITY]``, address of a ``Workspace`` of the plan's shape.
@@ -86,6 +91,10 @@ def enter_segment(plan: LidarPlan, segments: Segments, at: int, packet: int) -> 
     while seen < added:
         row = seen & _MASK
         begun_ns[row] = max(from_ns[row], start_ns)
+        if from_ns[row] < start_ns and packet_start_ns(tuple_at(plans[row], plan), packet) != start_ns:
+            former = (row - 1) & _MASK  # its packets are numbered for another beginning: it is refused, and what is before it goes on
+            plans[row], segments.world[row], segments.workspace[row] = plans[former], segments.world[former], segments.workspace[former]
+            begun_ns[row] = _REFUSED
         seen += _ONE
         store_release(words, (8,), seen)
     while at + 1 < added and begun_ns[(at + 1) & _MASK] <= start_ns:
@@ -204,13 +213,18 @@ class SegmentTable:
             workspace=np.zeros(CAPACITY, np.int64),
         )
         self.segments.words[SegmentWord.AT] = BASE
-        self._types = numba.typeof(plan), numba.typeof(world)
+        self._first = plan, world
         self._pins: deque[tuple[int, Pin, Pin]] = deque()
         self._workspaces: dict[tuple[int, ...], tuple[Workspace, Pin]] = {}
 
+    @cached_property
+    def _types(self) -> tuple[object, object]:
+        plan, world = self._first
+        return numba.typeof(plan), numba.typeof(world)
+
     @property
     def has_room(self) -> bool:
-        """Whether another segment may be added now."""
+        """Whether another segment may be added now; what has begun makes room."""
         words = self.segments.words
         return int(words[SegmentWord.ADDED] - max(words[SegmentWord.AT], 0)) < CAPACITY - 1
 
@@ -236,6 +250,18 @@ class SegmentTable:
         publish(segments.words, int(SegmentWord.ADDED), number + 1)
         return number
 
+    def workspace_like(self, plan: LidarPlan) -> Workspace | None:
+        """The workspace of former segments of a plan's shape; None: there were none."""
+        found = self._workspaces.get((plan.choice.size, plan.sequences_per_packet, plan.firing_offset_ns.size))
+        return found[0] if found else None
+
+    def rehearse(self) -> None:
+        """Load or compile what ``add`` needs."""
+        plan, world = self._first
+        for pin in (Pin(plan), Pin(world)):
+            pin.release()
+        publish(self.segments.words, int(SegmentWord.ADDED), int(self.segments.words[SegmentWord.ADDED]))
+
     def _pinned(self, workspace: Workspace) -> Pin:
         """The address of a workspace; it is kept for all segments of its shape."""
         shape = workspace.returns.distance.shape
@@ -244,14 +270,17 @@ class SegmentTable:
         return self._workspaces[shape][1]
 
     def begun_ns(self, number: int) -> int | None:
-        """Rig time at which a segment begins; None until the kernel has seen it."""
+        """Rig time at which a segment begins, or ``REFUSED``; None until the kernel has seen it."""
         if self.segments.words[SegmentWord.SEEN] <= number:
             return None
         return int(self.segments.begun_ns[number % CAPACITY])
 
     def release_passed(self) -> None:
         """Release what the kernel does not use any more."""
-        while self._pins and self._pins[0][0] < self.segments.words[SegmentWord.AT]:
+        oldest = int(self.segments.words[SegmentWord.AT])
+        while oldest > 0 and self.segments.begun_ns[oldest % CAPACITY] == REFUSED:
+            oldest -= 1  # in place of a refused segment the one before it is used
+        while self._pins and self._pins[0][0] < oldest:
             _, plan, world = self._pins.popleft()
             plan.release()
             world.release()

@@ -12,10 +12,12 @@ import numpy.typing as npt
 from hilsim.autopilot.obstacle_map import ObstacleMap, note_packet
 from hilsim.compilation.atomics import load_acquire, store_release
 from hilsim.compilation.jit import constant, inlined_kernel, stage_kernel
-from hilsim.emulator.fused import render_data_packet, render_info_packet
+from hilsim.compilation.pins import tuple_at
+from hilsim.emulator.fused import render_info_packet
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due
+from hilsim.emulator.segments import BASE, CAPACITY, Segments, enter_segment, render_packet
 from hilsim.emulator.workspace import Workspace
 from hilsim.protocols.ethernet import Framing
 from hilsim.scene.world import World
@@ -33,6 +35,7 @@ _LONGEST_WAIT_NS = 1_000_000
 _HAND_OVER_POLL_NS = 20_000
 _NONE = constant(0)
 _ONE = constant(1)
+_BASE, _MASK = constant(BASE), constant(CAPACITY - 1)
 
 
 @inlined_kernel
@@ -253,6 +256,7 @@ def render_ahead(
     stop_packet: int,
     state: RenderState,
     workspace: Workspace,
+    segments: Segments,
     obstacle_map: ObstacleMap | None,
     datagram: npt.NDArray[np.uint8],
     positions: npt.NDArray[np.int64],
@@ -274,6 +278,7 @@ def render_ahead(
         stop_packet: Index of the data packet to end before; -1: none.
         state: Shared.
         workspace: Working arrays.
+        segments: What the lidar becomes from one rig time after the other; more may be added meanwhile.
         obstacle_map: Where a packet's returns are noted, once it is in the ring; None: nowhere.
         datagram: ``uint8[>= frame]``, working array.
         positions: ``int64[t]``, working array: next packet of each position schedule.
@@ -284,9 +289,12 @@ def render_ahead(
     packet = begin_loop(plan, state, goes_on, positions)
     store_release(counters, (RenderCounter.NEXT_PACKET,), packet)
     has_rendered = False
+    at = enter_segment(plan, segments, _BASE, packet)
+    now = plan if at < 0 else tuple_at(segments.plan[at & _MASK], plan)
+    now_world, now_workspace = world, workspace
     while (
         await_packets(
-            plan,
+            now,
             platform,
             position_framing,
             rings,
@@ -304,14 +312,19 @@ def render_ahead(
         != 0
     ):
         packet = counters[RenderCounter.NEXT_PACKET]
-        due_ns = epoch_ns + data_deadline_ns(plan, packet)
+        at = enter_segment(plan, segments, at, packet)
+        if at >= 0:
+            row = at & _MASK
+            now, now_world = tuple_at(segments.plan[row], plan), tuple_at(segments.world[row], world)
+            now_workspace = tuple_at(segments.workspace[row], workspace)
+        due_ns = epoch_ns + data_deadline_ns(now, packet)
         begun_ns = monotonic_ns()
-        size = render_data_packet(plan, platform, world, data_framing, packet, workspace, datagram)
+        size = render_packet(now, platform, now_world, data_framing, segments, at, packet, now_workspace, datagram)
         done_ns = monotonic_ns()
         if not push(rings, data_flow, due_ns, begun_ns, datagram, size):
             counters[RenderCounter.RING_FULL] += 1
         note_rendered(state, due_ns, done_ns, done_ns - begun_ns)
-        note_packet(obstacle_map, plan, platform.live, workspace)
+        note_packet(obstacle_map, now, platform.live, now_workspace)
         store_release(counters, (RenderCounter.NEXT_PACKET,), packet + 1)
         has_rendered = True
-    end_loop(plan, state, counters[RenderCounter.NEXT_PACKET], positions)
+    end_loop(now, state, counters[RenderCounter.NEXT_PACKET], positions)

@@ -11,7 +11,8 @@ from hilsim.compilation.atomics import publish
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import data_deadline_ns
-from hilsim.emulator.workspace import allocate_workspace
+from hilsim.emulator.segments import SegmentTable
+from hilsim.emulator.workspace import Workspace, allocate_workspace
 from hilsim.errors import DeviceError, TransmitError
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.render.renderer import DeviceRenderer
@@ -29,6 +30,7 @@ _DEFAULT_LATE_LIMIT_NS = 20_000_000
 _CPU_CLOCK_OF_THREAD = 6
 """CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED (include/linux/posix-timers_types.h): what ``pthread_getcpuclockid`` makes, safe when the thread has ended."""
 _TURN_NS = 100_000_000
+_LONG_AGO_NS = 1 << 62
 _REHEARSED_PLACES = 8
 _REHEARSED_PACKETS = 3
 _REHEARSED_FLOWS = (0, 1)
@@ -51,6 +53,8 @@ class RenderThread:
         obstacle_map: Where the lidar's returns are noted, for a vehicle's flight controller; None where it wants nothing of them.
         renderer: The device that casts the lidar's rays; None: the thread's own kernels do.
         fault: Why the device could not go on; the thread has ended then, and ``recover`` lets another one go on.
+        can_change: Its lidar can be changed while it renders.
+        table: What its lidar becomes, while it renders; the first entry of one that can change is the lidar itself.
         state: Shared with the loop; after ``hand_over_to`` with the successor too.
         scheduling_mode: What the thread obtained.
     """
@@ -66,12 +70,28 @@ class RenderThread:
     obstacle_map: ObstacleMap | None = None
     renderer: DeviceRenderer | None = None
     fault: DeviceError | None = None
+    can_change: bool = False
+    table: SegmentTable | None = None
     state: RenderState = field(default_factory=allocate_state)
     scheduling_mode: str = ""
     _thread: threading.Thread | None = None
     _entered: threading.Event = field(default_factory=threading.Event)
     _refusal: TransmitError | None = None
     _goes_on: bool = False
+
+    def add_segment(self, from_ns: int, lidar: LidarEmulator) -> int:
+        """Let the lidar become another one from a rig time on, while it renders; returns the segment's number.
+
+        Raises:
+            ValueError: the thread's lidar cannot change, or the lidar is of another kind.
+        """
+        if not self.can_change or self.table is None:
+            raise ValueError("a render thread must run, and have can_change, for its lidar to be changed")
+        return self.table.add(from_ns, lidar.plan, lidar.world, self.table.workspace_like(lidar.plan) or self._workspace(lidar.plan))
+
+    def _workspace(self, plan: LidarPlan) -> Workspace:
+        is_opaque = self.lidar.world.is_opaque and not self.can_change
+        return allocate_workspace(plan, plan.sequences_per_packet, is_opaque=is_opaque)._replace(counts=self.state.emulated)
 
     def start(self, *, from_ns: int = 0) -> None:
         """Begin to render; returns when the thread's scheduling is in force.
@@ -93,6 +113,9 @@ class RenderThread:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
+        if self.table is not None:
+            self.table.close()
+            self.table = None
 
     def set_lead_ns(self, lead_ns: int) -> None:
         """Render packets so long before their deadlines from now on; with a longer lead, all that are due until then at once."""
@@ -143,6 +166,8 @@ class RenderThread:
         stopped = allocate_state()
         stopped.words[RenderWord.STOP] = 1
         self._render(stopped)
+        if self.can_change:
+            SegmentTable(self.lidar.plan, self.lidar.world).rehearse()
         if self.renderer is not None:
             self._rehearse(0, 1)
         self.set_lead_ns(self.lead_ns)  # loads its kernel too
@@ -196,6 +221,7 @@ class RenderThread:
             late_limit_ns=self.late_limit_ns,
             obstacle_map=self.obstacle_map,
             renderer=self.renderer,
+            can_change=self.can_change,
         )
 
     def recover(self) -> "RenderThread":
@@ -234,6 +260,9 @@ class RenderThread:
 
     def _enter(self) -> None:
         self._entered.clear()
+        self.table = SegmentTable(self.lidar.plan, self.lidar.world)
+        if self.can_change:
+            self.add_segment(-_LONG_AGO_NS, self.lidar)
         self._thread = threading.Thread(target=self._run, name=f"render-{self.lidar.setting.name}", daemon=True)
         self._thread.start()
         self._entered.wait()
@@ -279,7 +308,8 @@ class RenderThread:
             int(self._goes_on),
             stop_packet,
             state,
-            allocate_workspace(lidar.plan, lidar.plan.sequences_per_packet, is_opaque=lidar.world.is_opaque)._replace(counts=state.emulated),
+            self._workspace(lidar.plan)._replace(counts=state.emulated),
+            (self.table if state is self.state and self.table is not None else SegmentTable(lidar.plan, lidar.world)).segments,
             obstacle_map,
             datagram,
             np.zeros(lidar.plan.position.period_ns.size, np.int64),
@@ -291,4 +321,4 @@ def _schedule(plan: LidarPlan) -> tuple[object, ...]:
     stream = plan.position
     schedules = tuple(stream.period_ns.tolist()), tuple(stream.jitter_ns.tolist()), tuple(stream.phase_ns.tolist())
     of_positions = *schedules, stream.minimum_gap_ns, stream.latency_ns, int(stream.seed), stream.stream
-    return *plan.clock, plan.sequences_per_packet, plan.sequence_ns, plan.data_latency_ns, of_positions
+    return *plan.clock, plan.sequences_per_packet, plan.origin_sequence, plan.sequence_ns, plan.data_latency_ns, of_positions
