@@ -272,13 +272,18 @@ ROVER_LINE_BYTES = Limit(
     applies_to="files of rovers' scans",
     reason="100,000 points have 5 MB; a file without line ends has more",
 )
-SCRIPT_BYTES = Limit(
-    subject="a script", bound=256_000_000, unit="bytes", applies_to="scripts of JSON lines", reason="a million changes have 100 MB"
-)
-SCRIPT_CHANGES = Limit(
-    subject="changes", bound=1_000_000, applies_to="scripts", reason="50 changes a second for five hours"
-)
+SCRIPT_BYTES = Limit(subject="a script", bound=256_000_000, unit="bytes", applies_to="scripts of JSON lines", reason="a million changes have 100 MB")
+SCRIPT_CHANGES = Limit(subject="changes", bound=1_000_000, applies_to="scripts", reason="50 changes a second for five hours")
 CONTROL_LINE_BYTES = Limit(subject="a command", bound=1024, unit="bytes", applies_to="the control socket", reason="the longest command has 100")
+CONTROL_REQUEST_BYTES = Limit(
+    subject="a request in JSON", bound=65_536, unit="bytes", applies_to="the control socket", reason="a motion of 500 waypoints has 50 kB"
+)
+WAITING_CHANGES = Limit(
+    subject="changes that wait for their rig times",
+    bound=10_000,
+    applies_to="the control socket",
+    reason="each holds a connection; a script has more",
+)
 CONTROL_COMMANDS_A_SECOND = Limit(
     subject="commands a second", bound=100, applies_to="the control port for datagrams", reason="a knob that is turned sends 30"
 )

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.schedule import first_sequence_of
 from hilsim.protocols.cepton.stdv import FRAME_PARITY, POINT_FLAGS_OFFSET, POINT_SIZE, header_size
 from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_DTYPE, RECORDS_PER_BLOCK
 from hilsim.sensor.clock import rig_from_device

@@ -1,15 +1,14 @@
 """A rig as timed changes have made it: each change gives another state, and each state says what the rig's lidars are and see."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Self
 
 from hilsim.assembly.build import Scenery
 from hilsim.assets.scenes import Assets, placed_object
 from hilsim.assets.tracks import motion_track
 from hilsim.config.rig import Rig
-from hilsim.config.script import AddChange, ChangeSpec, MoveChange, RemoveChange, SensorChange, TravelChange, WeatherChange
+from hilsim.config.script import AddChange, ChangeSpec, MoveChange, RemoveChange, Script, SensorChange, TravelChange, WeatherChange
 from hilsim.emulator.lidar import LaterLidar, LidarEmulator
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, HilsimError
@@ -52,6 +51,12 @@ class RigState:
     def objects(self) -> tuple[SceneObject, ...]:
         """Every object that there is or has been, by its id."""
         return self.worlds[_SHARED].objects
+
+    @property
+    def object_names(self) -> list[str]:
+        """Names of the objects that there are."""
+        shared = self.worlds[_SHARED]
+        return [thing.name for number, thing in enumerate(shared.objects) if number not in shared.removed]
 
     @property
     def materials(self) -> tuple[Material, ...]:
@@ -131,17 +136,14 @@ class RigState:
 _NOTHING = build_world([])
 
 
-def changing_lidars(
-    rig: Rig, scenery: Scenery, lidars: Sequence[LidarEmulator], script: Sequence[ChangeSpec], place: Path
-) -> tuple[tuple[LidarEmulator, ...], RigState]:
+def changing_lidars(rig: Rig, scenery: Scenery, lidars: Sequence[LidarEmulator], script: Script) -> tuple[tuple[LidarEmulator, ...], RigState]:
     """A rig's lidars with all changes of a script.
 
     Args:
         rig: The rig.
         scenery: Its scenery.
         lidars: Its lidars without changes.
-        script: Changes by their times.
-        place: The script's file, for faults.
+        script: Timed changes.
 
     Returns:
         The lidars, and the state after the last change.
@@ -150,17 +152,36 @@ def changing_lidars(
         ConfigError: a change cannot be made.
         AssetError: a file cannot be used.
     """
-    state = RigState.at_start(rig, scenery)
     later: list[list[LaterLidar]] = [[] for _ in lidars]
-    for number, change in enumerate(script):
+    state = RigState.at_start(rig, scenery)
+    for change, former, state in _played(rig, scenery, script):
+        for sensor, lidar in enumerate(lidars):
+            follow(later[sensor], lidar, former, state, sensor, change.sensor_ns(lidar.setting.name))
+    return tuple(replace(lidar, later=tuple(changes)) for lidar, changes in zip(lidars, later, strict=True)), state
+
+
+def check_script(rig: Rig, scenery: Scenery) -> None:
+    """Find out before a rig starts whether all changes of its script can be made.
+
+    Raises:
+        ConfigError: a change cannot be made.
+        AssetError: a file cannot be used.
+    """
+    if rig.script is not None:
+        for _ in _played(rig, scenery, rig.script):
+            pass
+
+
+def _played(rig: Rig, scenery: Scenery, script: Script) -> Iterator[tuple[ChangeSpec, RigState, RigState]]:
+    """Each change of a script with the states before and after it."""
+    state = RigState.at_start(rig, scenery)
+    for number, change in enumerate(script.changes):
         former = state
         try:
             state = state.after(change)
         except HilsimError as error:
-            raise type(error)("\n".join(f"{place}: change {number} at {change.at_s:g} s: {line}" for line in str(error).split("\n"))) from error
-        for sensor, lidar in enumerate(lidars):
-            follow(later[sensor], lidar, former, state, sensor, change.at_ns or 0)
-    return tuple(replace(lidar, later=tuple(changes)) for lidar, changes in zip(lidars, later, strict=True)), state
+            raise type(error)("\n".join(f"{script.path}: change {number} at {change.at_s:g} s: {line}" for line in str(error).split("\n"))) from error
+        yield change, former, state
 
 
 def follow(later: list[LaterLidar], base: LidarEmulator, former: RigState, state: RigState, number: int, at_ns: int) -> None:

@@ -1,7 +1,7 @@
 """Where the daemon's rig comes from, at the start and at each reload."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from hilsim.config.hosts import resolved
 from hilsim.config.places import SDF_SUFFIXES
 from hilsim.config.rig import Rig, rig_of_table, with_recording
 from hilsim.config.rig_table import rig_table
+from hilsim.config.script import load_script
 
 log = structlog.get_logger("hilsim")
 
@@ -36,12 +37,14 @@ class RigFile:
         changes: What the command line changes of it.
         recording: Keys of its ``[record]`` that the command line replaces.
         directory: Files that it names are relative to this; None: to its own directory.
+        script: File of timed changes; None: none.
     """
 
     path: Path
     changes: Changes = field(default_factory=Changes)
     recording: Mapping[str, str | float] = field(default_factory=dict)
     directory: Path | None = None
+    script: Path | None = None
 
     def load(self) -> Rig:
         """Read and check it, and look up the hosts it names.
@@ -51,6 +54,8 @@ class RigFile:
         """
         place = self.path if self.directory is None else self.directory / self.path.name
         rig = rig_of_table(rig_table(self.path), place, self.changes)
+        if self.script is not None:
+            rig = replace(rig, script=load_script(self.script))
         return resolved(with_recording(rig, self.recording), self.changes)
 
 

@@ -46,6 +46,11 @@ Examples:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Files that the rig names are relative to this folder, instead of its own.",
 )
+@click.option(
+    "--script",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Change the rig at the rig times that this file (.toml or .jsonl) lists.",
+)
 @click.option("--end-with", type=click.IntRange(1), metavar="PID", help="Stop when the process of this number has ended, however it ended.")
 @click.option("--quiet", is_flag=True, help="No status line, and only warnings and errors in the log.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
@@ -62,6 +67,7 @@ def run(
     record_keep: int | None,
     ready_file: Path | None,
     directory: Path | None,
+    script: Path | None,
     end_with: int | None,
     quiet: bool,
     log_level: Level,
@@ -97,7 +103,7 @@ def run(
     }
     overrides = {name: value for name, value in options.items() if value is not None}
     changed = replace(changes(settings, to), no_noise=no_noise)
-    source = RigFile(path=rig, changes=changed, recording=overrides, directory=directory.absolute() if directory else None)
+    source = RigFile(path=rig, changes=changed, recording=overrides, directory=directory.absolute() if directory else None, script=script)
     if ready_file is None:
         ending = asyncio.run(serve(source, console, duration_s=duration_s))
     else:

@@ -16,6 +16,7 @@ from hilsim.config.platform_table import PlatformSpec
 from hilsim.config.profiles import find_profile
 from hilsim.config.render_table import RenderSpec
 from hilsim.config.rig_table import rig_table
+from hilsim.config.script import Script
 from hilsim.config.sdf_mounts import mounted
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.config.sinks import SinkSetting, sink_settings
@@ -199,6 +200,7 @@ class Rig:
         hosts: Names that destinations had, and the addresses that replace them (``config.hosts``).
         sources: Sensors whose loopback source has become an address of this host, and that address.
         table: The table that was checked, changes made.
+        script: Timed changes that it plays from its start; None: it changes only when it is asked to.
     """
 
     path: Path
@@ -210,6 +212,7 @@ class Rig:
     hosts: tuple[tuple[str, str], ...] = ()
     sources: tuple[tuple[str, str], ...] = ()
     table: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    script: Script | None = None
 
     @property
     def name(self) -> str:

@@ -5,7 +5,7 @@ A script is a TOML file with a ``[[change]]`` table per change, or a file of JSO
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -31,9 +31,14 @@ class ChangeSpec:
 
     Attributes:
         at_s: Rig time at which it takes effect; None: as soon as possible (not in a script).
+        late_s: Rig time at which it takes effect for a sensor of a name, where that is another one: a running rig writes it for a sensor that had
+            been rendered beyond ``at_s``.
     """
 
     at_s: float | None = None
+    late_s: dict[str, float] = field(default_factory=dict)
+
+    kind: str = ""
 
     def __post_init__(self) -> None:
         require(*self.rules())
@@ -41,11 +46,17 @@ class ChangeSpec:
     def rules(self) -> Iterator[Rule]:
         """Every rule with its fault."""
         yield self.at_s is None or 0.0 <= self.at_s <= LATEST_S, f"at_s must be 0 to {LATEST_S:.0e}, got {self.at_s}"
+        for name, late_s in self.late_s.items():
+            yield (self.at_s or 0.0) <= late_s <= LATEST_S, f"late_s of {name} must be at_s to {LATEST_S:.0e}, got {late_s}"
 
     @property
     def at_ns(self) -> int | None:
         """``at_s`` in nanoseconds."""
         return None if self.at_s is None else round(self.at_s * 1e9)
+
+    def sensor_ns(self, name: str) -> int:
+        """Rig time (ns) at which it takes effect for a sensor."""
+        return round(self.late_s.get(name, self.at_s or 0.0) * 1e9)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,14 +273,14 @@ def _read_lines(path: Path) -> list[Any]:
     return found
 
 
-def change_table(change: ChangeSpec, at_ns: int) -> dict[str, Any]:
-    """The keys of a change that took effect at a rig time, as a script has them; keys at their defaults are left out."""
+def change_table(change: ChangeSpec) -> dict[str, Any]:
+    """The keys of a change, as a script has them; keys at their defaults are left out."""
     from pydantic import TypeAdapter  # noqa: PLC0415 - slow to import, and only scripts that are written need it
 
     table: dict[str, Any] = TypeAdapter(type(change)).dump_python(change, mode="json", exclude_defaults=True)
-    return {"at_s": at_ns / 1e9, "kind": getattr(change, "kind"), **{key: value for key, value in table.items() if key not in {"at_s", "kind"}}}  # noqa: B009 - every kind has it
+    return {"at_s": change.at_s, "kind": change.kind, **{key: value for key, value in table.items() if key not in {"at_s", "kind"}}}
 
 
-def script_lines(changes: Sequence[tuple[int, ChangeSpec]]) -> str:
-    """Changes with the rig times (ns) at which they took effect, as JSON lines."""
-    return "".join(f"{json.dumps(change_table(change, at_ns))}\n" for at_ns, change in changes)
+def script_lines(changes: Sequence[ChangeSpec]) -> str:
+    """A script of changes, as JSON lines."""
+    return "".join(f"{json.dumps(change_table(change))}\n" for change in changes)

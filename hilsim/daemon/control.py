@@ -11,7 +11,7 @@ command                answer
                        counters, now and as it was at the latest faults
 =====================  =====================================================
 
-What cannot be done is answered by ``error: …``.
+What cannot be done is answered by ``error: …``. A line that begins with a brace is a request in JSON (``control_requests``).
 """
 
 import asyncio
@@ -24,9 +24,10 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
+from hilsim.daemon.control_requests import answer_request
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError, HilsimError, TransmitError
-from hilsim.limits import CONTROL_LINE_BYTES
+from hilsim.limits import CONTROL_LINE_BYTES, CONTROL_REQUEST_BYTES
 from hilsim.telemetry.answers import health_answer
 
 _PROBE_S = 1.0
@@ -88,12 +89,12 @@ async def serve_control(running: RunningRig, path: Path | None) -> AsyncIterator
                     writer.write(f"{await _answer(running, reader)}\n".encode())
                     await writer.drain()
         except asyncio.LimitOverrunError:
-            writer.write(f"error: a command must be at most {CONTROL_LINE_BYTES.bound} bytes\n".encode())
+            writer.write(f"error: a request must be at most {CONTROL_REQUEST_BYTES.bound} bytes\n".encode())
         finally:
             writer.close()
             del conversations[asyncio.current_task()]
 
-    server = await asyncio.start_unix_server(converse, sock=listener, limit=CONTROL_LINE_BYTES.bound)
+    server = await asyncio.start_unix_server(converse, sock=listener, limit=CONTROL_REQUEST_BYTES.bound)
     try:
         yield
     finally:
@@ -106,7 +107,10 @@ async def serve_control(running: RunningRig, path: Path | None) -> AsyncIterator
 
 async def _answer(running: RunningRig, reader: asyncio.StreamReader) -> str:
     line = (await reader.readuntil()).decode(errors="replace")
+    if line.lstrip().startswith("{"):
+        return await answer_request(running, line)
     try:
+        CONTROL_LINE_BYTES.enforce(len(line), "the control socket", ConfigError)
         return obey(running, line)
     except HilsimError as error:
         return f"error: {error}"

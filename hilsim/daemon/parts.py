@@ -70,6 +70,7 @@ class RigContext:
         rows: Names of the transmitter's rows, ``"<sensor>/<flow>"``.
         obstacle_map: Makes what a lidar on a vehicle writes its returns into; None without a reader.
         flow_listeners: Who is to know of every flow.
+        can_change: Its sensors and what they see can be changed at rig times.
     """
 
     rig: Rig
@@ -78,6 +79,7 @@ class RigContext:
     rows: dict[int, str] = field(default_factory=dict)
     obstacle_map: Callable[[LidarSetting], ObstacleMap | None] | None = None
     flow_listeners: list[FlowListener] = field(default_factory=list)
+    can_change: bool = False
     transmitter_or_none: Transmitter | None = None
     _shown: "_Shown | None" = None
     _built: "_Shown | None" = None

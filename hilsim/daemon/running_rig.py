@@ -11,11 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from hilsim.config.rig import Rig
+from hilsim.daemon.change_queue import ChangeQueue
 from hilsim.daemon.flight.part import VehiclePart
 from hilsim.daemon.health import HealthMonitor
 from hilsim.daemon.part_list import PARTS
 from hilsim.daemon.parts import Needs, Part, RigClock, RigContext, Say
 from hilsim.daemon.sinks.follower import queue_slots
+from hilsim.daemon.streaming.changer import Changer
 from hilsim.daemon.streaming.flow_specs import ring_slots
 from hilsim.daemon.streaming.replays import Replays
 from hilsim.daemon.streaming.sensors import Sensors
@@ -56,12 +58,13 @@ class RunningRig:
         """For ``rig``; ``say`` is called with an event and its keys when something was changed for rendering to keep up."""
         self.health = HealthMonitor()
         self.commands = CommandCounts()
-        self._context = RigContext(rig=rig, say=say)
+        self._context = RigContext(rig=rig, say=say, can_change=bool(rig.spec.control.socket or rig.script is not None))
         self._parts = tuple(make(self._context) for make in PARTS)
         self._open = ExitStack()
         self._changing = threading.Lock()
         self._has_started = False
         self._has_ended = False
+        self._changes: ChangeQueue | None = None
 
     @property
     def rig(self) -> Rig:
@@ -174,6 +177,7 @@ class RunningRig:
         async with AsyncExitStack() as served:
             for part in self._parts:
                 await served.enter_async_context(part.serve())
+            await served.enter_async_context(self.changes.serve())
             yield
 
     def pace(self) -> None:
@@ -264,6 +268,19 @@ class RunningRig:
     def summary(self) -> str:
         """How many of what stream."""
         return " and ".join(part.summary for part in self._parts if part.summary) + " streaming"
+
+    @property
+    def changer(self) -> Changer:
+        """Makes timed changes."""
+        return self.part(Sensors).changer
+
+    @property
+    def changes(self) -> ChangeQueue:
+        """Changes that wait for their rig times."""
+        if self._changes is None:
+            self._changes = ChangeQueue(self.changer)
+            self._changes.add_script(self.rig.script.changes if self.rig.script is not None else ())
+        return self._changes
 
     @property
     def replays(self) -> Replays:

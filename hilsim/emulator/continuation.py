@@ -30,6 +30,10 @@ class Continuation(NamedTuple):
         return plan._replace(origin_sequence=self.origin_sequence)
 
 
+AT_START = Continuation()
+"""Of a lidar that begins when it is switched on."""
+
+
 def first_packet_from(plan: LidarPlan, rig_ns: int) -> int:
     """Index of the first data packet whose first firing is at or after a rig time."""
     device_ns = device_from_rig(plan.clock, rig_ns) - plan.origin_sequence * plan.sequence_ns
@@ -78,6 +82,6 @@ def _phase_turns(former: Head, head: Head, device_ns: int) -> float:
     for _ in range(_ITERATIONS):  # the swings of a head are small: each step divides the error by a hundred and more
         error = (wanted - float(head_turns(head._replace(phase_turns=phase), device_ns)) + 0.5) % 1.0 - 0.5
         phase = (phase + error) % 1.0
-        if abs(error) < 1e-14:  # noqa: PLR2004 - a nanometre at any range
+        if abs(error) < 1e-14:
             break
     return phase

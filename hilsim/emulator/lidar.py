@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hilsim.emulator.backdrop import sample_background
 from hilsim.emulator.batch import DatagramBatch, Flow
-from hilsim.emulator.continuation import Continuation, continue_from, first_packet_from
+from hilsim.emulator.continuation import AT_START, Continuation, continue_from, first_packet_from
 from hilsim.emulator.detection import respond
 from hilsim.emulator.encoding import encode
 from hilsim.emulator.firing import fire
@@ -63,7 +63,7 @@ class LidarEmulator:
     position_framing: Framing = field(default=PAYLOAD_ONLY)
     overlay: Overlay | None = None
     cells: BeamCells | None = None
-    continues: Continuation = Continuation()
+    continues: Continuation = AT_START
     later: "tuple[LaterLidar, ...]" = ()
 
     @cached_property
@@ -147,7 +147,7 @@ class LidarEmulator:
             self._render_segments(first + half, size[half:], datagrams[half:])
             return
         table = SegmentTable(base.plan, base.world)
-        workspaces = {}
+        workspaces: dict[tuple[int, int], Workspace] = {}
         for plan in (base.plan, *(later.lidar.plan for later in following)):
             shape = (plan.sequences_per_packet, plan.choice.size)
             workspaces.setdefault(shape, allocate_workspace(plan, plan.sequences_per_packet, is_opaque=self.is_opaque))

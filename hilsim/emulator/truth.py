@@ -342,10 +342,10 @@ def _changing_packets_with_truth(lidar: LidarEmulator, first: int, count: int) -
     """The packets by all segments at once; their truth from one segment after the other, each asked for its own firings."""
     packets = lidar.data_packets(first, count)
     base, following = lidar.within(first, count)
-    segments = [(-_FOR_EVER_NS, base), *following]
+    begins_ns = [-_FOR_EVER_NS, *(begin_ns for begin_ns, _ in following), _FOR_EVER_NS]
     found: list[Truth] = []
-    for number, (begin_ns, segment) in enumerate(segments):
-        end_ns = segments[number + 1].begin_ns if number < len(following) else _FOR_EVER_NS  # type: ignore[union-attr]
+    for number, segment in enumerate((base, *(later.lidar for later in following))):
+        begin_ns, end_ns = begins_ns[number], begins_ns[number + 1]
         start = max(first_packet_from(segment.plan, begin_ns) - 1, first) if number else first
         stop = min(first_packet_from(segment.plan, end_ns), first + count) if number < len(following) else first + count
         if start >= stop:

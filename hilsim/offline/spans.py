@@ -144,9 +144,11 @@ def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int, script: Script
     """
     is_seen = bool(rig.spec.sensor) or any(rover.drive for rover in rig.spec.rover)
     scenery = build_scenery(rig, flight_ns=flight_ns if rig.spec.sensor else None) if is_seen else None
-    lidars: Sequence[LidarEmulator] = [build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True) for number in range(len(rig.lidars))] if scenery else []
+    lidars: Sequence[LidarEmulator] = (
+        [build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True) for number in range(len(rig.lidars))] if scenery else []
+    )
     if script is not None and scenery is not None:
-        lidars, state = changing_lidars(rig, scenery, lidars, script.changes, script.path)
+        lidars, state = changing_lidars(rig, scenery, lidars, script)
         scenery = replace(scenery, objects=state.objects, materials=state.materials)
     return OfflineRig(rig=rig, utc_epoch_ns=utc_epoch_ns, scenery=scenery, lidars=tuple(lidars))
 

@@ -70,7 +70,7 @@ class EditableWorld:
         """Whether an object has a name."""
         return any(thing.name == name and number not in self.removed for number, thing in enumerate(self.objects))
 
-    def added(self, thing: SceneObject) -> Self:
+    def added(self, thing: SceneObject) -> "EditableWorld":
         """The world with another object, whose id is the next one.
 
         Raises:
@@ -80,47 +80,42 @@ class EditableWorld:
         SCENE_TRIANGLES.enforce(triangles + len(thing.mesh.triangles), "scene", ConfigError)
         new = tuple(material for material in dict.fromkeys(thing.mesh.materials) if material not in self.materials)
         grown = replace(self, objects=(*self.objects, thing), materials=(*self.materials, *new))
-        return grown._moving(len(self.objects), thing)
+        return _moving(grown, len(self.objects), thing)
 
-    def placed(self, number: int, placement: Pose | PoseTrack) -> Self:
+    def placed(self, number: int, placement: Pose | PoseTrack) -> "EditableWorld":
         """The world with an object at another place, or on another way."""
         thing = replace(self.objects[number], placement=placement)
-        objects = (*self.objects[:number], thing, *self.objects[number + 1 :])
-        return replace(self, objects=objects)._lifted(number)._moving(number, thing)
+        edited = replace(self, objects=(*self.objects[:number], thing, *self.objects[number + 1 :]))
+        return _moving(_lifted(edited, number), number, thing)
 
-    def without(self, number: int) -> Self:
+    def without(self, number: int) -> "EditableWorld":
         """The world without an object."""
         gone = replace(self, removed=self.removed | {number})
         if number in self.still:
-            return gone._lifted(number)
+            return _lifted(gone, number)
         movers = {other: mover for other, mover in self.movers.items() if other != number}
-        return gone._with_movers(movers, WorldParts.of(self.world, self.materials, self.geometry_of))
+        return _with_movers(gone, movers, WorldParts.of(self.world, self.materials, self.geometry_of))
 
-    def _lifted(self, number: int) -> Self:
-        """The world whose tiles do not hold an object."""
-        if number not in self.still:
-            return self
-        still = self.still - {number}
-        objects = [thing if row in still else replace(thing, placement=fixed_track(Pose())) for row, thing in enumerate(self.objects)]
-        tiles = build_world(objects, frozenset(range(len(objects))) - still, self.materials)
-        parts = WorldParts.of(tiles, self.materials, {})
-        movers = {other: parts.mover(other, self.objects[other].mesh, mover.track) for other, mover in self.movers.items()}
-        return replace(self, still=still, world=tiles)._with_movers(movers, parts)
 
-    def _moving(self, number: int, thing: SceneObject) -> Self:
-        """The world in which an object, which no tile holds, moves or is at a place."""
-        track = fixed_track(thing.placement) if isinstance(thing.placement, Pose) else thing.placement
-        parts = WorldParts.of(self.world, self.materials, self.geometry_of)
-        return self._with_movers({**self.movers, number: parts.mover(number, thing.mesh, track)}, parts)
+def _lifted(edited: EditableWorld, number: int) -> EditableWorld:
+    """The world whose tiles do not hold an object."""
+    if number not in edited.still:
+        return edited
+    still = edited.still - {number}
+    tiles = build_world(edited.objects, frozenset(range(len(edited.objects))) - still, edited.materials)
+    parts = WorldParts.of(tiles, edited.materials, {})
+    movers = {other: parts.mover(other, edited.objects[other].mesh, mover.track) for other, mover in edited.movers.items()}
+    return _with_movers(replace(edited, still=still, world=tiles), movers, parts)
 
-    def _with_movers(self, movers: Mapping[int, Mover], parts: WorldParts) -> Self:
-        ordered = dict(sorted(movers.items()))
-        world = self.world
-        return replace(
-            self,
-            movers=ordered,
-            geometry_of=parts.geometry_of,
-            world=parts.world(
-                self.objects, tuple(ordered.values()), origin_m=world.origin_m, tile_count=world.tile_count, tile_root=world.tile_root
-            ),
-        )
+
+def _moving(edited: EditableWorld, number: int, thing: SceneObject) -> EditableWorld:
+    """The world in which an object, which no tile holds, moves or is at a place."""
+    track = fixed_track(thing.placement) if isinstance(thing.placement, Pose) else thing.placement
+    parts = WorldParts.of(edited.world, edited.materials, edited.geometry_of)
+    return _with_movers(edited, {**edited.movers, number: parts.mover(number, thing.mesh, track)}, parts)
+
+
+def _with_movers(edited: EditableWorld, movers: Mapping[int, Mover], parts: WorldParts) -> EditableWorld:
+    ordered, world = dict(sorted(movers.items())), edited.world
+    following = parts.world(edited.objects, tuple(ordered.values()), origin_m=world.origin_m, tile_count=world.tile_count, tile_root=world.tile_root)
+    return replace(edited, movers=ordered, geometry_of=parts.geometry_of, world=following)

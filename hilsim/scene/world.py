@@ -176,9 +176,9 @@ class WorldParts:
     node_count: int = 0
     corners: list[npt.NDArray[np.float32]] = field(default_factory=list)
     corner_count: int = 0
-    material: list[npt.NDArray[np.int64]] = field(default_factory=list)
-    owner: list[npt.NDArray[np.int64]] = field(default_factory=list)
-    source: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    material: list[npt.NDArray[Any]] = field(default_factory=list)
+    owner: list[npt.NDArray[Any]] = field(default_factory=list)
+    source: list[npt.NDArray[Any]] = field(default_factory=list)
     materials: dict[Material, int] = field(default_factory=dict)
     geometry_root: list[int] = field(default_factory=list)
     geometry_origin_m: list[npt.NDArray[np.float64]] = field(default_factory=list)

@@ -12,8 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim.assembly.build import build_lidar, flow_framing, sensor_flows
+from hilsim.assembly.changed import check_script
 from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
+from hilsim.daemon.streaming.changer import Changer
 from hilsim.daemon.streaming.device import RenderDevice
 from hilsim.daemon.streaming.flow_specs import data_packet_rate_hz, flow_spec, lead_bounds, render_settings, rendering_priority, ring_slots
 from hilsim.daemon.streaming.pacer import Pacer
@@ -44,6 +46,7 @@ class Sensors(Part):
         streams: By the sensor's name.
         pacer: Keeps their rendering within the machine.
         device: Casts their rays, where the cores do not.
+        changer: Changes them, and what they see, at rig times.
     """
 
     def __init__(self, context: RigContext) -> None:
@@ -59,13 +62,15 @@ class Sensors(Part):
             say=context.say,
         )
         self.device = RenderDevice(backend=rig.spec.render.backend, say=context.say, lock=self.pacer.lock)
+        self.changer = Changer(context=context, streams=self.streams, pacing=self.pacer.lock)
 
     # -- starting and stopping ---------------------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
         """Build the scene, where there is a sensor to see it."""
-        if self.context.rig.spec.sensor:
-            self.context.scenery(self.context.rig)
+        rig = self.context.rig
+        if rig.spec.sensor:
+            check_script(rig, self.context.scenery(rig))
 
     def needs(self) -> Needs:
         """Two flows a sensor."""
@@ -171,7 +176,8 @@ class Sensors(Part):
         """Make ready what another rig's sensors need, while packets flow; nothing is changed by it."""
         requested = {sensor.name: number for number, sensor in enumerate(rig.spec.sensor)}
         same_scenery = self.context.shows(rig)
-        kept = {name for name, streaming in self.streams.items() if name in requested and same_scenery and _is_same(streaming, rig)}
+        is_as_loaded = same_scenery and not self.changer.has_changed
+        kept = {name for name, streaming in self.streams.items() if name in requested and is_as_loaded and _is_same(streaming, rig)}
         streams = {name: self._make(rig, number, (-1, -1)) for name, number in requested.items() if name not in kept}
         for streaming in streams.values():
             self._set_epoch(streaming)
@@ -196,6 +202,7 @@ class Sensors(Part):
             for name, streaming in change.streams.items():
                 done.append(f"{name}: {self._put_in_place(streaming, change.opened[name])}")
             self.pacer.set_lead(lead_bounds(change.rig))
+            self.changer.forget()
         return tuple(done)
 
     def _put_in_place(self, streaming: Streaming, flows: "tuple[_Flow, ...]") -> str:
@@ -294,6 +301,7 @@ class Sensors(Part):
             settings=render_settings(rig),
             late_limit_ns=round(rig.spec.transmit.late_limit_us * 1000),
             renderer=self.device.of(sensor.name),
+            can_change=self.context.can_change,
         )
         if self.context.obstacle_map is not None:
             render_thread.obstacle_map = self.context.obstacle_map(rig.lidars[number])

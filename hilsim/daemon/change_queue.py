@@ -1,0 +1,117 @@
+"""Changes that wait for their rig times: of a script, and those that clients ask for; each is made by a worker thread, in the order of their times."""
+
+import asyncio
+import heapq
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+import structlog
+
+from hilsim.config.script import ChangeSpec
+from hilsim.daemon.streaming.changer import Changer, MadeChange
+from hilsim.errors import ConfigError, HilsimError, TransmitError
+from hilsim.limits import WAITING_CHANGES
+from hilsim.telemetry.guarded import guarded
+
+log = structlog.get_logger("hilsim")
+
+_AHEAD_NS = 20_000_000
+"""From handing a change to its worker to the earliest rig time at which it could begin: more than it takes to make ready."""
+_LONGEST_SLEEP_S = 0.5
+_START_POLL_S = 0.01
+
+
+@dataclass(order=True, kw_only=True)
+class _Waiting:
+    at_ns: int
+    number: int
+    change: ChangeSpec = field(compare=False)
+    made: "asyncio.Future[MadeChange] | None" = field(compare=False)
+
+
+class ChangeQueue:
+    """Changes of a rig that wait for their times."""
+
+    def __init__(self, changer: Changer) -> None:
+        """A queue of what ``changer`` makes."""
+        self._changer = changer
+        self._waiting: list[_Waiting] = []
+        self._count = 0
+        self._news = asyncio.Event()
+
+    def add_script(self, changes: Sequence[ChangeSpec]) -> None:
+        """Add the changes of a script, by their times."""
+        for change in changes:
+            self._push(change, None)
+
+    async def make(self, change: ChangeSpec) -> MadeChange:
+        """Make a change at its time, or now; returns when packets show it.
+
+        Raises:
+            ConfigError: it cannot be made, its time has passed, or too many changes wait.
+            AssetError: a file cannot be used.
+            TransmitError: the rig ends before that, or a render thread does not answer.
+        """
+        WAITING_CHANGES.enforce(len(self._waiting) + 1, "the rig", ConfigError)
+        earliest_ns = self._changer.earliest_ns()
+        if change.at_ns is not None and change.at_ns < earliest_ns:
+            raise ConfigError(f"at_s must be {earliest_ns / 1e9:.6f} or later now, got {change.at_s}")
+        made: asyncio.Future[MadeChange] = asyncio.get_running_loop().create_future()
+        self._push(change, made)
+        return await made
+
+    def _push(self, change: ChangeSpec, made: "asyncio.Future[MadeChange] | None") -> None:
+        at_ns = -1 if change.at_ns is None else change.at_ns
+        heapq.heappush(self._waiting, _Waiting(at_ns=at_ns, number=self._count, change=change, made=made))
+        self._count += 1
+        self._news.set()
+
+    @asynccontextmanager
+    async def serve(self) -> AsyncIterator[None]:
+        """Make changes at their times while the block runs, once the rig has started."""
+        task = asyncio.create_task(guarded("changes", self._run), name="changes")
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            for waiting in self._waiting:
+                if waiting.made is not None and not waiting.made.done():
+                    waiting.made.set_exception(TransmitError("the rig must run until a change is made, and it ends"))
+
+    async def _run(self) -> None:
+        while True:
+            while not self._waiting:
+                self._news.clear()
+                await self._news.wait()
+            wait_s = self._wait_s()
+            if wait_s > 0.0:
+                self._news.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._news.wait(), min(wait_s, _LONGEST_SLEEP_S))
+                continue
+            await self._make(heapq.heappop(self._waiting))
+
+    def _wait_s(self) -> float:
+        """Until the first change is to be handed to its worker."""
+        first = self._waiting[0]
+        if not self._changer.is_running:
+            return _START_POLL_S
+        return 0.0 if first.at_ns < 0 else (first.at_ns - self._changer.earliest_ns() - _AHEAD_NS) / 1e9
+
+    async def _make(self, waiting: _Waiting) -> None:
+        begun_s = time.monotonic()
+        try:
+            made = await asyncio.to_thread(self._changer.make, waiting.change, is_scheduled=waiting.at_ns >= 0)
+        except HilsimError as error:
+            if waiting.made is None:
+                log.error("rig.change_refused", kind=waiting.change.kind, at_s=waiting.change.at_s, reasons=str(error).split("\n"))  # noqa: TRY400 - no fault of this program
+            elif not waiting.made.done():
+                waiting.made.set_exception(error)
+            return
+        log.info("rig.changed", kind=made.change.kind, at_s=made.change.at_s, took_s=round(time.monotonic() - begun_s, 4))
+        if waiting.made is not None and not waiting.made.done():
+            waiting.made.set_result(made)

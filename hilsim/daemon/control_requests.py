@@ -1,0 +1,206 @@
+"""Requests in JSON to a running daemon: one object a line, one answer a line.
+
+A request names what is to be done, and may have an ``id``, which its answer repeats::
+
+    {"id": 1, "do": "change", "change": {"kind": "move", "name": "walker", "position_m": [4, 1, 0.9]}}
+    {"id": 1, "ok": true, "at_s": 12.480512, "sensors": {"roof": 12.480512}}
+
+An answer says ``"ok": false`` and ``error`` where it was not done. ``{"do": "help"}`` lists the requests; ``docs/reference/control.md`` describes them.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hilsim.config.script import CHANGE_KINDS, change_table, parse_change
+from hilsim.daemon.running_rig import RunningRig
+from hilsim.errors import ConfigError, HilsimError
+from hilsim.telemetry.answers import health_answer
+from hilsim.version import __version__
+
+if TYPE_CHECKING:
+    from hilsim.telemetry.readings import Reading
+
+PROTOCOL = 1
+"""Version of the requests and answers; one that is read by older clients keeps it."""
+
+MOST_EACH_S = 60.0
+
+
+class Request(NamedTuple):
+    """A kind of request.
+
+    Attributes:
+        keys: Keys that it may have, beside ``do`` and ``id``, with what each holds.
+        answer: Keys of the answer.
+        text: What it does.
+        run: Does it.
+    """
+
+    keys: Mapping[str, str]
+    answer: Mapping[str, str]
+    text: str
+    run: Callable[[RunningRig, Mapping[str, Any]], Awaitable[dict[str, Any]]]
+
+
+async def answer_request(running: RunningRig, line: str) -> str:
+    """Do what a line asks for; returns the line of the answer."""
+    number: object = None
+    try:
+        request = _parsed(line)
+        number = request.get("id")
+        answer = {"ok": True, **await _run(running, request)}
+    except HilsimError as error:
+        answer = {"ok": False, "error": str(error)}
+    return json.dumps(answer if number is None else {"id": number, **answer})
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    """The request of a line.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    try:
+        request = json.loads(line, parse_constant=_refused_constant)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"a request must be a JSON object, got {error}") from error
+    if not isinstance(request, dict):
+        raise ConfigError(f"a request must be a JSON object, got {type(request).__name__}")
+    return request
+
+
+def _refused_constant(text: str) -> None:
+    raise ValueError(f"the number {text}, which JSON does not have")
+
+
+async def _run(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any]:
+    name = request.get("do")
+    kind = REQUESTS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise ConfigError(f"do must be one of {', '.join(REQUESTS)}, got {json.dumps(name)}")
+    identity = request.get("id")
+    if identity is not None and not isinstance(identity, int | str):
+        raise ConfigError(f"id must be a number or a text, got {json.dumps(identity)[:60]}")
+    unknown = sorted(request.keys() - kind.keys.keys() - {"do", "id"})
+    if unknown:
+        raise ConfigError(f"{unknown[0]}: unknown key (known here: {', '.join(kind.keys) or 'none'})")
+    return await kind.run(running, request)
+
+
+async def _help(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any]:
+    del running, request
+    return {
+        "protocol": PROTOCOL,
+        "hilsim": __version__,
+        "requests": {name: {"text": kind.text, "keys": dict(kind.keys), "answer": dict(kind.answer)} for name, kind in REQUESTS.items()},
+        "changes": [kind.kind for kind in CHANGE_KINDS],
+    }
+
+
+async def _change(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any]:
+    table = request.get("change")
+    if not isinstance(table, dict):
+        raise ConfigError(f"change must be an object with a kind, got {json.dumps(table)[:60]}")
+    made = await running.changes.make(parse_change(table))
+    return {"at_s": made.at_ns / 1e9, "sensors": {name: begun_ns / 1e9 for name, begun_ns in made.begun_ns.items()}}
+
+
+async def _script(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any]:
+    del request
+    return {"changes": [change_table(made.change) for made in running.changer.made]}
+
+
+async def _state(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any]:
+    del request
+    return await asyncio.to_thread(state_answer, running)
+
+
+async def _health(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any]:
+    del request
+    now_ns = time.monotonic_ns()
+    reading = await asyncio.to_thread(running.reading)
+    return {**health_answer(reading, now_ns), **running.health.report(now_ns)}
+
+
+def _replay_name(request: Mapping[str, Any]) -> str:
+    name = request.get("replay", "")
+    if not isinstance(name, str):
+        raise ConfigError(f"replay must be a name, got {json.dumps(name)[:60]}")
+    return name
+
+
+async def _pause(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any]:
+    for replay_source in running.replays.choose(_replay_name(request)):
+        replay_source.pause(paused=request["do"] == "pause")
+    return {}
+
+
+async def _seek(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any]:
+    position_s = request.get("position_s")
+    if isinstance(position_s, bool) or not isinstance(position_s, int | float) or not 0.0 <= position_s <= 1e8:
+        raise ConfigError(f"position_s must be 0 to 1e8, got {json.dumps(position_s)[:60]}")
+    for replay_source in running.replays.choose(_replay_name(request)):
+        replay_source.seek(float(position_s))
+    return {}
+
+
+def state_answer(running: RunningRig) -> dict[str, Any]:
+    """What runs and how well, for JSON."""
+    reading: Reading = running.reading()
+    now_ns = time.monotonic_ns()
+    flows: dict[str, dict[str, Any]] = {}
+    for flow in reading.flows:
+        flows.setdefault(flow.sensor, {})[flow.flow] = {
+            "sent_packets": flow.sent_packets,
+            "late_packets": flow.late_packets,
+            "dropped_packets": flow.dropped_packets,
+            "lateness_max_s": flow.lateness_max_s,
+        }
+    return {
+        "rig": running.rig.name,
+        "rig_s": (now_ns - running.epoch_ns) / 1e9,
+        "changes": len(running.changer.made),
+        "sensors": {
+            sensor.sensor: {
+                "model": sensor.model,
+                "return_mode": sensor.return_mode,
+                "rotation_rate_hz": sensor.rotation_rate_hz,
+                "rays_per_beam": sensor.rays_per_beam,
+                "skipped_packets": sensor.render_skipped_packets,
+                "lead_s": sensor.render_lead_s,
+                "flows": flows.get(sensor.sensor, {}),
+            }
+            for sensor in reading.sensors
+        },
+        "replays": [asdict(replay) for replay in reading.replays],
+        "objects": running.changer.object_names(),
+        "vehicle": None if reading.vehicle is None else asdict(reading.vehicle),
+        **health_answer(reading, now_ns),
+    }
+
+
+_NAME_KEY = {"replay": "name of a replay; all of them where it is missing"}
+REQUESTS: dict[str, Request] = {
+    "help": Request(
+        {}, {"protocol": "version of the requests", "requests": "each of them", "changes": "kinds of changes"}, "List the requests.", _help
+    ),
+    "change": Request(
+        {"change": "an object with the keys of a [[change]] of a script; at_s may be missing: as soon as possible"},
+        {"at_s": "rig time at which it began", "sensors": "rig time at which it began for each sensor that it concerns"},
+        "Change the rig at a rig time; the answer comes when it has begun.",
+        _change,
+    ),
+    "script": Request({}, {"changes": "as a script has them"}, "List the changes made so far.", _script),
+    "state": Request({}, {"rig_s": "rig time now", "sensors": "by name", "objects": "names", "replays": "positions"}, "Describe what runs.", _state),
+    "health": Request(
+        {}, {"healthy": "whether there is no fault", "faults": "each fault"}, "Describe faults and the last minute of counters.", _health
+    ),
+    "pause": Request(_NAME_KEY, {}, "Pause replays.", _pause),
+    "resume": Request(_NAME_KEY, {}, "Let replays go on.", _pause),
+    "seek": Request({**_NAME_KEY, "position_s": "capture time"}, {}, "Let replays go on at a capture time.", _seek),
+}
+"""Every request, by what ``do`` says."""

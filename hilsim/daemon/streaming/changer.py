@@ -1,0 +1,177 @@
+"""Timed changes of a running rig: made ready aside, published to every render thread for one rig time, and recorded with the time at which they began.
+
+A change begins with a firing that no render thread has rendered yet, some milliseconds ahead of the newest. A thread that has rendered beyond it by the
+time it sees the change (the machine stood still in between) begins later; the change is then recorded with that thread's own time.
+"""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from hilsim.assembly.changed import RigState, is_changed, lidar_after
+from hilsim.config.script import ChangeSpec
+from hilsim.daemon.parts import RigContext
+from hilsim.daemon.streaming.stream import Streaming
+from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.schedule import packet_start_ns
+from hilsim.emulator.segments import REFUSED
+from hilsim.errors import ConfigError, TransmitError
+from hilsim.streaming.render_state import RenderCounter
+
+if TYPE_CHECKING:
+    from hilsim.emulator.lidar import LaterLidar
+
+_MARGIN_NS = 3_000_000
+"""From the newest firing that may have been rendered to the one that a change begins with: publishing takes a fraction of it."""
+_REFUSED_MARGIN_NS = 20_000_000
+_TRIES = 5
+_ANSWER_S = 5.0
+_POLL_S = 0.0002
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeChange:
+    """A change that has been made.
+
+    Attributes:
+        change: The change, with ``at_s`` and ``late_s`` as a script needs them to give the same packets.
+        at_ns: Rig time at which it began.
+        begun_ns: Rig time at which it began for each sensor that it concerns.
+    """
+
+    change: ChangeSpec
+    at_ns: int
+    begun_ns: Mapping[str, int]
+
+
+@dataclass(kw_only=True, eq=False)
+class Changer:
+    """Makes timed changes of the sensors of a running rig.
+
+    Attributes:
+        context: The rig.
+        streams: Its sensors, by name.
+        pacing: Held while lidars change: the pacer makes other render threads of them.
+        made: The changes since the rig was started or loaded anew, in their order.
+    """
+
+    context: RigContext
+    streams: Mapping[str, Streaming]
+    pacing: threading.Lock
+    made: list[MadeChange] = field(default_factory=list)
+    _state: RigState | None = None
+    _bases: dict[str, LidarEmulator] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def forget(self) -> None:
+        """Begin anew with the rig's file, which has been loaded."""
+        self.made = []
+        self._state = None
+        self._bases = {}
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the sensors' render threads run, so that changes can be made."""
+        return bool(self.streams) and all(streaming.render_thread.alive for streaming in self.streams.values())
+
+    def object_names(self) -> list[str]:
+        """Names of the objects that there are now."""
+        if self._state is not None:
+            return self._state.object_names
+        return [thing.name for thing in self.context.scenery(self.context.rig).objects] if self.streams else []
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the rig is not as its file has it."""
+        return self._state is not None
+
+    def earliest_ns(self) -> int:
+        """The rig time from which a change that is published now takes effect for every sensor at once."""
+        return max((_frontier_ns(streaming) for streaming in self.streams.values()), default=0) + _MARGIN_NS
+
+    def make(self, change: ChangeSpec, *, is_scheduled: bool = False) -> MadeChange:
+        """Make a change; returns when every render thread has begun with it, some milliseconds later.
+
+        Args:
+            change: The change, now or at a rig time not far ahead.
+            is_scheduled: It was accepted for a time that may have passed meanwhile, and is made late then.
+
+        Raises:
+            ConfigError: it cannot be made of the rig as it is, or is to begin with firings that have been rendered; nothing was changed.
+            AssetError: a file cannot be used; nothing was changed.
+            TransmitError: a render thread does not answer.
+        """
+        with self._lock, self.pacing:
+            if not self.streams:
+                raise ConfigError("a rig must have a [[sensor]] for what it sees to be changed, got none")
+            devices = [name for name, streaming in self.streams.items() if streaming.render_thread.renderer is not None]
+            if devices:
+                raise ConfigError(f'render.backend must be "cpu" for timed changes, got a GPU that renders {", ".join(devices)}')
+            former = self._state or RigState.at_start(self.context.rig, self.context.scenery(self.context.rig))
+            state = former.after(change)
+            changed = self._changed_lidars(former, state)
+            earliest_ns = self.earliest_ns()
+            if change.at_ns is not None and change.at_ns < earliest_ns and not is_scheduled:
+                raise ConfigError(f"at_s must be {earliest_ns / 1e9:.6f} or later now, got {change.at_s}")
+            at_ns = earliest_ns if change.at_ns is None else change.at_ns
+            begun_ns = {name: self._publish(self.streams[name], lidar, at_ns) for name, lidar in changed.items()}
+            self._state = state
+            made = _recorded(change, at_ns, begun_ns)
+            self.made.append(made)
+            return made
+
+    def _changed_lidars(self, former: RigState, state: RigState) -> dict[str, LidarEmulator]:
+        """Each lidar that is another one in a state, or sees another world."""
+        found = {}
+        for number, setting in enumerate(state.settings):
+            if not is_changed(former, state, number):
+                continue
+            streaming = self.streams[setting.name]
+            base = self._bases.setdefault(setting.name, streaming.lidar)
+            found[setting.name] = lidar_after(base, streaming.lidar, former, state, number)
+            found[setting.name].plan  # noqa: B018 - made now (cached), not between choosing the time and publishing
+        return found
+
+    def _publish(self, streaming: Streaming, lidar: LidarEmulator, at_ns: int) -> int:
+        """Let a sensor's render thread go on with another lidar; returns the rig time at which it begins."""
+        thread = streaming.render_thread
+        for _ in range(_TRIES):
+            later: LaterLidar = streaming.lidar.followed_by(lidar, at_ns)
+            number = thread.add_segment(later.begin_ns, later.lidar)
+            until_s = time.monotonic() + _ANSWER_S
+            while (begun_ns := thread.table.begun_ns(number) if thread.table else None) is None or _is_ahead(streaming, begun_ns):
+                if time.monotonic() > until_s or not thread.alive:
+                    raise TransmitError(f"{streaming.spec.name}: the render thread must take a change within {_ANSWER_S:.0f} s, got no answer")
+                time.sleep(_POLL_S)
+            if begun_ns != REFUSED:
+                streaming.lidar = thread.lidar = later.lidar
+                return begun_ns
+            at_ns = _frontier_ns(streaming) + _REFUSED_MARGIN_NS
+        raise TransmitError(
+            f"{streaming.spec.name}: a change of the returns must begin with a packet, which {_TRIES} tries missed: this machine is too busy"
+        )
+
+
+def _frontier_ns(streaming: Streaming) -> int:
+    """Rig time of the first firing that the render thread has not begun to render."""
+    next_packet = int(streaming.render_thread.state.counters[RenderCounter.NEXT_PACKET])
+    return int(packet_start_ns(streaming.lidar.plan, next_packet + 1))
+
+
+def _is_ahead(streaming: Streaming, begun_ns: int) -> bool:
+    """Whether the thread has yet to render up to a rig time; what is seen then is in its packets."""
+    return begun_ns != REFUSED and _frontier_ns(streaming) < begun_ns
+
+
+def _recorded(change: ChangeSpec, at_ns: int, begun_ns: Mapping[str, int]) -> MadeChange:
+    late_s = {name: begin_ns / 1e9 for name, begin_ns in begun_ns.items() if begin_ns != at_ns}
+    if late_s and len(late_s) == len(begun_ns) and len(set(late_s.values())) == 1:
+        at_ns, late_s = next(iter(begun_ns.values())), {}
+    return MadeChange(change=replace(change, at_s=at_ns / 1e9, late_s=late_s), at_ns=at_ns, begun_ns=dict(begun_ns))
+
+
+def script_of(made: Sequence[MadeChange]) -> tuple[ChangeSpec, ...]:
+    """Changes as a script that gives the same packets."""
+    return tuple(each.change for each in made)
