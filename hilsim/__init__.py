@@ -9,7 +9,7 @@ from hilsim.lazy_imports import lazy_names
 from hilsim.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from hilsim.api.control import Control, DaemonFault, DaemonHealth, DaemonStatus, ReplayStatus
+    from hilsim.api.control import ChangeTimes, Control, DaemonFault, DaemonHealth, DaemonStatus, ReplayStatus, connect
     from hilsim.api.daemon import Daemon, DaemonError, RunningSensor
     from hilsim.api.decoding import decode
     from hilsim.api.emulator import Emulator
@@ -27,6 +27,7 @@ __all__ = [
     "POINT_DTYPE",
     "AssetError",
     "CaptureError",
+    "ChangeTimes",
     "ConfigError",
     "Control",
     "Daemon",
@@ -47,6 +48,7 @@ __all__ = [
     "Scan",
     "TransmitError",
     "VerifyReport",
+    "connect",
     "decode",
     "load_rig",
     "read_capture",
@@ -59,6 +61,7 @@ _HOMES = {
     "POINT_DTYPE": "hilsim.api.points",
     "AssetError": "hilsim.errors",
     "CaptureError": "hilsim.errors",
+    "ChangeTimes": "hilsim.api.control",
     "ConfigError": "hilsim.errors",
     "Control": "hilsim.api.control",
     "Daemon": "hilsim.api.daemon",
@@ -79,6 +82,7 @@ _HOMES = {
     "Scan": "hilsim.api.points",
     "TransmitError": "hilsim.errors",
     "VerifyReport": "hilsim.api.verification",
+    "connect": "hilsim.api.control",
     "decode": "hilsim.api.decoding",
     "load_rig": "hilsim.api.rigs",
     "read_capture": "hilsim.api.packet",

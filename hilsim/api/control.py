@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hilsim.daemon.control_client import done, sender
+from hilsim.daemon.control_client import done, send_request, sender
 from hilsim.errors import ConfigError, TransmitError
 
 T = TypeVar("T")
@@ -94,6 +94,19 @@ class DaemonHealth:
     recorded: tuple[Mapping[str, Any], ...] = ()
 
 
+@dataclass(frozen=True, kw_only=True)
+class ChangeTimes:
+    """When a change took effect.
+
+    Attributes:
+        at_s: Rig time.
+        sensors: Rig time for each sensor that it concerns; later than ``at_s`` for one that had been rendered beyond it.
+    """
+
+    at_s: float
+    sensors: Mapping[str, float]
+
+
 class Control:
     """Commands to a running daemon; each call is a conversation of its own, so that a daemon may be started anew in between.
 
@@ -150,6 +163,50 @@ class Control:
         """
         self._obeyed(f"seek {seconds!r}", name)
 
+    def change(self, kind: str, at_s: float | None = None, **keys: Any) -> ChangeTimes:
+        """Change the rig; returns when packets show it.
+
+        Args:
+            kind: ``add``, ``move``, ``travel``, ``remove``, ``weather`` or ``sensor`` ([scripts](../reference/script.md)).
+            at_s: Rig time at which it takes effect; None: as soon as possible.
+            keys: Keys of the change.
+
+        Raises:
+            ConfigError: the change is not sound, cannot be made of the rig as it is, or its time has passed.
+            TransmitError: no daemon listens, no answer arrives, or the rig ends before that.
+        """
+        timed = {} if at_s is None else {"at_s": at_s}
+        answer = self._requested({"do": "change", "change": {"kind": kind, **timed, **keys}}, 0.0 if at_s is None else at_s)
+        return self._made(ChangeTimes, answer)
+
+    def script(self) -> tuple[dict[str, Any], ...]:
+        """The changes made since the rig was started or loaded anew, as a script has them: ``hilsim record --script`` makes the same packets of them.
+
+        Raises:
+            TransmitError: no daemon listens, or no answer arrives.
+        """
+        return tuple(self._requested({"do": "script"})["changes"])
+
+    def state(self) -> dict[str, Any]:
+        """What runs and how well: rig time, sensors, objects, replays, vehicle, faults ([control](../reference/control.md)).
+
+        Raises:
+            TransmitError: no daemon listens, or no answer arrives.
+        """
+        return self._requested({"do": "state"})
+
+    def _requested(self, request: Mapping[str, Any], wait_until_s: float = 0.0) -> dict[str, Any]:
+        """The answer to a request in JSON.
+
+        Args:
+            request: The request.
+            wait_until_s: Rig time up to which the answer may take.
+        """
+        answer = self._parsed(send_request(self.address, json.dumps(request), wait_until_s))
+        if not answer.pop("ok", False):
+            raise ConfigError(str(answer.get("error", "the daemon refused the request without a reason")))
+        return answer
+
     def status(self) -> DaemonStatus:
         """Where each replay is.
 
@@ -182,7 +239,9 @@ class Control:
         done(self._tell(command if name is None else f"{command} {name}"))
 
     def _asked(self, command: str) -> dict[str, Any]:
-        answer = done(self._tell(command))
+        return self._parsed(done(self._tell(command)))
+
+    def _parsed(self, answer: str) -> dict[str, Any]:
         try:
             found = json.loads(answer)
         except ValueError:
@@ -199,3 +258,15 @@ class Control:
         except TypeError as error:
             missing = ", ".join(name for name in names if name not in answer)
             raise TransmitError(f"the daemon at {self.address} must be of this version of hilsim, got an answer without {missing}") from error
+
+
+def connect(address: str | Path) -> Control:
+    """A client of the daemon at an address; nothing is opened yet.
+
+    Args:
+        address: Path of the Unix socket (``[control] socket`` of the rig), or ``udp:HOST:PORT`` (``[control] listen``).
+
+    Raises:
+        ConfigError: it is in neither form.
+    """
+    return Control(address)

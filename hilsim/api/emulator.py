@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from itertools import islice
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
@@ -18,6 +19,7 @@ from hilsim.api.points import POINT_DTYPE, Scan
 from hilsim.api.rigs import RigSource, as_rig
 from hilsim.api.scan_starts import scan_starts
 from hilsim.config.rig import Rig
+from hilsim.config.script import load_script
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import require
 from hilsim.geometry.poses import Pose
@@ -44,16 +46,19 @@ class Emulator:
         sensors: Names of its emulated lidars.
     """
 
-    def __init__(self, rig: Rig | RigSource, *, start_utc: str | datetime = START_UTC, threads: int | None = None) -> None:
+    def __init__(
+        self, rig: Rig | RigSource, *, start_utc: str | datetime = START_UTC, threads: int | None = None, script: str | Path | None = None
+    ) -> None:
         """Take a rig; its scene is built when it is first asked for.
 
         Args:
             rig: Of ``load_rig``, or what that takes: a path, the name of a shipped rig, a mapping.
             start_utc: UTC of rig time 0, to the second; without a time zone it is UTC. Packets' stamps show it.
             threads: That render, each a little ahead of what is asked for; they change no byte. None: one a core.
+            script: File of timed changes (``hilsim record --script``).
 
         Raises:
-            ConfigError: the rig is not sound.
+            ConfigError: the rig or the script is not sound.
             ValueError: ``start_utc`` is no instant, or ``threads`` below 1.
         """
         require((threads is None or threads >= 1, f"threads must be 1 or more, got {threads}"))
@@ -61,6 +66,7 @@ class Emulator:
         self.rig = as_rig(rig)
         self.sensors = self.rig.sensors
         self._utc_epoch_ns = utc_ns(start_utc)
+        self._script = load_script(Path(script)) if script is not None else None
         self._built: OfflineRig | None = None
         self._flown_ns = 0
 
@@ -215,7 +221,7 @@ class Emulator:
         """The rig, its vehicle flown so far at least."""
         if self._built is None or (self.rig.vehicle is not None and flight_ns > self._flown_ns):
             self._flown_ns = max(flight_ns, 2 * self._flown_ns)  # who goes on step by step has it flown anew a few times only
-            self._built = build_offline(self.rig, utc_epoch_ns=self._utc_epoch_ns, flight_ns=self._flown_ns)
+            self._built = build_offline(self.rig, utc_epoch_ns=self._utc_epoch_ns, flight_ns=self._flown_ns, script=self._script)
         return self._built
 
 

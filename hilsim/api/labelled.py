@@ -13,7 +13,7 @@ from hilsim.api.points import POINT_DTYPE, public_points
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import packets_with_truth
 from hilsim.protocols.cepton.stdv import POINTS_MAX, PointFlag, decode_stdv_points
-from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_DTYPE, RECORDS_PER_BLOCK
+from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_DTYPE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 
@@ -33,7 +33,7 @@ def labelled_packets(lidar: LidarEmulator, first: int, count: int) -> tuple[npt.
     spec = lidar.setting.spec
     decoded = decode_packets(payloads, spec)
     if isinstance(spec, VelodyneSpec):
-        place = _velodyne_places(payloads, lidar.plan.choice.size)
+        place = _velodyne_places(payloads)
         row_place = ((truth.packet - first) * BLOCKS + truth.block) * RECORDS_PER_BLOCK + truth.record
     else:
         place = _cepton_places(payloads)
@@ -48,12 +48,12 @@ def labelled_packets(lidar: LidarEmulator, first: int, count: int) -> tuple[npt.
     return payloads, points
 
 
-def _velodyne_places(payloads: npt.NDArray[np.uint8], returns: int) -> npt.NDArray[np.intp]:
+def _velodyne_places(payloads: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:
     """Places of the records that make points, counted over all packets: all with a return, except copies in a pair's second block."""
     records = payloads.view(DATA_PACKET_DTYPE)["blocks"]["channels"].reshape(-1, BLOCKS, RECORDS_PER_BLOCK)
     makes_point = records["distance"] > 0
-    if returns > 1:
-        makes_point[:, 1::2] &= records[:, 1::2] != records[:, ::2]
+    is_dual = RETURNS_BY_MODE_BYTE[payloads.view(DATA_PACKET_DTYPE).reshape(-1)["return_mode"]] > 1
+    makes_point[is_dual, 1::2] &= records[is_dual, 1::2] != records[is_dual, ::2]
     return np.flatnonzero(makes_point)
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from hilsim.api.rigs import RigSource, as_rig
 from hilsim.config.rig import Rig
+from hilsim.config.script import load_script
 from hilsim.errors import require
 from hilsim.offline.epoch import START_UTC, utc_ns
 from hilsim.offline.record import DEFAULT_BATCH_MS, Recording
@@ -22,6 +23,7 @@ def record(
     truth: str | Path | None = None,
     stamps: Literal["ns", "us"] | None = None,
     threads: int | None = None,
+    script: str | Path | None = None,
 ) -> Recording:
     """Write what a rig would send to a capture, as fast as the machine goes and always the same bytes: ``hilsim record``.
 
@@ -33,6 +35,7 @@ def record(
         truth: Parquet file for the ground truth of every return; needs pyarrow.
         stamps: Whether the capture's stamps count nanoseconds or microseconds; None: as set in the rig.
         threads: Rendering threads, which change no byte; None: one a core.
+        script: File of timed changes; None: the rig does not change.
 
     Returns:
         How many ``packets``, ``bytes_`` and ``returns`` (None without truth) were written, and ``notes`` that a person should read.
@@ -40,7 +43,7 @@ def record(
     Raises:
         AssetError: a file of the scene cannot be used.
         CaptureError: a file cannot be written, or a capture that the rig replays cannot be read.
-        ConfigError: the rig is not sound.
+        ConfigError: the rig or the script is not sound.
         ValueError: ``duration_s`` or ``start_utc`` is not sound.
     """
     require((0.001 <= duration_s <= 1e6, f"duration_s must be 0.001 to 1e6, got {duration_s}"))
@@ -54,4 +57,5 @@ def record(
         progress=lambda _done_ns: None,
         truth=None if truth is None else Path(truth),
         stamps=stamps,
+        script=None if script is None else load_script(Path(script)),
     )

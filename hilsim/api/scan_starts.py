@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.schedule import first_sequence_of
+from hilsim.emulator.schedule import first_sequence_of, packet_device_ns
 from hilsim.protocols.cepton.stdv import FRAME_PARITY, POINT_FLAGS_OFFSET, POINT_SIZE, header_size
-from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_DTYPE, RECORDS_PER_BLOCK
+from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_DTYPE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
 from hilsim.sensor.clock import rig_from_device
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.units import TURN_CDEG
@@ -37,15 +37,18 @@ class _TurnStarts:
     """A turn begins where the head passes azimuth 0: interpolated between the azimuths of blocks, as the firings are."""
 
     def __init__(self, lidar: LidarEmulator) -> None:
-        self._plan = lidar.plan
-        self._returns = lidar.plan.choice.size
+        self._lidar = lidar
         self._block_ns = lidar.plan.sequence_ns * (RECORDS_PER_BLOCK // lidar.plan.firing_offset_ns.size)
         self._before: tuple[int, int] | None = None
         """How far the last block's head had turned, and the farthest until then: what noise turned back is not passed again."""
 
     def find(self, first_packet: int, payloads: npt.NDArray[np.uint8]) -> list[int]:
-        azimuth = payloads.view(DATA_PACKET_DTYPE)["blocks"]["azimuth"].reshape(-1, BLOCKS)[:, :: self._returns].reshape(-1).astype(np.int64)
-        first_block = first_packet * (BLOCKS // self._returns)
+        packets = payloads.view(DATA_PACKET_DTYPE).reshape(-1)
+        returns = RETURNS_BY_MODE_BYTE[packets["return_mode"]]
+        has_own_time = np.arange(BLOCKS) % returns[:, np.newaxis] == 0  # the second block of a pair repeats the first one's
+        azimuth = packets["blocks"]["azimuth"][has_own_time].astype(np.int64)
+        start_ns = [packet_device_ns(self._lidar.at_packet(first_packet + row).plan, first_packet + row) for row in range(returns.size)]
+        block_ns = (np.array(start_ns)[:, np.newaxis] + np.arange(BLOCKS) // returns[:, np.newaxis] * self._block_ns)[has_own_time]
         found: list[int] = []
         if self._before is None:
             turned = np.cumsum(np.concatenate([azimuth[:1], _steps(azimuth)]))
@@ -54,19 +57,19 @@ class _TurnStarts:
         else:
             turned_before, _ = self._before
             turned = np.cumsum(np.concatenate([[turned_before], _steps(np.concatenate([[turned_before % TURN_CDEG], azimuth]))]))
-            first_block -= 1
+            block_ns = np.concatenate([block_ns[:1] - self._block_ns, block_ns])
         farthest = np.maximum.accumulate(turned)
         if self._before is not None:
             farthest = np.maximum(farthest, self._before[1])
         for block in np.flatnonzero(np.diff(farthest // TURN_CDEG)) + 1:
             passed = farthest[block] // TURN_CDEG * TURN_CDEG
             share = (passed - turned[block - 1]) / (turned[block] - turned[block - 1])
-            found.append(self._rig_ns((first_block + block - 1 + share) * self._block_ns))
+            found.append(self._rig_ns(block_ns[block - 1] + share * self._block_ns))
         self._before = int(turned[-1]), int(farthest[-1])
         return found
 
     def _rig_ns(self, device_ns: float) -> int:
-        return int(rig_from_device(self._plan.clock, round(device_ns)))
+        return int(rig_from_device(self._lidar.plan.clock, round(device_ns)))
 
 
 class _ImageStarts:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from hilsim.assembly.build import Scenery
+from hilsim.assembly.editing import EditableWorld
 from hilsim.assets.scenes import Assets, placed_object
 from hilsim.assets.tracks import motion_track
 from hilsim.config.rig import Rig
@@ -13,7 +14,6 @@ from hilsim.emulator.lidar import LaterLidar, LidarEmulator
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, HilsimError
 from hilsim.geometry.poses import Pose, mounting
-from hilsim.scene.editing import EditableWorld
 from hilsim.scene.materials import Material
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.false_alarms import FalseAlarmSpec

@@ -14,7 +14,18 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Rigs": ("load_rig", "Rig"),
     "Without a clock": ("Emulator", "Packet", "Scan", "POINT_DTYPE"),
     "Captures": ("read_capture", "decode", "verify", "VerifyReport", "record", "replay_capture", "ReplayReport"),
-    "A running stream": ("Daemon", "RunningSensor", "Metrics", "Control", "DaemonStatus", "ReplayStatus", "DaemonHealth", "DaemonFault"),
+    "A running stream": (
+        "Daemon",
+        "RunningSensor",
+        "Metrics",
+        "connect",
+        "Control",
+        "ChangeTimes",
+        "DaemonStatus",
+        "ReplayStatus",
+        "DaemonHealth",
+        "DaemonFault",
+    ),
     "Errors": ("HilsimError", "AssetError", "CaptureError", "ConfigError", "DaemonError", "LinkError", "PacketError", "TransmitError"),
 }
 """Headings, and what is under each; a name that is not there yet is left out."""

@@ -10,15 +10,17 @@ from dataclasses import dataclass, field
 import structlog
 
 from hilsim.config.script import ChangeSpec
-from hilsim.daemon.streaming.changer import Changer, MadeChange
+from hilsim.daemon.streaming.changer import Changer, MadeChange, PreparedChange
 from hilsim.errors import ConfigError, HilsimError, TransmitError
 from hilsim.limits import WAITING_CHANGES
 from hilsim.telemetry.guarded import guarded
 
 log = structlog.get_logger("hilsim")
 
-_AHEAD_NS = 20_000_000
-"""From handing a change to its worker to the earliest rig time at which it could begin: more than it takes to make ready."""
+_AHEAD_NS = 50_000_000
+"""From publishing a change to its rig time: more than a worker thread waits for the GIL. Other changes wait as long."""
+_PREPARED_AHEAD_NS = 1_000_000_000
+"""From making a change ready to its rig time."""
 _LONGEST_SLEEP_S = 0.5
 _START_POLL_S = 0.01
 
@@ -29,6 +31,8 @@ class _Waiting:
     number: int
     change: ChangeSpec = field(compare=False)
     made: "asyncio.Future[MadeChange] | None" = field(compare=False)
+    prepared: PreparedChange | None = field(default=None, compare=False)
+    was_prepared: bool = field(default=False, compare=False)
 
 
 class ChangeQueue:
@@ -88,10 +92,13 @@ class ChangeQueue:
                 self._news.clear()
                 await self._news.wait()
             wait_s = self._wait_s()
+            if 0.0 < wait_s < _PREPARED_AHEAD_NS / 1e9 and self._changer.is_running and not self._waiting[0].was_prepared:
+                await self._prepare(self._waiting[0])
+                continue
             if wait_s > 0.0:
                 self._news.clear()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._news.wait(), min(wait_s, _LONGEST_SLEEP_S))
+                    await asyncio.wait_for(self._news.wait(), min(max(wait_s - _PREPARED_AHEAD_NS / 1e9, 0.001), wait_s, _LONGEST_SLEEP_S))
                 continue
             await self._make(heapq.heappop(self._waiting))
 
@@ -102,10 +109,16 @@ class ChangeQueue:
             return _START_POLL_S
         return 0.0 if first.at_ns < 0 else (first.at_ns - self._changer.earliest_ns() - _AHEAD_NS) / 1e9
 
+    async def _prepare(self, waiting: _Waiting) -> None:
+        """Make a change ready; where it cannot be made, ``_make`` reports it at its time: another change may come before."""
+        waiting.was_prepared = True
+        with suppress(HilsimError):
+            waiting.prepared = await asyncio.to_thread(self._changer.prepare, waiting.change)
+
     async def _make(self, waiting: _Waiting) -> None:
         begun_s = time.monotonic()
         try:
-            made = await asyncio.to_thread(self._changer.make, waiting.change, is_scheduled=waiting.at_ns >= 0)
+            made = await asyncio.to_thread(self._changer.make, waiting.change, is_scheduled=waiting.at_ns >= 0, prepared=waiting.prepared)
         except HilsimError as error:
             if waiting.made is None:
                 log.error("rig.change_refused", kind=waiting.change.kind, at_s=waiting.change.at_s, reasons=str(error).split("\n"))  # noqa: TRY400 - no fault of this program

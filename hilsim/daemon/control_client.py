@@ -35,6 +35,23 @@ def sender(address: str) -> Callable[[str], str]:
     return lambda line: send_by_datagram(host, int(port), line)
 
 
+def send_request(address: str, line: str, wait_until_s: float = 0.0) -> str:
+    """Give the daemon at a Unix socket one request in JSON; returns the line of its answer.
+
+    Args:
+        address: Path of the socket.
+        line: The request.
+        wait_until_s: Rig time (s) up to which the answer may take, in addition to the usual time-out.
+
+    Raises:
+        ConfigError: the address is of a port for datagrams, which take no such requests.
+        TransmitError: no daemon listens there, or no answer arrives.
+    """
+    if address.startswith(_UDP):
+        raise ConfigError(f"requests in JSON must go to the control socket ([control] socket of the rig), got {address}")
+    return send_by_socket(Path(address), line, _SOCKET_ANSWER_S + wait_until_s)
+
+
 def done(answer: str) -> str:
     """The answer of a command that was obeyed.
 
@@ -46,14 +63,19 @@ def done(answer: str) -> str:
     return answer
 
 
-def send_by_socket(path: Path, line: str) -> str:
+def send_by_socket(path: Path, line: str, answer_s: float = _SOCKET_ANSWER_S) -> str:
     """Give a running daemon one command at its Unix socket; returns its answer.
+
+    Args:
+        path: The socket.
+        line: The command, or a request in JSON.
+        answer_s: Time-out.
 
     Raises:
         TransmitError: no daemon listens there, or no answer arrives.
     """
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as asking:
-        asking.settimeout(_SOCKET_ANSWER_S)
+        asking.settimeout(answer_s)
         try:
             asking.connect(str(path))
         except OSError as error:
@@ -62,17 +84,17 @@ def send_by_socket(path: Path, line: str) -> str:
             ) from error
         try:
             asking.sendall(f"{line}\n".encode())
-            answer = _line(asking)
+            answer = _line(asking, answer_s)
         except (ConnectionError, TimeoutError):
             answer = b""
     if not answer.endswith(b"\n"):
-        raise TransmitError(f"the daemon at {path} must answer within {_SOCKET_ANSWER_S:.0f} s, got nothing")
+        raise TransmitError(f"the daemon at {path} must answer within {answer_s:.0f} s, got nothing")
     return answer.decode().rstrip("\n")
 
 
-def _line(asking: socket.socket) -> bytes:
+def _line(asking: socket.socket, answer_s: float) -> bytes:
     """What comes up to the end of a line, or of the connection."""
-    until_s = time.monotonic() + _SOCKET_ANSWER_S
+    until_s = time.monotonic() + answer_s
     answer = bytearray()
     while not answer.endswith(b"\n") and len(answer) <= _LONGEST_ANSWER:
         asking.settimeout(max(until_s - time.monotonic(), 0.001))

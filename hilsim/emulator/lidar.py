@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from hilsim.emulator.backdrop import sample_background
 from hilsim.emulator.batch import DatagramBatch, Flow
-from hilsim.emulator.continuation import AT_START, Continuation, continue_from, first_packet_from
+from hilsim.emulator.changing.continuation import AT_START, Continuation, continue_from, first_packet_from
+from hilsim.emulator.changing.segments import CAPACITY, SegmentTable, render_packets
 from hilsim.emulator.detection import respond
 from hilsim.emulator.encoding import encode
 from hilsim.emulator.firing import fire
@@ -21,7 +22,6 @@ from hilsim.emulator.plan import BeamCells, LidarPlan
 from hilsim.emulator.planning import build_lidar_plan
 from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due, first_sequence_of, packet_start_ns
-from hilsim.emulator.segments import CAPACITY, SegmentTable, render_packets
 from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing

@@ -12,9 +12,15 @@ def first_sequence_of(plan: LidarPlan, packet: int) -> int:
 
 
 @kernel
+def packet_device_ns(plan: LidarPlan, packet: int) -> int:
+    """Device time of the first firing of data packet ``packet``."""
+    return first_sequence_of(plan, packet) * plan.sequence_ns
+
+
+@kernel
 def packet_start_ns(plan: LidarPlan, packet: int) -> int:
     """Rig time of the first firing of data packet ``packet``."""
-    return rig_from_device(plan.clock, first_sequence_of(plan, packet) * plan.sequence_ns)
+    return rig_from_device(plan.clock, packet_device_ns(plan, packet))
 
 
 @kernel

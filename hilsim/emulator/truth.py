@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel
 from hilsim.emulator.batch import DatagramBatch
-from hilsim.emulator.continuation import first_packet_from
+from hilsim.emulator.changing.continuation import first_packet_from
 from hilsim.emulator.encoding import is_representable
 from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.lidar import LidarEmulator

@@ -120,7 +120,7 @@ class Workspace(NamedTuple):
         kept: ``int64[m]``, echoes of one firing that are detected.
         reported: ``bool[c, s]``, firings that a decimated sensor reports.
         returns: What is reported.
-        earlier: What firings of the same packet report that lie in segments before the one that is rendered (``emulator.segments``).
+        earlier: What firings of the same packet report that lie in segments before the one that is rendered (``emulator.changing.segments``).
         counts: ``int64[n]``, columns by ``EmulatorCount``; they only grow.
     """
 

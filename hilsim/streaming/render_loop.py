@@ -13,11 +13,11 @@ from hilsim.autopilot.obstacle_map import ObstacleMap, note_packet
 from hilsim.compilation.atomics import load_acquire, store_release
 from hilsim.compilation.jit import constant, inlined_kernel, stage_kernel
 from hilsim.compilation.pins import tuple_at
+from hilsim.emulator.changing.segments import BASE, CAPACITY, Segments, enter_segment, render_packet
 from hilsim.emulator.fused import render_info_packet
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due
-from hilsim.emulator.segments import BASE, CAPACITY, Segments, enter_segment, render_packet
 from hilsim.emulator.workspace import Workspace
 from hilsim.protocols.ethernet import Framing
 from hilsim.scene.world import World

@@ -8,10 +8,10 @@ import numpy as np
 
 from hilsim.autopilot.obstacle_map import ObstacleMap, no_obstacle_map
 from hilsim.compilation.atomics import publish
+from hilsim.emulator.changing.segments import SegmentTable
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import data_deadline_ns
-from hilsim.emulator.segments import SegmentTable
 from hilsim.emulator.workspace import Workspace, allocate_workspace
 from hilsim.errors import DeviceError, TransmitError
 from hilsim.protocols.ethernet import HEADER_SIZE
@@ -168,6 +168,7 @@ class RenderThread:
         self._render(stopped)
         if self.can_change:
             SegmentTable(self.lidar.plan, self.lidar.world).rehearse()
+            self.lidar.followed_by(self.lidar, 0)
         if self.renderer is not None:
             self._rehearse(0, 1)
         self.set_lead_ns(self.lead_ns)  # loads its kernel too

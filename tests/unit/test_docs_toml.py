@@ -6,15 +6,20 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+from dataclasses import replace
 
 import pytest
 import trimesh
 from click.testing import CliRunner
 
 import hilsim
+from hilsim.assembly.build import build_scenery
+from hilsim.assembly.changed import check_script
 from hilsim.cli.background.command import background
 from hilsim.cli.check import check
 from hilsim.config.places import profiles_directory
+from hilsim.config.rig import load_rig
+from hilsim.config.script import load_script
 from hilsim.rangefinders.registry import RANGEFINDERS
 from tests.edited import edited_copy
 from tests.pages import ROOT, blocks
@@ -140,7 +145,17 @@ def with_a_world(block, directory, _request):
     assert_sound(write_rig(directory, block.text))
 
 
+def a_script(block, directory, request):
+    """Changes that can be made of the demo, whose sensor it names."""
+    del request
+    path = directory / "script.toml"
+    path.write_text(block.text)
+    rig = replace(load_rig(ROOT / "profiles" / "rigs" / "demo.toml"), script=load_script(path))
+    check_script(rig, build_scenery(rig))
+
+
 SPECIAL = {
+    ("script.md", 0): a_script,
     ("README.md", 0): with_a_mesh,
     ("overlay.md", 0): with_a_map,
     ("replay-captures.md", 0): with_a_capture,

@@ -14,9 +14,9 @@ from hilsim.assembly.changed import RigState, is_changed, lidar_after
 from hilsim.config.script import ChangeSpec
 from hilsim.daemon.parts import RigContext
 from hilsim.daemon.streaming.stream import Streaming
+from hilsim.emulator.changing.segments import REFUSED
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import packet_start_ns
-from hilsim.emulator.segments import REFUSED
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.streaming.render_state import RenderCounter
 
@@ -46,6 +46,21 @@ class MadeChange:
     begun_ns: Mapping[str, int]
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PreparedChange:
+    """What a change makes of a rig, made ready before its time.
+
+    Attributes:
+        former: The state that it was made of.
+        state: The state after it.
+        lidars: Each lidar that is another one then, or sees another world, by its name.
+    """
+
+    former: RigState
+    state: RigState
+    lidars: Mapping[str, LidarEmulator]
+
+
 @dataclass(kw_only=True, eq=False)
 class Changer:
     """Makes timed changes of the sensors of a running rig.
@@ -55,12 +70,14 @@ class Changer:
         streams: Its sensors, by name.
         pacing: Held while lidars change: the pacer makes other render threads of them.
         made: The changes since the rig was started or loaded anew, in their order.
+        has_changed: The rig is not as its file has it.
     """
 
     context: RigContext
     streams: Mapping[str, Streaming]
     pacing: threading.Lock
     made: list[MadeChange] = field(default_factory=list)
+    has_changed: bool = False
     _state: RigState | None = None
     _bases: dict[str, LidarEmulator] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -68,6 +85,7 @@ class Changer:
     def forget(self) -> None:
         """Begin anew with the rig's file, which has been loaded."""
         self.made = []
+        self.has_changed = False
         self._state = None
         self._bases = {}
 
@@ -82,21 +100,27 @@ class Changer:
             return self._state.object_names
         return [thing.name for thing in self.context.scenery(self.context.rig).objects] if self.streams else []
 
-    @property
-    def has_changed(self) -> bool:
-        """Whether the rig is not as its file has it."""
-        return self._state is not None
-
     def earliest_ns(self) -> int:
         """The rig time from which a change that is published now takes effect for every sensor at once."""
         return max((_frontier_ns(streaming) for streaming in self.streams.values()), default=0) + _MARGIN_NS
 
-    def make(self, change: ChangeSpec, *, is_scheduled: bool = False) -> MadeChange:
+    def prepare(self, change: ChangeSpec) -> PreparedChange:
+        """Make a change ready for ``make``; nothing is changed. It is of use only if no other change is made in between.
+
+        Raises:
+            ConfigError: the change cannot be made of the rig as it is.
+            AssetError: a file cannot be used.
+        """
+        with self._lock:
+            return self._prepared(change)
+
+    def make(self, change: ChangeSpec, *, is_scheduled: bool = False, prepared: PreparedChange | None = None) -> MadeChange:
         """Make a change; returns when every render thread has begun with it, some milliseconds later.
 
         Args:
             change: The change, now or at a rig time not far ahead.
             is_scheduled: It was accepted for a time that may have passed meanwhile, and is made late then.
+            prepared: Of ``prepare``, if it was called for this change.
 
         Raises:
             ConfigError: it cannot be made of the rig as it is, or is to begin with firings that have been rendered; nothing was changed.
@@ -104,23 +128,28 @@ class Changer:
             TransmitError: a render thread does not answer.
         """
         with self._lock, self.pacing:
-            if not self.streams:
-                raise ConfigError("a rig must have a [[sensor]] for what it sees to be changed, got none")
-            devices = [name for name, streaming in self.streams.items() if streaming.render_thread.renderer is not None]
-            if devices:
-                raise ConfigError(f'render.backend must be "cpu" for timed changes, got a GPU that renders {", ".join(devices)}')
-            former = self._state or RigState.at_start(self.context.rig, self.context.scenery(self.context.rig))
-            state = former.after(change)
-            changed = self._changed_lidars(former, state)
+            if prepared is None or prepared.former is not self._state:
+                prepared = self._prepared(change)
             earliest_ns = self.earliest_ns()
             if change.at_ns is not None and change.at_ns < earliest_ns and not is_scheduled:
                 raise ConfigError(f"at_s must be {earliest_ns / 1e9:.6f} or later now, got {change.at_s}")
             at_ns = earliest_ns if change.at_ns is None else change.at_ns
-            begun_ns = {name: self._publish(self.streams[name], lidar, at_ns) for name, lidar in changed.items()}
-            self._state = state
+            begun_ns = self._publish(prepared.lidars, at_ns)
+            self._state, self.has_changed = prepared.state, True
             made = _recorded(change, at_ns, begun_ns)
             self.made.append(made)
             return made
+
+    def _prepared(self, change: ChangeSpec) -> PreparedChange:
+        if not self.streams:
+            raise ConfigError("a rig must have a [[sensor]] for what it sees to be changed, got none")
+        devices = [name for name, streaming in self.streams.items() if streaming.render_thread.renderer is not None]
+        if devices:
+            raise ConfigError(f'render.backend must be "cpu" for timed changes, got a GPU that renders {", ".join(devices)}')
+        if self._state is None:
+            self._state = RigState.at_start(self.context.rig, self.context.scenery(self.context.rig))
+        state = self._state.after(change)
+        return PreparedChange(former=self._state, state=state, lidars=self._changed_lidars(self._state, state))
 
     def _changed_lidars(self, former: RigState, state: RigState) -> dict[str, LidarEmulator]:
         """Each lidar that is another one in a state, or sees another world."""
@@ -134,24 +163,36 @@ class Changer:
             found[setting.name].plan  # noqa: B018 - made now (cached), not between choosing the time and publishing
         return found
 
-    def _publish(self, streaming: Streaming, lidar: LidarEmulator, at_ns: int) -> int:
-        """Let a sensor's render thread go on with another lidar; returns the rig time at which it begins."""
-        thread = streaming.render_thread
+    def _publish(self, lidars: Mapping[str, LidarEmulator], at_ns: int) -> dict[str, int]:
+        """Let render threads go on with other lidars; returns the rig time at which each begins."""
+        begun_ns: dict[str, int] = {}
+        missing = dict.fromkeys(lidars, at_ns)
         for _ in range(_TRIES):
-            later: LaterLidar = streaming.lidar.followed_by(lidar, at_ns)
-            number = thread.add_segment(later.begin_ns, later.lidar)
-            until_s = time.monotonic() + _ANSWER_S
-            while (begun_ns := thread.table.begun_ns(number) if thread.table else None) is None or _is_ahead(streaming, begun_ns):
-                if time.monotonic() > until_s or not thread.alive:
-                    raise TransmitError(f"{streaming.spec.name}: the render thread must take a change within {_ANSWER_S:.0f} s, got no answer")
-                time.sleep(_POLL_S)
-            if begun_ns != REFUSED:
-                streaming.lidar = thread.lidar = later.lidar
+            added = {name: self._add(self.streams[name], lidars[name], from_ns) for name, from_ns in missing.items()}
+            begun_ns |= {name: self._await_beginning(self.streams[name], *each) for name, each in added.items()}
+            missing = {name: _frontier_ns(self.streams[name]) + _REFUSED_MARGIN_NS for name, begin_ns in begun_ns.items() if begin_ns == REFUSED}
+            if not missing:
                 return begun_ns
-            at_ns = _frontier_ns(streaming) + _REFUSED_MARGIN_NS
         raise TransmitError(
-            f"{streaming.spec.name}: a change of the returns must begin with a packet, which {_TRIES} tries missed: this machine is too busy"
+            f"{', '.join(missing)}: a change of the rate or the returns must be in time, and {_TRIES} tries were not: this machine is too busy"
         )
+
+    @staticmethod
+    def _add(streaming: Streaming, lidar: LidarEmulator, at_ns: int) -> tuple[int, "LaterLidar"]:
+        later = streaming.lidar.followed_by(lidar, at_ns)
+        return streaming.render_thread.add_segment(later.begin_ns, later.lidar), later
+
+    @staticmethod
+    def _await_beginning(streaming: Streaming, number: int, later: "LaterLidar") -> int:
+        """Block until the thread has rendered up to where a segment begins; returns that rig time, or ``REFUSED``."""
+        thread, until_s = streaming.render_thread, time.monotonic() + _ANSWER_S
+        while (begun_ns := thread.table.begun_ns(number) if thread.table else None) is None or _is_ahead(streaming, begun_ns):
+            if time.monotonic() > until_s or not thread.alive:
+                raise TransmitError(f"{streaming.spec.name}: the render thread must take a change within {_ANSWER_S:.0f} s, got no answer")
+            time.sleep(_POLL_S)
+        if begun_ns != REFUSED:
+            streaming.lidar = thread.lidar = later.lidar
+        return begun_ns
 
 
 def _frontier_ns(streaming: Streaming) -> int:

@@ -29,7 +29,7 @@ CAPACITY = 256
 """Segments that have been added and not begun, at most; a power of two."""
 
 REFUSED = -1
-"""In ``Segments.begun_ns``: the segment was added too late, and its packets fit no other time."""
+"""In ``Segments.begun_ns``: the segment was added too late, and its packets or its head fit no other time; what is before it goes on."""
 
 BASE = -1
 """Number of the segment that a kernel is called with."""
@@ -71,6 +71,13 @@ class Segments(NamedTuple):
     workspace: npt.NDArray[np.int64]
 
 
+@kernel
+def _fits_later(former: LidarPlan, plan: LidarPlan, packet: int) -> bool:
+    """Whether a plan may begin with a later packet than it was made for: its packets and its head go on as the former plan's."""
+    is_numbered_alike = packet_start_ns(former, packet) == packet_start_ns(plan, packet)
+    return is_numbered_alike and former.head.rate_crpm == plan.head.rate_crpm and former.head.phase_turns == plan.head.phase_turns
+
+
 @stage_kernel
 def enter_segment(plan: LidarPlan, segments: Segments, at: int, packet: int) -> int:
     """The segment that a packet begins in, from segment ``at`` on. Decides when segments begin that were added since the packet before.
@@ -91,8 +98,9 @@ def enter_segment(plan: LidarPlan, segments: Segments, at: int, packet: int) -> 
     while seen < added:
         row = seen & _MASK
         begun_ns[row] = max(from_ns[row], start_ns)
-        if from_ns[row] < start_ns and packet_start_ns(tuple_at(plans[row], plan), packet) != start_ns:
-            former = (row - 1) & _MASK  # its packets are numbered for another beginning: it is refused, and what is before it goes on
+        former = (row - 1) & _MASK
+        is_late = from_ns[row] < start_ns and seen > 0  # the first one is what the kernel begins with
+        if is_late and not _fits_later(tuple_at(plans[former], plan), tuple_at(plans[row], plan), packet):
             plans[row], segments.world[row], segments.workspace[row] = plans[former], segments.world[former], segments.workspace[former]
             begun_ns[row] = _REFUSED
         seen += _ONE
@@ -226,7 +234,7 @@ class SegmentTable:
     def has_room(self) -> bool:
         """Whether another segment may be added now; what has begun makes room."""
         words = self.segments.words
-        return int(words[SegmentWord.ADDED] - max(words[SegmentWord.AT], 0)) < CAPACITY - 1
+        return int(words[SegmentWord.ADDED] - max(words[SegmentWord.AT], 0)) < CAPACITY
 
     def add(self, from_ns: int, plan: LidarPlan, world: World, workspace: Workspace) -> int:
         """Add a segment behind all others; returns its number.

@@ -75,9 +75,9 @@ def _packs_alike(former: LidarPlan, plan: LidarPlan) -> bool:
 
 def _phase_turns(former: Head, head: Head, device_ns: int) -> float:
     """The phase with which a head is, at a device time, where the former one is."""
+    wanted = float(head_turns(former, device_ns))
     if former._replace(phase_turns=0.0) == head._replace(phase_turns=0.0):
         return float(former.phase_turns)
-    wanted = float(head_turns(former, device_ns))
     phase = float(head.phase_turns)
     for _ in range(_ITERATIONS):  # the swings of a head are small: each step divides the error by a hundred and more
         error = (wanted - float(head_turns(head._replace(phase_turns=phase), device_ns)) + 0.5) % 1.0 - 0.5

@@ -1,0 +1,67 @@
+"""Tuples at addresses that running kernels read."""
+
+import gc
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from hilsim.compilation.jit import by_reference, kernel
+from hilsim.compilation.pins import Pin, tuple_at
+from tests.compiled import compiled_only
+
+
+@by_reference
+class Numbers(NamedTuple):
+    values: npt.NDArray[np.float64]
+    factor: int
+
+
+@kernel
+def weighted_sum(like: Numbers, addresses: npt.NDArray[np.int64]) -> float:
+    total = 0.0
+    for row in range(addresses.size):
+        found = tuple_at(addresses[row], like)
+        total += found.values.sum() * found.factor
+    return total
+
+
+@pytest.fixture
+def numbers():
+    return [Numbers(np.full(3, 10.0**power), power + 1) for power in range(4)]
+
+
+def test_a_kernel_reads_each_tuple_at_its_address(numbers):
+    pins = [Pin(each) for each in numbers]
+    addresses = np.array([pin.address for pin in pins])
+    assert weighted_sum(numbers[0], addresses) == 3.0 * (1 + 2 * 10 + 3 * 100 + 4 * 1000)
+    assert weighted_sum(numbers[0], addresses[::-1].copy()) == 3.0 * (1 + 2 * 10 + 3 * 100 + 4 * 1000)
+    for pin in pins:
+        pin.release()
+
+
+@compiled_only
+def test_a_pinned_tuple_keeps_its_arrays_until_it_is_released(numbers):
+    counts = [sys.getrefcount(each.values) for each in numbers]
+    pins = [Pin(each) for each in numbers]
+    assert [sys.getrefcount(each.values) for each in numbers] == [count + 1 for count in counts]
+    for _ in range(100):
+        weighted_sum(numbers[0], np.array([pin.address for pin in pins]))
+    assert [sys.getrefcount(each.values) for each in numbers] == [count + 1 for count in counts]
+    for pin in pins:
+        pin.release()
+    pins.clear()
+    gc.collect()
+    assert [sys.getrefcount(each.values) for each in numbers] == counts
+
+
+@compiled_only
+def test_arrays_outlive_the_python_tuple_that_was_pinned():
+    pins = [Pin(Numbers(np.full(100_000, float(number)), 1)) for number in range(50)]
+    like = Numbers(np.zeros(1), 0)
+    gc.collect()
+    assert weighted_sum(like, np.array([pin.address for pin in pins])) == 100_000.0 * sum(range(50))
+    for pin in pins:
+        pin.release()
