@@ -140,7 +140,12 @@ def test_what_cannot_be_done_is_answered_and_the_conversation_goes_on(running, t
 
 
 def test_a_line_without_end_is_refused(running, tmp_path):
-    assert over_socket(running, tmp_path / "control", b"x" * 5000) == ["error: a command must be at most 1024 bytes\n"]
+    assert over_socket(running, tmp_path / "control", b"x" * 70_000) == ["error: a request must be at most 65536 bytes\n"]
+
+
+def test_a_command_in_words_is_short(running, tmp_path):
+    answers = over_socket(running, tmp_path / "control", b"pause " + b"x" * 1100 + b"\n")
+    assert answers == ["error: the control socket: a command must be at most 1,024 bytes, got 1,107 bytes\n"]
 
 
 def test_without_a_path_there_is_no_socket(running):
