@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from hilsim.analysis.conformance.rules import TOPICS
+from tools.rules_reference import TOPICS
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "reference" / "conformance-rules.md"

@@ -1,6 +1,8 @@
 """All rules of the checker, and the page of documentation that lists them."""
 
-from hilsim.analysis.conformance.cepton.rules import TOPICS as CEPTON_TOPICS
+from hilsim.analysis.conformance.cepton import frames, info, points, sensor, sequence, stamps
+from hilsim.analysis.conformance.cepton import headers as cepton_headers
+from hilsim.analysis.conformance.cepton import lasers as cepton_lasers
 from hilsim.analysis.conformance.findings import Rule
 from hilsim.analysis.conformance.velodyne import (
     azimuth,
@@ -30,7 +32,14 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("NMEA sentences", nmea.RULES),
     ("Link headers", headers.RULES),
     ("Arrival", spacing.RULES),
-    *CEPTON_TOPICS,
+    ("Cepton: streams", sensor.RULES),
+    ("Cepton: point packets", cepton_headers.RULES),
+    ("Cepton: sequence", sequence.RULES),
+    ("Cepton: stamps", stamps.RULES),
+    ("Cepton: points", points.RULES),
+    ("Cepton: lasers", cepton_lasers.RULES),
+    ("Cepton: frames", frames.RULES),
+    ("Cepton: sensor information", info.RULES),
 )
 
 _INTRODUCTION = """\
