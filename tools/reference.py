@@ -10,14 +10,12 @@ import click
 
 from tools.api_reference import api_reference
 from tools.configuration_reference import configuration_reference
-from tools.limits_reference import limits_reference
 from tools.metrics_reference import generate_metrics_reference
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "docs" / "reference"
 
 PAGES: dict[str, Callable[[], str]] = {
     "configuration.md": configuration_reference,
-    "limits.md": limits_reference,
     "metrics.md": generate_metrics_reference,
     "python-api.md": api_reference,
 }
