@@ -90,7 +90,7 @@ test-service: $(VENV)/installed-test
 	$(BIN)/python -m pytest -m service tests/service
 
 docs: $(VENV)/installed-run
-	$(BIN)/python -m hilsim.cli.reference
+	$(BIN)/python -m tools.reference
 
 bench: $(VENV)/installed-test
 	$(BIN)/python bench/bench_timing.py

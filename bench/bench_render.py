@@ -18,9 +18,9 @@ import peers
 from hilsim.diagnosis.processor import processor_text
 from hilsim.diagnosis.ray_speed import REACH_M, VLP16_ELEVATIONS_DEG, hills, scan, street, town
 from hilsim.render.cpu import cast_many, cast_rays
-from hilsim.render.renderer import CpuRenderer
 from hilsim.scene.world import SceneObject, build_world
 from tests.meshes import join_meshes
+from tests.renderers import CpuRenderer
 
 
 def measure(world, origin, direction, rounds):

@@ -1,7 +1,7 @@
 """What stands in for a GPU where none is: the CPU's renderer behind the same interface."""
 
 from hilsim.errors import DeviceError
-from hilsim.render.renderer import CpuRenderer
+from tests.renderers import CpuRenderer
 
 
 class Device:

@@ -63,6 +63,7 @@ def edited_copy(page: str, directory: Path) -> dict[str, str]:
     python, text = ([block.text for block in blocks_of(path, language)] for language in ("python", "text"))
     edits = EDITS[page]
     shutil.copytree(ROOT / "hilsim", directory / "hilsim", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "tools", directory / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "docs" / "reference", directory / "docs" / "reference")
     (directory / "profiles").symlink_to(ROOT / "profiles")
     for number, name in edits.files.items():

@@ -78,8 +78,8 @@ class Sight(NamedTuple):
     Attributes:
         number: Of the publication, from 1.
         time_ns: Rig time of the newest firing in it.
-        sectors: ``float64[72]``, as ``sectors.fill_sectors`` writes them.
-        cones: ``float64[k]``, as ``sectors.nearest_in_cone`` returns them.
+        sectors: ``float64[72]``, as ``obstacle_sectors.note_return`` writes them.
+        cones: ``float64[k]``, the nearest range in each cone; ``inf``: nothing near; ``nan``: no ray looked there.
     """
 
     number: int

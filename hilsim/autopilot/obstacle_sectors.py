@@ -131,7 +131,19 @@ def note_return(
     nearest_m: npt.NDArray[np.float64],
     guess: int,
 ) -> int:
-    """Lower the distance of a ray's sector. Returns that sector, the next ray's ``guess``. Other arguments as of ``fill_sectors``, for one ray."""
+    """Lower the distance of a ray's sector. Returns that sector, the next ray's ``guess``.
+
+    Args:
+        reach_m: Along the ray; ``inf`` where it meets nothing.
+        direction: Unit vector in the body frame (x forward, y left, z up), or in that frame turned level.
+        origin_m: Of the ray, in the same frame.
+        min_m: Hits nearer than this (along the ray) are ignored.
+        max_m: Farthest level distance that counts.
+        low_m: Lower end of the height band.
+        high_m: Upper end of the height band.
+        nearest_m: ``float64[72]``, written: level distance from the frame's zero; ``inf``: nothing near; ``nan``: no ray looked there.
+        guess: Sector of the ray before.
+    """
     forward, left, up = direction
     if not reach_m >= min_m or (forward == 0.0 and left == 0.0):
         return guess
@@ -148,54 +160,6 @@ def note_return(
     return sector
 
 
-@kernel
-def fill_sectors(
-    range_m: npt.NDArray[np.floating],
-    direction: npt.NDArray[np.floating],
-    origin_m: Vector,
-    min_m: float,
-    max_m: float,
-    low_m: float,
-    high_m: float,
-    nearest_m: npt.NDArray[np.float64],
-) -> None:
-    """Find the nearest return of each sector.
-
-    Args:
-        range_m: ``float[n]`` along each ray; ``inf`` where it meets nothing.
-        direction: ``float[n, 3]`` unit vectors in the body frame (x forward, y left, z up), or in that frame turned level.
-        origin_m: Of the rays, in the same frame.
-        min_m: Hits nearer than this (along the ray) are ignored.
-        max_m: Farthest level distance that counts.
-        low_m: Lower end of the height band.
-        high_m: Upper end of the height band.
-        nearest_m: ``float64[72]``, written: level distance from the frame's zero; ``inf``: nothing near; ``nan``: no ray looked there.
-    """
-    nearest_m[:] = math.nan
-    sector = 0
-    for ray in range(range_m.size):
-        looks = (float(direction[ray, 0]), float(direction[ray, 1]), float(direction[ray, 2]))
-        sector = note_return(float(range_m[ray]), looks, origin_m, min_m, max_m, low_m, high_m, nearest_m, sector)
-
-
-@kernel
-def nearest_in_cone(
-    range_m: npt.NDArray[np.floating], direction: npt.NDArray[np.floating], axis: Vector, half_width_rad: float, min_m: float, max_m: float
-) -> float:
-    """Range of the nearest return within a cone about ``axis``; ``inf``: nothing near; ``nan``: no ray looked there. Arrays as for ``fill_sectors``."""
-    limit = math.cos(half_width_rad)
-    nearest = math.nan
-    for ray in range(range_m.size):
-        reach = range_m[ray]
-        cosine = direction[ray, 0] * axis[0] + direction[ray, 1] * axis[1] + direction[ray, 2] * axis[2]
-        if cosine < limit or not reach >= min_m:
-            continue
-        counted = reach if reach <= max_m else math.inf
-        if not nearest <= counted:
-            nearest = counted
-    return nearest
-
-
 def orientation_axis(orientation: Orientation) -> Vector:
     """Unit vector in the body frame (x forward, y left, z up) that an orientation means."""
     if orientation in {"up", "down"}:
@@ -209,30 +173,13 @@ def _centimetres(distance_m: npt.NDArray[np.float64], min_cm: int, max_cm: int) 
     return np.where(np.isnan(distance_m), UNKNOWN_CM, np.where(np.isinf(distance_m), max_cm + 1, known)).astype(np.uint16)
 
 
-def obstacle_values(
-    spec: ObstacleSpec, range_m: npt.NDArray[np.floating], direction: npt.NDArray[np.floating], origin_m: Vector = (0.0, 0.0, 0.0)
-) -> ObstacleValues:
-    """OBSTACLE_DISTANCE of a scan; arrays as for ``fill_sectors``."""
-    nearest_m = np.empty(SECTORS, np.float64)
-    fill_sectors(range_m, direction, origin_m, spec.range_min_m, spec.range_max_m, spec.low_m, spec.high_m, nearest_m)
-    return obstacles_of_sectors(spec, nearest_m)
-
-
 def obstacles_of_sectors(spec: ObstacleSpec, nearest_m: npt.NDArray[np.float64]) -> ObstacleValues:
-    """OBSTACLE_DISTANCE of ``float64[72]`` level distances, as ``fill_sectors`` writes them."""
+    """OBSTACLE_DISTANCE of ``float64[72]`` level distances, as ``note_return`` writes them."""
     return ObstacleValues(_centimetres(nearest_m, spec.min_cm, spec.max_cm), spec.min_cm, spec.max_cm)
 
 
-def distance_values(spec: DistanceSensorSpec, range_m: npt.NDArray[np.floating], direction: npt.NDArray[np.floating]) -> DistanceValues | None:
-    """DISTANCE_SENSOR of a scan; None if no ray is in the beam: the message cannot express that, so none is sent."""
-    half_rad = math.radians(0.5 * spec.width_deg)
-    return distance_of_beam(
-        spec, nearest_in_cone(range_m, direction, orientation_axis(spec.orientation), half_rad, spec.range_min_m, spec.range_max_m)
-    )
-
-
 def distance_of_beam(spec: DistanceSensorSpec, nearest_m: float) -> DistanceValues | None:
-    """DISTANCE_SENSOR of a range from ``nearest_in_cone``; None if there is none."""
+    """DISTANCE_SENSOR of the nearest range in a beam (``inf``: nothing is near); None where no ray is in it (``nan``): the message cannot express that, so none is sent."""
     if math.isnan(nearest_m):
         return None
     width_rad = math.radians(spec.width_deg)

@@ -3,7 +3,7 @@
 Sources: PX4 v1.12 (src/modules/mavlink, ROMFS/px4fmu_common/init.d) and what was measured on it; newer PX4 where named.
 """
 
-from hilsim.diagnosis.findings import Finding, Verdict
+from hilsim.diagnosis.findings import Finding, Verdict, bad, fair, good
 from hilsim.diagnosis.parameters import RESTART, parameter_findings
 from hilsim.diagnosis.probe_result import ARDUPILOT, PX4, Beat, Link, ProbeResult, Text
 from hilsim.diagnosis.silence import silence_finding
@@ -87,12 +87,12 @@ def diagnose(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
 def _port(link: Link) -> tuple[Finding, ...]:
     shown = link.path if link.path == link.device else f"{link.path} ({link.device})"
     if link.line.kind is LineKind.NETWORK:
-        return (Finding(subject="port", verdict="good", fact=f"{shown}: PX4's simulator link"),)
+        return (good("port", f"{shown}: PX4's simulator link"),)
     kind = "USB, where the baud rate is only a number" if link.line.kind is LineKind.USB else f"UART at {link.line.baud} baud"
     if link.lasting_name == link.path:
-        return (Finding(subject="port", verdict="good", fact=f"{shown}: {kind}"),)
+        return (good("port", f"{shown}: {kind}"),)
     advice = f'port = "{link.lasting_name}": that name stays the same when the controller is plugged in again'
-    return (Finding(subject="port", verdict="fair", fact=f"{shown}: {kind}", advice=advice),)
+    return (fair("port", f"{shown}: {kind}", advice),)
 
 
 def _noise(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
@@ -102,20 +102,16 @@ def _noise(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
     advice = "see that no other program reads the port (it takes a share of the bytes)"
     if link.line.kind is LineKind.UART:
         advice += "\nshorten the cable, join the grounds, and see that both ends have the same baud rate"
-    return (
-        Finding(
-            subject="noise", verdict="fair", fact=f"{result.skipped_bytes} of {result.received_bytes} bytes belong to no MAVLink frame", advice=advice
-        ),
-    )
+    return (fair("noise", f"{result.skipped_bytes} of {result.received_bytes} bytes belong to no MAVLink frame", advice),)
 
 
 def _controller(beat: Beat) -> Finding:
     kind = _TYPES.get(beat.vehicle_type, f"vehicle type {beat.vehicle_type}")
     fact = f"PX4, {kind}, system {beat.system} component {beat.component}"
     if beat.vehicle_type in _MULTIROTORS:
-        return Finding(subject="controller", verdict="good", fact=fact)
+        return good("controller", fact)
     advice = f"hilsim's vehicles are multirotors: set SYS_AUTOSTART = 1001 (HIL Quadcopter X); {RESTART}"
-    return Finding(subject="controller", verdict="fair", fact=fact, advice=advice)
+    return fair("controller", fact, advice)
 
 
 def _foreign(beat: Beat) -> Finding:
@@ -129,14 +125,14 @@ def _foreign(beat: Beat) -> Finding:
             advice='fly ArduPilot\'s simulation by its JSON link instead: kind = "ardupilot" in [vehicle.controller], sim_vehicle.py -v ArduCopter -f JSON:127.0.0.1'
             "\nor put PX4 on this board",
         )
-    return Finding(subject="controller", verdict="bad", fact=f"{fact}: hilsim knows hardware in the loop of PX4 only", advice="put PX4 on this board")
+    return bad("controller", f"{fact}: hilsim knows hardware in the loop of PX4 only", "put PX4 on this board")
 
 
 def _armed(beat: Beat) -> Finding:
     if not beat.is_armed:
-        return Finding(subject="armed", verdict="good", fact="disarmed")
+        return good("armed", "disarmed")
     fact = f"base_mode {beat.base_mode}: the controller is armed; nothing was asked, and nothing more is sent"
-    return Finding(subject="armed", verdict="bad", fact=fact, advice="see that it is no real aircraft; disarm it, then ask again")
+    return bad("armed", fact, "see that it is no real aircraft; disarm it, then ask again")
 
 
 def _others(result: ProbeResult) -> tuple[Finding, ...]:
@@ -146,20 +142,20 @@ def _others(result: ProbeResult) -> tuple[Finding, ...]:
         who = f"system {beat.system} component {beat.component}"
         if beat.autopilot in _AUTOPILOTS and beat.autopilot:
             fact = f"{who}: a second flight controller ({_AUTOPILOTS[beat.autopilot]})"
-            findings.append(Finding(subject="others", verdict="fair", fact=fact, advice="leave one controller on this link"))
+            findings.append(fair("others", fact, "leave one controller on this link"))
         else:
-            findings.append(Finding(subject="others", verdict="good", fact=f"{who} sends on this link too, forwarded by the controller"))
+            findings.append(good("others", f"{who} sends on this link too, forwarded by the controller"))
     return tuple(findings)
 
 
 def _hil(beat: Beat, result: ProbeResult) -> Finding:
     if beat.has_hil:
-        return Finding(subject="HIL flag", verdict="good", fact=f"base_mode {beat.base_mode} has it (32)")
+        return good("HIL flag", f"base_mode {beat.base_mode} has it (32)")
     fact = f"base_mode {beat.base_mode} lacks it (32): hilsim sends no sensors to what may be a real aircraft"
     if result.parameters.get("SYS_HITL") == 1:
-        return Finding(subject="HIL flag", verdict="bad", fact=f"{fact}; SYS_HITL is 1 already", advice=f"{RESTART}: SYS_HITL is read at its start")
+        return bad("HIL flag", f"{fact}; SYS_HITL is 1 already", f"{RESTART}: SYS_HITL is read at its start")
     advice = f"take the propellers off\nset SYS_HITL = 1 and SYS_AUTOSTART = 1001 (HIL Quadcopter X)\n{RESTART}"
-    return Finding(subject="HIL flag", verdict="bad", fact=fact, advice=advice)
+    return bad("HIL flag", fact, advice)
 
 
 def _sensors(result: ProbeResult) -> tuple[Finding, ...]:
@@ -170,12 +166,10 @@ def _sensors(result: ProbeResult) -> tuple[Finding, ...]:
     findings = []
     missing = [name for bit, name in _SENSORS.items() if health.enabled & ~health.healthy & bit]
     shown = f"not healthy: {', '.join(missing)}, as long as no sensors are sent" if missing else "all that are enabled are healthy"
-    findings.append(Finding(subject="sensors", verdict="good", fact=f"{shown} (SYS_STATUS {health.healthy:#x} of {health.enabled:#x})"))
+    findings.append(good("sensors", f"{shown} (SYS_STATUS {health.healthy:#x} of {health.enabled:#x})"))
     if health.load_ratio > _BUSY:
         fact = f"{health.load_ratio:.0%} of the controller's processor is used already"
-        findings.append(
-            Finding(subject="load", verdict="fair", fact=fact, advice="rate_hz = 100 in [vehicle.controller]; more than 250 overloads boards")
-        )
+        findings.append(fair("load", fact, "rate_hz = 100 in [vehicle.controller]; more than 250 overloads boards"))
     return tuple(findings)
 
 
@@ -187,7 +181,7 @@ def _estimator(result: ProbeResult) -> Finding:
         fact = f"ready (flags {flags:#x})"
     else:
         fact = f"flags {flags:#x}, not known yet: {', '.join(name for bit, name in _ESTIMATES.items() if _READY_FLAGS & ~flags & bit)}; ready is {_READY_FLAGS:#x}"
-    return Finding(subject="estimator", verdict="good", fact=fact)
+    return good("estimator", fact)
 
 
 def _texts(texts: tuple[Text, ...]) -> tuple[Finding, ...]:

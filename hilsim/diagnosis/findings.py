@@ -21,3 +21,18 @@ class Finding:
     verdict: Verdict
     fact: str
     advice: str = ""
+
+
+def good(subject: str, fact: str) -> Finding:
+    """Nothing need be changed."""
+    return Finding(subject=subject, verdict="good", fact=fact)
+
+
+def fair(subject: str, fact: str, advice: str = "") -> Finding:
+    """It works with limits."""
+    return Finding(subject=subject, verdict="fair", fact=fact, advice=advice)
+
+
+def bad(subject: str, fact: str, advice: str = "") -> Finding:
+    """It does not work."""
+    return Finding(subject=subject, verdict="bad", fact=fact, advice=advice)

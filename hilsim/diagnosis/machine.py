@@ -17,7 +17,7 @@ from hilsim.daemon.distribution import foreign_distribution
 from hilsim.daemon.precompile import is_compiled
 from hilsim.daemon.streaming.capacity import Capacity, carried, carried_sentence, measure_capacity, with_one_ray
 from hilsim.daemon.streaming.pacing import SensorLoad
-from hilsim.diagnosis.findings import Finding, Verdict
+from hilsim.diagnosis.findings import Finding, Verdict, bad, fair, good
 from hilsim.diagnosis.processor import processor_text, usable_cores
 from hilsim.version import __version__
 
@@ -58,26 +58,25 @@ def examine(rig: Rig) -> tuple[Finding, ...]:
 
 def _version() -> Finding:
     fact = f"hilsim {__version__}, Python {platform.python_version()}, numba {numba.__version__}, numpy {np.__version__}, {platform.platform()}"
-    return Finding(subject="versions", verdict="good", fact=fact)
+    return good("versions", fact)
 
 
 def _numba() -> Finding:
     if reason := unknown_internals():
         series, release = TRIED_SERIES[-1].split(".")
         above = f"{series}.{int(release) + 1}"
-        return Finding(subject="Numba", verdict="fair", fact=reason, advice=f"pip install 'numba>={TRIED_SERIES[0]},<{above}' for fast starts")
-    return Finding(subject="Numba", verdict="good", fact=f"{numba.__version__} is one of the versions that hilsim was tried with")
+        return fair("Numba", reason, f"pip install 'numba>={TRIED_SERIES[0]},<{above}' for fast starts")
+    return good("Numba", f"{numba.__version__} is one of the versions that hilsim was tried with")
 
 
 def _distribution() -> Finding:
     foreign = foreign_distribution()
     if foreign is None:
-        return Finding(subject="distribution", verdict="good", fact="hilsim-lidar is the only package named hilsim")
-    return Finding(
-        subject="distribution",
-        verdict="bad",
-        fact=f"the unrelated package hilsim {foreign} is installed beside hilsim-lidar; they share the import name",
-        advice="pip uninstall hilsim, then install hilsim-lidar again",
+        return good("distribution", "hilsim-lidar is the only package named hilsim")
+    return bad(
+        "distribution",
+        f"the unrelated package hilsim {foreign} is installed beside hilsim-lidar; they share the import name",
+        "pip uninstall hilsim, then install hilsim-lidar again",
     )
 
 
@@ -96,15 +95,10 @@ def _rendering(rig: Rig) -> tuple[Finding, ...]:
     """What rendering the rig costs, where that can be found out without compiling for a minute, and how many of its sensors the machine carries."""
     subject = f"rendering {rig.spec.name}"
     if not rig.lidars:
-        return (Finding(subject=subject, verdict="good", fact="no sensor is rendered"),)
+        return (good(subject, "no sensor is rendered"),)
     if not is_compiled(rig):
         return (
-            Finding(
-                subject=subject,
-                verdict="fair",
-                fact="not measured: its kernels are not compiled yet",
-                advice=f"hilsim doctor {rig.path}, or hilsim warm {rig.path}, compiles them",
-            ),
+            fair(subject, "not measured: its kernels are not compiled yet", f"hilsim doctor {rig.path}, or hilsim warm {rig.path}, compiles them"),
         )
     scenery = build_scenery(rig)
     capacity = measure_capacity(rig, scenery, seconds=RENDERED_S)
@@ -143,17 +137,16 @@ def capabilities() -> int:
 def _real_time() -> Finding:
     soft, _ = resource.getrlimit(resource.RLIMIT_RTPRIO)
     if capabilities() >> _CAP_SYS_NICE & 1 or soft > 0:
-        return Finding(subject="real-time scheduling", verdict="good", fact="SCHED_FIFO is permitted")
+        return good("real-time scheduling", "SCHED_FIFO is permitted")
     release = tuple(int(part) for part in platform.release().split(".")[:2] if part.isdigit())
     slices = release >= (6, 12)
     fact = "SCHED_FIFO is not permitted; " + (
         "short EEVDF slices are used instead" if slices else "this kernel (before 6.12) has no short slices either"
     )
-    return Finding(
-        subject="real-time scheduling",
-        verdict="fair",
-        fact=fact,
-        advice="grant CAP_SYS_NICE (the systemd unit does) or add '@realtime - rtprio 50' to /etc/security/limits.d/ for your group",
+    return fair(
+        "real-time scheduling",
+        fact,
+        "grant CAP_SYS_NICE (the systemd unit does) or add '@realtime - rtprio 50' to /etc/security/limits.d/ for your group",
     )
 
 
@@ -162,12 +155,11 @@ def _memory_lock() -> Finding:
     unlimited = soft == resource.RLIM_INFINITY
     shown = "unlimited" if unlimited else f"{soft // 1024} KiB"
     if unlimited or capabilities() >> 14 & 1:
-        return Finding(subject="memory locking", verdict="good", fact=f"permitted (limit {shown})")
-    return Finding(
-        subject="memory locking",
-        verdict="fair",
-        fact=f"limited to {shown}: pages of the packet path may be swapped out",
-        advice="LimitMEMLOCK=infinity (the systemd unit has it) or CAP_IPC_LOCK",
+        return good("memory locking", f"permitted (limit {shown})")
+    return fair(
+        "memory locking",
+        f"limited to {shown}: pages of the packet path may be swapped out",
+        "LimitMEMLOCK=infinity (the systemd unit has it) or CAP_IPC_LOCK",
     )
 
 
@@ -190,26 +182,24 @@ def _wake_up() -> Finding:
 
 def _raw_frames() -> Finding:
     if capabilities() >> _CAP_NET_RAW & 1:
-        return Finding(subject="raw Ethernet frames", verdict="good", fact='CAP_NET_RAW is held: network mode "ethernet" is possible')
-    return Finding(
-        subject="raw Ethernet frames",
-        verdict="fair",
-        fact='CAP_NET_RAW is not held: only network mode "udp" is possible',
-        advice="grant CAP_NET_RAW (the systemd unit does) to send the sensor's own link and IP headers",
+        return good("raw Ethernet frames", 'CAP_NET_RAW is held: network mode "ethernet" is possible')
+    return fair(
+        "raw Ethernet frames",
+        'CAP_NET_RAW is not held: only network mode "udp" is possible',
+        "grant CAP_NET_RAW (the systemd unit does) to send the sensor's own link and IP headers",
     )
 
 
 def _kernel_cache() -> Finding:
     place = cache_directory()
     if place is None:
-        return Finding(
-            subject="compiled-kernel cache",
-            verdict="fair",
-            fact="; ".join(("kernels are compiled at each start (a minute or more)", *refusals)),
-            advice="set NUMBA_CACHE_DIR to a directory that only you can write, below directories that only you and root can write",
+        return fair(
+            "compiled-kernel cache",
+            "; ".join(("kernels are compiled at each start (a minute or more)", *refusals)),
+            "set NUMBA_CACHE_DIR to a directory that only you can write, below directories that only you and root can write",
         )
     size = sum(entry.stat().st_size for entry in place.rglob("*") if entry.is_file())
-    return Finding(subject="compiled-kernel cache", verdict="good", fact=f"{place}, {size / 1e6:.1f} MB")
+    return good("compiled-kernel cache", f"{place}, {size / 1e6:.1f} MB")
 
 
 def _cuda() -> Finding:
@@ -218,12 +208,8 @@ def _cuda() -> Finding:
     from hilsim.render.cuda import device_name  # noqa: PLC0415 - likewise
 
     if cuda.is_available():
-        return Finding(
-            subject="CUDA",
-            verdict="good",
-            fact=f'{device_name()}: renders what the cores cannot, or all of it where [render] backend = "cuda"',
-        )
-    return Finding(subject="CUDA", verdict="fair", fact="no usable CUDA device; rendering runs on the CPU")
+        return good("CUDA", f'{device_name()}: renders what the cores cannot, or all of it where [render] backend = "cuda"')
+    return fair("CUDA", "no usable CUDA device; rendering runs on the CPU")
 
 
 def _port(port: int) -> Finding:
@@ -238,19 +224,18 @@ def _port(port: int) -> Finding:
                 verdict="good" if port != 9464 else "fair",
                 fact=f"{what}: " + ("a receiver is ready" if port != 9464 else "choose another [metrics] listen"),
             )
-    return Finding(subject=f"port {port}", verdict="good", fact="free")
+    return good(f"port {port}", "free")
 
 
 def _reverse_path_filter() -> Finding:
     path = Path("/proc/sys/net/ipv4/conf/all/rp_filter")
     value = path.read_text(encoding="utf-8").strip() if path.exists() else "0"
     if value == "0":
-        return Finding(subject="reverse path filter", verdict="good", fact="off: broadcast packets of a sensor in another subnet are received")
-    return Finding(
-        subject="reverse path filter",
-        verdict="fair",
-        fact=f"on (rp_filter = {value}): a receiver on this host does not see broadcasts of a sensor in another subnet",
-        advice="give the interface an address in the sensor's subnet, or sysctl net.ipv4.conf.all.rp_filter=0",
+        return good("reverse path filter", "off: broadcast packets of a sensor in another subnet are received")
+    return fair(
+        "reverse path filter",
+        f"on (rp_filter = {value}): a receiver on this host does not see broadcasts of a sensor in another subnet",
+        "give the interface an address in the sensor's subnet, or sysctl net.ipv4.conf.all.rp_filter=0",
     )
 
 
@@ -260,10 +245,9 @@ def _neighbour_queue() -> Finding:
     held = max((int(path.read_text(encoding="utf-8")) // _HELD_PACKET_SIZE for path in limits if path.parent.name != "lo"), default=0)
     fact = f"up to {max(held, 1)} packets for a receiver whose hardware address is not known yet are held back by the kernel"
     if held <= _FEW_HELD:
-        return Finding(subject="neighbour queue", verdict="good", fact=fact)
-    return Finding(
-        subject="neighbour queue",
-        verdict="fair",
-        fact=f"{fact}, and leave in one burst when a link comes up",
-        advice="ip neighbour replace RECEIVER lladdr MAC dev INTERFACE nud permanent, or sysctl net.ipv4.neigh.INTERFACE.unres_qlen_bytes=2304",
+        return good("neighbour queue", fact)
+    return fair(
+        "neighbour queue",
+        f"{fact}, and leave in one burst when a link comes up",
+        "ip neighbour replace RECEIVER lladdr MAC dev INTERFACE nud permanent, or sysctl net.ipv4.neigh.INTERFACE.unres_qlen_bytes=2304",
     )

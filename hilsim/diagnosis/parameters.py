@@ -5,7 +5,7 @@ Sources: PX4 v1.12 src/modules/mavlink/mavlink_receiver.cpp (the simulated senso
 
 from collections.abc import Mapping
 
-from hilsim.diagnosis.findings import Finding
+from hilsim.diagnosis.findings import Finding, bad, fair, good
 from hilsim.diagnosis.probe_result import ProbeResult
 
 RESTART = "restart the controller"
@@ -37,44 +37,42 @@ def _answers(result: ProbeResult) -> tuple[Finding, ...]:
     if not result.parameters:
         fact = f"none of {len(result.asked)} was answered"
         advice = "ask again with --seconds 20; if it stays so, the controller does not receive from us: look at TX, and at the baud rate of both ends"
-        return (Finding(subject="parameters", verdict="fair", fact=fact, advice=advice),)
+        return (fair("parameters", fact, advice),)
     shown = f"; not there or not answered: {', '.join(missing)}" if missing else ""
     fact = f"{len(result.parameters)} of {len(result.asked)} answered{shown}"
     essential = {"SYS_HITL", *_SIMULATED_IDS} & set(missing)
     if essential:
-        return (
-            Finding(subject="parameters", verdict="fair", fact=fact, advice="ask again with --seconds 20; firmware without SYS_HITL cannot do it"),
-        )
-    return (Finding(subject="parameters", verdict="good", fact=fact),)
+        return (fair("parameters", fact, "ask again with --seconds 20; firmware without SYS_HITL cannot do it"),)
+    return (good("parameters", fact),)
 
 
 def _hitl(value: int, *, has_flag: bool) -> tuple[Finding, ...]:
     subject = "SYS_HITL"
     if value == 1:
-        return (Finding(subject=subject, verdict="good", fact="1: hardware in the loop"),)
+        return (good(subject, "1: hardware in the loop"),)
     if value == 2:
         advice = f"set SYS_HITL = 1 and SYS_AUTOSTART = 1001; {RESTART}"
-        return (Finding(subject=subject, verdict="bad", fact="2: the board simulates itself (SIH) and takes no sensors", advice=advice),)
+        return (bad(subject, "2: the board simulates itself (SIH) and takes no sensors", advice),)
     if has_flag:
         fact = f"{value}, though the HIL flag is on: it is gone after the next restart"
-        return (Finding(subject=subject, verdict="fair", fact=fact, advice="set SYS_HITL = 1"),)
-    return (Finding(subject=subject, verdict="bad", fact=f"{value}: hardware in the loop is off", advice=f"set SYS_HITL = 1; {RESTART}"),)
+        return (fair(subject, fact, "set SYS_HITL = 1"),)
+    return (bad(subject, f"{value}: hardware in the loop is off", f"set SYS_HITL = 1; {RESTART}"),)
 
 
 def _airframe(value: int) -> tuple[Finding, ...]:
     subject = "SYS_AUTOSTART"
     if value in _HIL_AIRFRAMES:
-        return (Finding(subject=subject, verdict="good", fact=f"{value}: {_AIRFRAMES.get(value, 'a HIL airframe')}"),)
+        return (good(subject, f"{value}: {_AIRFRAMES.get(value, 'a HIL airframe')}"),)
     kind = "an airframe that the board simulates itself (SIH)" if value in _SIH_AIRFRAMES else "no HIL airframe"
     advice = f"set SYS_AUTOSTART = 1001 (HIL Quadcopter X: right for USB without battery and safety switch) and SYS_AUTOCONFIG = 1; {RESTART}"
-    return (Finding(subject=subject, verdict="fair", fact=f"{value}: {kind}", advice=advice),)
+    return (fair(subject, f"{value}: {kind}", advice),)
 
 
 def _calibration(name: str, value: int, wanted: int) -> Finding:
     if value == wanted:
-        return Finding(subject=name, verdict="good", fact=f"{value}: the simulated sensor")
+        return good(name, f"{value}: the simulated sensor")
     fact = f"{value} is not the simulated sensor: arming is refused because it needs calibration"
-    return Finding(subject=name, verdict="bad", fact=fact, advice=f"set {name} = {wanted}; {RESTART}")
+    return bad(name, fact, f"set {name} = {wanted}; {RESTART}")
 
 
 def _manual_control(values: Mapping[str, float]) -> tuple[Finding, ...]:
@@ -84,13 +82,12 @@ def _manual_control(values: Mapping[str, float]) -> tuple[Finding, ...]:
     action, source = int(values["NAV_RCL_ACT"]), int(values.get("COM_RC_IN_MODE", 0))
     fact = f"NAV_RCL_ACT {action}, COM_RC_IN_MODE {source}"
     if action == 0:
-        return (Finding(subject="manual control", verdict="good", fact=f"{fact}: flies without"),)
+        return (good("manual control", f"{fact}: flies without"),)
     return (
-        Finding(
-            subject="manual control",
-            verdict="fair",
-            fact=f"{fact}: a flight without {_MANUAL.get(source, 'a transmitter or a joystick')} ends in a failsafe",
-            advice="have one, or set NAV_RCL_ACT = 0 (newer PX4: COM_RCL_EXCEPT = 7); COM_RC_IN_MODE = 1 takes a joystick instead of a transmitter",
+        fair(
+            "manual control",
+            f"{fact}: a flight without {_MANUAL.get(source, 'a transmitter or a joystick')} ends in a failsafe",
+            "have one, or set NAV_RCL_ACT = 0 (newer PX4: COM_RCL_EXCEPT = 7); COM_RC_IN_MODE = 1 takes a joystick instead of a transmitter",
         ),
     )
 
@@ -100,13 +97,9 @@ def _station(values: Mapping[str, float]) -> tuple[Finding, ...]:
         return ()
     action = int(values["NAV_DLL_ACT"])
     if action == 0:
-        return (Finding(subject="ground station", verdict="good", fact="NAV_DLL_ACT 0: flies without"),)
+        return (good("ground station", "NAV_DLL_ACT 0: flies without"),)
     fact = f"NAV_DLL_ACT {action}: a flight without a ground station ends in a failsafe"
-    return (
-        Finding(
-            subject="ground station", verdict="fair", fact=fact, advice="have one behind hilsim ([[vehicle.ground_station]]), or set NAV_DLL_ACT = 0"
-        ),
-    )
+    return (fair("ground station", fact, "have one behind hilsim ([[vehicle.ground_station]]), or set NAV_DLL_ACT = 0"),)
 
 
 def _position(values: Mapping[str, float]) -> tuple[Finding, ...]:
@@ -114,4 +107,4 @@ def _position(values: Mapping[str, float]) -> tuple[Finding, ...]:
         return ()
     wait_s = values["EKF2_REQ_GPS_H"]
     fact = f"EKF2_REQ_GPS_H {wait_s:g}: a position about {wait_s + 7.0:.0f} s after the first sensors; arm after that"
-    return (Finding(subject="position", verdict="good", fact=fact),)
+    return (good("position", fact),)

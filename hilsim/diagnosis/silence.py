@@ -1,6 +1,6 @@
 """Why no flight controller was found, by what was received instead."""
 
-from hilsim.diagnosis.findings import Finding
+from hilsim.diagnosis.findings import Finding, bad
 from hilsim.diagnosis.probe_result import Link, ProbeResult
 from hilsim.links.line import LineKind
 
@@ -37,7 +37,7 @@ def silence_finding(link: Link, result: ProbeResult) -> Finding:
 
 def _bad(fact: str, steps: list[str]) -> Finding:
     advice = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1)) if len(steps) > 1 else steps[0]
-    return Finding(subject="controller", verdict="bad", fact=fact, advice=advice)
+    return bad("controller", fact, advice)
 
 
 def _silent(link: Link) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hilsim.diagnosis.findings import Finding
+from hilsim.diagnosis.findings import Finding, bad, fair, good
 from hilsim.diagnosis.probe_result import Link, ProbeResult
 from hilsim.errors import LinkError
 from hilsim.links.addresses import RATES_HZ
@@ -80,13 +80,13 @@ def _budget(link: Link, matching: tuple[Instance, ...]) -> tuple[Finding, ...]:
         budget = plan_link(rates, line=link.line, controller_bytes_per_s=limit)
     except LinkError as error:
         advice = f"set MAV_{matching[0].number}_RATE = {_rate_for(link.line.baud)}; restart the controller" if limit else ""
-        return (Finding(subject="budget", verdict="bad", fact=str(error), advice=advice),)
+        return (bad("budget", str(error), advice),)
     needs = f"{rates.sensor_hz:g} Hz of sensors with all else take {budget.uplink_bytes_per_s:.0f} bytes/s up"
     if link.line.kind is not LineKind.UART:
-        return (Finding(subject="budget", verdict="good", fact=f"{needs}: there is room"),)
+        return (good("budget", f"{needs}: there is room"),)
     down = f"down come about {budget.downlink_bytes_per_s:.0f} bytes/s with {budget.actuator_hz:.0f} Hz of motor commands"
     if not budget.is_lowered:
-        return (Finding(subject="budget", verdict="good", fact=f"{needs} of {budget.line_bytes_per_s:.0f}; {down}"),)
+        return (good("budget", f"{needs} of {budget.line_bytes_per_s:.0f}; {down}"),)
     rate_hz = max(rate for rate in RATES_HZ if rate <= budget.sensor_hz)
     try:
         plan_link(rates, line=link.line, controller_bytes_per_s=limit, may_lower=False)
@@ -95,7 +95,7 @@ def _budget(link: Link, matching: tuple[Instance, ...]) -> tuple[Finding, ...]:
         refusal = f" ({error})"
     fact = f"at most {budget.sensor_hz:g} Hz of sensors fit into {link.line.baud} baud{refusal}; {down}"
     advice = f"rate_hz = {rate_hz} in [vehicle.controller], to which hilsim lowers it by itself, or a higher baud rate at both ends"
-    return (Finding(subject="budget", verdict="fair", fact=fact, advice=advice),)
+    return (fair("budget", fact, advice),)
 
 
 def _motors(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
@@ -103,15 +103,15 @@ def _motors(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
         return ()
     rate_hz = result.rate_hz(HIL_ACTUATOR_CONTROLS.id)
     if rate_hz > 0.0:
-        return (Finding(subject="motors", verdict="good", fact=f"HIL_ACTUATOR_CONTROLS {rate_hz:.1f} Hz; more when sensors come"),)
+        return (good("motors", f"HIL_ACTUATOR_CONTROLS {rate_hz:.1f} Hz; more when sensors come"),)
     if link.line.kind is LineKind.NETWORK:
-        return (Finding(subject="motors", verdict="good", fact="no HIL_ACTUATOR_CONTROLS yet: they answer sensors"),)
+        return (good("motors", "no HIL_ACTUATOR_CONTROLS yet: they answer sensors"),)
     fact = "no HIL_ACTUATOR_CONTROLS as long as no sensors are sent; if none comes under hilsim run either, this firmware lacks pwm_out_sim"
     if link.line.kind is LineKind.UART:
         fact += (
             f", or the port sends too little for them (MAV_n_RATE = {_rate_for(link.line.baud)} of its instance; PX4 wants more than 5000 bytes/s)"
         )
-    return (Finding(subject="motors", verdict="good", fact=fact),)
+    return (good("motors", fact),)
 
 
 def _streams(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
@@ -123,11 +123,9 @@ def _streams(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
     took = result.streamed_bytes_per_s
     fact = f"{took:.0f} bytes/s: {shown}{rest}"
     if link.line.kind is not LineKind.UART:
-        return (Finding(subject="streams", verdict="good", fact=fact),)
+        return (good("streams", fact),)
     carries = link.line.baud / BITS_PER_BYTE
     share = f"{took / carries:.0%} of the line; {fact}"
     if took <= _FULL * carries:
-        return (Finding(subject="streams", verdict="good", fact=share),)
-    return (
-        Finding(subject="streams", verdict="fair", fact=share, advice="the line is full: a higher baud rate at both ends, or a lower MAV_n_RATE"),
-    )
+        return (good("streams", share),)
+    return (fair("streams", share, "the line is full: a higher baud rate at both ends, or a lower MAV_n_RATE"),)

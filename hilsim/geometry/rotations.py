@@ -122,27 +122,3 @@ def matrix_from_quaternion(q: Quaternion) -> npt.NDArray[np.float64]:
     """``float64[3, 3]`` with ``matrix @ v == rotate(q, v)``."""
     columns = [rotate(q, axis) for axis in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))]
     return np.array(columns, dtype=np.float64).T.copy()
-
-
-def quaternion_from_matrix(matrix: npt.ArrayLike) -> Quaternion:
-    """Quaternion with ``w >= 0`` of a proper rotation matrix ``[3, 3]``.
-
-    Raises:
-        ValueError: the matrix is not 3 x 3, not orthonormal within 1e-6, or a reflection.
-    """
-    m = np.asarray(matrix, dtype=np.float64)
-    if m.shape != (3, 3):
-        raise ValueError(f"rotation matrix must have shape (3, 3), got {m.shape}")
-    if not np.allclose(m @ m.T, np.eye(3), atol=1e-6) or np.linalg.det(m) < 0.0:
-        raise ValueError("rotation matrix must be orthonormal with determinant 1")
-    # The largest eigenvector of this symmetric matrix is the quaternion (Bar-Itzhack 2000); no case is singular.
-    k = np.array(
-        [
-            [m[0, 0] - m[1, 1] - m[2, 2], m[1, 0] + m[0, 1], m[2, 0] + m[0, 2], m[2, 1] - m[1, 2]],
-            [m[1, 0] + m[0, 1], m[1, 1] - m[0, 0] - m[2, 2], m[2, 1] + m[1, 2], m[0, 2] - m[2, 0]],
-            [m[2, 0] + m[0, 2], m[2, 1] + m[1, 2], m[2, 2] - m[0, 0] - m[1, 1], m[1, 0] - m[0, 1]],
-            [m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1], m[0, 0] + m[1, 1] + m[2, 2]],
-        ]
-    )
-    x, y, z, w = (float(value) for value in np.linalg.eigh(k)[1][:, 3])
-    return (w, x, y, z) if w >= 0.0 else (-w, -x, -y, -z)

@@ -7,7 +7,7 @@ from velodyne_decoder import Config, Model, read_pcap
 from hilsim.assembly.build import build_lidar, build_scenery
 from hilsim.config.rig import load_rig
 from hilsim.offline.record import record
-from hilsim.render.renderer import CpuRenderer
+from tests.renderers import CpuRenderer
 from tests.support import ROOM, write_rig
 
 UTC_EPOCH_NS = 1_767_225_600_000_000_000

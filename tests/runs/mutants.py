@@ -88,7 +88,7 @@ def is_found(path, text, place, depth):
 def _copy(folder, number):
     place = Path(folder) / str(number)
     place.mkdir()
-    for name in ("hilsim", "tests", "profiles", "docs", "examples", "systemd", "bench"):
+    for name in ("hilsim", "tests", "profiles", "docs", "examples", "systemd", "bench", "tools"):
         shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", place)
     return place

@@ -86,7 +86,7 @@ def importers(root=ROOT):
 
     graph = grimp.build_graph("hilsim", exclude_type_checking_imports=True)
     found = {name: set(graph.find_modules_that_directly_import(name)) for name in graph.modules}
-    tests = {module_of(path.relative_to(root)): path for path in (root / "tests").rglob("*.py")}
+    tests = {module_of(path.relative_to(root)): path for folder in ("tests", "tools") for path in (root / folder).rglob("*.py")}
     for name, path in tests.items():
         for imported in imported_by_file(path):
             if imported in tests or imported in found:
@@ -124,7 +124,7 @@ def choose(paths, *, budget_s, seconds, reached_by):
         seconds: That each file of tests took, where known.
         reached_by: Of each module, those that import it.
     """
-    modules = [module_of(path) for path in paths if path.endswith(".py") and path.startswith(("hilsim/", "tests/"))]
+    modules = [module_of(path) for path in paths if path.endswith(".py") and path.startswith(("hilsim/", "tests/", "tools/"))]
     unmapped = [path for path in paths if not path.endswith((".py", ".md")) or path.startswith(("bench/", "examples/"))]
     reached = distances([*modules, *(name for path in paths if path.startswith("tests/") for name in below(path))], reached_by)
     files = [

@@ -78,7 +78,7 @@ AS_TESTED = (
     # Less time, and nothing of the checkout changed.
     (r"--duration-s (?:[2-9]|\d\d+)\b", "--duration-s 1"),
     (r"^(hilsim doctor --link \S+)", r"\1 --seconds 2"),
-    (r"^make docs$", "python -m hilsim.cli.reference"),
+    (r"^make docs$", "python -m tools.reference"),
 )
 """In this order: what a line says, and what it has in its place; ``{{data}}`` and the like are ports and the folder of this run."""
 

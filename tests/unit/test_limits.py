@@ -7,6 +7,9 @@ import pytest
 from hilsim import limits
 from hilsim.errors import AssetError
 
+LIMITS = [value for value in vars(limits).values() if isinstance(value, limits.Limit)]
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "limits.md"
+
 
 def test_a_value_at_the_bound_is_accepted():
     limits.FACE_CORNERS.enforce(limits.FACE_CORNERS.bound, "a.obj: line 3", AssetError)
@@ -22,13 +25,16 @@ def test_a_value_below_a_lower_bound_is_named_with_its_unit():
 
 
 def test_nan_is_within_no_limit():
-    assert not [limit for limit in limits.limits() if limit.holds(float("nan"))]
+    assert not [limit for limit in LIMITS if limit.holds(float("nan"))]
 
 
-def test_the_page_has_a_row_for_each_limit():
-    rows = limits.limits_reference().splitlines()[6:]
-    assert len(rows) == len(list(limits.limits())) > 25
-    assert not [row for row in rows if row.count("|") != 5]
+def test_the_page_has_a_row_for_each_limit_with_its_bound_place_and_reason():
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")][
+        1:
+    ]
+    assert [row[:2] for row in rows] == [[limit.subject, f"at {'least' if limit.is_lower else 'most'} {limit.text}"] for limit in LIMITS]
+    assert len(rows) > 25
+    assert not [row for row in rows if len(row) != 4 or not all(row)]
 
 
 def test_every_limit_is_asked_for_somewhere():

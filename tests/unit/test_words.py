@@ -5,7 +5,7 @@ import pytest
 from tests.runs import words
 
 
-@pytest.mark.parametrize("folder", ["hilsim", "tests", "bench", "examples", "docs", "README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("folder", ["hilsim", "tests", "bench", "tools", "examples", "docs", "README.md", "CONTRIBUTING.md"])
 def test_prose_uses_no_word_of_the_former_dialect(folder):
     found = [
         f"{path}:{number}: {word}: {around}" for path in words.read_files([folder]) for number, word, around in words.findings(words.ROOT / path)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
@@ -94,44 +96,16 @@ def _percent(part: float, whole: float) -> float:
     return 100.0 * part / whole if whole else float("nan")
 
 
-def _packets(stream: StreamStatistics) -> int:
-    return stream.spacing.packets
-
-
-def _increments(stream: StreamStatistics) -> Histogram:
-    return stream.azimuth.increments
-
-
-def _increment_count(stream: StreamStatistics) -> int:
-    return stream.azimuth.increments.total
-
-
-def _fitted(stream: StreamStatistics) -> int:
-    return stream.stamps.fitted
-
-
-def _gaps(stream: StreamStatistics) -> Histogram:
-    return stream.spacing.gaps
-
-
-def _gap_count(stream: StreamStatistics) -> int:
-    return stream.spacing.gaps.total
-
-
-def _reflectivity(stream: StreamStatistics) -> Histogram:
-    return stream.returns.reflectivity
-
-
-def _ranges(stream: StreamStatistics) -> Histogram:
-    return stream.returns.ranges_m
-
-
-def _return_count(stream: StreamStatistics) -> int:
-    return stream.returns.ranges_m.total
-
-
-def _empty_count(stream: StreamStatistics) -> int:
-    return stream.returns.empty
+_packets: _Count = attrgetter("spacing.packets")
+_increments: _Distribution = attrgetter("azimuth.increments")
+_increment_count: _Count = attrgetter("azimuth.increments.total")
+_fitted: _Count = attrgetter("stamps.fitted")
+_gaps: _Distribution = attrgetter("spacing.gaps")
+_gap_count: _Count = attrgetter("spacing.gaps.total")
+_reflectivity: _Distribution = attrgetter("returns.reflectivity")
+_ranges: _Distribution = attrgetter("returns.ranges_m")
+_return_count: _Count = attrgetter("returns.ranges_m.total")
+_empty_count: _Count = attrgetter("returns.empty")
 
 
 def _firing_count(stream: StreamStatistics) -> int:
@@ -142,20 +116,16 @@ def _pairs(stream: StreamStatistics) -> DualStatistics:
     return stream.dual or DualStatistics()
 
 
-def _pairs_with_return(stream: StreamStatistics) -> int:
-    return _pairs(stream).with_return
+def _of_pairs(name: str) -> Callable[[StreamStatistics], Any]:
+    """A figure of dual returns; of a stream without them what none has."""
+    read = attrgetter(name)
+    return lambda stream: read(_pairs(stream))
 
 
-def _different_pairs(stream: StreamStatistics) -> int:
-    return _pairs(stream).different
-
-
-def _empty_pairs(stream: StreamStatistics) -> int:
-    return _pairs(stream).empty
-
-
-def _separations(stream: StreamStatistics) -> Histogram:
-    return _pairs(stream).separations_m
+_pairs_with_return: _Count = _of_pairs("with_return")
+_different_pairs: _Count = _of_pairs("different")
+_empty_pairs: _Count = _of_pairs("empty")
+_separations: _Distribution = _of_pairs("separations_m")
 
 
 _STREAM = (

@@ -21,21 +21,17 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One thing that is checked.
+    """One thing that is checked; ``docs/reference/conformance-rules.md`` states what holds for a real sensor, and where that is known from.
 
     Attributes:
         id: ``topic.name``, stable: scripts look for it.
         severity: Default severity of its findings.
-        holds: What is true of a real sensor, in one sentence.
         packets: Packets needed before the rule applies; 1 for rules about a single packet.
-        source: Where that is known from.
     """
 
     id: str
     severity: Severity
-    holds: str
     packets: int = 1
-    source: str
 
 
 class Place(NamedTuple):

@@ -17,52 +17,24 @@ The numbers are also in the file as JSON: in a PNG as text of the keyword ``hils
 """
 
 import json
-import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, UnidentifiedImageError
-from PIL.PngImagePlugin import PngImageFile, PngInfo
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
-from hilsim.assets.mesh_parts import read_bytes
-from hilsim.background.files.bmp import append_trailer, pixel_rows, read_picture, read_trailer
+from hilsim.background.files.bmp import append_trailer
 from hilsim.background.files.grey_scale import NOTHING, GreyScale, draw_bar
-from hilsim.background.files.metadata import MOST_CELLS, check_cells, checked, read_json
+from hilsim.background.files.metadata import check_cells
 from hilsim.background.files.whole_file import replace_file
-from hilsim.errors import AssetError, require
+from hilsim.errors import AssetError
 from hilsim.scene.background import FARTHEST_USED_MM, NEAREST_USED_MM, BackgroundMap
 
 FORMAT, VERSION = "hilsim-grey", 1
 _LEAST_WIDTH, _LEAST_HEIGHT = 360, 160
-_MOST_PIXELS = 2 * MOST_CELLS
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Layout:
-    """The JSON in a picture."""
-
-    format: str
-    version: int
-    rows: int
-    columns: int
-    row_pixels: int
-    column_pixels: int
-    near_m: float
-    far_m: float
-
-    @property
-    def scale(self) -> GreyScale:
-        """Scale of the grey values."""
-        return GreyScale(near_m=self.near_m, far_m=self.far_m)
-
-    def __post_init__(self) -> None:
-        _ = self.scale  # its rules are rules of the file
-        sides = (self.rows, self.columns, self.row_pixels, self.column_pixels)
-        require((min(sides) >= 1, f"rows, columns, row_pixels and column_pixels must be at least 1, got {sides}"))
 
 
 def grey_values(background: BackgroundMap) -> tuple[npt.NDArray[np.uint8], GreyScale]:
@@ -94,38 +66,18 @@ def write_grey(background: BackgroundMap, path: Path) -> None:
     rows, columns = grey.shape
     check_cells(rows, columns, str(path))
     row_pixels, column_pixels = -(-_LEAST_HEIGHT // rows), -(-_LEAST_WIDTH // columns)
-    layout = _Layout(format=FORMAT, version=VERSION, rows=rows, columns=columns, row_pixels=row_pixels, column_pixels=column_pixels, **asdict(scale))
+    layout = {
+        "format": FORMAT,
+        "version": VERSION,
+        "rows": rows,
+        "columns": columns,
+        "row_pixels": row_pixels,
+        "column_pixels": column_pixels,
+        **asdict(scale),
+    }
     cells = np.repeat(np.repeat(grey[::-1], row_pixels, axis=0), column_pixels, axis=1)
     pixels = np.concatenate([cells, draw_bar(scale, cells.shape[1])])
-    replace_file(path, _encoded(Image.fromarray(pixels), suffix, json.dumps(asdict(layout))))
-
-
-def read_grey(path: Path) -> tuple[npt.NDArray[np.uint8], GreyScale]:
-    """Grey values ``uint8[rows, columns]``, row 0 the lowest, and their scale, from a picture that ``write_grey`` made.
-
-    Raises:
-        AssetError: the file cannot be read, is no such picture, or is damaged.
-    """
-    data = read_bytes(path)
-    pixels, text = _read_bmp(path, data) if data[:2] == b"BM" else _read_png(path, data)
-    if text is None:
-        raise AssetError(f"{path}: a grey picture must have the text {FORMAT}, got none: not written by hilsim, or saved by another program?")
-    layout = _layout(text, f"{path}: {FORMAT}")
-    height, width = layout.rows * layout.row_pixels, layout.columns * layout.column_pixels
-    if pixels.shape[0] < height or pixels.shape[1] != width:
-        raise AssetError(f"{path}: picture must be {width} pixels wide and at least {height} high, got {pixels.shape[1]} x {pixels.shape[0]}")
-    cells = pixels[:height].reshape(layout.rows, layout.row_pixels, layout.columns, layout.column_pixels)
-    grey = cells[:, 0, :, 0]
-    if (cells != grey[:, np.newaxis, :, np.newaxis]).any():
-        raise AssetError(f"{path}: pixels of a cell must have one grey value, got several: scaled or edited?")
-    return grey[::-1].copy(), layout.scale
-
-
-def _layout(text: str | bytes, where: str) -> _Layout:
-    table = read_json(text, where, format_name=FORMAT, version=VERSION)
-    layout = checked(_Layout, table, where)
-    check_cells(layout.rows, layout.columns, where)
-    return layout
+    replace_file(path, _encoded(Image.fromarray(pixels), suffix, json.dumps(layout)))
 
 
 def _encoded(image: Image.Image, suffix: str, text: str) -> bytes:
@@ -137,25 +89,3 @@ def _encoded(image: Image.Image, suffix: str, text: str) -> bytes:
     info.add_text(FORMAT, text)
     image.save(stored, "PNG", pnginfo=info)
     return stored.getvalue()
-
-
-def _read_bmp(path: Path, data: bytes) -> tuple[npt.NDArray[np.uint8], bytes | None]:
-    picture = read_picture(path, data, bit_count=8)
-    return pixel_rows(path, data, picture)[::-1], read_trailer(path, data, picture.end)
-
-
-def _read_png(path: Path, data: bytes) -> tuple[npt.NDArray[Any], str | None]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns of large images; size is checked here, before decoding
-            with Image.open(BytesIO(data), formats=("PNG",)) as image:
-                if image.mode != "L" or image.width * image.height > _MOST_PIXELS:
-                    raise AssetError(
-                        f"{path}: must be 8-bit grey of at most {_MOST_PIXELS} pixels, got {image.mode} of {image.width} x {image.height}"
-                    )
-                text = image.text.get(FORMAT) if isinstance(image, PngImageFile) else None
-                return np.asarray(image), text
-    except UnidentifiedImageError as error:
-        raise AssetError(f"{path}: a grey picture must be a PNG or BMP, got {data[:8]!r}") from error
-    except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
-        raise AssetError(f"{path}: cannot be decoded: {error}") from error

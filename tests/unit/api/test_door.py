@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import hilsim
-from hilsim.cli.api_reference import GROUPS
+from tools.api_reference import GROUPS
 
 
 def test_importing_hilsim_imports_no_numba_and_no_numpy():

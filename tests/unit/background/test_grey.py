@@ -1,6 +1,5 @@
-"""Grey pictures: the distance of each grey value, the picture as a person sees it, and reading it back."""
+"""Grey pictures: the distance of each grey value, the picture as a person sees it, and what another program finds in it."""
 
-import io
 import json
 import math
 import struct
@@ -9,13 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from PIL import Image
-from PIL.PngImagePlugin import PngInfo
 
-from hilsim.background.files.bmp import append_trailer
-from hilsim.background.files.grey import grey_values, read_grey, write_grey
+from hilsim.background.files.grey import grey_values, write_grey
 from hilsim.background.files.grey_scale import GreyScale, draw_bar
 from hilsim.errors import AssetError
 from hilsim.scene.background import AzimuthGrid, ImageGrid
+from tests.grey_pictures import read_grey
 from tests.unit.background.backgrounds import AZIMUTH, IMAGE, background, maps, told
 
 LAYOUT = {"format": "hilsim-grey", "version": 1, "rows": 3, "columns": 5, "row_pixels": 54, "column_pixels": 72, "near_m": 2.0, "far_m": 20.0}
@@ -25,28 +23,6 @@ BAR_ROWS = 32
 @pytest.fixture(params=[".png", ".bmp"])
 def path(tmp_path, request):
     return tmp_path / f"a{request.param}"
-
-
-@pytest.fixture
-def picture(tmp_path):
-    """A grey PNG or BMP by another program, with any text, read back."""
-
-    def read(pixels, text, *, suffix=".png", mode=None):
-        image, stored, info = Image.fromarray(pixels), io.BytesIO(), PngInfo()
-        if mode:
-            image = image.convert(mode)
-        if suffix == ".bmp":
-            image.save(stored, "BMP")
-            data = stored.getvalue() if text is None else append_trailer(stored.getvalue(), text)
-        else:
-            if text is not None:
-                info.add_text("hilsim-grey", text)
-            image.save(stored, "PNG", pnginfo=info)
-            data = stored.getvalue()
-        (tmp_path / f"b{suffix}").write_bytes(data)
-        return read_grey(tmp_path / f"b{suffix}")
-
-    return read
 
 
 def pixels_of(path):
@@ -199,64 +175,3 @@ def test_a_name_of_another_kind_is_refused(tmp_path):
 def test_a_picture_that_cannot_be_written_is_named(tmp_path):
     with pytest.raises(AssetError, match=r"a\.png: cannot be written: No such file or directory"):
         write_grey(told(), tmp_path / "none" / "a.png")
-
-
-@pytest.mark.parametrize("suffix", [".png", ".bmp"])
-def test_a_picture_without_a_scale_is_refused(picture, suffix):
-    with pytest.raises(AssetError, match="a grey picture must have the text hilsim-grey, got none"):
-        picture(np.zeros((194, 360), np.uint8), None, suffix=suffix)
-
-
-@pytest.mark.parametrize(
-    ("layout", "message"),
-    [
-        ({"format": "hilsim-background"}, "format must be \"hilsim-grey\", got 'hilsim-background'"),
-        ({"version": 2}, "version of hilsim-grey must be 1, got 2"),
-        ({"rows": 0}, r"rows, columns, row_pixels and column_pixels must be at least 1, got \(0, 5, 54, 72\)"),
-        ({"columns": "5"}, "columns must be a valid integer, got '5'"),
-        ({"near_m": 0.0}, "near_m must be above 0 and at most far_m, got 0.0 and 20.0"),
-        ({"near_m": 21.0}, "near_m must be above 0 and at most far_m, got 21.0 and 20.0"),
-        ({"columns": 1 << 30}, "rows x columns must be at most 67108864, got 3 x 1073741824"),
-        ({"colour": 1}, "colour must not be there"),
-    ],
-    ids=str,
-)
-def test_a_scale_that_breaks_a_rule_is_refused(picture, layout, message):
-    with pytest.raises(AssetError, match=rf"b\.png: hilsim-grey: {message}"):
-        picture(np.zeros((194, 360), np.uint8), json.dumps({**LAYOUT, **layout}))
-
-
-@pytest.mark.parametrize("shape", [(161, 360), (194, 361)])
-def test_a_picture_of_another_size_than_its_scale_says_is_refused(picture, shape):
-    with pytest.raises(AssetError, match=f"picture must be 360 pixels wide and at least 162 high, got {shape[1]} x {shape[0]}"):
-        picture(np.zeros(shape, np.uint8), json.dumps(LAYOUT))
-
-
-@pytest.mark.parametrize("suffix", [".png", ".bmp"])
-def test_a_cell_of_several_greys_is_refused(picture, suffix):
-    pixels = np.zeros((194, 360), np.uint8)
-    pixels[161, 359] = 1
-    with pytest.raises(AssetError, match="pixels of a cell must have one grey value, got several: scaled or edited"):
-        picture(pixels, json.dumps(LAYOUT), suffix=suffix)
-
-
-def test_a_picture_in_colour_is_refused(picture):
-    with pytest.raises(AssetError, match=r"b\.png: must be 8-bit grey of at most 134217728 pixels, got RGB of 360 x 194"):
-        picture(np.zeros((194, 360), np.uint8), json.dumps(LAYOUT), mode="RGB")
-    with pytest.raises(AssetError, match=r"b\.bmp: bits a pixel must be 8, got 24 at byte 28"):
-        picture(np.zeros((194, 360), np.uint8), json.dumps(LAYOUT), mode="RGB", suffix=".bmp")
-
-
-def test_a_picture_cut_short_is_refused(path):
-    write_grey(told(), path)
-    data = path.read_bytes()
-    for size in range(2, len(data), 97):
-        path.write_bytes(data[:size])
-        with pytest.raises(AssetError, match=r"a\.(png: (a grey picture must be a PNG|cannot be decoded)|bmp: (a BMP must|size of the file must))"):
-            read_grey(path)
-
-
-def test_a_file_of_another_kind_is_no_picture(path):
-    path.write_bytes(b"PK\3\4 not a picture")
-    with pytest.raises(AssetError, match=r"a grey picture must be a PNG or BMP, got b'PK\\x03\\x04 not'"):
-        read_grey(path)

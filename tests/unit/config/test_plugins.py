@@ -8,13 +8,13 @@ import pytest
 from hilsim.config.changes import Changes
 from hilsim.config.places import profiles_directory
 from hilsim.config.profiles import find_profile
-from hilsim.config.reference import configuration_reference
 from hilsim.config.rig import load_rig
 from hilsim.daemon.precompile import kernel_needs
 from hilsim.emulator.families.registry import family_of
 from hilsim.errors import ConfigError
 from tests.plugins import distribution, install_example
 from tests.support import ROOM, write_rig
+from tools.configuration_reference import configuration_reference
 
 DEPARTURES = '[[sink]]\nkind = "departures"\nfile = "sent.csv"\n'
 SPINNER = ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "spinner16"')

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from hilsim.cli.reference import DIRECTORY, PAGES, generated_page
 from hilsim.config.places import profiles_directory
-from hilsim.config.reference import configuration_reference
 from hilsim.config.toml_file import read_toml
+from tools.configuration_reference import configuration_reference
+from tools.reference import DIRECTORY, PAGES, generated_page
 
 
 @pytest.mark.parametrize("name", sorted(PAGES))

@@ -50,7 +50,7 @@ def test_a_time_in_nanoseconds_survives_being_written(tmp_path):
 FAULTY = {
     "an unknown kind": ({"kind": "grow"}, "kind must be"),
     "no kind": ({"at_s": 1.0}, "kind must be given"),
-    "an unknown key": ({"kind": "remove", "name": "a", "nam": 1}, "nam: unknown key"),
+    "an unknown key": ({"kind": "remove", "name": "a", "colour": 1}, "colour: unknown key"),
     "a wrong type": ({"kind": "move", "name": "a", "position_m": [1.0, 2.0]}, "position_m must have 3 entries, got"),
     "no number": ({"kind": "move", "name": "a", "position_m": [1.0, 2.0, float("inf")]}, "position_m"),
     "no shape": ({"kind": "add"}, "one of mesh, plane, box, cylinder, sphere, cone, capsule and ellipsoid must be given, got 0"),

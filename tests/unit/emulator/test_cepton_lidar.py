@@ -11,8 +11,6 @@ from hilsim.geometry.rotations import normalise, rotate
 from hilsim.geometry.tracks import linear_track
 from hilsim.protocols.cepton.info import read_info_packet
 from hilsim.protocols.cepton.stdv import FRAME_PARITY, PointFlag, point_times_us
-from hilsim.render.reference import ReferenceRenderer
-from hilsim.render.renderer import CpuRenderer
 from hilsim.sensor.cepton_specs import CeptonSetting, MirrorSpec, SegmentSpec
 from hilsim.sensor.optics.window import WindowSectorSpec, WindowSpec
 from hilsim.sensor.specs import ClockSetting, DecimationSpec
@@ -21,6 +19,7 @@ from hilsim.vehicle.disturbance import DisturbanceSpec, build_disturbance
 from hilsim.vehicle.platform import build_platform, platform_state
 from tests.cepton_models import MIDDLE, STARING, mirror_spec, row_of_eight, with_detector
 from tests.compiled import compiled_only
+from tests.renderers import CpuRenderer, ReferenceRenderer
 from tests.unit.emulator.optical_scenes import diffuse, wall
 from tests.unit.emulator.swept_scenes import (
     UTC_EPOCH_NS,

@@ -7,7 +7,6 @@ import pytest
 
 from hilsim.emulator.truth import Cause, packets_with_truth
 from hilsim.protocols.cepton.stdv import FRAME_PARITY, POINT_DTYPE, PointFlag, decode_stdv_points
-from hilsim.render.renderer import CpuRenderer
 from hilsim.sensor.cepton_specs import CeptonSetting, SegmentSpec
 from hilsim.sensor.echoes import ReturnType
 from hilsim.sensor.false_alarms import FalseAlarmSpec
@@ -16,6 +15,7 @@ from hilsim.sensor.optics.window import WindowSectorSpec, WindowSpec
 from hilsim.sensor.specs import BeamSpec
 from tests.cepton_models import MIDDLE, STARING, mirror_spec, row_of_eight
 from tests.compiled import compiled_only
+from tests.renderers import CpuRenderer
 from tests.unit.emulator.optical_scenes import diffuse, wall
 from tests.unit.emulator.stages import returns_truth
 from tests.unit.emulator.swept_scenes import firings, metres, payloads, points_of, returned, swept_lidar

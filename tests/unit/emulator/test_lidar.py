@@ -14,14 +14,13 @@ from hilsim.emulator.workspace import allocate_workspace
 from hilsim.geometry.rotations import rotate
 from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.protocols.velodyne.position import decode_position_packets
-from hilsim.render.reference import ReferenceRenderer
-from hilsim.render.renderer import CpuRenderer
 from hilsim.sensor.echoes import COSINE, RETRO
 from hilsim.sensor.specs import ClockSetting
 from hilsim.sensor.velodyne_specs import RateJitterSpec, VelodyneSpec
 from hilsim.vehicle.disturbance import NO_DISTURBANCE, DisturbanceSpec, build_disturbance
 from hilsim.vehicle.platform import platform_state
 from tests.compiled import compiled_only
+from tests.renderers import CpuRenderer, ReferenceRenderer
 
 PACKET_NS = 24 * 55_296
 SECOND_NS = 10**9

@@ -13,8 +13,6 @@ from hilsim.emulator.hits import GAP_SHIFT
 from hilsim.emulator.truth import Cause, packets_with_truth
 from hilsim.geometry.poses import Pose
 from hilsim.protocols.velodyne.data import decode_data_packets
-from hilsim.render.reference import ReferenceRenderer
-from hilsim.render.renderer import CpuRenderer
 from hilsim.rng import Purpose
 from hilsim.scene.materials import DEFAULTS, Material
 from hilsim.scene.primitives import cylinder, sphere
@@ -28,6 +26,7 @@ from hilsim.sensor.response import laser_biases_m
 from hilsim.sensor.specs import BeamSpec, DecimationSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from tests.compiled import compiled_only
+from tests.renderers import CpuRenderer, ReferenceRenderer
 from tests.runs.depth import examples
 from tests.unit.emulator.optical_scenes import CODE_M, Return, ahead, diffuse, level, still_lidar, wall, workspace_of
 

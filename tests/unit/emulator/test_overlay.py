@@ -12,13 +12,12 @@ from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.truth import BackgroundLabel, BackgroundObject, Cause, packets_with_truth
 from hilsim.protocols.cepton.stdv import PointFlag, decode_stdv_points
 from hilsim.protocols.velodyne.data import decode_data_packets
-from hilsim.render.reference import ReferenceRenderer
-from hilsim.render.renderer import CpuRenderer
 from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
 from hilsim.sensor.cepton_specs import CeptonSpec, MirrorSpec, SegmentSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.response import cepton_ratios, cepton_reflectivity, reflectivity_byte, velodyne_ratios
 from tests.compiled import compiled_only
+from tests.renderers import CpuRenderer, ReferenceRenderer
 from tests.unit.emulator.optical_scenes import diffuse, level, still_lidar, wall
 from tests.unit.emulator.stages import returns_truth
 

@@ -9,12 +9,12 @@ from hilsim.emulator.truth import Cause, Truth, allocate_truth, note_returns, pa
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import conjugate, from_roll_pitch_yaw, rotate
 from hilsim.protocols.velodyne.data import decode_data_packets
-from hilsim.render.renderer import CpuRenderer
 from hilsim.sensor.echoes import ECHO, ENERGY, INSTANCE, RANGE, RAY, TRIANGLE, ReturnType
 from hilsim.sensor.false_alarms import FalseAlarmSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.specs import DecimationSpec
 from tests.compiled import compiled_only
+from tests.renderers import CpuRenderer
 from tests.unit.emulator.optical_scenes import diffuse, level, still_lidar, wall, workspace_of
 from tests.unit.emulator.stages import returns_truth
 

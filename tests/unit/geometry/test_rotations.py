@@ -16,7 +16,6 @@ from hilsim.geometry.rotations import (
     from_roll_pitch_yaw,
     matrix_from_quaternion,
     multiply,
-    quaternion_from_matrix,
     roll_pitch_yaw_rad,
     rotate,
     slerp,
@@ -71,22 +70,6 @@ def test_multiply_applies_the_right_factor_first(a, b, c, d):
 def test_conjugate_undoes_a_rotation(roll, pitch, yaw):
     q = from_roll_pitch_yaw(roll, pitch, yaw)
     np.testing.assert_allclose(rotate(conjugate(q), rotate(q, (1.0, 2.0, 3.0))), (1.0, 2.0, 3.0), atol=1e-12)
-
-
-@given(angles, angles, angles)
-def test_quaternion_from_matrix_inverts_matrix_from_quaternion(roll, pitch, yaw):
-    matrix = matrix_from_quaternion(from_roll_pitch_yaw(roll, pitch, yaw))
-    np.testing.assert_allclose(matrix_from_quaternion(quaternion_from_matrix(matrix)), matrix, atol=1e-12)
-
-
-def test_quaternion_from_matrix_refuses_a_reflection():
-    with pytest.raises(ValueError, match="orthonormal with determinant 1"):
-        quaternion_from_matrix(np.diag([1.0, 1.0, -1.0]))
-
-
-def test_quaternion_from_matrix_refuses_another_shape():
-    with pytest.raises(ValueError, match=r"shape \(3, 3\), got \(4, 4\)"):
-        quaternion_from_matrix(np.eye(4))
 
 
 @given(angles, angles, st.floats(0.0, 1.0))

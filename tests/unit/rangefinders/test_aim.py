@@ -6,7 +6,6 @@ import struct
 import numpy as np
 import pytest
 
-from hilsim.autopilot.obstacle_sectors import obstacle_values
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import from_roll_pitch_yaw
 from hilsim.rangefinders.aim import rangefinder_rays
@@ -14,10 +13,11 @@ from hilsim.rangefinders.ld06 import Ld06, Ld06Spec
 from hilsim.rangefinders.sf45 import Sf45Spec
 from hilsim.rangefinders.specs import ObstacleSpec
 from hilsim.rangefinders.tfmini import Tfmini, TfminiSpec
-from hilsim.render.renderer import CpuRenderer, cast
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box, plane
 from hilsim.scene.world import SceneObject, build_world
+from tests.renderers import CpuRenderer, cast
+from tests.unit.autopilot.scans import obstacle_values
 
 HALF = math.sqrt(0.5)
 

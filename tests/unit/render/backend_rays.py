@@ -11,10 +11,11 @@ import numpy as np
 
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import linear_track
-from hilsim.render.renderer import CpuRenderer, RaySlice, cast
+from hilsim.render.renderer import RaySlice
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box, plane
 from hilsim.scene.world import SceneObject, build_world
+from tests.renderers import CpuRenderer, cast
 
 COUNT = 400
 

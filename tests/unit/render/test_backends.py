@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hilsim.render.renderer import CpuRenderer, cast
+from tests.renderers import CpuRenderer, cast
 
 SCRIPT = Path(__file__).with_name("backend_rays.py")
 

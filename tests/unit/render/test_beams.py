@@ -12,13 +12,13 @@ from hilsim.render.beams import cast_beams
 from hilsim.render.cells import NO_CELL, NO_CELLS
 from hilsim.render.cpu import cast_rays
 from hilsim.render.packets import NO_COSINE, packets_of
-from hilsim.render.reference import ReferenceRenderer
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.beam import SUB_RAY_COUNTS, Beam, build_beam
 from hilsim.sensor.specs import BeamSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
+from tests.renderers import ReferenceRenderer
 from tests.runs.depth import examples
 
 MAX_RANGE_M = 120.0

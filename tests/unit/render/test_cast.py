@@ -12,11 +12,10 @@ from hilsim.compilation.jit import kernel
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import linear_track
 from hilsim.render.cpu import cast_rays
-from hilsim.render.reference import ReferenceRenderer
-from hilsim.render.renderer import CpuRenderer, Hits, cast
 from hilsim.scene.materials import DEFAULTS, Material
 from hilsim.scene.primitives import box, plane, sphere
 from hilsim.scene.world import SceneObject, build_world
+from tests.renderers import CpuRenderer, Hits, ReferenceRenderer, cast
 from tests.runs.depth import examples
 
 SECOND = 1_000_000_000

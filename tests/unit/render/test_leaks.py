@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from hilsim.geometry.poses import Pose
-from hilsim.render.renderer import CpuRenderer, cast
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.primitives import box, plane
 from hilsim.scene.world import SceneObject, build_world
 from tests.meshes import join_meshes
+from tests.renderers import CpuRenderer, cast
 
 CPU = CpuRenderer()
 CONCRETE = DEFAULTS["concrete"]

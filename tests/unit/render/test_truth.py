@@ -4,10 +4,10 @@ import numpy as np
 
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import linear_track
-from hilsim.render.renderer import CpuRenderer, cast
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
+from tests.renderers import CpuRenderer, cast
 from tests.unit.render.hits import hit_labels, hit_normals, hit_object_ids, hit_reflectivity
 
 SECOND = 1_000_000_000

@@ -6,28 +6,9 @@ from hilsim.analysis.conformance.cepton.stretch import Stretch
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.protocols.cepton.stdv import FRAME_PARITY
 
-NONE = Rule(
-    id="frames.none",
-    severity=Severity.ERROR,
-    holds="the frame parity changes with each frame, several times a second",
-    packets=2,
-    source="SDK 2 and SDK 3 begin a frame where the parity changes, and at nothing else",
-)
-LENGTH = Rule(
-    id="frames.length",
-    severity=Severity.WARNING,
-    holds="frames take the same time: one within 10 % of the median of those before (one shorter than half of it: error)",
-    packets=2,
-    source="a frame is a sweep of the mirror; 103 ms each in what hilsim sends, real streams are not public",
-)
-SMALL = Rule(
-    id="frames.small",
-    severity=Severity.NOTE,
-    holds="a frame has 6144 points or more",
-    packets=2,
-    source="SDK 2 2.1.4 puts smaller ones together",
-)
-RULES = (NONE, LENGTH, SMALL)
+NONE = Rule(id="frames.none", severity=Severity.ERROR, packets=2)
+LENGTH = Rule(id="frames.length", severity=Severity.WARNING, packets=2)
+SMALL = Rule(id="frames.small", severity=Severity.NOTE, packets=2)
 
 _LONGEST_WITHOUT_US = 1_000_000
 _SMALLEST_POINTS = 6144

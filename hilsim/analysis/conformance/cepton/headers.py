@@ -7,44 +7,12 @@ from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severi
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.protocols.cepton.stdv import POINT_SIZE, header_size, points_max, read_stdv_header
 
-_TABLE = "specification 0.9.x, header table"
-VERSION = Rule(
-    id="stdv.version",
-    severity=Severity.ERROR,
-    holds="a header of version 1 has 20 bytes, one of version 2 has 24; there are no others",
-    source=f"{_TABLE}; SDK 3 drops version 3 and shorter headers",
-)
-SIZE = Rule(
-    id="stdv.size",
-    severity=Severity.ERROR,
-    holds="a packet ends with its last point: header size plus 10 bytes for each point that the header counts",
-    source=f"{_TABLE}; SDK 3 drops a packet that is shorter, SDK 2 reads past its end",
-)
-COUNT = Rule(
-    id="stdv.count",
-    severity=Severity.ERROR,
-    holds="a packet has 1 to 143 points (version 1) or 144 (version 2)",
-    source="specification 0.9.x: how many points fit",
-)
-POINT = Rule(
-    id="stdv.point",
-    severity=Severity.ERROR,
-    holds="points are of version 0 and have 10 bytes (12 bytes, whose further two are not public: warning, and such points are not checked)",
-    source=f"{_TABLE}; SDK 3 drops all but 10 bytes",
-)
-FLAGS = Rule(
-    id="stdv.flags",
-    severity=Severity.WARNING,
-    holds="the header's flags are 0",
-    source=f"{_TABLE}, without a meaning; both SDKs ignore them",
-)
-CHANGED = Rule(
-    id="stdv.changed",
-    severity=Severity.ERROR,
-    holds="a sensor's header version never changes",
-    source="one firmware sends one version",
-)
-RULES = (VERSION, SIZE, COUNT, POINT, FLAGS, CHANGED)
+VERSION = Rule(id="stdv.version", severity=Severity.ERROR)
+SIZE = Rule(id="stdv.size", severity=Severity.ERROR)
+COUNT = Rule(id="stdv.count", severity=Severity.ERROR)
+POINT = Rule(id="stdv.point", severity=Severity.ERROR)
+FLAGS = Rule(id="stdv.flags", severity=Severity.WARNING)
+CHANGED = Rule(id="stdv.changed", severity=Severity.ERROR)
 
 _HEADER = Struct("<4sBBHqBBH")
 _EXTENDED_POINT = 12

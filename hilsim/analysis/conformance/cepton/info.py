@@ -7,93 +7,22 @@ from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severi
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.protocols.cepton.info import INFO_PACKET_DTYPE, INFO_PACKET_SIZE, INFO_VERSION, SYNC_OFFSET, InfoPacket, read_info_packet
 
-_MEASURED = "measured on SDK 2 2.1.4 and SDK 3 3.0.17, not published"
-NONE = Rule(
-    id="info.none",
-    severity=Severity.NOTE,
-    holds="sensor information comes with the points",
-    packets=1000,
-    source="specification 0.9.x; without it SDK 3 makes no frames",
-)
-SIZE = Rule(id="info.size", severity=Severity.ERROR, holds="an information packet has 88 bytes or more, as given by byte 4", source=_MEASURED)
-VERSION = Rule(
-    id="info.version",
-    severity=Severity.ERROR,
-    holds="it is of version 1 (version 0, which SDK 3 alone takes: warning)",
-    source=_MEASURED,
-)
-BLOCKS = Rule(
-    id="info.blocks",
-    severity=Severity.WARNING,
-    holds="it announces no optional blocks",
-    source=f"{_MEASURED}: four values of these flags crash SDK 2 2.1.4",
-)
-RESERVED = Rule(id="info.reserved", severity=Severity.NOTE, holds="bytes without a known meaning are 0", source=_MEASURED)
-CADENCE = Rule(
-    id="info.cadence",
-    severity=Severity.WARNING,
-    holds="it comes twice a second (once a second, as the older generation's: note)",
-    packets=3,
-    source="specification 0.9.x: twice a second; SDK 3's header: once or twice",
-)
-MISSING = Rule(
-    id="info.missing",
-    severity=Severity.WARNING,
-    holds="none is missing: it comes at even intervals",
-    packets=4,
-    source="specification 0.9.x; a network loses some",
-)
-CHANGED = Rule(
-    id="info.changed",
-    severity=Severity.ERROR,
-    holds="model, serial number, name, part number, firmware, returns and the time of power-up stay what they are (the latter where the sensor begins anew: warning)",
-    packets=2,
-    source="they are the unit's own",
-)
-MODEL = Rule(
-    id="info.model", severity=Severity.WARNING, holds="the model's code is one that the vendor's headers list", source="public header cepton_sdk3.h"
-)
-NAME = Rule(
-    id="info.name",
-    severity=Severity.ERROR,
-    holds="the model's name is ASCII, with zeros behind it to the end of its 28 bytes",
-    source=_MEASURED,
-)
-SERIAL = Rule(id="info.serial", severity=Severity.WARNING, holds="a unit has a serial number", source="units known have; SDKs show it")
-FIRMWARE = Rule(
-    id="info.firmware",
-    severity=Severity.WARNING,
-    holds="both fields of the firmware version are equal",
-    source=f"{_MEASURED}: SDK 3 reads the second of models 22 and 24, the first of all others",
-)
-RETURNS = Rule(
-    id="info.returns",
-    severity=Severity.ERROR,
-    holds="the number of returns is 1 or 2, and it is 2 if and only if points carry second returns",
-    source=f"{_MEASURED}; SDK 3 shows it",
-)
-POWER_UP = Rule(
-    id="info.power_up",
-    severity=Severity.WARNING,
-    holds="where stamps count from power-up, its time and the stamps add up to the host's time within 5 s (0: the sensor does not know it)",
-    packets=2,
-    source=_MEASURED,
-)
-SYNC = Rule(
-    id="info.sync",
-    severity=Severity.WARNING,
-    holds="stamps and the offset to the synchronised clock add up to the host's time within 5 s (0: it is not synchronised, or its stamps are UTC)",
-    packets=2,
-    source=f"{_MEASURED}; the vendor's page on PTP adds it to the sensor's counter",
-)
-SYNC_LEAP = Rule(
-    id="info.sync_leap",
-    severity=Severity.WARNING,
-    holds="the offset to the synchronised clock moves by at most 0.1 % of the time between two packets, and 1 ms",
-    packets=2,
-    source="two clocks that both count microseconds",
-)
-RULES = (NONE, SIZE, VERSION, BLOCKS, RESERVED, CADENCE, MISSING, CHANGED, MODEL, NAME, SERIAL, FIRMWARE, RETURNS, POWER_UP, SYNC, SYNC_LEAP)
+NONE = Rule(id="info.none", severity=Severity.NOTE, packets=1000)
+SIZE = Rule(id="info.size", severity=Severity.ERROR)
+VERSION = Rule(id="info.version", severity=Severity.ERROR)
+BLOCKS = Rule(id="info.blocks", severity=Severity.WARNING)
+RESERVED = Rule(id="info.reserved", severity=Severity.NOTE)
+CADENCE = Rule(id="info.cadence", severity=Severity.WARNING, packets=3)
+MISSING = Rule(id="info.missing", severity=Severity.WARNING, packets=4)
+CHANGED = Rule(id="info.changed", severity=Severity.ERROR, packets=2)
+MODEL = Rule(id="info.model", severity=Severity.WARNING)
+NAME = Rule(id="info.name", severity=Severity.ERROR)
+SERIAL = Rule(id="info.serial", severity=Severity.WARNING)
+FIRMWARE = Rule(id="info.firmware", severity=Severity.WARNING)
+RETURNS = Rule(id="info.returns", severity=Severity.ERROR)
+POWER_UP = Rule(id="info.power_up", severity=Severity.WARNING, packets=2)
+SYNC = Rule(id="info.sync", severity=Severity.WARNING, packets=2)
+SYNC_LEAP = Rule(id="info.sync_leap", severity=Severity.WARNING, packets=2)
 
 MODELS = frozenset((1, 3, 6, 7, 10, 11, 12, 14, 15, 16, 17, 18, 21, 22, 24, 25, 26, 27, 28, 30, 31, 32, 33, 34, 35, 36, 37))
 _FARTHEST_S = 5.0

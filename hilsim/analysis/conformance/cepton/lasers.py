@@ -6,41 +6,11 @@ import numpy.typing as npt
 from hilsim.analysis.conformance.cepton.stretch import Stretch
 from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
 
-CYCLE = Rule(
-    id="lasers.cycle",
-    severity=Severity.WARNING,
-    holds="lasers fire in one order again and again",
-    packets=4,
-    source="specification 0.9.x: points are in firing order; segments fire in turn in a public capture of the older generation",
-)
-STEP = Rule(
-    id="lasers.step",
-    severity=Severity.WARNING,
-    holds="the time from one laser to the next is the same in each cycle, within 2 us",
-    packets=4,
-    source="a firing clock, cut to microseconds; in the older generation's capture packets come a whole number of firings apart",
-)
-COUNT = Rule(
-    id="lasers.count",
-    severity=Severity.ERROR,
-    holds="a point's laser is one that the model has",
-    source="SDK 3 counts channels by the model that information packets name",
-)
-SILENT = Rule(
-    id="lasers.silent",
-    severity=Severity.NOTE,
-    holds="every laser has a return now and then (it may look into the sky)",
-    packets=200,
-    source="a laser that is dead returns nothing",
-)
-CONSTANT = Rule(
-    id="lasers.constant",
-    severity=Severity.ERROR,
-    holds="a laser's returns lie in different places",
-    packets=200,
-    source="a mirror sweeps it, and range noise",
-)
-RULES = (CYCLE, STEP, COUNT, SILENT, CONSTANT)
+CYCLE = Rule(id="lasers.cycle", severity=Severity.WARNING, packets=4)
+STEP = Rule(id="lasers.step", severity=Severity.WARNING, packets=4)
+COUNT = Rule(id="lasers.count", severity=Severity.ERROR)
+SILENT = Rule(id="lasers.silent", severity=Severity.NOTE, packets=200)
+CONSTANT = Rule(id="lasers.constant", severity=Severity.ERROR, packets=200)
 
 CHANNELS = {22: 64, 24: 64, 28: 64, 31: 64, 25: 48, 30: 48, 32: 32, 33: 192}
 """By model code, as SDK 3 3.0.17 counts them; of models with more than 256 a byte cannot be too large."""

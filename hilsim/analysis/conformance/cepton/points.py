@@ -7,80 +7,18 @@ from hilsim.analysis.conformance.cepton.stretch import NO_RETURN, SECOND, Stretc
 from hilsim.analysis.conformance.findings import KEPT_PER_RULE, FindingLog, Rule, Severity
 from hilsim.protocols.cepton.stdv import FRAME_PARITY, POINT_UNIT_M
 
-_HEADERS = "public headers cepton_sdk2.h and cepton_sdk3.h"
-_SPECIFICATION = "specification 0.9.x: a second return carries its flag, and its step is always 0"
-NO_RETURN_RULE = Rule(
-    id="points.no_return",
-    severity=Severity.WARNING,
-    holds="a point without a return has x, y, z and reflectivity 0",
-    source=f"{_HEADERS}: such a point is not valid; that real units leave it 0 is taken, not known",
-)
-ZERO = Rule(
-    id="points.zero",
-    severity=Severity.ERROR,
-    holds="a return lies ahead of the sensor: y is above 0",
-    source=f"{_HEADERS}: y points forward; a point without a return has its flag",
-)
-CONSTANT = Rule(
-    id="points.constant",
-    severity=Severity.WARNING,
-    holds="returns differ from each other, in each of x, y and z and in reflectivity",
-    packets=20,
-    source="range noise, and a mirror that moves",
-)
-COPIED = Rule(
-    id="points.copied",
-    severity=Severity.ERROR,
-    holds="a packet is measured: its points do not lie where those of the packet before do",
-    packets=2,
-    source="range noise, and a mirror that moves",
-)
-SECOND_STEP = Rule(id="second.step", severity=Severity.ERROR, holds="a second return's step is 0: it is of the same firing", source=_SPECIFICATION)
-SECOND_FIRST = Rule(
-    id="second.first",
-    severity=Severity.ERROR,
-    holds="a second return directly follows its first, which is no second itself",
-    source=_SPECIFICATION,
-)
-SECOND_LASER = Rule(
-    id="second.laser", severity=Severity.ERROR, holds="both returns of a firing name the laser that fired", source=f"{_HEADERS}: channel"
-)
-SECOND_PARITY = Rule(id="second.parity", severity=Severity.ERROR, holds="both returns of a firing are of one frame", source="they have one time")
-SECOND_ALONE = Rule(
-    id="second.alone",
-    severity=Severity.WARNING,
-    holds="where the first of two is no return, neither is the second (but where the first is farther than x, y and z can represent)",
-    source="SDK guide: the first is the strongest return there is",
-)
-SECOND_DIRECTION = Rule(
-    id="second.direction",
-    severity=Severity.ERROR,
-    holds="both returns of a firing lie in one direction, as far as points 5 mm apart can show",
-    source="one pulse of one laser",
-)
-SECOND_SAME = Rule(
-    id="second.same", severity=Severity.ERROR, holds="two returns of a firing are never the same point", source="SDK guide: another return, or none"
-)
-SECOND_GAP = Rule(
-    id="second.gap",
-    severity=Severity.WARNING,
-    holds="two returns of a firing are 0.5 m apart or more",
-    source="a pulse of some nanoseconds is longer than that; 1.1 m and more in Velodyne's captures, no Cepton's are public",
-)
-RULES = (
-    NO_RETURN_RULE,
-    ZERO,
-    CONSTANT,
-    COPIED,
-    SECOND_STEP,
-    SECOND_FIRST,
-    SECOND_LASER,
-    SECOND_PARITY,
-    SECOND_ALONE,
-    SECOND_DIRECTION,
-    SECOND_SAME,
-    SECOND_GAP,
-)
+NO_RETURN_RULE = Rule(id="points.no_return", severity=Severity.WARNING)
+ZERO = Rule(id="points.zero", severity=Severity.ERROR)
+CONSTANT = Rule(id="points.constant", severity=Severity.WARNING, packets=20)
+COPIED = Rule(id="points.copied", severity=Severity.ERROR, packets=2)
+SECOND_STEP = Rule(id="second.step", severity=Severity.ERROR)
+SECOND_FIRST = Rule(id="second.first", severity=Severity.ERROR)
+SECOND_LASER = Rule(id="second.laser", severity=Severity.ERROR)
+SECOND_PARITY = Rule(id="second.parity", severity=Severity.ERROR)
+SECOND_ALONE = Rule(id="second.alone", severity=Severity.WARNING)
+SECOND_DIRECTION = Rule(id="second.direction", severity=Severity.ERROR)
+SECOND_SAME = Rule(id="second.same", severity=Severity.ERROR)
+SECOND_GAP = Rule(id="second.gap", severity=Severity.WARNING)
 
 _CLOSEST_M = 0.5
 _FEWEST_COPIED = 16  # returns of a packet

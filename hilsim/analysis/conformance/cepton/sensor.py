@@ -15,19 +15,8 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.protocols.cepton.info import INFO_SIGNATURE
 from hilsim.protocols.cepton.stdv import STDV_SIGNATURE
 
-OLDER = Rule(
-    id="cepton.older",
-    severity=Severity.WARNING,
-    holds="packets are STDV and INFZ; those of the older generation (STDT and INFO: Sora, HR80, Vista 860 to P61) have no public format and are not checked",
-    source="the vendor's documents; SDK 1 reads them",
-)
-OTHER = Rule(
-    id="cepton.other",
-    severity=Severity.NOTE,
-    holds="every datagram of a sensor's address is a point or an information packet (fault packets, whose layout is not public, are not)",
-    source="specification 0.9.x",
-)
-RULES = (OLDER, OTHER)
+OLDER = Rule(id="cepton.older", severity=Severity.WARNING)
+OTHER = Rule(id="cepton.other", severity=Severity.NOTE)
 
 OLDER_SIGNATURES = (b"STDT", b"INFO")
 _STRETCH_PACKETS = 256

@@ -7,50 +7,12 @@ from hilsim.analysis.conformance.cepton.stretch import PointPacket
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.protocols.cepton.stdv import POINT_SIZE, SEQUENCE_OFFSET
 
-_NUMBER = "a third party's decoder: the number grows by one a packet"
-LOST = Rule(
-    id="sequence.lost",
-    severity=Severity.WARNING,
-    holds="no packets are missing: numbers are one apart (header version 1, which has none: each packet begins where the one before ended)",
-    packets=2,
-    source=f"{_NUMBER}; a network or a busy host loses some",
-)
-TIME = Rule(
-    id="sequence.time",
-    severity=Severity.ERROR,
-    holds="where numbers leap, as much time has passed as the missing packets take",
-    packets=2,
-    source="the points of a packet give its duration",
-)
-ORDER = Rule(
-    id="sequence.order",
-    severity=Severity.WARNING,
-    holds="packets come in the order of their numbers (more than one in a hundred does not: error)",
-    packets=2,
-    source=f"{_NUMBER}; a network may reorder some",
-)
-DUPLICATE = Rule(
-    id="sequence.duplicate",
-    severity=Severity.WARNING,
-    holds="no packet comes twice",
-    packets=2,
-    source="a network may do that",
-)
-REPEATED = Rule(
-    id="sequence.repeated",
-    severity=Severity.ERROR,
-    holds="two packets of one number are the same packet",
-    packets=2,
-    source=_NUMBER,
-)
-RESTART = Rule(
-    id="sequence.restart",
-    severity=Severity.WARNING,
-    holds="a sensor is switched on once: its numbers do not begin anew (while its stamps run on: error)",
-    packets=2,
-    source="a replayed loop, or a sensor that was switched off and on",
-)
-RULES = (LOST, TIME, ORDER, DUPLICATE, REPEATED, RESTART)
+LOST = Rule(id="sequence.lost", severity=Severity.WARNING, packets=2)
+TIME = Rule(id="sequence.time", severity=Severity.ERROR, packets=2)
+ORDER = Rule(id="sequence.order", severity=Severity.WARNING, packets=2)
+DUPLICATE = Rule(id="sequence.duplicate", severity=Severity.WARNING, packets=2)
+REPEATED = Rule(id="sequence.repeated", severity=Severity.ERROR, packets=2)
+RESTART = Rule(id="sequence.restart", severity=Severity.WARNING, packets=2)
 
 _NUMBERS = 1 << 32
 _FARTHEST_LEAP = 1 << 20  # 150 s of the fastest sensor seen; more is a restart or another sensor

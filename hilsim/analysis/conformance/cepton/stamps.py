@@ -6,41 +6,11 @@ from hilsim.analysis.conformance.cepton.stretch import PointPacket, Stretch
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.protocols.cepton.stdv import STAMP_OFFSET
 
-CHAIN = Rule(
-    id="stamps.chain",
-    severity=Severity.ERROR,
-    holds="a header's stamp is the time of the last point of the packet before",
-    packets=2,
-    source="specification 0.9.x: steps count from the point before; SDK 2 gives points continuous times with it",
-)
-RANGE = Rule(
-    id="stamps.range",
-    severity=Severity.ERROR,
-    holds="a stamp counts microseconds since the sensor was switched on, or since 1970: it is not negative",
-    source="specification 0.9.x; a third party's decoder; the SDKs hand it on unchanged",
-)
-CONSTANT = Rule(
-    id="stamps.constant",
-    severity=Severity.ERROR,
-    holds="points take time: not all steps are 0",
-    packets=8,
-    source="specification 0.9.x: a byte of microseconds since the point before",
-)
-RATE = Rule(
-    id="stamps.rate",
-    severity=Severity.WARNING,
-    holds="stamps and the capturing host count the same time, within 2 %",
-    packets=200,
-    source="both count microseconds; a crystal is some 0.005 % off",
-)
-UTC = Rule(
-    id="stamps.utc",
-    severity=Severity.WARNING,
-    holds="stamps since 1970 are the capturing host's time within 5 s",
-    packets=16,
-    source="a sensor that sends UTC is synchronised",
-)
-RULES = (CHAIN, RANGE, CONSTANT, RATE, UTC)
+CHAIN = Rule(id="stamps.chain", severity=Severity.ERROR, packets=2)
+RANGE = Rule(id="stamps.range", severity=Severity.ERROR)
+CONSTANT = Rule(id="stamps.constant", severity=Severity.ERROR, packets=8)
+RATE = Rule(id="stamps.rate", severity=Severity.WARNING, packets=200)
+UTC = Rule(id="stamps.utc", severity=Severity.WARNING, packets=16)
 
 UTC_FROM_US = 10**15
 """A counter of microseconds since power-up gets there after 31 years, UTC was there in 2001."""

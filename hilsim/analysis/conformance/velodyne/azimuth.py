@@ -8,57 +8,14 @@ from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severi
 from hilsim.protocols.velodyne.steps import wrapped_cdeg
 from hilsim.units import TURN_CDEG
 
-_MEASURED = "increments of seven public captures"
-RANGE = Rule(
-    id="azimuth.range",
-    severity=Severity.ERROR,
-    holds="azimuth is 0 to 35999 hundredths of a degree (exactly 36000, as 2012-2014 firmware sends: warning)",
-    source="manual 63-9243 page 54; 36000 occurs in captures of 2012 and 2014 only",
-)
-CONSTANT = Rule(id="azimuth.constant", severity=Severity.ERROR, holds="the head turns", packets=8, source="every capture")
-RAMP = Rule(
-    id="azimuth.ramp",
-    severity=Severity.ERROR,
-    holds="increments scatter beyond the two values next to their mean (2 % to 25 % of them): reading noise of about 0.006 degrees",
-    packets=50,
-    source=f"{_MEASURED}: at 600 rpm 38 8 %, 39 21 %, 40 56 %, 41 12 %, 42 3 %",
-)
-NOISE = Rule(
-    id="azimuth.noise",
-    severity=Severity.WARNING,
-    holds="the noise is white and on the angle itself: neighbouring increments are correlated by -0.36 to -0.49",
-    packets=50,
-    source=_MEASURED,
-)
-GRID = Rule(
-    id="azimuth.grid",
-    severity=Severity.ERROR,
-    holds="azimuth uses every hundredth of a degree, not only multiples of some step",
-    packets=20,
-    source=_MEASURED,
-)
-START = Rule(
-    id="azimuth.start",
-    severity=Severity.ERROR,
-    holds="the first azimuth of a turn is any value below one increment, not always the same",
-    packets=300,
-    source="public captures: 23, 7, 30, 23",
-)
-TURN = Rule(
-    id="azimuth.turn",
-    severity=Severity.ERROR,
-    holds="a turn is no whole number of packets, so its end drifts through the packet",
-    packets=600,
-    source="manual 63-9243 page 49: 75.35 packets a turn at 600 rpm",
-)
-RATE = Rule(
-    id="azimuth.rate",
-    severity=Severity.WARNING,
-    holds="azimuth and stamps together give 300 to 1200 revolutions a minute",
-    packets=20,
-    source="manual 63-9243 page 50; speed is held within 3 rpm",
-)
-RULES = (RANGE, CONSTANT, RAMP, NOISE, GRID, START, TURN, RATE)
+RANGE = Rule(id="azimuth.range", severity=Severity.ERROR)
+CONSTANT = Rule(id="azimuth.constant", severity=Severity.ERROR, packets=8)
+RAMP = Rule(id="azimuth.ramp", severity=Severity.ERROR, packets=50)
+NOISE = Rule(id="azimuth.noise", severity=Severity.WARNING, packets=50)
+GRID = Rule(id="azimuth.grid", severity=Severity.ERROR, packets=20)
+START = Rule(id="azimuth.start", severity=Severity.ERROR, packets=300)
+TURN = Rule(id="azimuth.turn", severity=Severity.ERROR, packets=600)
+RATE = Rule(id="azimuth.rate", severity=Severity.WARNING, packets=20)
 
 _MOST_WRAPS = 4096
 _FEWEST_INCREMENTS = 200

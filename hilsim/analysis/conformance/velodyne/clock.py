@@ -9,81 +9,18 @@ from hilsim.analysis.velodyne_stream import CLOCK_DOUBT_RATIO, whole_cycles
 from hilsim.protocols.velodyne.models import STEP_TOLERANCE_US
 from hilsim.units import HOUR_US
 
-_MEASURED = "straight lines through public captures: residual 0.288 us = 1/sqrt(12), within 0.51 us"
-RANGE = Rule(
-    id="time.range",
-    severity=Severity.ERROR,
-    holds="a stamp counts microseconds past the hour: 0 to 3,599,999,999",
-    source="manual 63-9243 pages 56 and 62",
-)
-CONSTANT = Rule(id="time.constant", severity=Severity.ERROR, holds="stamps advance", packets=16, source="every capture")
-CYCLE = Rule(
-    id="time.cycle",
-    severity=Severity.ERROR,
-    holds="packets come at the model's cycle within 500 ppm: VLP-16 1327.104 us, half of it in dual mode (VLS-128: 159.9, 165.9 or 173.4 us, within 4 us)",
-    packets=16,
-    source="manual 63-9243 page 49; fitted on seven captures within 1 ppm (three units 34 to 141 ppm off)",
-)
-STEP = Rule(
-    id="time.step",
-    severity=Severity.ERROR,
-    holds="stamps differ by whole cycles (more than one where packets were lost), or by the firing sequences that a field of view excludes, as azimuth shows",
-    packets=2,
-    source=_MEASURED,
-)
-JUMP = Rule(
-    id="time.jump",
-    severity=Severity.WARNING,
-    holds="the clock does not step, except when it locks to a pulse per second (steps of up to a millisecond where a second begins: note)",
-    packets=2,
-    source="manual 63-9243 page 124: the sub-second part is set at a valid pulse",
-)
-WRAP = Rule(
-    id="time.wrap",
-    severity=Severity.ERROR,
-    holds="the count runs on at the hour: the stamp after 3,599,999,999 is one cycle later modulo the hour",
-    packets=2,
-    source="manual 63-9243 page 56; no capture of an hour's end was found",
-)
-ORDER = Rule(
-    id="time.order",
-    severity=Severity.ERROR,
-    holds="stamps only grow (up to one in a hundred packets out of order, as a network does: warning)",
-    packets=2,
-    source="every capture",
-)
-DUPLICATE = Rule(
-    id="time.duplicate", severity=Severity.WARNING, holds="no packet comes twice (a network may do that)", packets=2, source="every capture"
-)
-LOST = Rule(
-    id="time.lost",
-    severity=Severity.WARNING,
-    holds="no packets are missing: stamps differ by one cycle (the format has no sequence number)",
-    packets=2,
-    source="lossy public captures have steps of whole cycles",
-)
-ROUNDING = Rule(
-    id="time.rounding",
-    severity=Severity.ERROR,
-    holds="stamps are an exact clock cut to microseconds, so steps alternate (VLP-16: 89.6 % 1327, 10.4 % 1328); not rounded steps added up",
-    packets=200,
-    source=_MEASURED,
-)
-RESIDUAL = Rule(
-    id="time.residual",
-    severity=Severity.ERROR,
-    holds="stamps stay within a microsecond of a regular clock (0.45 to 1.5 us rms, as of units with a steered clock: warning; VLS-128: 17 us rms)",
-    packets=200,
-    source=f"{_MEASURED}; two units with a steered clock within 2 us",
-)
-DRIFT = Rule(
-    id="time.drift",
-    severity=Severity.WARNING,
-    holds="the sensor's clock and its firing agree within 50 ppm",
-    packets=200,
-    source="public captures within 1 ppm; three units +34, +137 and +141 ppm",
-)
-RULES = (RANGE, CONSTANT, CYCLE, STEP, JUMP, WRAP, ORDER, DUPLICATE, LOST, ROUNDING, RESIDUAL, DRIFT)
+RANGE = Rule(id="time.range", severity=Severity.ERROR)
+CONSTANT = Rule(id="time.constant", severity=Severity.ERROR, packets=16)
+CYCLE = Rule(id="time.cycle", severity=Severity.ERROR, packets=16)
+STEP = Rule(id="time.step", severity=Severity.ERROR, packets=2)
+JUMP = Rule(id="time.jump", severity=Severity.WARNING, packets=2)
+WRAP = Rule(id="time.wrap", severity=Severity.ERROR, packets=2)
+ORDER = Rule(id="time.order", severity=Severity.ERROR, packets=2)
+DUPLICATE = Rule(id="time.duplicate", severity=Severity.WARNING, packets=2)
+LOST = Rule(id="time.lost", severity=Severity.WARNING, packets=2)
+ROUNDING = Rule(id="time.rounding", severity=Severity.ERROR, packets=200)
+RESIDUAL = Rule(id="time.residual", severity=Severity.ERROR, packets=200)
+DRIFT = Rule(id="time.drift", severity=Severity.WARNING, packets=200)
 
 _SHORTEST_FIT = 32
 _FEWEST_STEPS = 15

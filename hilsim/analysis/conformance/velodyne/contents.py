@@ -7,22 +7,8 @@ from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.protocols.velodyne.data import BLOCKS
 
-PACKET = Rule(
-    id="returns.blank_packet",
-    severity=Severity.WARNING,
-    holds="no packet is without any return between packets that return in a quarter of their firings up to its borders (filled with zeros: error)",
-    packets=3,
-    source="six public captures: emptiness in a scene does not begin and end with packets",
-)
-COPIED = Rule(
-    id="returns.copied",
-    severity=Severity.ERROR,
-    holds="a packet is measured: its distances and reflectivities are not those of the packet before, nor a block's those of the block before, "
-    "nor those of a packet of another azimuth long ago",
-    packets=2,
-    source="six public captures; noise alone forbids it",
-)
-RULES = (PACKET, COPIED)
+PACKET = Rule(id="returns.blank_packet", severity=Severity.WARNING, packets=3)
+COPIED = Rule(id="returns.copied", severity=Severity.ERROR, packets=2)
 
 _BORDERING_SHARE = 0.25  # of the firings of the nearest block
 _MOST_WAITING = 64

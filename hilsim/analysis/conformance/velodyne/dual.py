@@ -5,46 +5,12 @@ import numpy as np
 from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
 
-_PAGE = "manual 63-9243 page 57"
-AZIMUTH = Rule(
-    id="dual.azimuth", severity=Severity.ERROR, holds="both blocks of a pair have one azimuth", source=f"{_PAGE}; 100 % in public captures"
-)
-ORDER = Rule(
-    id="dual.order",
-    severity=Severity.ERROR,
-    holds="where the returns of a pair differ, the even block's is the farther one: it is the last",
-    packets=20,
-    source=f"{_PAGE}; 2644 of 2644 pairs in two public captures",
-)
-COPY = Rule(
-    id="dual.copy",
-    severity=Severity.ERROR,
-    holds="where there is one return only, both blocks carry it (one of them empty: under 5 % of pairs)",
-    packets=20,
-    source=f"{_PAGE}; at most 1 % of the pairs in public captures",
-)
-SECOND = Rule(
-    id="dual.second_strongest",
-    severity=Severity.ERROR,
-    holds="where the last return is the strongest, the odd block carries the second strongest, so the even block's is often the stronger one",
-    packets=100,
-    source=f"{_PAGE}; 48 % and 73 % of differing pairs in two public captures",
-)
-SEPARATION = Rule(
-    id="dual.separation",
-    severity=Severity.ERROR,
-    holds="two returns of a pair are a metre or more apart",
-    packets=20,
-    source="manual 63-9483 page 32; smallest 1.16 m in public captures",
-)
-NO_RETURN = Rule(
-    id="dual.no_return",
-    severity=Severity.WARNING,
-    holds="where nothing came back, both blocks carry the same reflectivity byte",
-    packets=20,
-    source="99.5 % and more of the empty pairs in public captures",
-)
-RULES = (AZIMUTH, ORDER, COPY, SECOND, SEPARATION, NO_RETURN)
+AZIMUTH = Rule(id="dual.azimuth", severity=Severity.ERROR)
+ORDER = Rule(id="dual.order", severity=Severity.ERROR, packets=20)
+COPY = Rule(id="dual.copy", severity=Severity.ERROR, packets=20)
+SECOND = Rule(id="dual.second_strongest", severity=Severity.ERROR, packets=100)
+SEPARATION = Rule(id="dual.separation", severity=Severity.ERROR, packets=20)
+NO_RETURN = Rule(id="dual.no_return", severity=Severity.WARNING, packets=20)
 
 _CLOSEST_MM = 1000
 _FEWEST_PAIRS, _FEWEST_UNEQUAL, _FEWEST_EMPTY = 1000, 100, 1000

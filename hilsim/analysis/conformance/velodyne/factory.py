@@ -18,34 +18,10 @@ def _listed(modes: Iterable[ReturnMode]) -> str:
 
 
 _DOCUMENTED = _listed(mode for mode in ReturnMode if mode.is_documented)
-_UNDOCUMENTED = _listed(mode for mode in ReturnMode if not mode.is_documented)
-_DUAL = _listed(mode for mode in ReturnMode if mode.is_dual)
-MODE = Rule(
-    id="factory.mode",
-    severity=Severity.ERROR,
-    holds=f"byte 1204 is {_DOCUMENTED}, and blocks come in pairs of one azimuth if and only if it is dual ({_DUAL})",
-    source=f"manual 63-9243 page 57; 100 % of pairs in public dual captures ({_UNDOCUMENTED} is known of newer firmware: warning)",
-)
-PRODUCT = Rule(
-    id="factory.product",
-    severity=Severity.ERROR,
-    holds="byte 1205 names a known model",
-    source="manual 63-9243 page 57; models outside this checker, whose packets are counted and not judged: warning",
-)
-EARLY = Rule(
-    id="factory.early_unit",
-    severity=Severity.WARNING,
-    holds="a VLP-16 sends product 0x22 (units with 2014 firmware send 0x21, the HDL-32E's)",
-    packets=16,
-    source="two public captures of 2014",
-)
-CHANGED = Rule(
-    id="factory.changed",
-    severity=Severity.ERROR,
-    holds="the product byte never changes and the return mode only when a user sets it (up to three times: warning)",
-    source="constant over each capture",
-)
-RULES = (MODE, PRODUCT, EARLY, CHANGED)
+MODE = Rule(id="factory.mode", severity=Severity.ERROR)
+PRODUCT = Rule(id="factory.product", severity=Severity.ERROR)
+EARLY = Rule(id="factory.early_unit", severity=Severity.WARNING, packets=16)
+CHANGED = Rule(id="factory.changed", severity=Severity.ERROR)
 
 _UPPER_BANK, _LOWER_BANK = 0xEEFF, 0xDDFF
 _FEWEST_FOR_STEP = 16

@@ -18,63 +18,17 @@ from hilsim.protocols.velodyne.data import DATA_PORT
 from hilsim.protocols.velodyne.models import HDL_32E, Model
 from hilsim.protocols.velodyne.position import POSITION_PORT
 
-_MEASURED = "headers of public captures of 2012 to 2016 (2011 HDL-32E differs: warning)"
-OWN = Rule(
-    id="header.own",
-    severity=Severity.NOTE,
-    holds="the capture carries the sensor's own headers, so that they can be checked",
-    source=f"{_MEASURED}: the source MAC begins with 60:76:88; that of VeloView's exporter is 60:76:88:00:00:00",
-)
-MAC = Rule(
-    id="header.mac",
-    severity=Severity.WARNING,
-    holds="all packets of an address come from one MAC (more: two devices have the same address)",
-    packets=2,
-    source=_MEASURED,
-)
-OFFLOAD = Rule(
-    id="header.offload",
-    severity=Severity.NOTE,
-    holds="the capture was not made on the sending host, whose network card fills in UDP checksums only after it: then they are the pseudo-header's sum",
-    source="Linux, CHECKSUM_PARTIAL; as Wireshark reports them",
-)
-SHAPE = Rule(
-    id="header.ip", severity=Severity.ERROR, holds="the IPv4 header has 20 bytes and a valid checksum, lengths are the packet's", source=_MEASURED
-)
-TTL = Rule(id="header.ttl", severity=Severity.ERROR, holds="time to live is 255 in data and 64 in position packets", source=_MEASURED)
-FRAGMENT = Rule(id="header.fragment", severity=Severity.ERROR, holds="do-not-fragment is set in data and not in position packets", source=_MEASURED)
-IDENTIFICATION = Rule(
-    id="header.identification",
-    severity=Severity.ERROR,
-    holds="the IPv4 identification is always 0 in data packets and counts in position packets",
-    source=_MEASURED,
-)
-UDP_CHECKSUM = Rule(
-    id="header.udp_checksum",
-    severity=Severity.ERROR,
-    holds="the UDP checksum is 0 in data packets (a valid one, as with the sensor's setting for it: warning) and valid in position packets",
-    source=f"{_MEASURED}; the sensor's setting: public client scripts",
-)
-PORT = Rule(
-    id="header.source_port",
-    severity=Severity.ERROR,
-    holds="data packets come from port 2368 and position packets from 8308 (from a loopback address, where a receiver may hold the port, "
-    "or with headers that are not the sensor's own: note)",
-    source=_MEASURED,
-)
-ONE_SENDER = Rule(
-    id="header.one_sender",
-    severity=Severity.ERROR,
-    holds="all data packets of an address come from one port (more: several programs send from it, and their packets are mixed up here)",
-    source=_MEASURED,
-)
-DESTINATION_PORT = Rule(
-    id="header.destination_port",
-    severity=Severity.NOTE,
-    holds="data packets go to port 2368 and position packets to 8308, unless the sensor was set otherwise",
-    source="manual 63-9243 page 50",
-)
-RULES = (OWN, MAC, OFFLOAD, SHAPE, TTL, FRAGMENT, IDENTIFICATION, UDP_CHECKSUM, PORT, ONE_SENDER, DESTINATION_PORT)
+OWN = Rule(id="header.own", severity=Severity.NOTE)
+MAC = Rule(id="header.mac", severity=Severity.WARNING, packets=2)
+OFFLOAD = Rule(id="header.offload", severity=Severity.NOTE)
+SHAPE = Rule(id="header.ip", severity=Severity.ERROR)
+TTL = Rule(id="header.ttl", severity=Severity.ERROR)
+FRAGMENT = Rule(id="header.fragment", severity=Severity.ERROR)
+IDENTIFICATION = Rule(id="header.identification", severity=Severity.ERROR)
+UDP_CHECKSUM = Rule(id="header.udp_checksum", severity=Severity.ERROR)
+PORT = Rule(id="header.source_port", severity=Severity.ERROR)
+ONE_SENDER = Rule(id="header.one_sender", severity=Severity.ERROR)
+DESTINATION_PORT = Rule(id="header.destination_port", severity=Severity.NOTE)
 
 _OUI = bytes.fromhex("607688")
 _EXPORTER = bytes.fromhex("607688000000")
@@ -138,7 +92,7 @@ class HeadersTopic:
     is_data: bool
     origin: Origin = Origin.NONE
     packets: int = 0
-    _counts: dict[str, _Count] = field(default_factory=dict)
+    _counts: dict[Rule, _Count] = field(default_factory=dict)
     _last_identification: int | None = None
     _counting, _steps = 0, 0
     _valid_checksums: int = 0
@@ -146,7 +100,6 @@ class HeadersTopic:
     _macs: set[bytes] = field(default_factory=set)
     _is_local: bool = False
     _ports: set[int] = field(default_factory=set)
-    _rules: dict[str, Rule] = field(default_factory=lambda: {rule.id: rule for rule in RULES})
 
     @property
     def _style(self) -> LinkStyle:
@@ -177,7 +130,7 @@ class HeadersTopic:
     def _count(self, rule: Rule, rows: list[int], got: Callable[[int], str], places: list[Place]) -> None:
         if not rows:
             return
-        count = self._counts.setdefault(rule.id, _Count(got=got(rows[0]), place=places[rows[0]]))
+        count = self._counts.setdefault(rule, _Count(got=got(rows[0]), place=places[rows[0]]))
         count.packets += len(rows)
 
     def _check_ports(self, datagrams: list[CapturedDatagram], places: list[Place]) -> None:
@@ -249,8 +202,7 @@ class HeadersTopic:
             log.report(OFFLOAD, f"{self._offloaded} of {self.packets} {kind} packets carry the partial UDP checksum of a capture on the sending host")
         if len(self._ports) > 1:
             log.report(ONE_SENDER, f"{kind} packets of one address must come from one port, got {len(self._ports)}: {sorted(self._ports)[:4]}")
-        for rule_id, count in self._counts.items():
-            rule = self._rules[rule_id]
+        for rule, count in self._counts.items():
             of_2011 = (model is HDL_32E and rule in {TTL, FRAGMENT, IDENTIFICATION}) or (rule is PORT and count.got == str(_OLD_PORT))
             message = f"{_expectation(rule, is_data=self.is_data)}, got {count.got} ({count.packets} of {self.packets} {kind} packets)"
             is_elsewhere = self._is_local or self.origin is Origin.FOREIGN

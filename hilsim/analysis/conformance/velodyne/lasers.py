@@ -9,37 +9,10 @@ from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
 from hilsim.protocols.velodyne.models import MODELS, Model
 
-_CAPTURES = "six public captures"
-DEAD = Rule(
-    id="returns.dead_laser",
-    severity=Severity.WARNING,
-    holds="every laser returns something where its neighbours above and below do in a tenth of their firings (the highest and the lowest: their one neighbour in a quarter)",
-    packets=84,
-    source=f"{_CAPTURES}: a laser without any return is the lowest of a unit whose next one has 0.9 %",
-)
-CONSTANT = Rule(
-    id="returns.constant_laser",
-    severity=Severity.ERROR,
-    holds="a laser measures with noise: it never gives one and the same distance 200 times in a row",
-    packets=10,
-    source=f"longest of {_CAPTURES}: 20",
-)
-REFLECTIVITY = Rule(
-    id="returns.laser_reflectivity",
-    severity=Severity.ERROR,
-    holds="no laser that returns in a tenth of its firings has reflectivity 0 only, where its neighbours above and below have other values "
-    "(255 only, or another value where each neighbour has several: warning)",
-    packets=10,
-    source=f"{_CAPTURES}: a laser's commonest value has 77 % of its returns at most, 0 has 10 %",
-)
-ORDER = Rule(
-    id="returns.laser_order",
-    severity=Severity.ERROR,
-    holds="records are in firing order: lasers that are neighbours by the manual's elevations measure alike, and each laser from firing to firing",
-    packets=50,
-    source=f"manual 63-9243 page 54, HDL-32E manual, 63-9325 page 66; in {_CAPTURES} the manual's order is nearer to the smoothest one than any of 3000 random orders",
-)
-RULES = (DEAD, CONSTANT, REFLECTIVITY, ORDER)
+DEAD = Rule(id="returns.dead_laser", severity=Severity.WARNING, packets=84)
+CONSTANT = Rule(id="returns.constant_laser", severity=Severity.ERROR, packets=10)
+REFLECTIVITY = Rule(id="returns.laser_reflectivity", severity=Severity.ERROR, packets=10)
+ORDER = Rule(id="returns.laser_order", severity=Severity.ERROR, packets=50)
 
 _FEWEST_FIRINGS = 2000
 _FEWEST_RETURNS = 200

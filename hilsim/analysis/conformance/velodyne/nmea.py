@@ -14,56 +14,15 @@ from hilsim.protocols.velodyne.position import NMEA_OFFSET, NMEA_SIZE, PpsState
 from hilsim.protocols.velodyne.steps import wrapped_us
 from hilsim.units import NS_PER_S
 
-_PAGES = "manuals 63-9243 page 41 and 63-9325 page 41"
-SENTENCE = Rule(
-    id="nmea.sentence",
-    severity=Severity.ERROR,
-    holds="the area is empty or begins with $GPRMC or $GPGGA, in printable characters",
-    source=f"{_PAGES}; HDL-32E manual page 7",
-)
-CHECKSUM = Rule(
-    id="nmea.checksum",
-    severity=Severity.ERROR,
-    holds="* and two hexadecimal digits give the exclusive or of the characters before",
-    source="NMEA 0183",
-)
-ENDING = Rule(id="nmea.ending", severity=Severity.ERROR, holds="the sentence ends with CR LF", source=f"{_PAGES}; two public captures")
-PADDING = Rule(id="nmea.padding", severity=Severity.ERROR, holds="only zeros follow the sentence", source="manual 63-9243 page 60; public captures")
-FIELDS = Rule(
-    id="nmea.fields",
-    severity=Severity.ERROR,
-    holds="$GPRMC has a time, status A or V, a position, speed, course and date where they belong",
-    source="NMEA 0183; public captures",
-)
-VALUES = Rule(
-    id="nmea.values",
-    severity=Severity.ERROR,
-    holds="latitude is at most 90 and longitude at most 180 degrees, minutes are below 60, speed is at most 1000 knots, course at most 360 degrees, "
-    "and the date is in the calendar",
-    source="NMEA 0183; civilian receivers stop at 1000 knots",
-)
-TIME = Rule(
-    id="nmea.time",
-    severity=Severity.ERROR,
-    holds="with PPS locked and a valid sentence the stamp is in the second the sentence names or the next one (a second more either way: warning)",
-    source="manual 63-9243 page 124; field measurement of 70.9 ms lag",
-)
-ADVANCE = Rule(
-    id="nmea.advance",
-    severity=Severity.ERROR,
-    holds="with PPS locked, valid sentences advance as the stamps do, within 2 seconds, over the hour's and the day's end too",
-    packets=2,
-    source="manual 63-9243 page 124; two public captures",
-)
-HOUR = Rule(
-    id="nmea.hour",
-    severity=Severity.WARNING,
-    holds="sentences that agree with the capture's times within two minutes past the hour agree in the hour too, and are not a day "
-    "or 1024 weeks off (not judged for a capture made at another time)",
-    source="two public captures: within 2 seconds; a stamp counts past the hour only, so nothing else in a stream shows the hour; "
-    "old receivers count weeks modulo 1024",
-)
-RULES = (SENTENCE, CHECKSUM, ENDING, PADDING, FIELDS, VALUES, TIME, ADVANCE, HOUR)
+SENTENCE = Rule(id="nmea.sentence", severity=Severity.ERROR)
+CHECKSUM = Rule(id="nmea.checksum", severity=Severity.ERROR)
+ENDING = Rule(id="nmea.ending", severity=Severity.ERROR)
+PADDING = Rule(id="nmea.padding", severity=Severity.ERROR)
+FIELDS = Rule(id="nmea.fields", severity=Severity.ERROR)
+VALUES = Rule(id="nmea.values", severity=Severity.ERROR)
+TIME = Rule(id="nmea.time", severity=Severity.ERROR)
+ADVANCE = Rule(id="nmea.advance", severity=Severity.ERROR, packets=2)
+HOUR = Rule(id="nmea.hour", severity=Severity.WARNING)
 
 _TIME = r"(?P<hour>[01]\d|2[0-3])(?P<minute>[0-5]\d)(?P<second>[0-5]\d)(?:\.\d{1,3})?"
 _PLACE = r"(?P<latitude>\d{4}\.\d+)?,[NS]?,(?P<longitude>\d{5}\.\d+)?,[EW]?"

@@ -11,82 +11,18 @@ from hilsim.protocols.velodyne.position import IMU_OFFSET, IMU_SIZE
 from hilsim.protocols.velodyne.steps import wrapped_us
 from hilsim.units import HOUR_US
 
-_CAPTURES = "three public captures with position packets"
-ZERO = Rule(
-    id="position.zero",
-    severity=Severity.ERROR,
-    holds="the unused areas are zero: bytes 0..186 (HDL-32E: gyro and accelerometer in 14..37) and 334..511",
-    source=f"manual 63-9243 page 60; {_CAPTURES}",
-)
-TELEMETRY = Rule(
-    id="position.telemetry",
-    severity=Severity.NOTE,
-    holds="bytes 187..197 and 203..205 are zero in firmware before 2018 and carry temperatures since",
-    source=f"manual 63-9483 page 58; {_CAPTURES}",
-)
-THERMAL = Rule(
-    id="position.thermal",
-    severity=Severity.ERROR,
-    holds="the thermal status is 0, or 1 where the sensor has shut down for its temperature (warning)",
-    source=f"manual 63-9483 page 59; 0 in {_CAPTURES}",
-)
-PPS = Rule(
-    id="position.pps",
-    severity=Severity.ERROR,
-    holds="the PPS byte is 0 to 3; locked (2) comes with an NMEA sentence (without one, as with a PPS-only source: warning)",
-    source="manual 63-9483 page 59; manual 63-9243 page 124",
-)
-RANGE = Rule(id="position.range", severity=Severity.ERROR, holds="the stamp is 0 to 3,599,999,999 us past the hour", source="manual 63-9243 page 60")
-ORDER = Rule(
-    id="position.order",
-    severity=Severity.ERROR,
-    holds="stamps grow: none is earlier than the one before, and hardly any is the same",
-    packets=2,
-    source=_CAPTURES,
-)
-CLOCK = Rule(
-    id="position.clock",
-    severity=Severity.ERROR,
-    holds="stamps come from the data packets' clock: within 50 ms of the data packet before",
-    packets=10,
-    source=f"{_CAPTURES}: 0.26 to 2.5 ms ahead of the data packet before",
-)
-COPIED = Rule(
-    id="position.copied",
-    severity=Severity.ERROR,
-    holds="the stamp is the time of assembly, not that of the last data packet",
-    packets=10,
-    source=_CAPTURES,
-)
-LEAD = Rule(
-    id="position.lead",
-    severity=Severity.ERROR,
-    holds="VLP-16 position stamps are a cycle and more ahead of the data packet before, whose stamp is its first firing's and not its end",
-    packets=10,
-    source="1.1 to 2.3 ms in two public captures; manual 63-9243 page 56",
-)
-LOCKED = Rule(
-    id="position.locked",
-    severity=Severity.ERROR,
-    holds="position packets do not come at a fixed phase of the data packets",
-    packets=20,
-    source=f"{_CAPTURES}: two interleaved schedules of about 10 ms",
-)
-RATE = Rule(
-    id="position.rate",
-    severity=Severity.ERROR,
-    holds="the rate is the model's (VLP-16 about 135 to 150 or 53.8 a second; else warning) and not doubled in dual mode (error)",
-    packets=20,
-    source=f"manual 63-9243 page 50; {_CAPTURES}; field reports",
-)
-IMU = Rule(
-    id="position.imu",
-    severity=Severity.ERROR,
-    holds="an HDL-32E carries gyro and accelerometer words in bytes 14..37",
-    packets=10,
-    source="public HDL-32E capture",
-)
-RULES = (ZERO, TELEMETRY, THERMAL, PPS, RANGE, ORDER, CLOCK, COPIED, LEAD, LOCKED, RATE, IMU)
+ZERO = Rule(id="position.zero", severity=Severity.ERROR)
+TELEMETRY = Rule(id="position.telemetry", severity=Severity.NOTE)
+THERMAL = Rule(id="position.thermal", severity=Severity.ERROR)
+PPS = Rule(id="position.pps", severity=Severity.ERROR)
+RANGE = Rule(id="position.range", severity=Severity.ERROR)
+ORDER = Rule(id="position.order", severity=Severity.ERROR, packets=2)
+CLOCK = Rule(id="position.clock", severity=Severity.ERROR, packets=10)
+COPIED = Rule(id="position.copied", severity=Severity.ERROR, packets=10)
+LEAD = Rule(id="position.lead", severity=Severity.ERROR, packets=10)
+LOCKED = Rule(id="position.locked", severity=Severity.ERROR, packets=20)
+RATE = Rule(id="position.rate", severity=Severity.ERROR, packets=20)
+IMU = Rule(id="position.imu", severity=Severity.ERROR, packets=10)
 
 _IMU = slice(IMU_OFFSET, IMU_OFFSET + IMU_SIZE)
 _FARTHEST_LEAD_US = 50_000

@@ -7,76 +7,16 @@ from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
 from hilsim.protocols.velodyne.models import Model
 
-_CAPTURES = "public captures"
-EVEN = Rule(
-    id="returns.even",
-    severity=Severity.ERROR,
-    holds="odd and even raw distances are equally frequent (outside 40 % to 60 %: warning)",
-    packets=10,
-    source=f"47.5 % to 51.7 % odd in every one of the {_CAPTURES}",
-)
-GRID = Rule(
-    id="returns.grid",
-    severity=Severity.ERROR,
-    holds="raw distances use every value: they are not rounded to centimetres or another step, and no bit of them is always 0 or always 1",
-    packets=10,
-    source=_CAPTURES,
-)
-MINIMUM = Rule(
-    id="returns.minimum",
-    severity=Severity.ERROR,
-    holds="a VLP-16 reports nothing closer than 0.500 m (VLP-32C 0.712 m, HDL-32E 0.05 m and Puck Hi-Res 0.5 m: warning)",
-    source="a sharp edge in three VLP-16 and one VLP-32C captures; HDL-32E manual",
-)
-MAXIMUM = Rule(
-    id="returns.maximum",
-    severity=Severity.ERROR,
-    holds="distances end somewhat beyond the model's range, not at what 16 bits can hold (VLP-16: above 120 m warning, above 130 m error)",
-    source=f"largest of {_CAPTURES}: VLP-16 109.85 m, HDL-32E 105.3 m",
-)
-REPEATED = Rule(
-    id="returns.repeated",
-    severity=Severity.ERROR,
-    holds="no single far distance encodes missing returns: those have distance 0",
-    packets=10,
-    source="manual 63-9243 page 54",
-)
-NO_RETURN = Rule(
-    id="returns.no_return",
-    severity=Severity.ERROR,
-    holds="the reflectivity byte of an empty record is the laser's noise floor, not 0",
-    packets=10,
-    source=f"100 % of the empty records in {_CAPTURES} since 2015, 78 % and more in those of 2012-2014; the manual gives 0",
-)
-BASELINE = Rule(
-    id="returns.baseline",
-    severity=Severity.WARNING,
-    holds="the noise floor differs from laser to laser",
-    packets=50,
-    source=f"VLP-16 and VLP-32C in {_CAPTURES}",
-)
-REFLECTIVITY = Rule(
-    id="returns.reflectivity",
-    severity=Severity.ERROR,
-    holds="reflectivity is not 0 or 255 throughout (another constant: warning), and most surfaces are diffuse: 100 or less (else warning)",
-    packets=10,
-    source=f"manual 63-9243 page 32; 0.05 % to 23 % above 100 in {_CAPTURES}",
-)
-BLANK = Rule(
-    id="returns.blank",
-    severity=Severity.ERROR,
-    holds="blocks outside the field of view are left out, not filled with zeros (up to 1 % of the blocks: warning)",
-    packets=10,
-    source="public VLP-32C capture with a field of view of 270 to 90 degrees",
-)
-SECOND_FIRING = Rule(
-    id="returns.second_firing",
-    severity=Severity.ERROR,
-    holds="the second firing sequence of a 16-channel block is measured, not a copy of the first",
-    packets=10,
-    source="manual 63-9243 page 54",
-)
-RULES = (EVEN, GRID, MINIMUM, MAXIMUM, REPEATED, NO_RETURN, BASELINE, REFLECTIVITY, BLANK, SECOND_FIRING)
+EVEN = Rule(id="returns.even", severity=Severity.ERROR, packets=10)
+GRID = Rule(id="returns.grid", severity=Severity.ERROR, packets=10)
+MINIMUM = Rule(id="returns.minimum", severity=Severity.ERROR)
+MAXIMUM = Rule(id="returns.maximum", severity=Severity.ERROR)
+REPEATED = Rule(id="returns.repeated", severity=Severity.ERROR, packets=10)
+NO_RETURN = Rule(id="returns.no_return", severity=Severity.ERROR, packets=10)
+BASELINE = Rule(id="returns.baseline", severity=Severity.WARNING, packets=50)
+REFLECTIVITY = Rule(id="returns.reflectivity", severity=Severity.ERROR, packets=10)
+BLANK = Rule(id="returns.blank", severity=Severity.ERROR, packets=10)
+SECOND_FIRING = Rule(id="returns.second_firing", severity=Severity.ERROR, packets=10)
 
 _FEWEST = 2000
 _FEWEST_EMPTY = 1000

@@ -7,43 +7,11 @@ from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
 from hilsim.analysis.conformance.motion import is_whole
 
-_MEASURED = "network card captures: VLP-16 sd 14 us, HDL-32E sd 3.7 and 20 us"
-REWRITTEN = Rule(
-    id="spacing.rewritten",
-    severity=Severity.NOTE,
-    holds="capture times are those of arrival",
-    source="captures exported by a viewer or made from messages have bursts or whole milliseconds",
-)
-BURST = Rule(
-    id="spacing.burst",
-    severity=Severity.ERROR,
-    holds="packets do not come in bursts: under 2 % follow within a quarter of the cycle (up to that: no finding; a warning where the listening host "
-    "kept its programs waiting for as long as the bursts last)",
-    packets=100,
-    source=_MEASURED,
-)
-TICK = Rule(
-    id="spacing.tick",
-    severity=Severity.ERROR,
-    holds="packets come at the sensor's cycle, not at ticks of a timer: half of the gaps are within 15 % of the cycle",
-    packets=100,
-    source=_MEASURED,
-)
-JITTER = Rule(
-    id="spacing.jitter",
-    severity=Severity.WARNING,
-    holds="98 % of the gaps are within a quarter of the cycle, or within 100 us of it",
-    packets=100,
-    source=_MEASURED,
-)
-RATE = Rule(
-    id="spacing.rate",
-    severity=Severity.ERROR,
-    holds="packets arrive at the rate of their stamps, within 2000 ppm (500 to 2000 ppm: warning)",
-    packets=500,
-    source="the HDL family's clock drifts up to 58 ppm by its manual; host clocks less than 200 ppm",
-)
-RULES = (REWRITTEN, BURST, TICK, JITTER, RATE)
+REWRITTEN = Rule(id="spacing.rewritten", severity=Severity.NOTE)
+BURST = Rule(id="spacing.burst", severity=Severity.ERROR, packets=100)
+TICK = Rule(id="spacing.tick", severity=Severity.ERROR, packets=100)
+JITTER = Rule(id="spacing.jitter", severity=Severity.WARNING, packets=100)
+RATE = Rule(id="spacing.rate", severity=Severity.ERROR, packets=500)
 
 _BIN_NS = 1000
 _BINS = 16384

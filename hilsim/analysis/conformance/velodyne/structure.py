@@ -4,47 +4,15 @@ import numpy as np
 
 from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
-from hilsim.limits import VERIFY_SENSORS
 from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE
 from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE
 
-STREAM_NONE = Rule(
-    id="stream.none",
-    severity=Severity.ERROR,
-    holds="there are Velodyne data packets (1206 bytes of payload)",
-    source="manual 63-9243 page 54",
-)
-STREAM_OTHER = Rule(
-    id="stream.other",
-    severity=Severity.NOTE,
-    holds="every datagram of a sensor's address is a data or a position packet",
-    source="manual 63-9243 pages 54-60",
-)
-STREAM_MANY = Rule(
-    id="stream.many",
-    severity=Severity.WARNING,
-    holds=f"at most {VERIFY_SENSORS.bound} sensors are checked, in the order of their appearance; packets of others are counted only",
-    source="hilsim's own limit: no network of sensors is larger, but one of forged addresses is",
-)
-DATA_SIZE = Rule(
-    id="data.size",
-    severity=Severity.ERROR,
-    holds="a data packet is 1206 bytes: always 12 whole blocks, at the end of a scan or of a field of view too",
-    source="manual 63-9243 page 54; field of view in a public VLP-32C capture",
-)
-DATA_FLAG = Rule(
-    id="data.flag",
-    severity=Severity.ERROR,
-    holds="every block starts with bytes FF EE (VLS-128: FF EE, FF DD, FF CC, FF BB in turn)",
-    source="manual 63-9243 page 54; every capture",
-)
-POSITION_SIZE = Rule(
-    id="position.size",
-    severity=Severity.ERROR,
-    holds="a position packet is 512 bytes",
-    source="manual 63-9243 page 60; every capture",
-)
-RULES = (STREAM_NONE, STREAM_OTHER, STREAM_MANY, DATA_SIZE, DATA_FLAG, POSITION_SIZE)
+STREAM_NONE = Rule(id="stream.none", severity=Severity.ERROR)
+STREAM_OTHER = Rule(id="stream.other", severity=Severity.NOTE)
+STREAM_MANY = Rule(id="stream.many", severity=Severity.WARNING)
+DATA_SIZE = Rule(id="data.size", severity=Severity.ERROR)
+DATA_FLAG = Rule(id="data.flag", severity=Severity.ERROR)
+POSITION_SIZE = Rule(id="position.size", severity=Severity.ERROR)
 
 
 def report_size(log: FindingLog, size: int, place: Place, *, is_data: bool) -> None:

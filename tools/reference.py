@@ -1,4 +1,4 @@
-"""Writes the generated pages of ``docs/reference/``: ``python -m hilsim.cli.reference`` (``make docs``)."""
+"""Writes the generated pages of ``docs/reference/``: ``python -m tools.reference`` (``make docs``)."""
 
 import re
 import textwrap
@@ -8,18 +8,14 @@ from pathlib import Path
 
 import click
 
-from hilsim.analysis.conformance.rules import rules_reference
-from hilsim.cli.api_reference import api_reference
-from hilsim.config.reference import configuration_reference
-from hilsim.limits import limits_reference
-from hilsim.telemetry.reference import generate_metrics_reference
+from tools.api_reference import api_reference
+from tools.configuration_reference import configuration_reference
+from tools.metrics_reference import generate_metrics_reference
 
-DIRECTORY = Path(__file__).resolve().parent.parent.parent / "docs" / "reference"
+DIRECTORY = Path(__file__).resolve().parent.parent / "docs" / "reference"
 
 PAGES: dict[str, Callable[[], str]] = {
     "configuration.md": configuration_reference,
-    "conformance-rules.md": rules_reference,
-    "limits.md": limits_reference,
     "metrics.md": generate_metrics_reference,
     "python-api.md": api_reference,
 }
