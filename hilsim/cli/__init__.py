@@ -17,7 +17,6 @@ from hilsim.config.places import did_you_mean
 from hilsim.errors import CommandFaultError, HilsimError
 from hilsim.version import __version__
 
-
 _GC_THRESHOLD = (50_000, 20, 50)
 """Importing makes objects that stay: to look at them as often as Python does by itself took a twelfth of a command's start."""
 
