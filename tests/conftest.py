@@ -1,5 +1,6 @@
 """What every test may rely on."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from time import monotonic_ns  # by its own name: tests replace the module's
 import pytest
 
 from hilsim.testing import plugin
-from tests import leftovers, skips
+from tests import commands, leftovers, skips
 from tests.cables import cable, udp_socket  # noqa: F401 - fixtures
 from tests.plugins import plugin_site  # noqa: F401 - a fixture
 from tests.runs import depth, failures, quick, standstills
@@ -21,6 +22,8 @@ REFERENCE = CAPTURES.parent / "reference"
 
 
 _RECORDER = "hilsim-failures"
+_GC_THRESHOLD = (50_000, 20, 50)
+"""Compiling makes many objects that stay: Python's own thresholds would have each looked at again and again."""
 
 
 def _is_worker(config):
@@ -30,6 +33,7 @@ def _is_worker(config):
 
 def pytest_configure(config):
     """Mark what this run starts; an environment that was installed before hilsim had a plugin has no entry point of it."""
+    gc.set_threshold(*_GC_THRESHOLD)
     if not _is_worker(config):
         leftovers.mark()
         if failures.FOLDER in os.environ:  # taken out: runs of pytest that tests start have no second look
@@ -70,6 +74,7 @@ def pytest_runtest_makereport(item):
 @pytest.hookimpl(trylast=True)  # after the last fixtures have been taken down
 def pytest_sessionfinish(session):
     """Fail a run that leaves a process behind; of workers, the process that started them looks."""
+    commands.close()
     if _is_worker(session.config):
         return
     found = leftovers.leftovers()

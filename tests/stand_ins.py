@@ -1,10 +1,9 @@
 """Captures that hilsim records of sensors like those of the real captures, for tests that need some capture and not a real unit's bytes."""
 
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import commands
 from tests.support import ROOM, write_rig
 
 
@@ -37,6 +36,5 @@ def record_stand_in(name: str, directory: Path) -> Path:
     if not path.exists():
         stand_in = STAND_INS[name]
         rig = write_rig(directory, f"{ROOM}{stand_in.sensor}\n{_NETWORK}", f"{path.stem}.toml")
-        command = [sys.executable, "-m", "hilsim", "record", str(rig), "-o", str(path), "--duration-s", str(stand_in.duration_s)]
-        subprocess.run(command, check=True, capture_output=True, timeout=_TIMEOUT_S)
+        commands.run("record", rig, "-o", path, "--duration-s", stand_in.duration_s).check_returncode()
     return path

@@ -1,8 +1,6 @@
 """The vendor's SDKs on emulated sensors: every byte of every point from a recording and live, one frame a scan, and a million points a second."""
 
 import json
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -14,6 +12,7 @@ from hilsim.config.profiles import profiles_directory
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.protocols.cepton.stdv import FRAME_PARITY, STDV_SIGNATURE, decode_stdv_points, read_stdv_header
 from hilsim.sensor.mirror import build_mirror, scan_number
+from tests import commands
 from tests.interop.cepton_judges import SDKS, dropped_datagrams, judge_capture, listening, require_sdk
 from tests.system.conftest import *  # noqa: F403 - the daemon fixture
 from tests.system.flying import await_figure
@@ -79,7 +78,7 @@ def recorded(tmp_path_factory):
     """A recording of two sensors as the command writes it for the SDKs, and each one's payloads."""
     folder = tmp_path_factory.mktemp("recorded")
     rig, path = rig_file(folder, 8808), folder / "judged.pcap"
-    subprocess.run([sys.executable, "-m", "hilsim", "record", str(rig), "-o", str(path), "--duration-s", "2"], check=True, capture_output=True)
+    commands.run("record", rig, "-o", path, "--duration-s", 2).check_returncode()
     payloads = {FRONT: [], REAR: []}
     for datagram in CaptureFile(path):
         payloads[datagram.source].append(datagram.payload)
@@ -163,11 +162,7 @@ def recorded_in_utc(tmp_path_factory):
     """A recording of two sensors that stamp UTC, and one's point payloads."""
     folder = tmp_path_factory.mktemp("utc")
     rig, path = rig_file(folder, 8808, extra=UTC), folder / "utc.pcap"
-    subprocess.run(
-        [sys.executable, "-m", "hilsim", "record", str(rig), "-o", str(path), "--duration-s", "1.2", "--start-utc", "2026-03-01T12:00:00Z"],
-        check=True,
-        capture_output=True,
-    )
+    commands.run("record", rig, "-o", path, "--duration-s", 1.2, "--start-utc", "2026-03-01T12:00:00Z").check_returncode()
     return path, [d.payload for d in CaptureFile(path) if d.source == FRONT and d.payload.startswith(STDV_SIGNATURE)]
 
 

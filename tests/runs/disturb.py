@@ -16,10 +16,10 @@ SHORTEST_S, LONGEST_S = 0.1, 1.2
 _BUSY = "while True: pass"
 
 
-def disturb(command, *, stops, every_s, seed):
+def disturb(command, *, stops, every_s, seed, busy_processes=2):
     """Run a command under disturbance; its exit code and how long (s) each stop was."""
     chance = random.Random(seed)  # noqa: S311 - no secret
-    busy = [subprocess.Popen([sys.executable, "-S", "-c", _BUSY]) for _ in range(2)]
+    busy = [subprocess.Popen([sys.executable, "-S", "-c", _BUSY]) for _ in range(busy_processes)]
     process = subprocess.Popen(command, process_group=0)
     lengths_s = []
     try:

@@ -8,6 +8,8 @@ from time import monotonic_ns  # by its own name: tests replace the module's
 
 import pytest
 
+from tests import commands
+
 FOLDER = "HILSIM_FAILURES"
 """Environment variable with the folder that runs write to; unset: they write nothing."""
 
@@ -118,9 +120,9 @@ def read_run(folder):
 
 
 def _cpu_s():
-    """Processor time of this process, and of its children that have ended."""
+    """Processor time of this process, and of what it started that has ended."""
     times = os.times()
-    return times.user + times.system, times.children_user + times.children_system
+    return times.user + times.system, times.children_user + times.children_system + commands.used_s()
 
 
 def _last_line(report):

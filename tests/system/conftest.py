@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import commands
 from tests.support import ROOM, write_rig
 from tests.system.flying import Programs
 from tests.system.reception import LidarStream, receiving_socket
@@ -57,7 +58,7 @@ class Receiver:
 class Daemon:
     """A ``hilsim run`` process whose log is read line by line."""
 
-    process: subprocess.Popen
+    process: subprocess.Popen | commands.Fork
     log: Path
 
     def text(self):
@@ -85,7 +86,7 @@ class Daemon:
 
 def _ended_children_s():
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return used.ru_utime + used.ru_stime + commands.used_s()
 
 
 def _processor_s(pid):
@@ -137,19 +138,19 @@ def rig(tmp_path):
 
 
 @pytest.fixture
-def daemon(tmp_path):
+def daemon(tmp_path, request):
     """Start ``hilsim run``, or what ``program`` makes of the rig's path; every process is ended at the end of the test."""
-    running = []
+    running, is_cold = [], request.node.get_closest_marker("cold") is not None
 
     def start(path, *arguments, environment=None, wait=True, program=None):
         log = tmp_path / f"daemon-{len(running)}.log"
         with log.open("w") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-c", program(path)] if program else [sys.executable, "-m", "hilsim", "run", str(path), *arguments],
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=os.environ | (environment or {}),
-            )
+            if program:
+                process = subprocess.Popen(
+                    [sys.executable, "-c", program(path)], stdout=output, stderr=subprocess.STDOUT, env=os.environ | (environment or {})
+                )
+            else:
+                process = commands.start("run", path, *arguments, stdout=output, stderr=output, environment=environment, is_cold=is_cold)
         started = Daemon(process, log)
         running.append(started)
         if wait:

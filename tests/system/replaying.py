@@ -2,11 +2,10 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 import threading
 
 from hilsim.capture.live import Listener
+from tests import commands
 
 START_TIMEOUT_S = 120
 
@@ -55,8 +54,7 @@ def replay(*arguments, check=True, timeout_s=START_TIMEOUT_S):
 
     What a busy machine sends late is sent all the same: these tests are about what arrives, not when.
     """
-    command = [sys.executable, "-m", "hilsim", "replay", "--late-policy", "send", *map(str, arguments), "--json"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=timeout_s)
+    done = commands.run("replay", "--late-policy", "send", *arguments, "--json", timeout_s=timeout_s)
     if not check:
         return done
     assert done.returncode == 0, done.stderr

@@ -1,7 +1,6 @@
 """``hilsim background`` as a process: files, statistics, faults, live."""
 
 import json
-import os
 import re
 import socket
 import subprocess
@@ -18,6 +17,7 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.config.profiles import profiles_directory
 from hilsim.geometry.overlay_frames import ground_only_pose
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
+from tests import commands
 from tests.grey_pictures import read_grey
 from tests.unit.background.recordings import stdv_payload, vlp16_payloads, write_capture
 from tests.walls import wall_rig
@@ -26,8 +26,7 @@ pytestmark = pytest.mark.system
 
 
 def hilsim(*arguments, cwd=None, **environment):
-    command = [sys.executable, "-m", "hilsim", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False, cwd=cwd, env=os.environ | environment)
+    return commands.run(*arguments, cwd=cwd, environment=environment)
 
 
 def background(*arguments, cwd=None):

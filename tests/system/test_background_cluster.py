@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from hilsim.background.files.load import load_map
+from tests import commands
 from tests.unit.background.recordings import BEGIN_NS, vlp16_payloads, write_capture
 
 pytestmark = pytest.mark.system
@@ -73,8 +74,7 @@ def day(tmp_path):
 
 
 def background(*arguments):
-    command = [sys.executable, "-m", "hilsim", "background", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    return commands.run("background", *arguments)
 
 
 WHO_MAPPED = """

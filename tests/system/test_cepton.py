@@ -3,8 +3,6 @@
 import json
 import signal
 import struct
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ from hilsim.protocols.cepton.info import read_info_packet
 from hilsim.protocols.cepton.stdv import FRAME_PARITY, PointFlag, decode_stdv_points, point_times_us, read_stdv_header
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
+from tests import commands
 from tests.system.conftest import sensor_table
 from tests.system.flying import figures, samples_of
 from tests.system.reception import unsent
@@ -262,7 +261,7 @@ def test_our_own_recording_replays_re_timed_and_looped_as_one_stream(offline):
 def test_faults_of_a_cepton_style_sensor_are_named_without_a_traceback(tmp_path):
     path = tmp_path / "rig.toml"
     path.write_text(SCENE + swept_table("left", LEFT, 8808, setting="rotation_rate_rpm = 600\nphase_deg = -1.0"))
-    done = subprocess.run([sys.executable, "-m", "hilsim", "run", str(path)], capture_output=True, text=True, timeout=60, check=False)
+    done = commands.run("run", path)
     assert done.returncode == 1
     assert "sensor[0].rotation_rate_rpm must not be given" in done.stderr
     assert "sensor[0].phase_deg must be 0 to less than 360, got -1.0" in done.stderr

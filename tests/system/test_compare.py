@@ -1,21 +1,19 @@
 """``hilsim compare`` as a process: table, JSON, picture, limits and faults."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
 
 from hilsim.capture.pcap import PcapWriter
+from tests import commands
 from tests.unit.conformance.streams import vlp16
 
 pytestmark = pytest.mark.system
 
 
 def compare(*arguments):
-    command = [sys.executable, "-m", "hilsim", "compare", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return commands.run("compare", *arguments)
 
 
 def write(path, datagrams):

@@ -18,7 +18,7 @@ from tests.system.conftest import START_TIMEOUT_S, sensor_table
 from tests.system.flying import await_figure, figures
 from tests.system.reception import missing_packets, unsent
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.cold]
 
 STOP_WITHIN_S = 0.5
 """Of processor time; bench/bench_daemon.py prints the wall time."""

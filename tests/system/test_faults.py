@@ -12,6 +12,7 @@ import pytest
 
 from hilsim.compilation.cache import cache_directory
 from hilsim.config.profiles import profiles_directory
+from tests import commands
 from tests.support import ROOM, write_rig
 from tests.system.conftest import SCENE, sensor_table
 
@@ -23,14 +24,7 @@ COLD_TIMEOUT_S = 800
 
 
 def hilsim(*arguments, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "hilsim", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=COLD_TIMEOUT_S,
-        check=False,
-        env=os.environ | environment,
-    )
+    return commands.run(*arguments, timeout_s=COLD_TIMEOUT_S, environment=environment)
 
 
 def refused(result, *texts):

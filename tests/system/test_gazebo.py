@@ -1,8 +1,6 @@
 """Worlds of Gazebo's through the command line: checked, drawn, recorded, and seen by a VLP-16 too."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,13 +10,14 @@ import hilsim
 from hilsim.capture.pcap import CaptureFile
 from hilsim.protocols.protobuf import fields
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets
+from tests import commands
 from tests.unit.gazebo.worlds import box, scanner, thing, world_text
 
 pytestmark = pytest.mark.system
 
 
 def call(*arguments, cwd, status=0):
-    done = subprocess.run([sys.executable, "-m", "hilsim", *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+    done = commands.run(*arguments, cwd=cwd)
     assert done.returncode == status, done.stderr
     return done
 

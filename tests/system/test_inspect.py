@@ -3,13 +3,12 @@
 import gzip
 import json
 import os
-import subprocess
-import sys
 import threading
 
 import pytest
 
 from hilsim.capture.pcap import PcapWriter
+from tests import commands
 from tests.unit.capture.frames_by_hand import classic, interface, section, udp_frame
 from tests.unit.conformance.streams import vlp16
 
@@ -19,9 +18,8 @@ ARP = bytes.fromhex("ffffffffffff 607688102f6f 0806") + bytes(28)
 IPV6 = bytes.fromhex("ffffffffffff 607688102f6f 86dd") + bytes(40)
 
 
-def inspect(*arguments, **options):
-    command = [sys.executable, "-m", "hilsim", "inspect", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+def inspect(*arguments):
+    return commands.run("inspect", *arguments)
 
 
 @pytest.fixture(scope="module")

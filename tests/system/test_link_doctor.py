@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from pymavlink.dialects.v20 import common
 
+from tests import commands
 from tests.mavlink import packer
 
 pytestmark = pytest.mark.system
@@ -23,8 +24,7 @@ _HOLD = "import os, sys; held = os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY); p
 
 
 def doctor(link, *arguments, seconds=3):
-    command = [sys.executable, "-m", "hilsim", "doctor", "--link", str(link), "--seconds", str(seconds), *map(str, arguments)]
-    return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=120, check=False)
+    return commands.run("doctor", "--link", link, "--seconds", seconds, *arguments, cwd=_ROOT)
 
 
 def report_of(link, *arguments, **more):

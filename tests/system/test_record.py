@@ -12,14 +12,14 @@ import time
 import pytest
 
 from hilsim.capture.pcap import CaptureFile
+from tests import commands
 from tests.support import ROOM, write_rig
 
 pytestmark = pytest.mark.system
 
 
 def hilsim(*arguments, environment=None):
-    command = [sys.executable, "-m", "hilsim", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False, env=os.environ | (environment or {}))
+    return commands.run(*arguments, environment=environment)
 
 
 def digest(path):

@@ -13,6 +13,7 @@ import pytest
 
 from hilsim.analysis.conformance.checker import Checker
 from hilsim.capture.pcap import CaptureFile
+from tests import commands
 from tests.system.replaying import START_TIMEOUT_S, Arrivals, replay, rerouted
 
 pytestmark = pytest.mark.system
@@ -195,7 +196,7 @@ def test_frames_keep_the_recorded_addresses(any_capture, tmp_path):
 
 
 def control(socket, *words):
-    return subprocess.run([sys.executable, "-m", "hilsim", "control", str(socket), *words], check=False, capture_output=True, text=True, timeout=60)
+    return commands.run("control", socket, *words)
 
 
 def status_of(socket):

@@ -2,8 +2,6 @@
 
 import json
 import signal
-import subprocess
-import sys
 import time
 import urllib.request
 
@@ -12,6 +10,7 @@ import pytest
 
 from hilsim.analysis.conformance.checker import Checker
 from hilsim.capture.pcap import CaptureFile
+from tests import commands
 from tests.support import ROOM, write_rig
 from tests.system.conftest import sensor_table
 
@@ -28,8 +27,7 @@ def recording(tmp_path_factory):
 
 
 def recorded(rig, output, duration_s):
-    command = [sys.executable, "-m", "hilsim", "record", str(rig), "-o", str(output), "--duration-s", str(duration_s), "--start-utc", UTC]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    done = commands.run("record", rig, "-o", output, "--duration-s", duration_s, "--start-utc", UTC)
     assert done.returncode == 0, done.stderr
     return output
 
@@ -135,20 +133,19 @@ def test_a_rig_with_replays_is_recorded_offline_always_the_same(tmp_path, record
 
 def test_a_check_reads_the_captures_too(tmp_path, recording):
     text = 'name = "bench"\n' + replay_table("front", recording, 2368, 8308)
-    command = [sys.executable, "-m", "hilsim", "check", "--json"]
-    done = subprocess.run([*command, str(write_rig(tmp_path, text))], check=False, capture_output=True, text=True, timeout=60)
+    done = commands.run("check", "--json", write_rig(tmp_path, text))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["replay"][0]["name"] == "front"
     (tmp_path / "torn.pcap").write_bytes(b"\xd4\xc3\xb2\xa1 and nothing more")
     rig = write_rig(tmp_path, text.replace(str(recording), "torn.pcap"), "torn.toml")
-    done = subprocess.run([*command, str(rig)], check=False, capture_output=True, text=True, timeout=60)
+    done = commands.run("check", "--json", rig)
     assert done.returncode == 1
     assert "torn.pcap" in done.stderr
 
 
 def test_names_of_sensors_and_replays_must_differ(tmp_path, recording):
     rig = write_rig(tmp_path, ROOM + replay_table("lidar", recording, 2368, 8308))
-    done = subprocess.run([sys.executable, "-m", "hilsim", "check", str(rig)], check=False, capture_output=True, text=True, timeout=60)
+    done = commands.run("check", rig)
     assert done.returncode == 1
     assert "names of sensors and replays must differ, got lidar more than once" in done.stderr
 

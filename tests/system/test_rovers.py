@@ -6,8 +6,6 @@ import re
 import signal
 import socket
 import struct
-import subprocess
-import sys
 import time
 import urllib.request
 from collections import defaultdict
@@ -18,6 +16,7 @@ import numpy as np
 import pytest
 
 from hilsim.capture.pcap import CaptureFile
+from tests import commands
 from tests.cables import await_bytes
 from tests.system.flying import figures
 from tests.system.reception import receiving_socket
@@ -309,8 +308,7 @@ def by_port(datagrams):
 
 
 def record_offline(path, file, *more):
-    command = [sys.executable, "-m", "hilsim", "record", path, "-o", file, *more]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    done = commands.run("record", path, "-o", file, *more)
     assert done.returncode == 0, done.stderr
     return list(CaptureFile(file))
 
@@ -425,9 +423,7 @@ def test_a_rover_with_a_sensors_lidar_sends_what_is_recorded_offline(daemon, sta
 def test_a_rover_whose_file_has_no_scan_is_not_recorded(rovers, tmp_path):
     path = rovers({1: 10})
     next(tmp_path.glob("**/rover1*")).write_bytes(b"no scan\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "hilsim", "record", path, "-o", tmp_path / "none.pcap"], capture_output=True, text=True, timeout=120, check=False
-    )
+    done = commands.run("record", path, "-o", tmp_path / "none.pcap")
     assert done.returncode == 1
     assert "must hold a scan" in done.stderr
     assert not (tmp_path / "none.pcap").exists()

@@ -1,14 +1,12 @@
 """Options of ``hilsim run`` that change the rig hold through reloads; a file tells scripts that packets flow."""
 
 import json
-import os
 import signal
 import socket
-import subprocess
-import sys
 
 import pytest
 
+from tests import commands
 from tests.system.conftest import START_TIMEOUT_S, sensor_table
 
 pytestmark = pytest.mark.system
@@ -90,26 +88,15 @@ def test_quiet_says_nothing_while_all_is_well(rig, daemon, receiver):
 
 def test_a_recording_takes_the_options_too(rig, tmp_path):
     capture = tmp_path / "a.pcap"
-    command = [
-        sys.executable,
-        "-m",
-        "hilsim",
-        "record",
-        str(rig(sensor_table("roof", 2368, 8308))),
-        "-o",
-        str(capture),
-        "--duration-s",
-        "0.1",
-        "--json",
-    ]
-    done = subprocess.run([*command, "--to", "10.0.0.77:2370"], capture_output=True, text=True, check=True, env=os.environ)
+    path = rig(sensor_table("roof", 2368, 8308))
+    done = commands.run("record", path, "-o", capture, "--duration-s", 0.1, "--json", "--to", "10.0.0.77:2370")
     assert json.loads(done.stdout)["packets"] > 50
     first = capture.read_bytes()[24 + 16 :]
     assert (socket.inet_ntoa(first[30:34]), int.from_bytes(first[36:38], "big")) == ("10.0.0.77", 2370)
 
 
 def test_a_replay_without_its_capture_says_only_that():
-    done = subprocess.run([sys.executable, "-m", "hilsim", "replay", "nope.pcap"], capture_output=True, text=True, check=False)
+    done = commands.run("replay", "nope.pcap")
     assert (done.returncode, done.stderr) == (1, "error: nope.pcap: must be a capture, got no such file\n")
 
 
@@ -117,12 +104,7 @@ def test_commands_come_by_datagram(rig, daemon, receiver):
     wanted = receiver()
     running = daemon(rig(sensor_table("roof", wanted.port, 8308)), "--set", "control.listen=127.0.0.1:0")
     address = running.await_log(r'"address": "(udp:127\.0\.0\.1:\d+)"')[1]
-    command = [sys.executable, "-m", "hilsim", "control", address]
-    assert json.loads(subprocess.run([*command, "health"], capture_output=True, text=True, check=True).stdout)["level"] in {
-        "healthy",
-        "degraded",
-        "unhealthy",
-    }
-    refused = subprocess.run([*command, "dance"], capture_output=True, text=True, check=False)
+    assert json.loads(commands.run("control", address, "health").stdout)["level"] in {"healthy", "degraded", "unhealthy"}
+    refused = commands.run("control", address, "dance")
     assert (refused.returncode, refused.stderr.startswith("error: a command must be pause [NAME]")) == (1, True)
     running.await_log(r'"event": "control\.datagram_refused"')

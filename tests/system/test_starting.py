@@ -20,7 +20,7 @@ from tests.system.conftest import SCENE, sensor_table
 from tests.system.flying import vehicle_rig
 from tests.system.sitl import Sitl
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.cold]
 
 OBEYED_S = 10.0
 """A second is promised; a test's machine may be busy. What this tells apart is a start that is waited for: minutes."""

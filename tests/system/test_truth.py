@@ -10,6 +10,7 @@ import pytest
 
 from hilsim.capture.pcap import CaptureFile
 from hilsim.protocols.velodyne.data import DATA_PORT, decode_data_packets
+from tests import commands
 from tests.support import ROOM, write_rig
 
 pa = pytest.importorskip("pyarrow", reason="the extra truth is not installed")
@@ -33,7 +34,7 @@ ADDRESSES = {"lidar": "127.0.1.201", "second": "127.0.1.202"}
 
 
 def hilsim(*arguments):
-    return subprocess.run([sys.executable, "-m", "hilsim", *map(str, arguments)], capture_output=True, text=True, timeout=180, check=False)
+    return commands.run(*arguments)
 
 
 def digest(path):

@@ -151,6 +151,7 @@ def test_nothing_is_answered():
     ("changed", "fault"),
     [
         ({"speed_dps": 1799}, "speed_dps must be 1800 to 4680, got 1799"),
+        ({"speed_dps": 4681}, "speed_dps must be 1800 to 4680, got 4681"),
         ({"baud": 115200}, r"baud must be at least 230400 \(375 packets of 47 bytes a second\), got 115200"),
         ({"range_max_m": 66.0}, "range_min_m and range_max_m must be 0 <= min < max <= 65.535, got 0.02 and 66.0"),
         ({"port": ""}, 'port must be absolute, such as "/dev/serial/by-id/usb-…", got ""'),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hilsim.geometry.rotations import from_roll_pitch_yaw, matrix_from_quaternion
+from hilsim.vehicle.aerodynamics import ORIENTATION, RATES, motion_derivative
 from hilsim.vehicle.contact import no_planes
 from hilsim.vehicle.multirotor import (
     advance,
@@ -32,6 +33,18 @@ def test_a_body_falls_by_half_g_t_squared_and_feels_nothing():
     np.testing.assert_allclose(position_of(state), (1.0 + 3.0 * t, 2.0 - t, 100.0 + 2.0 * t - 0.5 * G * t * t), rtol=0, atol=1e-10)
     np.testing.assert_allclose(velocity_of(state), (3.0, -1.0, 2.0 - G * t), rtol=0, atol=1e-11)
     assert felt.max() < 1e-10
+
+
+def test_a_body_at_rest_begins_to_turn_by_the_torques_of_all_rotors():
+    airframe, at_rest = build_multirotor(BARE).airframe, np.zeros(13)
+    at_rest[ORIENTATION] = 1.0
+    speeds, still, derivative = np.array([300.0, 400.0, 520.0, 610.0]), np.zeros(4), np.zeros(13)
+    motion_derivative(airframe, at_rest, CALM, speeds, still, derivative)
+    x_m, y_m, spin = np.array([(*rotor.position_m[:2], 1.0 if rotor.spin == "ccw" else -1.0) for rotor in BARE.rotors]).T
+    thrust_n = 1e-5 * speeds**2
+    torque_nm = np.array([(y_m * thrust_n).sum(), -(x_m * thrust_n).sum(), -(0.05 * spin * thrust_n).sum()])
+    assert np.abs(torque_nm).min() > 0.05
+    np.testing.assert_allclose(derivative[RATES : RATES + 3], torque_nm / BARE.inertia_kgm2, rtol=1e-12)
 
 
 def test_time_is_whole_nanoseconds_of_steps():

@@ -8,6 +8,7 @@ import pytest
 
 from hilsim.geometry.geodesy import HomeSpec, build_home
 from hilsim.geometry.rotations import from_roll_pitch_yaw
+from hilsim.rng import Purpose
 from hilsim.vehicle.aerodynamics import air_velocity
 from hilsim.vehicle.atmosphere import density_kgpm3, pressure_altitude_m, pressure_pa, temperature_c
 from hilsim.vehicle.gps import FIX_3D, NO_FIX, UNKNOWN_COURSE, build_gps, gps_fix
@@ -75,6 +76,17 @@ def test_nose_down_the_compass_sees_the_steep_field_ahead():
     sensor = build_magnetometer(NEARLY_EXACT_COMPASS, 5, 0, FIELD)
     ahead, _, _ = magnetometer(sensor, 0, from_roll_pitch_yaw(0.0, 90.0, 90.0))
     assert ahead == pytest.approx(FIELD.ned_gauss[2], abs=1e-10)
+
+
+def test_each_axis_of_the_compass_has_noise_and_drift_of_its_own():
+    level, time_ns = (1.0, 0.0, 0.0, 0.0), 7_000_000
+    east, north, up = FIELD.enu_gauss
+    for noise_gauss, drift_gauss in ((0.25, 0.0), (1e-12, 0.5)):
+        spec = MagnetometerSpec(noise_gauss=noise_gauss, drift_gauss=drift_gauss)
+        sensor = build_magnetometer(spec, 5, 3, FIELD)
+        noise = noise_gauss * np.array(white(sensor.seed, 3, time_ns, Purpose.MAGNETOMETER))
+        wander = drift_gauss * np.array(drift(sensor.seed, 3, time_ns, key_interval_ns(spec.drift_s), Purpose.MAGNETOMETER_DRIFT))
+        np.testing.assert_allclose(magnetometer(sensor, time_ns, level), np.array([east, -north, -up]) + noise + wander, rtol=0, atol=1e-9)
 
 
 def test_the_field_at_zurich_is_that_of_the_model_and_near_what_other_simulators_use():
@@ -205,6 +217,7 @@ def test_receiver_noise_is_as_specified():
         (lambda: MagnetometerSpec(noise_gauss=0.0), "noise_gauss must be above 0 and at most 1, got 0.0"),
         (lambda: PitotSpec(noise_pa=-2.0), "noise_pa must be above 0 and at most 1000, got -2.0"),
         (lambda: GpsSpec(eph_m=4.0), "eph_m must be 0.01 to less than fix_eph_m of 3.0, got 4.0"),
+        (lambda: GpsSpec(settling_s=0.0), "settling_s must be above 0 and at most 600, got 0.0"),
         (lambda: GpsSpec(satellites=3, latency_ns=-1), "satellites must be 4 to 60, got 3; latency_ns must be 0 to 1000000000, got -1"),
         (lambda: ImuSpec(accelerometer_range_mps2=9.0), r"accelerometer_range_mps2 must be at least 19.6 \(2 g\), got 9.0"),
         (lambda: ImuSpec(gyroscope_drift_s=0.0), "gyroscope_drift_s must be 1 to 100000, got 0.0"),

@@ -1,5 +1,6 @@
 """Wind: the mean blows where it should, gusts have the spectra of MIL-F-8785C and repeat."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -53,6 +54,16 @@ def test_gusts_are_correlated_as_dryden_says():
         ratio = lag * step_ns * 1e-9 / passed
         seen = np.mean(wind[lag:, axis] * wind[:-lag, axis]) / wind[:, axis].var()
         assert seen == pytest.approx(math.exp(-ratio) * (1.0 - shape * ratio), abs=0.06)
+
+
+@pytest.mark.parametrize("from_deg", [225.0, 300.0, 10.0])
+def test_gusts_turn_with_the_wind(from_deg):
+    times_ns = np.arange(0, 50 * KEY_NS, KEY_NS)
+    eastward = blown(GUSTS, times_ns)
+    turned_rad = math.radians(270.0 - from_deg)
+    c, s = math.cos(turned_rad), math.sin(turned_rad)
+    turned = eastward @ np.array([(c, s, 0.0), (-s, c, 0.0), (0.0, 0.0, 1.0)])
+    np.testing.assert_allclose(blown(dataclasses.replace(GUSTS, from_deg=from_deg), times_ns), turned, rtol=0, atol=1e-9)
 
 
 def test_gusts_are_straight_between_their_keys_and_do_not_jump():
