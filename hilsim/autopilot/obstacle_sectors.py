@@ -1,20 +1,20 @@
-"""A lidar's scan as the two obstacle messages of MAVLink: 72 sectors around the vehicle, or the distance along one beam.
+"""Obstacle messages of MAVLink from a lidar's scan: 72 sectors around the vehicle, or the distance along one beam.
 
-OBSTACLE_DISTANCE (330): sector k is centred at 5 k degrees clockwise from forward (``angle_offset`` 0) and 5 degrees wide, its distance in centimetres and level:
+OBSTACLE_DISTANCE (330): sector k is centred at 5 k degrees clockwise from forward (``angle_offset`` 0) and 5 degrees wide; its distance is horizontal, in centimetres:
 
 ======================  ==========================================================================================================================
 distance                meaning
 ======================  ==========================================================================================================================
-min_cm .. max_cm        the nearest return of the sector that lies inside the height band
-max_cm + 1              nothing is near: rays looked into the sector, and none of them met such a return
-65535                   nothing is known: no ray looked into the sector
+min_cm .. max_cm        nearest return of the sector inside the height band
+max_cm + 1              free: rays point into the sector, and none of them has such a return
+65535                   unknown: no ray points into the sector
 ======================  ==========================================================================================================================
 
-The difference between the last two matters: PX4 does not fly where it knows nothing (``CP_GO_NO_DATA``), and flies where nothing is near. ArduPilot ignores both.
-Rays that end nearer than ``min_cm`` (on the vehicle's own rotors) are ignored; a farther hit whose level distance is shorter is reported as ``min_cm``.
+The difference between the last two matters: PX4 does not fly into unknown sectors (``CP_GO_NO_DATA``), but into free ones. ArduPilot ignores both.
+Rays with a hit nearer than ``min_cm`` (the vehicle's own rotors) are ignored; a farther hit whose horizontal distance is shorter is reported as ``min_cm``.
 
 Sources: PX4 ``msg/ObstacleDistance.msg`` (0, max + 1, 65535); ArduPilot ``AP_Proximity_MAV.cpp`` (sector j at j * increment, clockwise; orientation n at n * 45 degrees
-clockwise, although ``common.xml`` calls ROTATION_YAW_90 left-facing); frame 12 is MAV_FRAME_BODY_FRD, without which PX4 takes the ring for north-aligned.
+clockwise, although ``common.xml`` calls ROTATION_YAW_90 left-facing); frame 12 is MAV_FRAME_BODY_FRD, without which PX4 assumes that the ring is aligned with north.
 """
 
 import math
@@ -32,7 +32,7 @@ SECTOR_DEG = 5
 UNKNOWN_CM = 65535
 _EDGE_RAD = np.radians(SECTOR_DEG * (np.arange(SECTORS)[:, np.newaxis] + np.array([-0.5, 0.5])))
 _EDGES = np.stack([np.cos(_EDGE_RAD), -np.sin(_EDGE_RAD)], axis=2).reshape(SECTORS, 4)
-"""``float64[72, 4]``: forward and left of the directions in which each sector begins and ends, clockwise."""
+"""``float64[72, 4]``: forward and left components of the directions at which each sector begins and ends, clockwise."""
 MAV_FRAME_BODY_FRD = 12
 MAV_DISTANCE_SENSOR_LASER = 0
 UNKNOWN_COVARIANCE = 255
@@ -49,21 +49,21 @@ ORIENTATION_CODES: dict[Orientation, int] = {
     "up": 24,
     "down": 25,
 }
-"""MAV_SENSOR_ORIENTATION as ArduPilot and PX4 read it."""
+"""MAV_SENSOR_ORIENTATION as ArduPilot and PX4 interpret it."""
 
 
 class ObstacleValues(NamedTuple):
-    """Fields of OBSTACLE_DISTANCE, but for the time.
+    """Fields of OBSTACLE_DISTANCE except the time.
 
     Attributes:
-        distances: ``uint16[72]``, cm.
-        min_distance: cm.
-        max_distance: cm.
-        increment: Degrees.
-        increment_f: Degrees; takes precedence where it is not 0.
-        angle_offset: Degrees.
-        frame: MAV_FRAME.
-        sensor_type: MAV_DISTANCE_SENSOR.
+        distances: ``uint16[72]``, distances in cm.
+        min_distance: Minimum distance in cm.
+        max_distance: Maximum distance in cm.
+        increment: Width of a sector in degrees.
+        increment_f: Width of a sector in degrees; takes precedence if it is not 0.
+        angle_offset: Angle of sector 0 in degrees.
+        frame: MAV_FRAME of the sectors.
+        sensor_type: MAV_DISTANCE_SENSOR of the sensor.
     """
 
     distances: npt.NDArray[np.uint16]
@@ -77,19 +77,19 @@ class ObstacleValues(NamedTuple):
 
 
 class DistanceValues(NamedTuple):
-    """Fields of DISTANCE_SENSOR, but for the time.
+    """Fields of DISTANCE_SENSOR except the time.
 
     Attributes:
-        min_distance: cm.
-        max_distance: cm.
-        current_distance: cm; ``max_distance`` + 1: nothing is near.
-        orientation: MAV_SENSOR_ORIENTATION.
-        horizontal_fov: Radians.
-        vertical_fov: Radians.
-        id: Of the sensor.
-        type: MAV_DISTANCE_SENSOR.
-        covariance: cm^2; 255: unknown.
-        signal_quality: 0: unknown.
+        min_distance: Minimum distance in cm.
+        max_distance: Maximum distance in cm.
+        current_distance: Distance in cm; ``max_distance`` + 1 for free.
+        orientation: MAV_SENSOR_ORIENTATION of the sensor.
+        horizontal_fov: Horizontal field of view in radians.
+        vertical_fov: Vertical field of view in radians.
+        id: Number of the sensor.
+        type: MAV_DISTANCE_SENSOR of the sensor.
+        covariance: Variance in cm^2; 255 if unknown.
+        signal_quality: Signal quality; 0 if unknown.
     """
 
     min_distance: int
@@ -106,14 +106,14 @@ class DistanceValues(NamedTuple):
 
 @kernel
 def sector_of(forward_m: float, left_m: float) -> int:
-    """The sector that a level direction in the body frame points into."""
+    """Sector of a horizontal direction in the body frame."""
     clockwise_deg = math.degrees(math.atan2(-left_m, forward_m))
     return math.floor((clockwise_deg + 0.5 * SECTOR_DEG) / SECTOR_DEG) % SECTORS
 
 
 @kernel
 def sector_near(forward_m: float, left_m: float, guess: int) -> int:
-    """``sector_of``, quicker where the guess is right: neighbouring rays mostly share a sector."""
+    """``sector_of``, faster when the guess is right: neighbouring rays mostly share a sector."""
     edges = _EDGES[guess]
     is_within = edges[1] * forward_m - edges[0] * left_m >= 0.0 and edges[3] * forward_m - edges[2] * left_m < 0.0
     return guess if is_within else sector_of(forward_m, left_m)
@@ -131,7 +131,7 @@ def note_return(
     nearest_m: npt.NDArray[np.float64],
     guess: int,
 ) -> int:
-    """Lower the distance of a ray's sector. Returns that sector, the next ray's ``guess``. Other arguments as of ``fill_sectors``, for one ray."""
+    """Reduce the distance of a ray's sector; returns that sector, the next ray's ``guess``. Other arguments as in ``fill_sectors``, for one ray."""
     forward, left, up = direction
     if not reach_m >= min_m or (forward == 0.0 and left == 0.0):
         return guess
@@ -162,14 +162,14 @@ def fill_sectors(
     """Find the nearest return of each sector.
 
     Args:
-        range_m: ``float[n]`` along each ray; ``inf`` where it meets nothing.
-        direction: ``float[n, 3]`` unit vectors in the body frame (x forward, y left, z up), or in that frame turned level.
-        origin_m: Of the rays, in the same frame.
-        min_m: Hits nearer than this (along the ray) are ignored.
-        max_m: Farthest level distance that counts.
+        range_m: ``float[n]``, range of each ray; ``inf`` for a miss.
+        direction: ``float[n, 3]``, unit vectors in the body frame (x forward, y left, z up), or in the levelled body frame.
+        origin_m: Origin of the rays, in the same frame.
+        min_m: Minimum range; nearer hits are ignored.
+        max_m: Maximum horizontal distance.
         low_m: Lower end of the height band.
         high_m: Upper end of the height band.
-        nearest_m: ``float64[72]``, written: level distance from the frame's zero; ``inf``: nothing near; ``nan``: no ray looked there.
+        nearest_m: ``float64[72]``, output: horizontal distance from the frame's origin; ``inf``: free; ``nan``: no ray in the sector.
     """
     nearest_m[:] = math.nan
     sector = 0
@@ -182,7 +182,7 @@ def fill_sectors(
 def nearest_in_cone(
     range_m: npt.NDArray[np.floating], direction: npt.NDArray[np.floating], axis: Vector, half_width_rad: float, min_m: float, max_m: float
 ) -> float:
-    """Range of the nearest return within a cone about ``axis``; ``inf``: nothing near; ``nan``: no ray looked there. Arrays as for ``fill_sectors``."""
+    """Range of the nearest return within a cone about ``axis``; ``inf``: free; ``nan``: no ray in the cone. Arrays as in ``fill_sectors``."""
     limit = math.cos(half_width_rad)
     nearest = math.nan
     for ray in range(range_m.size):
@@ -197,7 +197,7 @@ def nearest_in_cone(
 
 
 def orientation_axis(orientation: Orientation) -> Vector:
-    """Unit vector in the body frame (x forward, y left, z up) that an orientation means."""
+    """Unit vector of an orientation in the body frame (x forward, y left, z up)."""
     if orientation in {"up", "down"}:
         return 0.0, 0.0, 1.0 if orientation == "up" else -1.0
     clockwise_rad = math.radians(45.0 * ORIENTATION_CODES[orientation])
@@ -212,19 +212,19 @@ def _centimetres(distance_m: npt.NDArray[np.float64], min_cm: int, max_cm: int) 
 def obstacle_values(
     spec: ObstacleSpec, range_m: npt.NDArray[np.floating], direction: npt.NDArray[np.floating], origin_m: Vector = (0.0, 0.0, 0.0)
 ) -> ObstacleValues:
-    """OBSTACLE_DISTANCE of a scan; arrays as for ``fill_sectors``."""
+    """OBSTACLE_DISTANCE of a scan; arrays as in ``fill_sectors``."""
     nearest_m = np.empty(SECTORS, np.float64)
     fill_sectors(range_m, direction, origin_m, spec.range_min_m, spec.range_max_m, spec.low_m, spec.high_m, nearest_m)
     return obstacles_of_sectors(spec, nearest_m)
 
 
 def obstacles_of_sectors(spec: ObstacleSpec, nearest_m: npt.NDArray[np.float64]) -> ObstacleValues:
-    """OBSTACLE_DISTANCE of ``float64[72]`` level distances, as ``fill_sectors`` writes them."""
+    """OBSTACLE_DISTANCE of ``float64[72]`` horizontal distances, as written by ``fill_sectors``."""
     return ObstacleValues(_centimetres(nearest_m, spec.min_cm, spec.max_cm), spec.min_cm, spec.max_cm)
 
 
 def distance_values(spec: DistanceSensorSpec, range_m: npt.NDArray[np.floating], direction: npt.NDArray[np.floating]) -> DistanceValues | None:
-    """DISTANCE_SENSOR of a scan; None if no ray is in the beam: the message cannot express that, so none is sent."""
+    """DISTANCE_SENSOR of a scan; None if no ray is in the beam, which the message cannot express."""
     half_rad = math.radians(0.5 * spec.width_deg)
     return distance_of_beam(
         spec, nearest_in_cone(range_m, direction, orientation_axis(spec.orientation), half_rad, spec.range_min_m, spec.range_max_m)
@@ -232,7 +232,7 @@ def distance_values(spec: DistanceSensorSpec, range_m: npt.NDArray[np.floating],
 
 
 def distance_of_beam(spec: DistanceSensorSpec, nearest_m: float) -> DistanceValues | None:
-    """DISTANCE_SENSOR of a range from ``nearest_in_cone``; None if there is none."""
+    """DISTANCE_SENSOR of a range from ``nearest_in_cone``; None if no ray is in the beam."""
     if math.isnan(nearest_m):
         return None
     width_rad = math.radians(spec.width_deg)

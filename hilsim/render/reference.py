@@ -1,4 +1,4 @@
-"""The oracle: every ray against every triangle in NumPy float64, without trees, tiles' tricks or culling. Slow, and meant to be."""
+"""The reference: every ray against every triangle in NumPy float64, without trees, tiles or culling. Slow by design."""
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ _TOLERANCE = 1e-9
 
 
 class ReferenceRenderer:
-    """A ``Renderer`` of about 1 Mtriangle a second and ray; same arguments and results as ``render.cpu.cast_rays``."""
+    """A ``Renderer`` of about 1 Mtriangle a second per ray; same arguments and results as ``render.cpu.cast_rays``."""
 
     def cast_rays(
         self,
@@ -59,7 +59,7 @@ def mover_track(world: World, mover: int) -> PoseTrack:
 
 
 def geometry_rows(world: World, geometry: int) -> npt.NDArray[np.int64]:
-    """Rows of the world's triangles that make up a geometry, found by walking its tree."""
+    """Rows of the world's triangles in a geometry, found by traversing its tree."""
     rows: list[npt.NDArray[np.int64]] = []
     waiting = [int(world.geometry_root[geometry])]
     while waiting:

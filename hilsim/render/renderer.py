@@ -1,4 +1,4 @@
-"""What casts rays: one protocol, the CPU's renderer, and hits as arrays."""
+"""Renderers: the protocol, the CPU's renderer, and hits as arrays."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,11 +11,11 @@ import numpy.typing as npt
 from hilsim.render.cpu import cast_many
 from hilsim.scene.world import World
 
-_RAYS_PER_THREAD_MIN = 4096  # below this, handing work over costs more than the work
+_RAYS_PER_THREAD_MIN = 4096  # below this, distributing the work costs more than the work
 
 
 class Hits(NamedTuple):
-    """What rays met.
+    """Hits of rays.
 
     Attributes:
         range_m: ``float32[n]``, infinity for a miss.
@@ -29,7 +29,7 @@ class Hits(NamedTuple):
 
 
 class Renderer(Protocol):
-    """Casts rays into a world; all renderers agree within 1 mm, see ``render.cpu.cast_rays`` for shapes, units and misses."""
+    """A ray caster; all renderers agree within 1 mm. ``render.cpu.cast_rays`` documents shapes, units and misses."""
 
     def cast_rays(
         self,
@@ -47,16 +47,16 @@ class Renderer(Protocol):
 
 
 class RaySlice(NamedTuple):
-    """Rays, of one packet for example, and where what they meet is written.
+    """Rays, of one packet for example, and arrays for their hits.
 
     Attributes:
         origin_m: ``float64[n, 3]`` in the world.
         direction: ``float32[n, 3]``, unit vectors in the world.
         time_ns: ``int64[n]``, rig time.
-        max_range_m: Only what is closer counts.
-        range_m: ``float32[n]`` out, as in ``Hits``.
-        instance: ``int32[n]`` out.
-        triangle: ``int32[n]`` out.
+        max_range_m: Maximum range of a hit.
+        range_m: ``float32[n]``, output, as in ``Hits``.
+        instance: ``int32[n]``, output.
+        triangle: ``int32[n]``, output.
     """
 
     origin_m: npt.NDArray[np.float64]
@@ -69,16 +69,16 @@ class RaySlice(NamedTuple):
 
 
 class DeviceRenderer(Protocol):
-    """Casts many slices of rays at once, away from the threads that ask; several of these may ask at the same time.
+    """Casts many slices of rays at once, outside the calling threads; several threads may call it at the same time.
 
     Attributes:
-        name: Of the device, for people.
+        name: Name of the device for messages.
     """
 
     name: str
 
     def cast_slices(self, world: World, slices: Sequence[RaySlice]) -> None:
-        """Fill what the slices' rays meet.
+        """Fill the slices' hits.
 
         Raises:
             DeviceError: the device has failed.
@@ -87,9 +87,9 @@ class DeviceRenderer(Protocol):
 
 
 class CpuRenderer:
-    """The compiled kernel, over a pool of threads when ``threads`` is above 1: the same hits whatever the number.
+    """The compiled kernel, in a thread pool when ``threads`` is above 1; the hits do not depend on the number.
 
-    Serial kernels on slices, never Numba's own threads: those abort the process when two Python threads start them at once.
+    Serial kernels on slices, never Numba's own threads, which abort the process when two Python threads start them at once.
     """
 
     def __init__(self, threads: int = 1) -> None:
@@ -139,10 +139,10 @@ def cast(
     time_ns: npt.ArrayLike = 0,
     max_range_m: float = 200.0,
 ) -> Hits:
-    """Cast rays with fresh arrays for the hits; arguments are converted, one origin or time serves all rays.
+    """Cast rays into new arrays for the hits; arguments are converted, and a single origin or time applies to all rays.
 
     Raises:
-        ValueError: a direction that is not a unit vector, or an array that does not fit.
+        ValueError: a direction is not a unit vector, or an array has the wrong shape.
     """
     directions = np.ascontiguousarray(direction, dtype=np.float32).reshape(-1, 3)
     lengths = np.linalg.norm(directions.astype(np.float64), axis=1)
