@@ -42,8 +42,8 @@ class ControllerSpec(SerialSpec):
         magnetometer_hz: Magnetometer readings per second.
         barometer_hz: Barometer readings per second.
         gps_hz: GPS positions per second.
-        system_id: hilsim's MAVLink system id.
-        component_id: hilsim's MAVLink component id.
+        system_id: MAVLink system id of hilsim.
+        component_id: MAVLink component id of hilsim.
     """
 
     kind: Literal["serial", "tcp", "udp", "ardupilot", "hold"] = "hold"
